@@ -30,10 +30,12 @@ export {
 export type { MemoryUse, SegmentMemory } from './runtime/device/memory-use.js';
 export type {
   DataTypeName,
+  MovableArray,
   NumericArray,
   NumericArrayConstructor,
   PremulSum,
   ReductionOperator,
+  TypedArray,
 } from './runtime/device/types.js';
 export {
   describeError,

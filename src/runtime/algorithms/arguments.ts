@@ -1,5 +1,12 @@
 import { wasFreed } from '../device/segment.js';
-import { dataTypeOf, type DataType, type DataTypeName, type NumericArray } from '../device/types.js';
+import {
+  dataTypeOf,
+  movedTypeOf,
+  type DataType,
+  type DataTypeName,
+  type MovableArray,
+  type NumericArray,
+} from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
@@ -17,10 +24,13 @@ export function checkCallOptions(call: string, options: object, names: readonly 
   checkOptionNames(call, options, names, "{ type: 'float16' }");
 }
 
-/** The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
-export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
+/**
+ * The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED.
+ * @param typeOf says which arrays the call takes
+ */
+export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
   if (options !== undefined) checkCallOptions(call, options);
-  const type = dataTypeOf(array, options?.type, call);
+  const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   if (wasFreed(array)) {
     throw new InvalidArgumentError(
@@ -31,9 +41,36 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
   return type;
 }
 
+/** {@link checkArray} for a call that combines nothing. */
+export function checkMoved(call: string, array: NumericArray, options: CallOptions | undefined): DataType {
+  return checkArray(call, array, options, movedTypeOf);
+}
+
+/** An array as engines take it: a DataView or an ArrayBuffer as its bytes. All else is left to the check of its type. */
+export function asElements(call: string, array: MovableArray): NumericArray {
+  if (array instanceof DataView) return bytesOf(call, () => new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
+  if (array instanceof ArrayBuffer || array instanceof SharedArrayBuffer)
+    return bytesOf(call, () => new Uint8Array(array, 0, array.byteLength));
+  return array as NumericArray;
+}
+
+function bytesOf(call: string, view: () => Uint8Array): Uint8Array {
+  try {
+    return view();
+  } catch (cause) {
+    throw gone(call, cause);
+  }
+}
+
 /** Refuses an output whose elements are not of the input's type. */
-export function checkSameType(call: string, type: DataType, recv: NumericArray, options: CallOptions | undefined): void {
-  const other = checkArray(call, recv, options);
+export function checkSameType(
+  call: string,
+  type: DataType,
+  recv: NumericArray,
+  options: CallOptions | undefined,
+  typeOf = dataTypeOf,
+): void {
+  const other = checkArray(call, recv, options, typeOf);
   if (other !== type) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
@@ -109,13 +146,17 @@ export function checkRoot(call: string, root: number, nRanks: number): void {
 function checkAlive(call: string, array: NumericArray): void {
   try {
     array.set([]);
-  } catch (error) {
-    throw new InvalidArgumentError(
-      'BUFFER_DETACHED',
-      `${call}: an array's memory was transferred to another thread or resized away; pass an array that is still here`,
-      { cause: error },
-    );
+  } catch (cause) {
+    throw gone(call, cause);
   }
+}
+
+function gone(call: string, cause: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'BUFFER_DETACHED',
+    `${call}: an array's memory was transferred to another thread or resized away; pass an array that is still here`,
+    { cause },
+  );
 }
 
 export function checkPeer(call: string, peer: number, nRanks: number): void {

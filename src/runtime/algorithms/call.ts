@@ -1,5 +1,5 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
-import { dataTypes, operatorNames, type DataType, type OperatorName } from '../device/types.js';
+import { operatorNames, typeOfCode, type DataType, type OperatorName } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../../errors.js';
 
 /** A kind of call, by the name of its method: allReduce, allGatherV … */
@@ -94,7 +94,7 @@ export function decodeCall(code: number, root: number, count: number): Call {
 /** The call of a code that another rank sent; undefined for a number that is the code of no call. */
 export function readCall(code: number, root: number, count: number): Call | undefined {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code));
-  const type = dataTypes.find((candidate) => candidate.code === typeCodeOf(code));
+  const type = typeOfCode(typeCodeOf(code));
   const operator = operatorNames[operatorOf(code)];
   const algorithm = algorithmOf(code);
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) return undefined;

@@ -1,5 +1,5 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { dataTypes, type DataType } from '../device/types.js';
+import { typeOfCode, type DataType } from '../device/types.js';
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** What a rank that waits for long is in, or called last. The first words of its report tell it to others (hold-ups.ts). */
@@ -45,7 +45,7 @@ export function decodeDeed(words: readonly number[]): Deed | undefined {
   }
   if (kind === 'window') return { kind, peer: first };
   if (kind === undefined || kind === 'outOfBand') return kind && { kind };
-  const type = dataTypes.find((candidate) => candidate.code === code);
+  const type = typeOfCode(code);
   return type && { kind, peer: first, count, type };
 }
 

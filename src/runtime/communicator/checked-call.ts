@@ -1,12 +1,22 @@
 import { partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
-import { int32, operatorCode, type DataType, type NumericArray, type ReductionOperator } from '../device/types.js';
+import {
+  int32,
+  movedTypeOf,
+  operatorCode,
+  type DataType,
+  type MovableArray,
+  type NumericArray,
+  type ReductionOperator,
+} from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { errorOfCall } from '../caller-stack.js';
 import {
+  asElements,
   checkArray,
   checkLength,
+  checkMoved,
   checkOverlap,
   checkRoom,
   checkRoot,
@@ -106,7 +116,7 @@ export class CheckedCall {
     });
   }
 
-  broadcast(send: NumericArray | null, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+  broadcast(send: MovableArray | null, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('broadcast', root, this.nRanks);
@@ -118,21 +128,24 @@ export class CheckedCall {
           'ARGUMENT_TYPE',
           'broadcast: every rank needs an array for the output; only the input may be null, and only on ranks other than the root',
         );
-      const input = send ?? recv;
-      const type = this.#checkPair('broadcast', input, recv, options);
-      const count = isRoot ? input.length : recv.length;
-      if (isRoot && input !== recv) this.#checkOutput('broadcast', input, count, recv, count, 0);
-      return this.#set(callKinds.broadcast, type, root, input, recv, count, options);
+      const input = asElements('broadcast', send ?? recv);
+      const output = asElements('broadcast', recv);
+      const type = this.#checkMovedPair('broadcast', input, output, options);
+      const count = isRoot ? input.length : output.length;
+      if (isRoot && input !== output) this.#checkOutput('broadcast', input, count, output, count, 0);
+      return this.#set(callKinds.broadcast, type, root, input, output, count, options);
     });
   }
 
-  allGather(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+  allGather(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
     return this.#checked(() => {
-      const type = this.#checkPair('allGather', send, recv, options);
-      const count = send.length;
-      this.#checkOutput('allGather', send, count, recv, count * this.nRanks, this.rank * count);
-      return this.#set(callKinds.allGather, type, 0, send, recv, count, options);
+      const input = asElements('allGather', send);
+      const output = asElements('allGather', recv);
+      const type = this.#checkMovedPair('allGather', input, output, options);
+      const count = input.length;
+      this.#checkOutput('allGather', input, count, output, count * this.nRanks, this.rank * count);
+      return this.#set(callKinds.allGather, type, 0, input, output, count, options);
     });
   }
 
@@ -156,66 +169,79 @@ export class CheckedCall {
     });
   }
 
-  allToAll(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): this {
+  allToAll(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
     return this.#checked(() => {
-      const type = this.#checkPair('allToAll', send, recv, options);
-      const { length } = send;
+      const input = asElements('allToAll', send);
+      const output = asElements('allToAll', recv);
+      const type = this.#checkMovedPair('allToAll', input, output, options);
+      const { length } = input;
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
           'BUFFER_SIZE',
           `allToAll: the input's ${String(length)} elements cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
         );
       }
-      if (recv !== send) this.#checkOutput('allToAll', send, length, recv, length, 0);
-      return this.#set(callKinds.allToAll, type, 0, send, recv, length / this.nRanks, options);
+      if (output !== input) this.#checkOutput('allToAll', input, length, output, length, 0);
+      return this.#set(callKinds.allToAll, type, 0, input, output, length / this.nRanks, options);
     });
   }
 
-  gather(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): this {
+  gather(send: MovableArray, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('gather', root, this.nRanks);
+      const input = asElements('gather', send);
+      const count = input.length;
       if (this.rank !== root)
-        return this.#set(callKinds.gather, checkArray('gather', send, options), root, send, nothing, send.length);
+        return this.#set(callKinds.gather, checkMoved('gather', input, options), root, input, nothing, count);
       if (recv === null) throw missing('gather', 'output', root);
-      const type = this.#checkPair('gather', send, recv, options);
-      const count = send.length;
-      this.#checkOutput('gather', send, count, recv, count * this.nRanks, root * count);
-      return this.#set(callKinds.gather, type, root, send, recv, count, options);
+      const output = asElements('gather', recv);
+      const type = this.#checkMovedPair('gather', input, output, options);
+      this.#checkOutput('gather', input, count, output, count * this.nRanks, root * count);
+      return this.#set(callKinds.gather, type, root, input, output, count, options);
     });
   }
 
-  scatter(send: NumericArray | null, recv: NumericArray, root: number, options: CallOptions | undefined): this {
+  scatter(send: MovableArray | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
     return this.#checked(() => {
       checkRoot('scatter', root, this.nRanks);
+      const output = asElements('scatter', recv);
+      const count = output.length;
       if (this.rank !== root)
-        return this.#set(callKinds.scatter, checkArray('scatter', recv, options), root, nothing, recv, recv.length);
+        return this.#set(callKinds.scatter, checkMoved('scatter', output, options), root, nothing, output, count);
       if (send === null) throw missing('scatter', 'input', root);
-      const type = this.#checkPair('scatter', send, recv, options);
-      const count = recv.length;
-      checkLength('scatter', send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
-      checkOverlap('scatter', send, send.length, recv, count, -root * count);
-      return this.#set(callKinds.scatter, type, root, send, recv, count, options);
+      const input = asElements('scatter', send);
+      const type = this.#checkMovedPair('scatter', input, output, options);
+      checkLength(
+        'scatter',
+        input,
+        count * this.nRanks,
+        `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`,
+      );
+      checkOverlap('scatter', input, input.length, output, count, -root * count);
+      return this.#set(callKinds.scatter, type, root, input, output, count, options);
     });
   }
 
   allGatherV(
-    send: NumericArray,
-    recv: NumericArray,
+    send: MovableArray,
+    recv: MovableArray,
     given: ArrayLike<number>,
     displacements: ArrayLike<number> | undefined,
     options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
-      const type = this.#checkPair('allGatherV', send, recv, options);
+      const input = asElements('allGatherV', send);
+      const output = asElements('allGatherV', recv);
+      const type = this.#checkMovedPair('allGatherV', input, output, options);
       const counts = checkCounts('allGatherV', given, this.nRanks);
-      checkLength('allGatherV', send, counts[this.rank] ?? 0, `this rank's count`);
-      const places = checkDisplacements('allGatherV', recv, counts, displacements, true);
-      checkRoom('allGatherV', recv, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
-      checkInputApart('allGatherV', send, recv, counts, places, this.rank);
-      this.#set(callKinds.allGatherV, type, partsHash(counts), send, recv, total(counts));
+      checkLength('allGatherV', input, counts[this.rank] ?? 0, `this rank's count`);
+      const places = checkDisplacements('allGatherV', output, counts, displacements, true);
+      checkRoom('allGatherV', output, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
+      checkInputApart('allGatherV', input, output, counts, places, this.rank);
+      this.#set(callKinds.allGatherV, type, partsHash(counts), input, output, total(counts));
       this.details = { counts, displacements: places };
       return this;
     });
@@ -248,17 +274,19 @@ export class CheckedCall {
     return this.#checked(() => {
       checkParts('allToAllV', 'first', send);
       checkParts('allToAllV', 'second', recv);
-      const type = this.#checkPair('allToAllV', send.array, recv.array, options);
+      const input = asElements('allToAllV', send.array);
+      const output = asElements('allToAllV', recv.array);
+      const type = this.#checkMovedPair('allToAllV', input, output, options);
       const counts = checkCounts('allToAllV', send.counts, this.nRanks);
       const recvCounts = checkCounts('allToAllV', recv.counts, this.nRanks);
-      const displacements = checkDisplacements('allToAllV', send.array, counts, send.displacements, false);
-      const recvDisplacements = checkDisplacements('allToAllV', recv.array, recvCounts, recv.displacements, true);
+      const displacements = checkDisplacements('allToAllV', input, counts, send.displacements, false);
+      const recvDisplacements = checkDisplacements('allToAllV', output, recvCounts, recv.displacements, true);
       const sendExtent = extent(counts, displacements);
-      if (sendExtent > send.array.length) checkLength('allToAllV', send.array, sendExtent, 'the sum of the counts');
-      checkRoom('allToAllV', recv.array, extent(recvCounts, recvDisplacements), 'the sum of the counts');
+      if (sendExtent > input.length) checkLength('allToAllV', input, sendExtent, 'the sum of the counts');
+      checkRoom('allToAllV', output, extent(recvCounts, recvDisplacements), 'the sum of the counts');
       // Not in place, because input and output parts may differ in length.
-      checkAllApart('allToAllV', send.array, counts, displacements, recv.array, recvCounts, recvDisplacements);
-      this.#set(callKinds.allToAllV, type, 0, send.array, recv.array, 0);
+      checkAllApart('allToAllV', input, counts, displacements, output, recvCounts, recvDisplacements);
+      this.#set(callKinds.allToAllV, type, 0, input, output, 0);
       this.details = { counts, displacements, recvCounts, recvDisplacements };
       return this;
     });
@@ -279,7 +307,7 @@ export class CheckedCall {
   }
 
   /** True if these arrays passed the last check and have not changed since. */
-  #isAsBefore(kind: number, root: number, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): boolean {
+  #isAsBefore(kind: number, root: number, send: MovableArray, recv: MovableArray, options: CallOptions | undefined): boolean {
     return (
       send === this.send &&
       recv === this.recv &&
@@ -336,6 +364,12 @@ export class CheckedCall {
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
     const type = checkArray(call, send, options);
     if (recv !== send) checkSameType(call, type, recv, options);
+    return type;
+  }
+
+  #checkMovedPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
+    const type = checkMoved(call, send, options);
+    if (recv !== send) checkSameType(call, type, recv, options, movedTypeOf);
     return type;
   }
 

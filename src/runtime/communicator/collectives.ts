@@ -1,4 +1,4 @@
-import type { NumericArray, ReductionOperator } from '../device/types.js';
+import type { MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
 import type { CallOptions } from '../algorithms/arguments.js';
 import type { CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
@@ -20,9 +20,9 @@ export abstract class Collectives {
   protected abstract runSync(call: CheckedCall): void;
 
   /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
-  allReduce(
-    send: NumericArray,
-    recv: NumericArray = send,
+  allReduce<T extends NumericArray>(
+    send: T,
+    recv: T = send,
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
   ): Promise<void> {
@@ -34,7 +34,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allReduce}. */
-  allReduceSync(send: NumericArray, recv: NumericArray = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  allReduceSync<T extends NumericArray>(
+    send: T,
+    recv: T = send,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): void {
     this.runSync(this.prepare('allReduce').allReduce(send, recv, operator, options));
   }
 
@@ -42,9 +47,9 @@ export abstract class Collectives {
    * Combines `send` of all ranks element by element into `recv` of rank `root`; on other ranks `recv` is ignored and may be
    * null. Without `recv`, in place.
    */
-  reduce(
-    send: NumericArray,
-    recv: NumericArray | null = send,
+  reduce<T extends NumericArray>(
+    send: T,
+    recv: T | null = send,
     operator: ReductionOperator = 'sum',
     root = 0,
     options?: CallOptions,
@@ -57,9 +62,9 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduce}. */
-  reduceSync(
-    send: NumericArray,
-    recv: NumericArray | null = send,
+  reduceSync<T extends NumericArray>(
+    send: T,
+    recv: T | null = send,
     operator: ReductionOperator = 'sum',
     root = 0,
     options?: CallOptions,
@@ -68,7 +73,7 @@ export abstract class Collectives {
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
-  broadcast(send: NumericArray | null, recv: NumericArray | null = send, root = 0, options?: CallOptions): Promise<void> {
+  broadcast<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('broadcast').broadcast(send, recv, root, options));
     } catch (error) {
@@ -77,7 +82,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link broadcast}. */
-  broadcastSync(send: NumericArray | null, recv: NumericArray | null = send, root = 0, options?: CallOptions): void {
+  broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: CallOptions): void {
     this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options));
   }
 
@@ -85,7 +90,7 @@ export abstract class Collectives {
    * Concatenates `send` of all ranks, in rank order, into `recv` of every rank, which is nRanks times as long. In place if
    * `send` is this rank's part of `recv`: `recv.subarray(rank * count, (rank + 1) * count)`.
    */
-  allGather(send: NumericArray, recv: NumericArray, options?: CallOptions): Promise<void> {
+  allGather<T extends MovableArray>(send: T, recv: T, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allGather').allGather(send, recv, options));
     } catch (error) {
@@ -94,7 +99,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGather}. */
-  allGatherSync(send: NumericArray, recv: NumericArray, options?: CallOptions): void {
+  allGatherSync<T extends MovableArray>(send: T, recv: T, options?: CallOptions): void {
     this.runSync(this.prepare('allGather').allGather(send, recv, options));
   }
 
@@ -102,9 +107,9 @@ export abstract class Collectives {
    * Combines `send` of all ranks, each nRanks times as long as `recv`, and writes part r of the result to `recv` of rank r.
    * In place if `recv` is this rank's part of `send`.
    */
-  reduceScatter(
-    send: NumericArray,
-    recv: NumericArray,
+  reduceScatter<T extends NumericArray>(
+    send: T,
+    recv: T,
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
   ): Promise<void> {
@@ -116,7 +121,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduceScatter}. */
-  reduceScatterSync(send: NumericArray, recv: NumericArray, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  reduceScatterSync<T extends NumericArray>(send: T, recv: T, operator: ReductionOperator = 'sum', options?: CallOptions): void {
     this.runSync(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options));
   }
 
@@ -124,7 +129,7 @@ export abstract class Collectives {
    * Sends part r of `send` to rank r and receives rank r's part into part r of `recv`; both have nRanks equal parts. Without
    * `recv`, in place.
    */
-  allToAll(send: NumericArray, recv: NumericArray = send, options?: CallOptions): Promise<void> {
+  allToAll<T extends MovableArray>(send: T, recv: T = send, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allToAll').allToAll(send, recv, options));
     } catch (error) {
@@ -133,7 +138,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allToAll}. */
-  allToAllSync(send: NumericArray, recv: NumericArray = send, options?: CallOptions): void {
+  allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: CallOptions): void {
     this.runSync(this.prepare('allToAll').allToAll(send, recv, options));
   }
 
@@ -141,7 +146,7 @@ export abstract class Collectives {
    * Concatenates `send` of all ranks, in rank order, into `recv` of rank `root`, which is nRanks times as long; other ranks
    * may pass null. In place if the root's `send` is its part of `recv`.
    */
-  gather(send: NumericArray, recv: NumericArray | null, root = 0, options?: CallOptions): Promise<void> {
+  gather<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('gather').gather(send, recv, root, options));
     } catch (error) {
@@ -150,7 +155,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link gather}. */
-  gatherSync(send: NumericArray, recv: NumericArray | null, root = 0, options?: CallOptions): void {
+  gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: CallOptions): void {
     this.runSync(this.prepare('gather').gather(send, recv, root, options));
   }
 
@@ -158,7 +163,7 @@ export abstract class Collectives {
    * Copies part r of `send` of rank `root` into `recv` of rank r; `send` is nRanks times as long, and other ranks may pass
    * null. In place if the root's `recv` is its part of `send`.
    */
-  scatter(send: NumericArray | null, recv: NumericArray, root = 0, options?: CallOptions): Promise<void> {
+  scatter<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('scatter').scatter(send, recv, root, options));
     } catch (error) {
@@ -167,7 +172,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scatter}. */
-  scatterSync(send: NumericArray | null, recv: NumericArray, root = 0, options?: CallOptions): void {
+  scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: CallOptions): void {
     this.runSync(this.prepare('scatter').scatter(send, recv, root, options));
   }
 
@@ -176,9 +181,9 @@ export abstract class Collectives {
    * `displacements[r]` on (default: one part after the other). All ranks pass the same counts; displacements are each rank's
    * own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
-  allGatherV(
-    send: NumericArray,
-    recv: NumericArray,
+  allGatherV<T extends MovableArray>(
+    send: T,
+    recv: T,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
     options?: CallOptions,
@@ -191,9 +196,9 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGatherV}. */
-  allGatherVSync(
-    send: NumericArray,
-    recv: NumericArray,
+  allGatherVSync<T extends MovableArray>(
+    send: T,
+    recv: T,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
     options?: CallOptions,
@@ -205,9 +210,9 @@ export abstract class Collectives {
    * {@link reduceScatter} with parts of different lengths: rank r receives `counts[r]` elements. All ranks pass the same
    * counts, whose sum is the length of `send`.
    */
-  reduceScatterV(
-    send: NumericArray,
-    recv: NumericArray,
+  reduceScatterV<T extends NumericArray>(
+    send: T,
+    recv: T,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
@@ -220,9 +225,9 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduceScatterV}. */
-  reduceScatterVSync(
-    send: NumericArray,
-    recv: NumericArray,
+  reduceScatterVSync<T extends NumericArray>(
+    send: T,
+    recv: T,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
@@ -235,7 +240,7 @@ export abstract class Collectives {
    * `recv.counts[r]` elements come from it, which must equal the count that rank r sends to this rank. Not in place: both may
    * be one array, but their parts must not overlap.
    */
-  allToAllV(send: Parts, recv: Parts, options?: CallOptions): Promise<void> {
+  allToAllV<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: CallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allToAllV').allToAllV(send, recv, options));
     } catch (error) {
@@ -244,7 +249,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allToAllV}. */
-  allToAllVSync(send: Parts, recv: Parts, options?: CallOptions): void {
+  allToAllVSync<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: CallOptions): void {
     this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options));
   }
 

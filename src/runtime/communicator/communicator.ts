@@ -6,10 +6,10 @@ import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
-import type { DataType, NumericArray, NumericArrayConstructor } from '../device/types.js';
+import type { DataType, MovableArray, NumericArray, NumericArrayConstructor, TypedArray } from '../device/types.js';
 import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError, withRank } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
-import { checkArray, checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import { asElements, checkMoved, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { progressHere } from '../progress/progress.js';
 import { errorOfCall, leadToCaller } from '../caller-stack.js';
@@ -214,7 +214,7 @@ export class Communicator extends Collectives {
    * Allocates an array of `length` zeros in memory that the ranks of this host share; collectives use it without copies.
    * Throws SystemError OUT_OF_MEMORY here, so that a later access cannot fail.
    */
-  alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
+  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
     return this.#ofThisRank(() => this.#segment.alloc(type, length));
   }
@@ -223,7 +223,7 @@ export class Communicator extends Collectives {
    * Frees an array from alloc() that no running call uses. Neither it nor its parts may be used afterwards: the memory may be
    * reused. Calls refuse the array, but cannot detect its parts (`BUFFER_DETACHED`).
    */
-  free(array: NumericArray): void {
+  free(array: TypedArray): void {
     this.#checkUsable('free');
     this.#ofThisRank(() => this.#segment.free(array));
   }
@@ -236,22 +236,22 @@ export class Communicator extends Collectives {
    * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
    * length. docs/guides/p2p.md has examples.
    */
-  send(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
+  send(array: MovableArray, peer: number, options?: CallOptions): Promise<void> {
     return this.#message('send', array, peer, options);
   }
 
   /** The blocking form of {@link send}: between ranks that share memory, and with `blocking: true` also between others. */
-  sendSync(array: NumericArray, peer: number, options?: CallOptions): void {
+  sendSync(array: MovableArray, peer: number, options?: CallOptions): void {
     this.#messageSync('send', array, peer, options);
   }
 
   /** Receives a message from rank `peer` into `array`; see {@link send}. */
-  recv(array: NumericArray, peer: number, options?: CallOptions): Promise<void> {
+  recv(array: MovableArray, peer: number, options?: CallOptions): Promise<void> {
     return this.#message('recv', array, peer, options);
   }
 
   /** The blocking form of {@link recv}; see {@link sendSync}. */
-  recvSync(array: NumericArray, peer: number, options?: CallOptions): void {
+  recvSync(array: MovableArray, peer: number, options?: CallOptions): void {
     this.#messageSync('recv', array, peer, options);
   }
 
@@ -262,9 +262,9 @@ export class Communicator extends Collectives {
    * @throws InvalidArgumentError `ARGUMENT_TYPE` on the rank whose array is unsuitable; TimeoutError `TIMEOUT` when other
    *   ranks do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, after which the communicator stays usable
    */
-  async window(array: NumericArray, options?: CallOptions): Promise<Window> {
+  async window<T extends TypedArray>(array: T, options?: CallOptions): Promise<Window<T>> {
     this.#checkUsable('window');
-    const { type, address } = this.#ofThisRank(() => checkWindow(array, options, this.#segment));
+    const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
     const { bootstrap, team, thread } = this.#parts;
     const {
       libc,
@@ -369,9 +369,9 @@ export class Communicator extends Collectives {
    * Corresponds to NCCL's registration of a buffer that is used often; here it tells whether the array is used without
    * copies.
    */
-  register(array: NumericArray): Registration {
+  register(array: TypedArray): Registration {
     this.#checkUsable('register');
-    this.#ofThisRank(() => checkArray('register', array, array instanceof Uint16Array ? { type: 'float16' } : undefined));
+    this.#ofThisRank(() => checkMoved('register', array as NumericArray, undefined));
     const registration: Registration = Object.freeze({ array, zeroCopy: this.#segment.offsetOf(array) >= 0 });
     this.#registrations.add(registration);
     return registration;
@@ -442,12 +442,21 @@ export class Communicator extends Collectives {
     this.#checkUsable(call);
     return this.#ofThisRank(() => {
       checkPeer(call, peer, this.nRanks);
-      return checkArray(call, array, options);
+      return checkMoved(call, array, options);
     });
   }
 
-  #message(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): Promise<void> {
+  #elements(call: string, array: MovableArray): NumericArray {
     try {
+      return asElements(call, array);
+    } catch (error) {
+      throw errorOfCall(error, this.rank);
+    }
+  }
+
+  #message(call: 'send' | 'recv', given: MovableArray, peer: number, options: CallOptions | undefined): Promise<void> {
+    try {
+      const array = this.#elements(call, given);
       const type = this.#checkMessage(call, array, peer, options);
       const group = currentGroup();
       return group === undefined
@@ -458,7 +467,8 @@ export class Communicator extends Collectives {
     }
   }
 
-  #messageSync(call: 'send' | 'recv', array: NumericArray, peer: number, options: CallOptions | undefined): void {
+  #messageSync(call: 'send' | 'recv', given: MovableArray, peer: number, options: CallOptions | undefined): void {
+    const array = this.#elements(`${call}Sync`, given);
     const type = this.#checkMessage(`${call}Sync`, array, peer, options);
     const group = currentGroup();
     if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);

@@ -13,7 +13,7 @@ import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.j
 import { createMemory, PAGE_BYTES } from './shared-memory.js';
 import { Sleepers } from './sleepers.js';
 import { teamBytes } from './team-layout.js';
-import { arrayNames, isArrayClass, type NumericArray, type NumericArrayConstructor } from './types.js';
+import { arrayNames, isArrayClass, type NumericArrayConstructor, type TypedArray } from './types.js';
 
 const LINE = 64;
 const FIRST_TEAM = 32768;
@@ -65,7 +65,7 @@ export interface SegmentInThread {
 }
 
 /** Whether an array of alloc() was given back. Of its parts, such as `subarray` gives, that is not known. */
-export function wasFreed(array: NumericArray): boolean {
+export function wasFreed(array: TypedArray): boolean {
   return (array as Placed)[PLACE]?.isFree === true;
 }
 
@@ -128,9 +128,9 @@ export class Segment {
   #reservedTo: number;
   #closed = false;
   /** Where arrays lie that were looked up last: programs use the same few again and again. */
-  #recent: NumericArray | undefined;
+  #recent: TypedArray | undefined;
   #recentOffset = -1;
-  #lessRecent: NumericArray | undefined;
+  #lessRecent: TypedArray | undefined;
   #lessRecentOffset = -1;
 
   private constructor(
@@ -239,7 +239,7 @@ export class Segment {
    * An array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
    * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
    */
-  alloc<T extends NumericArray>(type: NumericArrayConstructor<T>, length: number): T {
+  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     if (!isArrayClass(type)) {
       const given = typeof type === 'function' ? type.name : describeValue(type);
       throw new InvalidArgumentError(
@@ -318,7 +318,7 @@ export class Segment {
   }
 
   /** Gives back what alloc() gave. Views of the array that live on see memory that others may get. */
-  free(array: NumericArray): void {
+  free(array: TypedArray): void {
     const place = (array as Placed | null | undefined)?.[PLACE];
     if (place?.segment !== this || place.isFree) {
       throw new InvalidUsageError(
@@ -341,12 +341,12 @@ export class Segment {
   }
 
   /** Whether some of an array's elements lie between two addresses. */
-  overlaps({ buffer, byteOffset, byteLength }: NumericArray, from: number, to: number): boolean {
+  overlaps({ buffer, byteOffset, byteLength }: TypedArray, from: number, to: number): boolean {
     return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
   }
 
   /** Where an array lies in the segment, or -1 if it lies elsewhere. */
-  offsetOf(array: NumericArray): number {
+  offsetOf(array: TypedArray): number {
     if (array === this.#recent) return this.#recentOffset;
     if (array === this.#lessRecent) return this.#lessRecentOffset;
     this.#lessRecent = this.#recent;

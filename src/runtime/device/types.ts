@@ -32,8 +32,14 @@ export type NumericArray =
   // eslint-disable-next-line @typescript-eslint/no-redundant-type-constituents -- it is `never` only where it does not exist
   | NativeFloat16Array;
 
+/** Typed arrays whose elements are numbers, though no operator combines some of them. */
+export type TypedArray = NumericArray | Int16Array | Uint8ClampedArray;
+
+/** What a call takes that combines nothing. What is no typed array is its bytes. */
+export type MovableArray = TypedArray | DataView | ArrayBuffer | SharedArrayBuffer;
+
 /** Class of such an array, as `comm.alloc` takes it. */
-export interface NumericArrayConstructor<T extends NumericArray = NumericArray> {
+export interface NumericArrayConstructor<T extends TypedArray = NumericArray> {
   /** As typed arrays have it. */
   readonly BYTES_PER_ELEMENT: number;
   /** The class's name. */
@@ -59,7 +65,11 @@ export type DataTypeName =
   | 'float64'
   | 'bfloat16'
   | 'float8e4m3'
-  | 'float8e5m2';
+  | 'float8e5m2'
+  | MovedTypeName;
+
+/** The name of a type whose elements are only moved. */
+export type MovedTypeName = 'int16' | 'uint16';
 
 /** A type of elements. */
 export interface DataType {
@@ -121,7 +131,12 @@ export const bfloat16 = encoded('bfloat16', 9, Uint16Array, fromBfloat16, toBflo
 export const float8e4m3 = encoded('float8e4m3', 10, Uint8Array, fromFloat8e4m3, toFloat8e4m3);
 export const float8e5m2 = encoded('float8e5m2', 11, Uint8Array, fromFloat8e5m2, toFloat8e5m2);
 
-/** All types, in NCCL's order. */
+/** Elements that are only moved: NCCL has no such types, and no kernel combines them. */
+const int16 = native('int16', 12, false, Int16Array as unknown as NumericArrayConstructor);
+const uint16 = native('uint16', 13, false, Uint16Array);
+const movedTypes: readonly DataType[] = [int16, uint16];
+
+/** All types that can be combined, in NCCL's order. */
 export const dataTypes: readonly DataType[] = [
   int8,
   uint8,
@@ -136,6 +151,13 @@ export const dataTypes: readonly DataType[] = [
   float8e4m3,
   float8e5m2,
 ];
+
+const allTypes: readonly DataType[] = [...dataTypes, ...movedTypes];
+
+/** The type of a code that a call or message has. */
+export function typeOfCode(code: number): DataType | undefined {
+  return allTypes.find((type) => type.code === code);
+}
 
 /** Each rank's own input times its own scalar, rounded to the type; then the sum. */
 export interface PremulSum {
@@ -191,7 +213,7 @@ function otherOperatorCode(operator: unknown): number {
  * message begins with the name of the call, where it is given.
  */
 export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
-  if (name !== undefined) return namedType(array, name, call);
+  if (name !== undefined) return combinedType(namedType(array, name, call), call);
   if (array instanceof Float32Array) return float32;
   if (array instanceof Float64Array) return float64;
   if (array instanceof Int32Array) return int32;
@@ -208,12 +230,37 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
       "a Uint16Array holds float16 or bfloat16, and nothing says which; pass { type: 'float16' } or { type: 'bfloat16' } as options",
     );
   }
+  if ((array as TypedArray) instanceof Int16Array) return combinedType(int16, call);
   throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
+}
+
+/** The type of the elements of an array that is only moved, as {@link dataTypeOf}; a Uint16Array without `name` is uint16. */
+export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
+  if (name !== undefined) return namedType(array, name, call);
+  if (array instanceof Uint16Array) return uint16;
+  if ((array as TypedArray) instanceof Int16Array) return int16;
+  if ((array as TypedArray) instanceof Uint8ClampedArray) return uint8;
+  return dataTypeOf(array, undefined, call);
+}
+
+/** Refuses a type whose elements are only moved. */
+function combinedType(type: DataType, call: string | undefined): DataType {
+  if (!movedTypes.includes(type)) return type;
+  throw refusal(
+    'ARGUMENT_TYPE',
+    call,
+    `${type.name} can be moved (broadcast, allGather, send …) but not combined; pass an Int32Array` +
+      (type === uint16 ? ", or { type: 'float16' } or { type: 'bfloat16' } if that is what the array holds" : ''),
+  );
 }
 
 /** True if `alloc` can make such arrays: whether some type is exchanged in them. */
 export function isArrayClass(type: unknown): boolean {
-  return dataTypes.some(({ array }) => array === type) || (nativeFloat16 !== undefined && type === nativeFloat16);
+  return (
+    allTypes.some(({ array }) => array === type) ||
+    type === Uint8ClampedArray ||
+    (nativeFloat16 !== undefined && type === nativeFloat16)
+  );
 }
 
 /** The classes of arrays that can be exchanged, for a message. */
@@ -222,9 +269,9 @@ export function arrayNames(): string {
 }
 
 function namedType(array: NumericArray, name: unknown, call: string | undefined): DataType {
-  const type = dataTypes.find((candidate) => candidate.name === name);
+  const type = allTypes.find((candidate) => candidate.name === name);
   if (type === undefined) {
-    const names = dataTypes.map((candidate) => candidate.name);
+    const names = allTypes.map((candidate) => candidate.name);
     throw refusal(
       'UNKNOWN_NAME',
       call,
@@ -232,6 +279,7 @@ function namedType(array: NumericArray, name: unknown, call: string | undefined)
     );
   }
   if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;
+  if (type === uint8 && (array as TypedArray) instanceof Uint8ClampedArray) return type;
   throw refusal(
     'ARGUMENT_TYPE',
     call,

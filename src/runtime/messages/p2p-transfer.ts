@@ -1,6 +1,6 @@
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
-import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
+import { int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { Deed } from '../algorithms/deed.js';
 import { Operand } from '../algorithms/operand.js';
@@ -92,7 +92,7 @@ export function transferMismatch(
   receiver: number,
   expected: Transfer,
 ): InvalidUsageError {
-  const sent = dataTypes.find((type) => type.code === typeCode)?.name ?? `type ${typeCode}`;
+  const sent = typeOfCode(typeCode)?.name ?? `type ${typeCode}`;
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `rank ${sender} sent ${count} ${sent} to rank ${receiver}, which receives ${expected.count} ${expected.type.name} there; ` +

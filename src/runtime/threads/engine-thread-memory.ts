@@ -1,5 +1,5 @@
 import { typeCodeOf, type CallDetails } from '../algorithms/call.js';
-import { dataTypes, int32, type DataType, type NumericArray } from '../device/types.js';
+import { int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { REASON_BYTES } from '../transport/ending.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
@@ -76,7 +76,7 @@ export function elementsAt(
   offset: number,
   length: number,
 ): { readonly type: DataType; readonly array: NumericArray } {
-  const type = dataTypes.find((candidate) => candidate.code === code) ?? int32;
+  const type = typeOfCode(code) ?? int32;
   return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
 }
 

@@ -3,7 +3,7 @@ import type { Observe } from '../algorithms/operation.js';
 import type { PointToPoint } from '../messages/p2p.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
+import type { DataType } from '../device/types.js';
 import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import { progressHere } from '../progress/progress.js';
@@ -50,16 +50,12 @@ export interface AgreedWindow {
 /**
  * Tells all ranks of this rank's part of a window, and hears of theirs. Every rank calls it.
  *
- * @param address of `array`, in the segment
+ * @param length of its array, in elements
+ * @param address of the array, in the segment
  * @throws on all ranks alike: SystemError `OUT_OF_MEMORY` where one has no memory for it, InvalidUsageError
  *   `CALL_MISMATCH` where their types differ
  */
-export async function agreeOnWindow(
-  parts: WindowParts,
-  array: NumericArray,
-  address: number,
-  type: DataType,
-): Promise<AgreedWindow> {
+export async function agreeOnWindow(parts: WindowParts, length: number, address: number, type: DataType): Promise<AgreedWindow> {
   const {
     bootstrap,
     team: { segment },
@@ -71,11 +67,11 @@ export async function agreeOnWindow(
   try {
     signals = segment.allocateBytes(bytes);
     new Uint8Array(segment.buffer, signals, bytes).fill(0);
-    lanes = lanesFor(parts, address, array.length * type.bytes, signals);
+    lanes = lanesFor(parts, address, length * type.bytes, signals);
   } catch (error) {
     failure = error as Error;
   }
-  const mine: WindowPart = { type: type.name, length: array.length, address, signals, isReady: lanes !== undefined };
+  const mine: WindowPart = { type: type.name, length, address, signals, isReady: lanes !== undefined };
   try {
     const ranks = await tellAll(bootstrap, 'window', mine);
     const without = ranks.findIndex((part) => !part.isReady);

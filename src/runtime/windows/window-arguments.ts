@@ -2,7 +2,7 @@ import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { checkArray, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import { checkMoved, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 
 /** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(
@@ -10,7 +10,7 @@ export function checkWindow(
   options: CallOptions | undefined,
   segment: Segment,
 ): { readonly type: DataType; readonly address: number } {
-  const type = checkArray('window', array, options);
+  const type = checkMoved('window', array, options);
   const address = segment.offsetOf(array);
   if (address >= 0) return { type, address };
   throw new InvalidArgumentError(
@@ -32,7 +32,7 @@ export function checkWindowArray(
   optionNames: readonly string[] | undefined,
 ): void {
   if (options !== undefined) checkCallOptions(call, options, optionNames);
-  const type = checkArray(call, array, { type: options?.type ?? windowType.name });
+  const type = checkMoved(call, array, { type: options?.type ?? windowType.name });
   if (type !== windowType) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',

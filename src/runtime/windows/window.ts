@@ -2,7 +2,7 @@ import type { Operation } from '../algorithms/operation.js';
 import { Operand } from '../algorithms/operand.js';
 import type { WindowCommand } from './p2p-window.js';
 import type { Segment } from '../device/segment.js';
-import type { DataType, NumericArray } from '../device/types.js';
+import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from '../algorithms/arguments.js';
@@ -33,9 +33,9 @@ const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
  *
  * Every form that waits may fail as other calls of the communicator do, and then ends it.
  */
-export class Window {
+export class Window<T extends TypedArray = NumericArray> {
   /** This rank's part: the array that the window was made with. */
-  readonly array: NumericArray;
+  readonly array: T;
   readonly #parts: WindowParts;
   readonly #type: DataType;
   readonly #ranks: readonly WindowPart[];
@@ -48,14 +48,14 @@ export class Window {
   #closing: Promise<void> | undefined;
 
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
-  static async open(parts: WindowParts, array: NumericArray, address: number, type: DataType): Promise<Window> {
-    const { ranks, lanes } = await agreeOnWindow(parts, array, address, type);
+  static async open<T extends TypedArray>(parts: WindowParts, array: T, address: number, type: DataType): Promise<Window<T>> {
+    const { ranks, lanes } = await agreeOnWindow(parts, array.length, address, type);
     // A failure from here on ends the communicator, which others may have begun to write to.
     await lanes.open();
     return new Window(parts, array, type, ranks, lanes);
   }
 
-  private constructor(parts: WindowParts, array: NumericArray, type: DataType, ranks: readonly WindowPart[], lanes: WindowLanes) {
+  private constructor(parts: WindowParts, array: T, type: DataType, ranks: readonly WindowPart[], lanes: WindowLanes) {
     const {
       bootstrap: { rank, nRanks },
       team: { segment },
@@ -99,14 +99,14 @@ export class Window {
    *
    * @throws (rejects) BUFFER_SIZE where the target has no room, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
-  put(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
-    return this.#start(peer, () => this.#put('put', source, peer, targetOffset, options));
+  put(source: T, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
+    return this.#start(peer, () => this.#put('put', source as NumericArray, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link put}: where `peer` shares memory with this rank, and with `blocking: true` elsewhere, too. */
-  putSync(source: NumericArray, peer: number, targetOffset = 0, options?: PutOptions): void {
+  putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
     this.#checkBlocking(peer);
-    this.#finish(this.#put('putSync', source, peer, targetOffset, options), peer);
+    this.#finish(this.#put('putSync', source as NumericArray, peer, targetOffset, options), peer);
   }
 
   /**
@@ -115,14 +115,14 @@ export class Window {
    *
    * @throws (rejects) BUFFER_SIZE where the target has less, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
-  get(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
-    return this.#start(peer, () => this.#get('get', destination, peer, targetOffset, options));
+  get(destination: T, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
+    return this.#start(peer, () => this.#get('get', destination as NumericArray, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link get}; see {@link putSync}. */
-  getSync(destination: NumericArray, peer: number, targetOffset = 0, options?: CallOptions): void {
+  getSync(destination: T, peer: number, targetOffset = 0, options?: CallOptions): void {
     this.#checkBlocking(peer);
-    this.#finish(this.#get('getSync', destination, peer, targetOffset, options), peer);
+    this.#finish(this.#get('getSync', destination as NumericArray, peer, targetOffset, options), peer);
   }
 
   /** Signals rank `peer`: what this rank has put there is there. */

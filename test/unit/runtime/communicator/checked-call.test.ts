@@ -61,6 +61,14 @@ test('ranks other than the root need not have what only the root uses', () => {
   expect(meaning(call().broadcast(null, f32(6), 2, undefined))).toMatchObject({ kind: 'broadcast', root: 2, count: 6 });
 });
 
+test('buffers and views without elements are moved as their bytes', () => {
+  const { buffer } = new Float64Array(3);
+  const moved = call().allGather(new DataView(buffer, 8, 8), buffer, undefined);
+  expect(meaning(moved)).toMatchObject({ kind: 'allGather', type: 'uint8', count: 8 });
+  expect([moved.send.byteOffset, moved.recv.length]).toEqual([8, 24]);
+  expect(() => call().allGather(new DataView(buffer, 1, 8), buffer, undefined)).toThrow(/input and output overlap by 8 bytes/);
+});
+
 test('parts lie one behind the other unless displacements say where', () => {
   expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({
     counts: [1, 2, 3],
@@ -284,9 +292,19 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   'a type that nothing names': [
     'ARGUMENT_TYPE',
     /pass \{ type: 'float16' \}/,
-    (c) => c.gather(new Uint16Array(2), null, 0, undefined),
+    (c) => c.reduce(new Uint16Array(2), null, 'sum', 0, undefined),
   ],
   'a detached input': ['BUFFER_DETACHED', /allGather: an array's memory/, (c) => c.allGather(detached(2), f32(6), undefined)],
+  'a detached buffer': [
+    'BUFFER_DETACHED',
+    /broadcast: an array's memory/,
+    (c) => c.broadcast(detached(2).buffer, f32(2), 0, undefined),
+  ],
+  'a sum of 16-bit integers': [
+    'ARGUMENT_TYPE',
+    /allReduce: int16 can be moved/,
+    (c) => c.allReduce(new Int16Array(2) as never, new Int16Array(2) as never, 'sum', undefined),
+  ],
   'a scalar that the type cannot hold': [
     'ARGUMENT_RANGE',
     /premulSum of int32 takes a whole number/,

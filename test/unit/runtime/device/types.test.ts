@@ -8,6 +8,7 @@ import {
   float8e4m3,
   int32,
   int64,
+  movedTypeOf,
   operatorCode,
   operatorNames,
   reductionOperators,
@@ -44,7 +45,15 @@ describe('the type of an array', () => {
       new Int16Array(1),
       undefined,
       'ARGUMENT_TYPE',
-      /an object of class Int16Array cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/,
+      /int16 can be moved \(broadcast, .* but not combined; pass an Int32Array$/,
+    ],
+    ['16-bit integers by name', new Uint16Array(1), 'uint16', 'ARGUMENT_TYPE', /uint16 can be moved .* or \{ type: 'float16' \}/],
+    [
+      'a buffer',
+      new ArrayBuffer(1),
+      undefined,
+      'ARGUMENT_TYPE',
+      /class ArrayBuffer cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/,
     ],
     ['clamped bytes', new Uint8ClampedArray(1), undefined, 'ARGUMENT_TYPE', /Uint8ClampedArray cannot be exchanged/],
     ['an ordinary array', [1, 2], undefined, 'ARGUMENT_TYPE', /an object of class Array cannot be exchanged/],
@@ -75,6 +84,17 @@ describe('the type of an array', () => {
     expect(call).toThrow(message);
     expect(call).toThrow(expect.objectContaining({ code }) as Error);
   });
+});
+
+test('what is only moved has a type of its own, or that of its bytes', () => {
+  const names = [new Int16Array(1), new Uint16Array(1), new Uint8ClampedArray(1), new Float32Array(1)].map(
+    (array) => movedTypeOf(array as NumericArray).name,
+  );
+  expect(names).toEqual(['int16', 'uint16', 'uint8', 'float32']);
+  expect(movedTypeOf(new Uint16Array(1), 'float16').name).toBe('float16');
+  expect(() => movedTypeOf(new Int16Array(1) as unknown as NumericArray, 'uint16', 'send')).toThrow(
+    /^send: .* does not hold uint16/,
+  );
 });
 
 test('elements are read and written as numbers in every type', () => {

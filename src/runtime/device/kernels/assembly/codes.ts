@@ -22,6 +22,9 @@ export const FLOAT16 = 8;
 export const BFLOAT16 = 9;
 export const FLOAT8E4M3 = 10;
 export const FLOAT8E5M2 = 11;
+/** Only moved. */
+const INT16 = 12;
+const UINT16 = 13;
 
 export class Sum {}
 export class Prod {}
@@ -77,7 +80,8 @@ export function operatorOf<Op>(): i32 {
 /** Two bits a type. */
 const SIZE_SHIFTS: u32 =
   (2 << (2 * FLOAT32)) | (3 << (2 * FLOAT64)) | (2 << (2 * INT32)) | (2 << (2 * UINT32)) |
-  (3 << (2 * INT64)) | (3 << (2 * UINT64)) | (1 << (2 * FLOAT16)) | (1 << (2 * BFLOAT16));
+  (3 << (2 * INT64)) | (3 << (2 * UINT64)) | (1 << (2 * FLOAT16)) | (1 << (2 * BFLOAT16)) |
+  (1 << (2 * INT16)) | (1 << (2 * UINT16));
 
 /** log2 of the element's bytes. */
 @inline
