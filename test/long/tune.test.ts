@@ -115,13 +115,13 @@ describe('tccl tune', () => {
     const doubted = await tccl(run, { env: { TCCL_PROFILE: path } });
     expect(doubted.code, doubted.stderr).toBe(0);
     expect(doubted.stderr).toMatch(
-      /^tccl: the profile .*elsewhere\.json was measured on another machine \(a supercomputer; .*\) and is used all the same: tccl tune measures this one\n$/,
+      /^tccl: the profile .*elsewhere\.json was measured on another machine \(a supercomputer; .*\) and is used nevertheless: tccl tune measures this one\n$/,
     );
     expect(JSON.parse(doubted.stdout)).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
     writeFileSync(path, '{"format":"tccl profile","formatVersion":2}');
     const refused = await tccl(run, { env: { TCCL_PROFILE: path } });
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('this is no profile that this version can read');
+    expect(refused.stderr).toContain('this is not a profile that this version can read');
     expect(refused.stderr).toContain('make it anew with tccl tune');
   });
 

@@ -5,7 +5,7 @@ import type { Combiner } from './combiner.js';
 import type { Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 
-/** The properties of an algorithm that decide which calls take it. */
+/** Properties of an algorithm that decide which calls may use it. */
 export interface AlgorithmTraits {
   readonly name: Algorithm;
   readonly kinds: readonly CallKind[];
@@ -14,19 +14,19 @@ export interface AlgorithmTraits {
   /** `segment`: all ranks share one segment. `connections`: it sends messages, over shared memory or sockets. */
   readonly over: 'segment' | 'connections';
   /**
-   * Largest call in bytes that takes this algorithm by default among ranks that use connections; 0 for none.
-   * A call takes the algorithm of the smallest range that holds it.
+   * Largest call in bytes that uses this algorithm by default among ranks that use connections; 0 for none. A call uses the
+   * algorithm of the smallest range that contains it.
    */
   readonly defaultUpToBytes: (nRanks: number) => number;
 }
 
-/** An algorithm over connections: all that is particular to it. */
+/** An algorithm over connections, with everything specific to it. */
 export interface NetworkAlgorithm extends AlgorithmTraits {
   readonly over: 'connections';
-  /** The size of its connections. */
+  /** Size of its connections. */
   readonly fifo: (nRanks: number) => FifoSize;
   /**
-   * The ends that a rank has of its connections.
+   * The ends of a rank's connections.
    * @param order the ranks in the order of the ring, host by host
    */
   readonly ends: (order: readonly number[], rank: number) => Ends;
@@ -43,12 +43,12 @@ export interface NetworkContext {
   readonly combiner: Combiner;
   readonly order: readonly number[];
   readonly rank: number;
-  /** The connections that `ends` asked for, in that order. */
+  /** The connections that `ends` requested, in that order. */
   readonly connections: PeerConnections;
 }
 
 /** An algorithm on the connections of one rank. */
 export interface NetworkPlayer {
-  /** This rank's part of a call, of a kind that the algorithm has. */
+  /** Returns this rank's part of a call, whose kind the algorithm supports. */
   start(call: NetworkCall): readonly Track[];
 }

@@ -11,7 +11,7 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 
-/** What every collective takes besides its arrays. */
+/** Options of every collective. */
 export interface CallOptions {
   /** The type of the elements. Default: that of the array's class. */
   readonly type?: DataTypeName | undefined;
@@ -19,7 +19,7 @@ export interface CallOptions {
 
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
 
-/** Refuses options of a call that do not exist. Throws ARGUMENT_TYPE or UNKNOWN_NAME. */
+/** Throws ARGUMENT_TYPE or UNKNOWN_NAME for options of a call that do not exist. */
 export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
   checkOptionNames(call, options, names, "{ type: 'float16' }");
 }
@@ -35,7 +35,7 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
   if (wasFreed(array)) {
     throw new InvalidArgumentError(
       'BUFFER_DETACHED',
-      `${call}: an array was given back by free, and another may lie in its memory by now; pass one that is still yours`,
+      `${call}: the array was freed, and its memory may be in use by another array; pass an array that was not freed`,
     );
   }
   return type;
@@ -46,7 +46,7 @@ export function checkMoved(call: string, array: NumericArray, options: CallOptio
   return checkArray(call, array, options, movedTypeOf);
 }
 
-/** An array as engines take it: a DataView or an ArrayBuffer as its bytes. All else is left to the check of its type. */
+/** Converts a DataView or an ArrayBuffer to an array of its bytes. The check of the type refuses other values. */
 export function asElements(call: string, array: MovableArray): NumericArray {
   if (array instanceof DataView) return bytesOf(call, () => new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
   if (array instanceof ArrayBuffer || array instanceof SharedArrayBuffer)
@@ -62,7 +62,7 @@ function bytesOf(call: string, view: () => Uint8Array): Uint8Array {
   }
 }
 
-/** Refuses an output whose elements are not of the input's type. */
+/** Throws if the output's elements have another type than the input's. */
 export function checkSameType(
   call: string,
   type: DataType,
@@ -79,17 +79,17 @@ export function checkSameType(
   }
 }
 
-/** Refuses an output that is too short. `what` says what it must have room for. */
+/** Throws if an output is too short. `what` names what it must have room for. */
 export function checkRoom(call: string, recv: NumericArray, wanted: number, what: string): void {
   if (recv.length < wanted) {
     throw new InvalidArgumentError(
       'BUFFER_SIZE',
-      `${call}: the output has ${String(recv.length)} elements, but ${what} needs ${String(wanted)}; make it as long`,
+      `${call}: the output has ${String(recv.length)} elements, but ${what} needs ${String(wanted)}; pass a longer one`,
     );
   }
 }
 
-/** Refuses an input of another length. `what` says what the input consists of. */
+/** Throws if an input has another length. `what` names the parts of the input. */
 export function checkLength(call: string, send: NumericArray, wanted: number, what: string): void {
   if (send.length !== wanted) {
     throw new InvalidArgumentError(
@@ -100,13 +100,13 @@ export function checkLength(call: string, send: NumericArray, wanted: number, wh
 }
 
 /**
- * Refuses input and output that share elements, unless the input is the part of the output (or the output the part of
- * the input) that works in place.
+ * Throws if input and output share elements, unless the input is the part of the output (or the output the part of the input)
+ * that works in place.
  *
- * @param sendElements how many elements of the input are read
- * @param recvElements how many elements of the output are written
- * @param inPlaceAt where in the output the input begins when the call works in place, in elements; negative when the
- *   output begins in the input
+ * @param sendElements number of elements of the input that are read
+ * @param recvElements number of elements of the output that are written
+ * @param inPlaceAt offset in elements of the input within the output when the call works in place; negative if the output
+ *   lies within the input
  */
 export function checkOverlap(
   call: string,
@@ -142,7 +142,7 @@ export function checkRoot(call: string, root: number, nRanks: number): void {
   }
 }
 
-/** An array without elements is either empty or has lost its memory: only the second refuses to be filled. */
+/** An array without elements is either empty or detached; only a detached one refuses to be filled. */
 function checkAlive(call: string, array: NumericArray): void {
   try {
     array.set([]);
@@ -154,7 +154,7 @@ function checkAlive(call: string, array: NumericArray): void {
 function gone(call: string, cause: unknown): InvalidArgumentError {
   return new InvalidArgumentError(
     'BUFFER_DETACHED',
-    `${call}: an array's memory was transferred to another thread or resized away; pass an array that is still here`,
+    `${call}: an array's memory was transferred to another thread or resized; pass an array that was not detached`,
     { cause },
   );
 }

@@ -1,8 +1,8 @@
-/** Where each rank's block of data lies in an array that has one for each; in bytes. Made once, filled for each call. */
+/** Position in bytes of each rank's block in an array with one block for each rank. One object serves all calls. */
 export class Blocks {
   readonly from: Float64Array;
   readonly bytes: Float64Array;
-  /** Of the longest block. */
+  /** Length of the longest block. */
   longest = 0;
 
   constructor(readonly nRanks: number) {
@@ -10,7 +10,7 @@ export class Blocks {
     this.bytes = new Float64Array(nRanks);
   }
 
-  /** Blocks of one length, one behind the other. */
+  /** Blocks of one length, one after the other. */
   even(bytes: number): this {
     for (let rank = 0; rank < this.nRanks; rank++) {
       this.from[rank] = rank * bytes;
@@ -20,7 +20,7 @@ export class Blocks {
     return this;
   }
 
-  /** Blocks of `counts` elements, which begin at `displacements`. */
+  /** Blocks of `counts` elements that begin at `displacements`. */
   uneven(counts: readonly number[], displacements: readonly number[], bytesPerElement: number): this {
     this.longest = 0;
     for (let rank = 0; rank < this.nRanks; rank++) {

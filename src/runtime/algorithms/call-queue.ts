@@ -13,37 +13,37 @@ import type { Bed } from '../progress/sleeper.js';
 import { longWait, noLimits, SayPace, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** What a queue works with. */
+/** Parts that a queue uses. */
 export interface CallQueueParts {
   readonly engine: Engine;
   readonly rank: number;
   readonly libc: Libc | undefined;
-  /** How many unset flags are looked at before the core is given away. */
+  /** Number of unset flags to poll before the core is given away. */
   readonly spins: number;
-  /** How often a promise call gives its core away before it returns to the event loop. */
+  /** Number of times that a promise call gives its core away before it returns to the event loop. */
   readonly patience: number;
-  /** How long a call may wait for other ranks. */
+  /** Time that a call may wait for other ranks. */
   readonly limits: WaitLimits;
-  /** On which ranks that share no memory ask each other what they do. */
+  /** Line for queries between ranks that share no memory about their waits. */
   readonly waitLine?: WaitLine | undefined;
-  /** Told once of each call that waits for long. */
+  /** Called once for each call that takes long. */
   readonly warn: (text: string) => void;
   /** The messages of this communicator. */
   readonly messages: {
-    /** Throws what another rank of this host ended the communicator with. */
+    /** Throws the error with which another rank of this host ended the communicator. */
     throwLastWords(): void;
-    /** Tells those that may wait for this rank's messages what it waits for. */
+    /** Reports to ranks that may wait for this rank's messages what it waits for. */
     tellWaits(report: readonly number[]): void;
   };
-  /** Of this thread. */
+  /** Progress of this thread. */
   readonly progress: Progress;
-  /** Those of this host that share memory with this rank, and may sleep. */
+  /** The ranks of this host that share memory with this rank and may be parked. */
   readonly sleepers: Sleepers;
-  /** Ends the communicator for an error of a call, and gives the error to throw. */
+  /** Ends the communicator for an error of a call, and returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
 
-/** A call of the promise API that could not finish at once. */
+/** A call of the promise form that could not finish immediately. */
 interface Request extends QueuedCall {
   begun: boolean;
   readonly settled: (error?: Error) => void;
@@ -52,33 +52,33 @@ interface Request extends QueuedCall {
 const finished = Promise.resolve();
 
 /**
- * The collectives of a communicator, in their order: one is under way at a time. Blocking calls wait in place; calls of
- * the promise API that cannot finish at once wait here, and go on from the event loop.
+ * The collectives of a communicator, in order; one runs at a time. Blocking calls wait in place. Promise calls that cannot
+ * finish immediately are queued here and progress from the event loop.
  */
 export class CallQueue implements Waitable {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
   readonly #sleepers: Sleepers;
   readonly #spins: number;
-  /** How long a call may wait here. */
+  /** Time that a call may wait here. */
   readonly #limits: WaitLimits;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
   readonly #pace = new SayPace();
   readonly #requests: Request[] = [];
-  /** Whether a blocking call is under way. */
+  /** True while a blocking call runs. */
   #blocks = false;
-  /** Since when the call under way has got no further, as far as was looked. */
+  /** Time since which the running call has made no progress, as far as checked. */
   #stillSinceMs: number | undefined;
-  /** How long that was at the last look. */
+  /** That duration at the last check. */
   #stillMs = 0;
-  /** Calls begun so far, and which of them a warning was about. */
+  /** Number of calls begun so far, and the number of the last one that was warned about. */
   #begun = 0;
   #warnedOf = 0;
-  /** What the calls failed with. */
+  /** Error with which the calls failed. */
   #failure: Error | undefined;
-  /** Called when there is no call left, for drained(). */
+  /** Called when no call is left, for drained(). */
   #idle: (() => void) | undefined;
 
   constructor(parts: CallQueueParts) {
@@ -95,14 +95,14 @@ export class CallQueue implements Waitable {
     return this.#blocks || this.#requests.length > 0;
   }
 
-  /** What calls of the promise API that have not ended use. */
+  /** Arrays of the promise calls that have not ended. */
   arrays(): NumericArray[] {
     return this.#requests.flatMap((request) => request.parts ?? [request]).flatMap(({ send, recv }) => [send, recv]);
   }
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Short, as all that a call passes on its way to the kernels: V8 inlines 920 bytes of bytecode in all. */
+  /** Short, like everything that a call passes on its way to the kernels: V8 inlines 920 bytes of bytecode in all. */
   run(call: QueuedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
@@ -124,7 +124,7 @@ export class CallQueue implements Waitable {
     }
   }
 
-  /** Operations keep their order: what the promise API started comes first. */
+  /** Operations keep their order: queued promise calls come first. */
   #finishRequests(): void {
     this.#parts.progress.runUntil(this, () => this.#requests.length === 0);
     if (this.#failure !== undefined) throw this.#failure;
@@ -141,7 +141,7 @@ export class CallQueue implements Waitable {
 
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Finishes at once if nobody is late; else queues the call and goes on from the event loop. */
+  /** Finishes immediately if no rank is late; otherwise queues the call, which progresses from the event loop. */
   start({ code, type, root, send, recv, count, details }: QueuedCall): Promise<void> {
     const engine = this.#engine;
     let begun = false;
@@ -168,7 +168,7 @@ export class CallQueue implements Waitable {
     });
   }
 
-  /** Queues a call, which `kick` starts with all that were added before. */
+  /** Queues a call; `kick` starts it together with all that were added before. */
   add(call: QueuedCall, settled: (error?: Error) => void): void {
     this.#requests.push({ ...call, begun: false, settled });
   }
@@ -237,14 +237,14 @@ export class CallQueue implements Waitable {
     this.#parts.fail(error);
   }
 
-  /** Goes on with the requests until one has to wait. True if none is left. */
+  /** Progresses the queued calls until one has to wait. Returns true if none is left. */
   #goOn(spins: number): boolean {
     while (this.#requests.length > 0) if (this.#stepFirst(spins) !== DONE) return false;
     this.#idle?.();
     return true;
   }
 
-  /** Starts or goes on with the first call; resolves and removes it when it is done. */
+  /** Starts or progresses the first call; resolves and removes it when it is done. */
   #stepFirst(spins: number): number {
     const request = this.#requests[0];
     if (request === undefined) return DONE;
@@ -276,10 +276,7 @@ export class CallQueue implements Waitable {
 
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * Throws where calls can no longer come to their end. Messages don't care whether a rank that they have nothing to do
-   * with has closed.
-   */
+  /** Throws if calls can no longer complete. A rank that has closed matters only to messages with it. */
   checkForMessages(): void {
     try {
       this.#engine.check();
@@ -289,8 +286,8 @@ export class CallQueue implements Waitable {
   }
 
   /**
-   * Throws why a call ends that has waited long enough: because time is over, or others have ended it by now and nobody
-   * is late any more.
+   * Throws the error of a call that has waited long enough: a timeout, or the error with which another rank has ended it
+   * meanwhile.
    */
   timeOut(): never {
     const {
@@ -307,7 +304,7 @@ export class CallQueue implements Waitable {
     );
   }
 
-  /** Says, once a call, that it waits, and for whom, unless others have ended it by now. */
+  /** Warns once for each call that it waits, and for which ranks, unless another rank has ended it meanwhile. */
   warn(): void {
     if (this.#warnedOf === this.#begun) return;
     this.#warnedOf = this.#begun;
@@ -328,7 +325,7 @@ export class CallQueue implements Waitable {
     );
   }
 
-  /** Tells the others that a call gets no further here. */
+  /** Reports to the others that a call makes no progress here. */
   sayWaits(): void {
     const deed = this.#deed();
     if (deed === undefined || !this.#pace.isDue(this.#limitMs)) return;
@@ -341,20 +338,20 @@ export class CallQueue implements Waitable {
     waitLine?.ask(this.#engine.late(this.#limitMs));
   }
 
-  /** What is known of another rank; see Engine. */
+  /** What another rank is known to be doing; see Engine. */
   doing(rank: number): string | undefined {
     const answer = this.#parts.waitLine?.answer(rank);
     const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;
     return this.#engine.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
   }
 
-  /** The call that was begun last, for others that ask. */
+  /** The last call that began, for ranks that ask. */
   lastWords(): readonly number[] | undefined {
     const deed = this.#deed();
     return deed?.kind === 'collective' ? encodeDeed({ ...deed, kind: 'last' }) : undefined;
   }
 
-  /** What looks at long waits go by, also where the engine keeps time. */
+  /** Limit for checks of long waits, also if the engine keeps time itself. */
   get #limitMs(): number {
     return shorterLimit(this.#parts.limits);
   }
@@ -383,7 +380,8 @@ export class CallQueue implements Waitable {
     try {
       this.#engine.check();
     } catch (error) {
-      // Who ends the communicator says why before, perhaps since the look above, and the words tell most.
+      // The rank that ends the communicator reports its reason first, perhaps since the check above; that reason explains
+      // most.
       this.#parts.messages.throwLastWords();
       throw error;
     }

@@ -5,46 +5,46 @@ import { InternalError, InvalidUsageError } from '../../errors.js';
 /** A kind of call, by the name of its method: allReduce, allGatherV … */
 export type CallKind = keyof typeof callKinds;
 
-/** How a collective moves its data. A call's code holds the place in this list: append only. */
+/** How a collective moves its data. A call's code contains the index in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
-/** The name of an algorithm; docs/notes/algorithms.md tells of each. */
+/** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
 
-/** What a rank asked for. Ranks of a communicator must ask for the same, in the same order. */
+/** Description of a call. The ranks of a communicator must make equal calls in the same order. */
 export interface Call {
   readonly kind: CallKind;
-  /** Of no meaning for a barrier. */
+  /** Ignored for a barrier. */
   readonly type: DataType;
-  /** Of no meaning except for a reduction. */
+  /** Ignored except for a reduction. */
   readonly operator: OperatorName;
-  /** Of calls with a root. Of allGatherV and reduceScatterV: what partsHash() gives of their counts. */
+  /** Root, for kinds that have one. For allGatherV and reduceScatterV: the partsHash() of their counts. */
   readonly root: number;
   /**
-   * Elements, as NCCL counts them: of the input, except for reduceScatter and scatter, which count the output, and
-   * allToAll, which counts what goes to one rank. V forms: of all ranks together; allToAllV has none.
+   * Number of elements as NCCL counts them: of the input, except for reduceScatter and scatter, which count the output, and
+   * allToAll, which counts the elements for one rank. V forms: of all ranks together; allToAllV has none.
    */
   readonly count: number;
   readonly algorithm: Algorithm;
 }
 
-/** What only V forms, premulSum and calls that engine threads share have. Absent on the hot paths. */
+/** Details of V forms, premulSum, and calls shared by engine threads. Absent on the hot paths. */
 export interface CallDetails {
   /**
-   * V forms: elements of each rank's part of the longer array, and where it begins there. Of allToAllV: of each rank's
+   * V forms: number of elements of each rank's part of the longer array, and where it begins. For allToAllV: of each rank's
    * part of the input.
    */
   readonly counts?: readonly number[];
   readonly displacements?: readonly number[];
-  /** allToAllV: the same of the output. */
+  /** allToAllV: the same for the output. */
   readonly recvCounts?: readonly number[];
   readonly recvDisplacements?: readonly number[];
-  /** premulSum: what this rank's input is multiplied with; the type can hold it. */
+  /** premulSum: factor of this rank's input; representable in the type. */
   readonly scalar?: number | bigint;
-  /** Which part of each rank's block of data this is about, where others deal with the rest; the same on all ranks. */
+  /** The part of each rank's block that this call is about, if engine threads share the call; the same on all ranks. */
   readonly share?: Share;
 }
 
-/** One of so many equal parts. */
+/** One of several equal parts. */
 export interface Share {
   readonly index: number;
   readonly of: number;
@@ -52,7 +52,7 @@ export interface Share {
 
 const kinds = Object.keys(callKinds) as CallKind[];
 
-/** What of a kind of call is part of what ranks must agree on. */
+/** Properties of a kind of call that ranks must agree on. */
 interface Shape {
   readonly reduces: boolean;
   /** How a message names the root, for kinds that have one. */
@@ -84,14 +84,14 @@ export function encodeCall(call: Call): number {
   return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm);
 }
 
-/** The call that `encodeCall` made the code of. */
+/** Decodes a code made by `encodeCall`. */
 export function decodeCall(code: number, root: number, count: number): Call {
   const call = readCall(code, root, count);
   if (call === undefined) throw new InternalError('INTERNAL', `0x${code.toString(16)} is not the code of a call`);
   return call;
 }
 
-/** The call of a code that another rank sent; undefined for a number that is the code of no call. */
+/** Decodes a code that another rank sent; undefined if it is not the code of a call. */
 export function readCall(code: number, root: number, count: number): Call | undefined {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code));
   const type = typeOfCode(typeCodeOf(code));
@@ -101,22 +101,22 @@ export function readCall(code: number, root: number, count: number): Call | unde
   return { kind, type, operator, root, count, algorithm };
 }
 
-/** The kind of call that a code is of; see callKinds. */
+/** Kind of call in a code; see callKinds. */
 export function kindOf(code: number): number {
   return code & 15;
 }
 
-/** The code of the type of a code's elements. */
+/** Code of the element type in a code. */
 export function typeCodeOf(code: number): number {
   return (code >> 4) & 15;
 }
 
-/** The place of a code's operator in operatorNames. */
+/** Index in operatorNames of a code's operator. */
 export function operatorOf(code: number): number {
   return (code >> 8) & 15;
 }
 
-/** What of a code stands for an algorithm. */
+/** The bits of a code that stand for an algorithm. */
 export function algorithmBits(algorithm: Algorithm): number {
   return algorithms.indexOf(algorithm) << 12;
 }
@@ -125,30 +125,30 @@ export function algorithmOf(code: number): Algorithm | undefined {
   return algorithms[(code >> 12) & 15];
 }
 
-/** Whether a call of this code gives the others what its root has. */
+/** True if the call moves data from its root to the others. */
 export function isFromRoot(code: number): boolean {
   return kindOf(code) === callKinds.broadcast || kindOf(code) === callKinds.scatter;
 }
 
-/** Whether a call of this code gives its root what the others have. */
+/** True if the call moves data from the others to its root. */
 export function isToRoot(code: number): boolean {
   return kindOf(code) === callKinds.gather || kindOf(code) === callKinds.reduce;
 }
 
-/** Whether a call of this code divides what is sent into equal parts, one for each rank. */
+/** True if the call divides the input into equal parts, one for each rank. */
 export function isDivided(code: number): boolean {
   const kind = kindOf(code);
   return kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
 }
 
-/** Whether all ranks must give the same counts of parts for a call of this code. */
+/** True if all ranks must give the same counts of parts. */
 export function hasCommonCounts(code: number): boolean {
   return kindOf(code) === callKinds.allGatherV || kindOf(code) === callKinds.reduceScatterV;
 }
 
 /**
- * A call as a person reads it: `allReduce of 1024 float32 (sum, ring)`.
- * @param counts of a V form, where they are known; else their hash stands for them
+ * Text of a call, such as `allReduce of 1024 float32 (sum, ring)`.
+ * @param counts of a V form, if known; otherwise the text has their hash
  */
 export function describeCall(call: Call, counts?: readonly number[]): string {
   const { kind, algorithm } = call;
@@ -162,7 +162,7 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
   return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
 }
 
-/** What a call was given, by name: of operator and root, what its kind has. */
+/** Arguments of a call by name: operator and root only for kinds that have them. */
 export function callArguments({ kind, type, operator, root, count, algorithm }: Call): Record<string, string | number> {
   const { reduces, root: rooted } = shapes[kind];
   return {
@@ -173,14 +173,17 @@ export function callArguments({ kind, type, operator, root, count, algorithm }: 
   };
 }
 
-/** So many counts are easily read. */
+/** Most counts that a text lists. */
 const LISTED = 8;
 
 function listed(counts: readonly number[]): string {
   return `${counts.slice(0, LISTED).join(', ')}${counts.length > LISTED ? ', …' : ''}`;
 }
 
-/** Where the counts of two ranks differ first: `their counts differ first for rank 1: 2 on rank 0, 3 on rank 4`. */
+/**
+ * Text of the first difference between the counts of two ranks: `their counts differ first for rank 1: 2 on rank 0, 3 on rank
+ * 4`.
+ */
 export function describeDifference(
   rank: number,
   counts: readonly number[],
@@ -192,7 +195,7 @@ export function describeDifference(
   return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
 }
 
-/** A hash of the counts of a V form (32 bits, FNV-1a), by which ranks notice that theirs differ. */
+/** Hash of the counts of a V form (32 bits, FNV-1a), by which ranks detect different counts. */
 export function partsHash(counts: readonly number[]): number {
   let hash = 0x811c9dc5;
   for (const count of counts) {
@@ -202,7 +205,7 @@ export function partsHash(counts: readonly number[]): number {
   return hash >>> 0;
 }
 
-/** The error for a kind of call that an algorithm does not have. */
+/** Error for a kind of call that an algorithm does not support. */
 export function unsupported(code: number, algorithm: Algorithm): InvalidUsageError {
   const kind = kinds.find((name) => callKinds[name] === kindOf(code)) ?? 'this call';
   return new InvalidUsageError(
@@ -211,23 +214,23 @@ export function unsupported(code: number, algorithm: Algorithm): InvalidUsageErr
   );
 }
 
-/** What a rank called, with the counts of a V form where they are known. */
+/** A rank's call, with the counts of a V form if known. */
 export interface Called {
   readonly rank: number;
   readonly call: Call;
   readonly counts?: readonly number[] | undefined;
-  /** Which of its calls on the communicator it is. */
+  /** Number of the call among the rank's calls on the communicator. */
   readonly number?: number | undefined;
 }
 
-/** The error for two ranks that met in one operation but called different things; `rank` of it is the second's. */
+/** Error for two ranks whose calls met but differ; its `rank` is the second's. */
 export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
   const { rank, call, counts } = mine;
   const [mineText, theirText] = [describeCall(call, counts), describeCall(theirs.call, theirs.counts)];
   if (mineText === theirText) {
     const why =
       mine.number === theirs.number
-        ? 'what its message says of the call was damaged on the way'
+        ? 'the description of the call in its message was damaged on the way'
         : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
     return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, {
       rank: theirs.rank,

@@ -3,27 +3,27 @@ import { carriesOut, isOverConnections, registry } from './registry.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 
-/** Calls about at most `upToBytes` bytes, and more than those of the range before, take `algorithm`. */
+/** Calls of at most `upToBytes` bytes, and more than those of the range before, use `algorithm`. */
 export interface AlgorithmRange {
   readonly upToBytes: number;
   readonly algorithm: Algorithm;
 }
 
-/** For each kind of call its ranges, ascending; the last one goes to Infinity. */
+/** Ranges of each kind of call, ascending; the last one ends at Infinity. */
 export type AlgorithmTable = Readonly<Record<CallKind, readonly AlgorithmRange[]>>;
 
 /** Inputs of the choice of an algorithm: the same on all ranks of a communicator. */
 export interface ChoiceContext {
   readonly nRanks: number;
-  /** Whether all ranks share one segment. */
+  /** True if all ranks share one segment. */
   readonly oneSegment: boolean;
-  /** TCCL_ALGO: taken for every call that it can carry out. */
+  /** TCCL_ALGO: used for every call that it supports. */
   readonly forced: Algorithm | undefined;
 }
 
 /**
- * Which algorithm carries out which call where no profile of this machine says so. Where all ranks share one segment,
- * *direct* wins at every size that was measured (docs/notes/performance.md).
+ * Table of algorithms without a profile of this machine. If all ranks share one segment, *direct* is fastest at every size
+ * that was measured (docs/notes/performance.md).
  */
 export function defaultTable(situation: ChoiceContext): AlgorithmTable {
   const kinds = Object.keys(callKinds) as CallKind[];
@@ -44,19 +44,19 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, forced }: ChoiceContext)
   return ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
 }
 
-/** What a call about `bytes` bytes takes. */
+/** The algorithm of a call of `bytes` bytes. */
 export function algorithmFor(ranges: readonly AlgorithmRange[], bytes: number): Algorithm {
   const range = ranges.find(({ upToBytes }) => bytes <= upToBytes);
   if (range === undefined) throw new InternalError('INTERNAL', `no algorithm is given for ${bytes} bytes`);
   return range.algorithm;
 }
 
-/** What calls may take. */
+/** All algorithms in a table. */
 export function algorithmsIn(table: AlgorithmTable): Algorithm[] {
   return [...new Set(Object.values(table).flatMap((ranges) => ranges.map(({ algorithm }) => algorithm)))];
 }
 
-/** `tree up to 262144 bytes, then ring`. */
+/** Text of ranges, such as `tree up to 262144 bytes, then ring`. */
 export function rangesText(ranges: readonly AlgorithmRange[]): string {
   return ranges
     .map(({ algorithm, upToBytes }) => (upToBytes === Infinity ? algorithm : `${algorithm} up to ${upToBytes} bytes`))

@@ -8,21 +8,21 @@ import { Scaler } from './scaler.js';
 
 const AVERAGE = operatorCode('avg');
 const SUM = operatorCode('sum');
-/** Inputs, and outputs, that a move can have. */
+/** Most inputs, and most outputs, of a move. */
 const MOST_PLACES = 16;
 
-/** What a move does with its pieces of arrays; all lengths and places are bytes. */
+/** The arrays' pieces of a move; all lengths and offsets are in bytes. */
 export interface Piece {
   readonly bytes: number;
-  /** Where this rank's own piece begins in its input; -1 if it has no part in the move. */
+  /** Offset of this rank's own piece in its input; -1 if it has no part in the move. */
   readonly own: number;
-  /** Where the outcome goes in this rank's output; -1 if nowhere. */
+  /** Offset of the result in this rank's output; -1 for none. */
   readonly keep: number;
-  /** Whether the outcome is complete, so that averages are divided. */
+  /** True if the result is complete, so that averages are divided. */
   readonly complete: boolean;
 }
 
-/** Combines what came with a rank's own data into what goes out and what stays. One object serves many calls. */
+/** Combines received data with a rank's own data into data to send and to keep. One object serves many calls. */
 export class Combiner {
   readonly source: Operand;
   readonly destination: Operand;
@@ -36,9 +36,9 @@ export class Combiner {
   readonly #scaler: Scaler;
   #type = 0;
   #operator = 0;
-  /** What averages divide by in the end; 0 for other reductions. */
+  /** Divisor of averages; 0 for other reductions. */
   #divisor = 0;
-  /** Where the outcome of the last `pass` is that is still to be kept, or -1. */
+  /** Address of the result of the last `pass` that must still be kept, or -1. */
   #kept = -1;
 
   /** @param pieceBytes longest piece */
@@ -59,8 +59,8 @@ export class Combiner {
   }
 
   /**
-   * Goes to the next call; which arrays matter is to be told to `source` and `destination`.
-   * @param operator its code; of no meaning where nothing is reduced
+   * Begins the next call, whose arrays `source` and `destination` have.
+   * @param operator its code; ignored without a reduction
    * @param scalar of a premulSum
    */
   begin(type: DataType, operator: number, scalar: number | bigint | undefined): void {
@@ -70,15 +70,15 @@ export class Combiner {
     this.#operator = operator === AVERAGE || this.#scaler.active ? SUM : operator;
   }
 
-  /** Forgets the caller's arrays. */
+  /** Drops the references to the caller's arrays. */
   forget(): void {
     this.source.forget();
     this.destination.forget();
   }
 
   /**
-   * Combines the inputs in their order, and this rank's own piece after them, into all outputs. What is kept may be in
-   * its place only after `keep`: the others need it more urgently.
+   * Combines the inputs in order, followed by this rank's own piece, into all outputs. The kept result may be in place only
+   * after `keep`, because other ranks wait for the outputs.
    */
   pass(piece: Piece, inputs: readonly number[], nInputs: number, outputs: readonly number[], nOutputs: number): void {
     this.#kept = -1;
@@ -87,13 +87,13 @@ export class Combiner {
     else this.#copy(piece, inputs, nInputs, outputs, nOutputs);
   }
 
-  /** Writes what the last `pass` left to be kept. */
+  /** Writes the result that the last `pass` left to keep. */
   keep({ bytes, keep }: Piece): void {
     if (this.#kept >= 0 && keep >= 0) this.destination.write(keep, bytes, this.#kept);
     this.#kept = -1;
   }
 
-  /** The address of this rank's own piece at `from` as it goes into a reduction: where it is, or `room`. */
+  /** Address of this rank's own piece at `from`, ready for a reduction: in place, or copied to `room`. */
   own(from: number, bytes: number, room: number): number {
     const address = this.source.read(from, bytes, room);
     if (!this.#scaler.active) return address;
@@ -111,7 +111,7 @@ export class Combiner {
     this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 2, this.#tables + MOST_PLACES * 4, 1, 0, bytes);
   }
 
-  /** What is done to a sum that is complete: averages are divided. */
+  /** Completes a sum: averages are divided. */
   complete(address: number, bytes: number): void {
     if (this.#divisor > 0) this.#kernels.divide(this.#type, address, bytes, this.#divisor);
   }
@@ -155,7 +155,7 @@ export class Combiner {
     if (!inPlace) this.#kept = first;
   }
 
-  /** One source: what came, or this rank's own. */
+  /** Copies one source: received data, or this rank's own. */
   #copy(
     { bytes, own, keep }: Piece,
     inputs: readonly number[],
@@ -173,7 +173,7 @@ export class Combiner {
     this.#kept = source;
   }
 
-  /** Reads once what two places get. */
+  /** Copies to two destinations and reads the source once. */
   #copyToBoth(source: number, a: number, b: number, bytes: number): void {
     const words = this.#words;
     const sources = this.#tables / 4;

@@ -8,36 +8,36 @@ import { InternalError, type TcclError } from '../../errors.js';
 import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
 import type { Engine } from './engine.js';
 
-/** A range of sizes of one kind of call, as the way of a call needs it. */
+/** A range of sizes of one kind of call, for the fast path. */
 interface Range {
   readonly upToBytes: number;
   readonly engine: Engine;
-  /** What goes into a call's code. */
+  /** Bits to add to a call's code. */
   readonly mark: number;
-  /** The range of larger calls; the last range has no end. */
+  /** The range of larger calls; undefined for the last. */
   readonly next: Range | undefined;
 }
 
 /**
- * The engine of a communicator: the engines of several algorithms, of which each call takes one by its kind and size.
- * All ranks have the same table, so they choose alike; what differs between ranks, such as where arrays lie, may not
- * matter.
+ * The engine of a communicator: the engines of several algorithms, one of which carries out each call, by kind and size. All
+ * ranks have the same table, so they make the same choice; properties that differ between ranks, such as where arrays lie,
+ * must not matter.
  */
 export class CompositeEngine implements Engine {
   readonly blocking: boolean;
   readonly keepsTime: boolean;
   readonly table: AlgorithmTable;
-  /** Where the communicator's operations are observed: told of those beside the collectives. */
+  /** Observer of operations beside the collectives, if the communicator is observed. */
   readonly observe: Observe | undefined = undefined;
-  /** The first range of each kind, by the kind's code. */
+  /** First range of each kind, by the kind's code. */
   readonly #ranges: Range[] = [];
   readonly #engines: readonly Engine[];
-  /** Carries out the call under way, or did so with the last one. */
+  /** Engine of the running call, or of the last one. */
   #current: Engine;
 
   /**
-   * @param table what each call takes
-   * @param engines the engine of each algorithm in the table; one may serve several
+   * @param table algorithms by kind and size of call
+   * @param engines the engine of each algorithm in the table; one engine may serve several
    */
   constructor(table: AlgorithmTable, engines: Readonly<Partial<Record<Algorithm, Engine>>>) {
     this.table = table;

@@ -2,13 +2,13 @@ import { nameRanks } from '../bootstrap/rank-list.js';
 import { typeOfCode, type DataType } from '../device/types.js';
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
-/** What a rank that waits for long is in, or called last. The first words of its report tell it to others (hold-ups.ts). */
+/** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (hold-ups.ts). */
 export type Deed =
   /** `number` counts the communicator's collectives from 0, as its log and trace do. */
   | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
   | { readonly kind: 'send' | 'recv'; readonly peer: number; readonly count: number; readonly type: DataType }
   | { readonly kind: 'window'; readonly peer: number }
-  /** split, grow, window … */
+  /** split, grow, window and similar calls. */
   | { readonly kind: 'outOfBand' };
 
 const kinds: readonly Deed['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
@@ -34,7 +34,7 @@ export function encodeDeed(deed: Deed): number[] {
   }
 }
 
-/** The deed at the beginning of a report, if it has one. */
+/** Decodes the deed at the beginning of a report, if it has one. */
 export function decodeDeed(words: readonly number[]): Deed | undefined {
   const [kindWord = 0, first = 0, code = 0, root = 0, low = 0, high = 0] = words;
   const kind = kinds[kindWord - 1];
@@ -49,7 +49,7 @@ export function decodeDeed(words: readonly number[]): Deed | undefined {
   return type && { kind, peer: first, count, type };
 }
 
-/** `allReduce of 1024 float32 (sum, direct), call 17`, `recv of 4 int32 from rank 1`. */
+/** Text of a deed, such as `allReduce of 1024 float32 (sum, direct), call 17` or `recv of 4 int32 from rank 1`. */
 export function describeDeed(deed: Deed): string {
   switch (deed.kind) {
     case 'collective':
@@ -66,20 +66,20 @@ export function describeDeed(deed: Deed): string {
   }
 }
 
-/** Whether a report is of a rank that waits. */
+/** True if the report is of a waiting rank. */
 export function tellsOfWait(words: readonly number[]): boolean {
   return decodeDeed(words)?.kind !== 'last';
 }
 
-/** What a report says that its rank does: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
+/** Text of what a reporting rank does: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
 export function describeReport(words: readonly number[]): string | undefined {
   const deed = decodeDeed(words);
   return deed && `${deed.kind === 'last' ? 'last call' : 'waiting in'} ${describeDeed(deed)}`;
 }
 
 /**
- * The ranks that hold up another one, with what is known of each: `rank 1, waiting in recv of 4 int32 from rank 0;
- * ranks 2,3, last call barrier (direct)`.
+ * Text of the ranks that hold up another one, with what each does: `rank 1, waiting in recv of 4 int32 from rank 0; ranks
+ * 2,3, last call barrier (direct)`.
  */
 export function describeLate(late: readonly number[], doing: (rank: number) => string | undefined): string {
   if (late.length === 0) return 'other ranks';

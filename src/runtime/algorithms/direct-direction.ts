@@ -2,15 +2,15 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { CACHED_BYTES, streamedBytes } from '../launch/copy-tunables.js';
 
 /**
- * Calls on arrays in the segment in which the ranks' blocks have so many bytes go forward and backward in turn: of
- * less, caches keep all.
+ * From this length of a rank's block on, calls on arrays in the segment alternate between forward and backward; smaller calls
+ * stay in the caches anyway.
  */
 const TURNED_BYTES = 128 * 1024;
 
 /**
- * Programs make the same call again and again, on more data than a cache holds. Read from the first byte to the last each
- * time, nothing of it would be left when its turn comes; so every second call of a kind goes backward, and begins with what
- * the one before ended with:
+ * Decides the direction of copies. Programs repeat the same call on more data than a cache holds. Read from the first byte to
+ * the last each time, none of it would still be cached when its turn comes. So every second call of a kind goes backward and
+ * begins with the data that the one before ended with:
  *
  *      forward     | from itself | from rank + 1 | … | from rank - 1 |
  *      backward    | from rank - 1 | … | from rank + 1 | from itself |     each from its last bytes on
@@ -18,7 +18,7 @@ const TURNED_BYTES = 128 * 1024;
 export class Direction {
   readonly #nRanks: number;
   #isBroadcast = false;
-  /** By kind of call, a bit: whether the next large one goes backward. Other ranks may have it otherwise. */
+  /** One bit for each kind of call: set if the next large one goes backward. Other ranks may differ. */
   #turns = 0;
   #isBackward = false;
 
@@ -26,7 +26,7 @@ export class Direction {
     this.#nRanks = nRanks;
   }
 
-  /** Begins a call. @param blockBytes of one block, in arrays that are all in the segment, or 0 */
+  /** Begins a call. @param blockBytes length of one block if all arrays are in the segment, otherwise 0 */
   start(kind: number, blockBytes: number): void {
     this.#isBroadcast = kind === callKinds.broadcast;
     this.#isBackward = false;
@@ -35,16 +35,16 @@ export class Direction {
     this.#isBackward = ((this.#turns >> kind) & 1) === 0;
   }
 
-  /** Whether the call goes backward. */
+  /** True if the call goes backward. */
   get isBackward(): boolean {
     return this.#isBackward;
   }
 
   /**
-   * Whether so many bytes are to be copied in pieces, the last one first: every second time, but not if they are to be
-   * stored around the caches, for nothing is left there then. Whole copies of such lengths are; but those of a
-   * broadcast, one a rank, are better in pieces if input and outputs fit the caches: 8 MiB between two ranks take half
-   * the time on cores that share a cache, and 0.85 on others.
+   * True if these bytes are copied in pieces, the last one first: in every second call, unless the copy bypasses the caches,
+   * because nothing stays cached then. Whole copies of such lengths do bypass them. But a broadcast, with one copy for each
+   * rank, is better copied in pieces if input and outputs fit the caches: 8 MiB between two ranks take half the time on cores
+   * that share a cache, and 0.85 on others.
    */
   copiesBackward(bytes: number): boolean {
     if (bytes < streamedBytes(this.#nRanks)) return this.#isBackward;

@@ -14,7 +14,7 @@ import { callOfPost, lastCallOf, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
 import { TeamHoldUps } from './team-hold-ups.js';
 
-/** How the team's abort word says these; all others are `failed`. */
+/** The team's abort reason for these errors; all others are `failed`. */
 const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
   ABORTED: 'aborted',
   RANK_DIED: 'died',
@@ -23,10 +23,10 @@ const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
   TIMEOUT: 'timedOut',
 };
 
-/** More than a kernel's phase numbers. */
+/** Larger than any phase number of the kernels. */
 const PHASES = 4;
 
-/** The algorithm `direct` with what it needs to notice, and tell, that something went wrong. */
+/** The algorithm `direct` as an engine: with detection and reporting of failures. */
 export class DirectEngine implements Engine {
   readonly blocking = true;
   readonly polled = true;
@@ -69,7 +69,7 @@ export class DirectEngine implements Engine {
     return status >= PENDING ? status : this.#refuse();
   }
 
-  /** Parts of rounds: a long call has many rounds where some rank's arrays are staged. */
+  /** Counts parts of rounds: a long call has many rounds if a rank's arrays are staged. */
   get steps(): number {
     const { kernels } = this.team;
     return kernels.operationNumber() * PHASES + kernels.phaseNumber();
@@ -87,7 +87,7 @@ export class DirectEngine implements Engine {
     const dead = team.findDead();
     if (dead >= 0) throw this.#error('died', dead);
 
-    // The order matters: what a rank posted before it left counts.
+    // Before the check for departed ranks: posts from before a rank left are valid.
     const awaited = team.kernels.waitingFor();
     const gone = awaited < team.nLocalRanks && team.hasLeft(awaited);
     if (gone && callOfPost(team, awaited) === undefined) throw this.#error('closed', awaited);
@@ -102,7 +102,7 @@ export class DirectEngine implements Engine {
   }
 
   tellWaits(): void {
-    // The rank has told it in the team's memory.
+    // Nothing to do: the rank has reported it in the team's memory.
   }
 
   underWay(): Call | undefined {
@@ -115,7 +115,7 @@ export class DirectEngine implements Engine {
 
   #awaited(): number[] {
     const absent = [...this.localRanks.keys()].filter((local) => callOfPost(this.team, local) === undefined);
-    // Where all have begun, one has not finished.
+    // All have begun, so one has not finished.
     return absent.length > 0 ? absent : [this.team.kernels.waitingFor()];
   }
 
@@ -133,7 +133,7 @@ export class DirectEngine implements Engine {
     throw this.#mismatch();
   }
 
-  /** The error for ranks that called different things, from their posts: the same on every rank. */
+  /** Error for ranks with different calls, from their posts: the same on every rank. */
   #mismatch(): TcclError {
     return mismatchAmong(
       this.localRanks,
@@ -147,7 +147,7 @@ export class DirectEngine implements Engine {
   }
 }
 
-/** What is known of a rank that holds up a call by *direct*: see Engine. */
+/** Text of what a rank that holds up a *direct* call does; see Engine. */
 export function doingInTeam(team: Team, localRanks: readonly number[], holdUps: TeamHoldUps, rank: number): string | undefined {
   const waits = holdUps.doing(rank);
   const local = localRanks.indexOf(rank);
@@ -162,7 +162,8 @@ export function raiseTeamAbort(team: Team, localRanks: readonly number[], error:
   // -1: a rank of another host.
   const about = isOver ? localRanks.indexOf(error.rank ?? -1) : team.localRank;
   const reason = about < 0 ? 'failed' : (abortReasonOf[error.code] ?? 'failed');
-  // The others find out themselves who of them is gone, or called what; all else they are told, before they may look for it.
+  // The others detect a dead rank or a different call themselves; any other reason is written before the abort word, so that
+  // they find it.
   const isSeen = (isOver && about >= 0) || reason === 'mismatch';
   if (!isSeen) team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
   team.raiseAbort(reason, about < 0 ? team.localRank : about);

@@ -16,28 +16,28 @@ import { Rooted } from './direct-rooted.js';
 import { Spread } from './direct-spread.js';
 import type { Stage } from './direct-stage.js';
 
-/** So many looks, at most, a rank takes for the others before it copies what it takes from itself in spite of the turn. */
+/** Polls for the other ranks before this rank copies its own block out of turn. */
 const GLANCES = 200;
 
 /**
- * All collectives but all-reduce, of ranks that share a segment, in the form for more than a few bytes. Each rank posts
- * where its arrays are and waits for all others' posts: they *meet*. Then each takes what it is to get right out of the
- * others' arrays, into its own wherever that is, and at last it waits until nobody needs its arrays any more.
+ * All collectives except all-reduce, of ranks that share a segment, for more than a few bytes. Each rank posts the addresses
+ * of its arrays and waits for all posts (*meet*). Then each copies or combines its data directly from the others' arrays into
+ * its own, wherever that is, and finally waits until no rank needs its arrays any more.
  *
  *      all inputs in the segment   | meet, take | finish |
  *      some outside                | meet, take | fill, meet, take a piece | fill, meet, take a piece | … | finish |
  *
- * Ranks whose input lies outside copy it piece by piece into staging memory, where the others take it; all ranks meet in
- * all rounds. Where memory is shared by more than reading:
+ * Ranks whose input lies outside the segment copy it piece by piece to staging memory, from which the others take it; all
+ * ranks meet in every round. In some calls, ranks also write to others' memory, or share the work in another way:
  *
  *      gather      into an array in the segment, the senders write
  *      broadcast, scatter, gather
  *                  a root with nothing to copy for itself copies a part of each block (direct-rooted.ts)
- *      allToAll    ranks that all work in place in the segment swap parts in pairs, each rank one half of them
+ *     allToAll    if all ranks work in place in the segment, pairs of ranks swap parts, each rank one half of them
  *      allGather, broadcast
- *                  two ranks write what is long to both outputs at once (direct-spread.ts)
- *      reduce      each rank reduces its share of all inputs into the root's output, unless that and inputs lie outside and
- *                  are not staged
+ *                  two ranks write large blocks to both outputs in one pass (direct-spread.ts)
+ *     reduce      each rank reduces its share of all inputs into the root's output, unless that output and inputs lie
+ *                  outside and are not staged
  */
 export class DirectExchange {
   readonly #kernels: Kernels;
@@ -47,7 +47,7 @@ export class DirectExchange {
   readonly #source: Operand;
   readonly #destination: Operand;
   readonly #tables: PartTables;
-  /** What all ranks posted. */
+  /** Posts of all ranks. */
   readonly #posts: Posts;
   readonly #way: InputWay;
   readonly #direction: Direction;
@@ -55,7 +55,7 @@ export class DirectExchange {
   readonly #rooted: Rooted;
   readonly #spread: Spread;
 
-  // The call under way.
+  // State of the running call.
   #code = 0;
   #kind = 0;
   #type: DataType = int32;
@@ -63,18 +63,18 @@ export class DirectExchange {
   #count = 0;
   #round = 0;
   #rounds = 0;
-  /** Whether input and output share memory that others take from piece by piece. */
+  /** True if input and output share memory that others take from piece by piece. */
   #inPlace = false;
-  /** Whether this rank has what it takes from itself, and whether it gets it while the others take their last from it. */
+  /** True if this rank has copied its own block; and if it copies it while the others take their last data. */
   #ownTaken = false;
   #takesOwnLast = false;
-  /** What this rank posts. */
+  /** Contents of this rank's post. */
   #address = 0;
   #target = 0;
   #flags = 0;
   #table = 0;
   #place = 0;
-  /** Whether this rank still has to do its work of this round: what it was to read was not there. */
+  /** True if this rank must retry its work of this round, because the data to read were not there. */
   #unfinished = false;
 
   constructor(
@@ -99,9 +99,9 @@ export class DirectExchange {
   }
 
   /**
-   * Starts a call and goes on while it need not wait. Returns PENDING, DONE, or a mismatch as the kernels return it.
+   * Starts a call and progresses until it has to wait. Returns PENDING, DONE, or a mismatch like the kernels.
    *
-   * @throws InvalidUsageError `CALL_MISMATCH`, on all ranks, when one sends another what that one does not expect
+   * @throws InvalidUsageError `CALL_MISMATCH` on all ranks when one rank sends another count than its receiver expects
    *   (allToAllV)
    */
   begin(
@@ -140,26 +140,26 @@ export class DirectExchange {
     return this.#run(this.#unfinished ? MET : this.#kernels.progress(spins), spins);
   }
 
-  /** The bytes of each part that a rank posted for a call of parts that differ in length. */
+  /** Lengths in bytes of the parts that a rank posted for a V form. */
   partsOf(rank: number): number[] {
     return this.#tables.partsAt(this.#posts.table(rank));
   }
 
-  /** Forgets the caller's arrays. */
+  /** Drops the references to the caller's arrays. */
   forget(): void {
     this.#source.forget();
     this.#destination.forget();
   }
 
-  /** Goes on from what the kernels returned until something has to be waited for. */
+  /** Continues from a status of the kernels until the call has to wait. */
   #run(status: number, spins: number): number {
     while (true) {
       if (status === MET) {
-        // What is waited for then is the news of what became of a rank.
+        // The rank whose data are missing has failed; its error will arrive while this one waits.
         this.#unfinished = !this.#work();
         if (this.#unfinished) return PENDING;
         if (!this.#ownTaken && this.#round === this.#rounds) {
-          this.#kernels.finish(0, 0); // the others need not wait for this
+          this.#kernels.finish(0, 0); // other ranks need not wait for this one
           this.#copyOwn();
         }
         status = this.#kernels.finish(this.#waits() ? 1 : 0, spins);
@@ -179,7 +179,7 @@ export class DirectExchange {
 
   // ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Finds out where this rank's arrays are, and what it has to say about them. */
+  /** Determines where this rank's arrays are, and the contents of its post. */
   #usePlaces(send: NumericArray, recv: NumericArray): void {
     const isRoot = this.#rank === this.#root;
     const sends = !isFromRoot(this.#kind) || isRoot;
@@ -205,7 +205,7 @@ export class DirectExchange {
       }
     }
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
-    // Where the others get all of the input, this rank's part of an output in the segment is as good as the input.
+    // If the others take all of the input, this rank's part of an output in the segment serves as the input.
     if (
       sends &&
       !source.placed &&
@@ -226,7 +226,7 @@ export class DirectExchange {
     if (this.#plan.uneven) this.#table = this.#tables.write(this.#plan.partFrom, this.#plan.wholeParts, this.#plan.wholeTakes);
   }
 
-  /** Copies what a rank takes from itself, if it has not. */
+  /** Copies this rank's own block, unless done. */
   #copyOwn(): void {
     if (this.#ownTaken) return;
     this.#ownTaken = true;
@@ -238,7 +238,7 @@ export class DirectExchange {
     this.#destination.copyFrom(this.#source, from ?? 0, takeTo[me] ?? 0, bytes, this.#direction.copiesBackward(bytes));
   }
 
-  /** Copies this round's piece of each part that is taken from this rank's staging memory. */
+  /** Copies this round's piece of each part from this rank's input to its staging memory. */
   #fill(): void {
     if ((this.#flags & STAGED) === 0 || (this.#kind === callKinds.gather && this.#rank === this.#root)) return;
     const { partFrom, partBytes, pieceBytes, nParts, divided } = this.#plan;
@@ -268,7 +268,7 @@ export class DirectExchange {
 
   // ── work ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether this rank stays until all have finished this round: somebody reads what it has, or writes what it gets. */
+  /** True if this rank waits until all have finished the round, because others read its data or write its output. */
   #waits(): boolean {
     const isRoot = this.#rank === this.#root;
     const last = this.#round === this.#rounds;
@@ -281,7 +281,7 @@ export class DirectExchange {
     return (this.#flags & STAGED) === 0 || this.#allSwap();
   }
 
-  /** Does this rank's work of a round. False if it could not be done, because another rank is no longer there. */
+  /** Does this rank's work of a round. Returns false if it could not, because another rank has gone. */
   #work(): boolean {
     this.#posts.read(this.#round === 0);
     if (this.#round === 0) {
@@ -303,7 +303,7 @@ export class DirectExchange {
     return true;
   }
 
-  /** What follows from the first posts: how many rounds there are. */
+  /** Determines the number of rounds from the first posts. */
   #learn(): void {
     let longest = 0;
     if (this.#kind === callKinds.allToAllV) this.#learnParts();
@@ -333,7 +333,7 @@ export class DirectExchange {
       throw new InvalidUsageError(
         'CALL_MISMATCH',
         `allToAllV: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
-          'what each rank has as count for another must be what that one has for it',
+          'the count of each sender must equal the count of its receiver',
         { ranks: [sender, receiver] },
       );
     }
@@ -345,26 +345,26 @@ export class DirectExchange {
   }
 
   /**
-   * Whether the root reduces without the others' help: it reads what is open, and shares of theirs would come through its
-   * scratch memory, whose lines take as long to go there and back as staged ones.
+   * True if the root reduces alone: it reads open arrays, and shares of other ranks would come through its scratch memory,
+   * whose cache lines move back and forth as often as staged ones.
    */
   #rootReducesAll(): boolean {
     return this.#rootIsClosed() && this.#posts.anyHas(OPEN) && !this.#posts.anyHas(STAGED);
   }
 
-  /** Whether each rank copies a block to all outputs. */
+  /** True if each rank copies a block to all outputs. */
   #spreads(): boolean {
     return (this.#flags & SPREADS) !== 0 && this.#posts.allHave(SPREADS);
   }
 
-  /** Whether all ranks work in place in the segment. */
+  /** True if all ranks work in place in the segment. */
   #allSwap(): boolean {
     return (this.#flags & SWAPS) !== 0 && this.#posts.allHave(SWAPS);
   }
 
   /**
-   * Takes from the others what can be taken in this round: all from inputs in the segment in the first, then pieces of
-   * the others. Who works in place, and so overwrites what others still need, takes pieces of all.
+   * Takes the data that are available in this round: in the first, everything from inputs in the segment, then pieces of the
+   * others. A rank that works in place would overwrite data that others need, so it takes all in pieces.
    */
   #take(): boolean {
     const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
@@ -385,7 +385,7 @@ export class DirectExchange {
     return this.#posts.areValid();
   }
 
-  /** Exchanges parts with all others, of each pair one half. */
+  /** Exchanges parts with all others; each rank of a pair moves one half. */
   #swap(): void {
     const {
       partFrom,
@@ -403,7 +403,7 @@ export class DirectExchange {
     }
   }
 
-  /** Combines this rank's part of all inputs: in the first round if all can be taken whole, else piece by piece. */
+  /** Combines this rank's part of all inputs: in the first round if all can be taken whole, otherwise piece by piece. */
   #reducePart(): boolean {
     if ((this.#round === 0) !== (this.#rounds === 0)) return true;
     const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
@@ -430,7 +430,7 @@ export class DirectExchange {
     return this.#reduction.into(target + from, done + from, from, Math.min(share, bytes - from));
   }
 
-  /** Copies what the ranks have left in the root's scratch memory. */
+  /** Copies the results that the ranks have written to the root's scratch memory. */
   #takeResult(): void {
     if (this.#kind !== callKinds.reduce || this.#rank !== this.#root || this.#destination.placed || this.#round === 0) return;
     const done = (this.#round - 1) * this.#plan.pieceBytes;
@@ -438,7 +438,7 @@ export class DirectExchange {
   }
 }
 
-/** Whether two arrays begin at the same byte. */
+/** True if two arrays begin at the same byte. */
 function isSamePlace(a: NumericArray, b: NumericArray): boolean {
   return a === b || (a.buffer === b.buffer && a.byteOffset === b.byteOffset);
 }

@@ -4,15 +4,15 @@ import type { ExchangePlan } from './direct-plan.js';
 import { EITHER, OPEN, type Posts, STAGED, STAGES } from './direct-posts.js';
 import { Ways, type Way } from './direct-ways.js';
 
-/** Parts from this length on are read from where they are: below, two copies cost less than a call of the kernel (measured). */
+/** Shortest part that is read in place: below, two copies cost less than a system call (measured). */
 const OPEN_BYTES = 32 * 1024;
-/** Of a call's code, what tells how long it takes: all but the algorithm. */
+/** The bits of a call's code that affect its time: all but the algorithm. */
 const TIMED_CODE = 0xfff;
 
 /**
- * How input outside the segment comes to the ranks that need it: they read it where it is (`OPEN`), or take it out of staging
- * memory (`STAGED`). An owner whose input may be read says so; where two ranks exchange, it lets the other way open
- * (`EITHER`), and one rank of the two, which finds out by time what is faster, says if it wants staging (`STAGES`).
+ * Decides how input outside the segment reaches other ranks: they read it in place (`OPEN`), or copy it from staging memory
+ * (`STAGED`). The owner of a readable input posts that; if two ranks exchange, it leaves the way open (`EITHER`), and one of
+ * the two, which measures the faster way, posts whether it wants staging (`STAGES`).
  */
 export class InputWay {
   readonly #rank: number;
@@ -21,10 +21,10 @@ export class InputWay {
   readonly #posts: Posts;
   readonly #ways = new Ways();
 
-  // The call under way.
+  // State of the running call.
   #code = 0;
   #root = 0;
-  /** Whether this rank chose the way by time, and when all had come, in milliseconds; 0 before. */
+  /** True if this rank chose the way by time; and the time at which all had arrived, in milliseconds, 0 before. */
   #measures = false;
   #since = 0;
 
@@ -35,7 +35,7 @@ export class InputWay {
     this.#posts = posts;
   }
 
-  /** Begins a call, which the plan has begun. */
+  /** Begins a call that the plan has begun. */
   start(code: number, root: number): void {
     this.#code = code;
     this.#root = root;
@@ -44,8 +44,8 @@ export class InputWay {
   }
 
   /**
-   * Whether reading what is left in this rank's own memory may cost the others less than taking it out of staging memory.
-   * The kernel's copy takes about as long as that way's two, so it pays where each byte has one reader.
+   * True if reading in this rank's private memory may cost the others less than staging. The kernel's copy takes about as
+   * long as the two copies of staging, so it pays if each byte has one reader.
    */
   opens(): boolean {
     const { reduces, divided } = this.#plan;
@@ -53,24 +53,21 @@ export class InputWay {
     return this.#plan.longestPart >= OPEN_BYTES;
   }
 
-  /** What this rank's post says when its input is open. */
+  /** Flags of this rank's post if its input is open. */
   openFlags(): number {
     return OPEN | (this.#nRanks === 2 ? EITHER : 0);
   }
 
-  /**
-   * What this rank's post says of the way, if it chooses. @param isOutside whether some array of its own lies outside
-   * the segment
-   */
+  /** Flags of this rank's post if it chooses the way. @param isOutside true if one of its arrays lies outside the segment */
   choiceFlags(isOutside: boolean): number {
     return this.#chooses() && this.#choose(isOutside) === 'staged' ? STAGES : 0;
   }
 
   /**
-   * All have come: lets inputs that may come either way come as the rank said that chooses.
+   * All have arrived: settles the way of inputs that may use either, as the choosing rank posted.
    *
-   * @param flags what this rank posted
-   * @returns what holds of it now
+   * @param flags that this rank posted
+   * @returns the flags that hold now
    */
   settle(flags: number): number {
     if (this.#measures && this.#since === 0 && this.#posts.anyHas(EITHER)) this.#since = performance.now();
@@ -79,18 +76,18 @@ export class InputWay {
     return (flags & EITHER) !== 0 ? (flags & ~OPEN) | STAGED : flags;
   }
 
-  /** The call is over. */
+  /** Ends the call. */
   ended(): void {
     if (this.#since > 0) this.#ways.took(performance.now() - this.#since);
   }
 
-  /** Whether it is this one of two ranks who says which way: one that is not done before it has data. */
+  /** True if this is the rank of the two that chooses: one that cannot finish before it has data. */
   #chooses(): boolean {
     if (this.#nRanks !== 2) return false;
     return this.#rank === (isFromRoot(this.#code) ? 1 - this.#root : isToRoot(this.#code) ? this.#root : 0);
   }
 
-  /** By time, but for calls on arrays in the segment, which do not pay for what only a mixture would gain. */
+  /** Chooses by time, except for calls on arrays in the segment, which would pay for what only a mixture gains. */
   #choose(isOutside: boolean): Way {
     this.#measures = isOutside && this.opens();
     return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart) : 'open';

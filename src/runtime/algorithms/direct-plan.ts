@@ -12,30 +12,30 @@ const dividedKinds: ReadonlySet<number> = new Set([
 const reducingKinds: ReadonlySet<number> = new Set([callKinds.reduce, callKinds.reduceScatter, callKinds.reduceScatterV]);
 
 /**
- * Which bytes of the others' inputs go where in this rank's output, and of which parts its own input consists: the same
- * for every kind of call, so that one piece of code can carry out all. One object serves all calls.
+ * Positions of all data of a call: which bytes of the others' inputs go where in this rank's output, and the parts of its own
+ * input. The form is the same for every kind of call, so that one piece of code carries out all. One object serves all calls.
  */
 export class ExchangePlan {
   /**
-   * By rank, what this one takes: `takeBytes` from byte `takeFrom` of that rank's input on. They go to byte `takeTo` of
-   * its output, or are combined there.
+   * By rank, the data that this rank takes: `takeBytes` bytes from offset `takeFrom` of that rank's input. They are written
+   * to, or combined at, offset `takeTo` of its output.
    */
   readonly takeFrom: Float64Array;
   readonly takeTo: Float64Array;
   readonly takeBytes: Float64Array;
-  /** By rank, the part of this one's input that is for it; undivided inputs are one part, the first. */
+  /** By rank, the part of this rank's input for that rank; an undivided input is one part, the first. */
   readonly partFrom: Float64Array;
   readonly partBytes: Float64Array;
-  /** How long the parts, and what is taken, are in all of the call, of which this may be a share. */
+  /** Lengths of parts and of taken data in the whole call, of which this may be a share. */
   readonly wholeParts: Float64Array;
   readonly wholeTakes: Float64Array;
-  /** Whether the input has a part for each rank. */
+  /** True if the input has a part for each rank. */
   divided = false;
-  /** Whether what is taken is combined. */
+  /** True if the taken data are combined. */
   reduces = false;
-  /** Whether parts differ in length. */
+  /** True if parts differ in length. */
   uneven = false;
-  /** How much of each part goes through staging memory at once. */
+  /** Length of the piece of each part that goes through staging memory in one round. */
   pieceBytes = 0;
   #share: Share | undefined;
 
@@ -54,12 +54,12 @@ export class ExchangePlan {
     this.wholeTakes = perRank();
   }
 
-  /** How many parts staging memory holds: one for each rank, or one. */
+  /** Number of parts that staging memory holds: one for each rank, or one. */
   get nParts(): number {
     return this.divided ? this.nRanks : 1;
   }
 
-  /** The bytes of the longest part of this rank's input. */
+  /** Length of the longest part of this rank's input. */
   get longestPart(): number {
     return this.divided ? Math.max(...this.partBytes) : (this.partBytes[0] ?? 0);
   }
@@ -68,7 +68,8 @@ export class ExchangePlan {
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
     this.divided = dividedKinds.has(kind);
     this.reduces = reducingKinds.has(kind);
-    // Two pieces, so that one is read while the next is copied (measured: shorter ones come slower from the other's cache).
+    // Two pieces, so that one is read while the next is copied (measured: shorter ones arrive more slowly from the other
+    // core's cache).
     const overlaps = kind === callKinds.broadcast && this.nRanks === 2;
     this.pieceBytes = alignedPiece(this.stageBytes, this.divided || overlaps ? this.nRanks : 1);
     this.uneven = details?.counts !== undefined;
@@ -82,19 +83,19 @@ export class ExchangePlan {
     this.#cut(this.partBytes, this.partFrom);
   }
 
-  /** All ranks know that no piece needs more than `bytes` bytes: they take no more staging memory than that. */
+  /** Limits the length of pieces, and so the staging memory, when all ranks know that `bytes` suffice. */
   fitPieces(bytes: number): void {
     this.pieceBytes = Math.min(this.pieceBytes, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
   }
 
-  /** How much of a block of `whole` bytes this share of the call has. */
+  /** Length of this share of a block of `whole` bytes. */
   bytesOf(whole: number): number {
     return this.#share === undefined
       ? whole
       : Math.min(alignedShare(whole, this.#share.of), whole - shareFrom(whole, this.#share));
   }
 
-  /** Cuts every block down to a share of it. */
+  /** Reduces every block to this share of it. */
   #cut(bytes: Float64Array, ...places: readonly Float64Array[]): void {
     for (let r = 0; r < this.nRanks; r++) {
       const whole = bytes[r] ?? 0;
@@ -140,7 +141,7 @@ export class ExchangePlan {
           this.takeBytes[r] = bytesOf(counts, me);
           break;
         default:
-          // allToAllV: where the others have this rank's part, their tables tell.
+          // allToAllV: the others' tables tell where they have this rank's part.
           this.takeTo[r] = bytesOf(recvDisplacements, r);
           this.takeBytes[r] = bytesOf(recvCounts, r);
       }
@@ -152,7 +153,7 @@ export class ExchangePlan {
   }
 }
 
-/** Where in a block of so many bytes a share begins. */
+/** Start of a share in a block of `whole` bytes. */
 function shareFrom(whole: number, share: Share): number {
   return Math.min(share.index * alignedShare(whole, share.of), whole);
 }

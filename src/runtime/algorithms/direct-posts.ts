@@ -1,36 +1,36 @@
 import type { Team } from '../device/team.js';
 
 /**
- * The words of a rank's post: where its input is, where its output, the bits below, its table of parts (0: nowhere), and
- * where in its own memory an open input is (a float64).
+ * Words of a rank's post: address of its input, address of its output, the flags below, its table of parts (0: none), and the
+ * address of an open input in its own memory (float64).
  */
 const SOURCE = 0;
 const DESTINATION = 1;
 const FLAGS = 2;
 const TABLE = 3;
 const PLACE = 4;
-/** The input comes through staging memory, a piece in each round but the first. */
+/** The input goes through staging memory, one piece in each round after the first. */
 export const STAGED = 1;
-/** The input, in the segment, is also the output; if that is so on all ranks, they exchange parts in pairs. */
+/** The input, in the segment, is also the output; if that holds on all ranks, they exchange parts in pairs. */
 export const SWAPS = 2;
-/** The root's output lies outside the segment: what is for it goes through its scratch memory, a piece in each round. */
+/** The root's output lies outside the segment: its data go through the root's scratch memory, one piece in each round. */
 export const CLOSED = 4;
-/** The input lies outside the segment, and the others read it there (device/peer-memory.ts). */
+/** The input lies outside the segment, and the others read it in place (device/peer-memory.ts). */
 export const OPEN = 8;
-/** An open input comes through staging memory instead if the rank that chooses posts `STAGES`. */
+/** An open input is staged instead if the rank that chooses posts `STAGES`. */
 export const EITHER = 16;
 export const STAGES = 32;
 /** The root has nothing to copy for itself, and copies a part of each block (direct-rooted.ts). */
 export const HELPS = 64;
-/** This rank can copy a block to both outputs at once (direct-spread.ts). */
+/** This rank can copy a block to both outputs in one pass (direct-spread.ts). */
 export const SPREADS = 128;
 
-/** What the ranks of a team posted for the call under way of algorithms/direct-exchange.ts, after they met. */
+/** Posts of a team's ranks for the running call of algorithms/direct-exchange.ts, after they met. */
 export class Posts {
   readonly #team: Team;
   readonly #words: Uint32Array;
   readonly #numbers: Float64Array;
-  /** Of each rank, from the first round; where inputs are staged, from this one. */
+  /** Addresses by rank: from the first round, or from the current one for staged inputs. */
   readonly #sources: Float64Array;
   readonly #flags: Uint32Array;
 
@@ -43,7 +43,7 @@ export class Posts {
     this.#flags = new Uint32Array(nLocalRanks);
   }
 
-  /** Reads the posts of a round. The first round's tell what kind of input each rank has. */
+  /** Reads the posts of a round. Those of the first round have the kind of each rank's input. */
   read(isFirst: boolean): void {
     for (let r = 0; r < this.#team.nLocalRanks; r++) {
       const flags = this.#word(r, FLAGS);
@@ -52,13 +52,13 @@ export class Posts {
     }
   }
 
-  /** Makes inputs that may come in either way staged ones. */
+  /** Changes inputs that may use either way to staged ones. */
   stage(): void {
     for (let r = 0; r < this.#flags.length; r++)
       if (this.has(r, EITHER)) this.#flags[r] = ((this.#flags[r] ?? 0) & ~OPEN) | STAGED;
   }
 
-  /** Where a rank's input is: in the segment, or, if it is open, in that rank's own memory. */
+  /** Address of a rank's input: in the segment or, if it is open, in that rank's own memory. */
   source(rank: number): number {
     return this.#sources[rank] ?? 0;
   }
@@ -77,20 +77,17 @@ export class Posts {
     return true;
   }
 
-  /**
-   * Whether what was read of inputs is what was to be read: a rank that gives a call up may use its open memory for
-   * something else.
-   */
+  /** True if the data read from inputs are valid: a rank that gives a call up may reuse its open memory. */
   areValid(): boolean {
     return !this.anyHas(OPEN) || this.#team.abort() === undefined;
   }
 
-  /** Where a rank's output is in the segment; 0 for nowhere. */
+  /** Address of a rank's output in the segment; 0 for none. */
   destination(rank: number): number {
     return this.#word(rank, DESTINATION);
   }
 
-  /** Where a rank's table of parts is (direct-tables.ts); 0 for nowhere. */
+  /** Address of a rank's table of parts (direct-tables.ts); 0 for none. */
   table(rank: number): number {
     return this.#word(rank, TABLE);
   }

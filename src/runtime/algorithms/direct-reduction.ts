@@ -12,14 +12,14 @@ import type { Stage } from './direct-stage.js';
 const SUM = operatorCode('sum');
 
 /**
- * Combines bytes of all ranks' inputs, in a call of algorithms/direct-exchange.ts. The kernels do it in the segment, and what
- * lies outside is brought there first. Sums of numbers that processors add need not be: machine code takes this rank's
- * own input where it is, and leaves the sums where they are to go.
+ * Combines bytes of all ranks' inputs, in a call of algorithms/direct-exchange.ts. The kernels work in the segment, so data
+ * outside are copied there first. For sums that processors can add directly, machine code avoids this: it reads this rank's
+ * own input in place, and writes the sums to their destination.
  *
  *      kernels        | own input into a slot | combine | out of the scratch memory |
  *      machine code   |                       | combine |                           |
  *
- * Either way, what another rank has opened is read into a slot first. Slots are in the half of this rank's staging memory
+ * In both cases, another rank's open data are first read into a slot. Slots are in the half of this rank's staging memory
  * that the next operation fills.
  */
 export class Reduction {
@@ -30,9 +30,9 @@ export class Reduction {
   readonly #destination: Operand;
   readonly #kernels: Kernels;
   readonly #words: Uint32Array;
-  /** The kernels' table of addresses: a place in `words`. */
+  /** The kernels' table of addresses: an index in `words`. */
   readonly #table: number;
-  /** Machine code's: 64 bits each, low half first. */
+  /** Machine code's table: 64 bits each, low half first. */
   readonly #places: Uint32Array;
   #placesAt = 0;
   /** Longest slot. */
@@ -53,7 +53,7 @@ export class Reduction {
     this.#slotBytes = alignedPiece(team.stageBytes, team.nLocalRanks);
   }
 
-  /** Begins a call, in which this rank has an input and an output. */
+  /** Begins a call in which this rank has an input and an output. */
   start(code: number, type: DataType): void {
     const isSum = operatorOf(code) === SUM && this.#team.nLocalRanks > 1;
     const isOutside = !this.#source.placed || !this.#destination.placed;
@@ -61,8 +61,8 @@ export class Reduction {
   }
 
   /**
-   * Combines `bytes` bytes at `from` of all inputs, which are at `inStage` in the staging memory of other ranks where
-   * those have no other, into byte `to` of this rank's output. False where something could not be read.
+   * Combines `bytes` bytes at `from` of all inputs into offset `to` of this rank's output. Staged inputs have them at
+   * `inStage`. Returns false if an input could not be read.
    */
   intoOutput(to: number, from: number, inStage: number, bytes: number): boolean {
     const destination = this.#destination;
@@ -84,7 +84,7 @@ export class Reduction {
     return this.#posts.areValid();
   }
 
-  /** The same into the segment, by kernels; what is staged of this rank's input is there, too. */
+  /** The same into the segment, by kernels; this rank's own input is staged there too. */
   into(address: number, from: number, inStage: number, bytes: number): boolean {
     const most = this.#mostAtOnce();
     for (let at = 0; at < bytes; at += most) {
@@ -96,14 +96,14 @@ export class Reduction {
   }
 
   /**
-   * How many bytes can be combined at once, since open inputs are read into slots (measured: half of a slot between two
+   * Most bytes that can be combined at once, because open inputs are read into slots (measured: half of a slot between two
    * ranks takes 1.06 of the time).
    */
   #mostAtOnce(): number {
     return this.#posts.anyHas(OPEN) ? this.#slotBytes : Infinity;
   }
 
-  /** Puts the addresses of all ranks' bytes into the kernels' table. */
+  /** Writes the addresses of all ranks' bytes to the kernels' table. */
   #lay(from: number, inStage: number, bytes: number, ownIsStaged: boolean): boolean {
     for (let r = 0; r < this.#team.nLocalRanks; r++) {
       const isOwn = r === this.#team.localRank && !this.#source.placed && !(ownIsStaged && this.#posts.has(r, STAGED));
@@ -115,7 +115,7 @@ export class Reduction {
     return true;
   }
 
-  /** Puts where all ranks' bytes are in this process into machine code's table. */
+  /** Writes the addresses of all ranks' bytes in this process to machine code's table. */
   #layForMachineCode(from: number, inStage: number, bytes: number): boolean {
     const {
       segment: { machineCode },
@@ -137,7 +137,7 @@ export class Reduction {
     return true;
   }
 
-  /** Where the bytes of a rank are in the segment; -1 if they could not be read. */
+  /** Address of a rank's bytes in the segment; -1 if they could not be read. */
   #addressOf(rank: number, from: number, inStage: number, bytes: number): number {
     const source = this.#posts.source(rank);
     if (!this.#posts.has(rank, OPEN)) return source + (this.#posts.has(rank, STAGED) ? inStage : from);
@@ -148,13 +148,13 @@ export class Reduction {
       : -1;
   }
 
-  /** Where `bytes` bytes of a rank are put, as many as of each other rank. */
+  /** Address of the slot for `bytes` bytes of a rank, if all other ranks' slots are as long. */
   #slotOf(rank: number, bytes: number): number {
     const slotBytes = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     return this.#stage.next(this.#team.nLocalRanks * slotBytes) + rank * slotBytes;
   }
 
-  /** Combines what the kernels' table says. */
+  /** Combines the inputs in the kernels' table. */
   #combine(destination: number, bytes: number): void {
     this.#words[this.#table + MAX_LOCAL_RANKS] = destination;
     this.#kernels.reduceTables(1, 0, bytes);

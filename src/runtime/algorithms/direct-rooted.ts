@@ -6,16 +6,15 @@ import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
 /**
- * Among more than two ranks the root helps with blocks from this length on: with shorter ones, waiting for it costs
- * more (measured).
+ * Shortest block with which the root helps, among more than two ranks: with shorter ones, waiting for it costs more
+ * (measured).
  */
 const HELPED_BYTES = 256 * 1024;
 
 /**
- * Who copies what in a broadcast, scatter or gather. Each rank but the root copies its block; the root copies its own,
- * unless that is where it belongs already, as it is in every broadcast as MPI has it. Then the root *helps*: of each
- * block between two places in the segment it copies the last n-th, so that each of n ranks copies n - 1 n-ths of a
- * block.
+ * Divides the copies of a broadcast, scatter or gather. Each rank except the root copies its block; the root copies its own,
+ * unless it is in place, as in every broadcast with MPI's semantics. In that case the root *helps*: of each block between two
+ * places in the segment it copies the last n-th, so that each of n ranks copies n - 1 n-ths of a block.
  *
  *      block of rank 1    | rank 1                   | root |
  *      block of rank 2    | rank 2                   | root |
@@ -41,13 +40,13 @@ export class Rooted {
     this.#destination = destination;
   }
 
-  /** Begins a call, which the plan has begun. */
+  /** Begins a call that the plan has begun. */
   start(kind: number, root: number): void {
     this.#kind = kind;
     this.#root = root;
   }
 
-  /** What this rank's post says: whether it is a root that helps. */
+  /** Flags of this rank's post: set if it is a root that helps. */
   helpFlags(): number {
     if (this.#rank !== this.#root || (!isFromRoot(this.#kind) && this.#kind !== callKinds.gather)) return 0;
     const { takeBytes, takeFrom, takeTo } = this.#plan;
@@ -57,17 +56,17 @@ export class Rooted {
     return isThere ? HELPS : 0;
   }
 
-  /** Whether the root copies a part of a rank's block. */
+  /** True if the root copies a part of a rank's block. */
   helps(rank: number): boolean {
     return this.#posts.has(this.#root, HELPS) && !this.#posts.has(rank, isFromRoot(this.#kind) ? CLOSED : STAGED | OPEN);
   }
 
-  /** How much of a block of its own of so many bytes this rank copies. */
+  /** Number of bytes of its own block that this rank copies. */
   ownPart(bytes: number): number {
     return this.helps(this.#rank) ? this.#upToHelp(bytes) : bytes;
   }
 
-  /** The root's work: it copies the last part of all blocks with which it helps. */
+  /** The root's work: copies the last part of all blocks with which it helps. */
   help(): void {
     const bytes = this.#plan.takeBytes[this.#rank] ?? 0;
     const done = this.#upToHelp(bytes);
@@ -79,7 +78,7 @@ export class Rooted {
     }
   }
 
-  /** In a gather into an array in the segment, what the senders do: writes this rank's block into it. */
+  /** A sender's work in a gather into an array in the segment: writes this rank's block. */
   put(): void {
     const { partFrom, partBytes } = this.#plan;
     if (this.#rank === this.#root) return;
@@ -88,14 +87,14 @@ export class Rooted {
       this.#source.copyTo(this.#posts.destination(this.#root) + (partFrom[this.#rank] ?? 0), partFrom[0] ?? 0, bytes);
   }
 
-  /** Writes a part of a rank's block into its output: all blocks are alike, so in all outputs it is where it is in the root's. */
+  /** Writes a part of a rank's block to its output. All blocks are alike, so the offset is the same in all outputs. */
   #give(rank: number, from: number, bytes: number): void {
     const { partFrom, takeTo, divided } = this.#plan;
     const place = this.#posts.destination(rank) + (takeTo[this.#rank] ?? 0);
     this.#source.copyTo(place + from, (partFrom[divided ? rank : 0] ?? 0) + from, bytes);
   }
 
-  /** Reads a part of a rank's block out of its input. */
+  /** Reads a part of a rank's block from its input. */
   #fetch(rank: number, from: number, bytes: number): void {
     const { takeFrom, takeTo } = this.#plan;
     this.#destination.write((takeTo[rank] ?? 0) + from, bytes, this.#posts.source(rank) + (takeFrom[rank] ?? 0) + from);

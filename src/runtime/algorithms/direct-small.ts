@@ -6,12 +6,14 @@ import { isDivided, isFromRoot, isToRoot, kindOf } from './call.js';
 import type { Stage } from './direct-stage.js';
 import { Operand } from './operand.js';
 
-/** Calls other than all-reduce take one phase up to this at least, since not every rank reduces everything (measured). */
+/**
+ * Calls other than all-reduce use one phase at least up to this size, because not every rank reduces everything (measured).
+ */
 const LEAST_BYTES = 1024;
 
 /**
- * Up to how many times `smallBytes` a rank posts its data (measured): a post costs a copy more, which weighs less where
- * only the root has one, and least where each of the others needs but a part of it.
+ * Most bytes that a rank posts, in multiples of `smallBytes` (measured). A post costs one more copy, which matters less if
+ * only the root has one, and least if each of the others needs only a part of it.
  */
 const factorOf: Readonly<Record<number, number>> = {
   [callKinds.scatter]: 8,
@@ -21,11 +23,11 @@ const factorOf: Readonly<Record<number, number>> = {
 };
 
 /**
- * Whether *direct* carries out a call of even blocks in one phase, in which a rank's data travel in its post.
+ * True if *direct* carries out a call of even blocks in one phase, with a rank's data in its post.
  *
  * @param kind its code
- * @param bytes the call's count times its elements' size
- * @param smallBytes up to which all-reduces take one phase; 0: no call does
+ * @param bytes the call's count times the size of its elements
+ * @param smallBytes largest all-reduce in one phase; 0: no call uses one phase
  */
 export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
   if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;
@@ -33,20 +35,20 @@ export function takesOnePhase(kind: number, bytes: number, nRanks: number, small
   return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
 }
 
-/** What rooms for what ranks post (Stage.makeRoom) take at most: two halves, and the shorter ones that they replace. */
+/** Most memory for the posts of one-phase calls (Stage.makeRoom): two halves, and the shorter ones that they replace. */
 export function mostRoomBytes(smallBytes: number): number {
   return 4 * 2 ** Math.ceil(Math.log2(Math.max(LEAST_BYTES, Math.max(...Object.values(factorOf)) * smallBytes)));
 }
 
 /**
- * The one-phase form of all collectives but all-reduce: each rank's data travel in its post. Arrays outside the segment
- * are copied into it before and out of it after.
+ * The one-phase form of all collectives except all-reduce: each rank's data travel in its post. Arrays outside the segment
+ * are copied in before and out after.
  */
 export class Small {
   readonly #kernels: Kernels;
   readonly #source: Operand;
   readonly #destination: Operand;
-  /** What to copy to the output when the call is over: where it is, and how long. */
+  /** Address and length of the result to copy to the output at the end of the call. */
   #outcome = 0;
   #outcomeBytes = 0;
 
@@ -60,7 +62,7 @@ export class Small {
     this.#destination = new Operand(team.segment, libc);
   }
 
-  /** Whether a call about `bytes` bytes (an element's times the call's count) takes this form; alike on all ranks. */
+  /** True if a call of `bytes` bytes (element size times count) uses this form; the same on all ranks. */
   fits(kind: number, bytes: number, smallBytes: number): boolean {
     return takesOnePhase(kind, bytes, this.team.nLocalRanks, smallBytes) && bytes * this.team.nLocalRanks <= this.team.stageBytes;
   }
@@ -107,7 +109,7 @@ export class Small {
     return this.#finish(this.#kernels.progress(spins));
   }
 
-  /** Forgets the caller's arrays. */
+  /** Drops the references to the caller's arrays. */
   forget(): void {
     this.#source.forget();
     this.#destination.forget();

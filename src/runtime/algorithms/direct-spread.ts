@@ -8,15 +8,15 @@ import { type Posts, SPREADS } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
 /**
- * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs are more than the caches hold. Where
- * each rank takes what it is to get, both read every block. Instead each of them reads one block once (of a broadcast,
- * one half) and writes it to both outputs: as usual to its own, around the caches to the other's, which would else have
- * to give up every line first.
+ * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs exceed the caches. If each rank took its
+ * own data, both would read every block. Instead each of them reads one block once (in a broadcast, one half) and writes it
+ * to both outputs: as usual to its own, and around the caches to the other rank's, whose cache would otherwise have to give
+ * up every line first.
  *
  *      input of rank 0    -> output of rank 0, output of rank 1
  *      input of rank 1    -> output of rank 1, output of rank 0
  *
- * It takes machine code; and outputs of the ranks' own, for in place there is nothing to be written twice.
+ * It needs machine code, and separate outputs: in place, nothing has to be written twice.
  */
 export class Spread {
   readonly #team: Team;
@@ -36,7 +36,7 @@ export class Spread {
     this.#destination = destination;
   }
 
-  /** Begins a call, which the plan has begun, and says what this rank's post says: whether it can do its part. */
+  /** Begins a call that the plan has begun, and returns the flags of this rank's post: set if it can do its part. */
   start(kind: number, root: number): number {
     const { localRank, nLocalRanks, segment } = this.#team;
     this.#isBroadcast = kind === callKinds.broadcast;
@@ -53,7 +53,7 @@ export class Spread {
     return segment.machineCode !== undefined && segment.machineCode.refusal === undefined ? SPREADS : 0;
   }
 
-  /** This rank's work. */
+  /** Does this rank's work. */
   run(): void {
     const me = this.#team.localRank;
     const owner = this.#isBroadcast ? this.#root : me;
@@ -66,7 +66,7 @@ export class Spread {
     this.#copy(source, this.#destination.address(to), this.#posts.destination(1 - me) + to, until - from);
   }
 
-  /** What goes around the caches has to begin at a multiple of a block. */
+  /** Stores around the caches must begin at a multiple of a block. */
   #copy(source: number, cached: number, streamed: number, bytes: number): void {
     const { kernels, machineCode } = this.#team.segment;
     const before = Math.min((COPY_BLOCK_BYTES - (streamed % COPY_BLOCK_BYTES)) % COPY_BLOCK_BYTES, bytes);

@@ -1,13 +1,13 @@
 import type { Kernels } from '../device/kernels/kernels.js';
 import type { Team } from '../device/team.js';
 
-/** A rank's table has three columns of one float64 a rank, all in bytes. */
+/** A rank's table has three columns with one float64 for each rank, all in bytes. */
 const COLUMNS = 3;
 const SEND_FROM = 0;
 const SEND_BYTES = 1;
 const RECEIVE_BYTES = 2;
 
-/** Two ranks that do not agree about a part: one sends other than what the other expects. */
+/** Two ranks with different counts for one part: the sender's differs from the receiver's. */
 export interface Disagreement {
   readonly sender: number;
   readonly receiver: number;
@@ -16,9 +16,9 @@ export interface Disagreement {
 }
 
 /**
- * Where the ranks of a V form say of which parts their data consist: in an allToAllV, which part of their input goes to
- * whom and what they expect of whom, in the others what they took for the parts of all. Two tables a
- * rank, used in turn: when a rank writes one, all have completed the call for which it was used last (direct-stage.ts).
+ * Tables in which the ranks of a V form describe their parts: in an allToAllV, which part of their input goes to each rank
+ * and how much they expect of each; in the others, their counts of all ranks' parts. Each rank has two tables that are used
+ * in turn: when it writes one, all ranks have completed the call that used it last (direct-stage.ts).
  */
 export class PartTables {
   readonly #team: Team;
@@ -32,7 +32,7 @@ export class PartTables {
     this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));
   }
 
-  /** Writes this rank's table for the call that is posted next; returns its address. All lists are by rank. */
+  /** Writes this rank's table for the next call; returns its address. All lists are by rank. */
   write(sendFrom: Float64Array, sendBytes: Float64Array, receiveBytes: Float64Array): number {
     const n = this.#team.nLocalRanks;
     const tableBytes = n * COLUMNS * 8;
@@ -44,17 +44,17 @@ export class PartTables {
     return address;
   }
 
-  /** Where in its input the rank whose table is at `address` has what it sends to `receiver`. */
+  /** Offset in its input at which the rank with the table at `address` has the data for `receiver`. */
   sendFrom(address: number, receiver: number): number {
     return this.#number(address, SEND_FROM, receiver);
   }
 
-  /** The bytes of all parts in the table at `address`. */
+  /** Lengths in bytes of all parts in the table at `address`. */
   partsAt(address: number): number[] {
     return Array.from({ length: this.#team.nLocalRanks }, (_, rank) => this.#number(address, SEND_BYTES, rank));
   }
 
-  /** The first two ranks that do not agree, the same on every rank. @param addresses of all ranks' tables */
+  /** The first two ranks that disagree, the same on every rank. @param addresses of all ranks' tables */
   disagreement(addresses: ArrayLike<number>): Disagreement | undefined {
     const n = this.#team.nLocalRanks;
     for (let sender = 0; sender < n; sender++) {
@@ -72,7 +72,7 @@ export class PartTables {
   }
 }
 
-/** What the tables take of their rank's heap. */
+/** Memory of the tables in their rank's heap. */
 export function tablesMemoryBytes({ nLocalRanks }: Team): number {
   return 2 * nLocalRanks * COLUMNS * 8;
 }

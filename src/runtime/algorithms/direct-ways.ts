@@ -1,42 +1,39 @@
-/**
- * How data that lie outside the segment come to the other rank: it reads them where they are, or they are copied into
- * staging memory.
- */
+/** How data outside the segment reach the other rank: it reads them in place, or they are copied to staging memory. */
 export type Way = 'open' | 'staged';
 
-/** So many calls, at first and at most, are made in the better way before the other one is tried anew. */
+/** Number of calls by the better way before the other one is tried again: at first, and at most. */
 const FIRST_CALLS = 8;
 const MOST_CALLS = 1024;
-/** Calls of a trial: the two halves of staging memory are cold in its first two. */
+/** Number of calls of a trial: in its first two, the two halves of staging memory are not in the caches. */
 const TRIAL_CALLS = 4;
-/** What the other way's time must be below of the present one's, or each flicker would change the way. */
+/** Largest ratio of the other way's time to the present one's for a change, so that noise does not change the way. */
 const BETTER = 0.95;
-/** If calls take so many times what they took, something has changed, and the other way is tried at once. */
+/** If calls take this many times longer than before, conditions have changed, and the other way is tried immediately. */
 const CHANGED = 1.5;
 
 /**
- * What is known of calls of one kind and about one length. Times are of a byte, the lesser one of the last two calls of
- * a way.
+ * Measurements of one kind of call and one range of lengths. Times are for one byte, the shorter of the last two calls of a
+ * way.
  */
 interface Experience {
   better: Way;
   readonly last: Record<Way, number>;
   readonly time: Record<Way, number>;
-  /** The better way's time when the ways were compared last. */
+  /** Time of the better way when the ways were last compared. */
   compared: number;
-  /** Calls until the next trial, and from the one before it to that. */
+  /** Calls until the next trial, and between the last trial and that one. */
   left: number;
   interval: number;
-  /** Calls of a trial that are still to be made; 0 when none is under way. */
+  /** Remaining calls of the current trial; 0 without one. */
   trial: number;
 }
 
 /**
- * Finds out which way is faster by taking both. No rule would do: cores that share a cache copy through staging memory in two
- * thirds of the time that the kernel takes to read pages of 4 KiB, and in as much as it takes for huge ones; cores that do
- * not share one take five times as long for staging, and the kernel takes no longer. Programs are moved between cores, and
- * virtual cores between real ones. So one rank of a call times it from the moment when all have come, and now and then
- * has some calls go the other way, which costs less than two percent of the time where that one takes five times as long.
+ * Finds the faster way by measuring both. No rule would do: cores that share a cache copy through staging memory in two
+ * thirds of the time that the kernel takes to read pages of 4 KiB, and in the same time as for huge ones; for cores that
+ * share none, staging takes five times as long, and the kernel no longer than before. Programs move between cores, and
+ * virtual cores between real ones. So one rank of a call measures its time from the moment when all have arrived, and now and
+ * then lets some calls go the other way; even if that one takes five times as long, this costs less than two percent.
  */
 export class Ways {
   readonly #experiences = new Map<number, Experience>();
@@ -45,9 +42,9 @@ export class Ways {
   #bytes = 0;
 
   /**
-   * The way of the call that begins now; of the first ones, `open`.
+   * The way of the call that begins now; for the first ones, `open`.
    *
-   * @param call what distinguishes it from calls that take another time: kind, type and operator
+   * @param call the properties that affect the time: kind, type and operator
    */
   choose(call: number, bytes: number): Way {
     const key = call * 64 + Math.floor(Math.log2(bytes));
@@ -58,7 +55,7 @@ export class Ways {
     return (this.#way = experience.trial > 0 ? otherThan(experience.better) : experience.better);
   }
 
-  /** Says what the call took for which a way was chosen last. @param time in any unit */
+  /** Records the time of the call for which a way was chosen last. @param time in any unit */
   took(time: number): void {
     const experience = this.#current;
     if (experience === undefined) return;
@@ -85,7 +82,7 @@ function inexperienced(): Experience {
   };
 }
 
-/** Ends a trial: the faster way is the better one until the next, which comes soon after a change. */
+/** Ends a trial: the faster way stays until the next trial, which comes soon after a change. */
 function compare(experience: Experience): void {
   const other = otherThan(experience.better);
   const changes = experience.time[other] < BETTER * experience.time[experience.better];

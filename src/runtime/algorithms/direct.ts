@@ -12,22 +12,22 @@ import { Operand } from './operand.js';
 
 const nothing = new Int32Array(0);
 
-/** What carries out the operation under way. */
+/** Forms of the running operation. */
 const ALL_REDUCE = 0;
 const BARRIER = 1;
 const SMALL = 2;
 const EXCHANGE = 3;
 
 /**
- * The algorithm *direct*, for ranks that share one segment: NVLS's way on shared memory. The work and the waiting are
- * in the kernels (device/kernels/assembly/local.ts); here is what decides between the one-phase form for small
- * operations and the forms for large ones, and the all-reduce of arrays that lie outside the segment, which goes through
+ * The algorithm *direct*, for ranks that share one segment: NVLS on shared memory. The kernels
+ * (device/kernels/assembly/local.ts) do the work and the waiting. This class chooses between the one-phase form for small
+ * operations and the forms for large ones, and carries out the all-reduce of arrays outside the segment, which goes through
  * staging memory chunk by chunk:
  *
  *      zero copy      |---------------------- one round ----------------------|
  *      staged         | copy in, round, copy out | copy in, round, copy out | …   (Team.stageBytes each, on every rank)
  *
- * One operation is under way at a time. Each step returns what the kernels return: PENDING, DONE, or a mismatch.
+ * One operation runs at a time. Each step returns the status of the kernels: PENDING, DONE, or a mismatch.
  */
 export class Direct {
   readonly segment: Segment;
@@ -37,7 +37,7 @@ export class Direct {
   readonly #exchange: DirectExchange;
   #mode = BARRIER;
 
-  // The all-reduce under way.
+  // State of the running all-reduce.
   #code = 0;
   #count = 0;
   #type: DataType = int32;
@@ -46,15 +46,15 @@ export class Direct {
   #sendOffset = -1;
   #recvOffset = -1;
   #staged = false;
-  /** Elements that earlier rounds completed. */
+  /** Number of elements that earlier rounds completed. */
   #completed = 0;
-  /** Where this round's staged data are. */
+  /** Address of this round's staged data. */
   #chunk = 0;
   readonly #source: Operand;
   readonly #destination: Operand;
 
   /**
-   * @param smallBytes all-reduces up to this size take one phase, others by takesOnePhase(); all ranks must agree
+   * @param smallBytes largest all-reduce in one phase; other kinds use takesOnePhase(); the same on all ranks
    * @param leastStageBytes see Stage
    */
   constructor(
@@ -73,10 +73,10 @@ export class Direct {
   }
 
   /**
-   * Starts a call and goes on while it need not wait.
+   * Starts a call and progresses until it has to wait.
    *
    * @param code the call as the kernels take it (call.ts)
-   * @param spins how many unset flags to look at before PENDING is returned
+   * @param spins number of unset flags to poll before PENDING is returned
    */
   begin(
     code: number,
@@ -122,7 +122,7 @@ export class Direct {
     return this.#exchange.begin(code, type, root, send, recv, count, spins, details);
   }
 
-  /** Goes on with the operation under way. */
+  /** Progresses the running operation. */
   progress(spins: number): number {
     switch (this.#mode) {
       case SMALL:
@@ -138,12 +138,12 @@ export class Direct {
     }
   }
 
-  /** The bytes of all parts as a rank gave them for the allGatherV or reduceScatterV under way, which it has posted. */
+  /** Lengths in bytes of all parts that a rank posted for the running allGatherV or reduceScatterV. */
   partsOf(rank: number): number[] {
     return this.#exchange.partsOf(rank);
   }
 
-  /** Forgets the caller's arrays. */
+  /** Drops the references to the caller's arrays. */
   close(): void {
     this.#send = nothing;
     this.#recv = nothing;
@@ -166,7 +166,7 @@ export class Direct {
     const sendOffset = this.#sendOffset;
     const recvOffset = this.#recvOffset;
     let status = PENDING;
-    // The fast path: no more is remembered of a call that finishes at once.
+    // The fast path: nothing is stored for a call that finishes immediately.
     if (sendOffset >= 0 && recvOffset >= 0) {
       status = this.#kernels.allReduce(code, sendOffset, recvOffset, count, this.smallBytes, 0, spins);
       if (status === DONE) return DONE;
@@ -174,7 +174,7 @@ export class Direct {
     return this.#goOn(status, code, type, count, spins);
   }
 
-  /** Where the arrays of an all-reduce lie; the next one often has the same. */
+  /** Finds the addresses of an all-reduce's arrays; the next call often has the same arrays. */
   #locate(send: NumericArray, recv: NumericArray): void {
     this.#send = send;
     this.#recv = recv;
@@ -182,7 +182,7 @@ export class Direct {
     this.#recvOffset = this.segment.offsetOf(recv);
   }
 
-  /** Remembers an all-reduce that has begun, or begins one whose arrays are staged. */
+  /** Stores the state of an all-reduce that has begun, or begins one whose arrays are staged. */
   #goOn(status: number, code: number, type: DataType, count: number, spins: number): number {
     this.#mode = ALL_REDUCE;
     this.#staged = this.#sendOffset < 0 || this.#recvOffset < 0;
@@ -213,7 +213,7 @@ export class Direct {
     return this.#kernels.allReduce(this.#code, send, recv, count, this.smallBytes, staged, spins);
   }
 
-  /** Finishes rounds and starts the next ones until one has to wait. */
+  /** Finishes rounds and starts further ones until one has to wait. */
   #continue(status: number, spins: number): number {
     while (status === DONE || status === PARTLY) {
       const bytes = status === DONE ? (this.#count - this.#completed) * this.#type.bytes : this.#kernels.roundBytes();

@@ -5,19 +5,19 @@ import type { Deed } from './deed.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
- * What carries out operations of a communicator, one at a time, by one or more algorithms. `begin` and `progress`
- * return PENDING or DONE; they throw when the operation cannot come to its end.
+ * Carries out the collectives of a communicator, one at a time, by one or more algorithms. `begin` and `progress` return
+ * PENDING or DONE; they throw when the operation cannot complete.
  */
 export interface Engine {
-  /** Whether a rank may wait inside a blocking call (sockets need the event loop). */
+  /** True if a rank may wait inside a blocking call (node:net needs the event loop). */
   readonly blocking: boolean;
-  /** Whether the engine itself ends calls that wait too long. */
+  /** True if the engine itself ends calls that wait too long. */
   readonly keepsTime?: boolean;
   /**
-   * Starts a call (call.ts has the code, and what `root` and `count` are of each kind). Arrays that do not matter on this
-   * rank may be of any length; those of a barrier are empty. `details` come with V forms and premulSum only.
+   * Starts a call (call.ts defines the code, and `root` and `count` of each kind). Arrays that are not used on this rank may
+   * have any length; those of a barrier are empty. Only V forms and premulSum have `details`.
    *
-   * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not have
+   * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not support
    */
   begin(
     code: number,
@@ -29,38 +29,38 @@ export interface Engine {
     spins: number,
     details?: CallDetails,
   ): number;
-  /** Goes on with the call under way, looking at most `spins` times at what has not come. */
+  /** Progresses the running call, with at most `spins` polls of what has not arrived. */
   progress(spins: number): number;
-  /** Changes whenever the call under way gets further: a wait is only long if this stands still. */
+  /** Changes whenever the running call progresses: a wait counts as long only while this stands still. */
   readonly steps: number;
-  /** Whether looking again tells what is new of the call under way; otherwise only the event loop, or another thread, does. */
+  /** True if news of the running call is found by polling; otherwise only the event loop, or another thread, brings news. */
   readonly polled: boolean;
   /** See Waitable. */
   readonly sleepAfterMs: number;
-  /** Names what wakes this thread for the call under way. */
+  /** Registers what can wake this thread for the running call. */
   sleepOn(bed: Bed): void;
-  /** Blocks until going on may be worth it, at most for so long; absent where looking tells. */
+  /** Blocks until there may be news, at most for `ms`; absent if polling finds the news. */
   readonly rest?: ((ms: number) => void) | undefined;
-  /** Looks whether those that are waited for can still come. Throws the reason why not. */
+  /** Checks whether the awaited ranks can still arrive. Throws the reason if they cannot. */
   check(): void;
   /**
-   * The ranks that hold up the call under way, as far as that is known: they have not made it, or do not go on with it.
-   * @param limitMs how long the call waits before it says so, or fails, as for sayWaits()
+   * The ranks that hold up the running call, as far as known: they have not made it, or make no progress in it.
+   * @param limitMs time after which the call warns or fails, as for sayWaits()
    */
   late(limitMs: number): number[];
   /**
-   * Tells ranks that may wait for this one that it waits itself, and what it knows of why: from time to time in a call
-   * that gets no further. Returns what it told, if this thread did.
+   * Reports to ranks that may wait for this one that it waits too, and why; called at intervals while a call makes no
+   * progress. Returns the report if this thread sent it.
    */
   sayWaits(limitMs: number, deed: Deed): readonly number[] | undefined;
-  /** Tells those that may wait for this rank in a call, which it is not in, what it waits for elsewhere. */
+  /** Reports to ranks that wait for this one in a call that it has not made what it waits for elsewhere. */
   tellWaits(report: readonly number[]): void;
-  /** The call under way. */
+  /** The running call. */
   underWay(): Call | undefined;
-  /** What is known of a rank that holds up the call: `waiting in …`, `last call …`. */
+  /** Text of what a rank that holds up the call does: `waiting in …`, `last call …`. */
   doing(rank: number): string | undefined;
-  /** Tells the others that the communicator has failed, and why. */
+  /** Reports to the others that the communicator has failed, and why. */
   abort(error: TcclError): void;
-  /** Leaves. Nothing is under way. */
+  /** Leaves. No call is running. */
   close(): Promise<void>;
 }

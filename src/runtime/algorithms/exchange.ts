@@ -7,22 +7,19 @@ import type { Deed } from './deed.js';
 import { HoldUps, WaitAnswers } from './hold-ups.js';
 import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
 
-/**
- * What travels before the data of each message: what the sender called, as its how many-th call. A line of its own
- * keeps data aligned.
- */
+/** Header in front of each message's data: the sender's call and its number. A line of its own keeps data aligned. */
 export const HEADER_BYTES = 64;
 const CODE = 0;
 const ROOT = 1;
 const COUNT_LOW = 2;
 const COUNT_HIGH = 3;
 const SEQUENCE = 4;
-/** Of the header, the words that mean something. */
+/** Number of words of the header that carry a value. */
 export const HEADER_WORDS = 5;
 
 /**
- * What a slot has room for behind the data: the sender's counts, float64 by rank, in calls for which all must give the
- * same. So ranks whose counts differ can be told which.
+ * Room after the data in a slot for the sender's counts, float64 by rank, in calls for which all ranks must give the same.
+ * With it, an error can show the first difference.
  */
 export function countsRoom(nRanks: number): number {
   return Math.ceil((nRanks * 8) / 128) * 128;
@@ -31,64 +28,63 @@ export function countsRoom(nRanks: number): number {
 const none = new Uint8Array();
 
 /**
- * A part of a rank's work in one operation that goes on independently of its other parts: moves, one after the other,
- * on connections that no other part uses meanwhile.
+ * A part of a rank's work in one operation that progresses independently of its other parts: moves, one after the other, on
+ * connections that no other part uses meanwhile.
  */
 export interface Track {
-  /** Whether all moves are done. The rest tells of the current move. */
+  /** True if all moves are done. The other fields describe the current move. */
   readonly done: boolean;
-  /** It takes one message from each of these, */
+  /** The move takes one message from each of these, */
   readonly from: readonly ReceiveConnection[];
-  /** and sends one on each of these. */
+  /** and sends one message on each of these. */
   readonly to: readonly SendConnection[];
-  /** Data in each of these messages. */
+  /** Length of the data in each of these messages. */
   readonly bytes: number;
   /**
    * Fills the messages to send.
    * @param inputs addresses of the data of the messages from `from`
-   * @param outputs addresses for the data of those to `to`
+   * @param outputs addresses for the data of the messages to `to`
    */
   pass(inputs: readonly number[], outputs: readonly number[]): void;
-  /** Does what has time until the messages are on their way, and makes the next move the current one. */
+  /** Does the work that can wait until the messages are sent, and moves on to the next move. */
   finish(): void;
 }
 
 /**
- * The messages of a rank's calls, one call at a time, as a state machine that never waits. Every message says which
- * call it belongs to, and a rank that waits looks at all its connections: ranks that called different things find out
- * before they use any data.
+ * The messages of a rank's calls, one call at a time, as a state machine that never waits. Every message contains its call,
+ * and a waiting rank polls all its connections: ranks with different calls detect that before they use any data.
  */
 export class Exchange {
-  /** Moves made so far. */
+  /** Number of moves made so far. */
   steps = 0;
-  /** Whether only looking again tells all that is new. */
+  /** True if news is found only by polling. */
   polled = false;
-  /** All that were ever added. */
+  /** All connections ever added. */
   readonly #receives: ReceiveConnection[] = [];
   readonly #sends: SendConnection[] = [];
-  /** Whether the call waits until its connections are there: for any rank that does not say that it waits, too. */
+  /** True if the call waits until its connections are made, and so possibly for any rank that does not report a wait. */
   isConnecting = false;
-  /** Those that go on by system calls. */
+  /** Connections that use system calls. */
   #sockets: readonly Connection[] = [];
   readonly #team: Team;
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
   readonly #holdUps: HoldUps;
   readonly #answers = new WaitAnswers();
-  /** Addresses of the current move; lists that are used again and again. */
+  /** Addresses of the current move, in lists that are reused. */
   readonly #inputs: number[] = [];
   readonly #outputs: number[] = [];
 
-  // The call under way.
+  // State of the running call.
   #tracks: readonly Track[] = [];
   #code = 0;
   #root = 0;
   #count = 0;
   #sequence = 0;
-  /** Of calls with common counts; empty for others. */
+  /** This rank's counts, in calls with common counts; empty in others. */
   #counts: Uint8Array = none;
 
-  /** @param team in whose segment slots lie */
+  /** @param team owner of the segment with the slots */
   constructor(
     readonly rank: number,
     team: Team,
@@ -100,7 +96,7 @@ export class Exchange {
     this.#words = new Uint32Array(memory);
   }
 
-  /** Connections that calls may use from now on. */
+  /** Adds connections that calls may use from now on. */
   add(sends: readonly SendConnection[], receives: readonly ReceiveConnection[]): void {
     this.#sends.push(...sends);
     this.#receives.push(...receives);
@@ -108,19 +104,19 @@ export class Exchange {
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
   }
 
-  /** Whether data go through sockets by system calls. */
+  /** True if data go through sockets by system calls. */
   get hasSockets(): boolean {
     return this.#sockets.length > 0;
   }
 
-  /** Whether a rank may wait without returning to its event loop. */
+  /** True if a rank may wait without returning to its event loop. */
   get blocking(): boolean {
     return this.#all().every(({ transport }) => transport === 'shm');
   }
 
   /**
-   * Goes to the next call. `code`, `root` and `count` are what all ranks have to call alike.
-   * @param counts of a V form, where all have to give the same
+   * Moves on to the next call. `code`, `root` and `count` must be the same on all ranks.
+   * @param counts of a V form for which all ranks must give the same
    */
   call(code: number, root: number, count: number, counts: readonly number[] | undefined): void {
     this.#counts = counts === undefined ? none : new Uint8Array(Float64Array.from(counts).buffer);
@@ -130,7 +126,7 @@ export class Exchange {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }
 
-  /** What the call consists of once the ranks have met for it. */
+  /** Sets the tracks of the call once the ranks have met for it. */
   replace(tracks: readonly Track[]): void {
     this.#tracks = tracks;
   }
@@ -142,9 +138,9 @@ export class Exchange {
   }
 
   /**
-   * Makes all moves that can be made now, looking at most `spins` times at what has not come.
-   * @throws InvalidUsageError `CALL_MISMATCH` when another rank called something else, RemoteError `RANK_DIED` and
-   *   whatever else ends a connection.
+   * Makes all moves that are possible now, with at most `spins` polls of what has not arrived.
+   * @throws InvalidUsageError `CALL_MISMATCH` when another rank called something else, RemoteError `RANK_DIED` and other
+   *   errors that end a connection
    */
   progress(spins: number): number {
     const tracks = this.#tracks;
@@ -166,43 +162,43 @@ export class Exchange {
     }
   }
 
-  /** Hands to the kernel what it had no room for. True when all that was posted is on its way. */
+  /** Hands unsent bytes to the kernel. Returns true once all posted messages are handed over. */
   #flush(): boolean {
     let isFlushed = true;
     for (let i = 0; i < this.#sockets.length; i++) if (this.#sockets[i]?.flush() === false) isFlushed = false;
     return isFlushed;
   }
 
-  /** Looks whether those that are waited for can still come, and whether anybody called something else. */
+  /** Checks whether the awaited ranks can still arrive, and whether any rank made a different call. */
   check(): void {
     for (const track of this.#tracks) this.#awaitedBy(track)[0]?.check();
     for (const connection of this.#all()) {
       try {
         connection.check();
       } catch (error) {
-        // One that has had all it needed may have closed already.
+        // A rank that has received everything may have closed already.
         if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
       }
     }
     this.#meetEarly();
   }
 
-  /** The ranks that hold this one up, as far as those that it waits for have told; see HoldUps. */
+  /** The ranks that hold this one up, from the reports of the ranks that it waits for; see HoldUps. */
   late(limitMs: number): number[] {
     return this.#holdUps.find(this.#awaited(), limitMs);
   }
 
-  /** What is known of a rank that this one waits for; see HoldUps. */
+  /** What a rank that this one waits for is doing; see HoldUps. */
   doing(rank: number): string | undefined {
     return this.#holdUps.doing(rank);
   }
 
-  /** The call under way; undefined before the first. */
+  /** The running call; undefined before the first. */
   underWay(): Call | undefined {
     return this.#sequence === 0 ? undefined : decodeCall(this.#code, this.#root, this.#count);
   }
 
-  /** Tells all that may wait for this rank that it waits itself, and in what. */
+  /** Reports to all ranks that may wait for this one that it waits, and in which operation. */
   sayWaits(limitMs: number, deed: Deed): readonly number[] {
     const report = this.#holdUps.look(this.#awaited(), limitMs, deed);
     for (const connection of this.#all()) connection.sayWaits(report);
@@ -215,7 +211,7 @@ export class Exchange {
     for (const connection of this.#all()) connection.sayWaits(report);
   }
 
-  /** Tells those that said since the last time that they wait, while this rank is in no call, what it called last. */
+  /** If this rank is in no call, tells ranks that reported a wait since the last time which call it made last. */
   answerWaits(report: readonly number[]): void {
     this.#answers.give(this.#all(), report);
   }
@@ -225,7 +221,7 @@ export class Exchange {
     return this.#tracks.flatMap((track) => this.#awaitedBy(track));
   }
 
-  /** Names what wakes this thread: the connections that are waited for, and those that have something left to send. */
+  /** Registers what can wake this thread: awaited connections, and connections with unsent bytes. */
   sleepOn(bed: Bed): void {
     let hasMembers = false;
     for (const connection of this.#awaited()) {
@@ -237,7 +233,7 @@ export class Exchange {
     this.#onNews(bed.wake);
   }
 
-  /** Calls `wake` once when a socket has news that come in the event loop. */
+  /** Calls `wake` once when the event loop has news of a socket. */
   #onNews(wake: () => void): void {
     const all = this.#all().filter(({ transport }) => transport === 'socket');
     const listener = (): void => {
@@ -247,7 +243,7 @@ export class Exchange {
     for (const connection of all) connection.onNews(listener);
   }
 
-  /** Says goodbye to all. Resolves when all that was sent is on its way; the slots must live until then. */
+  /** Says goodbye to all. Resolves when everything is sent; the slots must stay allocated until then. */
   async close(): Promise<void> {
     this.#tracks = [];
     await Promise.all(this.#all().map((connection) => connection.close()));
@@ -258,7 +254,7 @@ export class Exchange {
     for (const connection of this.#all()) connection.abort(reason);
   }
 
-  /** The connections that a track waits for: for messages, or else for room. */
+  /** The connections that a track waits for: for messages, otherwise for free slots. */
   #awaitedBy({ done, from, to }: Track): Connection[] {
     if (done) return [];
     const silent: Connection[] = from.filter((connection) => connection.peek() < 0);
@@ -269,7 +265,7 @@ export class Exchange {
     return [...this.#sends, ...this.#receives];
   }
 
-  /** Makes the track's current move if it can be made now. */
+  /** Makes the track's current move if it is possible now. */
   #move(track: Track): boolean {
     const { from, to, bytes } = track;
     const inputs = this.#inputs;
@@ -308,7 +304,7 @@ export class Exchange {
     words[header + SEQUENCE] = this.#sequence;
   }
 
-  /** Compares what the sender of a message called, and sent, with what this rank did, and awaits. */
+  /** Compares the sender's call and message length with this rank's call and the expected length. */
   #meet(slot: number, from: ReceiveConnection | undefined, bytes?: number): void {
     const header = slot / 4;
     const words = this.#words;
@@ -324,7 +320,7 @@ export class Exchange {
       if (call === undefined) {
         throw new SystemError(
           'NETWORK',
-          `a message from rank ${peer} to rank ${this.rank} was damaged on the way: 0x${code.toString(16)} is the code of no call; check the network and the memory of both hosts`,
+          `a message from rank ${peer} to rank ${this.rank} was damaged on the way: 0x${code.toString(16)} is not the code of a call; check the network and the memory of both hosts`,
           { rank: peer },
         );
       }
@@ -342,14 +338,14 @@ export class Exchange {
     if (bytes === undefined || bytes === sent) return;
     throw new InvalidUsageError(
       'CALL_MISMATCH',
-      `rank ${peer} sends ${sent} bytes to rank ${this.rank}, which awaits ${bytes} in ${describeCall(decodeCall(code, root, count))}: their counts for each other differ`,
+      `rank ${peer} sends ${sent} bytes to rank ${this.rank}, which expects ${bytes} in ${describeCall(decodeCall(code, root, count))}: their counts for each other differ`,
       { rank: peer, ranks: [this.rank, peer] },
     );
   }
 
   /**
-   * Looks at all that came, whether this call awaits it or not. A message may also belong to a later call, of a rank that
-   * is ahead.
+   * Checks all arrived messages, whether this call waits for them or not. A message may also belong to a later call, of a
+   * rank that is ahead.
    */
   #meetEarly(): void {
     const receives = this.#receives;

@@ -2,51 +2,51 @@ import type { Connection } from '../transport/transport.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { DEED_WORDS, describeReport, encodeDeed, tellsOfWait, type Deed } from './deed.js';
 
-/** Another rank that this one waits for, and a way on which it says that it waits itself; it may have several. */
+/** A remote rank that this one waits for, with one channel on which it reports its own waits; a rank may have several. */
 export interface Awaited {
   readonly peer: number;
-  /** What it said last, if it has said anything. */
+  /** Its last report, if there is one. */
   heardWaits(): WaitReport | undefined;
 }
 
-/** A rank that says nothing to one that waits for it, the witness. */
+/** A silent rank, as seen by a rank that waits for it (the witness). */
 interface Sighting {
   readonly rank: number;
   readonly witness: number;
-  /** When it was last seen: milliseconds of the witness's clock, as int32. */
+  /** Time of the last observation: milliseconds of the witness's clock, as int32. */
   readonly time: number;
-  /** When this rank heard of it. */
+  /** Time at which this rank heard of it. */
   readonly atMs: number;
 }
 
-/** What is heard counts for this part of the time that a rank waits for others: enough of it is left to hear more. */
+/** A report is valid for this share of a rank's time limit, so that there is time to hear new ones. */
 const FRESH_PART = 1 / 4;
-/** In a report, behind the deed, a sighting is its rank, witness and time. */
+/** In a report, after the deed, each sighting has three words: rank, witness and time. */
 const SIGHTING_WORDS = 3;
-/** In place of a deed. */
+/** Replaces a missing deed. */
 const noDeed: readonly number[] = new Array<number>(DEED_WORDS).fill(0);
-/** Times go around in 50 days, so which of two is later is known only of what was heard not too long ago. */
+/** Times wrap around after 50 days, so two times are compared only if both are recent. */
 const COMPARED_MS = 3_600_000;
 
 /**
- * Who holds up a rank that waits. The one that it waits for may wait itself, for another: so who waits for long says so
- * to all that may wait for it, again and again. Who says nothing is stopped, or does something else; that is passed on.
- *
+ * Finds the ranks that hold up a waiting rank. The rank that it waits for may wait for another one itself, so a rank that
+ * waits for long reports this repeatedly to all that may wait for it. A rank without reports is stopped or does something
+ * else; its witnesses pass that on.
  *      rank 0                      rank 1                     rank 2
  *      waits for 1                 waits for 2                stands still
  *         ◄─── "I wait; 2 is ────────│◄──────── nothing ────────│
  *               silent, I saw it"
  *
- * Ranks may wait for each other in a circle (in a tree for the sum from below and the result from above), and what is passed
- * on goes around in it. So what one rank has seen counts only as long as it sees it anew.
+ * Ranks may wait for each other in a circle (in a tree for the sum from below and the result from above), and reports go
+ * around in it. So an observation is valid only while its witness renews it.
  */
 export class HoldUps {
   readonly #rank: number;
-  /** The report of each, and when it last said that it waits. */
+  /** Number and time of each rank's last report of a wait. */
   readonly #heard = new WeakMap<Awaited, { readonly count: number; readonly atMs: number }>();
-  /** By rank and witness. */
+  /** Sightings by rank and witness. */
   readonly #sightings = new Map<string, Sighting>();
-  /** What ranks that wait said they are in, by rank, and when. */
+  /** Operations that waiting ranks reported, by rank, with the time. */
   readonly #deeds = new Map<number, { readonly words: readonly number[]; readonly atMs: number }>();
   #sinceMs = 0;
   #lookedMs = -Infinity;
@@ -57,13 +57,13 @@ export class HoldUps {
   }
 
   /**
-   * Looks what the others say, in a wait that has taken long: again and again, since what they say counts for some time only.
+   * Evaluates the others' reports during a long wait. Called repeatedly, because reports are valid for some time only.
    *
-   * @param awaited for whom this rank waits
-   * @param limitMs how long it does before it says so, or fails; a part of it is how long what is heard counts
-   * @param deed what this rank is in
-   * @param confesses whether this rank is the one to name where ranks wait for each other in a circle, and so for ever
-   * @returns what to say to others
+   * @param awaited ranks that this rank waits for
+   * @param limitMs time after which the wait warns or fails; a share of it is the validity of reports
+   * @param deed operation that this rank is in
+   * @param confesses true if this rank is the one to name when ranks wait for each other in a circle, which never ends
+   * @returns the report for the others
    */
   look(awaited: readonly Awaited[], limitMs: number, deed?: Deed, confesses = false): number[] {
     const freshMs = limitMs * FRESH_PART;
@@ -73,7 +73,7 @@ export class HoldUps {
     this.#lookedMs = nowMs;
     const heard = new Set(awaited.filter((other) => this.#hears(other, nowMs)).map(({ peer }) => peer));
     for (const { peer } of awaited) if (!heard.has(peer)) this.#see(peer, nowMs);
-    // What others have seen has had time to come.
+    // Observations of other ranks have had time to arrive.
     const circles =
       confesses && nowMs - this.#sinceMs > 2 * freshMs && this.#fresh(freshMs).every(({ rank }) => rank === this.#rank);
     if (circles) this.#see(this.#rank, nowMs);
@@ -84,12 +84,12 @@ export class HoldUps {
     return [...(deed === undefined ? noDeed : encodeDeed(deed)), ...sightings];
   }
 
-  /** Hears of other ranks what they are in, though this one does not wait for them; from time to time. */
+  /** Records the operations of ranks that this one does not wait for; called at intervals. */
   hear(others: readonly Awaited[]): void {
     for (const other of others) this.#hears(other, performance.now());
   }
 
-  /** Who holds this rank up at last, ascending: those that it waits for, as long as nothing is known of others. */
+  /** The ranks at the ends of this rank's wait chains, ascending; without reports, the ranks that it waits for itself. */
   find(awaited: readonly Awaited[], limitMs: number): number[] {
     this.look(awaited, limitMs);
     const found = new Set(this.#fresh(limitMs * FRESH_PART).map(({ rank }) => rank));
@@ -97,19 +97,19 @@ export class HoldUps {
     return [...(found.size > 0 ? found : new Set(awaited.map(({ peer }) => peer)))].sort((a, b) => a - b);
   }
 
-  /** Whether ranks wait for each other in a circle: nobody was seen to stand still, but some have confessed. */
+  /** True if ranks wait for each other in a circle: no silent rank was seen, but a rank has confessed. */
   get isCircle(): boolean {
     const fresh = this.#fresh(this.#freshMs);
     return fresh.length > 0 && fresh.every(({ rank, witness }) => rank === witness);
   }
 
-  /** What a rank that was waited for waits in itself, if it has just said so: `waiting in recv of 4 int32 from rank 0`. */
+  /** Text of what an awaited rank waits in, if its last report is recent: `waiting in recv of 4 int32 from rank 0`. */
   doing(rank: number): string | undefined {
     const said = this.#deeds.get(rank);
     return said === undefined || performance.now() - said.atMs > this.#freshMs ? undefined : describeReport(said.words);
   }
 
-  /** Takes what a rank says on one way. Returns whether it has said lately, on that way, that it waits, or need not have yet. */
+  /** Reads a rank's report on one channel. Returns true if the rank has reported recently there, or had no need to yet. */
   #hears(other: Awaited, nowMs: number): boolean {
     const report = other.heardWaits();
     const before = this.#heard.get(other);
@@ -118,7 +118,7 @@ export class HoldUps {
       const waits = tellsOfWait(report.words);
       if (waits) atMs = nowMs;
       this.#heard.set(other, { count: report.count, atMs });
-      // The first may be of a wait that is over.
+      // The first report may be of an earlier wait.
       if (before !== undefined) this.#deeds.set(other.peer, { words: report.words, atMs: nowMs });
       if (waits) this.#learn(report.words, nowMs);
     }
@@ -129,12 +129,12 @@ export class HoldUps {
     this.#sightings.set(`${rank} ${this.#rank}`, { rank, witness: this.#rank, time: Date.now() | 0, atMs });
   }
 
-  /** Those that are not too old. The others stay known, so that they do not come back as new. */
+  /** Valid sightings. Others are kept, so that they do not come back as new. */
   #fresh(freshMs: number): Sighting[] {
     return [...this.#sightings.values()].filter(({ atMs }) => this.#lookedMs - atMs <= freshMs);
   }
 
-  /** Takes what another rank has said; what this rank is said to have done, or has seen itself, it knows better. */
+  /** Records another rank's sightings, except of this rank and those that this rank has made itself. */
   #learn(words: readonly number[], atMs: number): void {
     for (let i = DEED_WORDS; i + SIGHTING_WORDS <= words.length; i += SIGHTING_WORDS) {
       const [rank = 0, witness = 0, time = 0] = words.slice(i, i + SIGHTING_WORDS);
@@ -146,7 +146,7 @@ export class HoldUps {
   }
 }
 
-/** Answers of a rank that does not wait itself to those that say that they wait, each time that they say so. */
+/** Answers of a rank that does not wait to ranks that report a wait, once for each report. */
 export class WaitAnswers {
   readonly #answered = new WeakMap<Connection, number>();
 

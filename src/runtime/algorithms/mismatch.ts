@@ -3,7 +3,7 @@ import { decodeCall, describeCall, describeDifference, encodeCall, hasCommonCoun
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 
-/** What a rank of this host posted as the operation that is under way here, or undefined if it has not yet. */
+/** The call that a rank of this host posted for the running operation; undefined before it has. */
 export function callOfPost(team: Team, localRank: number): Call | undefined {
   const view = new DataView(team.segment.buffer);
   const { kernels } = team;
@@ -13,7 +13,7 @@ export function callOfPost(team: Team, localRank: number): Call | undefined {
   return decodeCall(view.getUint32(called, true), view.getUint32(called + 4, true), view.getFloat64(called + 8, true));
 }
 
-/** What a rank of this host called last, also if it is one call behind or ahead; undefined before its first call. */
+/** The last call of a rank of this host, which may be one call behind or ahead; undefined before its first call. */
 export function lastCallOf({ segment, kernels }: Team, localRank: number): Call | undefined {
   const view = new DataView(segment.buffer);
   const [own, other] = [
@@ -27,10 +27,10 @@ export function lastCallOf({ segment, kernels }: Team, localRank: number): Call 
 }
 
 /**
- * The error for ranks that called different things: the same on every rank.
+ * Error for ranks with different calls: the same on every rank.
  *
- * @param callOf what a rank called, if that is known
- * @param partsOf the bytes of all parts as it gave them, where all ranks have to give the same
+ * @param callOf returns a rank's call, if known
+ * @param partsOf returns the lengths in bytes of the parts that a rank gave, for calls in which all must be equal
  */
 export function mismatchAmong(
   localRanks: readonly number[],
@@ -50,12 +50,12 @@ export function mismatchAmong(
   const parts = [...callers.values()].map(({ text, ranks }) => `${nameRanks(ranks)} called ${text}`);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator make the same calls in the same order`,
+    `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator must make the same calls in the same order`,
     { ranks: [...callers.values()].flatMap(({ ranks }) => ranks) },
   );
 }
 
-/** Ranks that called the same. */
+/** Ranks with the same call. */
 interface Caller {
   readonly text: string;
   readonly counts: readonly number[] | undefined;

@@ -5,11 +5,11 @@ import type { CallDetails } from './call.js';
 
 const nothing = new Int32Array(0);
 
-/** The call under way, as an algorithm over connections reads it. One object serves all calls of an engine. */
+/** The running call as an algorithm over connections reads it. One object serves all calls of an engine. */
 export class NetworkCall {
-  /** A code of `callKinds`. */
+  /** Code of `callKinds`. */
   kind = 0;
-  /** Bytes of the call's count: of the array, or of one rank's block where ranks have blocks. */
+  /** Length in bytes of the call's count: of the array, or of one rank's block if there are blocks. */
   bytes = 0;
   root = 0;
   #bytesPerElement = 0;
@@ -44,7 +44,7 @@ export class NetworkCall {
     this.#details = details;
   }
 
-  /** Drops the arrays of a call that has ended. */
+  /** Drops the references to the arrays of a finished call. */
   forget(): void {
     this.#send = nothing;
     this.#recv = nothing;
@@ -66,8 +66,8 @@ export class NetworkCall {
   }
 
   /**
-   * Whether this rank's input already lies where its output goes. For an all-gather: in its block of the output.
-   * An allToAllV never works in place.
+   * True if this rank's input is already in the place of its output; for an all-gather, in its block of the output. An
+   * allToAllV never works in place.
    */
   get isInPlace(): boolean {
     switch (this.kind) {

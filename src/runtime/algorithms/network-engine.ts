@@ -17,30 +17,33 @@ import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
 import type { Engine } from './engine.js';
 
-/** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal gives it up. */
+/** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */
 export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
 
 /**
- * Carries out calls over connections, one at a time. The ring's connections are there from the beginning. Before the
- * first call by another algorithm all ranks meet around the ring, so that ranks whose calls differ find out, and then
- * make its connections unless `open` did.
+ * Carries out calls over connections, one at a time. The ring's connections exist from the beginning. Before the first call
+ * by another algorithm, all ranks meet around the ring, which detects different calls; then they make its connections, unless
+ * `open` has.
  */
 export class NetworkEngine implements Engine {
-  /** What carries data to the next rank of the ring, in NCCL's words. */
+  /** Transport to the next rank of the ring, in NCCL's terms. */
   readonly transport: string;
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Ring;
-  /** The algorithms whose connections are there. */
+  /** Algorithms whose connections exist. */
   readonly #players = new Map<Algorithm, NetworkPlayer>();
   readonly #order: readonly number[];
   readonly #connect: Connect;
   readonly #rank: number;
 
-  // The call under way.
+  // State of the running call.
   #algorithm: Algorithm = 'ring';
   readonly #call: NetworkCall;
-  /** Whether the ranks only meet, because the call is the first by its algorithm, and connections in the making. */
+  /**
+   * True if the ranks only meet, because this is the first call by its algorithm; and its connections while they are being
+   * made.
+   */
   #meeting = false;
   readonly #metFor = new Set<Algorithm>(['ring']);
   #opening: Promise<void> | undefined;
@@ -62,14 +65,14 @@ export class NetworkEngine implements Engine {
     this.#call = new NetworkCall(rank, order.length);
   }
 
-  /** Sends calls of at most `bytes` around `ring`, whose connections are of the protocol LL. */
+  /** Sends calls of at most `bytes` around `ring`, whose connections use the protocol LL. */
   useLowLatency(ring: RingOfRanks, bytes: number): void {
     if (ring.links === undefined) return;
     this.#exchange.add([ring.links.send], [ring.links.receive]);
     this.#ring.useLowLatency(new Ring(this.#combiner, ring), bytes);
   }
 
-  /** Makes an algorithm's connections now: blocking calls cannot make them. */
+  /** Makes an algorithm's connections now, because blocking calls cannot. */
   async open(algorithm: Algorithm): Promise<void> {
     if (this.#players.has(algorithm)) return;
     const connections = await this.#connect(algorithm, this.#stop.signal);
@@ -190,7 +193,7 @@ export class NetworkEngine implements Engine {
     this.#call.forget();
   }
 
-  /** When a call's meeting is over, begins its work; when that is, forgets it. */
+  /** When the ranks have met, begins the call's work; when that is done, forgets the call. */
   #goOn(status: number, spins: number): number {
     if (status !== DONE) return status;
     if (!this.#meeting) {
@@ -211,7 +214,7 @@ export class NetworkEngine implements Engine {
     return PENDING;
   }
 
-  /** Where all connections call, looking again at once is of no use. */
+  /** Number of polls: none if all connections report news, because polling again would find nothing. */
   #looks(spins: number): number {
     return this.#exchange.polled ? spinsAt(this.#exchange.hasSockets, spins) : 0;
   }

@@ -16,8 +16,8 @@ import { teamError } from './team-error.js';
 import { TeamHoldUps } from './team-hold-ups.js';
 
 /**
- * The algorithm *NVLS* with what it needs to notice that something went wrong. It works beside *direct* on the same team,
- * whose engine tells the others of failures.
+ * The algorithm *NVLS* as an engine: with detection of failures. It runs beside *direct* on the same team, whose engine
+ * reports failures to the others.
  */
 export class NvlsEngine implements Engine {
   readonly blocking = true;
@@ -34,7 +34,9 @@ export class NvlsEngine implements Engine {
     this.#holdUps = new TeamHoldUps(team, localRanks);
   }
 
-  /** Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle. */
+  /**
+   * Every rank of the team calls it: the first creates the multicast object, and the bootstrap network carries its handle.
+   */
   static async open(bootstrap: Bootstrap, team: Team, libc: Libc | undefined): Promise<NvlsEngine> {
     const { segment, localRank, nLocalRanks } = team;
     const { localRanks } = bootstrap;
@@ -45,10 +47,10 @@ export class NvlsEngine implements Engine {
     const memory = team.allocateBytes(NVLS_BYTES);
     new Uint8Array(segment.buffer, memory, NVLS_BYTES).fill(0);
     multicast.bind(memory);
-    // Mapping waits until all have bound.
+    // Mapping must wait until all have bound.
     await bootstrap.barrier('host');
     const view = multicast.map(segment.kernels);
-    // Nobody may close, and so unbind, before all have mapped.
+    // No rank may close, and so unbind, before all have mapped.
     await bootstrap.barrier('host');
     return new NvlsEngine(team, localRanks, new Nvls(team, libc, view), multicast);
   }
@@ -88,7 +90,7 @@ export class NvlsEngine implements Engine {
     if (abort !== undefined) throw teamError(team, localRanks, abort.reason, abort.localRank);
     const dead = team.findDead();
     if (dead >= 0) throw teamError(team, localRanks, 'died', dead);
-    // The order matters: what a rank called before it left counts.
+    // Before the check for departed ranks: calls from before a rank left are valid.
     const left = localRanks.flatMap((_, local) => (team.hasLeft(local) ? [local] : []));
     const gone = this.nvls.late().find((local) => left.includes(local));
     if (gone !== undefined) throw teamError(team, localRanks, 'closed', gone);
@@ -103,7 +105,7 @@ export class NvlsEngine implements Engine {
   }
 
   tellWaits(): void {
-    // The rank has told it in the team's memory.
+    // Nothing to do: the rank has reported it in the team's memory.
   }
 
   underWay(): Call | undefined {
@@ -119,7 +121,7 @@ export class NvlsEngine implements Engine {
     this.nvls.forget();
   }
 
-  /** Ranks that close later may still look at this one's memory: it is the team's. */
+  /** Nothing to free: ranks that close later may still read this one's memory, which belongs to the team. */
   close(): Promise<void> {
     this.nvls.forget();
     this.multicast.close();

@@ -9,24 +9,24 @@ import { Operand } from './operand.js';
 import { Scaler } from './scaler.js';
 
 const SUM = operatorCode('sum');
-/** Slots: while one is reduced, the next is filled and the one before is emptied. */
+/** Number of slots: while one is reduced, the next is filled and the one before is emptied. */
 const STEPS = 4;
-/** Most data in the slot of a rank. */
+/** Most data in a rank's slot. */
 const SLOT_BYTES = 256 * 1024;
-/** Lines before the slots: the counters of a member, and its call. */
+/** Lines in front of the slots: a member's counters, and its call. */
 const HEADER_BYTES = 512;
 
-/** What a member binds to the multicast object. */
+/** Memory that a member binds to the multicast object. */
 export const NVLS_BYTES = HEADER_BYTES + STEPS * SLOT_BYTES;
 
-// Each member's counters, in steps since the beginning; each in a line of its own.
+// Offsets of each member's counters, in steps since the beginning; each in a line of its own.
 const SCATTERED = 0;
 const REDUCED = 16;
 const GATHERED = 32;
-/** Its call: how many-th, then code, root, elements. */
+/** Offset of its call: number, code, root, elements. */
 const CALL = 48;
 
-/** What a member called, and as its how many-th call. */
+/** A member's call, with its number. */
 export interface PostedCall {
   readonly sequence: number;
   readonly code: number;
@@ -35,18 +35,18 @@ export interface PostedCall {
 }
 
 /**
- * The algorithm *NVLS* on a multicast object of all ranks: every rank is the head of one share of each chunk. Three
- * pieces of work run as a pipeline over four slots, so that arrays outside the object's memory flow through it:
+ * The algorithm *NVLS* on a multicast object of all ranks: every rank is the head of one share of each chunk. Three stages
+ * run as a pipeline over four slots, so that arrays outside the object's memory flow through it:
  *
- *     scatter   each rank copies its chunk into a slot of its own memory
- *     reduce    the head of a share reads and reduces it in all memories at once, and writes the outcome to all
- *     gather    each rank copies the chunk, now the outcome, from its own slot to its output
+ *     scatter   each rank copies its chunk to a slot of its own memory
+ *     reduce    the head of a share reads and reduces it in all memories at once, and writes the result to all
+ *     gather    each rank copies the chunk, now the result, from its own slot to its output
  *
- * Counters in the members' memories say how far each has come: they are the credits. In a reduce-scatter the head keeps
- * what it reads; in an all-gather it stores its own share to all.
+ * Counters in the members' memories give the progress of each and serve as credits. In a reduce-scatter the head keeps the
+ * result; in an all-gather it stores its own share to all.
  */
 export class Nvls {
-  /** Moves made so far. */
+  /** Number of moves made so far. */
   steps = 0;
   readonly #scaler: Scaler;
   readonly #source: Operand;
@@ -55,17 +55,17 @@ export class Nvls {
   readonly #words: Uint32Array;
   readonly #n: number;
   readonly #rank: number;
-  /** Room for an outcome on its way to an array outside the segment. */
+  /** Room for a result on its way to an array outside the segment. */
   readonly #room: number;
 
-  // The call under way.
+  // State of the running call.
   #kind = 0;
   #type = 0;
   #operator = 0;
-  /** What is in one slot: of the whole data in an all-reduce, else of each rank's block. */
+  /** Length of the data in one slot: of the whole array in an all-reduce, otherwise of each rank's block. */
   #stepBytes = 0;
   #total = 0;
-  /** Steps of all calls before, and with this one. */
+  /** Number of steps of all earlier calls, and including this one. */
   #before = 0;
   #until = 0;
   #scattered = 0;
@@ -90,7 +90,7 @@ export class Nvls {
     this.#room = team.allocateBytes(SLOT_BYTES);
   }
 
-  /** Starts an all-reduce, reduce-scatter or all-gather, and goes on while it need not wait. */
+  /** Starts an all-reduce, reduce-scatter or all-gather, and progresses until it has to wait. */
   begin(
     code: number,
     type: DataType,
@@ -123,7 +123,7 @@ export class Nvls {
     Atomics.store(this.#counters, call, this.#sequence);
   }
 
-  /** Does what can be done now. MISMATCH when all have come, but not all called the same. */
+  /** Does what is possible now. Returns MISMATCH if all have begun, but with different calls. */
   progress(spins: number): number {
     while (!this.#met) {
       if (this.#ahead(CALL, this.#sequence) < 0) {
@@ -144,14 +144,14 @@ export class Nvls {
     this.#destination.forget();
   }
 
-  /** The members that have not come to this call. */
+  /** Members that have not begun this call. */
   late(): number[] {
     return this.view.addresses.flatMap((_, member) =>
       ((Atomics.load(this.#counters, this.#place(member, CALL)) - this.#sequence) | 0) < 0 ? [member] : [],
     );
   }
 
-  /** What a member called last. */
+  /** A member's last call. */
   posted(member: number): PostedCall {
     const call = this.#place(member, CALL);
     const word = (i: number): number => this.#words[call + i] ?? 0;
@@ -166,7 +166,7 @@ export class Nvls {
     });
   }
 
-  /** Fills the next slot, once nobody needs what was in it. An all-gather has nothing to put there. */
+  /** Fills the next slot once its old contents are no longer needed. An all-gather fills nothing. */
   #scatter(): boolean {
     const step = this.#scattered;
     const last = (step - STEPS) | 0;
@@ -184,7 +184,7 @@ export class Nvls {
     return true;
   }
 
-  /** This rank's input from byte `from` on goes to a place of its own memory, multiplied for a premulSum. */
+  /** Copies this rank's input from byte `from` on to its own memory, multiplied for a premulSum. */
   #put(offset: number, from: number, bytes: number): void {
     const address = this.view.unicast(offset, bytes);
     this.#source.copyTo(address, from, bytes);
@@ -199,7 +199,7 @@ export class Nvls {
     const from = this.#from(step);
     const bytes = Math.min(this.#stepBytes, this.#total - from);
     if (this.#kind === callKinds.allGather) {
-      // All memories are written to, so nobody may need what was in the slot.
+      // The result goes to all memories, so the slot's old contents must be free in all of them.
       const last = (step - STEPS) | 0;
       if (this.#ahead(GATHERED, last) <= 0 || this.#ahead(REDUCED, last) <= 0) return false;
       if (bytes > 0) this.view.store(this.#source.read(from, bytes, this.#room), slot + this.#rank * this.#stepBytes, bytes);
@@ -225,7 +225,7 @@ export class Nvls {
     if (!this.#destination.placed) this.#destination.write(to, bytes, this.#room);
   }
 
-  /** Empties the next slot, once all heads have done their shares. */
+  /** Empties the next slot once all heads have done their shares. */
   #gather(): boolean {
     const step = this.#gathered;
     if (step === this.#until) return false;
@@ -247,12 +247,14 @@ export class Nvls {
     return true;
   }
 
-  /** Where in the data, or in each block, the chunk of a step begins. */
+  /** Offset of a step's chunk in the data, or in each block. */
   #from(step: number): number {
     return ((step - this.#before) | 0) * this.#stepBytes;
   }
 
-  /** How far all members' counters are beyond a number. Counters overflow in time, so they are compared by difference. */
+  /**
+   * Distance of the slowest member's counter from a number. Counters overflow in time, so they are compared by difference.
+   */
   #ahead(counter: number, than: number): number {
     let least = Infinity;
     for (let member = 0; member < this.#n; member++)
@@ -269,7 +271,7 @@ export class Nvls {
   }
 }
 
-/** The offset in the object of the slot that a step has. */
+/** Offset in the object of a step's slot. */
 function slotOf(step: number): number {
   return HEADER_BYTES + (step & (STEPS - 1)) * SLOT_BYTES;
 }

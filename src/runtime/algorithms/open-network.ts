@@ -17,35 +17,35 @@ import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
 import { NetworkEngine } from './network-engine.js';
 
-/** How long connections may take that are made when they are first needed. */
+/** Time limit for connections that are made at first use. */
 const CONNECT_TIMEOUT_MS = 60_000;
-/** More than a slot and a connection take besides data, and than algorithms keep beside connections and a slot each. */
+/** More than a slot and a connection need beside data, and than an algorithm needs beside its connections. */
 const BESIDES_SLOT_BYTES = 256;
 const BESIDES_CONNECTION_BYTES = 16 * 1024;
 const BESIDES_BYTES = 64 * 1024;
 
-/** What a rank needs to connect with the others for data. */
+/** Means of a rank to connect with the others for data. */
 export interface NetworkOptions {
   readonly bootstrap: Introduction;
-  /** Whether all ranks of this host share memory. */
+  /** True if all ranks of this host share memory. */
   readonly shared: boolean;
   readonly team: Team;
   readonly libc: Libc | undefined;
   /** See dataHost(). */
   readonly host: string;
-  /** What the ranks of one init() know and nobody else does. */
+  /** Secret of the ranks of one init(). */
   readonly secret: Uint8Array;
   /** The ranks in the order of the ring. */
   readonly order: readonly number[];
 }
 
-/** A ring, and what makes other connections. `signal` ends the making of the ring. */
+/** Opens a ring, and returns it with a function that makes other connections. `signal` aborts the making of the ring. */
 export async function openNetwork(
   { bootstrap, shared, team, libc, host, secret, order }: NetworkOptions,
   signal: AbortSignal,
 ): Promise<NetworkEngine> {
   const { rank, nRanks, localRanks } = bootstrap;
-  /** Does something with transports whose connections have a size. */
+  /** Runs `make` with transports for connections of a given size. */
   const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
     const shm = new ShmTransport({ size, team, localRanks });
     const socket = new SocketTransport({
@@ -76,25 +76,25 @@ export async function openNetwork(
   });
 }
 
-/** Host by host, so that data enter and leave each host once. */
+/** Order of the ring: host by host, so that data enter and leave each host once. */
 export function ringOrder({ peers }: Introduction): number[] {
   const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
   return hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
 }
 
-/** The address of this host at which ranks that share no memory with this one reach it. */
+/** Address of this host for ranks that share no memory with this one. */
 export function dataHost({ localRanks, nRanks }: Introduction, network: BootstrapEnvironment, id: UniqueId): string {
-  // Between ranks of one host, data are nobody else's business.
+  // Between ranks of one host, data stay on the host.
   if (localRanks.length === nRanks && network.family !== 6) return '127.0.0.1';
   return interfaceFor(network, id).host;
 }
 
-/** The interface that ranks of this host listen on. */
+/** Network interface that ranks of this host listen on. */
 export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): ChosenInterface {
   return chooseInterface(systemInterfaces(), { ...network, root: { host: id.root.host, origin: id.origin } });
 }
 
-/** Memory of this rank's heap that is enough for a network whose connections of these algorithms are all made. */
+/** Enough memory in this rank's heap for a network with all connections of these algorithms. */
 export function networkMemoryBytes(algorithms: readonly Algorithm[], order: readonly number[], rank: number): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
@@ -105,12 +105,12 @@ export function networkMemoryBytes(algorithms: readonly Algorithm[], order: read
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
 }
 
-/** Memory of this rank's heap that is enough for an end of a connection. */
+/** Enough memory in this rank's heap for one end of a connection. */
 export function connectionBytes({ steps, slotBytes }: FifoSize): number {
   return (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
 }
 
-/** What `connect` gives, which is given up by the signal that it gets when it takes too long. */
+/** Returns the result of `connect`, whose signal is aborted when it takes too long. */
 export async function connectInTime<T>(timeoutMs: number, connect: (late: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
   const lift = afterWatching(

@@ -3,20 +3,20 @@ import type { Segment } from '../device/segment.js';
 import type { NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
 
-/** Below this, a call into the C library costs more than its faster copy gains. */
+/** Below this length, a call into the C library costs more than its faster copy gains. */
 const LIBC_COPY_BYTES = 4096;
 
 const nothing = new Uint8Array(0);
 
 /**
- * An array that a collective reads or writes piece by piece, wherever it lies: in the segment, where kernels work on it
- * in place ("placed"), or in memory of its own, from which pieces are copied. One object serves many calls.
+ * An array that a collective reads or writes piece by piece: in the segment, where kernels work on it in place ("placed"), or
+ * in other memory, from which pieces are copied. One object serves many calls.
  */
 export class Operand {
   placed = false;
   #offset = 0;
   #view: Uint8Array = nothing;
-  /** Where an array outside the segment begins in this process; 0: not asked yet. */
+  /** Address in this process of an array outside the segment; 0 before it is needed. */
   #begin = 0;
 
   constructor(
@@ -24,7 +24,7 @@ export class Operand {
     readonly libc: Libc | undefined,
   ) {}
 
-  /** Takes an array. Throws `BUFFER_DETACHED` where it is no longer there, as it may be when its call's turn comes. */
+  /** Takes an array. Throws `BUFFER_DETACHED` if it was detached, as may happen before its call's turn. */
   use(array: NumericArray): void {
     this.#offset = this.segment.offsetOf(array);
     this.placed = this.#offset >= 0;
@@ -32,28 +32,28 @@ export class Operand {
     this.#begin = 0;
   }
 
-  /** Where an array outside the segment lies in this process, if others can read it there (peer-memory.ts); else 0. */
+  /** Address in this process of an array outside the segment, if others can read it there (peer-memory.ts); otherwise 0. */
   open(): number {
     const { peerMemory } = this.segment;
     return peerMemory?.isOpen === true ? peerMemory.addressOf(this.#view) : 0;
   }
 
-  /** Throws `BUFFER_DETACHED` if `bytes` bytes of an array outside the segment are no longer there. */
+  /** Throws `BUFFER_DETACHED` if `bytes` bytes of an array outside the segment no longer exist. */
   checkAttached(bytes: number): void {
     this.#piece(0, bytes);
   }
 
-  /** Forgets the array. */
+  /** Drops the reference to the array. */
   forget(): void {
     this.#view = nothing;
   }
 
-  /** The address of what is at byte `from` of a placed array. */
+  /** Address of byte `from` of a placed array. */
   address(from: number): number {
     return this.#offset + from;
   }
 
-  /** Where in this process the `bytes` bytes at `from` are, for machine code, which there is. */
+  /** Address in this process of the `bytes` bytes at `from`, for machine code, which must be available. */
   here(from: number, bytes: number): number {
     if (this.placed) return this.segment.machineCode?.addressOf(this.#offset + from) ?? 0;
     this.checkAttached(from + bytes);
@@ -61,7 +61,7 @@ export class Operand {
     return this.#begin + from;
   }
 
-  /** The address of the `bytes` bytes at `from`: where they are, or `room`, to which they were copied. */
+  /** Address of the `bytes` bytes at `from`: in place, or copied to `room`. */
   read(from: number, bytes: number, room: number): number {
     if (this.placed) return this.#offset + from;
     this.#copy(this.#at(room, bytes), this.#piece(from, bytes), bytes);
@@ -74,7 +74,9 @@ export class Operand {
     if (at !== address) this.segment.kernels.copy(address, at, bytes);
   }
 
-  /** Writes the `bytes` bytes at address `source` to byte `from`; if the array is placed, from the last ones on if so asked. */
+  /**
+   * Writes the `bytes` bytes at address `source` to byte `from`. With `backward`, a placed array is written from its end on.
+   */
   write(from: number, bytes: number, source: number, backward = false): void {
     const { kernels } = this.segment;
     if (!this.placed) this.#copy(this.#piece(from, bytes), this.#at(source, bytes), bytes);
@@ -84,15 +86,17 @@ export class Operand {
   }
 
   /**
-   * Copies `bytes` bytes to byte `from` from where another rank (of the segment) opened its array. False if they are not
-   * there: what that rank has done, or what became of it, is learnt elsewhere.
+   * Copies `bytes` bytes to byte `from` from another rank of the segment that opened its array. Returns false if they cannot
+   * be read; the reason is found elsewhere.
    */
   readFrom(from: number, bytes: number, localRank: number, address: number): boolean {
     const destination = this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);
     return this.segment.peerMemory?.read(localRank, address, destination) ?? false;
   }
 
-  /** Copies `bytes` bytes of another operand from its byte `from` to byte `to`, as write() does, unless it is the same memory. */
+  /**
+   * Copies `bytes` bytes of another operand from its byte `from` to byte `to`, like write(), unless it is the same memory.
+   */
   copyFrom(source: Operand, from: number, to: number, bytes: number, backward = false): void {
     if (bytes === 0) return;
     if (source.placed) {
@@ -109,7 +113,7 @@ export class Operand {
     return new Uint8Array(this.segment.buffer, address, bytes);
   }
 
-  /** A piece of an array outside the segment; the caller may have taken it away while the call was under way. */
+  /** A piece of an array outside the segment, which the caller may have detached during the call. */
   #piece(from: number, bytes: number): Uint8Array {
     if (this.#view.length < from + bytes) throw detached();
     return this.#view.subarray(from, from + bytes);
@@ -121,7 +125,7 @@ export class Operand {
   }
 }
 
-/** Bytes of memory outside the segment. Throws `BUFFER_DETACHED` where the caller has taken it away. */
+/** View of bytes outside the segment. Throws `BUFFER_DETACHED` if the caller has detached them. */
 export function viewOf(buffer: ArrayBufferLike, from: number, bytes: number): Uint8Array {
   try {
     return new Uint8Array(buffer, from, bytes);
@@ -131,9 +135,7 @@ export function viewOf(buffer: ArrayBufferLike, from: number, bytes: number): Ui
 }
 
 function detached(cause?: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(
-    'BUFFER_DETACHED',
-    'an array of this call was transferred or resized away while the call was under way',
-    { cause },
-  );
+  return new InvalidArgumentError('BUFFER_DETACHED', 'an array of this call was transferred or resized during the call', {
+    cause,
+  });
 }

@@ -12,11 +12,11 @@ import { Slices } from './slices.js';
 
 const LONGEST_SLICE_BYTES = 64 * 1024;
 const SHORTEST_SLICE_BYTES = 4 * 1024;
-/** Data that a rank's connections may hold together, roughly. */
+/** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 4 * 2 ** 20;
 const STEPS = 4;
 
-/** A connection of each rank with each: the more ranks, the shorter their slices. */
+/** Size of a connection between two ranks: the more ranks, the shorter the slices. */
 export function pairFifo(nRanks: number): FifoSize {
   const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
   return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
@@ -39,18 +39,18 @@ export const pairs: NetworkAlgorithm = {
 };
 
 /**
- * The algorithm *pairs*: every rank exchanges with every other on a connection of their own, all at once. For what
- * differs from pair to pair and so cannot be passed on or reduced on the way: all-to-all, gather, scatter.
+ * The algorithm *pairs*: every rank exchanges data with every other on a connection of their own, all at the same time. For
+ * data that differ between pairs and so cannot be passed on or reduced on the way: all-to-all, gather, scatter.
  */
 class Pairs implements NetworkPlayer {
-  /** By rank; undefined for this one. */
+  /** By rank; undefined for this rank. */
   readonly #sends: readonly (readonly SendConnection[] | undefined)[];
   readonly #receives: readonly (readonly ReceiveConnection[] | undefined)[];
   readonly #sending: readonly Slices[];
   readonly #receiving: readonly Slices[];
   readonly #swapping: readonly Swap[];
   readonly #sliceBytes: number;
-  /** The other ranks, those first that come next: not all begin with the same. */
+  /** The other ranks, beginning with the next: not all ranks begin with the same. */
   readonly #others: readonly number[];
   readonly #tracks: Track[] = [];
 
@@ -88,7 +88,7 @@ class Pairs implements NetworkPlayer {
   /**
    * @param sent this rank's blocks for each rank, in its input
    * @param received the blocks of each rank for this one, in its output
-   * @param inPlace whether both are the same memory; blocks are then swapped
+   * @param inPlace true if both are the same memory; blocks are then swapped
    */
   #allToAll(sent: Blocks, received: Blocks, inPlace: boolean): readonly Track[] {
     this.#tracks.length = 0;
@@ -155,7 +155,7 @@ class Pairs implements NetworkPlayer {
   }
 }
 
-/** Sends a slice before it takes what comes in its place, of two blocks that two ranks swap. */
+/** Track that swaps two blocks of two ranks: sends each slice before it takes the one that replaces it. */
 class Swap implements Track, Piece {
   done = true;
   bytes = 0;

@@ -11,9 +11,11 @@ import type { NetworkCall } from './network-call.js';
 /** Longest message: its blocks together. */
 const MESSAGE_BYTES = 64 * 1024;
 const patFifo: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
-/** With more, a message would not have room for a pair of cache lines of each block. */
+/** With more ranks, a message would not have room for a pair of cache lines of each block. */
 const MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;
-/** Up to this size of a rank's block, its few messages win over a ring's many; measured (docs/notes/algorithms.md). */
+/**
+ * Largest block of a rank for which PAT's few messages are faster than a ring's many; measured (docs/notes/algorithms.md).
+ */
 const DEFAULT_BYTES = 16 * 1024;
 
 export const pat: NetworkAlgorithm = {
@@ -30,20 +32,20 @@ export const pat: NetworkAlgorithm = {
 const none: readonly never[] = [];
 
 /**
- * The algorithm *PAT* (parallel aggregated trees): all-gather and reduce-scatter in log2(n) rounds, for any number of
- * ranks and for small data, where the n - 1 messages of a ring take longest. Each rank's block goes down a binomial tree
- * of its own; all these trees are alike but turned, so that in one round a rank sends the blocks of many trees to the
- * same rank, as one message.
+ * The algorithm *PAT* (parallel aggregated trees): all-gather and reduce-scatter in log2(n) rounds, for any number of ranks
+ * and for small data, where the n - 1 messages of a ring take longest. Each rank's block goes down a binomial tree of its
+ * own. All these trees are rotations of each other, so that in one round a rank sends the blocks of many trees to the same
+ * rank, in one message.
  *
  *     all-gather      round 0: distance 1    round 1: distance 2       round 2: distance 4
  *     r sends         block r                blocks r, r - 1           blocks r, r - 1, r - 2, r - 3
  *     to              rank r + 1             rank r + 2                rank r + 4
- *                                                                      (in the last round only what is missing there)
+ *                                                                     (in the last round only the missing blocks)
  *
- * A reduce-scatter is the same backwards: the greatest distance first, the other way round the circle, sums instead of
- * copies. Rank r ends with the sum of block r; in which order it was added up depends on n and r alone.
+ * A reduce-scatter is the reverse: the greatest distance first, around the circle in the other direction, sums instead of
+ * copies. Rank r ends with the sum of block r; the order of its additions depends on n and r alone.
  *
- * Blocks are cut into columns, so that the message of a round fits into a slot. Every move is a whole message.
+ * Blocks are divided into columns, so that the message of a round fits into a slot. Every move is a whole message.
  */
 class Pat implements NetworkPlayer, Track {
   readonly #n: number;
@@ -53,9 +55,9 @@ class Pat implements NetworkPlayer, Track {
   readonly #back: Rounds;
   readonly #columnBytes: number;
   readonly #tracks: readonly Track[] = [this];
-  /** The column's sums in a reduce-scatter: of the block of this rank, of the rank before it, … */
+  /** The column's sums in a reduce-scatter: of this rank's block, of the previous rank's, … */
   #sums = -1;
-  /** As many of them have begun; all others are still this rank's input. */
+  /** Number of sums that have begun; all others are still this rank's input. */
   #begun = 0;
 
   done = true;
@@ -157,7 +159,7 @@ class Pat implements NetworkPlayer, Track {
     this.#enter(0, false);
   }
 
-  /** In each round a rank first sends, then takes what was sent to it. */
+  /** In each round a rank first sends, then takes the message sent to it. */
   #enter(round: number, sent: boolean): void {
     this.#sent = sent;
     const { sends, receives } = this.#gathers ? this.#forth : this.#back;
@@ -176,12 +178,12 @@ class Pat implements NetworkPlayer, Track {
     return Math.min(distance, this.#n - distance);
   }
 
-  /** Where the column of the block of the rank `behind` this one begins, in an array with a block for each. */
+  /** Offset of the column in the block of the rank `behind` positions before this one, in an array with a block for each. */
   #place(behind: number): number {
     return ((((this.rank - behind) % this.#n) + this.#n) % this.#n) * this.#blockBytes + this.#column;
   }
 
-  /** The address of what this rank has of a sum, or `room`. */
+  /** Address of this rank's current sum, or `room`. */
   #sumOf(behind: number, room: number): number {
     return behind < this.#begun ? this.#sums + behind * this.#width : this.combiner.own(this.#place(behind), this.#width, room);
   }
@@ -213,7 +215,7 @@ function distances(nRanks: number): number[] {
   return found;
 }
 
-/** Ends by round: those of the all-gather, then those of the reduce-scatter, which go the other way. */
+/** Ends by round: those of the all-gather, then those of the reduce-scatter, in the other direction. */
 function wanted(rank: number, nRanks: number, direction: 1 | -1): WantedEnd[] {
   const ends = (name: string, sign: number): WantedEnd[] =>
     distances(nRanks).map((distance) => ({ peer: (rank + sign * distance + nRanks) % nRanks, name: `${name} ${distance}` }));

@@ -7,40 +7,40 @@ import { InputError, SystemError } from '../../errors.js';
 import { value, type Environment } from '../launch/environment.js';
 import { algorithmFor, type AlgorithmRange, type AlgorithmTable } from './choose-algorithm.js';
 
-/** Measured times of one algorithm: bytes, and microseconds of a call about so many, ascending in bytes. */
+/** Measured times of one algorithm: pairs of bytes and microseconds of a call of that size, ascending in bytes. */
 export type Points = readonly (readonly [bytes: number, us: number])[];
 
-/** Of one number of ranks: what each algorithm takes for each kind of call. */
+/** Times of each algorithm for each kind of call, for one number of ranks. */
 export type Times = Readonly<Partial<Record<CallKind, Readonly<Partial<Record<Algorithm, Points>>>>>>;
 
 /**
- * How fast the algorithms are on a host, as `tccl tune` measures it. Bytes are the count of a call times its elements'
- * size, as the choice of an algorithm sees them: of all-gather, a rank's own block.
+ * Speed of the algorithms on a host, as measured by `tccl tune`. Bytes are the count of a call times the size of its
+ * elements, as in the choice of an algorithm: for all-gather, a rank's own block.
  */
 export interface Profile {
   readonly format: 'tccl profile';
   readonly formatVersion: 1;
-  /** What was measured: {@link machineName}. */
+  /** Measured machine: {@link machineName}. */
   readonly machine: string;
-  /** That the ranks could use. */
+  /** Number of cores that the ranks could use. */
   readonly cores: number;
   /** By the number of ranks. */
   readonly times: Readonly<Record<string, Times>>;
 }
 
-/** An algorithm is only taken instead of the default one where it is faster by more than measurements differ. */
+/** An algorithm replaces the default one only if its time is below this share; smaller differences are noise. */
 const WORTHWHILE = 0.95;
 
-/** A machine as a profile names it: profiles of machines that are called alike hold for each other. */
+/** Name of a machine in profiles: profiles are shared by machines with the same name. */
 export function machineName(): string {
   const all = cpus();
   return `${all[0]?.model.trim() ?? 'unknown processor'}, ${all.length} cores`;
 }
 
-/** As TCCL_PROFILE: no profile, wherever one may lie. */
+/** Value of TCCL_PROFILE for no profile. */
 export const NO_PROFILE = 'none';
 
-/** Where `tccl tune` writes and init() reads unless TCCL_PROFILE names another file. */
+/** Default file for `tccl tune` and init(), unless TCCL_PROFILE names another one. */
 export function profilePath(env: Environment): string {
   return namedProfile(env) ?? join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'tccl', 'profile.json');
 }
@@ -51,9 +51,10 @@ function namedProfile(env: Environment): string | undefined {
 }
 
 /**
- * The profile of this host, or undefined where none was made or none is wanted.
+ * The profile of this host, or undefined if there is none or none is wanted.
  *
- * @throws SystemError `FILE` when TCCL_PROFILE names a file that cannot be read; InputError `CONTENT` when it is no profile
+ * @throws SystemError `FILE` when the file named by TCCL_PROFILE cannot be read; InputError `CONTENT` when it is not a
+ *   profile
  */
 export function readProfile(env: Environment): Profile | undefined {
   if (value(env, 'TCCL_PROFILE') === NO_PROFILE) return undefined;
@@ -73,16 +74,15 @@ export function readProfile(env: Environment): Profile | undefined {
   } catch (cause) {
     throw new InputError(
       'CONTENT',
-      `this is no profile that this version can read (${(cause as Error).message}); make it anew with tccl tune`,
+      `this is not a profile that this version can read (${(cause as Error).message}); make a new one with tccl tune`,
       { file: path, cause },
     );
   }
 }
 
 /**
- * The profile that init() is to choose by, and what the user should know about it. One that lies where all are looked
- * for may come from another machine, with a home directory that several share: it is not taken. One that TCCL_PROFILE
- * names is.
+ * The profile for init(), and a doubt to report to the user. A profile in the default place may come from another machine
+ * with the same home directory: then it is not used. A profile named by TCCL_PROFILE is used in any case.
  *
  * @throws as readProfile()
  */
@@ -95,7 +95,7 @@ export function profileFor(
   const taken = value(env, 'TCCL_PROFILE') !== undefined;
   return {
     profile: taken ? profile : undefined,
-    doubt: `the profile ${profilePath(env)} was measured on another machine (${profile.machine}; this is ${machine}) and is ${taken ? 'used all the same' : 'left out'}: tccl tune measures this one`,
+    doubt: `the profile ${profilePath(env)} was measured on another machine (${profile.machine}; this is ${machine}) and is ${taken ? 'used nevertheless' : 'not used'}: tccl tune measures this one`,
   };
 }
 
@@ -106,11 +106,11 @@ function checked(json: unknown): Profile {
   if (!isRecord(profile.times) || typeof profile.cores !== 'number' || typeof profile.machine !== 'string')
     throw new Error('machine, cores or times are missing');
   for (const [ranks, times] of Object.entries<unknown>(profile.times)) {
-    if (!(Number.isInteger(Number(ranks)) && Number(ranks) > 0)) throw new Error(`times.${ranks} is no number of ranks`);
+    if (!(Number.isInteger(Number(ranks)) && Number(ranks) > 0)) throw new Error(`times.${ranks} is not a number of ranks`);
     for (const [kind, byAlgorithm] of entries(times, `times.${ranks}`)) {
-      if (!Object.hasOwn(callKinds, kind)) throw new Error(`${kind} is no collective`);
+      if (!Object.hasOwn(callKinds, kind)) throw new Error(`${kind} is not a collective`);
       for (const [algorithm, points] of entries(byAlgorithm, `times.${ranks}.${kind}`)) {
-        if (!(algorithms as readonly string[]).includes(algorithm)) throw new Error(`${algorithm} is no algorithm`);
+        if (!(algorithms as readonly string[]).includes(algorithm)) throw new Error(`${algorithm} is not an algorithm`);
         if (!arePoints(points)) throw new Error(`times.${ranks}.${kind}.${algorithm} is not a list of [bytes, µs] that ascends`);
       }
     }
@@ -123,7 +123,7 @@ function isRecord(json: unknown): json is Record<string, unknown> {
 }
 
 function entries(json: unknown, where: string): [string, unknown][] {
-  if (!isRecord(json)) throw new Error(`${where} is no object`);
+  if (!isRecord(json)) throw new Error(`${where} is not an object`);
   return Object.entries(json);
 }
 
@@ -139,8 +139,8 @@ function arePoints(json: unknown): json is Points {
 }
 
 /**
- * The times of a number of ranks: those of the measured number that is most like it. Ranks that have a core each tell
- * nothing of ranks that outnumber the cores, and the other way round.
+ * The times for a number of ranks: those of the most similar number that was measured. Measurements with a core for each rank
+ * say nothing about ranks that outnumber the cores, and vice versa.
  */
 export function timesFor(profile: Profile, nRanks: number, nCores: number): Times | undefined {
   const distance = (measured: number): number => Math.abs(Math.log2(measured / nRanks));
@@ -151,7 +151,10 @@ export function timesFor(profile: Profile, nRanks: number, nCores: number): Time
   return nearest === undefined ? undefined : profile.times[nearest];
 }
 
-/** The time of a call about `bytes`, µs: between measured sizes on a line in the logarithms, beyond them at their bandwidth. */
+/**
+ * Time of a call of `bytes` bytes, µs: interpolated between measured sizes in logarithms, extrapolated with the bandwidth
+ * beyond them.
+ */
 export function timeAt(points: Points, bytes: number): number {
   const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined) return Infinity;
@@ -163,10 +166,10 @@ export function timeAt(points: Points, bytes: number): number {
 }
 
 /**
- * The table of algorithms that a profile asks for: the default's, but where another one was measured to be faster.
+ * The table of algorithms by a profile: the default table, except where another algorithm was measured to be faster.
  *
- * @param usual what is taken without a profile
- * @param isAllowed which algorithms these ranks can use for a kind
+ * @param usual table without a profile
+ * @param isAllowed returns true if these ranks can use an algorithm for a kind
  */
 export function tableOf(
   times: Times,

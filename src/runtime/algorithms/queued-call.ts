@@ -1,7 +1,7 @@
 import type { DataType, NumericArray } from '../device/types.js';
 import type { CallDetails } from './call.js';
 
-/** A collective that waits for its turn. */
+/** A collective in the queue. */
 export interface QueuedCall {
   readonly code: number;
   readonly type: DataType;
@@ -10,9 +10,9 @@ export interface QueuedCall {
   readonly recv: NumericArray;
   readonly count: number;
   readonly details: CallDetails | undefined;
-  /** The calls that it stands for, where it is several in one. */
+  /** The calls that were fused into this one. */
   readonly parts?: readonly QueuedCall[];
-  /** Done right before it begins, and right after it has ended. */
+  /** Called right before the call begins, and right after it has ended. */
   readonly before?: () => void;
   readonly after?: () => void;
 }

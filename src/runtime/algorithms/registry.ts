@@ -25,13 +25,13 @@ export const registry: Readonly<Record<Algorithm, AlgorithmTraits | NetworkAlgor
   pairs,
 };
 
-/** Whether an algorithm can carry out a kind of call among so many ranks. */
+/** True if an algorithm supports a kind of call with this number of ranks. */
 export function carriesOut(algorithm: Algorithm, kind: CallKind, nRanks: number): boolean {
   const { kinds, mostRanks } = registry[algorithm];
   return kinds.includes(kind) && nRanks <= mostRanks;
 }
 
-/** Whether an algorithm works on connections; the others need one segment for all ranks. */
+/** True if an algorithm works on connections; the others need one segment for all ranks. */
 export function isOverConnections(algorithm: Algorithm): boolean {
   return registry[algorithm].over === 'connections';
 }

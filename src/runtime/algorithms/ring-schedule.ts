@@ -5,26 +5,26 @@ import type { Piece } from './combiner.js';
 type Kind = 'allReduce' | 'reduceScatter' | 'allGather' | 'barrier' | 'broadcast' | 'reduce';
 
 /**
- * Who sends what when in a ring of n ranks. It is the same for all of them but for the place in the ring, and consists
- * of moves: one slice that is received, sent, or received and passed on.
+ * The schedule of a ring of n ranks: the moves of one rank, which differ between ranks only by the position in the ring. A
+ * move is one slice that is received, sent, or received and passed on.
  *
- * An all-reduce cuts the data into columns of n chunks. In step s, rank p works on chunk p - s: sends its own, then adds
- * its own to what it gets and passes the sum on; after n - 1 steps it holds a chunk that is complete, which then goes
- * round once more. Chunk c is therefore added in the order c, c + 1, …, c - 1, at whichever rank.
+ * An all-reduce divides the data into columns of n chunks. In step s, rank p works on chunk p - s: it sends its own, then
+ * adds its own to what it receives and passes the sum on. After n - 1 steps it has a complete chunk, which then goes around
+ * once more. So chunk c is added in the order c, c + 1, …, c - 1 on every rank.
  *
  *     step    0     1 … n - 2                n - 1                           n … 2n - 3          2n - 2
  *             send  receive, reduce, send    receive, reduce, keep, send     receive, keep, send receive, keep
  *
- * A reduce-scatter is its first half, on the blocks of the ranks, one place further so that each ends with its own; an
- * all-gather is its second half. A column is as much of each block as is under way at once.
+ * A reduce-scatter is its first half, on the ranks' blocks, shifted by one position so that each rank ends with its own; an
+ * all-gather is its second half. A column is the part of each block that is in flight at a time.
  *
- * A broadcast is a chain from the root; the rank before the root only keeps. For the root to hear from that rank too, it
- * sends the root an empty slice. A reduce is a chain that ends at the root, and begins behind it: there, the root sends
- * an empty slice.
+ * A broadcast is a chain from the root; the rank before the root only keeps the data. It sends nothing to the root, so the
+ * root sends itself an empty slice around the chain. A reduce is a chain that ends at the root; its first rank hears from the
+ * root by an empty slice.
  *
- * A barrier is a reduce-scatter of nothing: after n - 1 steps, news of all ranks have come.
+ * A barrier is a reduce-scatter of nothing: after n - 1 steps, each rank has heard of all others.
  *
- * Empty slices do not travel, except the first of an operation (of each step, in a barrier).
+ * Empty slices are not sent, except the first of an operation (in a barrier, of each step).
  */
 export class RingSchedule implements Piece {
   // The current move.
@@ -39,28 +39,30 @@ export class RingSchedule implements Piece {
   readonly #chunkBytes: number;
   #kind: Kind = 'barrier';
   #total = 0;
-  /** Of a broadcast or reduce: places behind the root, and whether the root's output is not its input. */
+  /**
+   * Broadcast or reduce: number of positions after the root, and whether the root's output is another array than its input.
+   */
   #distance = 0;
   #rootKeeps = false;
-  /** Of an all-gather or reduce-scatter: the blocks, and whether this rank's own has to be copied. */
+  /** All-gather or reduce-scatter: the blocks, and whether this rank's own must be copied. */
   #blocks: Blocks | undefined;
   #copiesOwn = false;
 
   #column = 0;
   #step = 0;
-  /** What is left of the chunk, in the whole data or in the block: from `#from` to `#to`. */
+  /** Remaining part of the chunk, in the whole data or in the block: from `#from` to `#to`. */
   #from = 0;
   #to = 0;
-  /** Where the data or the block begin in the input and the output; -1 if they are of no meaning in this step. */
+  /** Start of the data or the block in the input and the output; -1 if not used in this step. */
   #ownBase = -1;
   #keepBase = -1;
 
   /**
-   * @param order the rank at each place in the ring; at least 2
-   * @param place of this rank
-   * @param sliceBytes most bytes that a move is about; a multiple of 128
-   * @param slicesPerChunk while one is worked on, the next travel. Fewer than the steps of a connection: ranks that had
-   *   filled all steps with what they sent first would all wait for each other.
+   * @param order the rank at each position in the ring; at least 2
+   * @param place position of this rank
+   * @param sliceBytes most bytes in a move; a multiple of 128
+   * @param slicesPerChunk while one is worked on, the next ones travel. Fewer than the steps of a connection: ranks that had
+   *   filled all steps with their first data would all wait for each other.
    */
   constructor(
     readonly order: readonly number[],
@@ -83,7 +85,7 @@ export class RingSchedule implements Piece {
     this.#enterStep();
   }
 
-  /** @param copiesOwn whether this rank's block is not yet in its place in the output, whose blocks are given */
+  /** @param copiesOwn true if this rank's block is not yet in its place in the output, whose blocks are given */
   startAllGather(blocks: Blocks, copiesOwn: boolean): void {
     this.#blocks = blocks;
     this.#copiesOwn = copiesOwn;
@@ -96,7 +98,7 @@ export class RingSchedule implements Piece {
     this.#enterStep();
   }
 
-  /** @param rootKeeps whether the root's output is another array than its input */
+  /** @param rootKeeps true if the root's output is another array than its input */
   startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean): void {
     this.#rootKeeps = rootKeeps;
     this.#startChain('broadcast', bytes, rootPlace);
@@ -106,7 +108,7 @@ export class RingSchedule implements Piece {
     this.#startChain('reduce', bytes, rootPlace);
   }
 
-  /** Goes to the next move, or to the end. */
+  /** Moves on to the next move, or to the end. */
   next(): void {
     this.#from += this.bytes;
     if (this.#from < this.#to) {
@@ -133,7 +135,7 @@ export class RingSchedule implements Piece {
     this.#enterPart();
   }
 
-  /** The first move of the current step, or of the next in which there is something to move. */
+  /** Enters the first move of the current step, or of the next step with data. */
   #enterStep(): void {
     const n = this.order.length;
     const kind = this.#kind;
@@ -169,7 +171,7 @@ export class RingSchedule implements Piece {
     }
   }
 
-  /** One of the n parts of a column of an all-reduce. */
+  /** Selects one of the n parts of a column of an all-reduce. */
   #setShare(chunk: number): void {
     const n = this.order.length;
     const bytes = Math.min(this.#total - this.#column, n * this.#chunkBytes);
@@ -180,7 +182,9 @@ export class RingSchedule implements Piece {
     this.#keepBase = 0;
   }
 
-  /** The column's part of the block of the rank at a place. In one's own array, a block is all there is. */
+  /**
+   * Selects the column's part of the block of the rank at a position. In this rank's own array, the block is the whole array.
+   */
   #setBlock(place: number): void {
     const rank = this.order[place] ?? 0;
     const bytes = this.#blocks?.bytes[rank] ?? 0;
@@ -192,13 +196,13 @@ export class RingSchedule implements Piece {
   }
 
   /**
-   * A rank's chain has up to two parts: its data, and the empty slice by which the root meets the rank that would
-   * otherwise not hear from it, or from which it would not.
+   * Enters the next of up to two parts of a rank's chain: its data, and the empty slice that connects the root with the rank
+   * that would otherwise hear nothing.
    */
   #enterPart(): void {
     const broadcast = this.#kind === 'broadcast';
     const isRoot = this.#distance === 0;
-    // Who receives in a broadcast but never sends, or sends in a reduce but never receives.
+    // The rank that receives in a broadcast but never sends, or sends in a reduce but never receives.
     const isEnd = this.#distance === (broadcast ? this.order.length - 1 : 1);
     this.done = this.#step >= (isRoot || isEnd ? 2 : 1);
     const meeting = isRoot ? this.#step === (broadcast ? 1 : 0) : isEnd && this.#step === (broadcast ? 0 : 1);

@@ -9,16 +9,16 @@ import type { NetworkCall } from './network-call.js';
 import { RingSchedule } from './ring-schedule.js';
 
 /**
- * Most data that travel at once. Smaller slices hand over more often, which costs most where ranks share cores; larger
- * ones take more memory a connection (npm run bench -- --only transport compares them).
+ * Longest slice. Smaller slices cost more hand-overs, which matters most if ranks share cores; larger ones need more memory
+ * for each connection (npm run bench -- --only transport compares them).
  */
 const SLICE_BYTES = 256 * 1024;
-/** The connections that a ring of `nRanks` ranks works on. */
+/** Size of the connections in a ring of `nRanks` ranks. */
 export function ringFifo(nRanks: number): FifoSize {
   return { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES + countsRoom(nRanks) };
 }
 
-/** Most data in a message of the protocol LL, and the connections that it needs. */
+/** Longest slice of the protocol LL, and the size of its connections. */
 const LL_SLICE_BYTES = 4096;
 export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
 
@@ -51,23 +51,23 @@ export const ring: NetworkAlgorithm = {
 };
 
 /**
- * The algorithm *ring*: ranks in a circle, each of which takes from the previous and sends to the next. Every rank sends
- * and receives as few bytes as can be, all at the same time; but what one rank has reaches the last only after n - 1
+ * The algorithm *ring*: ranks in a circle, each of which receives from the previous and sends to the next. Every rank sends
+ * and receives the minimum number of bytes, all at the same time; but one rank's data reach the last rank only after n - 1
  * messages.
  *
- * The protocols *Simple* and *LL* are rings on connections of two kinds: slices of up to 256 KiB that kernels work on where
- * they lie, or short messages that say by themselves that they are there (transport/shm-low-latency.ts).
+ * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 256 KiB that kernels process in
+ * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).
  */
 export class Ring implements NetworkPlayer, Track {
   readonly #schedule: RingSchedule;
   readonly #from: readonly ReceiveConnection[];
   readonly #to: readonly SendConnection[];
   readonly #tracks: readonly Track[] = [this];
-  /** The same ring by the protocol LL, for calls of at most `#quickBytes`. */
+  /** The same ring with the protocol LL, for calls of at most `#quickBytes`. */
   #quick: Ring | undefined;
   #quickBytes = 0;
 
-  /** @param roomBytes what of a slot is not for header and data */
+  /** @param roomBytes part of a slot that is neither header nor data */
   constructor(
     readonly combiner: Combiner,
     readonly ring: RingOfRanks,
@@ -79,7 +79,7 @@ export class Ring implements NetworkPlayer, Track {
     this.#to = ring.links === undefined ? none : [ring.links.send];
   }
 
-  /** Gives calls of at most `bytes` to `quick`, whose connections are of the protocol LL; V forms stay here. */
+  /** Gives calls of at most `bytes` to `quick`, whose connections use the protocol LL; V forms stay here. */
   useLowLatency(quick: Ring, bytes: number): void {
     this.#quick = quick;
     this.#quickBytes = bytes;
@@ -116,7 +116,7 @@ export class Ring implements NetworkPlayer, Track {
     return this.#tracks;
   }
 
-  /** All ranks meet. */
+  /** Lets all ranks meet. */
   barrier(): readonly Track[] {
     this.#schedule.startBarrier();
     return this.#tracks;

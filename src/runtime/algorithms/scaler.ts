@@ -2,12 +2,12 @@ import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Team } from '../device/team.js';
 import { PREMUL_SUM, type DataType } from '../device/types.js';
 
-/** Multiplies what a rank gives to a premulSum with its scalar, before it is added to what others gave. */
+/** Multiplies a rank's input of a premulSum with its scalar, before it is added to the others'. */
 export class Scaler {
-  /** Whether the call under way is a premulSum. */
+  /** True if the running call is a premulSum. */
   active = false;
   readonly #words: Uint32Array;
-  /** The scalar, and behind it the addresses that kernels take: of a source and of a destination. */
+  /** Address of the scalar, followed by the addresses that kernels take: of a source and of a destination. */
   readonly #memory: number;
   #type = 0;
 
@@ -27,7 +27,7 @@ export class Scaler {
     writeScalar(type, scalar ?? 1, this.team.segment.buffer, this.#memory);
   }
 
-  /** Multiplies what is at `source` into `destination`, which may be the same place. */
+  /** Multiplies the data at `source` into `destination`, which may be the same address. */
   scale(source: number, destination: number, bytes: number): void {
     const tables = this.#memory + SCALAR_BYTES;
     this.#words[tables / 4] = source;

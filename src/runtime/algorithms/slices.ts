@@ -5,8 +5,8 @@ import type { Track } from './exchange.js';
 const none: readonly never[] = [];
 
 /**
- * A track whose moves are all alike: slice by slice, it takes from the same connections and sends on the same ones. One
- * without data is a single move about nothing. One object serves many calls.
+ * A track whose moves are all alike: slice by slice, it receives from the same connections and sends on the same ones.
+ * Without data it is a single empty move. One object serves many calls.
  */
 export class Slices implements Track, Piece {
   done = true;
@@ -22,9 +22,9 @@ export class Slices implements Track, Piece {
   constructor(readonly combiner: Combiner) {}
 
   /**
-   * @param own where this rank's own data begin, of which each move has a part in what is sent or kept; -1: none
-   * @param keep where the outcome goes; -1: nowhere
-   * @param complete whether the outcome is complete, so that averages are divided
+   * @param own offset of this rank's own data, a part of which each move sends or keeps; -1 for none
+   * @param keep offset of the result; -1 for none
+   * @param complete true if the result is complete, so that averages are divided
    */
   start(
     from: readonly ReceiveConnection[],

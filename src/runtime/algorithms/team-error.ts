@@ -3,7 +3,7 @@ import { RemoteError, type TcclError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
 
 /**
- * The error for a failure that a rank of this host had, or caused, as the team's abort word tells it.
+ * Error for a failure that a rank of this host had, or caused, as the team's abort word reports it.
  *
  * @param localRanks the rank of each member
  */
@@ -16,13 +16,13 @@ export function teamError(
   const rank = localRanks[localRank] ?? localRank;
   if (reason === 'closed') return closedTooEarly(rank);
   if (reason === 'died' || reason === 'none') return died(rank);
-  // Said before the abort word was raised.
+  // Written before the abort word was raised.
   const words = team.lastWords();
   if (words !== undefined) return unpackReason(words, rank);
   return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
 }
 
-/** The error for a rank that others still wait for. */
+/** Error for a rank that others still wait for. */
 export function closedTooEarly(rank: number): RemoteError {
   return new RemoteError('CLOSED', `rank ${rank} closed its communicator or exited, but others still call it`, { rank });
 }

@@ -2,7 +2,7 @@ import type { Deed } from './deed.js';
 import { HoldUps, type Awaited } from './hold-ups.js';
 import type { Team } from '../device/team.js';
 
-/** Who holds up a rank in what it does with the other members of a team; see HoldUps. */
+/** Finds the members of a team that hold up a rank in shared memory; see HoldUps. */
 export class TeamHoldUps {
   readonly #holdUps: HoldUps;
   readonly #members: readonly Awaited[];
@@ -16,12 +16,12 @@ export class TeamHoldUps {
     this.#members = localRanks.map((peer, local) => ({ peer, heardWaits: () => team.heardWaits(local) }));
   }
 
-  /** The ranks that hold this one up, which waits for these members. */
+  /** The ranks that hold up this one while it waits for these members. */
   find(locals: readonly number[], limitMs: number): number[] {
     return this.#holdUps.find(this.#awaited(locals), limitMs);
   }
 
-  /** Tells the members that this rank waits for these of them, and in what. */
+  /** Reports to the members that this rank waits for these of them, and in which operation. */
   sayWaits(locals: readonly number[], limitMs: number, deed: Deed): readonly number[] {
     const report = this.#holdUps.look(this.#awaited(locals), limitMs, deed);
     this.team.sayWaits(report);

@@ -10,11 +10,14 @@ import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { Slices } from './slices.js';
 
-/** Most data that travel at once, and least: below, handing over costs more than it lets others begin earlier. */
+/** Longest and shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const SLICE_BYTES = 64 * 1024;
 const LEAST_SLICE_BYTES = 8 * 1024;
 const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
-/** Up to this size, one slice of a tree, a tree's few messages win over a ring's many; measured (docs/notes/algorithms.md). */
+/**
+ * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured
+ * (docs/notes/algorithms.md).
+ */
 const DEFAULT_BYTES = 8 * 1024;
 
 export const tree: NetworkAlgorithm = {
@@ -22,7 +25,7 @@ export const tree: NetworkAlgorithm = {
   kinds: ['allReduce', 'broadcast', 'barrier', 'reduce'],
   mostRanks: Infinity,
   over: 'connections',
-  // Two ranks are a tree and a ring at once.
+  // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
   ends: (order, rank) => {
@@ -32,10 +35,10 @@ export const tree: NetworkAlgorithm = {
   open: ({ combiner, order, rank, connections }) => new DoubleTree(combiner, order, rank, connections),
 };
 
-/** One of the two trees as this rank sees it. */
+/** One of the two trees, as seen by this rank. */
 interface Tree {
   readonly index: number;
-  /** By places in the order. */
+  /** By positions in the order. */
   readonly place: TreePlace;
   readonly children: readonly number[];
   readonly fromChildren: readonly ReceiveConnection[];
@@ -49,21 +52,21 @@ interface Tree {
 const none: readonly never[] = [];
 
 /**
- * The algorithm *tree*: two binary trees of all ranks, each with half of the data, in which the leaves of one are inner
- * nodes of the other (graph/merge/double-tree.ts has a picture). Data go up to the roots, where they are complete, and
- * down again, slice by slice, both ways at once:
+ * The algorithm *tree*: two binary trees of all ranks, each with half of the data; the leaves of one are inner nodes of the
+ * other (graph/merge/double-tree.ts has a picture). Data go up to the roots, where they are complete, and down again, slice
+ * by slice, in both directions at once:
  *
  *     up      children ──► this rank adds its own ──► parent
- *     down    parent ──► this rank keeps it ──► children            (at a root, up goes over into down)
+ *     down    parent ──► this rank keeps it ──► children            (at a root, up continues as down)
  *
- * What one rank has reaches all others after about 2 log2(n) messages, where a ring needs n. A broadcast goes from its
- * root up to the roots of the trees, then down; a reduce goes up, then down to its root only.
+ * One rank's data reach all others after about 2 log2(n) messages; a ring needs n. A broadcast goes from its root up to the
+ * roots of the trees, then down; a reduce goes up, then down to its root only.
  */
 class DoubleTree implements NetworkPlayer {
   readonly #trees: readonly Tree[];
   readonly #sliceBytes: number;
   readonly #tracks: Slices[] = [];
-  /** This rank's place in the order. */
+  /** Position of this rank in the order. */
   readonly #here: number;
 
   constructor(
@@ -105,7 +108,7 @@ class DoubleTree implements NetworkPlayer {
       case callKinds.reduce:
         return this.#reduce(call.bytes, call.root);
       case callKinds.barrier:
-        // All up, and down again: nobody leaves before the last has come.
+        // All the way up and down again: no rank leaves before the last has arrived.
         return this.#allReduce(0);
       default:
         throw new InternalError('INTERNAL', `tree has no call of kind ${call.kind}`);
@@ -137,7 +140,7 @@ class DoubleTree implements NetworkPlayer {
         up.start(above, toChildren, length, own, keep, false, slice);
         return;
       }
-      // What comes down has the same data for those that passed them on upwards: they take it like all others.
+      // Data that come down may have passed through this rank on their way up; it receives them like all others.
       if (towards !== undefined) up.start(above, toParent, length, own, isRoot ? keep : -1, false, slice);
       down.start(fromParent, toChildren, length, -1, isRoot ? -1 : from, false, slice);
     });
@@ -159,7 +162,7 @@ class DoubleTree implements NetworkPlayer {
     });
   }
 
-  /** Half of the data for each tree; where that would be messages too small to be worth while, all for the first. */
+  /** Starts one half of the data on each tree; if the messages would be too small, all on the first. */
   #start(bytes: number, start: (tree: Tree, from: number, bytes: number, sliceBytes: number) => void): readonly Track[] {
     const half = bytes <= LEAST_SLICE_BYTES ? bytes : alignedShare(bytes, 2);
     this.#tracks.length = 0;
@@ -174,7 +177,7 @@ class DoubleTree implements NetworkPlayer {
     return this.#tracks;
   }
 
-  /** The child below which a place is, `here`, or undefined if it is not below this rank. */
+  /** The child whose subtree contains a position, `here`, or undefined if the position is not below this rank. */
   #childTowards({ index, children }: Tree, target: number): number | 'here' | undefined {
     let at = target;
     let below = -1;
@@ -187,7 +190,7 @@ class DoubleTree implements NetworkPlayer {
   }
 }
 
-/** The connections of a rank: in each tree with its parent and its children, both ways. */
+/** Connections of a rank: in each tree with its parent and its children, in both directions. */
 function wantedEnds(order: readonly number[], rank: number): readonly WantedEnd[] {
   return doubleTree(order.length, order.indexOf(rank)).flatMap(({ parent, children }, index) =>
     [parent, ...children].filter((place) => place >= 0).map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}` })),

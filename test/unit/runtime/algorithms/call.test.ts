@@ -107,6 +107,6 @@ test('two calls that read the same are told apart by their numbers, or are calle
     message: expect.stringContaining('its message says that this is its call number 9, and rank 1 is at number 7') as string,
   });
   expect(callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 7 }).message).toMatch(
-    /^rank 4 called .*, as rank 1 did, but what its message says of the call was damaged on the way$/,
+    /^rank 4 called .*, as rank 1 did, but the description of the call in its message was damaged on the way$/,
   );
 });

@@ -208,7 +208,7 @@ test('ranks whose counts for each other differ find out from the length of what 
   }
   expect(errors[0]).toMatchObject({
     code: 'CALL_MISMATCH',
-    message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which awaits 12 in allToAllV/) as string,
+    message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which expects 12 in allToAllV/) as string,
   });
 });
 

@@ -59,17 +59,17 @@ describe('a profile', () => {
   });
 
   it.each([
-    ['no JSON', 'x', /no profile that this version can read/],
+    ['no JSON', 'x', /not a profile that this version can read/],
     ['another file', '{"format":"tccl plan"}', /does not begin with "format": "tccl profile"/],
-    ['an unknown collective', JSON.stringify({ ...made, times: { 2: { allreduce: {} } } }), /allreduce is no collective/],
+    ['an unknown collective', JSON.stringify({ ...made, times: { 2: { allreduce: {} } } }), /allreduce is not a collective/],
     [
       'an unknown algorithm',
       JSON.stringify({ ...made, times: { 2: { allReduce: { rnig: [[8, 1]] } } } }),
-      /rnig is no algorithm/,
+      /rnig is not an algorithm/,
     ],
-    ['no number of ranks', JSON.stringify({ ...made, times: { two: {} } }), /times\.two is no number of ranks/],
+    ['no number of ranks', JSON.stringify({ ...made, times: { two: {} } }), /times\.two is not a number of ranks/],
     ['a list of times', JSON.stringify({ ...made, times: [] }), /machine, cores or times are missing/],
-    ['an empty number of ranks', JSON.stringify({ ...made, times: { 2: null } }), /times\.2 is no object/],
+    ['an empty number of ranks', JSON.stringify({ ...made, times: { 2: null } }), /times\.2 is not an object/],
     [
       'no list of points',
       JSON.stringify({ ...made, times: { 2: { allReduce: { ring: [8] } } } }),
@@ -104,14 +104,14 @@ describe('a profile', () => {
     expect(named).toEqual({
       profile: made,
       doubt: expect.stringMatching(
-        /there\.json was measured on another machine \(made; this is this one\) and is used all the same: tccl tune/,
+        /there\.json was measured on another machine \(made; this is this one\) and is used nevertheless: tccl tune/,
       ) as string,
     });
     mkdirSync(join(directory, 'home', 'tccl'), { recursive: true });
     writeFileSync(join(directory, 'home', 'tccl', 'profile.json'), JSON.stringify(made));
     expect(profileFor({ XDG_CONFIG_HOME: join(directory, 'home') })).toEqual({
       profile: undefined,
-      doubt: expect.stringContaining('and is left out') as string,
+      doubt: expect.stringContaining('and is not used') as string,
     });
   });
 

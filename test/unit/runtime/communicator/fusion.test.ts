@@ -57,7 +57,7 @@ test('calls that write what others use are refused, with their places', () => {
   const x = new Int32Array(10);
   expect(() => fuse([sum(new Int32Array(1)), sum(x), sum(x)], member)).toThrow(InvalidUsageError);
   expect(() => fuse([sum(x.subarray(0, 4), new Int32Array(4)), sum(new Int32Array(4), x.subarray(3, 7))], member)).toThrow(
-    /number 1 and 2/,
+    /numbers 1 and 2/,
   );
   expect(lengths(fuse([sum(x, new Int32Array(10)), sum(x, new Int32Array(10))], member))).toEqual([20]);
   expect(lengths(fuse([sum(x.subarray(0, 5)), sum(x.subarray(5))], member))).toEqual([10]);
