@@ -80,17 +80,19 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
         .split('\n')
         .filter((line) => line.includes('has waited'))
         .sort();
+      // On a machine with much else to do, what others said of a circle may be too old for some of them to tell again.
+      const said = waits.map((text) => text.replace(CIRCLE, ''));
       expect(
         warnings.map((line, rank) =>
-          line.slice(0, `tccl: rank ${String(rank)} has waited 8 s in `.length + (waits[rank]?.length ?? 0)),
+          line.slice(0, `tccl: rank ${String(rank)} has waited 8 s in `.length + (said[rank]?.length ?? 0)),
         ),
-      ).toEqual(waits.map((text, rank) => `tccl: rank ${String(rank)} has waited 8 s in ${text}`));
+      ).toEqual(said.map((text, rank) => `tccl: rank ${String(rank)} has waited 8 s in ${text}`));
+      if (waits.some((text) => text.endsWith(CIRCLE))) expect(stderr + JSON.stringify(records)).toContain(CIRCLE);
       // A rank that is not in the call of the others may hear that they have closed what it waits in.
       const isElsewhere = scenario === 'elsewhere' || scenario === 'split' || scenario === 'shrinkAside';
       const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
       const starts = [
-        // What others said of a circle is too old to be told again where the whole machine stood still in between.
-        ...waits.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text.replace(CIRCLE, '')}`),
+        ...said.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text}`),
         'TIMEOUT: split waited 10 s for rank 2',
         'RANK_MISSING: rank 2 did not call shrink in time',
         // The time of the last rank's message was over first: they go on without that rank.

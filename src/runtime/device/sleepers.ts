@@ -9,6 +9,8 @@ const ASLEEP = 2;
 const PID = 3;
 const FD = 4;
 const INODE = 5;
+/** 1 where another rank could not wake it. */
+const OUT_OF_REACH = 6;
 /** The ranks that a sleeper waits for, a bit each. */
 const AWAITED = 8;
 const AWAITED_WORDS = 8;
@@ -73,6 +75,11 @@ export class Sleepers {
     if (Atomics.exchange(this.#words, lineOf(this.#localRank) + ASLEEP, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
   }
 
+  /** False once another rank could not open this rank's pipe: it runs in another container, say. */
+  get canBeWoken(): boolean {
+    return Atomics.load(this.#words, lineOf(this.#localRank) + OUT_OF_REACH) === 0;
+  }
+
   /** Wakes the ranks that sleep until this one has done something. */
   ring(): void {
     if (Atomics.load(this.#words, COUNT) !== 0) this.#ringAll();
@@ -96,25 +103,37 @@ export class Sleepers {
     }
   }
 
-  /** A rank that cannot be woken looks for itself after a while. */
   #wake(rank: number, pid: number, number: number, inode: number): void {
-    try {
-      let opened = this.#opened.get(rank);
-      if (opened?.inode !== inode) {
-        if (opened !== undefined) closeSync(opened.fd);
-        this.#opened.delete(rank);
-        const fd = openSync(`/proc/${pid}/fd/${number}`, constants.O_WRONLY | constants.O_NONBLOCK);
-        if (inodeOf(fd) !== inode) {
-          closeSync(fd);
-          return;
-        }
-        opened = { inode, fd };
-        this.#opened.set(rank, opened);
-      }
-      writeSync(opened.fd, RING);
-    } catch {
-      // Its pipe is full, so it is awake, or it has ended.
+    const fd = this.#pipeOf(rank, pid, number, inode);
+    if (fd === undefined) {
+      // It looks for itself from now on, more often than one that others wake.
+      Atomics.store(this.#words, lineOf(rank) + OUT_OF_REACH, 1);
+      return;
     }
+    try {
+      writeSync(fd, RING);
+    } catch {
+      // The pipe is full, so the rank is awake, or it has ended.
+    }
+  }
+
+  #pipeOf(rank: number, pid: number, number: number, inode: number): number | undefined {
+    const opened = this.#opened.get(rank);
+    if (opened?.inode === inode) return opened.fd;
+    if (opened !== undefined) closeSync(opened.fd);
+    this.#opened.delete(rank);
+    let fd: number;
+    try {
+      fd = openSync(`/proc/${pid}/fd/${number}`, constants.O_WRONLY | constants.O_NONBLOCK);
+    } catch {
+      return undefined;
+    }
+    if (inodeOf(fd) !== inode) {
+      closeSync(fd);
+      return undefined;
+    }
+    this.#opened.set(rank, { inode, fd });
+    return fd;
   }
 }
 

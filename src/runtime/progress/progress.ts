@@ -27,15 +27,18 @@ export interface Waitable {
   readonly rest?: ((ms: number) => void) | undefined;
 }
 
-/** Time between checks of the others' health: the first, the share of the time waited, and the longest. */
+/**
+ * Time between checks of the others' health: the first, the share of the time waited, and the longest. In the event loop the
+ * bootstrap network tells of deaths by itself, so that checks may be rare.
+ */
 const FIRST_HEALTH_MS = 20;
 const HEALTH_PART = 1 / 8;
-const LONGEST_HEALTH_MS = 200;
+const longestHealthMs = { inPlace: 200, inLoop: 1000 };
 /** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
 /** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
-const NAP_PART = 1 / 64;
-const LONGEST_NAP_MS = 50;
+const NAP_PART = 1 / 32;
+const LONGEST_NAP_MS = 100;
 
 /**
  * Everything that this thread waits for: collectives, messages and signals of all its communicators. Any wait progresses all
@@ -114,7 +117,7 @@ export class Progress {
     const { nowMs } = this.#backoff;
     if (nowMs < this.#healthAtMs) return;
     this.#checkAll();
-    this.#healthAtMs = nowMs + this.#healthEveryMs();
+    this.#healthAtMs = nowMs + this.#healthEveryMs(own === undefined ? 'inLoop' : 'inPlace');
   }
 
   #moved(): void {
@@ -166,8 +169,8 @@ export class Progress {
     waitable.fail(error);
   }
 
-  #healthEveryMs(): number {
-    let ms = Math.min(LONGEST_HEALTH_MS, Math.max(FIRST_HEALTH_MS, this.#backoff.waitedMs * HEALTH_PART));
+  #healthEveryMs(where: keyof typeof longestHealthMs): number {
+    let ms = Math.min(longestHealthMs[where], Math.max(FIRST_HEALTH_MS, this.#backoff.waitedMs * HEALTH_PART));
     for (const { checkEveryMs } of this.#waitables) ms = Math.min(ms, checkEveryMs);
     return Math.max(1, ms);
   }
@@ -191,13 +194,13 @@ export class Progress {
   // ── in place ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
   #rest(rest: (ms: number) => void): void {
-    rest(this.#healthEveryMs());
+    rest(this.#healthEveryMs('inPlace'));
     this.#backoff.look();
   }
 
   #sleepInPlace(own: Waitable): void {
     this.#spinTrial.slept();
-    const ms = this.#healthEveryMs();
+    const ms = this.#healthEveryMs('inPlace');
     if (!this.#makeBed(true)) this.#backoff.nap(Math.min(ms, this.#napMs()));
     else {
       this.#sleeper.lieDown();
@@ -223,7 +226,7 @@ export class Progress {
 
   #sleepInLoop(): void {
     this.#spinTrial.slept();
-    let ms = this.#healthEveryMs();
+    let ms = this.#healthEveryMs('inLoop');
     if (this.#makeBed(false)) {
       this.#sleeper.lieDown();
       if (this.#pollAll()) {

@@ -71,7 +71,9 @@ export class Sleeper implements Bed {
 
   /** True if every wait has a source that wakes this thread. */
   get wakes(): boolean {
-    return !this.#hasToLook && (this.#libc !== undefined || this.#awaited.size === 0);
+    if (this.#hasToLook) return false;
+    for (const { sleepers } of this.#awaited.keys()) if (!sleepers.canBeWoken) return false;
+    return this.#libc !== undefined || this.#awaited.size === 0;
   }
 
   /** Asks other ranks to wake this thread. Afterwards, poll once more for what they did before. */

@@ -1,6 +1,8 @@
-/** Longest time between two looks that counts in full, if time limits are long. */
-const LONGEST_GAP_MS = 1000;
-/** The same if time limits are short: ranks that wait for news of sockets look this often. */
+/** Longest time between two looks that counts in full, if time limits are long: each look costs some 0.5 ms of processor. */
+const LONGEST_GAP_MS = 4000;
+/** The same if they are some seconds. */
+const USUAL_GAP_MS = 1000;
+/** The same if they are short: ranks that wait for news of sockets look this often. */
 const SHORTEST_GAP_MS = 50;
 /** Number of looks in that time while waiting in the event loop. */
 const LOOKS_PER_GAP = 4;
@@ -19,7 +21,8 @@ export class WatchClock {
 
   /** @param limitMs limit that waits are compared with; 0 for none */
   constructor(limitMs: number) {
-    this.gapMs = Math.max(SHORTEST_GAP_MS, Math.min(LONGEST_GAP_MS, limitMs / 4));
+    const longestMs = Math.min(LONGEST_GAP_MS, Math.max(USUAL_GAP_MS, limitMs / 8));
+    this.gapMs = Math.max(SHORTEST_GAP_MS, Math.min(longestMs, limitMs / 4));
   }
 
   /** Interval of looks at which all time counts. */

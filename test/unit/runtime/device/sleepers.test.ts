@@ -83,3 +83,14 @@ test('a file that has the number of a pipe that is gone is not written to', () =
   of[1]!.ring();
   expect(readFileSync(path)).toHaveLength(0);
 });
+
+test('a rank whose pipe others cannot open is known not to be woken, so that it looks for itself', () => {
+  const { of } = ranks(2);
+  const here = bell();
+  // A file that is not the pipe, as a process of another container with that number might have.
+  const elsewhere = { ...here.bell, inode: here.bell.inode ^ 1 };
+  expect(of[0]!.canBeWoken).toBe(true);
+  of[0]!.lieDown(elsewhere, setOf(1));
+  of[1]!.ring();
+  expect([of[0]!.canBeWoken, of[1]!.canBeWoken, here.rung()]).toEqual([false, true, 0]);
+});

@@ -23,9 +23,10 @@ test('a rank that looks all the time counts all of it', () => {
   expect(counted(new WatchClock(10_000), ...Array<number>(500).fill(20))).toBe(10_000);
 });
 
-test('a time without a look counts no more than a quarter of the limit, and no more than a second', () => {
+test('a time without a look counts no more than a quarter of the limit, and of long limits no more than four seconds', () => {
   expect(counted(new WatchClock(2000), 20, 3_600_000, 20)).toBe(540);
-  expect(counted(new WatchClock(600_000), 20, 3_600_000, 20)).toBe(1040);
+  expect(counted(new WatchClock(8000), 20, 3_600_000, 20)).toBe(1040);
+  expect(counted(new WatchClock(600_000), 20, 3_600_000, 20)).toBe(4040);
   // Short limits: looks of ranks that wait for news of sockets count in full.
   expect(counted(new WatchClock(20), 50, 50)).toBe(100);
 });
