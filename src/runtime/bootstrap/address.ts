@@ -2,7 +2,7 @@ import { isIP, isIPv6 } from 'node:net';
 import { describeText } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 
-/** Where something listens. */
+/** Address of a listening socket. */
 export interface Address {
   /** An IPv4 or IPv6 address or a host's name. A link-local IPv6 address has its zone: `fe80::1%eth0`. */
   readonly host: string;
@@ -36,7 +36,7 @@ export function parseAddress(text: string): Address {
   return { host, port };
 }
 
-/** Whether an address (not a name) can only be reached from its own host. */
+/** True if an address (not a name) can only be reached from its own host. */
 export function isLoopback(host: string): boolean {
   return host.startsWith('127.') || host === '::1' || host.startsWith('::ffff:127.');
 }
@@ -45,7 +45,7 @@ export function isLinkLocal(host: string): boolean {
   return isIPv6(host) && /^fe[89ab]/i.test(host);
 }
 
-/** A link-local address as this host reaches it: zones are names of the host that speaks them, not of others. */
+/** A link-local address with this host's name of the zone, because zone names are local to each host. */
 export function inZone(address: Address, zone: string | undefined): Address {
   if (!isLinkLocal(address.host) || zone === undefined) return address;
   return { host: `${withoutZone(address.host)}%${zone}`, port: address.port };
@@ -77,7 +77,7 @@ export function addressText(bytes: Uint8Array): string {
 }
 
 function ipv6Bytes(host: string): Uint8Array {
-  // A URL's host is the canonical form, in which an embedded IPv4 address is written in hexadecimal too.
+  // A URL's host has the canonical form, in which an embedded IPv4 address is written in hexadecimal too.
   const [head = '', tail] = new URL(`http://[${host}]/`).hostname.slice(1, -1).split('::');
   const front = head === '' ? [] : head.split(':');
   const back = tail === undefined || tail === '' ? [] : tail.split(':');

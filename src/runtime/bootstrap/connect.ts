@@ -40,23 +40,23 @@ export interface ConnectOptions {
   readonly id: UniqueId;
   readonly rank: number;
   readonly nRanks: number;
-  /** What the rank computes on, no two the same on a host. Left out: `cpu:N` with a number of its own. */
+  /** Device of the rank, unique on its host. Default: `cpu:N` with a number of its own. */
   readonly device?: string | undefined;
-  /** Stands for the host's identity (`TCCL_HOSTID`). */
+  /** Identity of the host (`TCCL_HOSTID`). */
   readonly hostId?: string | undefined;
-  /** Compared among the ranks; left out, tccl's. */
+  /** Version to compare among the ranks; default: tccl's. */
   readonly version?: string | undefined;
-  /** How long to wait for the other ranks, in milliseconds in which this one runs. */
+  /** Time to wait for the other ranks, milliseconds; time while this process is stopped does not count. */
   readonly timeoutMs: number;
   /** See InterfaceWish. */
   readonly interfaceName?: string | undefined;
   readonly family?: 4 | 6 | undefined;
-  /** Ends the set-up; it rejects with the signal's reason. It has no effect later: use `abort`. */
+  /** Aborts the set-up, which rejects with the signal's reason. Without effect later: use `abort`. */
   readonly signal?: AbortSignal | undefined;
-  /** Ranks beyond so many check in one after the other, a pause apart, so as not to overrun the root. */
+  /** Ranks beyond a number check in one after the other, with a pause, so that they do not overload the root. */
   readonly stagger?: Stagger | undefined;
   readonly limits?: StrangerLimits | undefined;
-  /** The rank whose process has the root, where that is known: an error about the root names it. */
+  /** The rank whose process has the root, if known, for errors about the root. */
   readonly rankOfRoot?: number | undefined;
 }
 
@@ -65,14 +65,14 @@ export interface Stagger {
   readonly pauseMs: number;
 }
 
-/** How long the root's answer may still be on its way when the connection with the root has ended. */
+/** After the connection with the root has ended, how long its answer may still take to arrive. */
 const ROOT_GRACE_MS = 1000;
 
-/** As NCCL does. */
+/** NCCL's values. */
 const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
 
 /**
- * Joins the communicator of an id and resolves when all its ranks have.
+ * Joins the communicator of an id; resolves when all its ranks have joined.
  *
  *     rank r                              root                       rank r + 1
  *       │ listens for the root, and for other ranks
@@ -80,11 +80,11 @@ const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
  *       │                                  │ when all n have come:
  *       │◄─────────────── "r + 1 is at …"  │
  *       │ connects to r + 1 ──────────────────────────────────────────────►│
- *       │ all-gather around the ring: who and where everyone is
+ *      │ all-gather around the ring: information and addresses of all ranks
  *
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ENVIRONMENT`: a value is wrong; nothing was sent.
- * @throws InvalidUsageError `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `VERSION_MISMATCH`, `DEVICE_DUPLICATE`: at every rank.
- * @throws TimeoutError `RANK_MISSING` at every rank that came: `ranks` did not. `TIMEOUT`: the root was not found.
+ * @throws InvalidUsageError `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `VERSION_MISMATCH`, `DEVICE_DUPLICATE`: on every rank.
+ * @throws TimeoutError `RANK_MISSING` on every rank that arrived: `ranks` did not. `TIMEOUT`: the root was not found.
  * @throws RemoteError `RANK_DIED`: a rank was lost meanwhile.
  */
 export async function connect(options: ConnectOptions): Promise<Bootstrap> {
@@ -116,20 +116,20 @@ function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
   }
 }
 
-/** One rank's way into a communicator. */
+/** The set-up of one rank. */
 class SetUp {
   readonly #options: ConnectOptions;
   readonly #mesh: Mesh;
-  /** All ranks. It exists from the start, so that a failure that another rank tells of ends this set-up too. */
+  /** All ranks. The group exists from the start, so that another rank's failure ends this set-up too. */
   readonly #all: RankGroup;
   /** Ranks that were stopped together are not late for each other. */
   readonly #clock: WatchClock;
   readonly #begun: number;
-  /** Aborted when the set-up can't succeed any more, with the error. */
+  /** Aborted with the error when the set-up has failed. */
   readonly #ended = new AbortController();
   readonly #listeners: Listener[] = [];
   #liftLimit: () => void = () => undefined;
-  /** Whether the root has answered, or this rank has given up: whether the root lives does not matter any more. */
+  /** True if the root has answered or this rank has given up: from then on the root need not be alive. */
   #isAnswered = false;
 
   constructor(options: ConnectOptions) {
@@ -231,14 +231,14 @@ class SetUp {
     );
   }
 
-  /** The root in words, and the rank that an error about it names. Never this rank, which only waits. */
+  /** The root in words, and the rank that an error about it names; never this rank, which only waits. */
   #rootAt(address: Address): { readonly text: string; readonly details: ErrorDetails } {
     const { rankOfRoot } = this.#options;
     if (rankOfRoot === undefined) return { text: formatAddress(address), details: {} };
     return { text: `${formatAddress(address)}, in the process of rank ${rankOfRoot},`, details: { ranks: [rankOfRoot] } };
   }
 
-  /** Tells the root of this rank, again and again until the root has confirmed it. Returns the connection. */
+  /** Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection. */
   async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
     const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
     const { signal } = this.#ended;
@@ -272,7 +272,7 @@ class SetUp {
         onFailure: (error) => (failure = describeError(error)),
       });
       const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
-      // Whether it arrived is told by the end of the connection.
+      // The end of the connection shows whether it arrived.
       connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined);
       const confirmed = await confirmation.promise;
       if (confirmed !== undefined) {
@@ -284,10 +284,10 @@ class SetUp {
     }
   }
 
-  /** The root's process has ended, or the root was closed: no answer can come, unless one is about to be read. */
+  /** The root's process has ended, or the root was closed: no answer can come, except one that has already been sent. */
   #missRoot(root: Address): void {
     const { text, details } = this.#rootAt(root);
-    const message = `the root at ${text} ended before all ranks had come`;
+    const message = `the root at ${text} ended before all ranks had checked in`;
     const [rank] = details.ranks ?? [];
     const error = rank === undefined ? new SystemError('NETWORK', message) : new RemoteError('RANK_DIED', message, { rank });
     setTimeout(() => {
@@ -328,7 +328,7 @@ class SetUp {
     await this.#mesh.joinRing(secret, zone, next);
   }
 
-  /** From now on the set-up fails with this error when so much time has passed since its begin. Keeps the process alive. */
+  /** Makes the set-up fail with this error at a time after its begin. Keeps the process alive. */
   #limit(ms: number, error: () => Error): void {
     this.#liftLimit();
     this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), {
@@ -344,7 +344,7 @@ class SetUp {
     return listener;
   }
 
-  /** Tells the ranks that can be told already, and closes everything. */
+  /** Reports the error to the ranks that can be reached already, and closes everything. */
   #fail(error: Error): void {
     this.#ended.abort(error);
     for (const listener of this.#listeners) listener.close();

@@ -6,11 +6,11 @@ import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from '
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
 
-/** What a message belongs to, so that messages of several operations can share a connection. */
+/** Identification of a message, so that messages of several operations can share a connection. */
 export interface MessageHeader {
-  /** 0 to 2^32 - 1. Messages of different spaces never meet. */
+  /** 0 to 2^32 - 1. Messages of different spaces are independent. */
   readonly space: number;
-  /** 0 to 255. What the sender is doing, to compare with what the receiver does. */
+  /** 0 to 255. The sender's operation, for comparison with the receiver's. */
   readonly operation: number;
   /** 0 to 2^32 - 1. A tag, or an operation's number. */
   readonly number: number;
@@ -20,16 +20,14 @@ export interface Message extends MessageHeader {
   readonly data: Uint8Array;
 }
 
-/**
- * A connection has ended, by either side. Why a rank ended it may be told on another connection, and heard a little later.
- */
+/** A connection that either side has ended. The reason may arrive on another connection, a little later. */
 export class ConnectionEndedError extends SystemError {
   constructor(what: string) {
     super('NETWORK', `the connection ${what}`);
   }
 }
 
-/** What a connection tells its owner. */
+/** Events of a connection for its owner. */
 export interface ConnectionEvents {
   message?(message: Message): void;
   notice?(text: string): void;
@@ -37,30 +35,30 @@ export interface ConnectionEvents {
   end(cause: Error | undefined): void;
 }
 
-/** Longest message that a connection carries. */
+/** Longest message of a connection. */
 const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
 
-/** How long what was written before a goodbye, and that, may take until the other side has it. */
+/** How long the other side may take to receive a goodbye and everything written before it. */
 const GOODBYE_MS = 10_000;
-/** How long the other side may take to read what was sent before a connection that gets no goodbye. */
+/** How long the other side may take to read sent data before a connection is closed without a goodbye. */
 const LINGER_MS = 500;
 
 const MESSAGE_HEADER_BYTES = 16;
-/** Pieces that together are no longer than this are copied into one write. */
+/** Pieces with at most this total length are copied into one write. */
 const JOIN_BYTES = 4096;
 
 interface Outbound {
   readonly header: Buffer;
   readonly data: Uint8Array;
-  /** Bytes of `data` already written. */
+  /** Number of bytes of `data` already written. */
   offset: number;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
- * An authenticated connection: messages of up to 1 GiB, notices that overtake them, and a goodbye that tells an
- * intended end from a broken one. It never keeps the process alive by itself.
+ * An authenticated connection: messages of up to 1 GiB, notices that overtake them, and a goodbye that distinguishes an
+ * orderly end from a broken connection. It never keeps the process alive.
  */
 export class BootstrapConnection {
   /** Resolves when the acceptor has taken the connection; rejects when it ends before. */
@@ -74,12 +72,12 @@ export class BootstrapConnection {
   #assembly: { header: MessageHeader; data: Buffer; have: number } | undefined;
   #state: 'greeting' | 'open' | 'leaving' | 'ended' = 'greeting';
   #blocked = false;
-  /** The other side has closed, and what it said last is still to be read. */
+  /** The other side has closed, but its last data are still unread. */
   #writeError: Error | undefined;
   #resolveWelcomed: () => void = () => undefined;
   #rejectWelcomed: (error: Error) => void = () => undefined;
 
-  /** `socket` has just finished the handshake that gave `keys`. */
+  /** `socket` has just finished the handshake that derived `keys`. */
   constructor(socket: Socket, keys: ConnectionKeys, events: ConnectionEvents) {
     this.#socket = socket;
     this.#writer = new RecordWriter(keys.send);
@@ -94,7 +92,7 @@ export class BootstrapConnection {
     let failure: Error | undefined;
     socket.on('error', (error) => (failure = error));
     const ended = (): void => this.#end(failure ?? this.#writeError ?? new ConnectionEndedError('was closed by the other side'));
-    // The socket closes some turns later, when what another rank says meanwhile may have been heard.
+    // The socket closes some turns later; by then, the reason may have arrived from another rank.
     socket.on('end', ended);
     socket.on('close', ended);
     socket.on('drain', () => {
@@ -106,7 +104,7 @@ export class BootstrapConnection {
     socket.resume();
   }
 
-  /** The acceptor's first word. */
+  /** Sends the acceptor's first record. */
   welcome(): void {
     this.#write(this.#writer.seal(recordKinds.welcome));
     this.#open();
@@ -129,7 +127,7 @@ export class BootstrapConnection {
     });
   }
 
-  /** Sends text ahead of the messages that wait. */
+  /** Sends a notice ahead of queued messages. */
   notify(text: string): void {
     if (this.#state !== 'open') return;
     this.#notices.push(text);
@@ -137,9 +135,9 @@ export class BootstrapConnection {
   }
 
   /**
-   * Says goodbye after the record in progress, and closes. Messages not yet written reject. Resolves when closed.
+   * Says goodbye after the record in progress, and closes. Unwritten messages reject. Resolves when closed.
    *
-   * @param news notices that go before the goodbye
+   * @param news notices to send before the goodbye
    */
   async leave(news: readonly string[] = []): Promise<void> {
     if (this.#socket.closed || this.#state === 'ended') return;
@@ -153,11 +151,11 @@ export class BootstrapConnection {
     await endSocket(this.#socket, GOODBYE_MS);
   }
 
-  /** Closes without a goodbye; what was already written, like a notice, may still arrive. */
+  /** Closes without a goodbye; data already written, such as a notice, may still arrive. */
   destroy(): void {
     this.#end(new ConnectionEndedError('was closed by this side'));
     this.#socket.destroySoon();
-    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref(); // for what the other side doesn't read
+    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref(); // time for data that the other side does not read
   }
 
   #open(): void {
@@ -193,7 +191,7 @@ export class BootstrapConnection {
     }
   }
 
-  /** Writes the next record of a message; the last takes it from the queue. */
+  /** Writes the next record of a message; the last record removes it from the queue. */
   #writeNext(outbound: Outbound): void {
     const { header, data, offset } = outbound;
     const isFirst = offset === 0;

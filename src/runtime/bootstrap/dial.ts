@@ -14,22 +14,24 @@ export interface DialOptions {
   readonly secret: Uint8Array;
   readonly greeting: Greeting;
   readonly events: ConnectionEvents;
-  /** Ends the attempts; the dial rejects with its reason. */
+  /** Aborts the attempts; the dial rejects with its reason. */
   readonly signal: AbortSignal;
-  /** What the other side is to know before a goodbye, should the dial be ended when it may count on the connection already. */
+  /**
+   * Notices for the other side before the goodbye, in case the dial is aborted when that side already uses the connection.
+   */
   readonly news?: readonly string[];
-  /** Told of each attempt that failed, as there is another after it; what it throws ends the dial. */
+  /** Called after each failed attempt before the next one; an error that it throws ends the dial. */
   readonly onFailure?: (error: Error) => void;
 }
 
-/** An attempt that found nobody to talk to within this time is begun anew. */
+/** An attempt without an answer within this time is repeated. */
 const ATTEMPT_MS = 5000;
 const SHORTEST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 
 /**
- * Connects and authenticates, again and again until it works: whom it looks for may not listen yet, or may have
- * closed this connection in favour of others.
+ * Connects and authenticates, repeatedly until it succeeds: the other side may not listen yet, or may have closed this
+ * connection in favour of others.
  */
 export async function dial(options: DialOptions): Promise<BootstrapConnection> {
   const { signal, onFailure } = options;
@@ -42,7 +44,7 @@ export async function dial(options: DialOptions): Promise<BootstrapConnection> {
       signal.throwIfAborted();
       onFailure?.(error as Error);
     }
-    // Ranks that failed together should not come again together.
+    // Ranks that failed together should not retry together.
     await sleep(pauseMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => signal.throwIfAborted());
     pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5);
   }
@@ -61,7 +63,7 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
   let connection: BootstrapConnection | undefined;
   const abort = () => {
     if (connection === undefined) socket.destroy();
-    else void connection.leave(news); // the acceptor may count on it already, so it gets a goodbye
+    else void connection.leave(news); // the acceptor may already use it, so it gets a goodbye
   };
   signal.addEventListener('abort', abort);
   try {
@@ -69,14 +71,18 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
     const challenge = await challenged(socket, handshake.hello);
     const { proof, keys } = handshake.answer(challenge);
     socket.write(proof);
-    // From here on the acceptor may count on this connection: no time limit may break it.
+    // From here on the acceptor may use this connection: no time limit may break it.
     connection = new BootstrapConnection(socket, keys, events);
     await connection.welcomed;
     return connection;
   } catch (error) {
     if (!signal.aborted) socket.destroy();
     if (failure !== undefined || connection === undefined) throw failure ?? error;
-    throw new SystemError('NETWORK', 'turned away, as happens with another id or another TCCL_COMM_SECRET', { cause: error });
+    throw new SystemError(
+      'NETWORK',
+      'the other side refused the connection, probably because of another id or another TCCL_COMM_SECRET',
+      { cause: error },
+    );
   } finally {
     signal.removeEventListener('abort', abort);
   }
@@ -84,7 +90,7 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
 
 async function challenged(socket: Socket, hello: Buffer): Promise<Buffer> {
   const timer = setTimeout(
-    () => socket.destroy(new SystemError('NETWORK', `nothing answers there as tccl does within ${ATTEMPT_MS} ms`)),
+    () => socket.destroy(new SystemError('NETWORK', `no tccl process answers there within ${ATTEMPT_MS} ms`)),
     ATTEMPT_MS,
   ).unref();
   try {

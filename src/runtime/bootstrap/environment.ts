@@ -2,21 +2,21 @@ import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { nameMatcher } from './interfaces.js';
 
-/** What the environment says about the bootstrap network. Each is undefined where its variable is not set or empty. */
+/** Settings of the bootstrap network in the environment. Each is undefined if its variable is unset or empty. */
 export interface BootstrapEnvironment {
   /** `TCCL_SOCKET_IFNAME`: interfaces to use, as in NCCL: `eth0`, `=eth0`, `eth,ib`, `^docker,lo`. */
   readonly interfaceName: string | undefined;
   /** `TCCL_SOCKET_FAMILY`: `AF_INET` for IPv4 only, `AF_INET6` for IPv6 only. */
   readonly family: 4 | 6 | undefined;
-  /** `TCCL_HOSTID`: stands for this host's name and boot, to tell hosts apart or to make them one. */
+  /** `TCCL_HOSTID`: replaces this host's name and boot id, to treat processes as on different hosts, or on one. */
   readonly hostId: string | undefined;
-  /** `TCCL_COMM_SECRET`: a common secret of all ranks, where `TCCL_COMM_ID` is `host:port`. */
+  /** `TCCL_COMM_SECRET`: a common secret of all ranks, if `TCCL_COMM_ID` is `host:port`. */
   readonly commSecret: string | undefined;
 }
 
 const families = { AF_INET: 4, AF_INET6: 6 } as const;
 
-/** @throws InvalidArgumentError `ENVIRONMENT` on a value that has no meaning. */
+/** @throws InvalidArgumentError `ENVIRONMENT` for an invalid value. */
 export function readBootstrapEnvironment(environment: Readonly<Record<string, string | undefined>>): BootstrapEnvironment {
   const read = (name: string) => (environment[name] === '' ? undefined : environment[name]);
   const interfaceName = read('TCCL_SOCKET_IFNAME');

@@ -1,7 +1,7 @@
 import { InternalError, InvalidUsageError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
 import type { ErrorCode, ErrorDetails } from '../../errors.js';
 
-/** An error as ranks tell it to each other. */
+/** An error in the form in which ranks send it to each other. */
 export interface TransferredError {
   readonly name: string;
   readonly code: ErrorCode;
@@ -18,7 +18,7 @@ const classes: Readonly<Record<string, new (code: ErrorCode, message: string, de
   TimeoutError,
 };
 
-/** Errors that speak of the ranks of the network in which they came about; all others of this room speak of the mesh's. */
+/** Errors with rank numbers of the network in which they occurred; all other errors of this room have those of the mesh. */
 const ofNetworks = new WeakSet<Error>();
 
 export function inRanksOfNetwork<E extends Error>(error: E): E {
@@ -36,8 +36,8 @@ export function packError(error: TcclError): TransferredError {
 }
 
 /**
- * The same error in another rank: class, code, message and ranks. What a rank's own argument did to it is for others
- * that rank's failure.
+ * Makes the same error on another rank: class, code, message and ranks. An error of a rank's own arguments becomes, for other
+ * ranks, that rank's failure.
  */
 export function unpackError({ name, code, message, rank, ranks }: TransferredError): TcclError {
   const details = { ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };

@@ -2,38 +2,40 @@ import { InvalidUsageError, TcclError } from '../../errors.js';
 import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import type { Mesh } from './mesh.js';
 
-/** Collective operations, with the number that says on the wire which one a message belongs to. */
+/** Collective operations, with their numbers in messages. */
 const operations = { allGather: 1, barrier: 2, broadcast: 3 } as const;
 type Operation = keyof typeof operations;
 
 /**
- * Collective operations among some ranks. Each is the n-th of the group at all of its members: they call the same
- * operations in the same order, and may begin one before the one before it has ended.
+ * Collective operations among some ranks. The n-th operation is the same on all members: they call the same operations in the
+ * same order, and may begin one before the previous one has ended.
  */
 export class RankGroup {
-  /** Ranks of the mesh; its own is one of them. */
+  /** Ranks of the mesh, including this one. */
   readonly ranks: readonly number[];
-  /** This rank's place among them. */
+  /** Index of this rank in `ranks`. */
   readonly index: number;
   readonly #mesh: Mesh;
   readonly #space: number;
   readonly #name: string;
-  /** The next operation's number. */
+  /** Number of the next operation. */
   #sequence = 0;
-  /** Operations under way, and how to end them. */
+  /** Running operations, with functions that end them. */
   readonly #running = new Map<number, (error: Error) => void>();
   readonly #stopListening: (() => void)[];
   /** Resolves with the reason when an operation of the group, and so all later ones, cannot be completed. */
   readonly failed: Promise<Error>;
-  /** Why the first member failed that did: it died, gave up, or ended the network for an error. One that closes does not fail. */
+  /**
+   * Error of the first member that failed: it died, gave up, or ended the network with an error. Closing is not a failure.
+   */
   #memberFailure: Error | undefined;
   readonly #failureListeners = new Set<(error: Error) => void>();
   #tellFailure: (error: Error) => void = () => undefined;
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
   /**
-   * @param space Keeps the group's messages apart from those of other groups that this rank is in.
-   * @param name Tells the group from all others of the mesh, the same at all its members: `all`, `host of rank 4`.
+   * @param space keeps the group's messages apart from those of other groups of this rank
+   * @param name identifies the group in the mesh, the same on all its members: `all`, `host of rank 4`
    */
   constructor(mesh: Mesh, ranks: readonly number[], space: number, name: string) {
     this.ranks = ranks;
@@ -44,7 +46,7 @@ export class RankGroup {
     this.failed = new Promise((resolve) => (this.#tellFailure = resolve));
     this.#stopListening = [
       mesh.onLost((rank, error) => {
-        // What is under way may have all it needs of that rank; where it has not, it finds out by itself.
+        // A running operation may have all it needs of that rank; otherwise it detects the end itself.
         if (!ranks.includes(rank)) return;
         this.#fail(this.#sequence, error);
         this.#tellMemberFailure(error);
@@ -60,10 +62,10 @@ export class RankGroup {
   }
 
   /**
-   * Ends the group at all its members: what is under way here or comes later fails with `error`. What this rank has
-   * completed goes on at members that have not yet: they have all that they need of it.
+   * Ends the group on all its members: running and later operations here fail with `error`. Operations that this rank has
+   * completed can still complete on other members, which have all that they need of it.
    *
-   * @param error speaks of the network's ranks
+   * @param error has rank numbers of the network
    */
   fail(error: TcclError): void {
     const sequence = Math.min(this.#sequence, ...this.#running.keys());
@@ -71,7 +73,7 @@ export class RankGroup {
     this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error), own: true });
   }
 
-  /** Calls `listener` for each failure of a member, also for one before this call. Returns a function that stops it. */
+  /** Calls `listener` for each failure of a member, including those before this call. Returns a function that removes it. */
   onFailure(listener: (error: Error) => void): () => void {
     this.#failureListeners.add(listener);
     if (this.#memberFailure !== undefined) listener(this.#memberFailure);
@@ -83,12 +85,12 @@ export class RankGroup {
     for (const listener of this.#failureListeners) listener(error);
   }
 
-  /** Tells the others that this rank takes no part in further operations: those that wait for it fail. */
+  /** Tells the others that this rank takes part in no further operations, so that those which wait for it fail. */
   sayGoodbye(): void {
     this.#mesh.tell(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
   }
 
-  /** This rank has no more to do with the group: its own operations reject with `reason`. */
+  /** Ends this rank's own operations of the group with `reason`. */
   close(reason: Error): void {
     for (const stop of this.#stopListening) stop();
     this.#fail(0, reason);
@@ -96,7 +98,7 @@ export class RankGroup {
   }
 
   /**
-   * Around the ring: in each step a rank passes on to the next what it got in the step before.
+   * Around the ring: in each step a rank passes on to the next the data that it received in the step before.
    *
    *     step 0   0 ─a─► 1 ─b─► 2 ─c─► 0        step 1   0 ─c─► 1 ─a─► 2 ─b─► 0
    */
@@ -117,7 +119,7 @@ export class RankGroup {
     });
   }
 
-  /** Dissemination: after step k, each rank knows of the 2^(k+1) ranks up to its own that they have come. */
+  /** Dissemination: after step k, each rank knows that the 2^(k+1) ranks up to its own have arrived. */
   barrier(): Promise<void> {
     return this.#run(async (sequence) => {
       for (let distance = 1; distance < this.ranks.length; distance *= 2) {
@@ -130,8 +132,8 @@ export class RankGroup {
   }
 
   /**
-   * Along a binomial tree, in which a rank's parent has the rank's lowest bit cleared, counted from the root.
-   * @param root The index of the rank that has the data; the others' is ignored.
+   * Along a binomial tree: a rank's parent has the rank's lowest bit cleared, counted from the root.
+   * @param root index of the rank that has the data; the others' data are ignored
    */
   broadcast(data: Uint8Array, root: number): Promise<Uint8Array> {
     return this.#run(async (sequence) => {
@@ -158,7 +160,7 @@ export class RankGroup {
     } catch (error) {
       this.#mesh.signal.throwIfAborted();
       if (error instanceof TcclError && !(this.#failed !== undefined && sequence >= this.#failed.sequence)) {
-        // Others wait for what this rank can't send any more.
+        // Other ranks wait for data that this rank can no longer send.
         this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error) });
       }
       throw error;
@@ -167,7 +169,7 @@ export class RankGroup {
     }
   }
 
-  /** `index` may lie a turn outside. Failure is seen where it is awaited, or by {@link #run}. */
+  /** Sends to the rank at `index`, which may be one turn out of range. The caller, or {@link #run}, handles failures. */
   #post(operation: Operation, sequence: number, index: number, data: Uint8Array): Promise<void> {
     const posted = this.#mesh.post(
       this.#rankAt(index),
@@ -195,12 +197,12 @@ export class RankGroup {
     return this.ranks[(index + n) % n] ?? this.#mesh.rank;
   }
 
-  /** Why its operations cannot be completed any more, once one could not. */
+  /** Error with which an operation failed, so that no further one can complete. */
   get failure(): Error | undefined {
     return this.#failed?.error;
   }
 
-  /** Why an operation that this rank has begun, and may have completed, cannot be completed by others. */
+  /** Error for which other ranks cannot complete an operation that this rank has begun, and may have completed. */
   get brokenOff(): Error | undefined {
     return this.#failed !== undefined && this.#failed.sequence < this.#sequence ? this.#failed.error : undefined;
   }

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /*
- * How a connection begins: both sides prove that they know the secret, without telling it.
+ * Handshake of a connection: both sides prove that they know the secret, without sending it.
  *
  *     connector                                   acceptor
  *        hello: who, to whom, nonce      ──►
@@ -9,9 +9,9 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
  *        proof = HMAC(secret, both)      ──►
  *                                        ◄──      welcome: the first record, sealed with a key from secret and both
  *
- * Every message before the acceptor's trust has a fixed length. The nonces make keys that no other connection has, so
- * that what was recorded on one is worth nothing on another. A stranger who only connects learns one nonce.
- * Messages are authentic, not secret: who can read the network can read them.
+ * Until the acceptor trusts the connector, every message has a fixed length. The nonces make keys that no other connection
+ * has, so recordings of one connection are useless on another. A stranger who only connects learns one nonce.
+ * Messages are authentic, not encrypted: anybody who can read the network can read them.
  */
 
 export const HELLO_BYTES = 48;
@@ -21,14 +21,14 @@ export const CONNECTOR_PROOF_BYTES = 32;
 const MAGIC = 'tccl';
 const PROTOCOL = 1;
 
-/** What a connection is for. Data are the transports': from the rank that receives to the one that sends. */
+/** Purpose of a connection. Data connections belong to the transports and go from the receiving rank to the sending one. */
 export const purposes = { checkIn: 1, answer: 2, peer: 3, data: 4 } as const;
 export type Purpose = (typeof purposes)[keyof typeof purposes];
 
-/** Stands for the root where a rank is asked for. */
+/** In place of a rank number: the root. */
 export const ROOT_RANK = 0xffffffff;
 
-/** Who speaks to whom, for what. */
+/** First message of a handshake: both ends, and the purpose. */
 export interface Greeting {
   readonly purpose: Purpose;
   readonly from: number;
@@ -41,7 +41,7 @@ export interface ConnectionKeys {
   readonly receive: Uint8Array;
 }
 
-/** The connector's part. */
+/** Handshake of the connector. */
 export class ConnectorHandshake {
   readonly hello: Buffer;
   readonly #secret: Uint8Array;
@@ -63,7 +63,7 @@ export class ConnectorHandshake {
   }
 }
 
-/** The acceptor's part. */
+/** Handshake of the acceptor. */
 export class AcceptorHandshake {
   readonly greeting: Greeting;
   readonly challenge = randomBytes(CHALLENGE_BYTES);
@@ -74,7 +74,7 @@ export class AcceptorHandshake {
     this.#hello = hello;
   }
 
-  /** Undefined when the bytes are not a hello of this protocol. */
+  /** Undefined if the bytes are not a hello of this protocol. */
   static begin(hello: Buffer): AcceptorHandshake | undefined {
     if (hello.length !== HELLO_BYTES || hello.toString('latin1', 0, 4) !== MAGIC || hello[4] !== PROTOCOL) return undefined;
     const purpose = Object.values(purposes).find((value) => value === hello[5]);
@@ -82,7 +82,7 @@ export class AcceptorHandshake {
     return new AcceptorHandshake({ purpose, from: hello.readUInt32LE(8), to: hello.readUInt32LE(12) }, hello);
   }
 
-  /** The connection's keys, or undefined when the proof is wrong. */
+  /** Keys of the connection, or undefined if the proof is wrong. */
   verify(secret: Uint8Array, proof: Uint8Array): ConnectionKeys | undefined {
     const derive = deriver(secret, this.#hello, this.challenge);
     if (proof.length !== CONNECTOR_PROOF_BYTES || !timingSafeEqual(derive('connector'), proof)) return undefined;
@@ -90,7 +90,7 @@ export class AcceptorHandshake {
   }
 }
 
-/** The secret of one communicator's peer connections, new with each `nonce` that its root chose. */
+/** The secret of one communicator's peer connections; a new one for each `nonce` of its root. */
 export function sessionSecret(secret: Uint8Array, nonce: Uint8Array): Uint8Array {
   return createHmac('sha256', secret).update('session').update(nonce).digest();
 }

@@ -14,23 +14,23 @@ export interface Interface {
   readonly family: 4 | 6;
 }
 
-/** What the user asked for, and what is known of the root. */
+/** The user's settings, and what is known of the root. */
 export interface InterfaceWish {
   /**
-   * `TCCL_SOCKET_IFNAME`, with NCCL's syntax: names or their beginnings, parted by commas; `=` before the list asks
-   * for whole names, `^` for all interfaces but these, `^=` for all but these whole names.
+   * `TCCL_SOCKET_IFNAME`, in NCCL's syntax: names or their beginnings, separated by commas; a leading `=` means whole names,
+   * `^` all interfaces but these, `^=` all but these whole names.
    */
   readonly interfaceName?: string | undefined;
   /** `TCCL_SOCKET_FAMILY`: only addresses of this family. */
   readonly family?: 4 | 6 | undefined;
-  /** The root's address, and who chose it; undefined at the root itself. */
+  /** Address of the root, and its origin; undefined at the root itself. */
   readonly root?: { readonly host: string; readonly origin: Origin } | undefined;
 }
 
-/** An interface chosen. */
+/** The chosen interface. */
 export interface ChosenInterface {
   readonly name: string;
-  /** To bind and to tell others; a link-local address has its zone. */
+  /** Address to bind and to send to others; a link-local address has its zone. */
   readonly host: string;
 }
 
@@ -42,11 +42,12 @@ export function systemInterfaces(): Interface[] {
 }
 
 /**
- * The interface that a rank or root listens on. In NCCL's order: what the user named; loopback, if the root is there;
- * the subnet of a root address that the user chose; InfiniBand's names; all that is not docker, loopback or a bridge of
- * virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is preferred.
- * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family: it lists what there is.
- * @throws SystemError `NETWORK` when no interface runs.
+ * Chooses the interface that a rank or root listens on, in NCCL's order: those that the user named; loopback, if the root is
+ * there; the subnet of a root address that the user chose; InfiniBand's names; all that is neither docker, loopback nor a
+ * bridge of virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is
+ * preferred.
+ * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family, with a list of the interfaces.
+ * @throws SystemError `NETWORK` when no interface is up.
  */
 export function chooseInterface(interfaces: readonly Interface[], wish: InterfaceWish = {}): ChosenInterface {
   const { interfaceName = '', family, root } = wish;
@@ -63,7 +64,7 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
 
   if (root !== undefined) {
     const near = isLoopback(root.host)
-      ? // Of a name, /etc/hosts may give this host a loopback address and other hosts none.
+      ? // /etc/hosts may map a name to a loopback address on this host only.
         interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
       : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
     const chosen = preferred(near, root.host);
@@ -81,7 +82,7 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
   throw new SystemError('NETWORK', 'no network interface is up, not even loopback (lo)');
 }
 
-/** Whether a name is among those that `pattern`, in the syntax of `TCCL_SOCKET_IFNAME`, stands for. */
+/** Returns a function that tests whether `pattern`, in the syntax of `TCCL_SOCKET_IFNAME`, includes a name. */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   const [, not = '', exact = '', list = ''] = /^(\^?)(=?)(.*)$/s.exec(pattern.trim()) ?? [];
   const names = list
@@ -109,7 +110,7 @@ function preferred(candidates: readonly Interface[], rootHost: string | undefine
 function inSubnet(candidate: Interface, host: string): boolean {
   const [own, mask, other] = [candidate.address, candidate.netmask, host].map(addressBytes);
   if (own === undefined || mask === undefined || other?.length !== own.length) return false;
-  // Every link has the subnet fe80::/64; its zone tells which one is meant.
+  // Every link has the subnet fe80::/64; the zone distinguishes them.
   if (isLinkLocal(host) && zoneOf(host) !== undefined && zoneOf(host) !== candidate.name) return false;
   return own.every((byte, i) => (byte & (mask[i] ?? 0)) === ((other[i] ?? 0) & (mask[i] ?? 0)));
 }

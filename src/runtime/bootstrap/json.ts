@@ -1,13 +1,13 @@
 import { SystemError } from '../../errors.js';
 
-/** A value as bytes that ranks send each other: what JSON can say of it. */
+/** Encodes a value as JSON for other ranks. */
 export function encodeJson(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
 /**
- * The value that another rank encoded; nothing about it is checked.
- * @throws SystemError `NETWORK` where the bytes are not JSON
+ * Decodes a value that another rank encoded, without checks of its content.
+ * @throws SystemError `NETWORK` if the bytes are not JSON
  */
 export function decodeJson(data: Uint8Array): unknown {
   try {

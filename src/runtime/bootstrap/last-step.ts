@@ -1,21 +1,21 @@
 import type { Mesh } from './mesh.js';
 
-/** How far a rank is with the step, as it says when asked. */
+/** A rank's state in the step, as it answers to queries. */
 const COMING = 0;
 const REACHED = 1;
 const DONE = 2;
 const GIVEN_UP = 3;
 
-/** What a rank that came through answers: all that is kept of the step. */
+/** Answers of a rank that completed the step: all that is kept of it. */
 const finished = { words: () => [DONE], answered: () => undefined };
 
-/** How often a rank that is still coming is asked. */
+/** Interval of queries to a rank that has not reached the step. */
 const ASK_EVERY_MS = 50;
 
 /**
- * The last step of something that the ranks of a network make together: it counts if all came to it. Who comes through the step
- * (a barrier) knows that they did. Where a rank dies in it, others don't know, and ask: if any that lives gave up before, nobody
- * came through, and all give up; else all came to it.
+ * The last step of something that the ranks of a network make together: it counts if all have reached it. A rank that
+ * completes the step (a barrier) knows that all have. If a rank dies in it, the others do not know, and ask each other: if a
+ * live rank gave up before, no rank completed the step, and all give up; otherwise all reached it.
  *
  *      rank 0            rank 1            rank 2
  *      reached ─────────► reached ───────► reached, dies
@@ -23,7 +23,7 @@ const ASK_EVERY_MS = 50;
  *         │◄───────────────── │
  *         │──── "done" ─────► done
  *
- * Only a rank that tells some of them that it gave up, and then dies, too, can leave them apart.
+ * Only a rank that tells some of them that it gave up, and then dies too, can make them decide differently.
  */
 export class LastStep {
   readonly #mesh: Mesh;
@@ -35,7 +35,7 @@ export class LastStep {
 
   /**
    * @param members the mesh's rank of each rank of the network
-   * @param space of the mesh, for this only; in it this rank answers as long as there is the mesh
+   * @param space of the mesh, used only here; this rank answers in it as long as the mesh exists
    */
   constructor(mesh: Mesh, members: readonly number[], space: number) {
     this.#mesh = mesh;
@@ -50,12 +50,12 @@ export class LastStep {
     });
   }
 
-  /** This rank has come to the step. */
+  /** This rank has reached the step. */
   reached(): void {
     this.#state = REACHED;
   }
 
-  /** It came through, or knows that the step counts. */
+  /** This rank has completed the step, or knows that the step counts. */
   done(): void {
     this.#mesh.attend(this.#space, finished);
   }
@@ -64,7 +64,10 @@ export class LastStep {
     this.#state = GIVEN_UP;
   }
 
-  /** Whether the step counts, as all that live find. This rank has reached it. Rejects with the reason of the signal. */
+  /**
+   * Resolves to whether the step counts, the same on all live ranks. This rank has reached it. Rejects with the signal's
+   * reason.
+   */
   async counts(signal: AbortSignal): Promise<boolean> {
     const ask = (): void => {
       for (const rank of this.#living()) this.#mesh.askWaits(rank, this.#space);
@@ -86,7 +89,7 @@ export class LastStep {
     }
   }
 
-  /** What follows from the answers, if enough of them have come. */
+  /** The result, if enough answers have arrived. */
   #outcome(): boolean | undefined {
     const states = [...this.#answers.values()];
     if (states.includes(DONE)) return true;

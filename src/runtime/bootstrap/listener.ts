@@ -13,14 +13,17 @@ import type { StrangerLimits } from './stranger-limits.js';
 
 export interface ListenerOptions {
   readonly host: string;
-  /** 0 or left out: any free port. */
+  /** 0 or undefined: any free port. */
   readonly port?: number | undefined;
-  /** Those who connect wait until it is known. */
+  /** Connectors wait until it is known. */
   readonly secret: Uint8Array | Promise<Uint8Array>;
   readonly limits?: StrangerLimits | undefined;
-  /** Whether somebody who greets like this has come to the right place. */
+  /** Returns whether a greeting is for this listener. */
   readonly expects: (greeting: Greeting) => boolean;
-  /** Called when somebody has proved to know the secret; must `open` the connection at once, or take over the socket. */
+  /**
+   * Called when a connector has proved that it knows the secret; must `open` the connection immediately, or take over the
+   * socket.
+   */
   readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => BootstrapConnection, admitted: Admitted) => void;
 }
 
@@ -31,15 +34,15 @@ export interface Admitted {
 }
 
 /**
- * A listening socket that hands out authenticated connections only. Who sends garbage, nothing or too much is closed
- * and never seen. It never keeps the process alive by itself.
+ * A listening socket that passes on authenticated connections only. A connector that sends garbage, nothing or too much is
+ * closed without notice. It never keeps the process alive.
  */
 export class Listener {
   readonly address: Address;
   readonly #server: Server;
   readonly #options: ListenerOptions;
   readonly #limits: StrangerLimits;
-  /** Oldest first. */
+  /** Connections before their proof, oldest first. */
   readonly #strangers = new Set<Socket>();
 
   /** @throws SystemError `NETWORK` when the address cannot be listened on. */
@@ -66,11 +69,11 @@ export class Listener {
     this.address = { host: isLinkLocal(bound.address) && zone !== undefined ? options.host : bound.address, port: bound.port };
     server.unref();
     server.removeAllListeners('error');
-    server.on('error', () => undefined); // a connection that could not be taken (no file descriptor is left) comes again
+    server.on('error', () => undefined); // a connection that could not be taken for lack of file descriptors comes again
     server.on('connection', (socket) => void this.#receive(socket));
   }
 
-  /** Stops listening and closes those who were not admitted yet. */
+  /** Stops listening, and closes connections that were not admitted yet. */
   close(): void {
     this.#server.close();
     for (const socket of this.#strangers) socket.destroy();
@@ -78,7 +81,7 @@ export class Listener {
 
   async #receive(socket: Socket): Promise<void> {
     socket.unref();
-    socket.on('error', () => undefined); // its close tells
+    socket.on('error', () => undefined); // reported by its close event
     const timer = setTimeout(() => socket.destroy(), this.#limits.timeMs).unref();
     this.#strangers.add(socket);
     const [oldest] = this.#strangers;
@@ -89,7 +92,7 @@ export class Listener {
     try {
       await this.#authenticate(socket);
     } catch {
-      socket.destroy(); // who cannot prove anything is nobody's concern
+      socket.destroy(); // a connector without proof is ignored
     } finally {
       clearTimeout(timer);
       this.#strangers.delete(socket);
@@ -119,7 +122,7 @@ function whyNot(error: NodeJS.ErrnoException): string {
     case 'EADDRINUSE':
       return 'the port is in use, by another program or by another communicator that is being set up';
     case 'EADDRNOTAVAIL':
-      return 'that is no address of this host';
+      return 'the address is not one of this host';
     default:
       return describeError(error);
   }

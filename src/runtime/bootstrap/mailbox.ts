@@ -5,13 +5,13 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-/** Messages from one rank, sorted by space and number, and those who wait for them. */
+/** Messages from one rank, by space and number, and the receivers that wait for them. */
 export class Mailbox {
-  /** Messages that nobody asked for yet, oldest first. */
+  /** Messages that nobody has taken yet, oldest first. */
   readonly #messages = new Map<string, Message[]>();
-  /** Oldest first. At most one of the two maps has a key. */
+  /** Waiting receivers, oldest first. At most one of the two maps has a key. */
   readonly #waiters = new Map<string, Waiter[]>();
-  /** Why no more messages of a space will come. */
+  /** Reasons why no more messages of a space will arrive. */
   readonly #ended = new Map<number, Error>();
   #closed: Error | undefined;
 
@@ -22,7 +22,7 @@ export class Mailbox {
     else waiter.resolve(message);
   }
 
-  /** Those that came before the mailbox was closed can still be taken. */
+  /** Takes the next message. Messages from before the mailbox was closed can still be taken. */
   take(header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
     const key = keyOf(header);
     const message = shift(this.#messages, key);
@@ -32,7 +32,7 @@ export class Mailbox {
     return new Promise((resolve, reject) => push(this.#waiters, key, { resolve, reject }));
   }
 
-  /** No message will come any more: who waits, and who asks for more than there is, rejects with `error`. */
+  /** No more messages will arrive: waiting and later receivers reject with `error`. */
   close(error: Error): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
@@ -40,20 +40,20 @@ export class Mailbox {
     this.#waiters.clear();
   }
 
-  /** No message of a space will come any more, as when the mailbox is closed. */
+  /** No more messages of a space will arrive, as after `close`. */
   end(space: number, error: Error): void {
     this.#ended.set(space, error);
     this.#rejectWaiters(space, error);
   }
 
-  /** Forgets the messages of a space; who waits for more of them rejects with `error`. */
+  /** Drops the messages of a space; waiting receivers reject with `error`. */
   leave(space: number, error: Error): void {
     for (const key of this.#messages.keys()) if (key.startsWith(`${space}/`)) this.#messages.delete(key);
     this.#ended.delete(space);
     this.#rejectWaiters(space, error);
   }
 
-  /** Forgets all messages. */
+  /** Drops all messages. */
   clear(): void {
     this.#messages.clear();
   }

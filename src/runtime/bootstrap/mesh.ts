@@ -13,26 +13,26 @@ import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
 
-/** How the other ranks can be reached, known after the first all-gather. */
+/** Addresses of the other ranks, known after the first all-gather. */
 export interface Directory {
   readonly addresses: readonly Address[];
-  /** `rank 3 (process 123 on host7)`. */
+  /** Such as `rank 3 (process 123 on host7)`. */
   readonly names: readonly string[];
 }
 
-/** What a rank that waits out of band, on a network, has to do with others that ask each other why. */
+/** Answers queries of other ranks about this rank's wait on a network, and receives their answers. */
 export interface Attendant {
-  /** What to answer. */
+  /** Returns the answer to queries. */
   readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;
 }
 
-/** Nobody listens where a rank did: for so long it is asked again, because its goodbye may still be on the way. */
+/** If nobody listens at a rank's address any more, how long to retry, because its goodbye may still arrive. */
 const REFUSAL_MS = 500;
 
 /**
- * A rank's connections to the others. Messages go over one connection in each direction between two ranks, made by
- * the sender when first needed; those of the ring are made first. News of ranks travel along the ring, both ways.
+ * A rank's connections to the others. Messages use one connection in each direction between two ranks, made by the sender at
+ * first use; those of the ring are made first. Notices about ranks travel along the ring, in both directions.
  */
 export class Mesh {
   readonly rank: number;
@@ -41,22 +41,22 @@ export class Mesh {
   readonly #connections = new Set<BootstrapConnection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
   readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
-  /** Events that were told. */
+  /** Events that were passed on. */
   readonly #told = new Set<string>();
   /** Notices of losses and failures. */
   readonly #badNews: string[] = [];
-  /** Ranks that are being lost, and what is done once they are: news of those who closed because of it. */
+  /** Ranks that are being lost, with actions for afterwards: notices of ranks that closed because of the loss. */
   readonly #losing = new Set<number>();
   readonly #afterLosses: (() => void)[] = [];
   readonly #closing = new AbortController();
   readonly #stopExit: () => void;
-  /** The spaces of messages between two ranks of the networks on this mesh that have not been closed. */
+  /** Spaces of messages between two ranks, for networks on this mesh that have not been closed. */
   readonly #spaces = new Set<number>();
-  /** By space. */
+  /** Attendants by space. */
   readonly #attendants = new Map<number, Attendant>();
-  /** Messages that are waited for: from whom, and since when. */
+  /** Messages that are waited for: the sender, and the time since which. */
   readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
-  /** Networks that this rank gave numbers to. */
+  /** Number of networks that this rank has numbered. */
   #numbered = 0;
   #ringSecret: Uint8Array | undefined;
   #zone: string | undefined;
@@ -66,24 +66,24 @@ export class Mesh {
   constructor(rank: number, nRanks: number) {
     this.rank = rank;
     this.nRanks = nRanks;
-    setMaxListeners(0, this.#closing.signal); // one for each connection in the making
-    // All networks end with the process, those of communicators in the making too, which nobody else would close.
+    setMaxListeners(0, this.#closing.signal); // one listener for each connection during its set-up
+    // All networks end with the process, including those of communicators under construction, which nobody else would close.
     this.#stopExit = onExit((exitCode) => {
       if (exitCode === 0) void this.close(new InvalidUsageError('CLOSED', `rank ${rank} has exited`));
     });
   }
 
-  /** A number for a new network, that no other on this mesh has or had, whichever rank gave it. */
+  /** A number for a new network that no other network on this mesh has or had, whichever rank numbered it. */
   nextNetworkNumber(): number {
     return ++this.#numbered * this.nRanks + this.rank;
   }
 
-  /** Counts a network that lives on this mesh, by its space for messages between two ranks. */
+  /** Counts one more network on this mesh, by its space for messages between two ranks. */
   use(space: number): void {
     this.#spaces.add(space);
   }
 
-  /** Counts one less, and returns how many are left. */
+  /** Counts one network less, and returns the number that remains. */
   leaveUse(space: number): number {
     this.#spaces.delete(space);
     return this.#spaces.size;
@@ -93,7 +93,7 @@ export class Mesh {
     return this.#spaces.size;
   }
 
-  /** Whether a rank is known to be gone: dead, aborted or closed. */
+  /** True if a rank is known to be gone: dead, aborted or closed. */
   isGone(rank: number): boolean {
     return this.#peers.get(rank)?.gone !== undefined;
   }
@@ -104,7 +104,7 @@ export class Mesh {
     return peer.gone === undefined && this.signal.aborted ? Promise.resolve(this.signal.reason as Error) : peer.whenGone();
   }
 
-  /** Forgets what came in a space that is not used any more; who waits for more rejects with `reason`. */
+  /** Drops the messages of a space that is no longer used; waiting receivers reject with `reason`. */
   leaveSpace(space: number, reason: Error): void {
     for (const { mailbox } of this.#peers.values()) mailbox.leave(space, reason);
   }
@@ -122,14 +122,14 @@ export class Mesh {
     return (this.rank + 1) % this.nRanks;
   }
 
-  /** `rank 3 (process 123 on host7)`, or `rank 3` as long as no more is known. */
+  /** `rank 3 (process 123 on host7)`, or `rank 3` before more is known. */
   nameOf(rank: number): string {
     return this.#directory?.names[rank] ?? `rank ${rank}`;
   }
 
   /**
-   * Connects to the next rank, and resolves when the previous rank has connected too.
-   * @param zone This host's name for the link that link-local addresses are on.
+   * Connects to the next rank; resolves when the previous rank has connected too.
+   * @param zone this host's name for the link of link-local addresses
    */
   async joinRing(secret: Uint8Array, zone: string | undefined, next: Address): Promise<void> {
     this.#ringSecret = secret;
@@ -145,12 +145,12 @@ export class Mesh {
     await Promise.all([peer.outgoing, previousArrived]);
   }
 
-  /** Whether the previous rank of the ring has connected. */
+  /** True if the previous rank of the ring has connected. */
   get hasPrevious(): boolean {
     return this.#peer(this.previousRank).incoming !== undefined;
   }
 
-  /** From now on every rank can be reached. */
+  /** Sets the directory, after which every rank can be reached. */
   introduce(directory: Directory): void {
     this.#directory = directory;
   }
@@ -187,7 +187,7 @@ export class Mesh {
     }
   }
 
-  /** The next message of that space and number from a rank. */
+  /** Takes the next message with a space and number from a rank. */
   async take(from: number, header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
     this.signal.throwIfAborted();
     const take = { from, sinceMs: performance.now() };
@@ -199,33 +199,33 @@ export class Mesh {
     }
   }
 
-  /** The ranks from which messages are waited for since that moment or later. */
+  /** Ranks from which messages have been waited for since `sinceMs` or later. */
   awaited(sinceMs: number): number[] {
     return [
       ...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from]))),
     ];
   }
 
-  /** Answers others that ask {@link askWaits} about a space, and hears their answers. Returns a function that stops it. */
+  /** Answers other ranks' {@link askWaits} about a space, and receives their answers. Returns a function that stops it. */
   attend(space: number, attendant: Attendant): () => void {
     this.#attendants.set(space, attendant);
     return () => this.#attendants.delete(space);
   }
 
-  /** Asks a rank whether it waits in a call out of band on the network of a space. The attendant hears the answer. */
+  /** Asks a rank whether it waits in an out-of-band call on the network of a space. The attendant receives the answer. */
   askWaits(rank: number, space: number): void {
     this.#tellOne(rank, { kind: 'asks', rank: this.rank, space });
   }
 
   /**
-   * Tells a notice to all ranks that the ring still reaches, this one included. Bad news go on all connections, so that
-   * where a rank closes because of them, its goodbye comes after them on each.
+   * Sends a notice to all ranks that the ring still reaches, this one included. Bad news is sent on all connections, so that
+   * on each it precedes the goodbye of a rank that closes because of it.
    */
   spread(notice: SpreadNotice): void {
     const event = eventOf(notice);
     if (this.signal.aborted || this.#told.has(event)) return;
     this.#told.add(event);
-    // Also whoever it came from gets it: who was told before stops it.
+    // The sender of the notice gets it too: a rank that already has a notice stops it.
     const text = JSON.stringify(notice);
     if (notice.kind !== 'left') {
       this.#badNews.push(text);
@@ -237,7 +237,7 @@ export class Mesh {
     this.#heed(notice);
   }
 
-  /** Tells a notice to those of some ranks that have a connection with this one. */
+  /** Sends a notice to those of some ranks that have a connection with this one. */
   tell(ranks: readonly number[], notice: Notice): void {
     const text = JSON.stringify(notice);
     for (const rank of ranks) {
@@ -247,8 +247,8 @@ export class Mesh {
   }
 
   /**
-   * Tells some ranks, those that have a connection with this one, that nothing comes from it in a space any more:
-   * behind what it sent them.
+   * Tells those of some ranks that have a connection with this one that no more messages of a space will come, after all that
+   * were sent.
    */
   fallSilent(ranks: readonly number[], space: number, failure?: TcclError): void {
     const text = JSON.stringify({
@@ -264,14 +264,14 @@ export class Mesh {
   }
 
   /**
-   * Sees to it that this rank hears when a rank from which it waits for messages in a space has closed, or closes, that
+   * Makes sure that this rank is told when a rank from which it waits for messages in a space closes, or has closed, that
    * network.
    */
   watch(rank: number, space: number): void {
     this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
   }
 
-  /** Tells a notice to another rank that is not gone, connected with it or not. */
+  /** Sends a notice to another live rank, connected with it or not. */
   #tellOne(rank: number, notice: Notice): void {
     const peer = this.#peer(rank);
     if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
@@ -281,26 +281,26 @@ export class Mesh {
     peer.notifyForth(text);
   }
 
-  /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that stops it. */
+  /** Calls `listener` once for each rank that is lost without a goodbye. Returns a function that removes it. */
   onLost(listener: (rank: number, error: Error) => void): () => void {
     this.#lostListeners.add(listener);
     return () => this.#lostListeners.delete(listener);
   }
 
-  /** Calls `listener` for each failure of a group. Returns a function that stops it. */
+  /** Calls `listener` for each failure of a group. Returns a function that removes it. */
   onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): () => void {
     this.#failureListeners.add(listener);
     return () => this.#failureListeners.delete(listener);
   }
 
-  /** Says goodbye to all; what waits rejects with `reason`. Resolves when all connections are closed. */
+  /** Says goodbye to all; waiting receivers reject with `reason`. Resolves when all connections are closed. */
   async close(reason: Error): Promise<void> {
     if (this.signal.aborted) return;
     this.#shut(reason);
     await Promise.all([...this.#connections].map((connection) => connection.leave()));
   }
 
-  /** Closes at once; what waits rejects with `reason`. A last notice goes where it still can. */
+  /** Closes immediately; waiting receivers reject with `reason`. A last notice goes out where possible. */
   abort(reason: Error, notice: Notice): void {
     if (this.signal.aborted) return;
     for (const connection of this.#connections) connection.notify(JSON.stringify(notice));
@@ -335,7 +335,7 @@ export class Mesh {
       address: inZone(address, this.#zone),
       secret: this.#ringSecret ?? new Uint8Array(),
       greeting: { purpose: purposes.peer, from: this.rank, to: peer.rank },
-      // The peer's goodbye on this connection says that it sends nothing any more; what it sent comes on the other one.
+      // The peer's goodbye on this connection means that it sends nothing more; its messages come on the other one.
       events: this.#eventsOf(peer, (cause) => {
         if (cause !== undefined || peer.incoming === undefined) this.#ended(peer, cause);
       }),
@@ -373,7 +373,7 @@ export class Mesh {
     };
   }
 
-  /** A connection with a peer ended: with its goodbye, or broken. */
+  /** A connection with a peer has ended: with a goodbye, or broken. */
   #ended(peer: Peer, cause: Error | undefined): void {
     if (cause !== undefined && peer.hasEnded) peer.loseNow();
     if (this.signal.aborted || peer.gone !== undefined || peer.hasLeft) return;
@@ -389,8 +389,8 @@ export class Mesh {
   }
 
   /**
-   * Does what follows from a rank's having closed. Where it heard of a loss first, it closed because of that, and who waits for
-   * it is to be told so; but this rank may still be waiting for the last words of the lost one.
+   * Runs `then`, for a rank that has closed, after any loss in progress: if that rank closed because of the loss, receivers
+   * that wait for it should get the loss as the reason. This rank may still be reading the lost rank's last messages.
    */
   #afterLoss(then: () => void): void {
     if (this.#losing.size === 0) then();
@@ -402,7 +402,7 @@ export class Mesh {
       case 'left': {
         if (notice.rank === this.rank) return;
         const peer = this.#peer(notice.rank);
-        // Where the peer has a connection to this rank, its last messages come on that, and then its goodbye.
+        // If the peer has a connection to this rank, its last messages come on it, followed by its goodbye.
         if (peer.incoming === undefined) this.#takeLeave(peer);
         return;
       }
@@ -443,7 +443,7 @@ export class Mesh {
     }
   }
 
-  /** Loses a rank once all that it sent has been read, if that can still come. */
+  /** Loses a rank once all messages that it sent have been read, if they can still arrive. */
   #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
     if (rank === this.rank) this.#giveUp(code);
     else {
@@ -457,7 +457,7 @@ export class Mesh {
     }
   }
 
-  /** The others have lost this rank. */
+  /** The other ranks have lost this rank. */
   #giveUp(code: 'RANK_DIED' | 'ABORTED'): void {
     this.#shut(
       new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, {
@@ -473,7 +473,7 @@ export class Mesh {
     for (const listener of this.#lostListeners) listener(peer.rank, error);
   }
 
-  /** Nothing comes from the peer or goes to it any more. */
+  /** Ends all traffic with the peer. */
   #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): Error {
     return peer.forget(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }));
   }

@@ -15,8 +15,8 @@ const SPACES_PER_NETWORK = 6;
 const LARGEST_TAG = 0xffffffff;
 
 /**
- * The out-of-band network of a rank whose mesh is complete: of all ranks of the mesh, or of some of them, in any order.
- * All networks of a mesh use its connections, which end when the last network is closed.
+ * The out-of-band network of a rank whose mesh is complete: of all ranks of the mesh, or of some of them, in any order. All
+ * networks of a mesh use its connections, which end when the last network is closed.
  */
 export class Network implements Bootstrap {
   readonly rank: number;
@@ -30,21 +30,21 @@ export class Network implements Bootstrap {
   readonly #groups: Readonly<Record<Scope, RankGroup>>;
   readonly #firstSpace: number;
   #pending = 0;
-  /** How often this rank asked who survives, and the signal of the last question. */
+  /** Number of this rank's queries for survivors, and the signal of the last query. */
   #asked = 0;
   #askedWith: AbortSignal | undefined;
-  /** Sockets alone don't keep the process alive; a pending operation does. */
+  /** Keeps the process alive during a pending operation; sockets alone do not. */
   #keepAlive: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
   #closed: Error | undefined;
-  /** Why collective operations ended before. */
+  /** Error with which collective operations ended early. */
   #failure: TcclError | undefined;
 
   /**
-   * @param number from the mesh, alike at all members; 0 for the network in which the peers were introduced
+   * @param number from the mesh, the same on all members; 0 for the network in which the peers were introduced
    * @param members ranks of the mesh in the order of the network
    * @param peers by rank of the mesh
-   * @param all the group of all members, where it exists already
+   * @param all the group of all members, if it exists already
    */
   constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: RankGroup) {
     this.#mesh = mesh;
@@ -95,7 +95,7 @@ export class Network implements Bootstrap {
     this.#check(peer, tag);
     const { data } = await this.#hold(
       this.#mesh.take(this.#meshRank(peer), { space: this.#tagSpace, number: tag }).catch((error: unknown) => {
-        // Who closes after a failure has told the failure before.
+        // A rank that closes after a failure has reported the failure before.
         throw error instanceof RemoteError && error.code === 'CLOSED' ? (this.#groups.all.failure ?? error) : error;
       }),
     );
@@ -115,7 +115,7 @@ export class Network implements Bootstrap {
   }
 
   onFailure(listener: (error: Error) => void): () => void {
-    // Later, so that what the listener throws is its caller's error, not the connection's that brought the news.
+    // Later, so that an error of the listener does not end the connection that brought the notice.
     return this.#groups.all.onFailure((error) => queueMicrotask(() => listener(this.#news(error))));
   }
 
@@ -148,7 +148,7 @@ export class Network implements Bootstrap {
     excluded: readonly number[],
     signal: AbortSignal,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
-    // It may be asked again when somebody dies: by some ranks more often than by others, which heard of the death sooner.
+    // A query is repeated when a rank dies, by some ranks more often than by others, which heard of the death sooner.
     if (signal !== this.#askedWith) this.#asked++;
     this.#askedWith = signal;
     const question = {
@@ -174,7 +174,7 @@ export class Network implements Bootstrap {
     if (this.#closed !== undefined) return;
     this.#failure ??= reason;
     for (const group of Object.values(this.#groups)) group.fail(reason);
-    // Connections in the making are given up: what they still wait for would keep the process alive.
+    // Abort connections that are being made: their waits would keep the process alive.
     this.#mesh.leaveSpace(this.#tagSpace, reason);
   }
 
@@ -196,7 +196,7 @@ export class Network implements Bootstrap {
   async #close(): Promise<void> {
     if (this.#closed !== undefined) return;
     const reason = new InvalidUsageError('CLOSED', `rank ${this.rank} has closed its communicator`);
-    // With the last network the connections say it.
+    // For the last network, the end of the connections says it.
     if (this.#mesh.users > 1) {
       for (const group of Object.values(this.#groups)) group.sayGoodbye();
       this.#mesh.fallSilent(this.#members, this.#tagSpace, this.#failure);
@@ -204,7 +204,7 @@ export class Network implements Bootstrap {
     if (this.#leave(reason) === 0) await this.#mesh.close(reason);
   }
 
-  /** Nothing of this network goes on here. Returns how many networks are left on the mesh. */
+  /** Ends all activity of this network here. Returns the number of networks that remain on the mesh. */
   #leave(reason: Error): number {
     this.#closed = reason;
     for (const group of Object.values(this.#groups)) group.close(reason);
@@ -251,13 +251,15 @@ export class Network implements Bootstrap {
     }
   }
 
-  /** An error of the mesh for this network alone: all networks of the mesh hear of it, and communicators add to theirs. */
+  /**
+   * A copy of an error of the mesh for this network alone: all networks of the mesh get it, and communicators add to theirs.
+   */
   #news(error: Error): Error {
     const mine = this.#inMyRanks(error) as Error;
     return mine === error && mine instanceof TcclError ? unpackError(packError(mine)) : mine;
   }
 
-  /** An error of the mesh speaks of its ranks; callers know this network's. What a network failed with speaks of those. */
+  /** Translates an error's rank from the mesh's number to this network's. Errors of this network already have that. */
   #inMyRanks(error: unknown): unknown {
     if (!(error instanceof RemoteError) || error.rank === undefined || isInRanksOfNetwork(error)) return error;
     const rank = this.#members.indexOf(error.rank);

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Bootstrap } from './bootstrap.js';
 
-/** How long news of a rank may take that explain why it gave up elsewhere. */
+/** Longest wait for the reason why a rank gave up elsewhere. */
 const NEWS_MS = 1000;
 
-/** Why a rank does not go on with this network, if that is known soon. */
+/** The reason why a rank ended, if it becomes known soon. */
 export async function newsOf(bootstrap: Bootstrap, rank: number): Promise<Error | undefined> {
   const known = new AbortController();
   try {

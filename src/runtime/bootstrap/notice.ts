@@ -1,29 +1,31 @@
 import type { TransferredError } from './error-transfer.js';
 
-/** News of ranks. Those for all travel along the ring; each is told once, however many ranks have seen it happen. */
+/** Notices about ranks. Those for all ranks travel along the ring; each event is reported once, however many ranks saw it. */
 export type Notice =
-  /** The rank's connections broke without a goodbye; `why` where that is not its death. */
+  /** The rank's connections broke without a goodbye; `why` if that is not its death. */
   | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined }
-  /** The rank gave up, for a reason that it tells. */
+  /** The rank gave up, for the given reason. */
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
   /** The rank said goodbye. */
   | { readonly kind: 'left'; readonly rank: number }
-  /** The rank has closed one network, and takes no part in the group's operations from this number on. Only members are told. */
+  /**
+   * The rank has closed one network, and takes part in no operation of the group from this number on. Sent to members only.
+   */
   | { readonly kind: 'closed'; readonly rank: number; readonly group: string; readonly sequence: number }
-  /** The rank asks the one that it tells this whether that waits in a call out of band on the network of a space. */
+  /** The rank asks the receiver whether it waits in an out-of-band call on the network of a space. */
   | { readonly kind: 'asks'; readonly rank: number; readonly space: number }
-  /** It does, and what it knows of why (see WaitLine). */
+  /** The rank waits, with its report (see WaitLine). */
   | { readonly kind: 'answers'; readonly rank: number; readonly space: number; readonly words: readonly number[] }
-  /** The rank asks the one that it tells this whether that still uses a space, from which it waits for messages. */
+  /** The rank asks the receiver whether it still uses a space, because it waits for messages in it. */
   | { readonly kind: 'waits'; readonly rank: number; readonly space: number }
   /**
-   * The rank has closed the network of the space, after a failure or without: nothing more comes there from it. Told to
-   * those connected with it, and who asks.
+   * The rank has closed the network of the space, with or without a failure: no more messages come from it there. Sent to
+   * ranks that are connected with it, and to those that ask.
    */
   | { readonly kind: 'silent'; readonly rank: number; readonly space: number; readonly error?: TransferredError }
   /**
    * A collective operation, and all later ones of its group, cannot be completed.
-   * @param own the error speaks of the ranks of the group's network, not of the mesh's
+   * @param own true if the error has rank numbers of the group's network, not of the mesh
    */
   | {
       readonly kind: 'failed';
@@ -33,14 +35,14 @@ export type Notice =
       readonly own?: boolean;
     };
 
-/** News for all, in contrast to what one rank tells another. */
+/** Notices for all ranks, as opposed to those from one rank to another. */
 export type SpreadNotice = Extract<Notice, { readonly kind: 'died' | 'aborted' | 'left' | 'failed' }>;
 
 export function isSpread(notice: Notice): notice is SpreadNotice {
   return notice.kind === 'died' || notice.kind === 'aborted' || notice.kind === 'left' || notice.kind === 'failed';
 }
 
-/** The same for two notices exactly when they tell of the same event. */
+/** Key of the event; equal for two notices exactly if they report the same event. */
 export function eventOf(notice: SpreadNotice): string {
   switch (notice.kind) {
     case 'died':

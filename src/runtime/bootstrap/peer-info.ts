@@ -2,11 +2,11 @@ import { InvalidUsageError } from '../../errors.js';
 import type { PeerInfo } from './bootstrap.js';
 import { nameRanks } from './rank-list.js';
 
-/** What a rank says of itself in the first all-gather. */
+/** A rank's description of itself in the first all-gather. */
 export interface Introduction extends Omit<PeerInfo, 'device'> {
-  /** Undefined: it asks for a name of its own. */
+  /** Undefined: the rank gets a device name automatically. */
   readonly device: string | undefined;
-  /** Where it takes connections of other ranks. */
+  /** Address at which it accepts connections of other ranks. */
   readonly address: string;
 }
 
@@ -16,7 +16,7 @@ export function ranksOnHost(peers: readonly { readonly hostHash: string }[], ran
   return peers.flatMap(({ hostHash }, other) => (hostHash === host ? [other] : []));
 }
 
-/** Which of the hosts that of `rank` is, and how many there are. They are counted by their lowest ranks. */
+/** Number of the host of `rank`, and the number of hosts. Hosts are numbered in the order of their lowest ranks. */
 export function nodeOf(
   peers: readonly { readonly hostHash: string }[],
   rank: number,
@@ -27,9 +27,9 @@ export function nodeOf(
 }
 
 /**
- * What is known of every rank when all have introduced themselves. Who named no device gets `cpu:N`, where N is the
- * rank's place among those of its host, or a later number if somebody took that name.
- * @param introductions By rank. All ranks have the same, so they come to the same result or error.
+ * Information on every rank after all have introduced themselves. A rank without a device gets `cpu:N`, where N is its index
+ * among those of its host, or a later number if that name is taken.
+ * @param introductions by rank; equal on all ranks, so all get the same result or error
  * @throws InvalidUsageError `DEVICE_DUPLICATE` when two ranks of a host name one device.
  */
 export function acquaint(introductions: readonly Introduction[]): PeerInfo[] {

@@ -3,49 +3,49 @@ import type { RemoteError } from '../../errors.js';
 import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 
-/** News of a loss may come faster than what the lost rank sent last: for so long its own connection may still bring that. */
+/** After the notice of a loss, how long to wait for the lost rank's own connection to deliver its last messages. */
 const LAST_WORDS_MS = 200;
 
-/** Another rank, as far as there was anything to do with it: its connections, what came from it, and what became of it. */
+/** A remote rank: its connections, mailbox and liveness. */
 export class Peer {
   readonly mailbox = new Mailbox();
-  /** The peer made it, and its messages come on it. */
+  /** Connection that the peer made; its messages come on it. */
   incoming: BootstrapConnection | undefined;
-  /** Whether that connection has ended, so that all its messages are here. */
+  /** True if that connection has ended, so that all its messages have arrived. */
   hasEnded = false;
-  /** This rank made it, and its messages go on it. */
+  /** Connection that this rank made; messages to the peer go on it. */
   outgoing: Promise<BootstrapConnection> | undefined;
-  /** Gives up the wait for the end of a peer that others have told the loss of. */
+  /** Ends the wait for the last messages of a peer whose loss others have reported. */
   #lose: (() => void) | undefined;
   #hasLeft = false;
   #gone: Error | undefined;
-  /** Who waits for that, or for this rank to close. */
+  /** Listeners for the peer's end, or this rank's. */
   readonly #waiting: ((reason: Error) => void)[] = [];
 
   constructor(readonly rank: number) {}
 
-  /** It said goodbye: whatever breaks after it is no loss. */
+  /** True after its goodbye: a later break is not a loss. */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
 
-  /** It said goodbye, though what waits for it is told later. */
+  /** Records its goodbye; waiting receivers may be told later. */
   leave(): void {
     this.#hasLeft = true;
   }
 
-  /** Why nothing comes from the peer or goes to it any more. */
+  /** Reason why all traffic with the peer has ended. */
   get gone(): Error | undefined {
     return this.#gone;
   }
 
-  /** Tells it a notice on the connection that it made. False if it made none. */
+  /** Sends a notice on the connection that the peer made. Returns false if there is none. */
   notifyBack(text: string): boolean {
     this.incoming?.notify(text);
     return this.incoming !== undefined;
   }
 
-  /** Tells it a notice on the connection that this rank made, behind what was sent there. False if this rank made none. */
+  /** Sends a notice on the connection that this rank made, after everything sent there. Returns false if there is none. */
   notifyForth(text: string): boolean {
     this.outgoing?.then(
       (connection) => connection.notify(text),
@@ -54,7 +54,7 @@ export class Peer {
     return this.outgoing !== undefined;
   }
 
-  /** Nothing comes from the peer or goes to it any more. Returns why: the first reason stays. */
+  /** Ends all traffic with the peer. Returns the reason; the first one is kept. */
   forget(reason: RemoteError): Error {
     if (reason.code === 'CLOSED') this.leave();
     this.#gone ??= reason;
@@ -63,7 +63,7 @@ export class Peer {
     return this.#gone;
   }
 
-  /** Calls `lose` once all that the peer sent has been read, if that can still come. */
+  /** Calls `lose` once all messages that the peer sent have been read, if they can still arrive. */
   loseLater(lose: () => void): void {
     if (this.incoming === undefined || this.hasEnded) {
       lose();
@@ -78,7 +78,7 @@ export class Peer {
     };
   }
 
-  /** Nothing more is to be read of a peer that is being lost. */
+  /** Nothing more can be read from a peer that is being lost. */
   loseNow(): void {
     this.#lose?.();
   }
@@ -88,7 +88,7 @@ export class Peer {
     return this.#gone === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(this.#gone);
   }
 
-  /** Why a write failed. Waits a moment for the reason where the peer may have told it on its other connection. */
+  /** Reason why a write failed. Waits briefly in case the peer has sent the reason on its other connection. */
   whyBroken(error: unknown): Promise<unknown> {
     const isFinal = error instanceof TcclError && !(error instanceof ConnectionEndedError) && this.#lose === undefined;
     if (this.#gone !== undefined || isFinal) return Promise.resolve(this.#gone ?? error);
@@ -101,7 +101,7 @@ export class Peer {
     });
   }
 
-  /** This rank closes: what waits for the peer rejects. */
+  /** This rank closes: receivers that wait for the peer reject. */
   shut(reason: Error): void {
     this.#tellGone(reason);
     this.mailbox.close(reason);

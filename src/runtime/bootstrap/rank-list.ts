@@ -1,4 +1,4 @@
-/** Ranks as people write them: `1`, `1,3-5`, ascending, without repetition. */
+/** Ranks in the form `1` or `1,3-5`: ascending, without duplicates. */
 export function formatRanks(ranks: Iterable<number>): string {
   const sorted = [...new Set(ranks)].sort((a, b) => a - b);
   const runs: [first: number, last: number][] = [];
@@ -12,7 +12,7 @@ export function formatRanks(ranks: Iterable<number>): string {
     .join(',');
 }
 
-/** `rank 1` or `ranks 1,3-5`. */
+/** Such as `rank 1` or `ranks 1,3-5`. */
 export function nameRanks(ranks: Iterable<number>): string {
   const text = formatRanks(ranks);
   return /^\d+$/.test(text) ? `rank ${text}` : `ranks ${text}`;

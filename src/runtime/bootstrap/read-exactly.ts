@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 
 /**
- * The next `bytes` bytes of a socket that nobody reads as a flow yet. What comes behind them stays in the socket,
- * whose own limit bounds what a stranger can make it hold. Rejects when the socket closes before.
+ * Reads the next `bytes` bytes of a socket that is not read as a stream yet. Later bytes stay in the socket, whose own limit
+ * bounds the memory that a stranger can use. Rejects when the socket closes before.
  */
 export function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -18,7 +18,7 @@ export function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
     const attempt = () => {
       const chunk = socket.read(bytes) as Buffer | null;
       if (chunk === null) return;
-      // At its end a socket gives what it has, even if that is too little.
+      // At its end, a socket returns the rest, even if it is too short.
       if (chunk.length < bytes) {
         fail();
       } else {

@@ -2,14 +2,14 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { SystemError } from '../../errors.js';
 
 /*
- * What goes over a connection after its handshake: records, each with a proof of the key.
+ * Records on a connection after its handshake, each with a proof of the key.
  *
  *     0            4      5
  *     length u32   kind   payload, `length` bytes   proof, 32 bytes
  *
  * The proof is HMAC-SHA256 over the record's number on this connection and in this direction, its header and its
- * payload. So no record can be forged, changed, repeated, left out or moved to another connection or direction.
- * A record is at most 256 KiB long, so that a length that somebody on the way forged costs no more memory than that.
+ * payload. So no record can be forged, changed, repeated, dropped or moved to another connection or direction.
+ * A record has at most 256 KiB, which also bounds the memory for a forged length.
  */
 
 export const MAXIMUM_PAYLOAD_BYTES = 256 * 1024;
@@ -17,13 +17,13 @@ export const PROOF_BYTES = 32;
 export const HEADER_BYTES = 5;
 
 export const recordKinds = {
-  /** The acceptor's proof that it knows the secret, and that it took the connection. */
+  /** The acceptor's proof that it knows the secret and has taken the connection. */
   welcome: 0,
   /** A message's header and its first bytes. */
   message: 1,
   /** More bytes of the message begun last. */
   continuation: 2,
-  /** News of a rank, in JSON. */
+  /** Notice about a rank, in JSON. */
   notice: 3,
   /** The sender closes the connection on purpose. */
   goodbye: 4,
@@ -32,11 +32,11 @@ export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds];
 
 export interface OpenedRecord {
   readonly kind: RecordKind;
-  /** May be a view of the bytes handed to the reader. */
+  /** May be a view of the bytes given to the reader. */
   readonly payload: Buffer;
 }
 
-/** Seals the records of one direction of a connection. */
+/** Signs the records of one direction of a connection. */
 export class RecordWriter {
   readonly #key: Uint8Array;
   #number = 0;
@@ -45,7 +45,7 @@ export class RecordWriter {
     this.#key = key;
   }
 
-  /** The pieces to write, in order. `parts` are not copied. */
+  /** Returns the pieces to write, in order. `parts` are not copied. */
   seal(kind: RecordKind, ...parts: readonly Uint8Array[]): Uint8Array[] {
     const header = Buffer.allocUnsafe(HEADER_BYTES);
     header.writeUInt32LE(
@@ -57,11 +57,14 @@ export class RecordWriter {
   }
 }
 
-/** Opens the records of one direction of a connection, however the network cuts them. */
+/** Verifies the records of one direction of a connection, however the network splits them. */
 export class RecordReader {
   readonly #key: Uint8Array;
   #number = 0;
-  /** A record of which only the first `#have` bytes came; its buffer has a header's length until that is complete. */
+  /**
+   * A record of which only the first `#have` bytes have arrived; its buffer has a header's length until the header is
+   * complete.
+   */
   #partial: Buffer | undefined;
   #have = 0;
 
@@ -70,8 +73,8 @@ export class RecordReader {
   }
 
   /**
-   * The records completed by `chunk`.
-   * @throws SystemError `NETWORK` at the first that is not authentic; the connection is of no use after it.
+   * The records that `chunk` completes.
+   * @throws SystemError `NETWORK` at the first record that is not authentic; the connection is useless afterwards
    */
   *push(chunk: Buffer): Generator<OpenedRecord> {
     let offset = 0;
@@ -115,14 +118,14 @@ export class RecordReader {
   }
 }
 
-/** Length of the whole record whose header is at `offset`. Refuses what no writer writes, before any memory is taken. */
+/** Length of the whole record whose header is at `offset`. Throws for an invalid header before any memory is allocated. */
 function recordBytes(bytes: Buffer, offset: number): number {
   const length = bytes.readUInt32LE(offset);
   const kind = bytes[offset + 4] ?? 255;
   if (length > MAXIMUM_PAYLOAD_BYTES || kind > recordKinds.goodbye) {
     throw new SystemError(
       'NETWORK',
-      `a record claims kind ${kind} and ${length} bytes: what came is not tccl's protocol, or something on the way changed it`,
+      `a record claims kind ${kind} and ${length} bytes: the other side does not speak tccl's protocol, or something on the way changed the data`,
     );
   }
   return HEADER_BYTES + length + PROOF_BYTES;

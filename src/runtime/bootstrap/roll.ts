@@ -2,33 +2,33 @@ import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
 import { formatRanks, nameRanks } from './rank-list.js';
 
-/** What a rank tells the root when it checks in. */
+/** A rank's message to the root when it checks in. */
 export interface CheckIn {
   readonly rank: number;
   readonly nRanks: number;
   readonly version: string;
-  /** Random, one for each call of connect: a check-in that is repeated after a broken connection is the same one. */
+  /** Random, one for each call of connect, so that a check-in repeated after a broken connection is recognised. */
   readonly instance: string;
-  /** Where the rank waits for the root's answer. */
+  /** Address at which the rank waits for the root's answer. */
   readonly answerAddress: string;
-  /** Where the rank takes connections of other ranks. */
+  /** Address at which the rank accepts connections of other ranks. */
   readonly peerAddress: string;
   readonly hostname: string;
   readonly pid: number;
   /** See PeerInfo. */
   readonly processHash: string;
-  /** How much longer the rank is willing to wait. */
+  /** Remaining time that the rank waits. */
   readonly remainingMs: number;
 }
 
-/** Who has checked in, and whether they fit together. */
+/** The ranks that have checked in, and whether they match. */
 export class Roll {
   readonly #checkIns = new Map<string, CheckIn>();
   readonly #ranks = new Set<number>();
   readonly #counts = new Set<number>();
   readonly #versions = new Set<string>();
 
-  /** False when it is known already. */
+  /** Adds a check-in. Returns false if it is known already. */
   add(checkIn: CheckIn): boolean {
     if (this.#checkIns.has(checkIn.instance)) return false;
     this.#checkIns.set(checkIn.instance, checkIn);
@@ -38,34 +38,34 @@ export class Roll {
     return true;
   }
 
-  /** In the order of their coming. */
+  /** In the order of their arrival. */
   get checkIns(): CheckIn[] {
     return [...this.#checkIns.values()];
   }
 
-  /** As many have come as any of them expects; nobody else will. */
+  /** True if as many ranks have arrived as any of them expects. */
   get isFull(): boolean {
     return this.#checkIns.size >= Math.max(...this.#counts);
   }
 
-  /** Whether {@link conflict} has something to say. */
+  /** True if {@link conflict} returns an error. */
   get hasConflict(): boolean {
     return this.#counts.size > 1 || this.#versions.size > 1 || this.#ranks.size < this.#checkIns.size;
   }
 
-  /** Why those who came cannot form a communicator, whoever else comes; the same error for all of them. */
+  /** Error if the ranks so far cannot form a communicator, whoever else arrives; the same for all of them. */
   conflict(): TcclError | undefined {
     return this.#differentCounts() ?? this.#differentVersions() ?? this.#repeatedRank();
   }
 
-  /** The error of a roll that is not full when the time is over. */
+  /** Error if the time is over before the roll is full. */
   missing(): TimeoutError {
     const came = this.#ranks;
     const nRanks = Math.max(...this.#counts);
     const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !came.has(rank));
     return new TimeoutError(
       'RANK_MISSING',
-      `${nameRanks(ranks)} of ${nRanks} did not come in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root?`,
+      `${nameRanks(ranks)} of ${nRanks} did not join in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root?`,
       { ranks },
     );
   }
@@ -76,7 +76,7 @@ export class Roll {
     const parts = [...groups].map(([nRanks, ranks]) => `${nameRanks(ranks)} with ${nRanks}`);
     return new InvalidUsageError(
       'RANK_COUNT_MISMATCH',
-      `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same`,
+      `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same count`,
       { ranks: minorities(groups) },
     );
   }
@@ -107,7 +107,7 @@ export class Roll {
   }
 }
 
-/** Ascending ranks by a property, the property's largest group first. */
+/** Ascending ranks by a property, largest group first. */
 function groupBy<T extends number | string>(checkIns: readonly CheckIn[], property: (checkIn: CheckIn) => T): Map<T, number[]> {
   const groups = new Map<T, number[]>();
   for (const checkIn of checkIns) groups.set(property(checkIn), [...(groups.get(property(checkIn)) ?? []), checkIn.rank]);
@@ -115,7 +115,7 @@ function groupBy<T extends number | string>(checkIns: readonly CheckIn[], proper
   return new Map(sorted.sort(([, a], [, b]) => b.length - a.length || (a[0] ?? 0) - (b[0] ?? 0)));
 }
 
-/** The ranks outside the largest group: most likely those that are wrong. */
+/** Ranks outside the largest group: most likely the wrong ones. */
 function minorities(groups: ReadonlyMap<unknown, readonly number[]>): number[] {
   return [...groups.values()]
     .slice(1)

@@ -21,17 +21,17 @@ import type { Answer, Confirmation } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
 import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
 
-/** Where the root of a communicator listens, and how long it waits. */
+/** Address and time limits of a communicator's root. */
 export interface RootOptions {
-  /** The address to listen on; left out, that of an interface chosen by the next two. */
+  /** Address to listen on; default: that of an interface chosen by the next two. */
   readonly host?: string | undefined;
   /** The network interface, in the syntax of `TCCL_SOCKET_IFNAME`. */
   readonly interfaceName?: string | undefined;
   /** IPv4 or IPv6 only. */
   readonly family?: 4 | 6 | undefined;
-  /** What connections may hold before they have proved that they know the secret. */
+  /** Limits for connections before their proof. */
   readonly limits?: StrangerLimits | undefined;
-  /** Once ranks are seen not to fit together: how long to wait for one more of them before telling all. */
+  /** After a conflict between ranks, how long to wait for one more rank before all are told. */
   readonly settleMs?: number | undefined;
 }
 
@@ -43,7 +43,7 @@ const rootOptionNames = Object.keys({
   settleMs: true,
 } satisfies Record<keyof RootOptions, true>);
 
-/** The place where the ranks of one communicator find each other. It never keeps the process alive by itself. */
+/** The meeting point of one communicator's ranks. It never keeps the process alive. */
 export interface Root {
   readonly id: UniqueId;
   /** Resolves when every rank has its answer, or the root was closed. */
@@ -52,18 +52,18 @@ export interface Root {
   close(): void;
 }
 
-/** Beyond what a rank waits for others, how long it waits for the root's verdict on them. */
+/** Time that a rank waits for the root's verdict after its time limit for other ranks. */
 export const VERDICT_GRACE_MS = 2000;
 
 const DEFAULT_SETTLE_MS = 2000;
-/** How much earlier at most the other processes' ranks get bad news than this process's. */
+/** Longest head start with which other processes' ranks get bad news before this process's. */
 const HEAD_START_MS = 500;
-/** The root reaches out to so many ranks at a time. */
+/** Number of ranks that the root answers at the same time. */
 const ANSWERS_AT_ONCE = 256;
 
 /**
- * Opens a root in this process and gives the id that its ranks need.
- * @throws InvalidArgumentError `ENVIRONMENT`, SystemError `NETWORK`: no interface fits, or it can't be listened on;
+ * Opens a root in this process and returns the id for its ranks.
+ * @throws InvalidArgumentError `ENVIRONMENT`, SystemError `NETWORK`: no interface fits, or none can be listened on;
  *   InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`: there is no such option.
  */
 export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> {
@@ -75,7 +75,7 @@ export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> 
   return (await ledToCaller(startRoot(options))).id;
 }
 
-/** As {@link getUniqueId}, with the root in hand. */
+/** Like {@link getUniqueId}, but returns the root. */
 export async function startRoot(options: RootOptions = {}): Promise<Root> {
   const host = options.host ?? chooseInterface(systemInterfaces(), options).host;
   const secret = Uint8Array.from(randomBytes(SECRET_BYTES));
@@ -83,9 +83,9 @@ export async function startRoot(options: RootOptions = {}): Promise<Root> {
 }
 
 /**
- * Opens the root at an address that the ranks know from elsewhere (`TCCL_COMM_ID=host:port`). Rank 0 calls it, before
- * it connects; others may have begun to look for it. Given a host's name, it listens on all interfaces: other hosts
- * may know this one by another address than itself does.
+ * Opens the root at an address that the ranks know already (`TCCL_COMM_ID=host:port`). Rank 0 calls it before it connects;
+ * others may have begun to look for it. For a host name, it listens on all interfaces: other hosts may know this one by
+ * another address than the host itself.
  * @throws InvalidArgumentError `UNIQUE_ID`, SystemError `NETWORK`.
  */
 export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
@@ -113,7 +113,7 @@ async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf:
         message: ({ data }) => {
           desk.checkIn(decodeCheckIn(data));
           const confirmation: Confirmation = { stays: desk.keep(connection) };
-          connection.send(setUpHeader, encodeJson(confirmation)).catch(() => undefined); // a rank that is gone is missed later
+          connection.send(setUpHeader, encodeJson(confirmation)).catch(() => undefined); // a lost rank will be missing
         },
         end: () => desk.forget(connection),
       });
@@ -122,10 +122,12 @@ async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf:
   return { id: idOf(listener.address), done: desk.done, close: () => desk.close() };
 }
 
-/** The connections of so many ranks stay open until they have their answer: those hear at once when the root's process ends. */
+/**
+ * Most ranks whose connections stay open until their answer, so that they notice the end of the root's process immediately.
+ */
 const MOST_KEPT = 512;
 
-/** Where ranks check in, and from where they get their answers. */
+/** The part of the root where ranks check in and get their answers. */
 class Desk {
   readonly done: Promise<void>;
   readonly #secret: Uint8Array;
@@ -134,7 +136,7 @@ class Desk {
   readonly #stopListening: () => void;
   readonly #roll = new Roll();
   readonly #processHash = identify().processHash;
-  /** Answers under way. */
+  /** Answers being sent. */
   readonly #answering = new Set<AbortController>();
   readonly #kept = new Set<BootstrapConnection>();
   #resolveDone: () => void = () => undefined;
@@ -143,7 +145,7 @@ class Desk {
   /** Ranks that were stopped together with this process are not late. */
   readonly #clock = new WatchClock(Infinity);
   #liftDeadline: () => void = () => undefined;
-  /** When the first of the ranks here loses patience, and when the last does. */
+  /** Times at which the first and the last of the ranks' time limits end. */
   #earliest = Infinity;
   #latest = 0;
 
@@ -194,10 +196,10 @@ class Desk {
     }
   }
 
-  /** All are here and fit together: each gets the address of its successor in the ring. */
+  /** All ranks have arrived and match: each gets the address of its successor in the ring. */
   async #accept(): Promise<void> {
     this.#liftDeadline();
-    // Closed first, so that the next communicator of these ranks can use the same port.
+    // Close first, so that the next communicator of these ranks can use the same port.
     this.#stopListening();
     const byRank = this.#roll.checkIns.sort((a, b) => a.rank - b.rank);
     const sessionNonce = randomBytes(16).toString('hex');
@@ -205,13 +207,13 @@ class Desk {
     this.close();
   }
 
-  /** Everyone here gets the same error, and so does everyone who still comes. */
+  /** All ranks that have arrived, and all that still arrive, get the same error. */
   #refuse(): void {
     this.#liftDeadline();
     clearTimeout(this.#settled);
     this.#verdict = this.#roll.conflict() ?? this.#roll.missing();
     const answer = failure(this.#verdict);
-    // This process may end with the error of its own rank: the others are told first.
+    // Tell the others first, because this process may end with the error of its own rank.
     const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;
     const checkIns = this.#roll.checkIns;
     const othersTold = this.#answerAll(
@@ -228,13 +230,13 @@ class Desk {
     this.#wait(Math.max(time, this.#clock.look()) + VERDICT_GRACE_MS, () => this.close());
   }
 
-  /** Does next what is to be done at a time of the clock. */
+  /** Sets the next action, at a time of the clock. */
   #wait(time: number, action: () => void): void {
     this.#liftDeadline();
     this.#liftDeadline = afterWatching(Math.max(0, time - this.#clock.look()), action, { clock: this.#clock, ref: false });
   }
 
-  /** Resolves when all have their answer or can't be reached. */
+  /** Resolves when all have their answer or cannot be reached. */
   async #answerAll(checkIns: readonly CheckIn[], answer: (checkIn: CheckIn) => Answer): Promise<void> {
     const waiting = checkIns.values();
     const worker = async () => {
@@ -258,7 +260,7 @@ class Desk {
       await connection.send(setUpHeader, encodeJson(answer));
       await connection.leave();
     } catch {
-      // A rank that can't be reached gets its own timeout, which tells of the answer that did not come.
+      // A rank that cannot be reached runs into its own timeout, whose error mentions the missing answer.
     } finally {
       stopWaiting();
       this.#answering.delete(giveUp);

@@ -5,8 +5,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * A text that only those can read who know `secret`, in base64: `nonce | tag | encrypted`. The bootstrap network proves who
- * sent what it carries, but does not hide it.
+ * Encrypts a text with `secret`, as base64: `nonce | tag | encrypted`. The bootstrap network authenticates messages, but does
+ * not encrypt them.
  */
 export function sealText(text: string, secret: Uint8Array): string {
   const nonce = randomBytes(NONCE_BYTES);
@@ -15,7 +15,7 @@ export function sealText(text: string, secret: Uint8Array): string {
   return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]).toString('base64');
 }
 
-/** The text of {@link sealText}. Throws where another secret sealed it, or it was changed. */
+/** Decrypts the text of {@link sealText}. Throws if it was encrypted with another secret, or changed. */
 export function openText(sealed: string, secret: Uint8Array): string {
   const bytes = Buffer.from(sealed, 'base64');
   const decipher = createDecipheriv(CIPHER, keyOf(secret), bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });

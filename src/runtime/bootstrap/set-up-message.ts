@@ -4,21 +4,21 @@ import type { TransferredError } from './error-transfer.js';
 import { decodeJson } from './json.js';
 import type { CheckIn } from './roll.js';
 
-/** The root's answer to a rank: where the next rank of the ring listens, or why there is no communicator. */
+/** The root's answer to a rank: address of the next rank of the ring, or why there is no communicator. */
 export type Answer = { readonly next: string; readonly sessionNonce: string } | { readonly error: TransferredError };
 
 /** The root's confirmation of a check-in. */
 export interface Confirmation {
-  /** Whether the connection stays open until the answer, so that its end tells of the root's. */
+  /** True if the connection stays open until the answer, so that its end shows the end of the root. */
   readonly stays: boolean;
 }
 
-/** Check-ins and answers have a connection of their own each. */
+/** Check-ins and answers each have a connection of their own. */
 export const setUpHeader: MessageHeader = { space: 0, operation: 0, number: 0 };
 
 /**
- * A rank's check-in. It comes from somebody who knows the secret, but maybe from another version of tccl.
- * @throws SystemError `NETWORK` when what the root relies on is not there.
+ * Decodes a rank's check-in. The sender knows the secret, but may have another version of tccl.
+ * @throws SystemError `NETWORK` when a field that the root needs is missing.
  */
 export function decodeCheckIn(data: Uint8Array): CheckIn {
   const checkIn = decodeJson(data) as CheckIn;

@@ -1,15 +1,16 @@
 import type { Socket } from 'node:net';
 import { socketStates } from './socket-table.js';
 
-/** What writing to a side that has closed fails with. */
+/** Error codes of writes to a side that has closed. */
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
 
 /**
- * Lets a socket outlive a write to a side that has closed. What that side sent last, its goodbye perhaps, may lie here still
- * unread, and node:net would throw it away with the socket: a rank that computed for long and then writes twice would take one
- * that closed meanwhile for dead. So such a write counts as done, and the end comes from reading, behind what there is.
+ * Keeps a socket open after a write to a side that has closed. The last messages of that side, perhaps its goodbye, may still
+ * be unread here, and node:net would drop them with the socket: a rank that computed for long and then writes twice would
+ * take a rank that closed meanwhile for dead. So such a write counts as done, and the end is found by reading, after the
+ * remaining data.
  *
- * @param failed is told what the write failed with
+ * @param failed called with the error of the write
  */
 export function readOnAfterWrites(socket: Socket, failed: (error: Error) => void): void {
   const forgive =
@@ -22,27 +23,26 @@ export function readOnAfterWrites(socket: Socket, failed: (error: Error) => void
       failed(error);
       callback();
     };
-  // The methods that streams are made of: an error that they report is one that the stream has seen.
+  // Override the methods that streams call, because the stream acts on every error that they report.
   const write = socket._write.bind(socket);
   socket._write = (chunk, encoding, callback) => write(chunk, encoding, forgive(callback));
   const writev = socket._writev?.bind(socket);
   if (writev !== undefined) socket._writev = (chunks, callback) => writev(chunks, forgive(callback));
 }
 
-/** How often it is looked whether sides that have said all may close by force. */
+/** Interval of checks whether sockets that have sent everything may be closed by force. */
 const LOOK_EVERY_MS = 100;
-/** What the other side's kernel has room for, whether or not anybody reads it: TCP's first window, and something to spare. */
+/** Amount of data that the other side's kernel holds even if nobody reads: TCP's first window and some reserve. */
 const KERNEL_HOLDS_BYTES = 48 * 1024;
 
 /**
- * Ends this side's direction behind what was written, and waits for the other side to do the same: it has then read
- * all. Where that takes longer, because the other side computes or is stopped, this one closes as soon as the other's
- * kernel has all: from there it can be read at any time. Before, it could be lost, since a kernel throws away what it
- * still has to send when the other side answers on a connection that is closed here. Keeps the process alive until
- * then.
+ * Ends this side's direction after all written data, and waits until the other side does the same: then it has read
+ * everything. If that takes long, because the other side computes or is stopped, this side closes as soon as the other kernel
+ * has all data, from where they can be read at any time. Earlier, data could be lost: a kernel drops unsent data when the
+ * other side answers on a connection that is closed here. Keeps the process alive until then.
  *
- * @param limitMs when it closes by force in any case, milliseconds in which this process runs
- * @param unreadBytes what the other side may not have read yet
+ * @param limitMs time after which it closes by force in any case, milliseconds in which this process runs
+ * @param unreadBytes number of bytes that the other side may not have read yet
  */
 export function endSocket(socket: Socket, limitMs: number, unreadBytes = 0): Promise<void> {
   if (socket.closed) return Promise.resolve();
@@ -63,7 +63,7 @@ export function endSocket(socket: Socket, limitMs: number, unreadBytes = 0): Pro
   });
 }
 
-/** Sockets of this thread that end. The kernel's table is long, so it is read only where it matters, and once for all. */
+/** Sockets of this thread that are ending. The kernel's table is long, so it is read only if needed, and once for all. */
 const endings = new Set<{ readonly socket: Socket; readonly isLong: boolean; readonly limitMs: number; looks: number }>();
 let timer: NodeJS.Timeout | undefined;
 
@@ -71,9 +71,9 @@ function look(): void {
   const states = [...endings].some(({ isLong }) => isLong) ? socketStates() : undefined;
   for (const ending of endings) {
     const { socket, isLong } = ending;
-    // The first may come right after its beginning.
+    // The first check may come right after the beginning.
     if (++ending.looks === 1) continue;
-    // Where this system does not tell, that its own kernel has all must do.
+    // On systems without the table, it must suffice that this host's own kernel has all data.
     const isDelivered =
       socket.writableFinished &&
       !(isLong && (states?.get(`${socket.localPort} ${socket.remotePort}`)?.unconfirmedBytes ?? 0) > 0);

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs';
 
-/** What the kernel says of a TCP connection. */
+/** The kernel's state of a TCP connection. */
 export interface SocketState {
-  /** What the other side's kernel has not confirmed. */
+  /** Bytes that the other side's kernel has not confirmed. */
   readonly unconfirmedBytes: number;
-  /** How often the oldest unconfirmed data have been sent again. */
+  /** Number of times that the oldest unconfirmed data have been sent again. */
   readonly retransmits: number;
-  /** Probes, of a quiet connection or a full window, that the other side's kernel has not answered. */
+  /** Number of probes, of an idle connection or a full window, that the other side's kernel has not answered. */
   readonly unansweredProbes: number;
 }
 
 /**
- * Of a line of the kernel's table: both ports, unconfirmed bytes, and what was sent in vain. All but the last are
+ * Fields of a line of the kernel's table: both ports, unconfirmed bytes, and failed transmissions. All but the last are
  * hexadecimal.
  */
 const tableLine =
   /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):[0-9A-F]{8} [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8}) +\d+ +(\d+)/;
 
-/** The TCP connections of this network namespace by `localPort remotePort`; none where the system has no such table. */
+/** The TCP connections of this network namespace by `localPort remotePort`; empty where the system has no such table. */
 export function socketStates(): Map<string, SocketState> {
   const states = new Map<string, SocketState>();
   for (const line of ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf)) {
@@ -39,7 +39,7 @@ export function socketStates(): Map<string, SocketState> {
   return states;
 }
 
-/** None where there is no IPv6, or the system has no such tables. */
+/** Empty where there is no IPv6, or the system has no such tables. */
 function linesOf(table: string): string[] {
   try {
     return readFileSync(table, 'latin1').split('\n');

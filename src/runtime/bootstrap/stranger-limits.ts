@@ -1,8 +1,8 @@
-/** What those may take who have not proved that they know the secret. Each may hold at most 64 KiB of memory. */
+/** Limits for connections that have not proved that they know the secret. Each may hold at most 64 KiB of memory. */
 export interface StrangerLimits {
-  /** Connections at a time. One more, and the oldest is closed: a rank that this hits comes again. */
+  /** Number of connections at a time. One more closes the oldest: a rank that is hit by this retries. */
   readonly connections: number;
-  /** How long one may take for its proof. */
+  /** Time that a connection may take for its proof. */
   readonly timeMs: number;
 }
 

@@ -4,43 +4,42 @@ import type { Mesh } from './mesh.js';
 import { nameRanks } from './rank-list.js';
 
 export interface SurvivorQuery {
-  /** The mesh's rank of each rank that is asked about. */
+  /** The mesh's rank of each rank in question. */
   readonly members: readonly number[];
-  /** Ranks (places in `members`) that this rank wants out, dead or alive. */
+  /** Ranks (indexes in `members`) that this rank excludes, dead or alive. */
   readonly excluded: readonly number[];
-  /** Of messages that belong to questions about these members only. */
+  /** Message space of queries about these members only. */
   readonly space: number;
   /**
-   * Tells the question from others about these members; the same when it is asked again, since somebody died after the
-   * answer.
+   * Number of the query among those about these members; unchanged when it is repeated because a rank died after the answer.
    */
   readonly number: number;
-  /** Ends the wait. */
+  /** Aborts the wait. */
   readonly signal: AbortSignal;
 }
 
-/** What the coordinator found out. */
+/** Result of the coordinator. */
 interface Verdict {
   readonly ranks: readonly number[];
-  /** For the survivors' network. */
+  /** Number for the survivors' network. */
   readonly number: number;
 }
 
-/** What it says where ranks that it knows nothing bad of have not asked in time. */
+/** The coordinator's answer if ranks that are not known to be gone have not asked in time. */
 interface Failure {
   readonly missing: readonly number[];
 }
 
-/** So much longer than the coordinator the others wait, so that all name the same ranks. */
+/** Time that the others wait longer than the coordinator, so that all name the same ranks. */
 const GRACE_MS = 1000;
 
 const VIEW = 0;
 const VERDICT = 1;
 
 /**
- * Which of the members go on, alike at all of them. The lowest rank that is not known to be gone collects what each
- * excludes or misses, and tells all who is left; if it is lost meanwhile, the next lowest takes its place. Who is
- * excluded by anybody is out.
+ * Finds the members that go on, the same on all of them. The lowest rank that is not known to be gone is the coordinator: it
+ * collects the ranks that each excludes or misses, and sends the result to all that remain. If it is lost meanwhile, the next
+ * lowest takes over. A rank that anybody excludes is out.
  *
  *     rank 1 (lowest alive)      rank 2                    rank 3
  *       │◄──── "without 0" ──────│                           │
@@ -48,8 +47,8 @@ const VERDICT = 1;
  *       │───── "1, 2, 3" ───────►│──────────────────────────►│
  *
  * @returns the survivors, ascending, and a number for their network
- * @throws InvalidUsageError `ABORTED` where others exclude this rank; TimeoutError `RANK_MISSING` with those that did not
- *   ask when the signal ends the wait
+ * @throws InvalidUsageError `ABORTED` if others exclude this rank; TimeoutError `RANK_MISSING` with the ranks that did not
+ *   ask before the signal ended the wait
  */
 export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Promise<Verdict> {
   const { members, excluded, space, number } = question;
@@ -93,7 +92,7 @@ async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>)
   return verdict;
 }
 
-/** Adds to `out` whom anybody excludes, and who is lost meanwhile. */
+/** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. */
 async function hearAll(
   mesh: Mesh,
   { members, space, number, signal }: SurvivorQuery,
@@ -123,7 +122,7 @@ async function hearAll(
   });
 }
 
-/** Who is lost now will be missed by the survivors' network. */
+/** Sends the result. A rank that is lost now will be missing in the survivors' network. */
 async function tell(
   mesh: Mesh,
   { members, space, number }: SurvivorQuery,
@@ -139,7 +138,7 @@ async function tell(
 function excludedHere(me: number): TcclError {
   return new InvalidUsageError(
     'ABORTED',
-    `rank ${me} was excluded by another rank's shrink, so it can't be in the new communicator; who is excluded must not call shrink`,
+    `rank ${me} was excluded by another rank's shrink, so it cannot be in the new communicator; excluded ranks must not call shrink`,
     { rank: me },
   );
 }
@@ -150,7 +149,7 @@ function missingRanks(ranks: readonly number[]): TimeoutError {
   });
 }
 
-/** What `promise` gives, unless it comes later than `graceMs` after the signal. */
+/** Resolves as `promise` does, unless that takes longer than `graceMs` after the signal. */
 async function unlessEnded<T>(
   promise: Promise<T>,
   signal: AbortSignal,

@@ -3,8 +3,8 @@ import type { Bootstrap } from './bootstrap.js';
 import { decodeJson, encodeJson } from './json.js';
 
 /**
- * Exchanges what each rank says at the beginning of a call out of band.
- * @throws InvalidUsageError `CALL_MISMATCH` where another rank makes another call
+ * Exchanges the ranks' data at the beginning of an out-of-band call.
+ * @throws InvalidUsageError `CALL_MISMATCH` if another rank makes another call
  */
 export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
   const all = (await bootstrap.allGather(encodeJson({ call, words }))).map(

@@ -7,10 +7,10 @@ import { describeError, InvalidArgumentError, SystemError } from '../../errors.j
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 
-/** Bytes of a unique id, as many as NCCL's has. */
+/** Size of a unique id, the same as NCCL's. */
 export const UNIQUE_ID_BYTES = 128;
 
-/** Bytes of the secret in it. */
+/** Size of the secret in it. */
 export const SECRET_BYTES = 32;
 
 const PRINTABLE_PREFIX = 'tccl1:';
@@ -18,24 +18,24 @@ const MAGIC = 'tccl';
 const FORMAT = 1;
 
 /**
- * Who chose the root's address: the root itself, or the user as an `address` or as the `name` of a host, which rank 0
- * itself may know by another address than the other ranks do.
+ * Origin of the root's address: the root itself, or the user, as an `address` or as the `name` of a host. Rank 0 may know its
+ * own name by another address than the other ranks do.
  */
 const origins = ['root', 'address', 'name'] as const;
 export type Origin = (typeof origins)[number];
 
 /**
- * Where the root of a communicator listens, and the secret that its ranks share. Opaque to users: they carry it from
- * the process that opened the root to all ranks, as 128 bytes or as text. Who has it can join; treat it as a password.
+ * Address of a communicator's root, and the secret that its ranks share. Users pass it unchanged from the process that opened
+ * the root to all ranks, as 128 bytes or as text. Anybody who has it can join; treat it as a password.
  *
  *     byte 0      4        5        6      7      8         24          40       72      120       128
  *          magic  format   family   flags  0      address   zone        secret   zeros   port, 0   checksum
  *                          4 or 6                 4 or 16   of fe80::
  */
 export class UniqueId {
-  /** Where the root listens. */
+  /** Address of the root. */
   readonly root: Address;
-  /** Who chose the address. */
+  /** Origin of the address. */
   readonly origin: Origin;
   /** Private, so that neither `console.dir`, `JSON.stringify` nor a debugger's log shows it. */
   readonly #secret: Uint8Array;
@@ -55,12 +55,12 @@ export class UniqueId {
   }
 
   /**
-   * The id that all ranks derive by themselves from `TCCL_COMM_ID=host:port` (IPv4, [IPv6] or a name) and, when given,
-   * a common secret. The text of both must be the same at every rank.
+   * Derives an id from `TCCL_COMM_ID=host:port` (IPv4, [IPv6] or a name) and, if given, a common secret. Both texts must be
+   * the same on every rank.
    *
-   * Without `commSecret` the id's secret follows from public text: it keeps out port scanners, other programs and
-   * other jobs that were misdirected, but nobody who knows the address and this protocol. With a `commSecret` that
-   * nobody can guess (`openssl rand -hex 32`), it protects as much as an id made by the root.
+   * Without `commSecret` the id's secret follows from public text: it keeps out port scanners, other programs and misdirected
+   * jobs, but nobody who knows the address and this protocol. A `commSecret` that nobody can guess (`openssl rand -hex 32`)
+   * protects as much as an id made by the root.
    * @throws InvalidArgumentError `UNIQUE_ID` when the text is not host:port; SystemError `NETWORK` when the name is unknown.
    */
   static async fromHostPort(hostPort: string, commSecret = ''): Promise<UniqueId> {
@@ -74,7 +74,7 @@ export class UniqueId {
   }
 
   /**
-   * What a launcher gives the ranks: an id in its printable form, or `host:port` of rank 0.
+   * Reads a launcher's text: an id in its printable form, or `host:port` of rank 0.
    * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
    */
   static async read(commId: string, commSecret?: string): Promise<UniqueId> {
@@ -138,7 +138,7 @@ export class UniqueId {
     return new UniqueId(root, Uint8Array.from(bytes.subarray(40, 72)), origin);
   }
 
-  /** The 128 bytes, which {@link UniqueId.fromBytes} reads. They hold the secret. */
+  /** The 128 bytes for {@link UniqueId.fromBytes}. They contain the secret. */
   toBytes(): Uint8Array {
     const bytes = Buffer.alloc(UNIQUE_ID_BYTES);
     const address = addressBytes(this.root.host);
@@ -155,12 +155,12 @@ export class UniqueId {
     return bytes;
   }
 
-  /** The printable form, which {@link UniqueId.parse} reads. It holds the secret: don't log it. */
+  /** The printable form for {@link UniqueId.parse}. It contains the secret: do not log it. */
   toString(): string {
     return PRINTABLE_PREFIX + Buffer.from(this.toBytes()).toString('base64url');
   }
 
-  /** The root's address, for logs: JSON leaves the secret out, so send {@link UniqueId.toString} to other ranks. */
+  /** The root's address, for logs. JSON leaves the secret out, so send {@link UniqueId.toString} to other ranks. */
   toJSON(): { readonly root: string } {
     return { root: formatAddress(this.root) };
   }
@@ -171,7 +171,7 @@ export class UniqueId {
   }
 }
 
-/** What a rank proves to know when it joins. No member of the class: printing an object may evaluate its getters. */
+/** The secret of an id. Not a member of the class, because printing an object may evaluate its getters. */
 export function secretOf(id: UniqueId): Uint8Array {
   return Uint8Array.from(id.toBytes().subarray(40, 72));
 }
@@ -181,8 +181,8 @@ function checksum(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * A host's address. Many systems give their own name a loopback address in /etc/hosts, which other hosts can't reach:
- * any other address of the name is preferred to it.
+ * Resolves a host name. Many systems map their own name to a loopback address in /etc/hosts, which other hosts cannot reach,
+ * so any other address of the name is preferred.
  */
 async function resolve(name: string): Promise<string> {
   try {

@@ -1,16 +1,16 @@
 import type { Mesh } from './mesh.js';
 
-/** What a rank said last of its waiting: words that mean something to those who opened the lines. */
+/** A rank's last report of its wait, in words that only the users of the line interpret. */
 export interface WaitAnswer {
-  /** Grows with each answer. */
+  /** Incremented with each answer. */
   readonly count: number;
   readonly words: readonly number[];
   readonly atMs: number;
 }
 
 /**
- * By this, ranks that wait in calls out of band on one network ask each other whether they do. An answer comes from those
- * that have opened a line there, when their event loop turns; who is stopped, computes or does something else gives none.
+ * Queries between ranks that wait in out-of-band calls on one network. Ranks that have opened a line there answer when their
+ * event loop turns; a rank that is stopped, computes or does something else does not answer.
  */
 export class WaitLine {
   readonly #mesh: Mesh;
@@ -24,8 +24,8 @@ export class WaitLine {
 
   /**
    * @param members the mesh's rank of each rank of the network
-   * @param space tells the network from others of the mesh
-   * @param otherwise what those that ask are told while nothing is said that holds
+   * @param space identifies the network in the mesh
+   * @param otherwise returns the answer to queries while this rank has no current report
    */
   constructor(mesh: Mesh, members: readonly number[], space: number, otherwise: () => readonly number[] | undefined = () => []) {
     this.#words = this.#otherwise = otherwise;
@@ -39,7 +39,7 @@ export class WaitLine {
     });
   }
 
-  /** The ranks that this one waits for, in whatever it has begun on the mesh since the line was opened. */
+  /** The ranks that this one waits for, in everything that it has begun on the mesh since the line was opened. */
   awaited(): number[] {
     return this.#mesh
       .awaited(this.#openedMs)
@@ -47,7 +47,7 @@ export class WaitLine {
       .filter((rank) => rank >= 0);
   }
 
-  /** What those that ask are told from now on, as long as it holds. */
+  /** Sets the answer to queries, as long as `holds` returns true. */
   say(words: readonly number[], holds = (): boolean => true): void {
     this.#words = () => (holds() ? words : this.#otherwise());
   }
@@ -56,7 +56,7 @@ export class WaitLine {
     for (const rank of ranks) this.#mesh.askWaits(this.#members[rank] ?? -1, this.#space);
   }
 
-  /** What a rank answered last. */
+  /** A rank's last answer. */
   answer(rank: number): WaitAnswer | undefined {
     return this.#answers.get(this.#members[rank] ?? -1);
   }

@@ -103,7 +103,7 @@ describe('every rank gets the same error that names the ranks', () => {
   it('when ranks do not come', async () => {
     const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 2000 }))), TimeoutError);
     expect(error).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7] });
-    expect(error.message).toContain('ranks 1,3-5,7 of 8 did not come in time (3 did: 0,2,6)');
+    expect(error.message).toContain('ranks 1,3-5,7 of 8 did not join in time (3 did: 0,2,6)');
   });
 
   it('also who comes after the others were told', async () => {
@@ -180,7 +180,9 @@ describe('the root', () => {
     const id = UniqueId.create(root.id.root);
     const error = await rejection(connect({ id, rank: 0, nRanks: 1, timeoutMs: 1000 }));
     expect(error).toMatchObject({ code: 'TIMEOUT' });
-    expect((error as Error).message).toContain('turned away, as happens with another id or another TCCL_COMM_SECRET');
+    expect((error as Error).message).toContain(
+      'the other side refused the connection, probably because of another id or another TCCL_COMM_SECRET',
+    );
     root.close();
   });
 
@@ -226,7 +228,7 @@ describe('the root', () => {
     const error = await rejection(connect({ id, rank: 1, nRanks: 3, timeoutMs: 1_000_000, rankOfRoot }));
     listener.close();
     expect(error).toMatchObject(expected);
-    expect((error as Error).message).toMatch(/^the root at 127\.0\.0\.1:\d+.* ended before all ranks had come$/);
+    expect((error as Error).message).toMatch(/^the root at 127\.0\.0\.1:\d+.* ended before all ranks had checked in$/);
   });
 
   it('at host:port is found by ranks that came before it', async () => {
@@ -247,7 +249,7 @@ describe('the root', () => {
   it('cannot be at an address of another host', async () => {
     await expect(listenAt('192.0.2.213:29500')).rejects.toMatchObject({
       code: 'NETWORK',
-      message: 'cannot listen on 192.0.2.213:29500: that is no address of this host',
+      message: 'cannot listen on 192.0.2.213:29500: the address is not one of this host',
     });
   });
 

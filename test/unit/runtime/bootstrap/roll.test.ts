@@ -56,7 +56,7 @@ it('names the ranks with another rank count', () => {
   expect(roll.conflict()).toMatchObject({
     code: 'RANK_COUNT_MISMATCH',
     ranks: [1],
-    message: 'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same',
+    message: 'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same count',
   });
 });
 
@@ -72,5 +72,5 @@ it('names the ranks with another version', () => {
 it('names the ranks that did not come', () => {
   const roll = rollOf(checkIn(0, { nRanks: 9 }), checkIn(2, { nRanks: 9 }), checkIn(6, { nRanks: 9 }));
   expect(roll.missing()).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
-  expect(roll.missing().message).toContain('ranks 1,3-5,7,8 of 9 did not come in time (3 did: 0,2,6)');
+  expect(roll.missing().message).toContain('ranks 1,3-5,7,8 of 9 did not join in time (3 did: 0,2,6)');
 });
