@@ -5,6 +5,15 @@ import { InternalError, InvalidUsageError } from '../../errors.js';
 /** A kind of call, by the name of its method: allReduce, allGatherV … */
 export type CallKind = keyof typeof callKinds;
 
+/**
+ * Calls that engines carry out as calls of another kind; a code holds the place in this list, so append only. Messages
+ * name what the program called.
+ */
+const derivedCalls = ['', 'gatherV', 'scatterV'] as const;
+type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
+/** What a program calls, by the name of the method. */
+export type CallName = CallKind | DerivedCall;
+
 /** How a collective moves its data. A call's code contains the index in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
@@ -25,6 +34,8 @@ export interface Call {
    */
   readonly count: number;
   readonly algorithm: Algorithm;
+  /** What the program called, where a call of this kind carries it out. */
+  readonly derived?: DerivedCall | undefined;
 }
 
 /** Details of V forms, premulSum, and calls shared by engine threads. Absent on the hot paths. */
@@ -61,7 +72,7 @@ interface Shape {
 }
 
 const plain: Shape = { reduces: false, uneven: false };
-const shapes: Readonly<Record<CallKind, Shape>> = {
+const shapes: Readonly<Record<CallName, Shape>> = {
   allReduce: { reduces: true, uneven: false },
   broadcast: { reduces: false, root: 'from', uneven: false },
   barrier: plain,
@@ -74,14 +85,36 @@ const shapes: Readonly<Record<CallKind, Shape>> = {
   allGatherV: { reduces: false, uneven: true },
   reduceScatterV: { reduces: true, uneven: true },
   allToAllV: plain,
+  gatherV: { reduces: false, root: 'to', uneven: false },
+  scatterV: { reduces: false, root: 'from', uneven: false },
 };
 
-/** All of a call except its root and count, as a number: kind | type << 4 | operator << 8 | algorithm << 12. */
+/** Calls for which ranks give counts that need not be the same: they have no common count. */
+const countless: ReadonlySet<CallName> = new Set(['allToAllV', 'gatherV', 'scatterV']);
+
+/** All of a call except its root and count, as a number: kind | type << 4 | operator << 8 | algorithm << 12 | derived << 16. */
 export function encodeCall(call: Call): number {
   const { kind } = call;
   const type = kind === 'barrier' ? 0 : call.type.code;
-  const operator = shapes[kind].reduces ? operatorNames.indexOf(call.operator) : 0;
-  return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm);
+  const operator = shapes[nameOf(call)].reduces ? operatorNames.indexOf(call.operator) : 0;
+  const derived = call.derived === undefined ? 0 : derivedBits(call.derived);
+  return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm) | derived;
+}
+
+/** The bits of a code that say what the program called. */
+export function derivedBits(name: DerivedCall): number {
+  return derivedCalls.indexOf(name) << 16;
+}
+
+/** What the program called, where another kind of call carries it out. */
+export function derivedOf(code: number): DerivedCall | undefined {
+  const name = derivedCalls[(code >>> 16) & 15];
+  return name === '' ? undefined : name;
+}
+
+/** What the program called. */
+export function nameOf({ kind, derived }: Call): CallName {
+  return derived ?? kind;
 }
 
 /** Decodes a code made by `encodeCall`. */
@@ -98,7 +131,8 @@ export function readCall(code: number, root: number, count: number): Call | unde
   const operator = operatorNames[operatorOf(code)];
   const algorithm = algorithmOf(code);
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) return undefined;
-  return { kind, type, operator, root, count, algorithm };
+  const derived = derivedOf(code);
+  return { kind, type, operator, root, count, algorithm, ...(derived === undefined ? {} : { derived }) };
 }
 
 /** Kind of call in a code; see callKinds. */
@@ -151,20 +185,22 @@ export function hasCommonCounts(code: number): boolean {
  * @param counts of a V form, if known; otherwise the text has their hash
  */
 export function describeCall(call: Call, counts?: readonly number[]): string {
-  const { kind, algorithm } = call;
-  const shape = shapes[kind];
+  const { algorithm } = call;
+  const name = nameOf(call);
+  const shape = shapes[name];
   const elements =
-    kind === 'barrier' ? '' : kind === 'allToAllV' ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
+    name === 'barrier' ? '' : countless.has(name) ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
   const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
   const parts = shape.uneven
     ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`
     : '';
-  return `${kind}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
+  return `${name}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
 }
 
 /** Arguments of a call by name: operator and root only for kinds that have them. */
-export function callArguments({ kind, type, operator, root, count, algorithm }: Call): Record<string, string | number> {
-  const { reduces, root: rooted } = shapes[kind];
+export function callArguments(call: Call): Record<string, string | number> {
+  const { kind, type, operator, root, count, algorithm } = call;
+  const { reduces, root: rooted } = shapes[nameOf(call)];
   return {
     ...(kind === 'barrier' ? {} : { count, type: type.name, bytes: count * type.bytes }),
     ...(reduces ? { operator } : {}),

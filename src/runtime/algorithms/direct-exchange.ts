@@ -4,7 +4,7 @@ import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import { isFromRoot, isToRoot, kindOf, type CallDetails } from './call.js';
+import { derivedOf, isFromRoot, isToRoot, kindOf, type CallDetails } from './call.js';
 import { Direction } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
@@ -332,8 +332,8 @@ export class DirectExchange {
       const { bytes, name } = this.#type;
       throw new InvalidUsageError(
         'CALL_MISMATCH',
-        `allToAllV: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
-          'the count of each sender must equal the count of its receiver',
+        `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
+          'what each rank has as count for another must be what that one has for it',
         { ranks: [sender, receiver] },
       );
     }

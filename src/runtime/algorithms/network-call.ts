@@ -1,7 +1,7 @@
 import { callKinds } from '../device/kernels/kernels.js';
 import type { NumericArray } from '../device/types.js';
 import { Blocks } from './blocks.js';
-import type { CallDetails } from './call.js';
+import { derivedOf, kindOf, type CallDetails } from './call.js';
 
 const nothing = new Int32Array(0);
 
@@ -12,6 +12,8 @@ export class NetworkCall {
   /** Length in bytes of the call's count: of the array, or of one rank's block if there are blocks. */
   bytes = 0;
   root = 0;
+  /** What the program called, where a call of this kind carries it out. */
+  derived: ReturnType<typeof derivedOf>;
   #bytesPerElement = 0;
   #send: NumericArray = nothing;
   #recv: NumericArray = nothing;
@@ -27,7 +29,7 @@ export class NetworkCall {
   }
 
   begin(
-    kind: number,
+    code: number,
     bytesPerElement: number,
     root: number,
     send: NumericArray,
@@ -35,7 +37,8 @@ export class NetworkCall {
     count: number,
     details: CallDetails | undefined,
   ): void {
-    this.kind = kind;
+    this.kind = kindOf(code);
+    this.derived = derivedOf(code);
     this.bytes = count * bytesPerElement;
     this.root = root;
     this.#bytesPerElement = bytesPerElement;

@@ -119,7 +119,7 @@ export class NetworkEngine implements Engine {
   ): number {
     const kind = kindOf(code);
     this.#algorithm = algorithmOf(code) ?? 'ring';
-    this.#call.begin(kind, type.bytes, root, send, recv, count, details);
+    this.#call.begin(code, type.bytes, root, send, recv, count, details);
     this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
     this.#combiner.begin(type, operatorOf(code), details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);

@@ -73,8 +73,11 @@ class Pairs implements NetworkPlayer {
 
   start(call: NetworkCall): readonly Track[] {
     switch (call.kind) {
-      case callKinds.allToAll:
       case callKinds.allToAllV:
+        if (call.derived === 'gatherV') return this.#gatherV(call.blocks(), call.receivedBlocks(), call.root);
+        if (call.derived === 'scatterV') return this.#scatterV(call.blocks(), call.receivedBlocks(), call.root);
+        return this.#allToAll(call.blocks(), call.receivedBlocks(), false);
+      case callKinds.allToAll:
         return this.#allToAll(call.blocks(), call.receivedBlocks(), call.isInPlace);
       case callKinds.gather:
         return this.#gather(call.blocks(), call.root);
@@ -133,6 +136,22 @@ class Pairs implements NetworkPlayer {
     }
     this.#copyOwn(blocks.from[root] ?? 0, 0, blocks.bytes[root] ?? 0);
     for (const peer of this.#others) this.#send(peer, blocks.from[peer] ?? 0, blocks.bytes[peer] ?? 0);
+    return this.#tracks;
+  }
+
+  /** An allToAllV in which only the root receives. */
+  #gatherV(sent: Blocks, received: Blocks, root: number): readonly Track[] {
+    if (this.rank === root) return this.#gather(received, root);
+    this.#tracks.length = 0;
+    this.#send(root, sent.from[root] ?? 0, sent.bytes[root] ?? 0);
+    return this.#tracks;
+  }
+
+  /** An allToAllV in which only the root sends. */
+  #scatterV(sent: Blocks, received: Blocks, root: number): readonly Track[] {
+    if (this.rank === root) return this.#scatter(sent, root);
+    this.#tracks.length = 0;
+    this.#receive(root, received.from[root] ?? 0, received.bytes[root] ?? 0);
     return this.#tracks;
   }
 

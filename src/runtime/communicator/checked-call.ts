@@ -1,4 +1,4 @@
-import { partsHash, type CallDetails } from '../algorithms/call.js';
+import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import {
@@ -28,11 +28,15 @@ import {
   checkCounts,
   checkDisplacements,
   checkInputApart,
+  checkOutputApart,
   checkParts,
   extent,
   total,
   type Parts,
 } from './parts.js';
+
+const GATHER_V = callKinds.allToAllV | derivedBits('gatherV');
+const SCATTER_V = callKinds.allToAllV | derivedBits('scatterV');
 
 /** Empty array of a barrier. */
 const nothing = new Int32Array(0);
@@ -292,6 +296,56 @@ export class CheckedCall {
     });
   }
 
+  gatherV(send: MovableArray, recv: Parts | null, root: number, options: CallOptions | undefined): this {
+    return this.#checked(() => {
+      checkRoot('gatherV', root, this.nRanks);
+      const input = asElements('gatherV', send);
+      const sent = alone(this.nRanks, root, input.length);
+      if (this.rank !== root) {
+        this.#set(GATHER_V, checkMoved('gatherV', input, options), root, input, nothing, 0);
+        this.details = { ...sent, ...received(alone(this.nRanks, root, 0)) };
+        return this;
+      }
+      if (recv === null) throw missing('gatherV', 'output', root);
+      checkParts('gatherV', 'second', recv);
+      const output = asElements('gatherV', recv.array);
+      const type = this.#checkMovedPair('gatherV', input, output, options);
+      const counts = checkCounts('gatherV', recv.counts, this.nRanks);
+      checkLength('gatherV', input, counts[root] ?? 0, `this rank's count`);
+      const displacements = checkDisplacements('gatherV', output, counts, recv.displacements, true);
+      checkRoom('gatherV', output, extent(counts, displacements), 'the sum of the counts');
+      checkInputApart('gatherV', input, output, counts, displacements, root);
+      this.#set(GATHER_V, type, root, input, output, 0);
+      this.details = { ...sent, ...received({ counts, displacements }) };
+      return this;
+    });
+  }
+
+  scatterV(send: Parts | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
+    return this.#checked(() => {
+      checkRoot('scatterV', root, this.nRanks);
+      const output = asElements('scatterV', recv);
+      if (this.rank !== root) {
+        this.#set(SCATTER_V, checkMoved('scatterV', output, options), root, nothing, output, 0);
+        this.details = { ...alone(this.nRanks, root, 0), ...received(alone(this.nRanks, root, output.length)) };
+        return this;
+      }
+      if (send === null) throw missing('scatterV', 'input', root);
+      checkParts('scatterV', 'first', send);
+      const input = asElements('scatterV', send.array);
+      const type = this.#checkMovedPair('scatterV', input, output, options);
+      const counts = checkCounts('scatterV', send.counts, this.nRanks);
+      const own = counts[root] ?? 0;
+      checkRoom('scatterV', output, own, `this rank's count`);
+      const displacements = checkDisplacements('scatterV', input, counts, send.displacements, false);
+      if (extent(counts, displacements) > input.length) checkLength('scatterV', input, total(counts), 'the sum of the counts');
+      checkOutputApart('scatterV', input, counts, displacements, output.subarray(0, own), root);
+      this.#set(SCATTER_V, type, root, input, output, 0);
+      this.details = { counts, displacements, ...received(alone(this.nRanks, root, own)) };
+      return this;
+    });
+  }
+
   /** Forgets the last check, because its arrays may have become invalid. */
   forget(): void {
     this.#sendLength = -1;
@@ -395,6 +449,17 @@ function isOnlyType(options: CallOptions | null | undefined): boolean {
   // Unlike Object.keys(), this allocates no array.
   for (const name in options) if (name !== 'type') return false;
   return options === undefined || (typeof options === 'object' && options !== null);
+}
+
+/** Parts of which only one rank's has elements. */
+function alone(nRanks: number, rank: number, count: number): { counts: readonly number[]; displacements: readonly number[] } {
+  const zeros = Array<number>(nRanks).fill(0);
+  return { counts: zeros.map((zero, r) => (r === rank ? count : zero)), displacements: zeros };
+}
+
+/** Parts as those of an allToAllV's output. */
+function received({ counts, displacements }: Pick<CallDetails, 'counts' | 'displacements'>): Partial<CallDetails> {
+  return { recvCounts: counts ?? [], recvDisplacements: displacements ?? [] };
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {

@@ -253,6 +253,40 @@ export abstract class Collectives {
     this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options));
   }
 
+  /**
+   * {@link gather} of parts that differ in length: `recv.counts[r]` elements of rank r land in part r of `recv.array` of
+   * rank `root`; other ranks pass null. In place when the root's `send` is its part.
+   */
+  gatherV<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: CallOptions): Promise<void> {
+    try {
+      return this.start(this.prepare('gatherV').gatherV(send, recv, root, options));
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The blocking form of {@link gatherV}. */
+  gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: CallOptions): void {
+    this.runSync(this.prepare('gatherV').gatherV(send, recv, root, options));
+  }
+
+  /**
+   * {@link scatter} of parts that differ in length: part r of rank `root`'s `send.array` goes to `recv` of rank r, which has
+   * `send.counts[r]` elements; other ranks pass null as `send`. In place when the root's `recv` is its part.
+   */
+  scatterV<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: CallOptions): Promise<void> {
+    try {
+      return this.start(this.prepare('scatterV').scatterV(send, recv, root, options));
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The blocking form of {@link scatterV}. */
+  scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: CallOptions): void {
+    this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options));
+  }
+
   /** Resolves when all ranks have called it. */
   barrier(): Promise<void> {
     try {

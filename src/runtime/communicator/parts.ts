@@ -157,6 +157,30 @@ export function checkInputApart(
   );
 }
 
+/**
+ * Throws if an output shares elements with a part of the input, unless it is this rank's part. The output may lie between
+ * the parts.
+ */
+export function checkOutputApart(
+  call: string,
+  send: NumericArray,
+  counts: readonly number[],
+  displacements: readonly number[],
+  recv: NumericArray,
+  rank: number,
+): void {
+  if (send.buffer !== recv.buffer) return;
+  const inPlaceAt = displacements[rank] ?? 0;
+  if (recv.byteOffset === send.byteOffset + inPlaceAt * send.BYTES_PER_ELEMENT) return;
+  const found = firstOverlap(stretchesOf(send, counts, displacements), stretchesOf(recv, [recv.length], [0]));
+  if (found === undefined) return;
+  throw new InvalidUsageError(
+    'BUFFER_OVERLAP',
+    `${call}: the output and the input's part of rank ${String(found.input.rank)} overlap by ${String(found.bytes)} bytes; ` +
+      `pass the input's elements from ${String(inPlaceAt)} on as output to work in place, or pass an output that lies apart from all parts`,
+  );
+}
+
 /** Throws if a part of the input shares elements with a part of the output. Parts of both may alternate. */
 export function checkAllApart(
   call: string,

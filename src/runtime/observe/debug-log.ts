@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { threadId } from 'node:worker_threads';
-import { describeCall, type Call } from '../algorithms/call.js';
+import { describeCall, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import type { TcclError } from '../../errors.js';
 import { appendTo, type Appending, fileNamed } from './append-file.js';
@@ -61,7 +61,7 @@ export class DebugLog implements Observer {
   }
 
   began(call: Call, number: number): void {
-    this.info('COLL', `${call.kind}: opCount ${number.toString(16)} ${describeCall(call)} ${this.#where()}`);
+    this.info('COLL', `${nameOf(call)}: opCount ${number.toString(16)} ${describeCall(call)} ${this.#where()}`);
   }
 
   beganBeside({ name, text }: Operation, number: number): () => void {

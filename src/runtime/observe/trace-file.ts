@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { callArguments, type Call } from '../algorithms/call.js';
+import { callArguments, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import { TcclError } from '../../errors.js';
 import { appendTo, notWritable, type Appending } from './append-file.js';
@@ -69,7 +69,7 @@ export class TraceFile implements Observer {
 
   began(call: Call, number: number): void {
     const now = nowUs();
-    this.#call = { name: call.kind, cat: 'collective', args: { number, ...callArguments(call) } };
+    this.#call = { name: nameOf(call), cat: 'collective', args: { number, ...callArguments(call) } };
     this.#event(now, { ...this.#call, ph: 'B', ts: now });
     this.#steps = 0;
     this.#stepBegan = now;

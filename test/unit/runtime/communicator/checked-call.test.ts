@@ -244,6 +244,31 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
     /the input and the output's part of rank 1 overlap by 4 bytes/,
     (c) => c.allGatherV(part(7, 2), part(0, 10), [1, 2, 3], [0, 8, 4], undefined),
   ],
+  'gathered parts that are too long for the output': [
+    'BUFFER_SIZE',
+    /gatherV: the output has 5 elements, but the sum of the counts needs 6/,
+    (c) => c.gatherV(f32(2), { array: f32(5), counts: [1, 2, 3] }, 1, undefined),
+  ],
+  'a gathered part of another length than its count': [
+    'BUFFER_SIZE',
+    /gatherV: the input has 3 elements, but this rank's count makes 2/,
+    (c) => c.gatherV(f32(3), { array: f32(6), counts: [1, 2, 3] }, 1, undefined),
+  ],
+  'a root that gathers nowhere': [
+    'ARGUMENT_TYPE',
+    /gatherV: rank 1 is the root, so it needs an array for the output/,
+    (c) => c.gatherV(f32(3), null, 1, undefined),
+  ],
+  'a root that scatters a bare array': [
+    'ARGUMENT_TYPE',
+    /scatterV: its first argument is \{ array, counts/,
+    (c) => c.scatterV(f32(6) as never, f32(2), 1, undefined),
+  ],
+  "an output in another rank's part of what is scattered": [
+    'BUFFER_OVERLAP',
+    /scatterV: the output and the input's part of rank 0 overlap by 4 bytes; pass the input's elements from 1 on as output/,
+    (c) => c.scatterV({ array: part(0, 6), counts: [1, 1, 1] }, part(0, 1), 1, undefined),
+  ],
   "another rank's place": [
     'BUFFER_OVERLAP',
     /allGather: input and output overlap by 8 bytes; pass the output's elements from 2 on as input/,

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { runRanks } from './ranks.js';
+
+const f32 = (length: number): string => `new Float32Array(${length})`;
+
+/** Calls of ranks 0 and 1 that do not fit together, and what both ranks are told. */
+const pairs: readonly [first: string, second: string, message: RegExp][] = [
+  [
+    `comm.gatherV(${f32(2)}, { array: ${f32(5)}, counts: [2, 3] })`,
+    `comm.gather(${f32(2)}, null)`,
+    /gatherV of float32 to rank 0 \(.*gather of 2 float32 to rank 0 \(|gather of 2 float32 to rank 0 \(.*gatherV of float32 to rank 0 \(/,
+  ],
+  [
+    `comm.scatterV({ array: ${f32(5)}, counts: [2, 3] }, ${f32(2)})`,
+    `comm.scatterV({ array: ${f32(5)}, counts: [2, 3] }, ${f32(3)}, 1)`,
+    /scatterV of float32 from rank 0 .*scatterV of float32 from rank 1|scatterV of float32 from rank 1 .*scatterV of float32 from rank 0/,
+  ],
+];
+
+test.each(pairs)('%s and %s are told apart, in shared memory and over sockets', async (first, second, message) => {
+  for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
+    const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });
+    expect(records, stderr).toHaveLength(2);
+    for (const record of records)
+      expect(record).toMatchObject({ code: 'CALL_MISMATCH', message: expect.stringMatching(message) as string });
+  }
+});
+
+test('a part that is gathered and its count at the root must be of one length', async () => {
+  const calls = [`comm.gatherV(${f32(2)}, { array: ${f32(6)}, counts: [2, 4] })`, `comm.gatherV(${f32(3)}, null)`];
+  const shared = await runRanks(2, 'calls-differ.mjs', calls);
+  for (const record of shared.records)
+    expect(record).toMatchObject({
+      code: 'CALL_MISMATCH',
+      message: expect.stringContaining('gatherV: rank 1 sends 3 float32 to rank 0, which expects 4') as string,
+    });
+  const apart = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1' } });
+  expect(apart.records.find(({ rank }) => rank === 0)).toMatchObject({
+    code: 'CALL_MISMATCH',
+    message: expect.stringMatching(/rank 1 sends 12 bytes to rank 0, which awaits 16 in gatherV of float32 to rank 0/) as string,
+  });
+});
