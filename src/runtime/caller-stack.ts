@@ -1,36 +1,33 @@
 import { withRank } from '../errors.js';
 
 /**
- * Calls of the promise form fail from the event loop, so an error's own stack shows where the failure was noticed, and nothing of
- * the program. V8 knows what awaits a promise, and shows it in the stack of an error made while that promise is being
- * rejected. So nothing has to be remembered when a call begins, and calls that succeed pay nothing.
+ * Promise calls fail from the event loop, so an error's own stack shows where the failure was detected, and nothing of the
+ * program. V8 knows the functions that await a promise, and shows them in the stack of an error made while that promise is
+ * being rejected. So nothing has to be recorded when a call begins, and successful calls pay nothing.
  */
 
-/** Errors whose stacks begin in the program already: one that ends a communicator is given to all its calls. */
+/** Errors whose stacks begin in the program already: an error that ends a communicator goes to all its calls. */
 const led = new WeakSet<Error>();
 
 const turn = Promise.resolve();
 
-/**
- * Value that resolves a call's promise so that it rejects with `error`, whose stack then begins where the
- * promise is awaited.
- */
+/** A value that rejects a call's promise with `error`, whose stack then begins where the promise is awaited. */
 async function rejected(error: Error): Promise<never> {
-  // Two turns later the promise has taken this one on, and V8 finds what awaits it from here.
+  // Two turns later the promise follows this one, and V8 finds the awaiting function from here.
   await turn;
   await turn;
   throw leadToCaller(error);
 }
 
 /**
- * Settles a call's promise by its `resolve`: with a result, or with an error, whose stack then begins where the
- * promise is awaited.
+ * A function that settles a call's promise by its `resolve`: with a result, or with an error whose stack then begins where
+ * the promise is awaited.
  */
 export function settlerOf(resolve: (value?: Promise<never>) => void): (error?: Error) => void {
   return (error) => resolve(error === undefined ? undefined : rejected(error));
 }
 
-/** Passes on the result of `promise`. An error's stack begins where this is awaited. */
+/** Passes on the result of `promise`. The stack of an error begins where this is awaited. */
 export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
@@ -40,9 +37,8 @@ export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
 }
 
 /**
- * Lets the stack of an error begin with the program's functions that are being called or awaited here, before those in
- * which it was made. Errors are often made deeper than V8 shows frames: then the program's are in its stack by this
- * alone.
+ * Puts the program's functions that call or await this one in front of an error's stack. Errors are often made deeper than
+ * the number of frames that V8 records, so their own stacks may not reach the program.
  */
 export function leadToCaller<E>(error: E): E {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || led.has(error)) return error;
@@ -54,19 +50,19 @@ export function leadToCaller<E>(error: E): E {
   return error;
 }
 
-/** The error of a call of `rank` that is refused where it is called. */
+/** The error of a call of `rank` that is refused immediately. */
 export function errorOfCall<E>(error: E, rank: number): E {
   return leadToCaller(withRank(error, rank));
 }
 
-/** Frames of this package, and of Node.js between them and the program. */
+/** Path of this package, whose frames, like those of Node.js in between, are left out. */
 const PACKAGE_PATH = new URL('../', import.meta.url).pathname;
 const isInternal = (frame: string): boolean =>
   frame.includes(PACKAGE_PATH) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
-/** More than this package has frames between a public method and a check. */
+/** More frames than this package has between a public method and a check. */
 const INTERNAL_FRAMES = 30;
 
-/** The frames here that are not this package's, as many as errors have. */
+/** The frames here outside this package, as many as errors have. */
 function programFrames(): string[] {
   const { stackTraceLimit } = Error;
   const here: { stack?: unknown } = {};
@@ -81,7 +77,7 @@ function programFrames(): string[] {
   return first < 0 ? [] : frames.slice(first, first + stackTraceLimit);
 }
 
-/** The lines of a stack behind the message. */
+/** The lines of a stack after the message. */
 function framesOf(stack: string): string[] {
   const begin = stack.search(/\n {4}at /);
   return begin < 0 ? [] : stack.slice(begin + 1).split('\n');

@@ -1,11 +1,11 @@
-/** Told of the process's (or thread's) end in order, with its exit code. */
+/** Called with the exit code when the process (or thread) ends in order. */
 export type ExitListener = (exitCode: number) => void;
 
 const listeners = new Set<ExitListener>();
 
 /**
- * Calls `listener` when this process or thread exits. One hook serves all: Node.js takes more than ten
- * for a leak. Returns a function that stops it.
+ * Calls `listener` when this process or thread exits. One hook serves all, because Node.js warns about a leak above ten.
+ * Returns a function that removes it.
  */
 export function onExit(listener: ExitListener): () => void {
   if (listeners.size === 0) process.on('exit', tellAll);
@@ -16,7 +16,7 @@ export function onExit(listener: ExitListener): () => void {
   };
 }
 
-/** The newest first: what was opened last is left first. */
+/** The newest first: what was opened last is closed first. */
 function tellAll(exitCode: number): void {
   for (const listener of [...listeners].reverse()) listener(exitCode);
 }

@@ -1,6 +1,6 @@
 /**
- * Classes of the platform that the public declarations name: as DOM's or Node's types declare them, whichever a program
- * compiles with, so that neither is needed.
+ * Classes of the platform in the public declarations, with the types of DOM or Node, whichever a program compiles with, so
+ * that neither is required.
  */
 export type PlatformAbortSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } } ? Signal : object;
 export type PlatformURL = typeof globalThis extends { URL: { prototype: infer Url } } ? Url : object;

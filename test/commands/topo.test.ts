@@ -246,7 +246,7 @@ describe('tccl topo detect', () => {
   });
 
   it.each([
-    [['--root', '/no such folder'], 1, 'tccl: /no such folder: is no folder\n'],
+    [['--root', '/no such folder'], 1, 'tccl: /no such folder: is not a folder\n'],
     [['--ranks', '0'], 2, "tccl: option '--ranks <count>' argument '0' is invalid. It must be a whole number from 1 to 640.\n"],
     [['--net', 'fibre'], 2, "tccl: option '--net <kind>' argument 'fibre' is invalid. Allowed choices are auto, ib, socket.\n"],
   ])('refuses %j', async (args, code, stderr) => {

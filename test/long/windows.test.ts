@@ -62,7 +62,7 @@ describe.each([
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['waiting'], { env });
     expect(code, stderr).toBe(0);
     const message =
-      'rank 0 waits for signals of ranks 1,2 in a window that all ranks have closed; close it when all signals have come';
+      'rank 0 waits for signals of ranks 1,2 in a window that all ranks have closed; close it when all signals have arrived';
     expect(records).toEqual([{ waits: ['met', { code: 'CLOSED', at: 0, message }] }]);
   });
 

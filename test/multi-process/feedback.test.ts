@@ -150,7 +150,7 @@ describe('TCCL_DEBUG', () => {
     const { code, stderr } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: '/dev/full' });
     expect(code, stderr).toBe(0);
     expect(
-      stderr.match(/^tccl: the log \(TCCL_DEBUG_FILE\) ends here, since \/dev\/full cannot be written any more: ENOSPC/gm),
+      stderr.match(/^tccl: the log \(TCCL_DEBUG_FILE\) ends here, because \/dev\/full cannot be written any more: ENOSPC/gm),
     ).toHaveLength(2);
   });
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
  * machine.
  */
 
-/** The cores that this process may run on, as Linux writes them (`0-3,8`); undefined where the system does not say. */
+/** The cores that this process may use, in Linux's form (`0-3,8`); undefined where the system does not say. */
 export function allowedCoreList(root = '/'): string | undefined {
   return readFirst(join(root, 'proc/self/status'), /^Cpus_allowed_list:\s*(\S+)$/m);
 }
@@ -17,7 +17,7 @@ export function allowedCores(root = '/'): number[] {
   return parseCoreList(allowedCoreList(root));
 }
 
-/** The cores of each NUMA node that has some; none where the kernel knows no nodes. */
+/** The cores of each NUMA node that has some; empty if the kernel knows no nodes. */
 export function numaNodes(root = '/'): number[][] {
   const directory = join(root, 'sys/devices/system/node');
   try {
@@ -31,19 +31,19 @@ export function numaNodes(root = '/'): number[][] {
   }
 }
 
-/** The cores that share a physical one with `core`, itself among them. */
+/** The hardware threads of the physical core that contains `core`, including `core`. */
 export function siblingsOf(core: number, root = '/'): number[] {
   const siblings = parseCoreList(readFirst(join(root, `sys/devices/system/cpu/cpu${core}/topology/thread_siblings_list`)));
   return siblings.length > 0 ? siblings : [core];
 }
 
-/** Number of cores that several ranks may use together: each may be bound to cores of its own. */
+/** Number of cores that several ranks may use together, where each may be bound to cores of its own. */
 export function coresOfAll(lists: readonly (readonly number[])[]): number {
   const all = new Set(lists.flat());
   return all.size > 0 ? all.size : availableParallelism();
 }
 
-/** The first group of `pattern` in a file; undefined where there is none, or no file. */
+/** The first group of `pattern` in a file; undefined without a match, or without the file. */
 function readFirst(file: string, pattern = /^(\S+)/): string | undefined {
   try {
     return pattern.exec(readFileSync(file, 'utf8'))?.[1];
@@ -52,7 +52,7 @@ function readFirst(file: string, pattern = /^(\S+)/): string | undefined {
   }
 }
 
-/** `0-3,8` as [0, 1, 2, 3, 8]; nothing as []. */
+/** Parses `0-3,8` to [0, 1, 2, 3, 8]; nothing to []. */
 function parseCoreList(list: string | undefined): number[] {
   return (list?.split(',') ?? []).flatMap((part) => {
     const [first = NaN, last = first] = part.split('-').map(Number);

@@ -8,25 +8,25 @@ import { filesOfMachine } from './node-files.js';
 import { askNvml } from './nvml.js';
 
 export interface DetectHereOptions {
-  /** Root of the machine's file system; `/` is the running machine, a folder one that was captured. */
+  /** Root of the machine's file system; `/` is the running machine, another folder a captured one. */
   readonly root?: string;
   readonly network?: NetworkKind | 'auto';
-  /** A device for each of so many CPU ranks. */
+  /** Number of CPU ranks to add a device for. */
   readonly cpuRanks?: number;
-  /** A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`. */
+  /** A topology to begin with, like `NCCL_TOPO_FILE` in NCCL. */
   readonly file?: XmlElement;
 }
 
 /**
- * The topology of the running machine, or of one whose /sys and /proc were copied into a folder.
+ * Detects the topology of the running machine, or of one whose /sys and /proc were copied to a folder.
  *
- * @throws SystemError `FILE` where the root is no folder.
+ * @throws SystemError `FILE` if the root is not a folder.
  */
 export function detect(options: DetectHereOptions = {}): DetectedMachine {
   const { root = '/', network, cpuRanks, file } = options;
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw new SystemError('FILE', 'is no folder', { file: root });
-  // The driver and the system's list of addresses tell of the running machine only.
+    throw new SystemError('FILE', 'is not a folder', { file: root });
+  // The driver and the system's list of addresses describe only the running machine.
   const isHere = root === '/';
   const nvml = isHere && cpuRanks === undefined ? askNvml() : undefined;
   return detectMachine(filesOfMachine(root), {

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import type { MachineFiles } from '../../planner/topology/detect/machine-files.js';
 
-/** Files of /sys and /proc are short; a longer one is none of theirs. */
+/** Files of /sys and /proc are short; longer ones are ignored. */
 const LONGEST = 1 << 20;
 
 /**
- * The files below `root` as those of a machine: `/` is the running one, another folder a captured one. Links that lead
- * out of the folder lead nowhere.
+ * Reads the files below `root` as those of a machine: `/` is the running one, another folder a captured one. Links that lead
+ * out of the folder are treated as missing.
  */
 export function filesOfMachine(root = '/'): MachineFiles {
   const base = realpathOrUndefined(root) ?? root;
@@ -16,7 +16,7 @@ export function filesOfMachine(root = '/'): MachineFiles {
       try {
         return readFileSync(join(base, path)).subarray(0, LONGEST).toString('utf8').replace(/\n$/, '');
       } catch {
-        // What cannot be read is not there: /sys has files that no one but root may read, and some that fail.
+        // Unreadable files count as missing: /sys has files that only root may read, and some that fail.
         return undefined;
       }
     },

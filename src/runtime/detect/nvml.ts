@@ -1,15 +1,15 @@
 import { createRequire } from 'node:module';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 
-/** Answers of NVML, or the reason why it could not be asked. */
+/** Answers of NVML, or the reason why it is not available. */
 export type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
 
 /**
- * Asks NVIDIA's management library about the GPUs of this machine: bus ids, compute capability, PCI link, active
- * NVLinks and what is at their other end, C2C. What NCCL asks, in the same order, with the versioned calls of NVML 12
- * that drivers since R450 have.
+ * Asks NVIDIA's management library about the GPUs of this machine: bus ids, compute capability, PCI link, active NVLinks and
+ * their other ends, C2C. It makes NCCL's queries in NCCL's order, with the versioned calls of NVML 12, which drivers have
+ * since R450.
  *
- * @param library another library of the same interface, for tests
+ * @param library another library with the same interface, for tests
  */
 export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
   let nvml: Nvml;
@@ -95,7 +95,7 @@ function probe(nvml: Nvml, index: number): ProbedGpu | undefined {
   };
 }
 
-/** NVLinks that NCCL asks for, by compute capability. */
+/** Number of NVLinks that NCCL queries, by compute capability. */
 function mostNvlinks(sm: number): number {
   if (sm < 60) return 0;
   if (sm < 70) return 4;
@@ -107,7 +107,7 @@ function nvlinksOf(nvml: Nvml, device: bigint, sm: number): ProbedGpu['nvlinks']
   const counts = new Map<string, number>();
   for (let link = 0; link < mostNvlinks(sm); link++) {
     const can = new Uint32Array(1);
-    // Asking also trains a link that sleeps.
+    // The query also wakes a link that sleeps.
     if (nvml.deviceGetNvLinkCapability(device, link, PEER_TO_PEER, can) !== SUCCESS || can[0] === 0) continue;
     if (!isActive(nvml, device, link, sm)) continue;
     const remote = Buffer.alloc(PCI_INFO_BYTES);
@@ -138,7 +138,7 @@ function c2cOf(nvml: Nvml, device: bigint): ProbedGpu['c2c'] {
   return count > 0 ? { bandwidthMBps, count } : undefined;
 }
 
-/** One field of a device, or undefined where it is not supported. */
+/** One field of a device; undefined if it is not supported. */
 function fieldValue(nvml: Nvml, device: bigint, field: number, scope: number): number | undefined {
   const value = Buffer.alloc(FIELD_VALUE_BYTES);
   value.writeUInt32LE(field, 0);
@@ -147,7 +147,7 @@ function fieldValue(nvml: Nvml, device: bigint, field: number, scope: number): n
   return value.readInt32LE(FIELD_RESULT_OFFSET) === SUCCESS ? value.readUInt32LE(FIELD_VALUE_OFFSET) : undefined;
 }
 
-/** The bus id with a domain of four digits, in lower case; what is not visible becomes NCCL's word for a hidden switch. */
+/** The bus id with a domain of four digits, in lower case; an invisible device becomes NCCL's word for a hidden switch. */
 function busIdOf(info: Buffer): string {
   const text = info.subarray(0, LEGACY_BUS_ID_BYTES).toString('latin1').replace(/\0.*$/s, '');
   return text === '' || /[^\x20-\x7e]/.test(text) ? 'fffffff:ffff:ff' : text.toLowerCase();
@@ -157,7 +157,7 @@ interface Koffi {
   load(path: string): { func(prototype: string): (...args: unknown[]) => unknown };
 }
 
-/** The calls, with arrays for what they give back. A device is the address that NVML calls its handle. */
+/** The functions, with arrays for their results. A device is the address that NVML calls its handle. */
 interface Nvml {
   readonly init: () => number;
   readonly shutdown: () => number;
@@ -175,7 +175,7 @@ interface Nvml {
 
 function bind(koffi: Koffi, library: string): Nvml {
   const c = koffi.load(library);
-  // Whoever sets an entry below says the types by it; koffi only knows the prototype.
+  // The declarations below give the types; koffi only knows the prototype.
   const func = (prototype: string) => c.func(prototype) as (...args: unknown[]) => number;
   return {
     init: func('int nvmlInit_v2()'),

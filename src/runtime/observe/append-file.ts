@@ -6,15 +6,15 @@ import { warn } from '../warn.js';
 /** A file that this process appends to. */
 export interface Appending {
   /**
-   * Appends in one write. One that fails, as on a full disk, is told on standard error and was the last: a program's
-   * calls do not fail because nobody can tell of them.
+   * Appends in one write. The first failure, as on a full disk, is reported on standard error and ends the file: a program's
+   * calls do not fail because their log cannot be written.
    */
   append(text: string): void;
-  /** Nothing comes any more from who asked for it. */
+  /** Closes the file for this user. */
   close(): void;
 }
 
-/** By path, those that are open: all of a process write to one. */
+/** Open files by path: all communicators of a process share one. */
 const files = new Map<string, AppendedFile>();
 
 /**
@@ -32,8 +32,7 @@ export function appendTo(path: string, what: string): Appending {
 }
 
 /**
- * The file that a pattern of the user's names: each of the marks stands for something, `%h` for the host's name and
- * `%%` for `%`.
+ * The path for a pattern of the user's: `%h` becomes the host's name, `%%` becomes `%`, and `marks` has further replacements.
  */
 export function fileNamed(pattern: string, marks: Readonly<Record<string, string>> = {}): string {
   const meanings: Readonly<Record<string, string>> = { '%h': hostname(), '%%': '%', ...marks };
@@ -64,11 +63,11 @@ class AppendedFile implements Appending {
     if (!this.#isWritable) return;
     const bytes = Buffer.from(text);
     try {
-      // A disk that becomes full takes what still fits, and says so at the next write.
+      // A disk that becomes full takes as much as fits, and the next write fails.
       for (let written = 0; written < bytes.length;) written += writeSync(this.#file, bytes, written);
     } catch (error) {
       this.#isWritable = false;
-      warn(`${this.what} ends here, since ${this.path} cannot be written any more: ${(error as Error).message}`);
+      warn(`${this.what} ends here, because ${this.path} cannot be written any more: ${(error as Error).message}`);
     }
   }
 

@@ -17,21 +17,24 @@ export type DebugSubsystem = (typeof debugSubsystems)[number];
 export interface DebugSettings {
   readonly level: DebugLevel;
   readonly subsystems: ReadonlySet<DebugSubsystem>;
-  /** TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Left out: standard output, as NCCL. */
+  /**
+   * TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Default: standard output, as in
+   * NCCL.
+   */
   readonly file: string | undefined;
 }
 
 /** The communicator of a log. */
 export interface LoggedCommunicator {
-  /** Tells it from others of this job, as NCCL's address does. */
+  /** Distinguishes it from others of this job, like NCCL's address. */
   readonly address: string;
   readonly rank: number;
   readonly nRanks: number;
-  /** The local rank, which NCCL's lines have as the device. */
+  /** The local rank, which takes the place of the device in NCCL's lines. */
   readonly device: number;
 }
 
-/** Lines in the shape of NCCL's: `host:pid:thread [device] TCCL INFO …`. */
+/** Log lines in NCCL's format: `host:pid:thread [device] TCCL INFO …`. */
 export class DebugLog implements Observer {
   readonly #settings: DebugSettings;
   readonly #communicator: LoggedCommunicator;
@@ -70,15 +73,15 @@ export class DebugLog implements Observer {
   }
 
   advanced(): void {
-    // Steps are the trace's.
+    // Steps are only in the trace.
   }
 
   waits(): void {
-    // Lines are written at once.
+    // Nothing to do: lines are written immediately.
   }
 
   readonly ended = (): void => {
-    // The next line is the next call's.
+    // Nothing to do: the next line is the next call's.
   };
 
   failed(error: TcclError): void {

@@ -26,7 +26,7 @@ export interface FeedbackContext {
   readonly bootstrap: Bootstrap;
   readonly settings: ObservedSettings;
   readonly table: AlgorithmTable;
-  /** The ranks in the order of the ring, where there is one, and what the connection to the next rank is. */
+  /** The order of the ranks in the ring, if there is one, and the transport to the next rank. */
   readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
@@ -42,18 +42,20 @@ export interface FeedbackContext {
   readonly secret: Uint8Array;
 }
 
-/** Communicators of this process so far, and the place in the first: the rank, and the number of its host among all. */
+/**
+ * Number of communicators of this process so far, and this process in the first one: its rank, and the number of its host.
+ */
 let made = 0;
 let firstRank = 0;
 let firstHost = 0;
 
 /**
- * Tracks of a trace by communicator: this apart. None has the number of a host, since viewers call the thread with the
- * number of its process the main one, nor 0, which stands for a process's own number in some.
+ * Distance between the track numbers of two communicators in a trace. The number of a host is avoided, because viewers call
+ * the thread with its process's number the main one, and 0, because some use it for a process's own number.
  */
 const TRACKS = 100_000;
 
-/** Those who hear of the communicator's calls, as TCCL_TRACE and TCCL_DEBUG want it. The log begins with what was made. */
+/** Makes the observers that TCCL_TRACE and TCCL_DEBUG ask for. The log begins with a description of the communicator. */
 export function observersOf(told: FeedbackContext): Observer[] {
   const { bootstrap, settings } = told;
   const number = made++;
@@ -80,8 +82,8 @@ export function observersOf(told: FeedbackContext): Observer[] {
 }
 
 /**
- * Each host's ranks write a file of their own, though hosts often have a file system in common: all hosts but that of
- * rank 0 put their name before the ending, unless the user said with `%h` where names go.
+ * Ranks of each host write one file, even if hosts share a file system: all hosts except that of rank 0 put their name before
+ * the file's ending, unless the pattern contains `%h`.
  */
 function traceFile(pattern: string): string {
   const path = fileNamed(pattern);
@@ -107,7 +109,7 @@ function startLog(
   const used = algorithmsIn(table);
   if (settings.protocol !== undefined && !used.includes('ring')) {
     log.warn(
-      `TCCL_PROTO=${settings.protocol} has no effect: no call here takes a ring, whose messages it is about; TCCL_ALGO=ring forces one`,
+      `TCCL_PROTO=${settings.protocol} has no effect: it affects rings, and no call here uses one; TCCL_ALGO=ring forces one`,
     );
   }
   const localOf = (other: number): number =>
@@ -118,7 +120,7 @@ function startLog(
   log.info(
     'INIT',
     `${comm} nRanks ${nRanks} nNodes ${nNodes} localRanks ${localRanks.length} localRank ${localRank}, ` +
-      (shared ? 'one memory for the ranks of this host' : 'no memory in common'),
+      (shared ? 'one memory for the ranks of this host' : 'no shared memory'),
   );
   if (ordinary !== undefined) log.info('INIT', `${comm} ordinary arrays: ${ordinary}`);
   log.info('INIT', `${comm} float16 sums: ${float16Sums()}`);
@@ -138,7 +140,7 @@ function startLog(
   return log;
 }
 
-/** A rank's neighbours in both trees, as NCCL writes them: `[tree] child/child/-1->rank->parent`. */
+/** A rank's neighbours in both trees, in NCCL's form: `[tree] child/child/-1->rank->parent`. */
 function treesText(order: readonly number[], rank: number): string {
   const nameOf = (place: number): number => (place < 0 ? -1 : (order[place] ?? -1));
   return doubleTree(order.length, order.indexOf(rank))
@@ -149,7 +151,10 @@ function treesText(order: readonly number[], rank: number): string {
     .join(' ');
 }
 
-/** The same at all ranks of a communicator, and another for other ranks or another init(). Tells nothing of the secret. */
+/**
+ * An id that is the same on all ranks of a communicator, and differs for other ranks or another init(). Reveals nothing of
+ * the secret.
+ */
 function commIdOf(secret: Uint8Array, { peers }: Bootstrap): string {
   const members = peers.map(({ hostHash, processHash, device }) => [hostHash, processHash, device]);
   return createHash('sha256').update(secret).update(JSON.stringify(members)).digest('hex').slice(0, 16);

@@ -7,17 +7,17 @@ import type { AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { Engine } from '../algorithms/engine.js';
 
-/** Hears of each operation of a communicator, as it happens. */
+/** Listener for each operation of a communicator. */
 export interface Observer {
   /** @param number of the communicator's collectives, from 0 */
   began(call: Call, number: number): void;
-  /** The call under way got further. */
+  /** The running call has made progress. */
   advanced(): void;
-  /** Something is waited for, and has been for a while; comes again and again. */
+  /** The running call has been waiting for a while; called repeatedly. */
   waits(): void;
   ended(): void;
   /**
-   * An operation beside the collectives begins. Gives who is to be told of its end.
+   * An operation beside the collectives begins. Returns the function to call at its end.
    * @param number of such operations, from 0
    */
   beganBeside(operation: Operation, number: number): (error?: Error) => void;
@@ -26,8 +26,8 @@ export interface Observer {
 }
 
 /**
- * A composite engine that tells observers what it does. Communicators that nobody observes have a plain one, so
- * observing costs them nothing.
+ * A composite engine that reports to observers. Communicators that are not observed have a plain one, so observing costs them
+ * nothing.
  */
 export class ObservedEngine extends CompositeEngine {
   readonly #observers: readonly Observer[];

@@ -7,22 +7,22 @@ import { appendTo, notWritable, type Appending } from './append-file.js';
 import { onExit } from '../exit.js';
 import type { Observer } from './observed-engine.js';
 
-/** Events are kept until they have so many characters, and written together … */
+/** Events are buffered until they have this many characters, and written together … */
 const KEPT_CHARACTERS = 65_536;
-/** … or for so long: who kills a job that hangs finds in its trace what the ranks were at. */
+/** … or for at most this long, so that the trace of a hung job shows the ranks' calls when the job is killed. */
 const KEPT_US = 200_000;
 
 /**
- * Writes a rank's operations as events of Chrome's trace format, which Perfetto (ui.perfetto.dev),
- * chrome://tracing and speedscope open: a process a host, a track a rank, a slice a collective with a slice in it for
- * each step that was seen, and what was called as its arguments. Messages, groups and windows, of which several may be
- * under way at a time, are asynchronous events: tracks of their own by rank and name.
+ * Writes a rank's operations as events of Chrome's trace format, which Perfetto (ui.perfetto.dev), chrome://tracing and
+ * speedscope open. A process is a host, a track is a rank, and a slice is a collective with its arguments, which contains a
+ * slice for each observed step. Messages, groups and windows, several of which may run at a time, are asynchronous events
+ * with tracks of their own by rank and name.
  *
- * A collective is two events, its beginning and its end, so that one that never ended shows too. Of events of the same
- * time the order in the file counts, so a call's steps stand between its two.
+ * A collective is two events, its beginning and its end, so that one that never ended is visible too. Events of equal time
+ * are ordered by their position in the file, so a call's steps are written between its two events.
  *
- * All ranks of a host append to one file. The format is that of a JSON array whose last bracket may be left out, since
- * no rank knows which is the last to write.
+ * All ranks of a host append to one file. The format is a JSON array whose last bracket may be missing, because no rank knows
+ * whether it is the last to write.
  */
 export class TraceFile implements Observer {
   readonly #file: Appending;
@@ -31,9 +31,9 @@ export class TraceFile implements Observer {
   readonly #tid: number;
   readonly #name: string;
   #kept = '';
-  /** Since when the oldest of them is kept. */
+  /** Time since which the oldest event is buffered. */
   #keptSince = 0;
-  /** Writes what is kept when nothing else happens. */
+  /** Writes the buffer after a time without further events. */
   #timer: NodeJS.Timeout | undefined;
   /** Id of both events of the call in flight: viewers pair them by it. */
   #call: { readonly name: string; readonly cat: string; readonly args: object } | undefined;
@@ -42,8 +42,8 @@ export class TraceFile implements Observer {
 
   /**
    * @param path where the first rank of each host begins a new file; ranks that open it later append
-   * @param track numbers of its host and of itself, which viewers take for a process and a thread, and what it is called
-   * @throws SystemError `FILE` when it cannot be written
+   * @param track numbers of its host and of itself, which viewers show as a process and a thread, and its name
+   * @throws SystemError `FILE` when the file cannot be written
    */
   constructor(
     path: string,
@@ -60,7 +60,7 @@ export class TraceFile implements Observer {
       throw notWritable(path, what, cause);
     }
     this.#file = appendTo(path, what);
-    // Kept until something happens: the rank that begins the file may not have come so far.
+    // Buffered until the first event: the rank that begins the file may not have done so yet.
     this.#kept =
       this.#line({ name: 'thread_name', ph: 'M', args: { name } }) +
       this.#line({ name: 'thread_sort_index', ph: 'M', args: { sort_index: id } });
@@ -140,7 +140,7 @@ export class TraceFile implements Observer {
     if (this.#keptSince > 0 && now - this.#keptSince >= KEPT_US) this.#write();
   }
 
-  /** One write, so that the events of several ranks don't mix. */
+  /** One write, so that the events of several ranks do not mix. */
   readonly #write = (): void => {
     clearTimeout(this.#timer);
     this.#keptSince = 0;
@@ -150,8 +150,8 @@ export class TraceFile implements Observer {
 }
 
 /**
- * The same clock in all processes of a host, in eighths of a microsecond: numbers hold these exactly, so what viewers get
- * when they add a duration to a time is exactly the time at which the next slice begins.
+ * The same clock in all processes of a host, in eighths of a microsecond, which numbers represent exactly: when a viewer adds
+ * a duration to a time, the result is exactly the time at which the next slice begins.
  */
 function nowUs(): number {
   return Number(process.hrtime.bigint() / 125n) / 8;

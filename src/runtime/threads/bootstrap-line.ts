@@ -2,7 +2,7 @@ import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
 import { setTimeout } from 'node:timers/promises';
 import { died, packReason, unpackReason } from '../transport/ending.js';
 
-/** What another thread of a rank asks the bootstrap network, which the rank's own thread has. */
+/** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
 export type BootstrapRequest =
   | { readonly kind: 'allGather'; readonly number: number; readonly data: Uint8Array; readonly scope: Scope }
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
@@ -10,10 +10,10 @@ export type BootstrapRequest =
   | { readonly kind: 'watch'; readonly number: number; readonly peer: number }
   | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number };
 
-/** How long the rank's thread may take to tell why another rank is gone. */
+/** Longest wait for the rank's own thread to report why another rank is gone. */
 const NEWS_MS = 300;
 
-/** What came of a question, or went wrong with it (packed); and news. */
+/** Answers to requests: a result or a packed error; and notices. */
 export type Answer =
   | { readonly kind: 'answer'; readonly number: number; readonly value: AnswerValue }
   | { readonly kind: 'refusal'; readonly number: number; readonly reason: Uint8Array }
@@ -21,7 +21,7 @@ export type Answer =
 
 type AnswerValue = Uint8Array | readonly Uint8Array[] | undefined;
 
-/** Puts a question to the bootstrap network. */
+/** Passes a request to the bootstrap network. */
 export async function answer(bootstrap: Introduction, question: BootstrapRequest): Promise<Answer> {
   const { number } = question;
   try {
@@ -48,10 +48,10 @@ async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise
   }
 }
 
-/** What of a bootstrap network does not change. */
+/** Constant part of a bootstrap network. */
 export type Members = Pick<Introduction, 'rank' | 'nRanks' | 'peers' | 'localRanks'>;
 
-/** The bootstrap network of a rank, in another thread of it. */
+/** The bootstrap network of a rank, in another thread of that rank. */
 export class BootstrapLine implements Introduction {
   readonly rank: number;
   readonly nRanks: number;
@@ -63,7 +63,7 @@ export class BootstrapLine implements Introduction {
   #failure: Error | undefined;
   #asked = 0;
 
-  /** @param post takes questions to the rank's thread, whose answers are to be given to `take` */
+  /** @param post sends requests to the rank's thread, whose answers go to `take` */
   constructor({ rank, nRanks, peers, localRanks }: Members, post: (question: BootstrapRequest) => void) {
     this.rank = rank;
     this.nRanks = nRanks;
@@ -88,7 +88,7 @@ export class BootstrapLine implements Introduction {
     void this.#ask((number) => ({ kind: 'watch', number, peer }));
   }
 
-  /** A rank's thread that waits in place hears no news: then the rank counts as dead. */
+  /** A rank's thread that blocks gets no notices; in that case the peer counts as dead. */
   async whyGone(peer: number): Promise<Error> {
     const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
       unpackReason(reason as Uint8Array, this.rank),

@@ -1,4 +1,4 @@
-// The thread that carries out calls for a rank in shared memory: see direct-threads.ts, which starts it.
+// Thread that carries out calls for a rank in shared memory; started by direct-threads.ts.
 import { parentPort, workerData } from 'node:worker_threads';
 import { DONE } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
@@ -12,14 +12,14 @@ import { DirectEngine } from '../algorithms/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** What a rank gives its engine thread. */
+/** Data that a rank passes to its engine thread. */
 export interface DirectThreadData {
   readonly segment: SegmentInThread;
-  /** The team that this thread works in for the rank. */
+  /** The team in which this thread works for the rank. */
   readonly team: { readonly address: number; readonly members: readonly number[]; readonly stageBytes: number };
   readonly localRanks: readonly number[];
   readonly smallBytes: number;
-  /** How often to look before the core is given away. */
+  /** Number of polls before the core is given away. */
   readonly spins: number;
   readonly limitMs: number;
   readonly buffer: SharedArrayBuffer;
@@ -39,10 +39,12 @@ const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(place, libc);
 const engine = new DirectEngine(new Team(segment, address, members, false, stageBytes), localRanks, libc, smallBytes, stageBytes);
 const memory = new EngineThreadMemory(buffer);
-/** The number of the call under way. */
+/** Number of the running call. */
 let number = -1;
 
-/** The call under way. The rank's own line in the segment is about its other thread, so this one is not woken but looks. */
+/**
+ * The running call. The rank's own line in the segment belongs to its other thread, so this one cannot be woken and polls.
+ */
 class Call implements Waitable {
   readonly polled = true;
   readonly spins = spins;
@@ -66,7 +68,7 @@ class Call implements Waitable {
     return true;
   }
 
-  /** Tells the rank for whom this thread waits, and the others that it does. Who waits too long is found by the rank's thread. */
+  /** Tells the rank which ranks this thread waits for, and the others that it waits. The rank's thread checks time limits. */
   check(): void {
     engine.check();
     if (limitMs === 0) return;

@@ -13,24 +13,24 @@ import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.j
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
-/** More than the gaps between allocations of an engine thread take. */
+/** Larger than all gaps between an engine thread's allocations. */
 const GAPS_BYTES = 16 * 1024;
 
 export interface DirectThreadsOptions {
-  /** One a thread; the first is the communicator's. */
+  /** One for each thread; the first is the communicator's. */
   readonly teams: readonly [Team, ...Team[]];
   /** The rank of each member. */
   readonly localRanks: readonly number[];
   readonly libc: Libc | undefined;
   readonly smallBytes: number;
-  /** How often a thread looks before it gives its core away. */
+  /** Number of polls before a thread gives its core away. */
   readonly spins: number;
-  /** After how long a rank says that a call waits, or ends it, whichever comes first; 0: neither. */
+  /** Time after which a rank warns about a call or ends it, whichever comes first; 0 for never. */
   readonly limitMs: number;
 }
 
 /**
- * The direct algorithm on threads, each in a team of its own.
+ * Runs the direct algorithm on threads, each with a team of its own.
  *
  * @throws SystemError `OUT_OF_MEMORY`, `LAUNCH` when threads cannot be started
  */
@@ -55,7 +55,7 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
       limitMs,
     );
   };
-  // Who waits too long is found by the rank's thread; these are in their calls until somebody ends them.
+  // The rank's thread checks time limits; these threads stay in their calls until they are ended.
   return new ThreadEngine({
     lanes,
     team,
@@ -89,9 +89,9 @@ function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins
   return {
     memory,
     worker,
-    // Threads that wait for others find it, and end.
+    // Threads that wait for other ranks find it, and end.
     fail: (error) => raiseTeamAbort(team, localRanks, error),
-    // The rank has told it in the team's memory.
+    // Nothing to do: the rank has reported it in the team's memory.
     tellWaits: () => undefined,
     left: () => {
       if (!isFirst) team.leave();

@@ -4,15 +4,15 @@ import { REASON_BYTES } from '../transport/ending.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
 /*
- * What a rank's thread and an engine thread of it share, besides the segment: one call at a time.
+ * Memory shared by a rank's thread and one of its engine threads, besides the segment: one call at a time.
  *
  *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps |
- *              4 news of any kind: also of what else the thread does for the rank
- *     numbers  code, root, place and length of input and output, count, bytes of the details, memory outside the segment in
- *              which input and output lie
+ *              4 news of any kind, also of the thread's other work for the rank
+ *     numbers  code, root, address and length of input and output, count, bytes of the details, memory outside the segment that
+ *              contains input and output
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
- *     late     a word a rank: 1 for those that the engine waits for, as far as it has looked
+ *     late     a word for each rank: 1 if the engine waits for it, as of its last check
  */
 const POSTED = 0;
 const COMPLETED = 1;
@@ -22,20 +22,20 @@ const NEWS = 4;
 const NUMBERS = 64;
 const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
-/** Details have at most four numbers a rank, and a scalar. */
+/** Details have at most four numbers for each rank, and a scalar. */
 const DETAILS_BYTES = 1024;
 const DETAILS_BYTES_PER_RANK = 4 * 20;
 const LATE_BYTES_PER_RANK = 4;
 
-/** The code of the call that ends an engine thread. It is carried out when the others know that the rank leaves. */
+/** Code of the call that ends an engine thread. It is complete when the others know that the rank leaves. */
 export const EXIT = 0xffff;
 
-/** Memory for calls among so many ranks. */
+/** Allocates the memory for calls among `nRanks` ranks. */
 export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
   return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK));
 }
 
-/** A call whose arrays lie in the segment, unless it says where else. Lengths are elements. */
+/** A call whose arrays lie in the segment unless `sendIn` or `recvIn` is set. Lengths are in elements. */
 export interface PlacedCall {
   readonly code: number;
   readonly root: number;
@@ -45,7 +45,7 @@ export interface PlacedCall {
   readonly recvLength: number;
   readonly count: number;
   readonly details: CallDetails | undefined;
-  /** Memory outside the segment in which an array is, at the place given from its beginning on. */
+  /** Memory outside the segment that contains an array; its address is then an offset in that memory. */
   readonly sendIn?: Outside | undefined;
   readonly recvIn?: Outside | undefined;
 }
@@ -58,7 +58,7 @@ export interface Outside {
 
 const none = new Int32Array(0);
 
-/** The call, with its arrays in a segment's memory, or in what `outside` gives for other memory. */
+/** The call, with views of its arrays in the segment's memory, or in the memory that `outside` returns. */
 export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (place: Outside) => ArrayBuffer): QueuedCall {
   const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
   const sendMemory = sendIn === undefined ? memory : (outside?.(sendIn) ?? memory);
@@ -69,7 +69,7 @@ export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (p
   return { code, type, root, send: input, recv: output, count, details };
 }
 
-/** The type of a code, and elements of it in some memory. */
+/** The type of a code, and a view of elements in some memory. */
 export function elementsAt(
   memory: ArrayBufferLike,
   code: number,
@@ -84,7 +84,7 @@ export class EngineThreadMemory {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   readonly #late: Int32Array;
-  /** News that rest() or whenNews() have seen. */
+  /** Count of news at the last rest() or whenNews(). */
   #rested = 0;
   #listened = 0;
   #listener: (() => void) | undefined;
@@ -121,29 +121,29 @@ export class EngineThreadMemory {
     Atomics.notify(this.#words, POSTED);
   }
 
-  /** Whether the call handed over last is carried out; looks at most `spins` times. */
+  /** True if the last call is complete; polls at most `spins` times. */
   isDone(spins: number): boolean {
     const posted = Atomics.load(this.#words, POSTED);
     for (let turn = 0; turn <= spins; turn++) if (Atomics.load(this.#words, COMPLETED) === posted) return true;
     return false;
   }
 
-  /** Blocks until the call handed over last is carried out, at most for so long. */
+  /** Blocks until the last call is complete, at most for `ms`. */
   waitUntilDone(ms: number): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (seen !== Atomics.load(this.#words, POSTED)) Atomics.wait(this.#words, COMPLETED, seen, ms);
   }
 
   /**
-   * Blocks until there is news, at most for so long. What came since it last returned is news: whoever looks at everything
-   * after each rest misses nothing.
+   * Blocks until there is news, at most for `ms`. News since the last return counts, so a caller that polls everything after
+   * each rest misses nothing.
    */
   rest(ms: number): void {
     Atomics.wait(this.#words, NEWS, this.#rested, ms);
     this.#rested = Atomics.load(this.#words, NEWS);
   }
 
-  /** From now on calls back after news of any kind, also after some that came before; `undefined` ends it. */
+  /** Calls `listener` after news of any kind, including earlier news that nobody has seen; `undefined` ends it. */
   listen(listener: (() => void) | undefined): void {
     this.#listener = listener;
     if (listener !== undefined && !this.#listens) void this.#listen();
@@ -160,13 +160,13 @@ export class EngineThreadMemory {
     this.#listens = false;
   }
 
-  /** Whether there is one that wants to hear more. */
+  /** Calls the listener. Returns true if it is still set. */
   #callListener(): boolean {
     this.#listener?.();
     return this.#listener !== undefined;
   }
 
-  /** Blocks until the engine has given up, at most for so long. */
+  /** Blocks until the engine has given up, at most for `ms`. */
   waitUntilGivenUp(ms: number): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (Atomics.load(this.#words, FAILED) === 0) Atomics.wait(this.#words, COMPLETED, seen, ms);
@@ -176,18 +176,18 @@ export class EngineThreadMemory {
     return Atomics.load(this.#words, STEPS);
   }
 
-  /** The ranks that the engine waited for when it last looked. */
+  /** The ranks that the engine waited for at its last check. */
   late(): number[] {
     return [...this.#late.keys()].filter((rank) => Atomics.load(this.#late, rank) === 1);
   }
 
-  /** Why the engine gave up, packed, if it did. */
+  /** The packed reason for which the engine gave up, if it has. */
   reason(): Uint8Array | undefined {
     const bytes = Atomics.load(this.#words, FAILED);
     return bytes === 0 ? undefined : new Uint8Array(this.buffer, REASON, bytes).slice();
   }
 
-  /** Calls back once, soon after the call handed over last is carried out, or the engine gives up. */
+  /** Calls `wake` once, soon after the last call is complete or the engine gives up. */
   whenNews(wake: () => void): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (seen === Atomics.load(this.#words, POSTED) || Atomics.load(this.#words, FAILED) !== 0) {
@@ -201,7 +201,7 @@ export class EngineThreadMemory {
 
   // ── the engine thread ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The next call; waits for it, without the core after `spins` looks. */
+  /** Takes the next call; waits for it, giving the core away after `spins` polls. */
   take(spins: number): PlacedCall {
     const completed = Atomics.load(this.#words, COMPLETED);
     for (let turn = 0; Atomics.load(this.#words, POSTED) === completed; turn++) {
@@ -210,7 +210,7 @@ export class EngineThreadMemory {
     return this.#posted();
   }
 
-  /** The next call, for a thread that goes on with its event loop until it comes. */
+  /** Takes the next call, for a thread whose event loop runs until then. */
   async taken(): Promise<PlacedCall> {
     const completed = Atomics.load(this.#words, COMPLETED);
     while (Atomics.load(this.#words, POSTED) === completed) {
@@ -245,7 +245,7 @@ export class EngineThreadMemory {
     this.tell();
   }
 
-  /** There is news for the rank. */
+  /** Reports news to the rank. */
   tell(): void {
     Atomics.add(this.#words, NEWS, 1);
     Atomics.notify(this.#words, NEWS);
@@ -262,7 +262,7 @@ export class EngineThreadMemory {
   gaveUp(reason: Uint8Array): void {
     new Uint8Array(this.buffer, REASON, reason.length).set(reason);
     Atomics.store(this.#words, FAILED, reason.length);
-    // Whoever waits for the call finds the reason.
+    // Wakes the rank, which finds the reason.
     this.completed();
   }
 }
@@ -280,7 +280,7 @@ interface News {
 /** Newer than the language version whose types this is compiled with; Node.js has had it since version 16. */
 const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
 
-/** JSON has no bigints, and neither NaN, infinities nor -0: a scalar goes as a text. */
+/** JSON has neither bigints nor NaN, infinities and -0, so a scalar is sent as text. */
 function forJson(value: unknown): unknown {
   if (typeof value === 'bigint') return { bigint: value.toString() };
   if (typeof value === 'number' && (!Number.isFinite(value) || Object.is(value, -0)))

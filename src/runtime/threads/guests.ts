@@ -5,18 +5,18 @@ import type { NumericArray } from '../device/types.js';
 import { SystemError } from '../../errors.js';
 import type { Outside } from './engine-thread-memory.js';
 
-/** A stretch of memory outside the segment, and where its copy in the segment is. */
+/** A range of memory outside the segment, and the address of its copy. */
 interface Guest {
   readonly outside: Operand;
   readonly bytes: number;
   readonly offset: number;
-  /** Whether the call writes it. */
+  /** True if the call writes it. */
   readonly returns: boolean;
 }
 
 /**
- * Copies in the segment of the arrays of one call that lie outside, for threads that can reach the segment only. What
- * overlaps outside overlaps inside.
+ * Copies in the segment of the arrays of one call that lie outside it, for threads that can reach only the segment. Arrays
+ * that overlap outside also overlap inside.
  */
 export class StagedArrays {
   #guests: Guest[] = [];
@@ -26,12 +26,12 @@ export class StagedArrays {
     readonly libc: Libc | undefined,
   ) {}
 
-  /** Whether an array has elements that lie outside the segment. */
+  /** True if an array has elements outside the segment. */
   isOutside(array: NumericArray): boolean {
     return array.length > 0 && this.team.segment.offsetOf(array) < 0;
   }
 
-  /** Where an array lies, which is not copied: in the segment, or in other memory of this process, from its beginning on. */
+  /** Address of an array that is not copied: in the segment, or as an offset in other memory of this process. */
   whereIs(array: NumericArray): { readonly at: number; readonly memory: Outside | undefined } {
     if (!this.isOutside(array) || this.libc === undefined)
       return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
@@ -39,7 +39,7 @@ export class StagedArrays {
     return { at: byteOffset, memory: { address: Number(this.libc.addressOf(new Uint8Array(buffer))), bytes: buffer.byteLength } };
   }
 
-  /** Where both arrays, or their copies, lie in the segment. Throws `OUT_OF_MEMORY` where they don't fit. */
+  /** Addresses of both arrays, or of their copies, in the segment. Throws `OUT_OF_MEMORY` if they do not fit. */
   place(send: NumericArray, recv: NumericArray): readonly [number, number] {
     const { segment } = this.team;
     const sendOffset = segment.offsetOf(send);
@@ -48,7 +48,7 @@ export class StagedArrays {
     if (sendOffset < 0 && recvOffset < 0 && send.buffer === recv.buffer) {
       const from = Math.min(send.byteOffset, recv.byteOffset);
       const to = Math.max(send.byteOffset + send.byteLength, recv.byteOffset + recv.byteLength);
-      // Views that lie apart need not bring along what is between them.
+      // Separate arrays are copied separately, without the memory between them.
       if (to - from <= send.byteLength + recv.byteLength) {
         const offset = this.#admit(send.buffer, from, to - from, true);
         return [offset + send.byteOffset - from, offset + recv.byteOffset - from];
@@ -60,7 +60,7 @@ export class StagedArrays {
     ];
   }
 
-  /** Copies back what the call wrote. Throws `BUFFER_DETACHED` where the caller took that memory away. */
+  /** Copies results back. Throws `BUFFER_DETACHED` if the caller has detached the memory. */
   leave(): void {
     const guests = this.#guests;
     this.#guests = [];
@@ -70,7 +70,7 @@ export class StagedArrays {
     }
   }
 
-  /** The call failed: others may still write to the copies, so they stay until all have left. */
+  /** The call failed. Others may still write to the copies, so they stay until all have left. */
   abandon(): void {
     for (const { offset } of this.#guests) this.team.keep(offset);
     this.#guests = [];
@@ -94,7 +94,7 @@ export class StagedArrays {
       if (!(error instanceof SystemError && error.code === 'OUT_OF_MEMORY')) throw error;
       throw new SystemError(
         'OUT_OF_MEMORY',
-        `an array of ${bytes} bytes that alloc did not give must be copied for the thread that carries out the call, but at most ` +
+        `an array of ${bytes} bytes that is not from alloc must be copied for the thread that carries out the call, but at most ` +
           `${segment.memoryUse().largestFreeBytes} bytes of this rank's memory are free: take the array from alloc, or call in parts`,
         { cause: error },
       );

@@ -1,5 +1,4 @@
-// The thread that has a rank's sockets and carries out its calls, messages and windows over them: see
-// network-threads.ts, which starts it.
+// Thread that has a rank's sockets and carries out its calls, messages and windows over them; started by network-threads.ts.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { Algorithm } from '../algorithms/call.js';
@@ -21,7 +20,7 @@ import { shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import { named, warnNow } from '../warn.js';
 
-/** What a rank gives the thread. */
+/** Data that a rank passes to the thread. */
 export interface NetworkThreadData {
   readonly segment: SegmentInThread;
   readonly team: { readonly address: number; readonly members: readonly number[] };
@@ -34,9 +33,9 @@ export interface NetworkThreadData {
   readonly spins: number;
   readonly limits: WaitLimits;
   readonly heartbeatMs: number;
-  /** Whether the rank wants warnings itself; else they go to standard error. */
+  /** True if the rank takes warnings itself; otherwise they go to standard error. */
   readonly takesWarnings: boolean;
-  /** Of the communicator, for warnings. */
+  /** Name of the communicator, for warnings. */
   readonly name: string | undefined;
   readonly buffer: SharedArrayBuffer;
   readonly endedPieces: EndedPieces;
@@ -54,7 +53,7 @@ export type FromNetworkThread =
   | { readonly kind: 'warning'; readonly text: string }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
-/** How often the rank is told whether its call gets further. */
+/** Interval at which the rank is told whether its call makes progress. */
 const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;
@@ -79,13 +78,13 @@ const memory = new EngineThreadMemory(given.buffer);
 const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
 const windows = new Set<ServedWindow>();
-/** The last memory outside the segment that the rank's calls were about: making a buffer of it may take a millisecond. */
+/** The last memory outside the segment that calls used, cached because making a buffer of it may take a millisecond. */
 const reached: (Outside & { readonly buffer: ArrayBuffer })[] = [];
 let abort = (error: unknown): void => {
   stop.abort(error);
   messages.abort(error as Error);
 };
-/** Before all connections are made there is nobody to tell. */
+/** Reports a wait to the other ranks; does nothing until all connections are made. */
 let tellInCalls: (report: readonly number[]) => void = () => undefined;
 const messages = new ServedMessages({
   ...given,
@@ -111,7 +110,7 @@ port.on('message', (message: ToNetworkThread) => {
 const network = await open();
 if (network !== undefined) await serve(network);
 
-/** Makes all connections. The rank is told how that went, and ends the thread where it failed. */
+/** Makes all connections. Reports the result to the rank, which ends the thread after a failure. */
 async function open(): Promise<NetworkEngine | undefined> {
   const { shared, host, secret, order, algorithms } = given;
   try {
@@ -127,7 +126,7 @@ async function open(): Promise<NetworkEngine | undefined> {
   }
 }
 
-/** Memory outside the segment. The rank waits in place until the call that is about it has ended. */
+/** A buffer on memory outside the segment. The rank blocks until the call that uses it has ended. */
 function reach({ address, bytes }: Outside): ArrayBuffer {
   let found = reached.find((one) => one.address === address && one.bytes === bytes);
   if (found === undefined) {
@@ -144,7 +143,7 @@ function serveWindow(window: WindowInThread): void {
   window.port.on('close', () => windows.delete(served));
 }
 
-/** Carries out calls until the rank leaves, or one fails. */
+/** Carries out calls until the rank leaves, or a call fails. */
 async function serve(engine: NetworkEngine): Promise<void> {
   let failed = false;
   const fail = (error: unknown): unknown => {
@@ -155,7 +154,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     messages.abort(error as Error);
     for (const window of windows) window.abort(error as Error);
     memory.gaveUp(packReason(error as Error));
-    // What was said last is sent before the thread ends.
+    // Unsent messages are sent before the thread ends.
     void leave().finally(() => process.exit());
     return error;
   };
@@ -182,7 +181,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   };
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
-  // Not while the rank waits, and tells others so, in messages or windows.
+  // Not while the rank itself waits, and reports that, in messages or windows.
   const clock = new WatchClock(shorterLimit(limits));
   let toldMs = -Infinity;
   const answer = (): void => {

@@ -16,41 +16,41 @@ import type { WaitLimits } from '../progress/wait-limits.js';
 import type { LanesParts, WindowLanes } from '../windows/window-lanes.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
-/** How long a rank that ends the communicator waits for its thread to tell the others why. */
+/** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
 const LAST_WORDS_MS = 1000;
 
 export interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
-  /** Those that calls may take: all connections are made now, since a rank that waits in place cannot help with them. */
+  /** Algorithms that calls may use. All connections are made now, because a blocked rank cannot help with them. */
   readonly algorithms: readonly Algorithm[];
-  /** How often the thread looks at shared memory before it gives its core away. */
+  /** Number of polls of shared memory before the thread gives its core away. */
   readonly spins: number;
   readonly limits: WaitLimits;
   readonly heartbeatMs: number;
-  /** Takes warnings of calls that wait for long; left out, they go to standard error. */
+  /** Called with warnings about calls that take long; default: standard error. */
   readonly onWarning: ((text: string) => void) | undefined;
-  /** Of the communicator. */
+  /** Name of the communicator. */
   readonly name: string | undefined;
 }
 
 /** A thread that has a rank's sockets. */
 export interface NetworkThread {
   readonly engine: ThreadEngine;
-  /** What carries data to the next rank of the ring. */
+  /** Transport to the next rank of the ring. */
   readonly transport: string;
-  /** Has the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
+  /** Makes the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
   readonly lanesOf: (window: LanesParts) => WindowLanes;
   /** Carries messages with ranks that share no memory with this one. */
   readonly messages: MessageServer;
-  /** Does what waits in place for every call that it begins, and then begins none that goes on after it. */
+  /** Runs `run` while the caller blocks; its calls finish before it returns. */
   readonly inPlace: (run: () => void) => void;
-  /** Blocks until there is news of any of this, at most for so long. */
+  /** Blocks until there is news of any of this, at most for `ms`. */
   readonly rest: (ms: number) => void;
 }
 
 /**
- * The algorithms over connections on a thread of their own, to which the sockets belong: the rank can wait in place, or
- * compute, while they move. Every rank calls it.
+ * Runs the algorithms over connections on a separate thread that owns the sockets: the rank can block, or compute, while data
+ * move. Every rank calls it.
  *
  *      rank's thread                     engine thread
  *      bootstrap network   ◄─ asks ────  makes connections, once, and a window's when it is opened
@@ -58,8 +58,8 @@ export interface NetworkThread {
  *      messages, windows   ── asks ───►  their connections  ◄──► sockets
  *      waits               ◄─ memory ──  done, or why not
  *
- * @param signal ends the making of connections with its reason
- * @throws what connecting throws; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
+ * @param signal aborts the making of connections with its reason
+ * @throws errors of connecting; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
   const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs, onWarning, name } = options;
@@ -143,8 +143,8 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
 }
 
 /**
- * The name of the thread's transport, once its connections are made. What it asks of the bootstrap network is answered,
- * then too.
+ * Resolves to the name of the thread's transport once its connections are made. Answers the thread's requests to the
+ * bootstrap network, then and later.
  */
 function whenOpened(
   worker: Worker,

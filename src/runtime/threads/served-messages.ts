@@ -13,7 +13,7 @@ import { elementsAt, type EngineThreadMemory } from './engine-thread-memory.js';
 import { longWait, shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
-/** How many pieces for each rank, and from each, the thread is done with. */
+/** For each rank, the number of pieces to it and from it that the thread has finished. */
 export type EndedPieces = Int32Array<SharedArrayBuffer>;
 
 export function endedPieces(nRanks: number): EndedPieces {
@@ -30,11 +30,11 @@ export interface MessageServerOptions {
   readonly team: Team;
   readonly memory: EngineThreadMemory;
   readonly ended: EndedPieces;
-  /** Gives the thread a piece. */
+  /** Hands a piece over to the thread. */
   readonly hand: (piece: MessagePiece) => void;
 }
 
-/** The rank's side: what its messages need of the thread that has its sockets. */
+/** The rank's side: the interface of its messages to the thread that has its sockets. */
 export function messageServer({ rank, nRanks, team, memory, ended, hand }: MessageServerOptions): MessageServer {
   return {
     sliceBytes: sliceBytesOf(pairFifo(nRanks)),
@@ -53,7 +53,7 @@ export interface ServedMessagesOptions {
   readonly bootstrap: Introduction;
   readonly team: Team;
   readonly libc: Libc | undefined;
-  /** Whether the ranks of this host share memory. */
+  /** True if the ranks of this host share memory. */
   readonly shared: boolean;
   readonly host: string;
   readonly secret: Uint8Array;
@@ -62,15 +62,15 @@ export interface ServedMessagesOptions {
   readonly limits: WaitLimits;
   /** See PointToPointOptions. */
   readonly tellInCalls: (report: readonly number[]) => void;
-  /** Told once of each message that waits for long. */
+  /** Called once for each message that takes long. */
   readonly warn: (text: string) => void;
   /** Ends the thread. */
   readonly fail: (error: unknown) => void;
 }
 
 /**
- * A rank's messages in the thread that has its sockets: they go on whatever the rank's own thread does. That one hands over
- * pieces of messages (p2p-served.ts), and is told how many are done.
+ * A rank's messages in the thread that has its sockets, where they progress whatever the rank's own thread does. The rank
+ * hands over pieces of messages (p2p-served.ts), and reads how many are done.
  */
 export class ServedMessages {
   readonly #options: ServedMessagesOptions;
@@ -82,7 +82,7 @@ export class ServedMessages {
     const { bootstrap, team, libc, host, secret, limits } = options;
     this.#options = options;
     this.#pointToPoint = new PointToPoint({
-      // Those that share memory it has nothing to do with.
+      // Without the ranks that share memory, which the rank's own thread serves.
       bootstrap,
       team,
       libc,
@@ -104,7 +104,7 @@ export class ServedMessages {
     if (shorterMs > 0) this.#watch = this.#clock.every(this.#lookAtTime).unref();
   }
 
-  /** All connections are made at once: later the rank may wait in place, and its bootstrap network with it. */
+  /** Makes all connections now: later the rank may block, and its bootstrap network with it. */
   async connect(): Promise<void> {
     const {
       bootstrap: { rank, nRanks, localRanks },
@@ -127,7 +127,7 @@ export class ServedMessages {
     this.#goOn();
   }
 
-  /** Tells those that may wait for this rank's messages what it waits for elsewhere. */
+  /** Reports to ranks that may wait for this rank's messages what it waits for elsewhere. */
   tellWaits(report: readonly number[]): void {
     this.#pointToPoint.tellWaits(report);
   }

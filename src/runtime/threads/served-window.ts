@@ -11,59 +11,62 @@ import { SocketTransport } from '../transport/socket.js';
 import type { LanesParts } from '../windows/window-lanes.js';
 import { countSignal } from '../windows/window-signals.js';
 
-/** A window that a rank gives the thread that has its sockets. */
+/** A window that a rank gives to the thread that has its sockets. */
 export interface WindowInThread extends Omit<LanesParts, 'onNews'> {
-  /** What the thread may give out of the segment for the window's connections. */
+  /** Memory of the segment that the thread may allocate for the window's connections. */
   readonly heap: SegmentInThread['heap'];
-  /** For requests and news; the window ends with it. */
+  /** Port for requests and news; the window ends with it. */
   readonly port: MessagePort;
-  /** What the rank has not taken yet; see newsWords. */
+  /** News that the rank has not taken yet; see newsWords. */
   readonly news: Int32Array<SharedArrayBuffer>;
 }
 
-/** Counts news; then 1 where the rank has not taken yet that it was signalled: one message says so of any number of signals. */
+/**
+ * Index of the count of news, and of a flag that is 1 until the rank has noticed a signal: one message reports any number of
+ * signals.
+ */
 export const newsWords = { count: 0, signalled: 1 } as const;
 
-/** What the rank wants to be done. */
+/** Requests of the rank. */
 export type WindowRequest =
   | { readonly kind: 'close' }
   | {
       readonly kind: 'put' | 'get' | 'signal' | 'flush';
-      /** The answer gives it back. */
+      /** Repeated in the answer. */
       readonly number: number;
       readonly peer: number;
-      /** In the segment: what is sent or filled. */
+      /** Address in the segment of the data to send or to fill. */
       readonly address: number;
       readonly bytes: number;
-      /** Bytes from the beginning of the peer's part. */
+      /** Offset in bytes in the peer's part. */
       readonly offset: number;
-      /** Of a put: whether a signal follows. */
+      /** True if a signal follows the put. */
       readonly signals: boolean;
     };
 
-/** What the thread tells the rank. */
+/** News from the thread to the rank. */
 export type WindowNews =
-  /** All connections are made, or why not. */
+  /** All connections are made; or the reason why not. */
   | { readonly kind: 'opened'; readonly reason: Uint8Array | undefined }
   | { readonly kind: 'signalled' }
   | { readonly kind: 'done'; readonly number: number }
-  /** Why nothing more comes from a peer, or goes there. */
+  /** Reason why nothing more comes from a peer or goes to it. */
   | { readonly kind: 'gone'; readonly peer: number; readonly reason: Uint8Array };
 
-/** What the thread has for all windows. */
+/** Services of the thread for all windows. */
 export interface WindowServer {
   readonly bootstrap: Introduction;
   readonly segment: SegmentInThread;
   readonly libc: Libc | undefined;
   readonly host: string;
   readonly secret: Uint8Array;
-  /** Wakes a rank that waits in place. */
+  /** Wakes a blocked rank. */
   readonly wake: () => void;
 }
 
 /**
- * A window's lanes in the thread that has a rank's sockets: what other ranks put, get and signal is carried out here,
- * whatever the rank's own thread does meanwhile, and so is what the rank asks for (thread-lanes.ts).
+ * A window's lanes in the thread that has a rank's sockets: it carries out puts, gets and signals of other ranks, and the
+ * rank's own requests (thread-lanes.ts), whatever the rank's own thread does meanwhile.
  */
 export class ServedWindow {
   readonly #window: WindowInThread;
@@ -120,7 +123,7 @@ export class ServedWindow {
     this.#window.port.close();
   }
 
-  /** All connections are made now: later the rank may wait in place, and its bootstrap network with it. */
+  /** Makes all connections now: later the rank may block, and its bootstrap network with it. */
   async #connect(): Promise<void> {
     let reason: Uint8Array | undefined;
     try {
@@ -154,7 +157,7 @@ export class ServedWindow {
     else command.ended = ended;
   }
 
-  /** Something came from a peer, or can go there. */
+  /** Progresses a lane after news of its peer. */
   #goOn(peer: number): void {
     const lane = this.#lanes.get(peer);
     lane?.progress();

@@ -3,12 +3,12 @@ import { kindOf } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PlacedCall } from './engine-thread-memory.js';
 
-/** Calls on arrays up to so many bytes a thread are not worth sharing. */
+/** Bytes for each thread up to which sharing a call does not pay. */
 const SHARED_BYTES = 128 * 1024;
 
-/** In these, what happens to an element depends on no other: a share is a call on parts of the arrays. */
+/** Kinds in which elements are independent: a share is a call on parts of the arrays. */
 const elementwise: ReadonlySet<number> = new Set([callKinds.allReduce, callKinds.reduce, callKinds.broadcast]);
-/** In these, arrays have a block for each rank, and a share is about a part of each. */
+/** Kinds in which arrays have a block for each rank: a share is a part of each block. */
 const inBlocks: ReadonlySet<number> = new Set([
   callKinds.allGather,
   callKinds.reduceScatter,
@@ -21,9 +21,9 @@ const inBlocks: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * What each of several engine threads does of a call; fewer shares than threads leave the last ones without work. It
- * follows from what all ranks call alike, so that the threads of all ranks that work together do so on the same share.
- * Every allToAllV is shared, however small, since no rank knows how long the others' parts are.
+ * Divides a call among several engine threads; with fewer shares than threads, the last threads have no work. The result
+ * depends only on arguments that are equal on all ranks, so the threads that work together have the same share. Every
+ * allToAllV is shared, however small, because no rank knows the lengths of the others' parts.
  */
 export function sharesOf(call: PlacedCall, elementBytes: number, threads: number, nRanks: number): readonly PlacedCall[] {
   const kind = kindOf(call.code);

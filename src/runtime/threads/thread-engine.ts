@@ -13,71 +13,71 @@ import { StagedArrays } from './guests.js';
 import type { Bed } from '../progress/sleeper.js';
 import { sharesOf } from './shared-calls.js';
 
-/** How long a rank that leaves waits for its threads to tell the others so; they have nothing else to do. */
+/** When a rank leaves, how long it waits for its idle threads to tell the others. */
 const GOODBYE_MS = 1000;
 
-/** Arrays that are shorter together are copied sooner than reached where they are. */
+/** Arrays with less than this total length are copied, which is faster than reaching them in place. */
 const REACHED_BYTES = 64 * 1024;
 
-/** Arrays that a thread may still reach which did not give up in time. They stay for good. */
+/** Arrays that a hung worker may still write; leaked on purpose. */
 const abandoned: NumericArray[] = [];
 
 /** An engine thread. */
 export interface EngineThread {
   readonly memory: EngineThreadMemory;
   readonly worker: Worker;
-  /** Ends the call under way, and with it the thread, and tells the other ranks why. */
+  /** Ends the running call, and with it the thread, and tells the other ranks why. */
   readonly fail: (error: TcclError) => void;
   /** See Engine. */
   readonly tellWaits: (report: readonly number[]) => void;
-  /** The thread has ended. */
+  /** Called when the thread has ended. */
   readonly left: () => void;
 }
 
 export interface OtherRanks {
-  /** Looks what ranks say that hold up a call; from time to time. */
+  /** Evaluates the reports of ranks that hold up a call; called at intervals. */
   readonly hear: (late: readonly number[], limitMs: number) => void;
   /** See Engine. */
   readonly doing: (rank: number) => string | undefined;
 }
 
 export interface ThreadEngineOptions {
-  /** One a thread. */
+  /** The threads. */
   readonly lanes: readonly EngineThread[];
-  /** The communicator's; in its segment the threads work. */
+  /** Team of the communicator; the threads work in its segment. */
   readonly team: Team;
   readonly libc: Libc | undefined;
   readonly rank: number;
   readonly nRanks: number;
   /** See Engine. */
   readonly keepsTime: boolean;
-  /** Where the threads do not keep time: what other ranks tell this rank's thread. */
+  /** If the threads do not keep time: reports of other ranks to this rank's thread. */
   readonly others?: OtherRanks;
-  /** Whether the threads can work on arrays outside the segment while the rank waits in place. */
+  /** True if the threads can work on arrays outside the segment while the rank blocks. */
   readonly reachesOutside: boolean;
 }
 
 /**
- * Calls on threads of their own (direct-threads.ts, network-threads.ts), so that the rank's event loop and computation go
- * on, or the rank can wait in place. With several threads ("channels"), they share large calls (shared-calls.ts); all else
- * goes to the first.
+ * Carries out calls on separate threads (direct-threads.ts, network-threads.ts), so that the rank's event loop and
+ * computation continue, or the rank can block. With several threads ("channels"), they share large calls (shared-calls.ts);
+ * all other calls go to the first.
  *
  *      rank's thread      begin ── computes ──────────── wake ── done
  *                            \                           /
  *      engine thread 0        └ its share ──────────────┤
  *      engine thread 1        └ its share ──────────────┘
  *
- * Arrays outside the segment stay where they are while the rank waits in place for the call, since nobody can take them away
- * then. Else they are copied by the rank's thread, in whole, before and after: only it can know that they are still there (an
- * array can be transferred away at any time).
+ * While the rank blocks in a call, arrays outside the segment stay in place, because nobody can detach them. Otherwise the
+ * rank's thread copies them, as a whole, before and after the call: only that thread knows that they still exist (an array
+ * can be transferred at any time).
  */
 export class ThreadEngine implements Engine {
   readonly blocking = true;
   readonly keepsTime: boolean;
-  /** Whether the rank waits in place for every call that begins now. */
+  /** True if the rank blocks in every call that begins now. */
   waitsInPlace = false;
   readonly #reachesOutside: boolean;
-  /** Arrays of the call under way that a thread reaches where they are. */
+  /** Arrays of the running call that a thread uses in place. */
   #reached: readonly NumericArray[] = [];
   readonly #lanes: readonly EngineThread[];
   readonly #rank: number;
@@ -117,7 +117,7 @@ export class ThreadEngine implements Engine {
       ...this.#place(send, recv),
     };
     this.#underWay = call;
-    // The threads are what goes on: they keep the process alive until the call is over.
+    // The threads keep the process alive until the call is over.
     for (const { worker } of this.#lanes) worker.ref();
     sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
     return this.progress(spins);
@@ -145,7 +145,7 @@ export class ThreadEngine implements Engine {
 
   readonly rest = (ms: number): void => this.#busyLane()?.memory.rest(ms);
 
-  /** The threads look for themselves whether others can still come. */
+  /** Nothing to do: the threads check liveness themselves. */
   check(): void {
     for (const { memory } of this.#lanes) {
       const reason = memory.reason();
@@ -159,7 +159,7 @@ export class ThreadEngine implements Engine {
     return [...new Set(late)].sort((a, b) => a - b);
   }
 
-  /** The threads do that themselves: only they know for whom. */
+  /** Nothing to do: the threads report their waits themselves, because only they know which ranks they wait for. */
   sayWaits(limitMs: number): undefined {
     this.#others?.hear(this.late(), limitMs);
     return undefined;
@@ -187,7 +187,7 @@ export class ThreadEngine implements Engine {
     this.#guests.abandon();
   }
 
-  /** Where a thread finds the arrays of a call. */
+  /** Addresses of a call's arrays for a thread. */
   #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
     const outside =
       this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
@@ -208,11 +208,11 @@ export class ThreadEngine implements Engine {
       worker.ref();
       return once(worker, 'exit');
     });
-    // Those that gave up end by themselves.
+    // Threads that gave up end by themselves.
     const waiting = living.filter(({ memory }) => memory.reason() === undefined);
     for (const { memory } of waiting)
       memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
-    // A process that is about to end does not come back here.
+    // A process that is about to end does not return to its event loop.
     for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
     await Promise.all(exits);
     for (const lane of this.#lanes) lane.left();

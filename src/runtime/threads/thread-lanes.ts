@@ -13,11 +13,11 @@ export interface ThreadLanesOptions {
   readonly segment: Segment;
   readonly libc: Libc | undefined;
   readonly rank: number;
-  /** What the connections with one rank take. */
+  /** Memory of the connections with one rank. */
   readonly bytesPerPeer: number;
   /** Hands the window over. */
   readonly start: (window: WindowInThread) => void;
-  /** Why the thread gave up, if it did. */
+  /** The reason for which the thread gave up, if it has. */
   readonly reason: () => Uint8Array | undefined;
 }
 
@@ -25,21 +25,21 @@ export interface ThreadLanesOptions {
 interface OpenRequest {
   readonly command: WindowCommand;
   readonly lane: ThreadLane;
-  /** Of an array outside the segment: what it is, where its copy is, and whether that is to be copied back. */
+  /** An array outside the segment: the array, the address of its copy, and whether to copy it back. */
   readonly guest:
     { readonly operand: Operand; readonly address: number; readonly bytes: number; readonly returns: boolean } | undefined;
 }
 
 /**
- * The rank's side of lanes that are in the thread that has its sockets (served-window.ts):
+ * The rank's side of lanes in the thread that has its sockets (served-window.ts):
  *
  *      rank's thread                          engine thread
  *      put, get, signal, flush  ── port ──►   lanes  ◄──► other ranks
  *      its part, counters     ◄─ segment ──   carries out what the others want
  *      done, signalled, gone    ◄─ port ───
  *
- * Other ranks' operations and this one's go on while the rank waits in place or computes. Arrays that alloc() did not give
- * are copied, in whole, since only the rank's thread can know that they are still there.
+ * Operations of this rank and of others progress while the rank blocks or computes. Arrays that are not from alloc() are
+ * copied, as a whole, because only the rank's thread knows that they still exist.
  */
 export class ThreadLanes implements WindowLanes {
   readonly blocking = true;
@@ -52,7 +52,7 @@ export class ThreadLanes implements WindowLanes {
   #newsSeen = 0;
   #requested = 0;
   #port: MessagePort | undefined;
-  /** Resolves when the thread has nothing more to do with the window. */
+  /** Resolves when the thread has finished all work on the window. */
   #closed: Promise<void> | undefined;
   #whenOpened: (reason: Uint8Array | undefined) => void = () => undefined;
 
@@ -91,7 +91,7 @@ export class ThreadLanes implements WindowLanes {
     if (reason !== undefined) throw unpackReason(reason, this.#options.rank);
   }
 
-  /** Has the thread do something. */
+  /** Sends a request to the thread. */
   request(
     lane: ThreadLane,
     kind: 'put' | 'get' | 'signal' | 'flush',
@@ -120,7 +120,7 @@ export class ThreadLanes implements WindowLanes {
     return command;
   }
 
-  /** Takes the news that have come, which the event loop would take later. */
+  /** Takes news that has arrived, which the event loop would take later. */
   drain(): void {
     const count = Atomics.load(this.#news, newsWords.count);
     if (count === this.#newsSeen || this.#port === undefined) return;
@@ -129,7 +129,7 @@ export class ThreadLanes implements WindowLanes {
       this.#take(next.message as WindowNews);
   }
 
-  /** The thread fails with the communicator's engine, and tells the other ranks why. */
+  /** Nothing to do: the thread fails with the communicator's engine, and tells the other ranks why. */
   abort(): void {
     this.#port?.unref();
   }
@@ -152,13 +152,13 @@ export class ThreadLanes implements WindowLanes {
     if (news.kind === 'opened') this.#whenOpened(news.reason);
     else if (news.kind === 'gone') this.#lanes.get(news.peer)?.end(unpackReason(news.reason, this.#options.rank));
     else if (news.kind === 'done') this.#end(news.number);
-    // Before the counters are looked at: what is counted later has a message of its own.
+    // Before the counters are read: later signals send a message of their own.
     else Atomics.store(this.#news, newsWords.signalled, 0);
   }
 
   #end(number: number): void {
     const request = this.#requests.get(number);
-    if (request === undefined) throw new InternalError('INTERNAL', `the thread answered request ${number}, which is none`);
+    if (request === undefined) throw new InternalError('INTERNAL', `the thread answered request ${number}, which does not exist`);
     this.#requests.delete(number);
     const { command, lane, guest } = request;
     if (guest !== undefined) {
@@ -174,7 +174,7 @@ export class ThreadLanes implements WindowLanes {
     endCommand(command);
   }
 
-  /** Nobody uses this memory any more. */
+  /** Frees the memory, which nobody uses any more. */
   #freeAll(): void {
     const { segment } = this.#options;
     for (const { guest } of this.#requests.values()) if (guest !== undefined) segment.freeBytes(guest.address);
@@ -217,7 +217,7 @@ class ThreadLane implements Lane {
     return this.#failure;
   }
 
-  /** Nothing more comes from the peer, or goes there. */
+  /** Nothing more comes from the peer or goes to it. */
   end(reason: Error): void {
     this.#failure ??= reason;
   }

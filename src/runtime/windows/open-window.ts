@@ -11,25 +11,25 @@ import { tellAll } from '../bootstrap/tell-all.js';
 import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
 
-/** @internal What a window needs of its communicator. */
+/** @internal The parts of a communicator that a window uses. */
 export interface WindowParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly libc: Libc | undefined;
   readonly pointToPoint: PointToPoint;
   readonly messenger: Messenger;
-  /** Tells the window from others, alike on all ranks; from 1. */
+  /** Number of the window, the same on all ranks; from 1. */
   readonly number: number;
-  /** Where a thread has the rank's sockets: has it carry the window's operations. */
+  /** Where another thread has the rank's sockets: makes it carry the window's operations. */
   readonly lanesOf: ((window: LanesParts) => WindowLanes) | undefined;
-  /** Throws unless the communicator can be used. */
+  /** Throws unless the communicator is usable. */
   readonly checkUsable: (call: string) => void;
-  /** Told of each operation, where somebody wants to know. */
+  /** Observer of operations, if the communicator is observed. */
   readonly observe: Observe | undefined;
   readonly barrier: () => Promise<void>;
 }
 
-/** A rank's part of a window, as it sends it to the others. Addresses are in the segment of its host. */
+/** A rank's part of a window, as it is sent to the others. Addresses are in the segment of its host. */
 export interface WindowPart {
   readonly type: DataType['name'];
   /** Elements. */
@@ -48,12 +48,12 @@ export interface AgreedWindow {
 }
 
 /**
- * Tells all ranks of this rank's part of a window, and hears of theirs. Every rank calls it.
+ * Exchanges the ranks' parts of a window. Every rank calls it.
  *
- * @param length of its array, in elements
+ * @param length of this rank's array, in elements
  * @param address of the array, in the segment
- * @throws on all ranks alike: SystemError `OUT_OF_MEMORY` where one has no memory for it, InvalidUsageError
- *   `CALL_MISMATCH` where their types differ
+ * @throws on all ranks: SystemError `OUT_OF_MEMORY` if one has no memory for it, InvalidUsageError `CALL_MISMATCH` if their
+ *   types differ
  */
 export async function agreeOnWindow(parts: WindowParts, length: number, address: number, type: DataType): Promise<AgreedWindow> {
   const {

@@ -5,14 +5,14 @@ import { InternalError } from '../../errors.js';
 import { Operand } from '../algorithms/operand.js';
 import { LazyReceiver, LazySender, type Dialling } from '../messages/p2p-connection.js';
 
-/** Before the data of each slice: what is to be done. A line of its own keeps data aligned. */
+/** Header in front of the data of each slice: the command. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
 const KIND = 0;
-/** Bytes from the window's beginning. */
+/** Index of the offset in the window, in bytes. */
 const OFFSET = 1;
-/** Of a put: 1 when a signal follows its last slice. Of a flush or get and their answers: which one. */
+/** Put: 1 if a signal follows its last slice. Flush or get, and their answers: number of the command. */
 const VALUE = 2;
-/** Of a get: how many bytes. */
+/** Get: number of bytes. */
 const LENGTH = 3;
 
 const PUT = 1;
@@ -20,21 +20,21 @@ const SIGNAL = 2;
 const FLUSH = 3;
 const FLUSHED = 4;
 const GET = 5;
-/** A slice of what a get wants; the offset is in the getter's array. */
+/** A slice of the answer to a get; the offset is in the getter's array. */
 const GOT = 6;
 
-/** Something that this rank wants done at another. */
+/** A command of this rank for another. */
 export interface WindowCommand {
   /**
-   * A put or signal: whether the array may be changed again. A flush: whether all before it is done. A get: whether the
+   * Put or signal: true if the array may be changed again. Flush: true if everything before it is done. Get: true if the
    * array is filled.
    */
   done: boolean;
-  /** Called when it is done. Who waits for it calls it with what it failed for. */
+  /** Called when it is done, or with the error for which it failed. */
   ended: ((error?: Error) => void) | undefined;
 }
 
-/** Notes that a command is done. */
+/** Marks a command as done. */
 export function endCommand(command: WindowCommand): void {
   command.done = true;
   command.ended?.();
@@ -42,9 +42,9 @@ export function endCommand(command: WindowCommand): void {
 
 /** One-sided access of this rank to another, in the order of its calls. */
 export interface Lane {
-  /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
+  /** Writes all of `array` to the other's part at `offset` bytes, followed by a signal if `signals`. */
   put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand;
-  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
+  /** Fills all of `array` from the other's part at `offset` bytes. */
   get(array: NumericArray, bytes: number, offset: number): WindowCommand;
   signal(): WindowCommand;
   /** Done when the other has carried out all commands before. */
@@ -69,18 +69,18 @@ export interface WindowLaneOptions {
   readonly segment: Segment;
   readonly libc: Libc | undefined;
   readonly peer: number;
-  /** This rank's part of the window, which the other writes. */
+  /** Address of this rank's part of the window, which the other writes. */
   readonly address: number;
   readonly bytes: number;
   readonly dialling: Dialling;
-  /** The other rank signals this one. */
+  /** Called when the other rank signals this one. */
   readonly onSignal: () => void;
 }
 
 /**
- * One-sided access between two ranks that share no memory, both ways: commands go over a connection, and the target carries
- * them out whenever the event loop turns that its end of the lane is in, in their order. Connections are made when the first
- * command goes either way, or when both ends ask for it.
+ * One-sided access between two ranks that share no memory, in both directions: commands go over a connection, and the target
+ * carries them out in order, whenever the event loop of the thread with its end turns. Connections are made at the first
+ * command in either direction, or when both ends request it.
  */
 export class WindowLane implements Lane {
   readonly #options: WindowLaneOptions;
@@ -90,7 +90,7 @@ export class WindowLane implements Lane {
   #outlet: LazySender | undefined;
   #flushes: Command[] = [];
   #flushNumber = 0;
-  /** Gets that are not answered, in their order. */
+  /** Gets that are not answered yet, in order. */
   readonly #gets: Command[] = [];
   #getNumber = 0;
   /** Error about a malformed message, or about an array that is gone. */
@@ -103,7 +103,7 @@ export class WindowLane implements Lane {
     this.#inlet.listen(true);
   }
 
-  /** Connects with the other, whose end does so, too. */
+  /** Connects with the other rank, which calls it too. */
   async connect(): Promise<void> {
     await Promise.all([this.#inlet.met(), this.#opened().met()]);
   }
@@ -136,7 +136,7 @@ export class WindowLane implements Lane {
     return this.#outlet !== undefined;
   }
 
-  /** Does what can be done now. */
+  /** Does what is possible now. */
   progress(): void {
     this.#carryOut();
     this.#post();
@@ -242,11 +242,11 @@ export class WindowLane implements Lane {
         this.#take(value, offset, slot + HEADER_BYTES, bytes);
         return;
       default:
-        this.#broken = new InternalError('INTERNAL', `rank ${peer} sent something that is no command to a window`);
+        this.#broken = new InternalError('INTERNAL', `rank ${peer} sent an unknown command to a window`);
     }
   }
 
-  /** True if a piece could be moved: its array's owner may have taken it away meanwhile. */
+  /** Returns true if a piece could be moved; its array may have been detached meanwhile. */
   #moves(move: () => unknown): boolean {
     try {
       move();
@@ -257,7 +257,7 @@ export class WindowLane implements Lane {
     }
   }
 
-  /** Sends what a get asks for. */
+  /** Sends the data for a get. */
   #answer(number: number, address: number, bytes: number): void {
     const { segment, libc } = this.#options;
     const operand = new Operand(segment, libc);
@@ -265,11 +265,11 @@ export class WindowLane implements Lane {
     this.#add({ kind: GOT, value: number, operand, bytes, offset: 0 });
   }
 
-  /** A slice of what the oldest get asked for; answers come in the order of the questions. */
+  /** Takes a slice of the oldest get; answers come in the order of the requests. */
   #take(number: number, offset: number, address: number, bytes: number): void {
     const [get] = this.#gets;
     if (get?.value !== number || offset + bytes > get.bytes) {
-      this.#broken = new InternalError('INTERNAL', `rank ${this.#options.peer} answered what this rank did not ask`);
+      this.#broken = new InternalError('INTERNAL', `rank ${this.#options.peer} answered a request that this rank did not make`);
       return;
     }
     if (!this.#moves(() => get.operand?.write(offset, bytes, address))) return;

@@ -4,7 +4,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkMoved, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
 
-/** Checks what a window is to be made of. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
+/** Checks the array of a new window. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(
   array: NumericArray,
   options: CallOptions | undefined,
@@ -19,10 +19,7 @@ export function checkWindow(
   );
 }
 
-/**
- * Refuses an array of another type than the window's, whose options may have these names. `what` says what the array is
- * to the call.
- */
+/** Throws if an array has another type than the window. `what` names the array in the error. */
 export function checkWindowArray(
   call: string,
   what: string,
@@ -41,7 +38,7 @@ export function checkWindowArray(
   }
 }
 
-/** Refuses `count` elements from `targetOffset` on that are not within the `length` that rank `peer` has. */
+/** Throws unless `count` elements from `targetOffset` on are within the `length` elements of rank `peer`. */
 export function checkTarget(call: string, count: number, targetOffset: number, peer: number, length: number): void {
   if (!Number.isSafeInteger(targetOffset) || targetOffset < 0) {
     throw new InvalidArgumentError(
@@ -58,7 +55,7 @@ export function checkTarget(call: string, count: number, targetOffset: number, p
   }
 }
 
-/** The ranks whose signals are to be waited for, each once. */
+/** The ranks whose signals are awaited, without duplicates. */
 export function checkSenders(call: string, peers: number | readonly number[], count: number, nRanks: number): readonly number[] {
   const from = Array.isArray(peers) ? [...new Set(peers as readonly number[])] : [peers as number];
   for (const peer of from) checkPeer(call, peer, nRanks);

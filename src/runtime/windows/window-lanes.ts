@@ -4,36 +4,36 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { countSignal } from './window-signals.js';
 
-/** A window, as what carries its operations needs to know it. */
+/** Description of a window for its lanes. */
 export interface LanesParts {
-  /** Tells the window from others, alike on all ranks; from 1. */
+  /** Number of the window, the same on all ranks; from 1. */
   readonly number: number;
   /** The ranks that share no memory with this one. */
   readonly peers: readonly number[];
-  /** This rank's part, which the others write and read. */
+  /** Address of this rank's part, which the others write and read. */
   readonly address: number;
   readonly bytes: number;
   /** Offset of this rank's counters of signals. */
   readonly signals: number;
-  /** Called when something may have come about that is waited for. */
+  /** Called when an awaited operation may have completed. */
   readonly onNews: () => void;
 }
 
 /** Lanes for a window's operations to and from ranks that share no memory with this one. */
 export interface WindowLanes {
-  /** True if operations go on while this rank's thread waits in place or computes. */
+  /** True if operations progress while this rank's thread blocks or computes. */
   readonly blocking: boolean;
-  /** Undefined where memory is shared. */
+  /** Undefined for ranks that share memory. */
   of(peer: number): Lane | undefined;
-  /** Begins to carry. Every rank calls it. Throws what connecting throws. */
+  /** Starts the lanes. Every rank calls it. Throws errors of connecting. */
   open(): Promise<void>;
-  /** The communicator failed. */
+  /** Ends the lanes because the communicator failed. */
   abort(reason: Error): void;
-  /** Says goodbye. Takes back what is not open, too. */
+  /** Says goodbye, and frees everything, also before `open`. */
   close(): Promise<void>;
 }
 
-/** Lanes in the event loop of the rank's own thread; they are connected when they are first needed. */
+/** Lanes in the event loop of the rank's own thread, connected at first use. */
 export class InlineLanes implements WindowLanes {
   readonly blocking = false;
   readonly #lanes = new Map<number, WindowLane>();

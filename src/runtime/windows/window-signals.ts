@@ -12,7 +12,7 @@ export function signalBytes(nRanks: number): number {
   return nRanks * LINE;
 }
 
-/** One signal more from rank `from`, where counters begin at `address`. What was stored before is seen with it. */
+/** Adds a signal from rank `from` to the counters at `address`. Earlier stores are visible before it. */
 export function countSignal(words: Int32Array, address: number, from: number): void {
   Atomics.add(words, (address + from * LINE) / 4, 1);
 }
@@ -20,26 +20,26 @@ export function countSignal(words: Int32Array, address: number, from: number): v
 export interface WindowSignalsParts {
   readonly rank: number;
   readonly nRanks: number;
-  /** Memory, and where in it this rank's counters begin, which were zero when the window was made. */
+  /** Memory with this rank's counters, and their index. They were zero when the window was made. */
   readonly words: Int32Array;
   readonly address: number;
   readonly messenger: Messenger;
-  /** Told of each wait, where somebody wants to know. */
+  /** Observer of waits, if the communicator is observed. */
   readonly observe: Observe | undefined;
-  /** True if only looking again tells of signals from a rank. */
+  /** True if signals from a rank are found only by polling. */
   readonly isPolled: (peer: number) => boolean;
-  /** Names what wakes this thread for signals from a rank. */
+  /** Registers what can wake this thread for signals from a rank. */
   readonly sleepOn: (peer: number, bed: Bed) => void;
-  /** Reason why no more signals come from a rank, if so. */
+  /** Reason why no more signals come from a rank, if there is one. */
   readonly whyGone: (peer: number) => Error | undefined;
 }
 
-/** The signals that a rank gets in a window, and its waits for them. */
+/** The signals to a rank in a window, and its waits for them. */
 export class WindowSignals {
   readonly #parts: WindowSignalsParts;
-  /** Signals of each rank that were waited for. */
+  /** Number of signals of each rank that waits have consumed. */
   readonly #consumed: Int32Array;
-  /** Those that have not ended. */
+  /** Waits that have not ended. */
   readonly #waits = new Set<Condition>();
 
   constructor(parts: WindowSignalsParts) {
@@ -47,7 +47,7 @@ export class WindowSignals {
     this.#consumed = new Int32Array(parts.nRanks);
   }
 
-  /** Waits for `count` signals of each of `peers`, and takes them. */
+  /** Waits for `count` signals of each of `peers`, and consumes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
     const { observe, isPolled, sleepOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
@@ -70,24 +70,24 @@ export class WindowSignals {
     messenger.waitFor(wait);
   }
 
-  /** All have closed the window: what they signalled before is there, and no more comes. */
+  /** All ranks have closed the window: earlier signals have arrived, and no more will come. */
   endWaits(): void {
     const { messenger, rank } = this.#parts;
     for (const wait of this.#waits) {
       messenger.endWait(wait, () => {
         return new InvalidUsageError(
           'CLOSED',
-          `rank ${rank} waits for signals of ${nameRanks(wait.awaited())} in a window that all ranks have closed; close it when all signals have come`,
+          `rank ${rank} waits for signals of ${nameRanks(wait.awaited())} in a window that all ranks have closed; close it when all signals have arrived`,
           { rank },
         );
       });
     }
   }
 
-  /** Takes `count` signals of each of `peers`, if all of them are there. Throws when they cannot come any more. */
+  /** Consumes `count` signals of each of `peers`, if all have arrived. Throws if they cannot arrive any more. */
   #take(peers: readonly number[], count: number): boolean {
     for (const peer of peers) {
-      // The order matters: what a rank signalled before it left counts.
+      // First, because signals from before a rank left are valid.
       const gone = this.#parts.whyGone(peer);
       if (this.#has(peer, count)) continue;
       if (gone !== undefined) throw gone;

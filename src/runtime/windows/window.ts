@@ -16,22 +16,22 @@ const finished = Promise.resolve();
 
 /** Options of a put. */
 export interface PutOptions extends CallOptions {
-  /** Whether the target is signalled once the data are there. Default false. */
+  /** Signals the target once the data have arrived. Default false. */
   readonly signal?: boolean | undefined;
 }
 
 const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
 
 /**
- * Memory of all ranks of a communicator that each of them can read and write without the other's doing: one-sided
- * communication. A rank that has written tells the target by a signal; the target waits for signals, not for data. What
- * a rank puts to another before it signals it is there when the signal is.
+ * Memory of all ranks of a communicator that each of them can read and write without the owner's help: one-sided
+ * communication. A writer notifies the target by a signal, and the target waits for signals, not for data. All data that a
+ * rank put before a signal have arrived when the signal arrives.
  *
- * Where ranks share memory, a put or get is a copy. Elsewhere it is a message that the target carries out when its event
- * loop turns, so a target that computes without a break sees nothing new meanwhile, and answers nothing; with `blocking:
- * true` or `engine: 'thread'` a thread of its own does that, whatever the target itself does.
+ * Between ranks that share memory, a put or get is a copy. Between others it is a message that the target carries out when
+ * its event loop turns, so a target that computes without a break neither receives nor answers meanwhile; with `blocking:
+ * true` or `engine: 'thread'` a separate thread does it at any time.
  *
- * Every form that waits may fail as other calls of the communicator do, and then ends it.
+ * Every form that waits may fail like other calls of the communicator, which ends the communicator.
  */
 export class Window<T extends TypedArray = NumericArray> {
   /** This rank's part: the array that the window was made with. */
@@ -50,7 +50,7 @@ export class Window<T extends TypedArray = NumericArray> {
   /** @internal Makes a window of all ranks' arrays, at `address` of this rank's memory; see Communicator.window. */
   static async open<T extends TypedArray>(parts: WindowParts, array: T, address: number, type: DataType): Promise<Window<T>> {
     const { ranks, lanes } = await agreeOnWindow(parts, array.length, address, type);
-    // A failure from here on ends the communicator, which others may have begun to write to.
+    // From here on, an error ends the communicator, because others may have begun to write.
     await lanes.open();
     return new Window(parts, array, type, ranks, lanes);
   }
@@ -94,26 +94,26 @@ export class Window<T extends TypedArray = NumericArray> {
   }
 
   /**
-   * Copies all of `source` to rank `peer`'s part, `targetOffset` elements from its beginning. Resolves when `source`
-   * may be changed again.
+   * Copies all of `source` to rank `peer`'s part, at `targetOffset` elements from its beginning. Resolves when `source` may
+   * be changed again.
    *
-   * @throws (rejects) BUFFER_SIZE where the target has no room, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
+   * @throws (rejects) BUFFER_SIZE if it exceeds the target's part, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
   put(source: T, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
     return this.#start(peer, () => this.#put('put', source as NumericArray, peer, targetOffset, options));
   }
 
-  /** The blocking form of {@link put}: where `peer` shares memory with this rank, and with `blocking: true` elsewhere, too. */
+  /** The blocking form of {@link put}: between ranks that share memory, and with `blocking: true` also between others. */
   putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
     this.#checkBlocking(peer);
     this.#finish(this.#put('putSync', source as NumericArray, peer, targetOffset, options), peer);
   }
 
   /**
-   * Fills all of `destination` with rank `peer`'s part, from `targetOffset` elements behind its beginning on. What that
-   * rank has not written for this one to see, by a signal or a barrier, may be old or new.
+   * Fills all of `destination` from rank `peer`'s part, at `targetOffset` elements from its beginning. Data that the owner
+   * has not announced by a signal or a barrier may be old or new.
    *
-   * @throws (rejects) BUFFER_SIZE where the target has less, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
+   * @throws (rejects) BUFFER_SIZE if it exceeds the target's part, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
   get(destination: T, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
     return this.#start(peer, () => this.#get('get', destination as NumericArray, peer, targetOffset, options));
@@ -125,7 +125,7 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#finish(this.#get('getSync', destination as NumericArray, peer, targetOffset, options), peer);
   }
 
-  /** Signals rank `peer`: what this rank has put there is there. */
+  /** Signals rank `peer`: all data that this rank has put there have arrived. */
   signal(peer: number): Promise<void> {
     return this.#start(peer, () => this.#signal('signal', peer));
   }
@@ -136,7 +136,7 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#finish(this.#signal('signalSync', peer), peer);
   }
 
-  /** Resolves when each of `peers` has signalled `count` times more than was waited for before. */
+  /** Resolves when each of `peers` has sent `count` more signals than earlier waits have consumed. */
   waitSignal(peers: number | readonly number[], count = 1): Promise<void> {
     try {
       const from = this.#checkWait('waitSignal', peers, count);
@@ -155,7 +155,7 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#block((settle) => this.#signals.wait(from, count, settle));
   }
 
-  /** Resolves when all that this rank has put is there. */
+  /** Resolves when all data that this rank has put have arrived. */
   async flush(): Promise<void> {
     try {
       this.#checkOpen('flush');
@@ -172,19 +172,19 @@ export class Window<T extends TypedArray = NumericArray> {
     ended?.();
   }
 
-  /** Ends the window on all ranks, once all that was put is there: every rank calls it. Its arrays stay. */
+  /** Closes the window on all ranks, once all data have arrived; every rank calls it. Its arrays stay usable. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
-  /** @internal The communicator failed. */
+  /** @internal Ends the window because the communicator failed. */
   abort(reason: Error): void {
     this.#release();
     this.#lanes.abort(reason);
   }
 
-  /** @internal The communicator is closed while the window is open. */
+  /** @internal Called when the communicator is closed while the window is open. */
   async leave(): Promise<void> {
     this.#release();
     await this.#lanes.close();
@@ -254,7 +254,7 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#segment.sleepers.ring();
   }
 
-  /** Checks what a put or get is about, and gives the other's part. */
+  /** Checks the arguments of a put or get, and returns the other rank's part. */
   #checkMove(
     call: string,
     what: string,
@@ -315,7 +315,7 @@ export class Window<T extends TypedArray = NumericArray> {
     }
   }
 
-  /** Why nothing more comes from a rank, if so. */
+  /** Reason why nothing more comes from a rank, if there is one. */
   #whyGone(peer: number): Error | undefined {
     const { team, pointToPoint } = this.#parts;
     const lane = this.#lanes.of(peer);
@@ -328,7 +328,7 @@ export class Window<T extends TypedArray = NumericArray> {
     if (!this.#lanes.blocking) this.#parts.messenger.checkBlocking(peer);
   }
 
-  /** The promise of what `begin` begins, which rank `peer` may have to carry out. */
+  /** Starts a command that rank `peer` may have to carry out, and returns its promise. */
   #start(peer: number, begin: () => WindowCommand | undefined): Promise<void> {
     try {
       const command = begin();
@@ -338,12 +338,12 @@ export class Window<T extends TypedArray = NumericArray> {
     }
   }
 
-  /** Waits in place for what was begun. */
+  /** Blocks until a command is done. */
   #finish(command: WindowCommand | undefined, peer: number): void {
     if (command?.done === false) this.#block((settle) => this.#wait(command, peer, settle));
   }
 
-  /** Blocks until what `begin` begins is settled. */
+  /** Blocks until the operation that `begin` starts is settled. */
   #block(begin: (settle: (error?: Error) => void) => void): void {
     let outcome: { readonly error: Error | undefined } | undefined;
     begin((error) => (outcome = { error }));
@@ -361,7 +361,7 @@ export class Window<T extends TypedArray = NumericArray> {
   #wait(command: WindowCommand, peer: number, settled: (error?: Error) => void): void {
     this.#parts.messenger.waitFor({
       isMet: () => {
-        // The order matters: what was done before the other rank went counts.
+        // First, because results from before the other rank left are valid.
         const failure = this.#lanes.of(peer)?.failure();
         if (failure !== undefined && !command.done) throw failure;
         return command.done;
@@ -398,7 +398,7 @@ export class Window<T extends TypedArray = NumericArray> {
   }
 }
 
-/** What `begin` begins, of whose end its observer is told. */
+/** Starts a command, whose end is also reported to its observer. */
 function observed(begin: () => WindowCommand, ended: WindowCommand['ended']): WindowCommand {
   try {
     const command = begin();
