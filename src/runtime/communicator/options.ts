@@ -45,7 +45,7 @@ export interface RuntimeSettings {
 }
 
 /** Variables that launchers set, not the user. */
-const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET)$/;
+const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET|JOB|SSH)$/;
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const DEFAULT_HEARTBEAT_SECONDS = 10;

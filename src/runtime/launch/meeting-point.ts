@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { SystemError } from '../../errors.js';
+import { formatAddress } from '../bootstrap/address.js';
 
 /** Variables with the address and the secret of the ranks' meeting point. */
 export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET', string>>;
@@ -20,13 +21,27 @@ const ATTEMPTS = 100;
  * @throws SystemError `NETWORK` when no port is free
  */
 export async function localMeetingPoint(): Promise<MeetingPoint> {
+  return meetingPointAt(await freeAddress('127.0.0.1'));
+}
+
+/** A job's meeting point: `address` is `host:port`, the secret is new. */
+export function meetingPointAt(address: string): MeetingPoint {
+  return { TCCL_COMM_ID: address, TCCL_COMM_SECRET: randomBytes(32).toString('hex') };
+}
+
+/**
+ * `host:port` with a port of this host's address on which nobody listens.
+ *
+ * @throws SystemError `NETWORK` when no port is free
+ */
+export async function freeAddress(host: string): Promise<string> {
   let refusal: unknown;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const port = randomInt(ports.first, ports.end);
-    const server = createServer().listen(port, '127.0.0.1');
+    const server = createServer().listen(port, host);
     try {
       await once(server, 'listening');
-      return { TCCL_COMM_ID: `127.0.0.1:${port}`, TCCL_COMM_SECRET: randomBytes(32).toString('hex') };
+      return formatAddress({ host, port });
     } catch (error) {
       refusal = error;
     } finally {
@@ -35,7 +50,7 @@ export async function localMeetingPoint(): Promise<MeetingPoint> {
   }
   throw new SystemError(
     'NETWORK',
-    `the ranks have no meeting point: none of the ports tried on this host's loopback is free (${(refusal as Error).message})`,
+    `the ranks have no meeting point: none of the ports tried on ${host} is free (${(refusal as Error).message})`,
     { cause: refusal },
   );
 }

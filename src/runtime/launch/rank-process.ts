@@ -1,15 +1,17 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
-/** How a rank ended: with an exit code, by a signal, or because it could not be started. */
+/** How a rank ended: with an exit code, by a signal, because it could not be started, or because its host was lost. */
 export type Ending =
   | { readonly kind: 'code'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  | { readonly kind: 'unstarted'; readonly error: Error };
+  | { readonly kind: 'unstarted'; readonly message: string }
+  /** All ranks of the host have the same object. */
+  | { readonly kind: 'lost'; readonly reason: string };
 
 export interface RankProcessOptions {
   readonly rank: number;
@@ -17,6 +19,8 @@ export interface RankProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly stdio: StdioOptions;
+  /** Where it starts; this process's directory if left out. */
+  readonly directory?: string | undefined;
   /** Time from SIGTERM to SIGKILL for processes that the rank leaves behind, milliseconds. */
   readonly graceMs: number;
   /** The rank and all processes that it started. */
@@ -39,15 +43,15 @@ export class RankProcess {
   readonly #processes: JobProcesses;
   #running: boolean;
 
-  constructor({ rank, command, args, env, stdio, graceMs, processes }: RankProcessOptions) {
-    const child = spawn(command, args, { env, stdio });
+  constructor({ rank, command, args, env, stdio, directory, graceMs, processes }: RankProcessOptions) {
+    const child = spawn(command, args, { env, stdio, cwd: directory });
     this.rank = rank;
     this.pid = child.pid;
     this.#child = child;
     this.#processes = processes;
     this.#running = child.pid !== undefined;
     this.ended = new Promise((resolve) => {
-      child.once('error', (error) => resolve({ kind: 'unstarted', error }));
+      child.once('error', (error) => resolve({ kind: 'unstarted', message: `${error.message}${remedyOf(error)}` }));
       child.once('exit', (code, signal) => {
         this.#running = false;
         resolve(signal === null ? { kind: 'code', code: code ?? 0 } : { kind: 'signal', signal });
@@ -65,6 +69,10 @@ export class RankProcess {
 
   get running(): boolean {
     return this.#running;
+  }
+
+  get stdin(): Writable | undefined {
+    return this.#child.stdin ?? undefined;
   }
 
   get stdout(): Readable | undefined {
@@ -102,6 +110,12 @@ export class RankProcess {
     }
     for (const pipe of pipes) pipe.destroy();
   }
+}
+
+function remedyOf({ code }: NodeJS.ErrnoException): string {
+  if (code === 'EMFILE') return ': each rank takes two file descriptors of tccl run; raise the limit (ulimit -n)';
+  if (code === 'EAGAIN') return ': this user may have no more processes (ulimit -u)';
+  return '';
 }
 
 /** Interval at which open output is checked, milliseconds. */

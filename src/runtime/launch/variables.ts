@@ -12,6 +12,8 @@ const names = [
   'LOCAL_NRANKS',
   'COMM_ID',
   'COMM_SECRET',
+  'JOB',
+  'SSH',
   // Bootstrap: bootstrap/environment.ts
   'SOCKET_IFNAME',
   'SOCKET_FAMILY',
@@ -35,6 +37,9 @@ const names = [
 ];
 
 export const variables: readonly string[] = names.map((name) => PREFIX + name);
+
+/** Variables of one job, which mean nothing in another. */
+export const launcherVariables: readonly string[] = names.slice(0, names.indexOf('SSH') + 1).map((name) => PREFIX + name);
 
 /** An unknown variable with our prefix, and the name that was probably meant. */
 export interface UnknownVariable {

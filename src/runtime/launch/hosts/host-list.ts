@@ -1,0 +1,145 @@
+import { isIPv6 } from 'node:net';
+import { describeText } from '../../../describe-value.js';
+import { InputError, InvalidUsageError } from '../../../errors.js';
+import { didYouMean } from '../../../suggest.js';
+import type { RankRange } from '../local-ranks.js';
+
+/** A host as the user gave it. */
+export interface Host {
+  /** What ssh gets: a name of DNS or of the user's ssh configuration, or an address; perhaps with a user before it. */
+  readonly name: string;
+  /** Number of ranks that it takes; undefined where the user gave none. */
+  readonly slots: number | undefined;
+  /** `TCCL_SOCKET_IFNAME` of its ranks, where the host file gives one. */
+  readonly interfaceName?: string;
+}
+
+/** A host with the ranks that it gets. */
+export interface HostPlacement {
+  readonly host: Host;
+  readonly ranks: RankRange;
+}
+
+/** Most ranks of a host that a list may ask for: more is a slip of the keyboard. */
+const MOST_SLOTS = 9999;
+
+/**
+ * Reads `a:4,b:4`, `me@a,[fd00::1]:2`. A host that comes several times gets the sum of its numbers.
+ *
+ * @throws InvalidUsageError `UNSUPPORTED` that says which part is wrong
+ */
+export function parseHostList(text: string): Host[] {
+  const words = text.split(',').map((word) => word.trim());
+  return merged(
+    words.map((word) => {
+      if (word === '') throw usage(`${describeText(text)} has an empty name: write for example a:4,b:4`);
+      const host = parseHost(word);
+      if (host === undefined)
+        throw usage(
+          `${describeText(word)} is no host: write HOST:RANKS, as in a:4,b:4; an IPv6 address in brackets, [fd00::1]:4`,
+        );
+      return host;
+    }),
+  );
+}
+
+/** Words of a host file that give the number of ranks: Open MPI has several. */
+const slotWords = ['slots', 'count', 'cpu', 'cpus'];
+/** Words of Open MPI and MPICH that say nothing about where ranks are placed here. */
+const otherWords = ['max_slots', 'max-slots', 'slots_max', 'max_cpus', 'binding', 'sockets', 'port'];
+const userWords = ['user', 'username', 'user_name', 'user-name'];
+
+/**
+ * Reads a host file of Open MPI (`node0 slots=4 max_slots=8`) or of MPICH (`node0:4 ifname=eth1`), one host a line, `#`
+ * before comments. A host that comes several times, as in the files of PBS and LSF, gets the sum of its numbers.
+ *
+ * @param file its name, for messages
+ * @throws InputError `SYNTAX`, `CONTENT` with the line
+ */
+export function parseHostFile(text: string, file: string): Host[] {
+  const hosts = text.split('\n').flatMap((full, index) => {
+    const fail = (message: string) => new InputError('SYNTAX', message, { file, line: index + 1 });
+    const line = full.replace(/#.*$/, '').trim();
+    if (line === '') return [];
+    const [first = '', ...settings] = line.replace(/\s*=\s*/g, '=').split(/\s+/);
+    let host = parseHost(first);
+    if (host === undefined) throw fail(`${describeText(first)} is no host: a line is HOST, HOST:RANKS or HOST slots=RANKS`);
+    for (const setting of settings) {
+      const [name = '', value = ''] = setting.split('=', 2);
+      if (slotWords.includes(name)) {
+        const slots = parseSlots(value);
+        if (slots === undefined) throw fail(`${describeText(setting)} is not a number of ranks from 0 to ${MOST_SLOTS}`);
+        host = { ...host, slots };
+      } else if (userWords.includes(name)) {
+        if (!/^\w[\w.-]*$/.test(value)) throw fail(`${describeText(setting)} is no user`);
+        host = { ...host, name: `${value}@${host.name.replace(/^.*@/, '')}` };
+      } else if (name === 'ifname' && value !== '') {
+        host = { ...host, interfaceName: value };
+      } else if (!otherWords.includes(name)) {
+        const known = [...slotWords, ...userWords, 'ifname', ...otherWords];
+        throw fail(
+          `${describeText(setting)} has no meaning in a host file: a line is HOST, HOST:RANKS or HOST slots=RANKS${didYouMean(name, known)}`,
+        );
+      }
+    }
+    return [host];
+  });
+  if (hosts.length === 0) throw new InputError('CONTENT', 'names no host', { file });
+  return merged(hosts);
+}
+
+/**
+ * Gives each host consecutive ranks, in the order of the list.
+ *
+ * @param nRanks number of ranks; left out, as many as the hosts take (one each where the list has no numbers)
+ * @throws InvalidUsageError `UNSUPPORTED` when the hosts do not take so many
+ */
+export function placeRanks(hosts: readonly Host[], nRanks: number | undefined): HostPlacement[] {
+  const isCounted = hosts.some(({ slots }) => slots !== undefined);
+  const slots = hosts.map((host) => host.slots ?? 1);
+  const available = slots.reduce((sum, count) => sum + count, 0);
+  const total = nRanks ?? available;
+  if (total === 0) throw usage('the hosts take no rank: give one of them a number above 0, as in a:4');
+  if (isCounted && total > available) {
+    throw usage(
+      `${total} ranks do not fit on the hosts, which take ${available}: raise their numbers (${hosts[0]?.name ?? 'a'}:${total})`,
+    );
+  }
+  // Without numbers the hosts share the ranks, the first ones get what is left over.
+  const share = (index: number) => Math.floor(total / hosts.length) + (index < total % hosts.length ? 1 : 0);
+  let first = 0;
+  return hosts.flatMap((host, index) => {
+    const count = isCounted ? Math.min(slots[index] ?? 0, total - first) : share(index);
+    const ranks = { first, count, total };
+    first += count;
+    return count === 0 ? [] : [{ host, ranks }];
+  });
+}
+
+/** `a`, `a:4`, `me@a:4`, `[fd00::1]:4`. A name that begins with a dash would be an option of ssh. */
+function parseHost(word: string): Host | undefined {
+  const [, user = '', address, name, count] =
+    /^([^\s@:[\]-][^\s@:[\]]*@)?(?:\[([\da-fA-F:.]+(?:%[\w.-]+)?)\]|([\w][\w.-]*))(?::(.*))?$/.exec(word) ?? [];
+  const host = address ?? name;
+  if (host === undefined || (address !== undefined && !isIPv6(address))) return undefined;
+  const slots = count === undefined ? undefined : parseSlots(count);
+  return count !== undefined && slots === undefined ? undefined : { name: user + host, slots };
+}
+
+function parseSlots(text: string): number | undefined {
+  return /^\d{1,4}$/.test(text) ? Number(text) : undefined;
+}
+
+/** One entry a host, where it came first. */
+function merged(hosts: readonly Host[]): Host[] {
+  const byName = new Map<string, Host>();
+  for (const host of hosts) {
+    const before = byName.get(host.name);
+    byName.set(host.name, before === undefined ? host : { ...before, slots: (before.slots ?? 1) + (host.slots ?? 1) });
+  }
+  return [...byName.values()];
+}
+
+function usage(message: string): InvalidUsageError {
+  return new InvalidUsageError('UNSUPPORTED', message);
+}

@@ -1,0 +1,31 @@
+import { isIP } from 'node:net';
+import { addressBytes, addressText, isLinkLocal, isLoopback } from '../../bootstrap/address.js';
+import { readBootstrapEnvironment } from '../../bootstrap/environment.js';
+import { chooseInterface, systemInterfaces } from '../../bootstrap/interfaces.js';
+import type { Environment } from '../environment.js';
+import { freeAddress } from '../meeting-point.js';
+
+/**
+ * An address of this host where the ranks of a job can meet: of the interface that the user named; else the one by which
+ * ssh came here or, seen from another host, left here; else of the interface that ranks would choose.
+ *
+ * @param seenAs this host's address in a connection of ssh, if there is one
+ * @throws InvalidArgumentError `ENVIRONMENT` when no interface matches; SystemError `NETWORK` when none is up
+ */
+export function meetingAddress(env: Environment, seenAs: string | undefined): Promise<string> {
+  const { interfaceName, family } = readBootstrapEnvironment(env);
+  const interfaces = systemInterfaces();
+  const bytes = addressBytes(seenAs ?? '');
+  if (interfaceName === undefined && family === undefined && bytes !== undefined) {
+    const address = addressText(bytes);
+    const isOurs = interfaces.some((candidate) => candidate.address === address);
+    if (isOurs && !isLoopback(address) && !isLinkLocal(address)) return freeAddress(address);
+  }
+  return freeAddress(chooseInterface(interfaces, { interfaceName, family }).host);
+}
+
+/** Addresses of both ends in the text of `SSH_CONNECTION`: client and its port, server and its port. */
+export function endsOf(sshConnection: string): { readonly client?: string; readonly server?: string } {
+  const [client = '', , server = ''] = sshConnection.split(' ');
+  return { ...(isIP(client) === 0 ? {} : { client }), ...(isIP(server) === 0 ? {} : { server }) };
+}

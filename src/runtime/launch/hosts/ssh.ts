@@ -1,0 +1,112 @@
+import { basename } from 'node:path';
+import { printable } from '../../../printable.js';
+import { InvalidUsageError } from '../../../errors.js';
+
+/** Where node and the tccl command are on other hosts. */
+export interface RemotePrograms {
+  readonly node: string;
+  readonly tccl: string;
+  readonly directory: string;
+}
+
+/**
+ * Starts the agent: node and tccl at the same paths as here, else tccl in the directory of the job, else the one in PATH.
+ * The names come as arguments ($1, $2, $3), so that no character in them means anything to the shell.
+ */
+const SCRIPT = [
+  'n=$1; [ -x "$n" ] || n=$(command -v node) || { echo "tccl-host-lacks node"; exit 127; }',
+  't=$2; [ -f "$t" ] || t=$3/node_modules/tccl/dist/cli/main.js; [ -f "$t" ] && exec "$n" "$t" run-host',
+  'PATH=${n%/*}:$PATH; command -v tccl >/dev/null || { echo "tccl-host-lacks tccl"; exit 127; }; exec tccl run-host',
+].join('; ');
+
+/**
+ * Cuts the text of `--ssh` or `TCCL_SSH` into words as a shell does, with quotes and backslashes.
+ *
+ * @throws InvalidUsageError `ENVIRONMENT` when a quote does not end or there is no word
+ */
+export function splitWords(text: string): string[] {
+  const word = /(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+/gs;
+  const words = text.match(word) ?? [];
+  if (words.length === 0 || text.replace(word, '').trim() !== '')
+    throw new InvalidUsageError('ENVIRONMENT', `--ssh ${printable(text)} is no command: write for example --ssh 'ssh -F config'`);
+  return words.map((word) =>
+    word.replace(
+      /'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)/gs,
+      (_, single?: string, double?: string, escaped?: string) => single ?? double?.replace(/\\(["\\$`])/g, '$1') ?? escaped ?? '',
+    ),
+  );
+}
+
+/**
+ * The command that starts the agent of a host. Nothing in it is secret: every user may read the arguments of processes.
+ *
+ * @param ssh the user's own command; what it sets counts more than what stands here
+ */
+export function sshCommand(
+  ssh: readonly string[],
+  host: string,
+  programs: RemotePrograms,
+  connectSeconds: number,
+): readonly [string, ...string[]] {
+  const [program = 'ssh', ...options] = ssh;
+  const ours =
+    basename(program) === 'ssh'
+      ? ['-T', '-o', 'BatchMode=yes', '-o', `ConnectTimeout=${connectSeconds}`, '-o', 'ServerAliveInterval=5', '--']
+      : [];
+  const words = ['exec', '/bin/sh', '-c', SCRIPT, 'tccl-host', programs.node, programs.tccl, programs.directory];
+  return [program, ...options, ...ours, host, words.map((word) => (/^[\w/.-]+$/.test(word) ? word : quote(word))).join(' ')];
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** End of an ssh before its agent could greet. */
+export interface FailedStart {
+  readonly host: string;
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** One line about a host where the agent could not be started, with what to do. */
+export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: FailedStart, programs: RemotePrograms): string {
+  const lines = stderr
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const said = (pattern: RegExp) => lines.find((line) => pattern.test(line));
+  const line = (text: string) => printable(text.replace(/\.$/, ''));
+  const bare = host.replace(/^.*@/, '');
+
+  const lacks = /^tccl-host-lacks (\w+)$/m.exec(stdout)?.[1];
+  if (lacks === 'node')
+    return `host ${host} has no node, neither ${programs.node} nor in the PATH that ssh gets there: install Node 20 or newer, or give its path with --remote-node`;
+  if (lacks === 'tccl')
+    return `host ${host} has no tccl, neither ${programs.tccl} nor in ${programs.directory} or the PATH that ssh gets there: install the same version there`;
+
+  const changed = said(/REMOTE HOST IDENTIFICATION HAS CHANGED/);
+  if (changed !== undefined)
+    return `host ${host} has another host key than the one known here: if that is right, remove the old one (ssh-keygen -R ${bare}) and log in once by hand`;
+  if (said(/Host key verification failed|authenticity of host|No .* host key is known/) !== undefined)
+    return `the key of host ${host} is not known here: log in once by hand (ssh ${host}) and check the key, or add it to known_hosts`;
+  const denied = said(/Permission denied|Too many authentication failures/);
+  if (denied !== undefined)
+    return `ssh may not log in to host ${host} without a password (${line(denied)}): set up a key (ssh-copy-id ${host}), or add yours to the ssh agent (ssh-add)`;
+  const unresolved = said(/Could not resolve hostname/);
+  if (unresolved !== undefined)
+    return `the name of host ${host} does not resolve (${line(unresolved)}): check its spelling, or add it to DNS, /etc/hosts or ~/.ssh/config`;
+  const refused = said(/Connection refused/);
+  if (refused !== undefined)
+    return `host ${host} refuses ssh (${line(refused)}): start sshd there, or give its port in ~/.ssh/config or with --ssh 'ssh -p PORT'`;
+  const unreachable = said(/timed out|No route to host|Network is unreachable|Host is down/i);
+  if (unreachable !== undefined)
+    return `host ${host} cannot be reached (${line(unreachable)}): check that it is up, its name, and the firewall between`;
+
+  const end = signal === null ? `exit code ${exitCode ?? 0}` : signal;
+  const last = lines.findLast((text) => /error/i.test(text)) ?? lines.at(-1) ?? stdout.trim().split('\n').at(-1) ?? '';
+  if (/unknown command 'run-host'/.test(stderr))
+    return `host ${host} has an older tccl, which cannot take part: install the same version there`;
+  return `tccl could not be started on host ${host}: ssh ended with ${end}${last === '' ? '' : ` (${line(last)})`}; check that \`ssh ${host} ${programs.node} --version\` works by hand`;
+}

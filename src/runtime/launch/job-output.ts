@@ -1,0 +1,104 @@
+import { closeSync, createWriteStream, existsSync, mkdirSync, openSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { SystemError } from '../../errors.js';
+import { LinePrefixer } from './line-prefixer.js';
+
+export type OutputStream = 'stdout' | 'stderr';
+
+/** Destination of the ranks' output. */
+export type RankOutput =
+  /** Lines of all ranks in one stream, each with its rank's prefix. */
+  | {
+      readonly kind: 'merged';
+      readonly stdout: Writable;
+      readonly stderr: Writable;
+      readonly prefix: (rank: number, stream: OutputStream) => string;
+    }
+  /** Directly to the launcher's own output, byte by byte: for a single rank. */
+  | { readonly kind: 'inherited' }
+  /** stdout and stderr of each rank in a file `rank-N.log` in a directory, which is created if necessary. */
+  | { readonly kind: 'files'; readonly directory: string };
+
+/** Takes the output of ranks. */
+export interface OutputSinks {
+  /** stdout and stderr of a process of this host. */
+  stdio(rank: number): 'inherit' | 'pipe' | number;
+  /**
+   * Writes a rank's output to its destination until `source` closes.
+   * @returns resolves when all of it was written
+   */
+  take(rank: number, stream: OutputStream, source: Readable): Promise<void>;
+}
+
+/** Output of all ranks of a job, which the launcher writes. */
+export class JobOutput implements OutputSinks {
+  readonly #output: RankOutput;
+  /** File descriptors by rank. */
+  readonly #logs: ReadonlyMap<number, number>;
+  /** Called when a destination fails. */
+  onUnwritable: (error: NodeJS.ErrnoException) => void = () => undefined;
+
+  /** @throws SystemError `FILE` when the directory or its files cannot be made */
+  constructor(output: RankOutput, firstRank: number, nRanks: number) {
+    this.#output = output;
+    this.#logs = output.kind === 'files' ? openLogs(output.directory, firstRank, nRanks) : new Map();
+  }
+
+  stdio(rank: number): 'inherit' | 'pipe' | number {
+    return this.#logs.get(rank) ?? (this.#output.kind === 'inherited' ? 'inherit' : 'pipe');
+  }
+
+  async take(rank: number, stream: OutputStream, source: Readable): Promise<void> {
+    const output = this.#output;
+    const lines = output.kind === 'merged' ? new LinePrefixer(output.prefix(rank, stream)) : new PassThrough();
+    // The pipe may be destroyed before its end is read; the last line must be printed nevertheless.
+    source.pipe(lines, { end: false });
+    source.once('close', () => lines.end());
+
+    const destination = this.#destination(rank, stream).setMaxListeners(0);
+    lines.pipe(destination, { end: false });
+    destination.once('error', (error: NodeJS.ErrnoException) => {
+      // The reader has closed the pipe, as `head` does after ten lines; or the disk is full, which the command reports.
+      lines.resume();
+      this.onUnwritable(error);
+    });
+    await finished(lines);
+  }
+
+  #destination(rank: number, stream: OutputStream): Writable {
+    const output = this.#output;
+    if (output.kind === 'merged') return output[stream];
+    const log = this.#logs.get(rank);
+    if (log === undefined) return process[stream];
+    return createWriteStream('', { fd: log, autoClose: false });
+  }
+
+  /** Closes the files. */
+  close(): void {
+    for (const log of this.#logs.values()) closeSync(log);
+  }
+}
+
+function openLogs(directory: string, firstRank: number, nRanks: number): Map<number, number> {
+  try {
+    makeDirectory(directory);
+    const ranks = Array.from({ length: nRanks }, (_, i) => firstRank + i);
+    return new Map(ranks.map((rank) => [rank, openSync(join(directory, `rank-${rank}.log`), 'w')]));
+  } catch (error) {
+    throw new SystemError('FILE', `cannot write the ranks' output to ${directory}: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Creates a directory and its parents. Node's recursive mkdir never returns where a file system such as /proc reports that a
+ * directory does not exist instead of refusing.
+ */
+function makeDirectory(directory: string): void {
+  const missing: string[] = [];
+  for (let path = resolve(directory); !existsSync(path); path = dirname(path)) missing.push(path);
+  for (const path of missing.reverse()) mkdirSync(path);
+}

@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { nameRanks } from '../bootstrap/rank-list.js';
+import { afterWatching } from '../progress/watch-clock.js';
+import type { JobOutput } from './job-output.js';
+import type { RankGroup, RunningRank } from './rank-group.js';
+import type { Ending } from './rank-process.js';
+
+/** Time limits of a job, and a callback for problems. */
+export interface JobOptions {
+  /** Time from the failure of the first rank to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
+  readonly graceMs: number;
+  /** Time limit for all ranks, milliseconds from the start; time during which the launcher was stopped does not count. */
+  readonly timeoutMs?: number | undefined;
+  /** Called with one line for the user about each problem. */
+  readonly report: (line: string) => void;
+}
+
+/** Exit codes of the launcher itself, like those of timeout(1), env(1) and a shell. */
+export const exitCodes = { failed: 1, timedOut: 124, cannotRun: 126, notFound: 127 } as const;
+
+/** A shorter grace time is not mentioned in messages. */
+const SHORT_GRACE_MS = 1000;
+
+/** Waits for ranks that were started, on this host and others, and ends all when one fails. */
+export class Job {
+  readonly #options: JobOptions;
+  readonly #groups: readonly RankGroup[];
+  readonly #ranks: readonly RunningRank[];
+  /**
+   * Cancels the timers of the timeout, SIGTERM and SIGKILL. Time during which the job, and this process with it, was stopped
+   * does not count.
+   */
+  readonly #waits: (() => void)[] = [];
+  #exitCode = 0;
+  /** The job is being ended: further failures of ranks are consequences. */
+  #ending = false;
+  /** The fatal signal that was forwarded: ranks that die of it did as asked. */
+  #handedOn: NodeJS.Signals | undefined;
+  /** The losses of hosts that were reported. */
+  readonly #losses = new Set<Ending>();
+
+  constructor(options: JobOptions, groups: readonly RankGroup[], output: JobOutput) {
+    this.#options = options;
+    this.#groups = groups;
+    this.#ranks = groups.flatMap((group) => group.ranks);
+    output.onUnwritable = (error) => {
+      this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.failed;
+      if (!this.#ending) this.#end();
+    };
+  }
+
+  /** @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0 */
+  async finished(): Promise<number> {
+    const { timeoutMs, report, graceMs } = this.#options;
+    const stopForwarding = this.#forwardSignals();
+    if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
+    await Promise.all(
+      this.#ranks.map(async (rank) => {
+        const ending = await rank.ended;
+        const failure = this.#judge(rank, ending);
+        await rank.delivered;
+        // Report a failure after the rank's own last output.
+        if (failure !== undefined) report(failure);
+      }),
+    );
+    for (const stop of this.#waits) stop();
+    await Promise.all(this.#groups.map((group) => group.finish(graceMs)));
+    stopForwarding();
+    return this.#exitCode;
+  }
+
+  /** Records a rank's end; returns a line for the user, if there is anything to report. */
+  #judge(rank: RunningRank, ending: Ending): string | undefined {
+    if (ending.kind === 'code' && ending.code === 0) return undefined;
+    if (this.#ending && ending.kind !== 'lost') return undefined;
+    const first = this.#exitCode === 0;
+    if (first) {
+      this.#exitCode = exitCodeOf(ending);
+      this.#later(ending.kind === 'unstarted' ? 0 : this.#options.graceMs, () => this.#end());
+    }
+    if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;
+    const others = this.#ranks.some((other) => other.running);
+    const outlook = first && others ? this.#outlook(ending) : '';
+    if (ending.kind !== 'lost') return `${nameRank(rank)} ${describeEnding(ending)}${outlook}`;
+    if (this.#losses.has(ending)) return undefined;
+    this.#losses.add(ending);
+    return `${ending.reason}${outlook}`;
+  }
+
+  /** Text about the other ranks, which end now or after the grace time. */
+  #outlook(ending: Ending): string {
+    const { graceMs } = this.#options;
+    return ending.kind === 'unstarted' || graceMs <= SHORT_GRACE_MS
+      ? '; ending the other ranks'
+      : `; the other ranks have ${graceMs / 1000} s to end`;
+  }
+
+  #timeOut(timeoutMs: number): void {
+    const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
+    this.#options.report(`not finished after ${timeoutMs / 1000} s: ending ${nameRanks(running)}`);
+    this.#exitCode ||= exitCodes.timedOut;
+    this.#end();
+  }
+
+  /** SIGTERM for all, SIGKILL for those that still run after the grace time. */
+  #end(): void {
+    this.#ending = true;
+    this.#signal('SIGTERM');
+    this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
+  }
+
+  /** Forwards signals until the returned function is called. Ctrl-Z and `fg` reach ranks of this host directly. */
+  #forwardSignals(): () => void {
+    const handlers = new Map<NodeJS.Signals, () => void>();
+    for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) handlers.set(signal, () => this.#signal(signal));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      handlers.set(signal, () => {
+        const again = signal === 'SIGINT' && this.#handedOn === 'SIGINT';
+        this.#handedOn = signal;
+        if (again) this.#signal('SIGKILL');
+        else this.#signal(signal, { reachesThisHost: signal === 'SIGINT' && isForegroundJob() });
+      });
+    }
+    if (this.#groups.some((group) => group.isRemote)) {
+      handlers.set('SIGTSTP', () => this.#stop());
+      handlers.set('SIGCONT', () => this.#signal('SIGCONT'));
+    }
+    for (const [signal, handler] of handlers) process.on(signal, handler);
+    return () => {
+      for (const [signal, handler] of handlers) process.off(signal, handler);
+    };
+  }
+
+  /** Stops the ranks of all hosts, then this process. */
+  #stop(): void {
+    this.#signal('SIGSTOP');
+    setImmediate(() => process.kill(process.pid, 'SIGSTOP'));
+  }
+
+  #signal(signal: NodeJS.Signals, { reachesThisHost = false } = {}): void {
+    for (const group of this.#groups) if (group.isRemote || !reachesThisHost) group.signal(signal);
+  }
+
+  #later(delayMs: number, action: () => void): void {
+    this.#waits.push(afterWatching(delayMs, action));
+  }
+}
+
+/** Whether a terminal sends its Ctrl-C to this process, and to the ranks of this host, which are in the same process group. */
+export function isForegroundJob(): boolean {
+  // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
+  const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return terminal !== '0' && foreground === group;
+}
+
+/** `rank 3`, or `rank 3 on node1`. */
+function nameRank({ rank, host }: RunningRank): string {
+  return `rank ${rank}${host === undefined ? '' : ` on ${host}`}`;
+}
+
+/** Text such as `exited with code 3` or `was killed by SIGKILL`. */
+function describeEnding(ending: Exclude<Ending, { kind: 'lost' }>): string {
+  switch (ending.kind) {
+    case 'code':
+      return `exited with code ${ending.code}`;
+    case 'signal':
+      return `was killed by ${ending.signal}`;
+    case 'unstarted':
+      return `could not be started: ${ending.message}`;
+  }
+}
+
+function exitCodeOf(ending: Ending): number {
+  switch (ending.kind) {
+    case 'code':
+      return ending.code;
+    case 'signal':
+      return 128 + constants.signals[ending.signal];
+    case 'unstarted':
+      return exitCodes.cannotRun;
+    case 'lost':
+      return exitCodes.failed;
+  }
+}

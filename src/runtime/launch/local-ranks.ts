@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
+import { describeError, SystemError } from '../../errors.js';
+import { copyTunables } from './copy-tunables.js';
+import { JobProcesses } from './job-processes.js';
+import type { OutputSinks } from './job-output.js';
+import type { MeetingPoint } from './meeting-point.js';
+import type { RankGroup, RunningRank } from './rank-group.js';
+import { RankProcess, type RankProcessOptions } from './rank-process.js';
+import { startWatchdog, type Watchdog } from './watchdog.js';
+
+/** Which ranks of a job a host has: consecutive ones. */
+export interface RankRange {
+  readonly first: number;
+  readonly count: number;
+  /** Number of ranks of the whole job. */
+  readonly total: number;
+}
+
+export interface LocalRanksOptions {
+  readonly ranks: RankRange;
+  /** Command of the rank with this number on the host. */
+  readonly command: (localRank: number) => readonly [string, ...string[]];
+  /** Environment of the ranks, beside the variables of their placement. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Directory in which they start; this process's if left out. */
+  readonly directory?: string | undefined;
+  readonly meetingPoint: MeetingPoint;
+  readonly output: OutputSinks;
+  /** Standard input of rank 0. */
+  readonly input: 'inherit' | 'pipe';
+  readonly graceMs: number;
+  readonly host?: string | undefined;
+}
+
+/**
+ * Ranks as child processes of this one. No rank outlives this process, even if it is killed.
+ *
+ * @throws SystemError `LAUNCH` when the system refuses for a reason that the command's file has no part in
+ */
+export class LocalRanks implements RankGroup {
+  readonly ranks: readonly (RunningRank & { readonly pid: number | undefined })[];
+  readonly isRemote = false;
+  /** Standard input of rank 0, if it is a pipe and rank 0 is here. */
+  readonly input: Writable | undefined;
+  readonly #processes: readonly RankProcess[];
+  readonly #job: JobProcesses;
+  readonly #watchdog: Watchdog;
+
+  constructor({ ranks, command, env, directory, meetingPoint, output, input, graceMs, host }: LocalRanksOptions) {
+    // Not the job's secret: the user may have set that for other programs too.
+    const job = { TCCL_JOB: randomBytes(16).toString('hex') };
+    this.#job = new JobProcesses(job);
+    this.#watchdog = startWatchdog(`TCCL_JOB=${job.TCCL_JOB}`);
+    const processes: RankProcess[] = [];
+    this.#processes = processes;
+    const tunables = copyTunables(env, ranks.count);
+    for (let localRank = 0; localRank < ranks.count; localRank++) {
+      const rank = ranks.first + localRank;
+      const [file, ...args] = command(localRank);
+      const out = output.stdio(rank);
+      const started = startRank({
+        rank,
+        command: file,
+        args,
+        graceMs,
+        directory,
+        processes: new JobProcesses({ ...job, TCCL_RANK: String(rank) }),
+        stdio: [rank === 0 ? input : 'ignore', out, out],
+        env: {
+          ...env,
+          GLIBC_TUNABLES: tunables,
+          TCCL_RANK: String(rank),
+          TCCL_NRANKS: String(ranks.total),
+          TCCL_LOCAL_RANK: String(localRank),
+          TCCL_LOCAL_NRANKS: String(ranks.count),
+          ...job,
+          ...meetingPoint,
+        },
+      });
+      processes.push(started);
+      if (started.pid === undefined) break;
+    }
+    this.input = processes.find(({ rank }) => rank === 0)?.stdin;
+    this.ranks = processes.map((process) => {
+      const sinks = (['stdout', 'stderr'] as const).map(async (stream) => {
+        const source: Readable | undefined = process[stream];
+        if (source !== undefined) await output.take(process.rank, stream, source);
+      });
+      return {
+        rank: process.rank,
+        pid: process.pid,
+        host,
+        get running() {
+          return process.running;
+        },
+        ended: process.ended,
+        delivered: process.closed.then(() => Promise.all(sinks)),
+      };
+    });
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    for (const process of this.#processes) process.signal(signal);
+  }
+
+  async finish(graceMs: number): Promise<void> {
+    await this.#job.end(graceMs);
+    this.#watchdog.dismiss();
+  }
+}
+
+/**
+ * Starts a rank. Node throws synchronously when the system refuses for a reason other than the command's file, such as
+ * arguments that are too long.
+ */
+function startRank(options: RankProcessOptions): RankProcess {
+  try {
+    return new RankProcess(options);
+  } catch (error) {
+    throw new SystemError('LAUNCH', `rank ${options.rank} could not be started: ${describeError(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,23 @@
+import type { Ending } from './rank-process.js';
+
+/** One rank of a job, on this host or another. */
+export interface RunningRank {
+  readonly rank: number;
+  /** Name of its host as the user wrote it; undefined where the whole job is on this host. */
+  readonly host: string | undefined;
+  readonly running: boolean;
+  readonly ended: Promise<Ending>;
+  /** Resolves when all of its output has been written where it goes. */
+  readonly delivered: Promise<unknown>;
+}
+
+/** The ranks of a job on one host. */
+export interface RankGroup {
+  readonly ranks: readonly RunningRank[];
+  /** True if signals of the terminal and stops reach the ranks only through this object. */
+  readonly isRemote: boolean;
+  /** Signals the ranks that run, and all they started. */
+  signal(signal: NodeJS.Signals): void;
+  /** Ends what the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */
+  finish(graceMs: number): Promise<void>;
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { FrameReader, writeFrame } from '../../../../src/runtime/launch/hosts/frames.js';
+import { splitWords, sshCommand } from '../../../../src/runtime/launch/hosts/ssh.js';
+import { PassThrough } from 'node:stream';
+import { execFileSync } from 'node:child_process';
+
+describe('the words of --ssh', () => {
+  it.each([
+    ['ssh', ['ssh']],
+    ['  ssh -F  my\\ config ', ['ssh', '-F', 'my config']],
+    [`ssh -o 'ProxyCommand=nc %h "1"' "-i a\\"b"c`, ['ssh', '-o', 'ProxyCommand=nc %h "1"', '-i a"bc']],
+    ["'/a b/ssh'", ['/a b/ssh']],
+  ])('%s', (text, words) => {
+    expect(splitWords(text)).toEqual(words);
+  });
+
+  it.each(['', '  ', "ssh 'x", 'ssh "x', 'ssh x\\'])('refuses %j', (text) => {
+    expect(() => splitWords(text)).toThrow('is no command: write for example');
+  });
+});
+
+describe('the command of a host', () => {
+  it('has our settings behind those of the user, only for ssh itself', () => {
+    const programs = { node: '/n/node', tccl: '/t/main.js', directory: '/d' };
+    const line = sshCommand(['ssh', '-o', 'BatchMode=no'], 'me@a', programs, 30);
+    expect(line.slice(0, 3)).toEqual(['ssh', '-o', 'BatchMode=no']);
+    expect(line).toContain('BatchMode=yes');
+    expect(line.slice(-3, -1)).toEqual(['--', 'me@a']);
+    expect(sshCommand(['/x/my-way'], 'a', programs, 30).slice(0, 2)).toEqual(['/x/my-way', 'a']);
+  });
+
+  it("survives the host's shell whatever characters paths have", () => {
+    const programs = { node: '/no such/$(echo "x") \'node\'', tccl: '/t', directory: '/d' };
+    const command = sshCommand(['way'], 'a', programs, 30).at(-1) ?? '';
+    // An empty PATH: nothing is found.
+    let printed = '';
+    try {
+      execFileSync('/bin/sh', ['-c', command], { env: { PATH: '/nowhere' }, stdio: 'pipe' });
+    } catch (error) {
+      printed = String((error as { stdout: Buffer }).stdout);
+    }
+    expect(printed).toBe('tccl-host-lacks node\n');
+  });
+});
+
+describe('frames', () => {
+  it('come out as they went in, however the bytes are cut', () => {
+    const stream = new PassThrough();
+    const payloads = ['', 'a', 'bc'.repeat(1000), 'end'];
+    payloads.forEach((text, kind) => writeFrame(stream, kind, Buffer.from(text)));
+    const bytes = stream.read() as Buffer;
+    for (const size of [1, 3, 5, 7, 2001, bytes.length]) {
+      const came: [number, string][] = [];
+      const reader = new FrameReader((kind, payload) => came.push([kind, payload.toString()]));
+      for (let start = 0; start < bytes.length; start += size) reader.push(bytes.subarray(start, start + size));
+      expect(came).toEqual(payloads.map((text, kind) => [kind, text]));
+    }
+  });
+
+  it('are refused where the length cannot be one', () => {
+    expect(() => new FrameReader(() => undefined).push(Buffer.from('Welcome to host b'))).toThrow('not the protocol');
+  });
+});
