@@ -146,6 +146,7 @@ export { type GpuModel, gpuModels } from './topology/catalogue/gpus.js';
 export { type GpuGroup, type Hardware, type NicGroup, parseHardware } from './topology/catalogue/hardware.js';
 export { findMachine, type Machine, machine, machines } from './topology/catalogue/machines.js';
 export { nicModels } from './topology/catalogue/nics.js';
+export type { Limits, Origin } from './topology/catalogue/rented.js';
 export { detectMachine, type DetectedMachine, type DetectOptions } from './topology/detect/detect-machine.js';
 export type { MachineFiles, ProbedGpu } from './topology/detect/machine-files.js';
 export { diagnose, type DiagnoseOptions } from './topology/doctor/diagnose.js';

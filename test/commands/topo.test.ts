@@ -226,7 +226,21 @@ describe('tccl topo list', () => {
     const { stdout } = await tccl(['topo', 'list']);
     expect(stdout).toMatch(/^ {2}dgx-h100 .*8 x H100 SXM/m);
     expect(stdout).toMatch(/^ {2}h800-sxm +90 {2}Gen5 {2}8 \(164\.8 GB\/s\)$/m);
-    expect((JSON.parse((await tccl(['topo', 'list', '--json'])).stdout) as { gpus: unknown[] }).gpus.length).toBe(20);
+    expect((JSON.parse((await tccl(['topo', 'list', '--json'])).stdout) as { gpus: unknown[] }).gpus.length).toBe(23);
+  });
+
+  it('tells where the facts about a machine come from', async () => {
+    const { stdout } = await tccl(['topo', 'list', 'p4d.24xlarge']);
+    expect(stdout).toMatch(/^aws-p4d: AWS p4d.24xlarge: 8 x A100 SXM/);
+    expect(stdout).toMatch(/^ {2}known: .*\n {2}assumed: .*\n {2}source: +https:/m);
+    expect(stdout).toMatch(/^ {2}variables: NCCL_BUFFSIZE=8388608 /m);
+    const { stdout: json } = await tccl(['topo', 'list', 'aws-p4d', '--json']);
+    expect(JSON.parse(json)).toMatchObject({ name: 'aws-p4d', limits: { 'gpu-link-slow': 'its PCIe is Gen3' } });
+    expect(await tccl(['topo', 'list', 'aws-p4'])).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: 'tccl: topo list: the catalogue has no machine "aws-p4"; did you mean aws-p4d?; tccl topo list shows all\n',
+    });
   });
 });
 

@@ -135,11 +135,19 @@ export function register(program: Command): void {
   topo
     .command('list')
     .description('show the catalogue: machines, GPUs, network cards, CPUs')
+    .argument('[machine]', 'show where the facts about this machine come from')
     .option('--json', 'print it as JSON')
-    .addHelpText('after', examples(['what there is', 'tccl topo list'], ['one of the machines', 'tccl topo show dgx-a100']))
-    .action(async (options: { json?: boolean }) => {
+    .addHelpText(
+      'after',
+      examples(
+        ['what there is', 'tccl topo list'],
+        ['what is known and what is assumed of a machine', 'tccl topo list aws-p5'],
+        ['the machine as a tree', 'tccl topo show aws-p5'],
+      ),
+    )
+    .action(async (machine: string | undefined, options: { json?: boolean }) => {
       const { list } = await import('../topo/list.js');
-      list(options);
+      list(machine, options);
     });
 }
 

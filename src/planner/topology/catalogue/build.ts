@@ -49,6 +49,18 @@ export const pex89000: SwitchModel = {
   subsystemDevice: 0x0004,
   generation: 5,
 };
+/** A Gen5 switch as AWS virtual machines show it. */
+export const nitroSwitch: SwitchModel = {
+  vendor: 0x1d0f,
+  device: 0x0200,
+  subsystemVendor: 0x1d0f,
+  subsystemDevice: 0x0200,
+  generation: 5,
+};
+/** A switch that exists only in the topology file of a virtual machine. */
+export function inventedSwitch(generation: PciGeneration): SwitchModel {
+  return { vendor: 0, device: 0, subsystemVendor: 0, subsystemDevice: 0, generation };
+}
 /** The PCI switch inside a ConnectX-8, Gen6. */
 export const connectX8Switch: SwitchModel = {
   vendor: 0x15b3,
@@ -65,14 +77,22 @@ export interface PlacedGpu {
   readonly model: GpuModel;
 }
 
+/** A port in a tree under construction; ports of a card count from 1. */
+interface PlacedNet {
+  readonly element: XmlElement;
+  readonly busId: string;
+  readonly model: NicModel;
+  readonly port: number;
+}
+
 export class TreeBuilder {
   readonly system: XmlElement = createElement('system', undefined, [['version', '1']]);
   readonly gpus: PlacedGpu[] = [];
   readonly #domain: number;
   readonly #firstRank: number;
   readonly #hostHash: bigint | undefined;
+  readonly #nets: PlacedNet[] = [];
   #nextBus = 1;
-  #nets = 0;
 
   constructor(options: { readonly firstRank?: number; readonly hostHash?: bigint; readonly domain?: number } = {}) {
     this.#firstRank = options.firstRank ?? 0;
@@ -87,10 +107,15 @@ export class TreeBuilder {
 
   /** A NUMA domain; `firstCore` and `cores` give its affinity. */
   cpu(model: CpuModel, numaId: number, firstCore: number, cores: number): XmlElement {
+    return this.cpuWithMask(model, numaId, cpuMask(firstCore, cores));
+  }
+
+  /** A NUMA domain whose cores are no single run: `mask` as Linux writes it. */
+  cpuWithMask(model: CpuModel, numaId: number, mask: string): XmlElement {
     const element = createElement('cpu', this.system);
     if (this.#hostHash !== undefined) element.attributes.set('host_hash', `0x${this.#hostHash.toString(16)}`);
     element.attributes.set('numaid', String(numaId));
-    element.attributes.set('affinity', cpuMask(firstCore, cores));
+    element.attributes.set('affinity', mask);
     setCpuModel(element, model);
     return element;
   }
@@ -138,25 +163,56 @@ export class TreeBuilder {
     return placed;
   }
 
-  /** A network card with one port, below a CPU or switch. */
+  /** A network card, below a CPU or switch; with one port unless `ports` gives another number. */
   nic(
     parent: XmlElement,
     model: NicModel,
-    options: { busId?: string; speedMbps?: number; generation?: PciGeneration; lanes?: number } = {},
+    options: {
+      busId?: string;
+      speedMbps?: number;
+      latencyUs?: number;
+      generation?: PciGeneration;
+      lanes?: number;
+      ports?: number;
+    } = {},
   ): void {
+    const busId = options.busId ?? this.freeBusId();
     const pci = pciElement(
       parent,
-      options.busId ?? this.freeBusId(),
+      busId,
       model.pciClass,
       { vendor: model.vendor, device: model.device },
       options.generation ?? model.pciGeneration,
       options.lanes ?? 16,
     );
-    const dev = this.#nets++;
-    addNet(createElement('nic', pci), model, {
-      name: `${model.prefix}${dev}`,
-      dev,
-      speedMbps: options.speedMbps ?? model.speedMbps,
+    const nic = createElement('nic', pci);
+    const ports = options.ports ?? 1;
+    const firstDev = this.#nets.length;
+    for (let port = 1; port <= ports; port++) {
+      const dev = this.#nets.length;
+      const element = addNet(nic, model, {
+        name: `${model.prefix}${dev}`,
+        dev,
+        speedMbps: options.speedMbps ?? model.speedMbps,
+        ...(options.latencyUs === undefined ? {} : { latencyUs: options.latencyUs }),
+        ...(ports === 1 ? {} : { port }),
+        guidOf: firstDev,
+      });
+      this.#nets.push({ element, busId, model, port });
+    }
+  }
+
+  /** Numbers GPUs and ports again, in the order of bus ids, as CUDA and the drivers of virtual machines count them. */
+  numberByBusId(): void {
+    this.gpus.sort((a, b) => (a.busId < b.busId ? -1 : 1));
+    this.gpus.forEach(({ element }, index) => {
+      element.attributes.set('dev', String(index)).set('rank', String(this.#firstRank + index));
+    });
+    this.#nets.sort((a, b) => (a.busId === b.busId ? a.port - b.port : a.busId < b.busId ? -1 : 1));
+    let firstDev = 0;
+    this.#nets.forEach(({ element, model, port }, dev) => {
+      if (port === 1) firstDev = dev;
+      element.attributes.set('name', `${model.prefix}${dev}`).set('dev', String(dev)).set('guid', guidOf(firstDev));
     });
   }
 
@@ -178,6 +234,11 @@ export class TreeBuilder {
         if (count > 0) nvlink(element, to.busId, count, to.model.pciClass);
       });
     });
+  }
+
+  /** NVLinks of neighbours that a bridge joins: 0 and 1, 2 and 3 … */
+  nvlinkPairs(count: number): void {
+    this.nvlinkMatrix(this.gpus.map((_, from) => this.gpus.map((__, to) => ((from ^ 1) === to ? count : 0))));
   }
 
   /** NVLinks of each GPU to the CPU it hangs at (POWER9). */
@@ -219,23 +280,35 @@ export function addC2c(gpu: XmlElement, model: GpuModel): void {
   ]);
 }
 
-/** A port of a card, as NCCL's dump writes it. */
+/** Adds a port of a card, as NCCL's dump writes it. */
 export function addNet(
   nic: XmlElement,
   model: NicModel,
-  net: { readonly name: string; readonly dev: number; readonly speedMbps: number; readonly port?: number },
-): void {
-  createElement('net', nic, [
+  net: {
+    readonly name: string;
+    readonly dev: number;
+    readonly speedMbps: number;
+    readonly latencyUs?: number;
+    readonly port?: number;
+    /** First device of the card: ports of a card have one guid. */
+    readonly guidOf?: number;
+  },
+): XmlElement {
+  return createElement('net', nic, [
     ['name', net.name],
     ['dev', String(net.dev)],
-    ['latency', '0'],
+    ['latency', String(net.latencyUs ?? 0)],
     ['speed', String(net.speedMbps)],
     ['port', String(net.port ?? (model.gdr ? 1 : 0))],
-    ['guid', `0x${(0x98039b0300010000n + BigInt(net.dev) * 0x10000n).toString(16)}`],
+    ['guid', guidOf(net.guidOf ?? net.dev)],
     ['maxconn', String(model.maxConnections)],
     ['gdr', model.gdr ? '1' : '0'],
     ['net', '1'],
   ]);
+}
+
+function guidOf(dev: number): string {
+  return `0x${(0x98039b0300010000n + BigInt(dev) * 0x10000n).toString(16)}`;
 }
 
 /** Sets the attributes that the element does not have yet, as NCCL does when it completes a file. */

@@ -59,7 +59,8 @@ export const gpuModels: readonly GpuModel[] = [
     gdr: false,
   },
   sxm('h100-sxm', 'H100 SXM', ['h100', 'h100 sxm5', 'h100 80gb hbm3'], 90, 0x2330, 5, 18, 'switch'),
-  pcie('h100-pcie', 'H100 PCIe', ['h100 nvl'], 90, 0x2331, 5, 12),
+  pcie('h100-pcie', 'H100 PCIe', [], 90, 0x2331, 5, 12),
+  pcie('h100-nvl', 'H100 NVL', [], 90, 0x2321, 5, 12),
   // An H100 with 8 of its 18 links: 400 instead of 900 GB/s.
   sxm('h800-sxm', 'H800 SXM', ['h800'], 90, 0x2324, 5, 8, 'switch'),
   sxm('h20', 'H20', ['h20 sxm'], 90, 0x2329, 5, 18, 'switch'),
@@ -70,6 +71,9 @@ export const gpuModels: readonly GpuModel[] = [
   { ...sxm('gh200', 'GH200', ['grace hopper'], 90, 0x2342, 5, 18, 'board'), c2c: hopperC2c },
   { ...sxm('gb200', 'GB200', ['grace blackwell'], 100, 0x2941, 5, 18, 'switch'), c2c: blackwellC2c },
   { ...sxm('gb300', 'GB300', [], 103, 0x31c2, 6, 18, 'switch'), c2c: blackwellC2c },
+  pcie('rtx-pro-6000', 'RTX PRO 6000 Blackwell', ['rtx pro 6000', 'rtx6000pro'], 120, 0x2bb5, 5),
+  // NICs of a DGX Spark cannot read its memory directly: NCCL logs GDR 0.
+  { ...pcie('gb10', 'GB10', ['dgx spark gpu'], 121, 0x2e12, 5), pciClass: '0x030000', gdr: false },
 ];
 
 function sxm(

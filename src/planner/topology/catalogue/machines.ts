@@ -13,8 +13,10 @@ import {
 } from './build.js';
 import { cpuModels } from './cpus.js';
 import { gpuModels, type GpuModel } from './gpus.js';
+import { buildLayout } from './layout.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels } from './nics.js';
+import { type Limits, type Origin, type RentedMachine, rentedMachines } from './rented.js';
 
 /** A whole machine of the catalogue. */
 export interface Machine {
@@ -23,6 +25,9 @@ export interface Machine {
   readonly description: string;
   /** Other spellings. */
   readonly aliases: readonly string[];
+  /** Sources, and what is known and assumed, of machines that people rent; others are the makers' own. */
+  readonly origin?: Origin;
+  readonly limits?: Limits;
   /** A new tree of it, as NCCL would dump it, with ranks in the order of the GPUs. */
   build(): XmlElement;
 }
@@ -31,16 +36,19 @@ const gpu = (id: string) => lookUpModel(id, gpuModels, 'GPU');
 const nic = (id: string) => lookUpModel(id, nicModels, 'network card');
 const cpu = (id: string) => lookUpModel(id, cpuModels, 'CPU');
 
+/** Machines without PCI switches: each GPU and card has a root port of its own. */
+const noSwitches: Limits = { 'gdr-too-far': 'it has no PCI switches; try NCCL_NET_GDR_LEVEL=PHB' };
+
 /**
  * The machines. What stands on which switch and CPU is from the makers' user guides and, where there is one, from a
  * recorded file of such a machine; bus ids too where a comment says so, else they are counted up.
  */
-export const machines: readonly Machine[] = [
+const madeMachines: readonly Machine[] = [
   define('dgx-1v', '8 x V100 SXM in the hybrid cube mesh, 4 x 100G', ['dgx-1', 'dgx1v'], dgx1V),
   define('dgx-2', '16 x V100 SXM on 6 NVSwitches, 8 x 100G', ['dgx2'], dgx2),
   define('dgx-a100', '8 x A100 SXM on 6 NVSwitches, 8 x 200G', ['dgxa100', 'hgx-a100-8'], () => dgxA100(false)),
   define('dgx-a100-storage', 'the same with the two 200G cards for storage', [], () => dgxA100(true)),
-  define('hgx-a100-4', '4 x A100 SXM, every pair joined by 4 NVLinks, 2 x 200G', ['hgxa100x4'], hgxA100x4),
+  define('hgx-a100-4', '4 x A100 SXM, every pair joined by 4 NVLinks, 2 x 200G', ['hgxa100x4'], hgxA100x4, noSwitches),
   define('dgx-h100', '8 x H100 SXM on 4 NVSwitches, 8 x 400G', ['dgxh100', 'hgx-h100-8'], () => dgxH100('h100-sxm', false)),
   define('dgx-h100-storage', 'the same with the two 200G cards for storage', [], () => dgxH100('h100-sxm', true)),
   define('dgx-h200', '8 x H200 SXM on 4 NVSwitches, 8 x 400G', ['dgxh200', 'hgx-h200-8'], () => dgxH100('h200-sxm', false)),
@@ -55,9 +63,22 @@ export const machines: readonly Machine[] = [
   define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => blackwellRack('gb200', 18)),
   define('gb300-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB300, 4 x 800G', ['gb300'], () => blackwellRack('gb300', 1)),
   define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => blackwellRack('gb300', 18)),
-  define('ac922', '2 x POWER9, 6 x V100 SXM with NVLinks to the CPUs, 2 x 100G', ['ac922-6', 'summit'], () => ac922(3)),
-  define('ac922-4', 'the same with 4 x V100 SXM', [], () => ac922(2)),
+  define(
+    'ac922',
+    '2 x POWER9, 6 x V100 SXM with NVLinks to the CPUs, 2 x 100G',
+    ['ac922-6', 'summit'],
+    () => ac922(3),
+    noSwitches,
+  ),
+  define('ac922-4', 'the same with 4 x V100 SXM', [], () => ac922(2), noSwitches),
 ];
+
+/** All machines: those of the makers, then those that people rent. */
+export const machines: readonly Machine[] = [...madeMachines, ...rentedMachines.map(rented)];
+
+function rented({ layout, ...rest }: RentedMachine): Machine {
+  return { ...rest, build: () => (typeof layout === 'string' ? machine(layout) : buildLayout(layout)) };
+}
 
 /** Names in this form are built on demand: `pcie-8-l40s`. */
 const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
@@ -100,11 +121,18 @@ export function findMachine(name: string): Machine | undefined {
   const gpuModel = model === undefined ? undefined : findModel(model, gpuModels);
   const gpus = Number(count);
   if (gpuModel === undefined || gpus < pcieBoxSizes.least || gpus > pcieBoxSizes.most) return undefined;
-  return define(lower, `${gpus} x ${gpuModel.name} in PCIe slots`, [], () => pcieMachine(gpus, gpuModel));
+  const limits = pcieLimits(gpus, gpuModel);
+  return define(lower, `${gpus} x ${gpuModel.name} in PCIe slots`, [], () => pcieMachine(gpus, gpuModel), limits);
 }
 
-function define(name: string, description: string, aliases: readonly string[], build: () => XmlElement): Machine {
-  return { name, description, aliases, build };
+function define(
+  name: string,
+  description: string,
+  aliases: readonly string[],
+  build: () => XmlElement,
+  limits?: Limits,
+): Machine {
+  return { name, description, aliases, build, ...(limits === undefined ? {} : { limits }) };
 }
 
 /**
@@ -345,6 +373,16 @@ function ac922(perSocket: 2 | 3): XmlElement {
   return tree.system;
 }
 
+/** Limits of such a server. */
+function pcieLimits(gpus: number, model: GpuModel): Limits | undefined {
+  return {
+    ...(gpus <= MOST_WITHOUT_SWITCH ? noSwitches : {}),
+    ...(model.gdr ? {} : { 'gdr-off': 'GeForce cards have no GPU Direct RDMA' }),
+  };
+}
+
+const MOST_WITHOUT_SWITCH = 4;
+
 /**
  * A server for cards, Genoa: up to four GPUs on one socket, each in a slot of its own; more over two sockets, with a
  * switch for up to four GPUs and a 200G card at each switch. Cards with NVLink are bridged in pairs.
@@ -352,7 +390,7 @@ function ac922(perSocket: 2 | 3): XmlElement {
 function pcieMachine(count: number, model: GpuModel): XmlElement {
   const tree = new TreeBuilder();
   const card = { generation: model.pciGeneration > 4 ? 5 : 4, speedMbps: 200_000 } as const;
-  if (count <= 4) {
+  if (count <= MOST_WITHOUT_SWITCH) {
     const numa = tree.cpu(cpu('epyc-genoa'), 0, 0, 64);
     for (let index = 0; index < count; index++) tree.gpu(numa, model);
     tree.nic(numa, nic('connectx-7'), card);
@@ -370,9 +408,7 @@ function pcieMachine(count: number, model: GpuModel): XmlElement {
       }
     }
   }
-  if (model.nvlink === 'pair') {
-    tree.nvlinkMatrix(tree.gpus.map((_, from) => tree.gpus.map((__, to) => ((from ^ 1) === to ? model.nvlinks : 0))));
-  }
+  if (model.nvlink === 'pair') tree.nvlinkPairs(model.nvlinks);
   return tree.system;
 }
 

@@ -26,19 +26,37 @@ export const nicModels: readonly NicModel[] = [
   connectX('connectx-7', 'ConnectX-7', 0x1021, 5, 400_000),
   connectX('connectx-8', 'ConnectX-8', 0x1023, 6, 800_000),
   { ...connectX('bluefield-3', 'BlueField-3', 0xa2dc, 5, 400_000), aliases: ['bf3', 'bluefield3'] },
-  // From recorded p5 topologies: four of 100 Gb/s on each switch.
+  // p4d has the first, p5 the second, p5en the third, p6 the fourth.
+  efa('efa', 'Elastic Fabric Adapter', ['aws efa'], 0xefa0, 4, 100_000),
+  efa('efa-v2', 'Elastic Fabric Adapter, second generation', [], 0xefa1, 4, 100_000),
+  efa('efa-v3', 'Elastic Fabric Adapter, third generation', [], 0xefa2, 5, 200_000),
+  efa('efa-v4', 'Elastic Fabric Adapter, fourth generation', [], 0xefa3, 5, 400_000),
   {
-    id: 'efa',
-    name: 'Elastic Fabric Adapter',
-    aliases: ['aws efa'],
-    vendor: 0x1d0f,
-    device: 0xefa0,
+    id: 'slingshot',
+    name: 'Slingshot 11 (Cassini)',
+    aliases: ['cassini', 'cxi'],
+    vendor: 0x17db,
+    device: 0x0501,
     pciClass: '0x020000',
     pciGeneration: 4,
-    speedMbps: 100_000,
+    speedMbps: 200_000,
     maxConnections: 1024,
     gdr: true,
-    prefix: 'rdmap',
+    prefix: 'cxi',
+  },
+  // GPUDirect-TCPX reads and writes GPU memory, though connections are sockets.
+  {
+    id: 'gvnic',
+    name: 'Google Virtual NIC',
+    aliases: ['gve'],
+    vendor: 0x1ae0,
+    device: 0x0042,
+    pciClass: '0x020000',
+    pciGeneration: 5,
+    speedMbps: 200_000,
+    maxConnections: 65_536,
+    gdr: true,
+    prefix: 'eth',
   },
   {
     id: 'ethernet',
@@ -54,6 +72,29 @@ export const nicModels: readonly NicModel[] = [
     prefix: 'eth',
   },
 ];
+
+function efa(
+  id: string,
+  name: string,
+  aliases: readonly string[],
+  device: number,
+  pciGeneration: NicModel['pciGeneration'],
+  speedMbps: number,
+): NicModel {
+  return {
+    id,
+    name,
+    aliases,
+    vendor: 0x1d0f,
+    device,
+    pciClass: '0x020000',
+    pciGeneration,
+    speedMbps,
+    maxConnections: 1024,
+    gdr: true,
+    prefix: 'rdmap',
+  };
+}
 
 function connectX(
   id: string,

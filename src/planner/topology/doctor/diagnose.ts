@@ -5,6 +5,7 @@ import type { System } from '../system.js';
 import type { XmlNote } from '../xml/notes.js';
 import type { XmlElement } from '../xml/tree.js';
 import { validateTopology } from '../xml/validate.js';
+import { markDesign } from './by-design.js';
 import { checkCpus } from './check-cpus.js';
 import { checkAgainstMachine, checkDevices, checkGraph, checkNotes } from './check-file.js';
 import { checkLinks } from './check-links.js';
@@ -30,9 +31,15 @@ const MOST_DEVICES = 5000;
 
 /**
  * Finds faults of a topology, certain or likely: each with its place, its cost in GB/s, and the remedy.
- * Never throws for what the file says; what NCCL would fail on is a finding too.
+ * Never throws for what the file says; what NCCL would fail on is a finding too. A limit that every machine of its type
+ * has, as the catalogue knows it, is a remark.
  */
 export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Finding[] {
+  const parameters = options.parameters ?? defaultParameters;
+  return markDesign(examine(root, options), root, (machine) => examine(machine, { parameters }));
+}
+
+function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
   const findings = new Findings();
   const parameters = options.parameters ?? defaultParameters;
   checkNotes(options.notes ?? [], findings);

@@ -95,10 +95,13 @@ export class Findings {
   /** The worst first; among equals in the order of the file. */
   list(): Finding[] {
     const line = (finding: Finding) => finding.places[0]?.line ?? 0;
-    return [...this.#byText.values()].sort(
-      (a, b) => severities.indexOf(a.severity) - severities.indexOf(b.severity) || line(a) - line(b),
-    );
+    return [...this.#byText.values()].sort((a, b) => bySeverity(a, b) || line(a) - line(b));
   }
+}
+
+/** Compares findings: the worst first. */
+export function bySeverity(a: Finding, b: Finding): number {
+  return severities.indexOf(a.severity) - severities.indexOf(b.severity);
 }
 
 /** Position and name of an element. */

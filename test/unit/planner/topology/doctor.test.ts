@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { completeSkeleton } from '../../../../src/planner/topology/catalogue/complete.js';
 import { parseHardware } from '../../../../src/planner/topology/catalogue/hardware.js';
-import { machine, machines } from '../../../../src/planner/topology/catalogue/machines.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { diagnose, type DiagnoseOptions } from '../../../../src/planner/topology/doctor/diagnose.js';
 import { type Finding, type FindingCode, findingCodes } from '../../../../src/planner/topology/doctor/finding.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
@@ -44,12 +44,6 @@ it('docs/reference/doctor.md has a row for each finding, and for no other', () =
 });
 
 describe('sound machines', () => {
-  // Without a PCI switch NCCL finds NICs too far for GPU Direct RDMA: true of these machines.
-  const flat = new Set(['hgx-a100-4', 'ac922', 'ac922-4']);
-  it.each(machines.map(({ name }) => name))('%s has nothing to complain of', (name) => {
-    expect(diagnose(machine(name)).map(({ code }) => code)).toEqual(flat.has(name) ? ['gdr-too-far'] : []);
-  });
-
   it
     .skipIf(oracleMissing !== undefined)
     .each(['real-azure-ndv5.n1', 'real-azure-ndv4.n1', 'real-aws-p4d.n1', 'real-keysight-dgxa100.n1'])('nor have %s', (name) => {
