@@ -11,6 +11,8 @@
  *                └─ InternalError          a defect of tccl                             ncclInternalError   3
  */
 
+import { printable } from './printable.js';
+
 /** NCCL's result numbers (`nccl.h`), by tccl's error class. */
 export const ncclResults = {
   SystemError: 2,
@@ -102,8 +104,9 @@ export abstract class TcclError extends Error {
   /** 1-based. */
   declare readonly column: number | undefined;
 
+  /** @param message one line; characters that a terminal would obey are shown as escapes, since names in it may hold any */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(withoutIds(message), details.cause === undefined ? undefined : { cause: details.cause });
+    super(printable(withoutIds(message)), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     if (details.rank !== undefined) this.rank = details.rank;
     if (details.ranks !== undefined) this.ranks = details.ranks;

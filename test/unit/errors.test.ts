@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { ncclResults } from '../../src/errors.js';
+import { InvalidArgumentError, ncclResults } from '../../src/errors.js';
 
 const page = readFileSync('docs/reference/errors.md', 'utf8')
   .split('\n')
@@ -11,4 +11,9 @@ it('docs/reference/errors.md has a row for each code and each class, and for no 
   const codes = [...readFileSync('src/errors.ts', 'utf8').matchAll(/^ {2}\| '([A-Z_]+)'/gm)].map(([, code = '']) => code);
   expect(codes.length).toBeGreaterThan(30);
   expect(firstCells.sort()).toEqual([...codes, ...Object.keys(ncclResults)].sort());
+});
+
+it('a message shows characters that a terminal would obey, whatever name it quotes', () => {
+  const error = new InvalidArgumentError('ARGUMENT_RANGE', 'TCCL_PROFILE names \u001b]52;c;YQ==\u0007\n\u202e');
+  expect(error.message).toBe('TCCL_PROFILE names \\x1b]52;c;YQ==\\x07\\n\\u202e');
 });

@@ -1,6 +1,5 @@
 import { networkInterfaces } from 'node:os';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
-import { printable } from '../../printable.js';
 import { didYouMean } from '../../suggest.js';
 import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';
 import type { Origin } from './unique-id.js';
@@ -92,7 +91,7 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
   if (names.length === 0) {
     throw new InvalidArgumentError(
       'ENVIRONMENT',
-      `TCCL_SOCKET_IFNAME=${printable(pattern)} names no interface: write for example eth0, =eth0, eth,ib or ^docker,lo`,
+      `TCCL_SOCKET_IFNAME=${pattern} names no interface: write for example eth0, =eth0, eth,ib or ^docker,lo`,
     );
   }
   return (name) => names.some((wanted) => (exact === '' ? name.startsWith(wanted) : name === wanted)) !== (not !== '');
@@ -124,7 +123,7 @@ function nothingMatches(
   for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
   const list = [...addresses].map(([name, own]) => `${name} (${own.join(', ')})`).join('; ');
   const wish = [
-    interfaceName === undefined ? undefined : `TCCL_SOCKET_IFNAME=${printable(interfaceName)}`,
+    interfaceName === undefined ? undefined : `TCCL_SOCKET_IFNAME=${interfaceName}`,
     family === undefined ? undefined : `TCCL_SOCKET_FAMILY=AF_INET${family === 6 ? '6' : ''}`,
   ]
     .filter((part) => part !== undefined)

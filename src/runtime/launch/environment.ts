@@ -1,4 +1,3 @@
-import { printable } from '../../printable.js';
 import { InvalidUsageError } from '../../errors.js';
 
 /** Variables of a process's environment; `process.env` is one. An empty value counts as absent. */
@@ -21,5 +20,5 @@ export function environmentError(message: string): InvalidUsageError {
 
 /** Error with the wrong value and the expected form. */
 export function malformed(env: Environment, name: string, expected: string): InvalidUsageError {
-  return environmentError(`${name}=${printable(env[name] ?? '')} is not ${expected}`);
+  return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
 }
