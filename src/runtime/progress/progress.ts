@@ -264,14 +264,27 @@ export class Progress {
   #makeBed(inPlace: boolean): boolean {
     const sleeper = this.#sleeper;
     sleeper.make();
-    for (const waitable of this.#waitables) {
+    for (let i = this.#waitables.length - 1; i >= 0; i--) {
+      const waitable = this.#waitables[i];
+      if (waitable === undefined) continue;
       // A blocked thread does not run its event loop.
       if (inPlace && !waitable.polled) sleeper.onNothing();
-      else waitable.sleepOn(sleeper);
+      else this.#sleepOn(waitable);
     }
     const isDeaf = this.#wokenInVain && this.#isPolled();
     this.#wokenInVain = false;
     return !isDeaf && sleeper.wakes;
+  }
+
+  /** Registers what can wake this thread for it. That may fail: its connections are looked at, and one may have broken. */
+  #sleepOn(waitable: Waitable): void {
+    try {
+      waitable.sleepOn(this.#sleeper);
+    } catch (error) {
+      this.#fail(waitable, error);
+      this.#moved();
+      this.#sleeper.onNothing();
+    }
   }
 
   #napMs(): number {

@@ -71,6 +71,21 @@ describe('in the event loop', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('an error on the way to sleep ends what it is about', async () => {
+    const progress = new Progress(libc());
+    const broken = waitable(() => false, {
+      sleepOn: () => {
+        throw new Error('broken');
+      },
+    });
+    progress.add(broken);
+    await turn();
+    expect([broken.failure, broken.isPending]).toEqual([new Error('broken'), false]);
+    vi.runAllTimers();
+    await turn();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('what happens between the last look and the sleep is not missed', async () => {
     const memory = createMemory(1024);
     const [asleep, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 2)));
@@ -106,6 +121,19 @@ describe('in the event loop', () => {
 });
 
 describe('in place', () => {
+  it('an error on the way to sleep ends what it is about', () => {
+    const progress = new Progress(libc());
+    const broken = waitable(() => false, {
+      sleepOn: () => {
+        throw new Error('broken');
+      },
+    });
+    const other = waitable(() => !broken.isPending);
+    progress.enlist(other);
+    progress.runUntil(broken, () => !broken.isPending);
+    expect([broken.failure, other.failure]).toEqual([new Error('broken'), undefined]);
+  });
+
   it('all that is under way goes on while one thing is waited for', () => {
     const progress = new Progress(libc());
     const order: string[] = [];
