@@ -27,11 +27,13 @@ const wings = {
     transport: ['bootstrap', 'device'],
     algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph'],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
+    objects: ['messages', 'algorithms', 'device'],
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     communicator: [
       'observe',
+      'objects',
       'threads',
       'windows',
       'messages',

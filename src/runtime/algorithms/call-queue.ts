@@ -97,7 +97,8 @@ export class CallQueue implements Waitable {
 
   /** Arrays of the promise calls that have not ended. */
   arrays(): NumericArray[] {
-    return this.#requests.flatMap((request) => request.parts ?? [request]).flatMap(({ send, recv }) => [send, recv]);
+    const calls = this.#requests.flatMap((request) => request.parts ?? [request]);
+    return [...calls.flatMap(({ send, recv }) => [send, recv]), ...this.#requests.flatMap(({ chain }) => chain?.arrays() ?? [])];
   }
 
   // ── blocking calls ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,8 +269,11 @@ export class CallQueue implements Waitable {
     }
     if (status === DONE) {
       request.after?.();
-      this.#requests.shift();
-      request.settled();
+      const next = request.chain?.next();
+      if (next === undefined) {
+        this.#requests.shift();
+        request.settled();
+      } else this.#requests[0] = { ...next, chain: request.chain, begun: false, settled: request.settled };
     }
     return status;
   }

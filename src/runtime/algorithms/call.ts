@@ -9,8 +9,8 @@ export type CallKind = keyof typeof callKinds;
  * Calls that engines carry out as calls of another kind; a code holds the place in this list, so append only. Messages
  * name what the program called.
  */
-const derivedCalls = ['', 'gatherV', 'scatterV'] as const;
-type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
+const derivedCalls = ['', 'gatherV', 'scatterV', 'broadcastObject', 'allGatherObject', 'gatherObject', 'scatterObjects'] as const;
+export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 /** What a program calls, by the name of the method. */
 export type CallName = CallKind | DerivedCall;
 
@@ -87,6 +87,10 @@ const shapes: Readonly<Record<CallName, Shape>> = {
   allToAllV: plain,
   gatherV: { reduces: false, root: 'to', uneven: false },
   scatterV: { reduces: false, root: 'from', uneven: false },
+  broadcastObject: { reduces: false, root: 'from', uneven: false },
+  allGatherObject: plain,
+  gatherObject: plain,
+  scatterObjects: { reduces: false, root: 'from', uneven: false },
 };
 
 /** Calls for which ranks give counts that need not be the same: they have no common count. */
@@ -189,7 +193,11 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
   const name = nameOf(call);
   const shape = shapes[name];
   const elements =
-    name === 'barrier' ? '' : countless.has(name) ? ` of ${call.type.name}` : ` of ${call.count} ${call.type.name}`;
+    name === 'barrier' || name.includes('Object')
+      ? ''
+      : countless.has(name)
+        ? ` of ${call.type.name}`
+        : ` of ${call.count} ${call.type.name}`;
   const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
   const parts = shape.uneven
     ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`

@@ -1,5 +1,5 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { typeOfCode, type DataType } from '../device/types.js';
+import { describeElements, typeOfCode, type DataType } from '../device/types.js';
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (hold-ups.ts). */
@@ -56,9 +56,9 @@ export function describeDeed(deed: Deed): string {
     case 'last':
       return `${describeCall(deed.call)}, call ${deed.number}`;
     case 'send':
-      return `send of ${deed.count} ${deed.type.name} to rank ${deed.peer}`;
+      return `send of ${describeElements(deed.count, deed.type)} to rank ${deed.peer}`;
     case 'recv':
-      return `recv of ${deed.count} ${deed.type.name} from rank ${deed.peer}`;
+      return `recv of ${describeElements(deed.count, deed.type)} from rank ${deed.peer}`;
     case 'window':
       return `a window's operation with rank ${deed.peer}`;
     case 'outOfBand':

@@ -15,4 +15,14 @@ export interface QueuedCall {
   /** Called right before the call begins, and right after it has ended. */
   readonly before?: () => void;
   readonly after?: () => void;
+  /** The calls that take its place in the queue when it has ended, before all others. */
+  readonly chain?: CallChain | undefined;
+}
+
+/** Calls that are made one after the other with no other call of the communicator between them. */
+export interface CallChain {
+  /** The next call, made from what the last one brought. What it throws ends the communicator. */
+  next(): QueuedCall | undefined;
+  /** What later ones use. */
+  arrays(): readonly NumericArray[];
 }

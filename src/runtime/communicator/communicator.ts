@@ -16,7 +16,6 @@ import { errorOfCall, leadToCaller } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
-import { Collectives } from './collectives.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { checkOptions, LONGEST_MS, type ChildOptions } from './config.js';
 import { onExit } from '../exit.js';
@@ -26,6 +25,8 @@ import { currentGroup, group, groupSync, refused, type GroupMember } from './gro
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
+import { ObjectCalls } from './object-calls.js';
+import { Objects } from '../objects/objects.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
@@ -50,7 +51,7 @@ const NEWS_LOOK_MS = 100;
  * await comm.allReduce(x);      // each element is now 0 + 1 + … + (nRanks - 1)
  * await comm.close();
  */
-export class Communicator extends Collectives {
+export class Communicator extends ObjectCalls {
   /** This rank's number, from 0 to `nRanks - 1`. */
   readonly rank: number;
   /** Number of ranks. */
@@ -81,6 +82,7 @@ export class Communicator extends Collectives {
   /** Number of windows made so far. */
   #windows = 0;
   readonly #member: GroupMember;
+  protected override readonly objects: Objects;
   readonly #stopExit: () => void;
   readonly #stopNews: () => void;
   /** Checks whether calls still make progress after another rank has failed. */
@@ -179,6 +181,14 @@ export class Communicator extends Collectives {
       queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: () => this.#checkBlocking(),
+    });
+    this.objects = new Objects({
+      rank: this.rank,
+      nRanks: this.nRanks,
+      queue: this.#queue,
+      messenger: this.#messenger,
+      inPlace: (work) => this.#inPlace(work),
+      fail,
     });
     this.#stopNews = bootstrap.onFailure((error) => this.#hearOf(error));
     this.#stopExit = onExit(this.#leave);
@@ -489,10 +499,15 @@ export class Communicator extends Collectives {
       void group.addCollective(this.#member, call);
       return;
     }
+    this.#inPlace(() => this.#queue.run(call));
+  }
+
+  /** Does what blocks for collectives. */
+  #inPlace(work: () => void): void {
     this.#checkBlocking();
     const { thread } = this.#parts;
-    if (thread === undefined) this.#queue.run(call);
-    else thread.inPlace(() => this.#queue.run(call));
+    if (thread === undefined) work();
+    else thread.inPlace(work);
   }
 
   protected override start(call: CheckedCall): Promise<void> {

@@ -152,11 +152,19 @@ export const dataTypes: readonly DataType[] = [
   float8e5m2,
 ];
 
-const allTypes: readonly DataType[] = [...dataTypes, ...movedTypes];
+/** Bytes of objects in messages (objects/): a type of their own, so that they never match an array. */
+export const objectBytes: DataType = native('uint8', 32, false, Uint8Array);
+
+const allTypes: readonly DataType[] = [...dataTypes, ...movedTypes, objectBytes];
 
 /** The type of a code that a call or message has. */
 export function typeOfCode(code: number): DataType | undefined {
   return allTypes.find((type) => type.code === code);
+}
+
+/** `4 float32`, `an object`. */
+export function describeElements(count: number, type: DataType): string {
+  return type === objectBytes ? 'an object' : `${count} ${type.name}`;
 }
 
 /** Each rank's own input times its own scalar, rounded to the type; then the sum. */

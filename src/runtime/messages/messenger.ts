@@ -108,7 +108,7 @@ export class Messenger implements Waitable {
   /** Sends or receives in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
     const p2p = this.#pointToPoint;
-    this.#checkBlockingCall(sends, peer);
+    this.checkBlockingCall(sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined);
     this.#try();
     if (!transfer.done) this.waitUntil(() => transfer.done);
@@ -118,6 +118,11 @@ export class Messenger implements Waitable {
   /** Queues transfers without polling them; `owner` is called at the end of each. `kick` or `waitUntil` starts them. */
   add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
     this.#pointToPoint.add(sends, peer, array, type, owner);
+  }
+
+  /** Queues a receive before all others from a rank; see PointToPoint. */
+  addNext(peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
+    this.#pointToPoint.addNext(peer, array, type, owner);
   }
 
   /** Starts queued transfers, which then progress in the background. */
@@ -201,7 +206,8 @@ export class Messenger implements Waitable {
     }
   }
 
-  #checkBlockingCall(sends: boolean, peer: number): void {
+  /** Throws `UNSUPPORTED` where a blocking call would wait for what cannot come. */
+  checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
       throw leadToCaller(

@@ -60,6 +60,8 @@ export class ServedLink {
   readonly #pieces: PieceUnderWay[] = [];
   /** Receives that are not handed over as a whole. */
   readonly #expected: Transfer[] = [];
+  /** A receive that was handed over and may be followed by others: what is expected waits for its end. */
+  #leader: Transfer | undefined;
   readonly #stageBytes: number;
   #stages: number | undefined;
   #handed = 0;
@@ -99,15 +101,26 @@ export class ServedLink {
     this.#expected.push(transfer);
   }
 
+  /** A receive comes before those that are expected. */
+  expectNext(transfer: Transfer): void {
+    this.#expected.unshift(transfer);
+  }
+
   /**
    * Hands over as much of all receives as there is room for, and takes received data. Returns true once `transfer`, the
    * first, is complete.
    */
   pull(transfer: Transfer): boolean {
     this.#settle();
-    for (let next = this.#expected[0]; next !== undefined && this.#handOver(next); next = this.#expected[0])
+    while (this.#leader === undefined) {
+      const next = this.#expected[0];
+      if (next === undefined || !this.#handOver(next)) break;
       this.#expected.shift();
-    return transfer.handedOver && transfer.lastPost <= this.#ended;
+      if (next.owner?.leads === true) this.#leader = next;
+    }
+    const isThere = transfer.handedOver && transfer.lastPost <= this.#ended;
+    if (isThere && this.#leader === transfer) this.#leader = undefined;
+    return isThere;
   }
 
   failure(): Error | undefined {
@@ -121,6 +134,7 @@ export class ServedLink {
   /** Nothing to do: the thread ends the connection with the communicator. */
   abort(): void {
     this.#pieces.length = this.#expected.length = 0;
+    this.#leader = undefined;
   }
 
   /** Nothing to do; see abort(). */

@@ -1,6 +1,6 @@
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
-import { int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
+import { describeElements, int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { Deed } from '../algorithms/deed.js';
 import { Operand } from '../algorithms/operand.js';
@@ -8,6 +8,8 @@ import { Operand } from '../algorithms/operand.js';
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
   settled(error?: Error): void;
+  /** Whether a receive of it, when it ends, may add one that comes before those behind it. */
+  readonly leads?: boolean;
 }
 
 /** One send or receive in flight. Objects are reused for later transfers. */
@@ -92,10 +94,11 @@ export function transferMismatch(
   receiver: number,
   expected: Transfer,
 ): InvalidUsageError {
-  const sent = typeOfCode(typeCode)?.name ?? `type ${typeCode}`;
+  const type = typeOfCode(typeCode);
+  const sent = type === undefined ? `${count} type ${typeCode}` : describeElements(count, type);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${sender} sent ${count} ${sent} to rank ${receiver}, which receives ${expected.count} ${expected.type.name} there; ` +
+    `rank ${sender} sent ${sent} to rank ${receiver}, which receives ${describeElements(expected.count, expected.type)} there; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
     { rank: sender, ranks: [sender, receiver] },
   );

@@ -3,7 +3,7 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
+import { describeElements, type DataType, type NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
@@ -171,6 +171,19 @@ export class PointToPoint {
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
     return transfer;
+  }
+
+  /** Queues a receive before all others from a rank, when one that leads has ended; see TransferOwner. */
+  addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
+    const peer = (this.#peers[rank] ??= this.#meet(rank));
+    const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
+    transfer.set(false, rank, array, type, owner);
+    transfer.next = peer.receives;
+    peer.receives = transfer;
+    peer.lastReceive ??= transfer;
+    if (peer.inlet instanceof ServedLink) peer.inlet.expectNext(transfer);
+    this.pending++;
+    transfer.ended = this.#options.observe?.(operationOf(transfer));
   }
 
   /** Returns the object of a finished transfer for reuse. */
@@ -562,7 +575,7 @@ function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
   const name = sends ? 'send' : 'recv';
   return {
     name,
-    text: `${name} of ${count} ${type.name} ${sends ? 'to' : 'from'} rank ${peer}`,
+    text: `${name} of ${describeElements(count, type)} ${sends ? 'to' : 'from'} rank ${peer}`,
     args: { peer, count, type: type.name, bytes },
   };
 }

@@ -1,0 +1,97 @@
+import { InvalidUsageError } from '../../errors.js';
+import { leadToCaller } from '../caller-stack.js';
+import type { Objects } from '../objects/objects.js';
+import { Collectives } from './collectives.js';
+import { currentGroup, refused } from './group.js';
+
+/**
+ * The calls of a communicator that take and give values of any kind instead of arrays: what structuredClone takes, without
+ * functions and handles. Class instances arrive as plain objects. A value is copied when the call begins, except for
+ * typed arrays in it from 64 KiB on, which travel from where they are and belong to the call until it ends. Beside those it may
+ * take 1 GiB.
+ *
+ * All throw, or reject with, ARGUMENT_TYPE, ARGUMENT_RANGE, BUFFER_SIZE or ROOT_RANGE before anything is exchanged.
+ */
+export abstract class ObjectCalls extends Collectives {
+  /** What carries out the calls. */
+  protected abstract readonly objects: Objects;
+
+  /** Gives every rank the `value` of rank `root`; what others pass does not matter. The root gets its own value back. */
+  broadcastObject<T>(value: T, root = 0): Promise<T> {
+    return this.#start('broadcastObject', () => this.objects.broadcast(value, root)) as Promise<T>;
+  }
+
+  /** The blocking form of {@link broadcastObject}. */
+  broadcastObjectSync<T>(value: T, root = 0): T {
+    return this.#run('broadcastObjectSync', () => this.objects.broadcastSync(value, root)) as T;
+  }
+
+  /** Gives every rank the values of all ranks, in their order. This rank's is `value` itself. */
+  allGatherObject<T>(value: T): Promise<T[]> {
+    return this.#start('allGatherObject', () => this.objects.allGather(value)) as Promise<T[]>;
+  }
+
+  /** The blocking form of {@link allGatherObject}. */
+  allGatherObjectSync<T>(value: T): T[] {
+    return this.#run('allGatherObjectSync', () => this.objects.allGatherSync(value)) as T[];
+  }
+
+  /** Gives rank `root` the values of all ranks, in their order; other ranks get null. The root's is `value` itself. */
+  gatherObject<T>(value: T, root = 0): Promise<T[] | null> {
+    return this.#start('gatherObject', () => this.objects.gather(value, root)) as Promise<T[] | null>;
+  }
+
+  /** The blocking form of {@link gatherObject}. */
+  gatherObjectSync<T>(value: T, root = 0): T[] | null {
+    return this.#run('gatherObjectSync', () => this.objects.gatherSync(value, root)) as T[] | null;
+  }
+
+  /**
+   * Gives rank r the r-th of the `values` of rank `root`, an array with one for each rank; other ranks may pass null. The root's
+   * is not copied.
+   */
+  scatterObjects<T>(values: readonly T[] | null, root = 0): Promise<T> {
+    return this.#start('scatterObjects', () => this.objects.scatter(values, root)) as Promise<T>;
+  }
+
+  /** The blocking form of {@link scatterObjects}. */
+  scatterObjectsSync<T>(values: readonly T[] | null, root = 0): T {
+    return this.#run('scatterObjectsSync', () => this.objects.scatterSync(values, root)) as T;
+  }
+
+  /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
+  sendObject(value: unknown, peer: number): Promise<void> {
+    return this.#start('sendObject', () => this.objects.send(value, peer)) as Promise<void>;
+  }
+
+  /** The blocking form of {@link sendObject}. */
+  sendObjectSync(value: unknown, peer: number): void {
+    this.#run('sendObjectSync', () => this.objects.sendSync(value, peer));
+  }
+
+  /** Resolves with the value that rank `peer` sends with {@link sendObject}. */
+  recvObject(peer: number): Promise<unknown> {
+    return this.#start('recvObject', () => this.objects.recv(peer));
+  }
+
+  /** The blocking form of {@link recvObject}. */
+  recvObjectSync(peer: number): unknown {
+    return this.#run('recvObjectSync', () => this.objects.recvSync(peer));
+  }
+
+  #start(call: string, work: () => Promise<unknown>): Promise<unknown> {
+    try {
+      return this.#run(call, work);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  #run<T>(call: string, work: () => T): T {
+    this.prepare(call);
+    if (currentGroup() === undefined) return work();
+    throw leadToCaller(
+      new InvalidUsageError('UNSUPPORTED', `${call}: objects cannot be part of a group; call it before the group or after it`),
+    );
+  }
+}

@@ -1,0 +1,208 @@
+import { derivedBits, partsHash, type CallDetails, type CallKind, type DerivedCall } from '../algorithms/call.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
+import { callKinds } from '../device/kernels/call-kinds.js';
+import { uint8 } from '../device/types.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { describeValue } from '../../describe-value.js';
+import { encodeValue, type EncodedValue } from './encode.js';
+import { bodyAfterHead, checkRoots, HEAD_BYTES, isLong, readHead, writeHead, type Head } from './head.js';
+import { bytesFor, Incoming } from './incoming.js';
+
+/*
+ * Objects through collectives of bytes, one after the other with no other call between them:
+ *
+ *     heads      each says how long the value is, and has all of a short one
+ *     bodies     of values that are longer, if there is one
+ *     pieces     each long typed array, from the array and into the new one
+ */
+
+/**
+ * The collectives of one call. Its result is made by a function, called when all have ended: a value that cannot be read then
+ * concerns this rank alone.
+ */
+export type Exchange<T> = Generator<QueuedCall, () => T, undefined>;
+
+const nothing = new Uint8Array(0);
+
+/** The ranks of a communicator, as an exchange sees them. */
+export interface Members {
+  readonly rank: number;
+  readonly nRanks: number;
+  /** Keeps what this rank sends from being freed, and notices if it is detached. */
+  readonly hold: (pieces: readonly Uint8Array[]) => void;
+}
+
+export function* broadcastValue({ rank, hold }: Members, value: unknown, root: number): Exchange<unknown> {
+  const name = 'broadcastObject';
+  const head = new Uint8Array(HEAD_BYTES);
+  if (rank === root) {
+    const encoded = encodeValue(name, value);
+    hold(encoded.pieces);
+    writeHead(head, name, root, encoded);
+    yield broadcastOf(name, head, root);
+    if (bodyAfterHead(readHead(head)) > 0) yield broadcastOf(name, encoded.body, root);
+    for (const piece of encoded.pieces) yield broadcastOf(name, piece, root);
+    return () => value;
+  }
+  yield broadcastOf(name, head, root);
+  const incoming = new Incoming(name, readHead(head));
+  if (incoming.rest.length > 0) yield broadcastOf(name, incoming.rest, root);
+  for (const piece of incoming.pieces()) yield broadcastOf(name, piece, root);
+  return () => incoming.value();
+}
+
+export function* allGatherValues({ rank, nRanks, hold }: Members, value: unknown): Exchange<unknown[]> {
+  const name = 'allGatherObject';
+  const encoded = encodeValue(name, value);
+  hold(encoded.pieces);
+  const heads = yield* exchangeHeads(name, 0, encoded, rank, nRanks);
+  const bodies = heads.map(bodyAfterHead);
+  const bytes = bytesFor(name, sum(bodies));
+  const places = startsOf(bodies);
+  if (bytes.length > 0) {
+    const own = bodies[rank] === 0 ? nothing : encoded.body;
+    yield callOf(name, 'allGatherV', partsHash(bodies), own, bytes, bytes.length, { counts: bodies, displacements: places });
+  }
+  const values = heads.map((head, from) => new Incoming(name, head, partOf(bytes, places, bodies, from)));
+  for (const [from, incoming] of values.entries())
+    for (const piece of from === rank ? encoded.pieces : incoming.pieces()) yield broadcastOf(name, piece, from);
+  return () => values.map((incoming, from) => (from === rank ? value : incoming.value()));
+}
+
+export function* gatherValues({ rank, nRanks, hold }: Members, value: unknown, root: number): Exchange<unknown[] | null> {
+  const name = 'gatherObject';
+  const isRoot = rank === root;
+  const encoded = isRoot ? { body: nothing, pieces: [] } : encodeValue(name, value);
+  hold(encoded.pieces);
+  const heads = yield* exchangeHeads(name, root, encoded, rank, nRanks);
+  const bodies = heads.map(bodyAfterHead);
+  const bytes = bytesFor(name, isRoot ? sum(bodies) : 0);
+  if (sum(bodies) > 0) {
+    const own = bodies[rank] === 0 ? nothing : encoded.body;
+    yield partsOf(name, own, onlyFor(nRanks, root, own.length), bytes, isRoot ? bodies : bodies.map(() => 0));
+  }
+  const values = isRoot ? heads.map((head, from) => new Incoming(name, head, partOf(bytes, startsOf(bodies), bodies, from))) : [];
+  for (const [from, { nPieces }] of heads.entries()) {
+    const incoming = from === root ? [] : (values[from]?.pieces() ?? []);
+    for (let i = 0; i < nPieces; i++) {
+      const sent = from === rank ? (encoded.pieces[i] ?? nothing) : nothing;
+      const received = incoming[i] ?? nothing;
+      yield partsOf(name, sent, onlyFor(nRanks, root, sent.length), received, onlyFor(nRanks, from, received.length));
+    }
+  }
+  return () => (isRoot ? values.map((incoming, from) => (from === rank ? value : incoming.value())) : null);
+}
+
+export function* scatterValues({ rank, nRanks, hold }: Members, values: unknown, root: number): Exchange<unknown> {
+  const name = 'scatterObjects';
+  const isRoot = rank === root;
+  const encoded = isRoot ? checkList(values, nRanks).map((value, to) => (to === root ? none : encodeValue(name, value))) : [];
+  for (const { pieces } of encoded) hold(pieces);
+  const heads = new Uint8Array(isRoot ? nRanks * HEAD_BYTES : 0);
+  const counts = encoded.map(({ pieces }) => pieces.length);
+  const starts = startsOf(counts);
+  const anyBody = encoded.some((one) => isLong(one));
+  for (const [to, one] of encoded.entries()) {
+    const scattering = { firstPiece: starts[to] ?? 0, allPieces: sum(counts), anyBody };
+    writeHead(heads.subarray(to * HEAD_BYTES, (to + 1) * HEAD_BYTES), name, root, one, scattering);
+  }
+  const ownHead = new Uint8Array(HEAD_BYTES);
+  yield callOf(name, 'scatter', root, heads, ownHead, HEAD_BYTES);
+  const head = readHead(ownHead);
+  const incoming = new Incoming(name, head);
+  if (head.anyBody) {
+    const bodies = encoded.map((one) => (isLong(one) ? one.body : nothing));
+    const bytes = Buffer.concat(bodies);
+    const lengths = isRoot ? bodies.map(({ length }) => length) : onlyFor(nRanks, root, 0);
+    yield partsOf(name, bytes, lengths, incoming.rest, onlyFor(nRanks, root, incoming.rest.length));
+  }
+  const own = incoming.pieces();
+  const all = encoded.flatMap(({ pieces }, to) => pieces.map((piece) => ({ piece, to })));
+  for (let i = 0; i < head.allPieces; i++) {
+    const { piece = nothing, to = 0 } = all[i] ?? {};
+    const received = isRoot ? nothing : (own[i - head.firstPiece] ?? nothing);
+    yield partsOf(name, piece, onlyFor(nRanks, to, piece.length), received, onlyFor(nRanks, root, received.length));
+  }
+  return () => (isRoot ? (values as readonly unknown[])[root] : incoming.value());
+}
+
+/** What a rank has nothing to send to. */
+const none: EncodedValue = { body: nothing, pieces: [] };
+
+function checkList(values: unknown, nRanks: number): readonly unknown[] {
+  if (Array.isArray(values) && values.length === nRanks) return values;
+  throw new InvalidArgumentError(
+    Array.isArray(values) ? 'BUFFER_SIZE' : 'ARGUMENT_TYPE',
+    `scatterObjects: the root passes an array with a value for each of ${nRanks} ranks, not ${Array.isArray(values) ? `an array of ${values.length}` : describeValue(values)}`,
+  );
+}
+
+/** Sends this rank's head to all, and gets those of all. */
+function* exchangeHeads(
+  name: 'allGatherObject' | 'gatherObject',
+  root: number,
+  encoded: EncodedValue,
+  rank: number,
+  nRanks: number,
+): Generator<QueuedCall, Head[], undefined> {
+  const all = new Uint8Array(nRanks * HEAD_BYTES);
+  const own = all.subarray(rank * HEAD_BYTES, (rank + 1) * HEAD_BYTES);
+  writeHead(own, name, root, encoded);
+  yield callOf(name, 'allGather', 0, own, all, HEAD_BYTES);
+  const heads = Array.from({ length: nRanks }, (_, from) => readHead(all.subarray(from * HEAD_BYTES, (from + 1) * HEAD_BYTES)));
+  checkRoots(heads);
+  return heads;
+}
+
+// ── calls ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+function callOf(
+  name: DerivedCall,
+  kind: CallKind,
+  root: number,
+  send: Uint8Array,
+  recv: Uint8Array,
+  count: number,
+  details?: CallDetails,
+): QueuedCall {
+  const code = callKinds[kind] | (uint8.code << 4) | derivedBits(name);
+  return { code, type: uint8, root, send, recv, count, details };
+}
+
+function broadcastOf(name: DerivedCall, bytes: Uint8Array, root: number): QueuedCall {
+  return callOf(name, 'broadcast', root, bytes, bytes, bytes.length);
+}
+
+/** An all-to-all in which a rank sends and receives parts that follow each other. */
+function partsOf(
+  name: DerivedCall,
+  send: Uint8Array,
+  counts: readonly number[],
+  recv: Uint8Array,
+  recvCounts: readonly number[],
+): QueuedCall {
+  return callOf(name, 'allToAllV', 0, send, recv, 0, {
+    counts,
+    displacements: startsOf(counts),
+    recvCounts,
+    recvDisplacements: startsOf(recvCounts),
+  });
+}
+
+function onlyFor(nRanks: number, rank: number, count: number): number[] {
+  return Array.from({ length: nRanks }, (_, one) => (one === rank ? count : 0));
+}
+
+function startsOf(counts: readonly number[]): number[] {
+  let start = 0;
+  return counts.map((count) => (start += count) - count);
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+function partOf(bytes: Uint8Array, starts: readonly number[], counts: readonly number[], rank: number): Uint8Array {
+  const start = starts[rank] ?? 0;
+  return bytes.subarray(start, start + (counts[rank] ?? 0));
+}

@@ -1,0 +1,42 @@
+import { InternalError, SystemError } from '../../errors.js';
+import { decodeValue, type DecodedValue } from './encode.js';
+import { bodyAfterHead, type Head } from './head.js';
+
+/** A value on its way to this rank, of which the head has come. */
+export class Incoming {
+  #decoded: DecodedValue | undefined;
+
+  /** @param rest memory for the body, unless that came with the head */
+  constructor(
+    readonly call: string,
+    readonly head: Head,
+    readonly rest = bytesFor(call, bodyAfterHead(head)),
+  ) {}
+
+  /** Memory for the pieces, which are to come; the body has. */
+  pieces(): readonly Uint8Array[] {
+    return this.head.nPieces === 0 ? [] : this.#decode().pieces;
+  }
+
+  /** Everything has come. */
+  value(): unknown {
+    return this.#decode().value;
+  }
+
+  #decode(): DecodedValue {
+    if (this.#decoded !== undefined) return this.#decoded;
+    const decoded = decodeValue(this.call, this.head.inline ?? this.rest);
+    if (decoded.pieces.length !== this.head.nPieces)
+      throw new InternalError('INTERNAL', `${this.call}: the body of a value names other pieces than its head`);
+    return (this.#decoded = decoded);
+  }
+}
+
+/** @throws SystemError `OUT_OF_MEMORY` */
+export function bytesFor(call: string, bytes: number): Uint8Array {
+  try {
+    return new Uint8Array(bytes);
+  } catch (cause) {
+    throw new SystemError('OUT_OF_MEMORY', `${call}: there is no memory for the ${bytes} bytes that come`, { cause });
+  }
+}

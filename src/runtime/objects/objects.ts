@@ -1,0 +1,157 @@
+import { checkPeer, checkRoot } from '../algorithms/arguments.js';
+import type { CallQueue } from '../algorithms/call-queue.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
+import { errorOfCall, leadToCaller, settlerOf } from '../caller-stack.js';
+import type { Messenger } from '../messages/messenger.js';
+import {
+  allGatherValues,
+  broadcastValue,
+  gatherValues,
+  scatterValues,
+  type Exchange,
+  type Members,
+} from './collective-objects.js';
+import { ObjectChain } from './object-chain.js';
+import { ObjectMessages } from './object-messages.js';
+
+/** What objects need of a communicator. */
+export interface ObjectsParts {
+  readonly rank: number;
+  readonly nRanks: number;
+  readonly queue: CallQueue;
+  readonly messenger: Messenger;
+  /** Does what blocks. Throws `UNSUPPORTED` where that cannot be. */
+  readonly inPlace: (work: () => void) => void;
+  /** Ends the communicator for an error; returns the error to throw. */
+  readonly fail: (error: unknown) => unknown;
+}
+
+type Begin<T> = (members: Members) => Exchange<T>;
+
+/**
+ * Values of any kind between the ranks of a communicator. V8's structured clone makes bytes of a value (encode.ts), which travel
+ * in collectives that no other call comes between (collective-objects.ts), or in messages (object-messages.ts).
+ */
+export class Objects {
+  readonly #parts: ObjectsParts;
+  readonly #messages: ObjectMessages;
+
+  constructor(parts: ObjectsParts) {
+    this.#parts = parts;
+    this.#messages = new ObjectMessages(parts.messenger);
+  }
+
+  // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  broadcast(value: unknown, root: number): Promise<unknown> {
+    return this.#start('broadcastObject', this.#broadcast(value, root));
+  }
+
+  broadcastSync(value: unknown, root: number): unknown {
+    return this.#run('broadcastObject', this.#broadcast(value, root));
+  }
+
+  allGather(value: unknown): Promise<unknown[]> {
+    return this.#start('allGatherObject', (members) => allGatherValues(members, value));
+  }
+
+  allGatherSync(value: unknown): unknown[] {
+    return this.#run('allGatherObject', (members) => allGatherValues(members, value));
+  }
+
+  gather(value: unknown, root: number): Promise<unknown[] | null> {
+    return this.#start('gatherObject', this.#gather(value, root));
+  }
+
+  gatherSync(value: unknown, root: number): unknown[] | null {
+    return this.#run('gatherObject', this.#gather(value, root));
+  }
+
+  scatter(values: unknown, root: number): Promise<unknown> {
+    return this.#start('scatterObjects', this.#scatter(values, root));
+  }
+
+  scatterSync(values: unknown, root: number): unknown {
+    return this.#run('scatterObjects', this.#scatter(values, root));
+  }
+
+  #broadcast(value: unknown, root: number): Begin<unknown> {
+    this.#checked(() => checkRoot('broadcastObject', root, this.#parts.nRanks));
+    return (members) => broadcastValue(members, value, root);
+  }
+
+  #gather(value: unknown, root: number): Begin<unknown[] | null> {
+    this.#checked(() => checkRoot('gatherObject', root, this.#parts.nRanks));
+    return (members) => gatherValues(members, value, root);
+  }
+
+  #scatter(values: unknown, root: number): Begin<unknown> {
+    this.#checked(() => checkRoot('scatterObjects', root, this.#parts.nRanks));
+    return (members) => scatterValues(members, values, root);
+  }
+
+  #start<T>(call: string, begin: Begin<T>): Promise<T> {
+    const { queue } = this.#parts;
+    const chain = this.#chain(call, begin);
+    const ended = new Promise<void>((resolve) => queue.add(chain.first, settlerOf(resolve)));
+    queue.kick();
+    return ended.then(() => this.#checked(() => chain.result()));
+  }
+
+  #run<T>(call: string, begin: Begin<T>): T {
+    const { queue, inPlace } = this.#parts;
+    const chain = this.#chain(call, begin);
+    inPlace(() => {
+      for (let next: QueuedCall | undefined = chain.first; next !== undefined; next = this.#next(chain)) queue.run(next);
+    });
+    return this.#checked(() => chain.result());
+  }
+
+  #chain<T>(call: string, begin: Begin<T>): ObjectChain<T> {
+    const { rank, nRanks } = this.#parts;
+    return this.#checked(() => new ObjectChain(call, rank, nRanks, begin));
+  }
+
+  #next(chain: ObjectChain<unknown>): QueuedCall | undefined {
+    try {
+      return chain.next();
+    } catch (error) {
+      throw leadToCaller(this.#parts.fail(error));
+    }
+  }
+
+  // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  send(value: unknown, peer: number): Promise<void> {
+    this.#checkPeer('sendObject', peer);
+    return this.#checked(() => this.#messages.send(value, peer));
+  }
+
+  sendSync(value: unknown, peer: number): void {
+    this.#checkPeer('sendObjectSync', peer);
+    this.#checked(() => this.#messages.sendSync(value, peer));
+  }
+
+  recv(peer: number): Promise<unknown> {
+    this.#checkPeer('recvObject', peer);
+    return this.#messages.recv(peer);
+  }
+
+  recvSync(peer: number): unknown {
+    this.#checkPeer('recvObjectSync', peer);
+    return this.#checked(() => this.#messages.recvSync(peer));
+  }
+
+  #checkPeer(call: string, peer: number): void {
+    this.#checked(() => checkPeer(call, peer, this.#parts.nRanks));
+  }
+
+  /** The errors of `check` are those of a call of this rank. */
+  #checked<T>(check: () => T): T {
+    try {
+      return check();
+    } catch (error) {
+      throw errorOfCall(error, this.#parts.rank);
+    }
+  }
+}
