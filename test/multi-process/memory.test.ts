@@ -67,7 +67,7 @@ test('a child for which there is no memory is refused at all ranks, which hear h
     expect(refused).toBe('OUT_OF_MEMORY');
     expect(message).toMatch(
       new RegExp(
-        `shared memory cannot be had: .* left, with ${String(open)} communicators open; close communicators that are not needed, or free arrays`,
+        `shared memory cannot be allocated: .* left, with ${String(open)} communicators open; close communicators that are not needed, or free arrays`,
       ),
     );
     expect(sum).toBe(2);

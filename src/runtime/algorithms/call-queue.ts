@@ -342,7 +342,7 @@ export class CallQueue implements Waitable {
     waitLine?.ask(this.#engine.late(this.#limitMs));
   }
 
-  /** What another rank is known to be doing; see Engine. */
+  /** Text of what another rank does, if known; see Engine. */
   doing(rank: number): string | undefined {
     const answer = this.#parts.waitLine?.answer(rank);
     const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;

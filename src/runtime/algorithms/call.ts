@@ -6,15 +6,15 @@ import { InternalError, InvalidUsageError } from '../../errors.js';
 export type CallKind = keyof typeof callKinds;
 
 /**
- * Calls that engines carry out as calls of another kind; a code holds the place in this list, so append only. Messages
- * name what the program called.
+ * Calls that engines carry out as calls of another kind. A call's code contains the index in this list: append only. Errors
+ * name the program's call.
  */
 const derivedCalls = ['', 'gatherV', 'scatterV', 'broadcastObject', 'allGatherObject', 'gatherObject', 'scatterObjects'] as const;
 export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
-/** What a program calls, by the name of the method. */
+/** A kind of call of a program, by the name of its method. */
 export type CallName = CallKind | DerivedCall;
 
-/** How a collective moves its data. A call's code contains the index in this list: append only. */
+/** Routes of data in collectives. A call's code contains the index in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
@@ -34,7 +34,7 @@ export interface Call {
    */
   readonly count: number;
   readonly algorithm: Algorithm;
-  /** What the program called, where a call of this kind carries it out. */
+  /** The program's call, if a call of this kind carries it out. */
   readonly derived?: DerivedCall | undefined;
 }
 
@@ -66,7 +66,7 @@ const kinds = Object.keys(callKinds) as CallKind[];
 /** Properties of a kind of call that ranks must agree on. */
 interface Shape {
   readonly reduces: boolean;
-  /** How a message names the root, for kinds that have one. */
+  /** Position of the root in the text of a call, for kinds that have one. */
   readonly root?: 'from' | 'to';
   readonly uneven: boolean;
 }
@@ -110,13 +110,13 @@ export function derivedBits(name: DerivedCall): number {
   return derivedCalls.indexOf(name) << 16;
 }
 
-/** What the program called, where another kind of call carries it out. */
+/** The program's call in a code, if another kind of call carries it out. */
 export function derivedOf(code: number): DerivedCall | undefined {
   const name = derivedCalls[(code >>> 16) & 15];
   return name === '' ? undefined : name;
 }
 
-/** What the program called. */
+/** Name of the program's call. */
 export function nameOf({ kind, derived }: Call): CallName {
   return derived ?? kind;
 }

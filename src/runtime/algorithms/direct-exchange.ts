@@ -33,10 +33,10 @@ const GLANCES = 200;
  *      gather      into an array in the segment, the senders write
  *      broadcast, scatter, gather
  *                  a root with nothing to copy for itself copies a part of each block (direct-rooted.ts)
- *     allToAll    if all ranks work in place in the segment, pairs of ranks swap parts, each rank one half of them
+ *      allToAll    if all ranks work in place in the segment, pairs of ranks swap parts, each rank one half of them
  *      allGather, broadcast
  *                  two ranks write large blocks to both outputs in one pass (direct-spread.ts)
- *     reduce      each rank reduces its share of all inputs into the root's output, unless that output and inputs lie
+ *      reduce      each rank reduces its share of all inputs into the root's output, unless that output and inputs lie
  *                  outside and are not staged
  */
 export class DirectExchange {

@@ -1,4 +1,4 @@
-/** How data outside the segment reach the other rank: it reads them in place, or they are copied to staging memory. */
+/** Way in which data outside the segment reach the other rank: it reads them in place, or they are copied to staging memory. */
 export type Way = 'open' | 'staged';
 
 /** Number of calls by the better way before the other one is tried again: at first, and at most. */

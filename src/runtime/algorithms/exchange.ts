@@ -188,7 +188,7 @@ export class Exchange {
     return this.#holdUps.find(this.#awaited(), limitMs);
   }
 
-  /** What a rank that this one waits for is doing; see HoldUps. */
+  /** Text of what an awaited rank does; see HoldUps. */
   doing(rank: number): string | undefined {
     return this.#holdUps.doing(rank);
   }

@@ -12,7 +12,7 @@ export class NetworkCall {
   /** Length in bytes of the call's count: of the array, or of one rank's block if there are blocks. */
   bytes = 0;
   root = 0;
-  /** What the program called, where a call of this kind carries it out. */
+  /** The program's call, if a call of this kind carries it out. */
   derived: ReturnType<typeof derivedOf>;
   #bytesPerElement = 0;
   #send: NumericArray = nothing;

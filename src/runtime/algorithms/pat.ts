@@ -40,7 +40,7 @@ const none: readonly never[] = [];
  *     all-gather      round 0: distance 1    round 1: distance 2       round 2: distance 4
  *     r sends         block r                blocks r, r - 1           blocks r, r - 1, r - 2, r - 3
  *     to              rank r + 1             rank r + 2                rank r + 4
- *                                                                     (in the last round only the missing blocks)
+ *                                                                      (in the last round only the missing blocks)
  *
  * A reduce-scatter is the reverse: the greatest distance first, around the circle in the other direction, sums instead of
  * copies. Rank r ends with the sum of block r; the order of its additions depends on n and r alone.

@@ -77,10 +77,10 @@ const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
  *     rank r                              root                       rank r + 1
  *       │ listens for the root, and for other ranks
  *       │ "rank r of n, my addresses" ────►│◄──────────────────────────── │
- *       │                                  │ when all n have come:
+ *       │                                  │ when all n have checked in:
  *       │◄─────────────── "r + 1 is at …"  │
  *       │ connects to r + 1 ──────────────────────────────────────────────►│
- *      │ all-gather around the ring: information and addresses of all ranks
+ *       │ all-gather around the ring: information and addresses of all ranks
  *
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ENVIRONMENT`: a value is wrong; nothing was sent.
  * @throws InvalidUsageError `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `VERSION_MISMATCH`, `DEVICE_DUPLICATE`: on every rank.

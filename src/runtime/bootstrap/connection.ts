@@ -38,9 +38,9 @@ export interface ConnectionEvents {
 /** Longest message of a connection. */
 const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
 
-/** How long the other side may take to receive a goodbye and everything written before it. */
+/** Time limit for the other side to receive a goodbye and everything written before it. */
 const GOODBYE_MS = 10_000;
-/** How long the other side may take to read sent data before a connection is closed without a goodbye. */
+/** Time limit for the other side to read sent data before a connection is closed without a goodbye. */
 const LINGER_MS = 500;
 
 const MESSAGE_HEADER_BYTES = 16;

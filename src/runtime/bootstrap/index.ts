@@ -1,5 +1,5 @@
 /**
- * How the ranks of a communicator find each other, and exchange small messages out of band.
+ * The bootstrap network: ranks of a communicator find each other, and exchange small messages out of band.
  *
  *     const id = await getUniqueId();                       // in one process; give the id to all ranks
  *     const bootstrap = await connect({ id, rank, nRanks, timeoutMs: 60_000 });

@@ -54,7 +54,7 @@ export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { proto
 /** Inputs of the choice; the same on all ranks, apart from each rank's own objects. */
 export interface EngineContext {
   readonly bootstrap: Bootstrap;
-  /** Whether all ranks of this host share memory. */
+  /** True if all ranks of this host share memory. */
   readonly shared: boolean;
   readonly team: Team;
   readonly facts: readonly RankFacts[];

@@ -4,17 +4,16 @@ import type { Libc } from './libc.js';
 export interface HomeOptions {
   readonly localRank: number;
   readonly nLocalRanks: number;
-  /** TCCL_IGNORE_CPU_AFFINITY=1: all cores of the node, not only those that this process was given. */
+  /** TCCL_IGNORE_CPU_AFFINITY=1: use all cores of the node, not only those that this process was given. */
   readonly ignoreMask: boolean;
-  /** Where /proc and /sys are. Default `/`. */
+  /** Folder that contains /proc and /sys. Default `/`. */
   readonly root?: string;
 }
 
 /**
- * The cores of the NUMA node that a rank should take its memory from, or undefined where there is nothing to choose: the
- * kernel gives pages of the node that the thread runs on when it first touches them, or reserves them. The node is that
- * of the cores that this process may use; where they belong to several, the ranks of the host are spread over these,
- * neighbours together.
+ * The cores of the NUMA node that a rank should take its memory from, or undefined if there is no choice: the kernel provides
+ * pages of the node on which the thread runs when it first touches or reserves them. The node is that of the cores that this
+ * process may use; if they belong to several, the ranks of the host are spread over these nodes, neighbours together.
  */
 export function homeCores({ localRank, nLocalRanks, ignoreMask, root = '/' }: HomeOptions): number[] | undefined {
   const allowed = allowedCores(root);
@@ -26,15 +25,15 @@ export function homeCores({ localRank, nLocalRanks, ignoreMask, root = '/' }: Ho
 }
 
 /**
- * Moves this thread to some cores until the function that it returns is called, which gives it back those that it had.
- * Where the system refuses, it stays where it is.
+ * Moves this thread to some cores until the returned function is called, which restores its affinity. The thread stays where
+ * it is if the system refuses.
  */
 export function moveTo(libc: Libc, cores: readonly number[]): () => void {
   const before = libc.affinity();
   try {
     libc.setAffinity(cores);
   } catch {
-    // Cores may be out of reach of this control group; memory from afar is slower, no more.
+    // The cores may be outside this control group; memory of another node is slower, but usable.
     return () => undefined;
   }
   return () => libc.setAffinity(before);

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Bytes that this process can still take before the kernel starts killing: what the machine has left, or what the
- * control group (v2 or v1) allows, whichever is less. Infinity where the system does not say.
+ * Bytes that this process can still allocate before the kernel starts killing: the machine's free memory or the rest of the
+ * control group's limit (v2 or v1), whichever is less. Infinity where the system does not say.
  *
- * @param readText reads a file as text; injected so that a captured machine is a test. It may throw.
+ * @param readText reads a file as text; injected so that captured machines can be tested. It may throw.
  */
 export function availableMemory(readText: (path: string) => string = (path) => readFileSync(path, 'utf8')): number {
   return Math.min(machineLeft(readText), ...controlGroupsLeft(readText));
@@ -31,7 +31,7 @@ function* controlGroupsLeft(readText: (path: string) => string): Generator<numbe
   }
 }
 
-/** The folder of a control group and of all groups that hold it: each may have a limit. */
+/** The folder of a control group and of all its parents, each of which may have a limit. */
 function* upwards(mount: string, path: string): Generator<string> {
   for (let current = path === '/' ? '' : path; ; current = current.slice(0, current.lastIndexOf('/'))) {
     yield mount + current;

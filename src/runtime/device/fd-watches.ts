@@ -1,28 +1,28 @@
 import { InternalError } from '../../errors.js';
 
-/** What a descriptor can be waited for. */
+/** Events of a descriptor to wait for. */
 export interface Readiness {
   readonly readable?: boolean;
   readonly writable?: boolean;
 }
 
-/** A descriptor in the event loop. Keeps the process alive while it is watched. */
+/** A descriptor watched in the event loop. Keeps the process alive while it is watched. */
 export interface FdWatch {
-  /** Watches until the descriptor is ready or broken, and calls back then. */
+  /** Watches until the descriptor is ready or broken, then calls back. */
   start(wanted: Readiness): void;
   stop(): void;
-  /** For good. */
+  /** Ends the watch for good. */
   close(): void;
 }
 
-/** The calls of the C library and of libuv that watching needs. */
+/** Calls of the C library and of libuv that watching needs. */
 export interface EpollCalls {
   create(): number;
   add(epoll: number, fd: number, event: Uint32Array): void;
   modify(epoll: number, fd: number, event: Uint32Array): void;
-  /** Does nothing where the descriptor has been closed. */
+  /** Does nothing if the descriptor was closed. */
   remove(epoll: number, fd: number): void;
-  /** Fills in what is ready now, and returns how many descriptors that are. */
+  /** Fills in the descriptors that are ready now, and returns their number. */
   wait(epoll: number, events: Uint32Array, most: number): number;
   close(fd: number): void;
   /** Calls back in each turn of the event loop in which the descriptor is readable. */
@@ -40,13 +40,13 @@ const READABLE = 1;
 const WRITABLE = 4;
 const ONE_SHOT = 2 ** 30;
 const MOST_EVENTS = 64;
-/** Of struct epoll_event, in words: `events` comes first, then the descriptor, after a gap except on x86-64. */
+/** Layout of struct epoll_event in words: `events` comes first, then the descriptor, after a gap except on x86-64. */
 const [EVENT_WORDS, FD_WORD] = process.arch === 'x64' ? [3, 1] : [4, 2];
 
 /**
  * Watches descriptors in a thread's event loop. libuv refuses a second handle on a descriptor of node:net, and a duplicate
- * would keep a connection open when the thread is terminated. So one epoll instance, which does neither, has them all, and
- * libuv watches that.
+ * would keep a connection open when the thread is terminated. One epoll instance has neither problem, so it contains all
+ * descriptors, and libuv watches the instance.
  */
 export class FdWatches {
   readonly #calls: EpollCalls;
@@ -61,7 +61,7 @@ export class FdWatches {
     this.#calls = calls;
   }
 
-  /** A descriptor has one watch at a time. */
+  /** Opens a watch. A descriptor has one watch at a time. */
   open(fd: number, wanted: Readiness, callback: () => void): FdWatch {
     if (this.#watches.has(fd)) throw new InternalError('INTERNAL', `descriptor ${fd} is watched already`);
     if (this.#handle === undefined) {
@@ -128,7 +128,7 @@ export class FdWatches {
 interface Watch {
   readonly fd: number;
   readonly callback: () => void;
-  /** Remains so after it was ready, until it is stopped. */
+  /** Stays true after the descriptor was ready, until the watch is stopped. */
   isRegistered: boolean;
   isWatching: boolean;
 }

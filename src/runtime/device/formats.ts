@@ -1,4 +1,4 @@
-// The number formats that JavaScript has no arrays for: float16, bfloat16 and the two float8. Elements are held as bits,
+// Number formats for which JavaScript has no arrays: float16, bfloat16 and the two float8. Elements are stored as bits,
 // in a Uint16Array or Uint8Array.
 //
 //                 sign exponent fraction   largest    smallest      infinity  NaN
@@ -7,7 +7,7 @@
 //     float8e4m3     1     4        3      448        2^-9          no        0x7f
 //     float8e5m2     1     5        2      57344      2^-16         yes       0x7f
 //
-// Numbers are rounded to the nearest of the format, halfway cases to the even one. What is too large becomes infinity in
+// Numbers are rounded to the nearest number of the format, ties to even. Numbers that are too large become infinity in
 // the 16-bit formats and, as in CUDA (__NV_SATFINITE), the largest number in the 8-bit ones, infinity included. Every NaN
 // becomes the one above, which is CUDA's.
 
@@ -18,56 +18,56 @@ interface Format {
   readonly fractionBits: number;
   /** Bias of exponents; float32 has 127. */
   readonly bias: number;
-  /** Bits of the largest magnitude that a conversion gives: infinity, or the largest number. */
+  /** Bits of the largest magnitude that a conversion returns: infinity, or the largest number. */
   readonly overflow: number;
   readonly nan: number;
   readonly signBit: number;
-  /** The magnitude of infinity; above it are NaNs. */
+  /** Magnitude of infinity; greater magnitudes are NaNs. */
   readonly infinity: number;
 }
 
 const float16: Format = { fractionBits: 10, bias: 15, overflow: 0x7c00, nan: 0x7fff, signBit: 0x8000, infinity: 0x7c00 };
 const bfloat16: Format = { fractionBits: 7, bias: 127, overflow: 0x7f80, nan: 0x7fff, signBit: 0x8000, infinity: 0x7f80 };
-/** It has no infinity: the magnitude below its NaN is the largest number. */
+/** Without infinity: the magnitude below its NaN is the largest number. */
 const float8e4m3: Format = { fractionBits: 3, bias: 7, overflow: 0x7e, nan: 0x7f, signBit: 0x80, infinity: Infinity };
 const float8e5m2: Format = { fractionBits: 2, bias: 15, overflow: 0x7b, nan: 0x7f, signBit: 0x80, infinity: 0x7c };
 
-/** Numbers as float16 bits, in `target` from its start. */
+/** Converts numbers to float16 bits in `target`, from its start. */
 export function toFloat16(values: ArrayLike<number>, target: Uint16Array = new Uint16Array(values.length)): Uint16Array {
   return encodeAll(float16, values, target);
 }
 
-/** The numbers that float16 bits stand for; all are exact in float32. */
+/** Converts float16 bits to numbers, which are exact in float32. */
 export function fromFloat16(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float16, bits, target);
 }
 
-/** Numbers as bfloat16 bits, in `target` from its start. */
+/** Converts numbers to bfloat16 bits in `target`, from its start. */
 export function toBfloat16(values: ArrayLike<number>, target: Uint16Array = new Uint16Array(values.length)): Uint16Array {
   return encodeAll(bfloat16, values, target);
 }
 
-/** The numbers that bfloat16 bits stand for; all are exact in float32. */
+/** Converts bfloat16 bits to numbers, which are exact in float32. */
 export function fromBfloat16(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(bfloat16, bits, target);
 }
 
-/** Numbers as float8 bits (four bits of exponent, three of fraction), in `target` from its start. */
+/** Converts numbers to float8 bits (four bits of exponent, three of fraction) in `target`, from its start. */
 export function toFloat8e4m3(values: ArrayLike<number>, target: Uint8Array = new Uint8Array(values.length)): Uint8Array {
   return encodeAll(float8e4m3, values, target);
 }
 
-/** The numbers that float8e4m3 bits stand for. */
+/** Converts float8e4m3 bits to numbers. */
 export function fromFloat8e4m3(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float8e4m3, bits, target);
 }
 
-/** Numbers as float8 bits (five bits of exponent, two of fraction), in `target` from its start. */
+/** Converts numbers to float8 bits (five bits of exponent, two of fraction) in `target`, from its start. */
 export function toFloat8e5m2(values: ArrayLike<number>, target: Uint8Array = new Uint8Array(values.length)): Uint8Array {
   return encodeAll(float8e5m2, values, target);
 }
 
-/** The numbers that float8e5m2 bits stand for. */
+/** Converts float8e5m2 bits to numbers. */
 export function fromFloat8e5m2(bits: ArrayLike<number>, target: Float32Array = new Float32Array(bits.length)): Float32Array {
   return decodeAll(float8e5m2, bits, target);
 }
@@ -87,7 +87,7 @@ function decodeAll(format: Format, bits: ArrayLike<number>, target: Float32Array
   return target;
 }
 
-/** An array that is too short would take what fits without a word. */
+/** Throws if an array is too short, which would otherwise silently take only a part. */
 function checkRoom(values: ArrayLike<number>, target: ArrayLike<number>): void {
   if (target.length >= values.length) return;
   throw new InvalidArgumentError(
@@ -102,7 +102,7 @@ function encode(format: Format, value: number): number {
   const magnitude = bits & 0x7fffffff;
   if (magnitude > 0x7f800000) return format.nan;
   const sign = bits < 0 ? format.signBit : 0;
-  // Bits of the float32 fraction that the format has no room for; below its normal numbers it is one more a power of two.
+  // Bits of the float32 fraction that the format drops; below its normal numbers, one more for each power of two.
   const dropped = 23 - fractionBits;
   const below = 128 - bias - (magnitude >>> 23);
   let rounded: number;
@@ -118,7 +118,7 @@ function roundBits(value: number, bits: number): number {
 
 /**
  * The bits of a number as float32, rounded "to odd": inexact results have their last bit set. Rounding such a number again,
- * to a format with at least two bits less, gives what rounding the exact number would give.
+ * to a format with at least two bits less, has the same result as rounding the exact number.
  */
 function oddFloat32(value: number): number {
   cell[0] = value;
@@ -136,7 +136,7 @@ function decode(format: Format, bits: number): number {
   if (infinity === Infinity && magnitude === format.nan) return NaN;
   const exponent = magnitude >> fractionBits;
   const fraction = magnitude & ((1 << fractionBits) - 1);
-  // Not 2 ** x: this is exact and fast, since these exponents are those of normal float32 (or float64) numbers.
+  // Not 2 ** x: this is exact and fast, because these exponents are those of normal float32 (or float64) numbers.
   return exponent === 0
     ? sign * fraction * powerOfTwo(1 - bias - fractionBits)
     : sign * (fraction + (1 << fractionBits)) * powerOfTwo(exponent - bias - fractionBits);

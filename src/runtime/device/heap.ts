@@ -1,19 +1,19 @@
-/** Alignment of what a heap gives out: a pair of cache lines, which the processor fetches together. */
+/** Alignment of allocations: a pair of cache lines, which the processor fetches together. */
 const ALIGNMENT = 128;
 /**
- * Bytes left free behind each allocation. Arrays are often powers of two long; without a gap, inputs and outputs would
- * all begin in the same set of the cache and drive each other out.
+ * Bytes left free after each allocation. Arrays often have lengths of powers of two; without a gap, inputs and outputs would
+ * all begin in the same cache set and evict each other.
  */
 const GAP = 5 * ALIGNMENT;
 /**
- * Behind large ones: half a page and more, so that the next array, to which this one is likely to be copied, is not a few
- * lines ahead of it within their pages. Measured on an AMD EPYC: at some distances (16.5 MiB for one) a copy whose writes
- * run 64 to 1920 bytes ahead of its reads, page offsets alone counted, takes 1.5 to 3 times as long, and from 2048 on no
- * longer; presumably lines of both collide in the first-level cache, whose ways are told apart by a hash of addresses.
- * And a page, for arrays that are not neighbours: their distance within a page is again short.
+ * The same for large allocations: more than half a page, so that the next array, to which this one is likely to be copied, is
+ * not a few lines ahead of it within their pages. Measured on an AMD EPYC: at some distances (16.5 MiB for one), a copy whose
+ * writes run 64 to 1920 bytes ahead of its reads, counting only page offsets, takes 1.5 to 3 times as long, but not from 2048
+ * bytes on; presumably lines of both collide in the first-level cache, which selects ways by a hash of addresses. And another
+ * page, for arrays that are not neighbours, whose distance within a page is short again.
  */
 const LARGE_GAP = 4096 + 2048 + ALIGNMENT;
-/** From here on allocations are large. */
+/** Shortest large allocation. */
 const LARGE_BYTES = 65536;
 
 interface Range {
@@ -21,14 +21,14 @@ interface Range {
   to: number;
 }
 
-/** A first-fit allocator of one range of addresses. Bookkeeping lives outside the range. */
+/** A first-fit allocator of one range of addresses. Its bookkeeping lies outside the range. */
 export class Heap {
   readonly #free: Range[];
   readonly #lengths = new Map<number, number>();
   #used = 0;
   #peak = 0;
 
-  /** Gives out addresses in [from, to). */
+  /** @param from start, and @param to end of the addresses to allocate */
   constructor(
     readonly from: number,
     readonly to: number,
@@ -44,7 +44,7 @@ export class Heap {
     return this.#peak;
   }
 
-  /** The address of `bytes` free bytes, or undefined when no hole is long enough. */
+  /** Allocates `bytes` bytes; undefined when no hole is long enough. */
   allocate(bytes: number): number | undefined {
     const length = Math.ceil(Math.max(bytes, 1) / ALIGNMENT) * ALIGNMENT + (bytes < LARGE_BYTES ? GAP : LARGE_GAP);
     const index = this.#free.findIndex((hole) => hole.to - hole.from >= length);
@@ -59,7 +59,7 @@ export class Heap {
     return address;
   }
 
-  /** Takes back what `allocate` gave. False when the address is not of this heap, or was freed before. */
+  /** Frees an allocation. Returns false if the address is not an allocation of this heap, or was freed before. */
   free(address: number): boolean {
     const length = this.#lengths.get(address);
     if (length === undefined) return false;
@@ -74,7 +74,7 @@ export class Heap {
     return true;
   }
 
-  /** What an allocation takes, its gap included; 0 where `address` is none. */
+  /** Length of an allocation including its gap; 0 if `address` is not an allocation. */
   lengthOf(address: number): number {
     return this.#lengths.get(address) ?? 0;
   }

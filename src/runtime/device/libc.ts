@@ -5,74 +5,74 @@ import { SystemError } from '../../errors.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 
 /**
- * The few calls of the C library that shared memory between processes and sockets need. Lengths and offsets are bytes. Calls
- * that move bytes through a descriptor return their number, or minus the `errno`; every other call that can fail throws a
- * SystemError with the name of its `errno`.
+ * The calls of the C library that sockets and shared memory between processes need. Lengths and offsets are in bytes. Calls
+ * that move bytes through a descriptor return their number, or minus the `errno`; every other call throws a SystemError with
+ * the name of its `errno` when it fails.
  */
 export interface Libc {
-  /** The address of the memory that a typed array views. */
+  /** Address of the memory that a typed array views. */
   addressOf(view: Uint8Array): bigint;
-  /** Memory of this process, of another thread's array for one. Nobody may use it once that is gone. */
+  /** A buffer on memory of this process, such as another thread's array. It must not be used after that memory is freed. */
   memoryAt(address: number, bytes: number): ArrayBuffer;
   /**
-   * An anonymous file in memory: it has no name and is gone when the last process closes it. Its length is sealed, because
-   * a file cut short ends all that map it with SIGBUS. For `close`, not for node:fs.
+   * Creates an anonymous file in memory, which has no name and ends with the last process that uses it. Its length is sealed,
+   * because a file cut short ends all processes that map it with SIGBUS. Close it with `close`, not with node:fs.
    */
   createMemoryFile(name: string, bytes: number): number;
   close(fd: number): void;
-  /** Takes memory for a range of a file, so that touching it later cannot fail. */
+  /** Allocates memory for a range of a file, so that touching it later cannot fail. */
   reserve(fd: number, offset: number, bytes: number): void;
   /** Maps the file's first `bytes` bytes over the memory at `address`, shared and writable. */
   mapShared(address: bigint, bytes: number, fd: number): void;
-  /** Puts fresh private memory of zeros over what is mapped at `address`. */
+  /** Replaces the mapping at `address` by private memory of zeros. */
   mapPrivate(address: bigint, bytes: number): void;
-  /** Locks one byte of the file for as long as this descriptor is open. */
+  /** Locks one byte of the file as long as this descriptor is open. */
   lockByte(fd: number, offset: number): void;
-  /** Whether somebody else's descriptor holds a lock on the byte. */
+  /** True if another descriptor holds a lock on the byte. */
   isByteLocked(fd: number, offset: number): boolean;
-  /** Copies between any two arrays with the C library's copy. They may not overlap. */
+  /** Copies between any two arrays by the C library's copy. They may not overlap. */
   copy(destination: Uint8Array, source: Uint8Array, bytes: number): void;
   /**
-   * Copies `destination.length` bytes from an address of another process, or of this one, where a fault does no harm.
-   * Returns the name of the `errno` where not all of them could be read.
+   * Copies `destination.length` bytes from an address of another process, or of this one, without risk of a fault. Returns
+   * the name of the `errno` if not all of them could be read.
    */
   readProcess(pid: number, address: number, destination: Uint8Array): string | undefined;
-  /** Lets descendants of a process read this one's memory, where Yama would not; without effect elsewhere. */
+  /** Lets descendants of a process read this one's memory where Yama would not; without effect elsewhere. */
   admitDescendantsOf(pid: number): void;
   /**
-   * Makes machine code a function, for as long as the process lives. Its memory can be written first and executed then, never
-   * both. Its arguments are 64-bit integers, six at most, and it returns nothing.
+   * Makes a function of machine code, which stays as long as the process lives. Its memory is first writable and then
+   * executable, never both. It takes 64-bit integers, six at most, and returns nothing.
    */
   makeFunction(code: Uint8Array, nArguments: number): (...args: number[]) => void;
-  /** Puts memory of this process, `bytes` bytes at a multiple of their number, into a huge page if that can be done. */
+  /** Moves `bytes` bytes of this process, at a multiple of `bytes`, to a huge page if possible. */
   collapse(address: number, bytes: number): void;
   /** Gives the core to another runnable thread. */
   yieldCore(): void;
-  /** The cores that this thread may run on, as numbers. */
+  /** The cores on which this thread may run, as numbers. */
   affinity(): number[];
   /** Lets this thread run on these cores only. */
   setAffinity(cores: readonly number[]): void;
   /** Sleeps. */
   sleep(microseconds: number): void;
-  /** Sends bytes from an address as far as the kernel has room for them now. Never raises SIGPIPE. */
+  /** Sends bytes from an address, as many as the kernel has room for now. Never raises SIGPIPE. */
   send(fd: number, address: number, bytes: number): number;
-  /** Receives what has come, at most `bytes` bytes, to an address. 0 is the end of the stream. */
+  /** Receives arrived data, at most `bytes` bytes, to an address. 0 is the end of the stream. */
   recv(fd: number, address: number, bytes: number): number;
-  /** A pipe that never blocks. Other processes of the user may open its ends as `/proc/PID/fd/N`. */
+  /** A pipe that never blocks. Other processes of the user can open its ends as `/proc/PID/fd/N`. */
   pipe(): { readonly readEnd: number; readonly writeEnd: number };
-  /** Takes a byte from a pipe. */
+  /** Reads a byte from a pipe. */
   readFd(fd: number): number;
-  /** Puts a byte into a pipe. */
+  /** Writes a byte to a pipe. */
   writeFd(fd: number): number;
   /**
-   * Blocks until one of the first `count` descriptors is ready, and at most so long. `setPollEntry` fills `fds`.
-   * Returns how many are ready; 0 after the time, or a signal.
+   * Blocks until one of the first `count` descriptors is ready, or the time is over. `setPollEntry` fills `fds`. Returns the
+   * number of ready descriptors; 0 after the time, or a signal.
    */
   pollFds(fds: Int32Array, count: number, timeoutMs: number): number;
   /**
-   * Watches a descriptor in the event loop, from now on; one of node:net, too. It has one watch at a time.
+   * Watches a descriptor in the event loop, even one of node:net. A descriptor has one watch at a time.
    *
-   * @param callback called once, when the descriptor is ready or broken; `start` watches again
+   * @param callback called once when the descriptor is ready or broken; `start` watches again
    */
   watchFd(fd: number, wanted: Readiness, callback: () => void): FdWatch;
 }
@@ -129,14 +129,14 @@ const EPOLL_CTL_DEL = 2;
 const EPOLL_CTL_MOD = 3;
 const RTLD_NOW = 2;
 const RTLD_NODELETE = 4096;
-/** Linux moves at most a page less than 2 GiB at once. */
+/** Linux moves at most a page less than 2 GiB in one call. */
 const MOST_READ_BYTES = 2 ** 30;
-/** Of a set of cores: 8192 of them. */
+/** Size of a set of cores: 8192 of them. */
 const MASK_BYTES = 1024;
 
 let loaded: { readonly libc: Libc } | { readonly reason: string } | undefined;
 
-/** The C library, or the reason why it cannot be called here. Loaded once a thread. */
+/** The C library, or the reason why it cannot be called here. Loaded once in each thread. */
 export function loadLibc(): { readonly libc: Libc } | { readonly reason: string } {
   loaded ??= open();
   return loaded;
@@ -160,7 +160,7 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
 /** @param addon path of koffi's binary */
 function bind(koffi: Koffi, addon: string | undefined): Libc {
   const c = koffi.load(null);
-  // Node unloads the binary when the last thread that loaded it ends, and then closes handles of the loop with its code.
+  // Node unloads the binary when the last thread that loaded it ends, but closes its event-loop handles later, with its code.
   if (addon !== undefined) c.func('void *dlopen(const char *path, int flags)')(addon, RTLD_NOW | RTLD_NODELETE);
   const memmove = c.func('void *memmove(void *destination, void *source, size_t bytes)');
   const memcpy = c.func('int64_t memcpy(void *destination, const void *source, size_t bytes)');
@@ -181,7 +181,7 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const madvise = c.func('int madvise(int64_t address, size_t bytes, int advice)');
   const prctl = c.func('int prctl(int option, ulong a, ulong b, ulong c, ulong d)');
   const usleep = c.func('int usleep(uint microseconds)');
-  // Addresses as numbers: 0.26 µs a call, 0.31 with an array of its own.
+  // Addresses as numbers: 0.26 µs for a call, 0.31 with an array of its own.
   const send = c.func('int64_t send(int fd, int64_t address, int64_t bytes, int flags)');
   const recv = c.func('int64_t recv(int fd, int64_t address, int64_t bytes, int flags)');
   const pipe2 = c.func('int pipe2(void *fds, int flags)');
@@ -228,7 +228,7 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       return { start: () => handle.start(wanted, callback), stop: () => handle.stop(), close: () => handle.close() };
     },
   });
-  /** What a call that moves bytes came to. Signals that interrupt it are of no concern: it never waits. */
+  /** Result of a call that moves bytes. It never waits, so interrupting signals need no retry. */
   const moved = (bytes: unknown): number => (bytes === -1 ? -koffi.errno() : (bytes as number));
   // struct iovec: address u64, length u64
   const local = new BigInt64Array(2);

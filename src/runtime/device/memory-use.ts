@@ -1,20 +1,20 @@
-/** What memory of a heap is for: arrays of alloc(), places that data passes through, or what teams share. */
+/** Purpose of heap memory: arrays of alloc(), buffers for data in flight, or shared structures of teams. */
 export type MemoryUse = 'arrays' | 'staging' | 'control';
 
-/** Bytes of this rank's part of the segment, and of the whole. */
+/** Sizes in bytes of this rank's part of the segment, and of the whole. */
 export interface SegmentMemory {
-  /** This rank's heap. */
+  /** Size of this rank's heap. */
   readonly heapBytes: number;
-  /** What is left of the heap, in all. */
+  /** Free memory of the heap in total. */
   readonly freeBytes: number;
-  /** The longest array that alloc() could give now. */
+  /** Longest array that alloc() can return now. */
   readonly largestFreeBytes: number;
-  /** Most that was ever given out at once. */
+  /** Largest amount ever allocated at one time. */
   readonly peakBytes: number;
-  /** Given out by what it is for, the gaps between allocations included. */
+  /** Allocated memory by purpose, including the gaps between allocations. */
   readonly used: Readonly<Record<MemoryUse, number>>;
-  /** Addresses of the segment, which its ranks share; memory is taken for a part of them only: see `reservedBytes`. */
+  /** Address range of the segment, which its ranks share; only a part of it has memory: see `reservedBytes`. */
   readonly mappedBytes: number;
-  /** Of the system's memory that this rank took for its heap; it keeps what is freed for later. */
+  /** Memory of the system that this rank took for its heap; freed memory is kept for later. */
   readonly reservedBytes: number;
 }

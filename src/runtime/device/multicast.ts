@@ -3,10 +3,10 @@ import type { Arithmetic } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
 
 /*
- * What the members of an object share, in the heap of the rank that created it:
+ * Shared memory of an object's members, in the heap of the rank that created it:
  *
- *     0     a number that no other memory begins with u32, members u32, bytes u32, how many members use it u32
- *     64    a member: added u32, address of the memory it bound u32 (0: none)
+ *     0     magic number u32, members u32, bytes u32, number of members that use it u32
+ *     64    for each member: added u32, address of the memory it bound u32 (0: none)
  */
 const MAGIC = 0x6d634f62;
 const MEMBERS = 1;
@@ -16,20 +16,20 @@ const TABLE = 16;
 const WORDS_A_MEMBER = 2;
 const HANDLE_BYTES = 8;
 
-/** The memory of an object is a whole number of these, as with NVIDIA's; here a cache line. */
+/** Granularity of an object's memory, like NVIDIA's; here a cache line. */
 export const MULTICAST_GRANULARITY = 64;
 
 /**
- * An object that stands for memory of several ranks at once, with the life of NVIDIA's (`cuMulticastCreate` …): reading
- * a place of it reads and reduces that place of all members' memories, writing writes to all. NVLink's switch does that
- * for GPUs; here the kernels do it on the memory that the ranks of a host share.
+ * An object that represents memory of several ranks, with the life cycle of NVIDIA's (`cuMulticastCreate` …): reading a place
+ * of it reads and reduces that place in all members' memories, writing it writes to all. For GPUs, NVLink's switch does that;
+ * here the kernels do it in the memory that the ranks of a host share.
  *
- *     create            one rank makes the object for a number of members and bytes; its `handle` goes to the others
- *                       through the bootstrap network, who `open` it
+ *     create            one rank makes the object for a number of members and bytes; the bootstrap network carries its
+ *                       `handle` to the others, which `open` it
  *     add               each joins with a number of its own
- *     bind              each gives memory of its own of that length
+ *     bind              each binds memory of that length
  *     map               each gets a view, once all have bound
- *     unbind, close     the other way round
+ *     unbind, close     the reverse
  *     destroy           by the rank that made it, once no other uses it
  */
 export class Multicast {
@@ -49,7 +49,7 @@ export class Multicast {
   }
 
   /**
-   * Makes an object that `members` ranks of the segment will bind `bytes` bytes each to, a multiple of
+   * Makes an object to which `members` ranks of the segment will bind `bytes` bytes each, a multiple of
    * MULTICAST_GRANULARITY.
    * @throws InvalidArgumentError `ARGUMENT_RANGE`; SystemError `OUT_OF_MEMORY`
    */
@@ -76,7 +76,7 @@ export class Multicast {
     return object;
   }
 
-  /** The object that another rank of the segment made. @throws InvalidArgumentError `ARGUMENT_RANGE` for what is no handle */
+  /** Opens an object of another rank of the segment. @throws InvalidArgumentError `ARGUMENT_RANGE` for an invalid handle */
   static open(segment: Segment, handle: Uint8Array): Multicast {
     const address = handle.length === HANDLE_BYTES ? Buffer.from(handle).readUInt32LE(0) : 0;
     const words = new Uint32Array(segment.buffer);
@@ -95,7 +95,7 @@ export class Multicast {
     return new Multicast(segment, address);
   }
 
-  /** What other ranks of the segment open the object with. */
+  /** Handle with which other ranks of the segment open the object. */
   get handle(): Uint8Array {
     const handle = Buffer.alloc(HANDLE_BYTES);
     handle.writeUInt32LE(this.#address, 0);
@@ -103,7 +103,7 @@ export class Multicast {
     return handle;
   }
 
-  /** Of each member's memory. */
+  /** Length of each member's memory. */
   get bytes(): number {
     return this.#words[this.#address / 4 + BYTES] ?? 0;
   }
@@ -133,7 +133,7 @@ export class Multicast {
   }
 
   /**
-   * Gives this member's memory: `bytes` bytes of the segment at an address aligned to MULTICAST_GRANULARITY.
+   * Binds this member's memory: `bytes` bytes of the segment at an address aligned to MULTICAST_GRANULARITY.
    * @throws InvalidUsageError `MULTICAST` before `add`, and when memory is bound already
    */
   bind(address: number): void {
@@ -161,7 +161,7 @@ export class Multicast {
     return true;
   }
 
-  /** The object's memory. @throws InvalidUsageError `MULTICAST` until all members have bound theirs */
+  /** Maps the object's memory. @throws InvalidUsageError `MULTICAST` until all members have bound theirs */
   map(kernels: Arithmetic): MulticastView {
     this.#checkOpen();
     if (this.#member < 0 || !this.isComplete) {
@@ -175,7 +175,7 @@ export class Multicast {
     return this.#view;
   }
 
-  /** Takes this member's memory back; all members have stopped using the object. Views of this rank end. */
+  /** Unbinds this member's memory, after all members have stopped using the object. Views of this rank end. */
   unbind(): void {
     this.#checkOpen();
     if (this.#member < 0 || Atomics.load(this.#words, this.#place(this.#member) + 1) === 0) {
@@ -185,7 +185,7 @@ export class Multicast {
     Atomics.store(this.#words, this.#place(this.#member) + 1, 0);
   }
 
-  /** Leaves the object, with what is bound. All members have stopped using it. */
+  /** Leaves the object and unbinds memory, after all members have stopped using it. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -202,7 +202,7 @@ export class Multicast {
     return Atomics.load(this.#words, this.#address / 4 + USERS) > 0;
   }
 
-  /** Ends the object; for the rank that made it. @throws InvalidUsageError `MULTICAST` while others use it */
+  /** Ends the object; only for the rank that made it. @throws InvalidUsageError `MULTICAST` while others use it */
   destroy(): void {
     const others = Atomics.load(this.#words, this.#address / 4 + USERS) - (this.#closed ? 0 : 1);
     if (others > 0)
@@ -229,8 +229,8 @@ export class Multicast {
 }
 
 /**
- * The memory of a multicast object as one member sees it: its own (unicast), and that of all at once. Offsets and
- * lengths are bytes within the object; addresses are those of the segment. Nothing here waits: members agree by other
+ * The memory of a multicast object as seen by one member: its own memory (unicast), and that of all members. Offsets and
+ * lengths are in bytes within the object; addresses are those of the segment. Nothing here waits: members agree by other
  * means when a place may be read or written.
  */
 export class MulticastView {
@@ -254,26 +254,28 @@ export class MulticastView {
     this.#words.set(addresses, this.#all / 4);
   }
 
-  /** The address of a place in this member's own memory. */
+  /** Address of a place in this member's own memory. */
   unicast(offset: number, bytes: number): number {
     this.#check(offset, bytes);
     return (this.addresses[this.member] ?? 0) + offset;
   }
 
-  /** Reads the place of all members, reduces, and writes the outcome to `address`, which may be of the place itself. */
+  /**
+   * Reads a place in all members' memories, reduces, and writes the result to `address`, which may be in the place itself.
+   */
   loadReduce(type: number, operator: number, offset: number, bytes: number, address: number): void {
     this.#check(offset, bytes);
     this.#words[this.#one / 4] = address - offset;
     this.kernels.reduceCopy(type, operator, this.#all, this.addresses.length, this.#one, 1, offset, bytes);
   }
 
-  /** Writes what is at `address` to the place of all members. */
+  /** Writes the data at `address` to a place in all members' memories. */
   store(address: number, offset: number, bytes: number): void {
     this.#check(offset, bytes);
     for (const memory of this.addresses) if (memory + offset !== address) this.kernels.copy(memory + offset, address, bytes);
   }
 
-  /** Reads the place of all members, reduces, and writes the outcome to the place of all: each byte once. */
+  /** Reads a place in all members' memories, reduces, and writes the result to the place in all: each byte once. */
   loadReduceStore(type: number, operator: number, offset: number, bytes: number): void {
     this.#check(offset, bytes);
     this.kernels.reduceCopy(type, operator, this.#all, this.addresses.length, this.#all, this.addresses.length, offset, bytes);

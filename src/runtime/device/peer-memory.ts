@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
 
-/** Where others find a word of this rank's private memory, by which they learn whether they may read there. */
+/** Address of a word in this rank's private memory, with which others test whether they can read there. */
 export interface Whereabouts {
   readonly pid: number;
   readonly address: number;
@@ -14,44 +14,43 @@ export interface Whereabouts {
 const WORD_BYTES = 16;
 
 /**
- * The kernel looks up each page that it copies from, which for pages of 4 KiB takes as long as copying them. So arrays from
- * some length on that are opened again and again are moved into huge pages (Linux 6.1 and later). That takes as long as
- * six reads save (measured).
+ * The kernel looks up each page that it copies from, which for pages of 4 KiB takes as long as copying them. So long arrays
+ * that are opened repeatedly are moved to huge pages (Linux 6.1 and later). That takes as long as six reads save (measured).
  */
 const HUGE_PAGE_BYTES = 2 * 1024 * 1024;
 const MOVE_BYTES = 256 * 1024;
 const MOVE_AFTER_USES = 8;
-/** Arrays whose uses are counted: programs use the same few again and again. */
+/** Number of arrays whose uses are counted: programs use the same few repeatedly. */
 const COUNTED_ARRAYS = 64;
 
 /**
- * Private memory of the ranks of one segment as the others read it: arrays that are not from alloc() go from one rank to
- * the other in one copy (Linux's cross memory attach), where a way through shared memory takes two. A rank *opens* an
- * array: it says where it is, and stays until nobody reads there any more.
+ * Private memory of the ranks of one segment, as read by other ranks. Arrays that are not from alloc() move from one rank to
+ * another in one copy (Linux's cross memory attach), instead of two through shared memory. A rank *opens* an array: it posts
+ * the address, and waits until nobody reads there any more.
  *
  *     rank 0  | meet: it lies at 0x7f…    |          wait         | goes on
  *     rank 1  | meet  | process_vm_readv into its own array | finish | goes on
  *
- * The kernel allows it to processes of one user, unless something forbids that (Yama, seccomp, namespaces): so each
- * rank tries once with all others, and says in the segment whether it can. Whoever opens an array looks there first, which is
- * all the agreement that is needed: readers follow what the owner posts.
+ * The kernel allows this between processes of one user, unless something forbids it (Yama, seccomp, namespaces). So each rank
+ * tries once with all others, and writes to the segment whether it can. A rank checks that before it opens an array; no
+ * further agreement is needed, because readers follow the owner's post.
  *
- * The call never faults. An array that was freed or transferred away, or whose process has ended, is not read: read()
- * says so, and that its owner failed or died is learnt as ever. Hence threads use it, too: a plain copy from memory that
- * another thread has given back would end the process.
+ * The call never faults. If an array was freed or transferred, or its process has ended, read() returns false, and the
+ * owner's failure or death is detected as usual. That is why threads use it, too: a plain copy from memory that another
+ * thread has freed would end the process.
  */
 export class PeerMemory {
   readonly #ranks: RankLines;
   readonly #libc: Libc;
   readonly #pids: readonly number[];
-  /** Of long arrays, by address; the one that was seen last is the last. */
+  /** Number of uses of long arrays, by address; the most recent one is last. */
   readonly #uses = new Map<number, number>();
   #open: boolean | undefined;
-  /** Why this rank cannot read from some other, if so. */
+  /** Reason why this rank cannot read from some other rank, or undefined. */
   readonly refusal: string | undefined;
 
   /**
-   * Tries to read from all ranks of the segment, and tells them whether that works.
+   * Tries to read from all ranks of the segment, and publishes whether that works.
    * @param others by local rank
    */
   constructor(ranks: RankLines, libc: Libc, others: readonly Whereabouts[]) {
@@ -62,12 +61,12 @@ export class PeerMemory {
     ranks.setReach(this.refusal === undefined ? reaches.all : reaches.notAll);
   }
 
-  /** True if every rank can read what others open. False, too, while some have not tried yet. */
+  /** True if every rank can read arrays that others open. False until all have tried. */
   get isOpen(): boolean {
     return (this.#open ??= this.#ask()) ?? false;
   }
 
-  /** Where an array lies in this process; it stays there as long as it is attached to its buffer. */
+  /** Address of an array in this process, valid until it is detached. */
   addressOf(view: Uint8Array): number {
     const address = Number(this.#libc.addressOf(view));
     if (view.length >= MOVE_BYTES) this.#count(address, view.length);
@@ -75,8 +74,8 @@ export class PeerMemory {
   }
 
   /**
-   * Copies from an address of another rank's memory. False where nothing (more) can be read: the rank died, or gave its
-   * array away.
+   * Copies from an address of another rank's memory. Returns false if it cannot be read (any more): the rank died, or freed
+   * its array.
    */
   read(localRank: number, address: number, destination: Uint8Array): boolean {
     return this.#libc.readProcess(this.#pids[localRank] ?? 0, address, destination) === undefined;
@@ -93,7 +92,7 @@ export class PeerMemory {
       this.#libc.collapse(page, HUGE_PAGE_BYTES);
   }
 
-  /** Undefined while not all have said. */
+  /** Undefined until all ranks have tried. */
   #ask(): boolean | undefined {
     let all = true;
     for (let rank = 0; rank < this.#pids.length; rank++) {
@@ -105,7 +104,7 @@ export class PeerMemory {
   }
 }
 
-/** Why the word of a local rank cannot be read, if so. */
+/** Reason why the word of a local rank cannot be read, or undefined. */
 function tryReading(libc: Libc, { pid, address, word }: Whereabouts, localRank: number): string | undefined {
   const found = new Uint8Array(WORD_BYTES);
   const errno = libc.readProcess(pid, address, found);
@@ -113,10 +112,10 @@ function tryReading(libc: Libc, { pid, address, word }: Whereabouts, localRank: 
   return Buffer.from(found).toString('hex') === word ? undefined : `process ${pid} is not local rank ${localRank} to this one`;
 }
 
-/** This rank's word, for as long as the process lives. */
+/** This rank's word, which stays as long as the process lives. */
 let door: { readonly word: Uint8Array; readonly whereabouts: Whereabouts } | undefined;
 
-/** What others need to read this rank's memory. Lets them, where that is this process's to decide. */
+/** Data that others need to read this rank's memory. Also permits the reading, where this process can. */
 export function whereabouts(libc: Libc): Whereabouts {
   if (door === undefined) {
     const word = new Uint8Array(new ArrayBuffer(4096), 0, WORD_BYTES);
@@ -125,13 +124,13 @@ export function whereabouts(libc: Libc): Whereabouts {
       word,
       whereabouts: { pid: process.pid, address: Number(libc.addressOf(word)), word: Buffer.from(word).toString('hex') },
     };
-    // Siblings only: the launcher's other descendants, not everything that this user runs.
+    // Only siblings: the launcher's other descendants, not all processes of this user.
     if (isRestricted() && process.ppid > 1) libc.admitDescendantsOf(process.ppid);
   }
   return door.whereabouts;
 }
 
-/** True if Yama lets processes read their descendants only, unless those let them. */
+/** True if Yama lets processes read only their descendants and processes that permit it. */
 function isRestricted(): boolean {
   try {
     return readFileSync('/proc/sys/kernel/yama/ptrace_scope', 'utf8').trim() === '1';

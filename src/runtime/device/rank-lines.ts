@@ -1,31 +1,31 @@
 import type { Libc } from './libc.js';
 
-/** Where in a segment the lines of its ranks begin: one each, of its state and its reach. */
+/** Offset in a segment of its ranks' lines, one for each, with state and reach. */
 const LINES = 2048;
 const LINE = 64;
 
-/** The lock that shows that rank r lives is on this byte of the segment's file, far behind its end. */
+/** Byte of the segment's file, far behind its end, that rank 0 locks while it is alive; the other ranks' follow. */
 const LOCK_BASE = 2 ** 41;
 
 /** States of a rank in the segment. */
 export const rankStates = { unknown: 0, ready: 1, closed: 2, dead: 3 } as const;
 
-/** Whose private memory a rank can read (peer-memory.ts). */
+/** States of whether a rank can read the others' private memory (peer-memory.ts). */
 export const reaches = { unknown: 0, all: 1, notAll: 2 } as const;
 
-/** A mapped file, which the kernel lets go of however the process ends. */
+/** A mapped file, which the kernel releases however the process ends. */
 export interface MemoryFile {
   readonly fd: number;
   readonly libc: Libc;
 }
 
-/** What the ranks of a segment say of themselves, each on a line of its own. */
+/** State of the ranks of a segment, each on a line of its own. */
 export class RankLines {
   readonly #words: Int32Array;
   readonly #localRank: number;
   readonly #file: MemoryFile | undefined;
 
-  /** @param file of the segment, where the ranks are processes */
+  /** @param file of the segment, if the ranks are processes */
   constructor(memory: WebAssembly.Memory, localRank: number, file: MemoryFile | undefined) {
     this.#words = new Int32Array(memory.buffer);
     this.#localRank = localRank;
@@ -54,8 +54,8 @@ export class RankLines {
   }
 
   /**
-   * True if a rank's process has ended without closing. Processes hold a lock on the file while they live, which the
-   * kernel gives up however they end; threads are reported by whoever started them (markDead).
+   * True if a rank's process has ended without closing. Processes hold a lock on the file while they live, which the kernel
+   * releases however they end; threads are reported by the thread that started them (markDead).
    */
   isDead(localRank: number): boolean {
     const state = this.stateOf(localRank);
@@ -66,7 +66,7 @@ export class RankLines {
   }
 }
 
-/** Shows to the other processes that this rank's lives, for as long as it does. */
+/** Shows the other processes that this rank's process is alive, as long as it is. */
 export function lockLine({ libc, fd }: MemoryFile, localRank: number): void {
   libc.lockByte(fd, LOCK_BASE + localRank);
 }
@@ -78,7 +78,7 @@ export function markDead(memory: WebAssembly.Memory, localRank: number): void {
   if (Atomics.load(words, state) !== rankStates.closed) Atomics.store(words, state, rankStates.dead);
 }
 
-/** The word that a rank's line begins with. */
+/** Index of the first word of a rank's line. */
 function lineOf(localRank: number): number {
   return (LINES + localRank * LINE) / 4;
 }

@@ -2,13 +2,13 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import type { DataType } from './types.js';
 
-/** Bytes of a scalar as the kernels take it: one element after the other, all the same. */
+/** Size of a scalar for the kernels: one element, repeated. */
 export const SCALAR_BYTES = 8;
 
 /**
- * Writes the scalar of a premulSum, converted to the type, as kernels take it: repeated to fill SCALAR_BYTES bytes. Floating
- * types round to nearest even. Throws `ARGUMENT_TYPE` for what is no number and `ARGUMENT_RANGE` for what an integer type
- * cannot hold.
+ * Writes the scalar of a premulSum, converted to the type, in the kernels' form: repeated to fill SCALAR_BYTES bytes.
+ * Floating-point types round to nearest even. Throws `ARGUMENT_TYPE` unless it is a number, and `ARGUMENT_RANGE` if an
+ * integer type cannot represent it.
  */
 export function writeScalar(type: DataType, scalar: number | bigint, buffer: ArrayBufferLike, address: number): void {
   if (typeof scalar !== 'number' && typeof scalar !== 'bigint') {

@@ -18,27 +18,27 @@ import { arrayNames, isArrayClass, type NumericArrayConstructor, type TypedArray
 const LINE = 64;
 const FIRST_TEAM = 32768;
 const HEAP_ALIGNMENT = 2 ** 21;
-/** Most ranks that one segment can hold (their states and address tables have fixed places). */
+/** Most ranks of one segment (their states and address tables have fixed places). */
 export const MAX_LOCAL_RANKS = 256;
 
-/** Memory that is never given out, so that the machine stays alive. */
+/** Memory that is never allocated, so that the machine stays alive. */
 const MEMORY_MARGIN = 64 * 2 ** 20;
 /**
- * How long a rank believes how much memory is available, and how much of it the ranks of a host may take meanwhile:
- * asking takes 100 µs.
+ * Time that a rank relies on a reading of the available memory, and the share of it that the ranks of a host may take
+ * meanwhile: a reading takes 100 µs.
  */
 const AVAILABLE_FOR_MS = 100;
 const AVAILABLE_PART = 1 / 16;
-/** How many actions that are left for later are asked about each time: where one rank is slow, the others may have thousands. */
+/** Number of postponed actions to check at a time: if one rank is slow, the others may have thousands. */
 const LOOKS = 8;
 
-/** Marks arrays that alloc() made. A property of the array, because asking an array for its buffer takes 20 ns. */
+/** Marks arrays of alloc(). A property of the array, because reading an array's buffer takes 20 ns. */
 const PLACE = Symbol('tccl.place');
 
 interface Place {
   readonly segment: Segment;
   readonly offset: number;
-  /** Whether it was given back, so that the place may be another array's by now. */
+  /** True if it was freed, so that its memory may be in use by another array. */
   isFree: boolean;
 }
 
@@ -46,88 +46,88 @@ interface Placed {
   [PLACE]?: Place;
 }
 
-/** What a segment stands on; see the factories. */
+/** Memory below a segment; see the factories. */
 interface Backing {
   readonly memory: WebAssembly.Memory;
-  /** Set where the memory is a mapped file. */
+  /** Set if the memory is a mapped file. */
   readonly file?: MemoryFile & { readonly address: bigint };
 }
 
-/** A segment, or a stretch of this rank's heap of it, as another thread of the rank gets to it. */
+/** A segment with a part of this rank's heap, in the form for another thread of the rank. */
 export interface SegmentInThread {
   readonly memory: WebAssembly.Memory;
   readonly localRank: number;
   readonly nLocalRanks: number;
-  /** What the thread may give out. */
+  /** Range that the thread may allocate. */
   readonly heap: { readonly from: number; readonly to: number };
   readonly file: { readonly fd: number; readonly address: bigint } | undefined;
   readonly machineCode: boolean;
 }
 
-/** Whether an array of alloc() was given back. Of its parts, such as `subarray` gives, that is not known. */
+/** True if an array of alloc() was freed. Not known of its parts, such as those of `subarray`. */
 export function wasFreed(array: TypedArray): boolean {
   return (array as Placed)[PLACE]?.isFree === true;
 }
 
-/** Somebody who needs arrays to stay where they are. */
+/** A user of arrays, for which they must not be freed. */
 export interface MemoryUser {
-  /** Whether it uses bytes from the first address to the second. */
+  /** Returns whether it uses bytes between two addresses. */
   readonly uses: (from: number, to: number) => boolean;
-  /** What whoever frees such an array is told. */
+  /** Reason for the error of a call that tries to free such an array. */
   readonly why: string;
-  /** Told that one was freed. */
+  /** Called when an array was freed. */
   readonly freed?: () => void;
 }
 
 /**
- * The memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
+ * Memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
  *
  *     0        nothing (an address of 0 is a mistake)
- *     2048     one line a rank (rank-lines.ts)
- *     32768    what the communicator of all these ranks shares (team.ts); other communicators have that in heaps
- *     …        one heap a rank: what its alloc() gives out
+ *     2048     one line for each rank (rank-lines.ts)
+ *     32768    the team of all these ranks (team.ts); other teams are in heaps
+ *     …        one heap for each rank: the memory of its alloc()
  *
- * Three ways to get one: alone (a rank whose host has no other), between threads (the memory itself is passed), and
- * between processes (an anonymous file in memory is mapped over each process's WebAssembly memory, which never moves
- * because its initial size is its maximum). Addresses are 32 bits: a segment ends at 4 GiB, shared by its ranks.
- * Nothing has a name in the file system: when the last process ends, however it ends, the kernel takes it all back.
+ * Three ways to get one: alone (a rank without others on its host), between threads (the memory itself is passed), and
+ * between processes (an anonymous file in memory is mapped over each process's WebAssembly memory, which never moves because
+ * its initial size is its maximum). Addresses have 32 bits: a segment ends at 4 GiB, shared by its ranks. Nothing has a name
+ * in the file system: when the last process ends, however it ends, the kernel frees everything.
  */
 export class Segment {
   readonly memory: WebAssembly.Memory;
   readonly buffer: SharedArrayBuffer;
   readonly bytes: number;
-  /** For what needs no other rank: arithmetic and copies. The team's are for operations. */
+  /** For arithmetic and copies that need no other rank. The team's kernels are for operations. */
   readonly kernels: Arithmetic;
-  /** Where the team of all ranks lies. */
+  /** Address of the team of all ranks. */
   readonly firstTeam = FIRST_TEAM;
-  /** Bytes of the control block that each member of a team has. */
+  /** Size of the control block that each member of a team has. */
   readonly blockBytes: number;
   readonly heap: Heap;
-  /** What they say of themselves. */
+  /** State of each rank. */
   readonly ranks: RankLines;
-  /** Those that sleep until another does something. */
+  /** Ranks that sleep until another one does something. */
   readonly sleepers: Sleepers;
-  /** Where the ranks may be able to read each other's private memory. */
+  /** Access to the ranks' private memory, where possible. */
   peerMemory: PeerMemory | undefined;
-  /** Where kernels may leave sums to it. */
+  /** Machine code to which kernels may leave sums, where possible. */
   machineCode: MachineCode | undefined;
   readonly #backing: Backing;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
-  /** What arrays must stay for. */
+  /** Users of arrays. */
   readonly #users = new Set<MemoryUser>();
-  /** What is to be done once others are through with some memory. */
+  /** Actions for later, when others no longer use some memory. */
   #lingering: { readonly isTime: () => boolean; readonly action: () => void }[] = [];
-  /** Until when this rank may take how much memory without asking again what is available. */
+  /** Time until which this rank may allocate without a new reading of the available memory, and how much. */
   #trustedUntilMs = 0;
   #trustedBytes = 0;
-  /** Communicators of this rank that use the segment. */
+  /** Number of communicators of this rank that use the segment. */
   communicators = 0;
-  /** Moves this thread to where memory should come from; what it returns moves it back. */
+  /** Moves this thread to the NUMA node for its memory; the returned function moves it back. */
   #goHome: () => () => void = () => () => undefined;
   #reservedTo: number;
   #closed = false;
-  /** Where arrays lie that were looked up last: programs use the same few again and again. */
+  /** Offsets of the arrays that were looked up last: programs use the same few repeatedly. */
   #recent: TypedArray | undefined;
   #recentOffset = -1;
   #lessRecent: TypedArray | undefined;
@@ -159,13 +159,13 @@ export class Segment {
       this.#reservedTo = heap.to;
       return;
     }
-    // Each heap starts nine lines later than its neighbour's, for the reason that heap.ts gives for its gaps.
+    // Each heap starts nine lines later than its neighbour's, for the same reason as the gaps in heap.ts.
     this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
     this.#reservedTo = from;
     this.#reserve(0, localRank === 0 ? controlEnd : 0);
   }
 
-  /** The segment of a rank that shares with nobody. */
+  /** The segment of a rank that shares memory with no other. */
   static alone(): Segment {
     return new Segment({ memory: createMemory() }, 0, 1);
   }
@@ -175,7 +175,9 @@ export class Segment {
     return new Segment({ memory }, localRank, nLocalRanks);
   }
 
-  /** For another thread of this rank, which may give out the addresses [from, to) of this rank's heap. */
+  /**
+   * Describes the segment for another thread of this rank, which may allocate the addresses [from, to) of this rank's heap.
+   */
   forThread(from: number, to: number): SegmentInThread {
     const { memory, localRank, nLocalRanks } = this;
     const file = this.#backing.file;
@@ -189,7 +191,7 @@ export class Segment {
     };
   }
 
-  /** The segment of a rank in another thread of it, which the rank's own thread outlives. It is not to be closed. */
+  /** The segment in another thread of a rank, which the rank's own thread outlives. Do not close it. */
   static inThread({ memory, localRank, nLocalRanks, heap, file, machineCode }: SegmentInThread, libc: Libc | undefined): Segment {
     const segment = new Segment(
       { memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) },
@@ -201,7 +203,7 @@ export class Segment {
     return segment;
   }
 
-  /** The segment of a process on the file at `path`, which createMemoryFile() made in some process of this host. */
+  /** The segment of a process on the file at `path`, which createMemoryFile() made in a process of this host. */
   static mapped(libc: Libc, path: string, bytes: number, localRank: number, nLocalRanks: number): Segment {
     let fd: number;
     try {
@@ -221,7 +223,7 @@ export class Segment {
     }
   }
 
-  /** Kernels that work on this memory, with a state of their own. */
+  /** Kernels on this memory, with a state of their own. */
   instantiateKernels(): Kernels {
     return instantiateKernels(
       this.memory,
@@ -230,13 +232,16 @@ export class Segment {
     );
   }
 
-  /** From now on memory is taken while this thread is where `goHome` moves it; what that returns moves it back. */
+  /**
+   * From now on, memory is allocated while this thread is where `goHome` moves it; the function that it returns moves it
+   * back.
+   */
   takeMemoryAt(goHome: () => () => void): void {
     this.#goHome = goHome;
   }
 
   /**
-   * An array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
+   * Allocates an array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
    * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
@@ -263,7 +268,7 @@ export class Segment {
     return array;
   }
 
-  /** `bytes` bytes of this rank's heap, as alloc() takes them; their content is undefined. */
+  /** Allocates `bytes` bytes of this rank's heap, like alloc(); their content is undefined. */
   allocateBytes(bytes: number, use: MemoryUse = 'staging'): number {
     this.#settleSome();
     let offset = this.heap.allocate(bytes);
@@ -294,13 +299,13 @@ export class Segment {
     this.#uses.delete(offset);
   }
 
-  /** Does something as soon as `isTime` says so: it is asked again whenever memory is taken, left or looked at. */
+  /** Runs `action` once `isTime` returns true, which is checked whenever memory is allocated, left or inspected. */
   when(isTime: () => boolean, action: () => void): void {
     if (isTime()) action();
     else this.#lingering.push({ isTime, action });
   }
 
-  /** How this rank's memory is used now. */
+  /** Current use of this rank's memory. */
   memoryUse(): SegmentMemory {
     this.settle();
     const used = { arrays: 0, staging: 0, control: 0 };
@@ -317,7 +322,7 @@ export class Segment {
     };
   }
 
-  /** Gives back what alloc() gave. Views of the array that live on see memory that others may get. */
+  /** Frees an array of alloc(). Remaining views of the array see memory that may be reused. */
   free(array: TypedArray): void {
     const place = (array as Placed | null | undefined)?.[PLACE];
     if (place?.segment !== this || place.isFree) {
@@ -334,18 +339,18 @@ export class Segment {
     for (const user of this.#users) user.freed?.();
   }
 
-  /** Keeps arrays that somebody uses from being freed, until what this returns is called. */
+  /** Protects arrays that `user` uses from being freed, until the returned function is called. */
   keep(user: MemoryUser): () => void {
     this.#users.add(user);
     return () => void this.#users.delete(user);
   }
 
-  /** Whether some of an array's elements lie between two addresses. */
+  /** True if some of an array's elements lie between two addresses. */
   overlaps({ buffer, byteOffset, byteLength }: TypedArray, from: number, to: number): boolean {
     return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
   }
 
-  /** Where an array lies in the segment, or -1 if it lies elsewhere. */
+  /** Offset of an array in the segment, or -1 if it lies elsewhere. */
   offsetOf(array: TypedArray): number {
     if (array === this.#recent) return this.#recentOffset;
     if (array === this.#lessRecent) return this.#lessRecentOffset;
@@ -357,7 +362,7 @@ export class Segment {
     return this.#recentOffset;
   }
 
-  /** Leaves the segment. Arrays in it stay usable but are no longer shared, and a mapped one's content is gone. */
+  /** Leaves the segment. Its arrays stay usable but are no longer shared, and the content of a mapped one is lost. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -371,25 +376,25 @@ export class Segment {
     closeSync(file.fd);
   }
 
-  /** Does what `when` left for later and is due now. */
+  /** Runs the actions of `when` that are due. */
   settle(): void {
     const waiting = this.#lingering.splice(0);
     for (const { isTime, action } of waiting) this.when(isTime, action);
   }
 
-  /** The same for some of it, in turn. */
+  /** The same for some of the actions, in turn. */
   #settleSome(): void {
     for (const { isTime, action } of this.#lingering.splice(0, LOOKS)) this.when(isTime, action);
   }
 
-  /** What to do where there is no memory for that. */
+  /** Advice for an error of missing memory. */
   #remedy(use: MemoryUse): string {
     const open = this.communicators > 1 ? `, with ${counted(this.communicators, 'communicator')} open` : '';
     if (use === 'arrays') return `${open}; free arrays, or pass ordinary typed arrays, which need no room here`;
     return `${open}; ${open === '' ? '' : 'close communicators that are not needed, or '}free arrays`;
   }
 
-  /** Takes real memory up to `to`, in steps, for a range that this rank is the only one to use first. */
+  /** Takes memory from the system up to `to`, in steps, for a range that this rank is the first to use. */
   #reserve(from: number, to: number): void {
     const control = from === 0;
     const start = control ? 0 : Math.max(this.#reservedTo, Math.floor(from / PAGE_BYTES) * PAGE_BYTES);
@@ -398,21 +403,21 @@ export class Segment {
     const name = `${String(end - start)} bytes of shared memory`;
     this.#checkAvailable(
       end - start,
-      (available) => `${name} cannot be had: the machine, or this process's control group, has ${String(available)} left`,
+      (available) => `${name} cannot be allocated: the machine, or this process's control group, has ${String(available)} left`,
     );
     const file = this.#backing.file;
     const goBack = this.#goHome();
     try {
       file?.libc.reserve(file.fd, start, end - start);
     } catch (error) {
-      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be had: ${(error as Error).message}`, { cause: error });
+      throw new SystemError('OUT_OF_MEMORY', `${name} cannot be allocated: ${(error as Error).message}`, { cause: error });
     } finally {
       goBack();
     }
     if (!control) this.#reservedTo = end;
   }
 
-  /** Throws where the machine has no room for so much. */
+  /** Throws if the machine has no room for `bytes`. */
   #checkAvailable(bytes: number, why: (available: number) => string): void {
     const nowMs = performance.now();
     if (nowMs > this.#trustedUntilMs || bytes > this.#trustedBytes) {

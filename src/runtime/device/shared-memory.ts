@@ -1,18 +1,18 @@
 import { SystemError } from '../../errors.js';
 import type { Libc } from './libc.js';
 
-/** Of WebAssembly's memory, bytes. */
+/** Page size of WebAssembly's memory. */
 export const PAGE_BYTES = 65536;
 /**
- * One page less than 32 bits of addresses: arrays in a buffer of 4 GiB get lost when they are posted to another thread
- * (V8 12 and before).
+ * One page less than 32 bits of addresses: arrays in a buffer of 4 GiB are lost when they are posted to another thread (V8 12
+ * and before).
  */
 const MAX_PAGES = 65535;
 const MIN_PAGES = 1024;
 
 /**
- * A shared memory that never moves: its initial size is its maximum. 4 GiB of addresses, less a page, where the system
- * lets us have them (they are not memory until they are used), else half of that, and so on.
+ * Creates a shared memory that never moves: its initial size is its maximum. It has 4 GiB of addresses, less a page, if the
+ * system grants them (they take no memory until they are used), otherwise half of that, and so on.
  *
  * @throws SystemError `OUT_OF_MEMORY`
  */
@@ -22,7 +22,7 @@ export function createMemory(pages?: number): WebAssembly.Memory {
       return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
     } catch (error) {
       if (pages === undefined && size > MIN_PAGES) continue;
-      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE_BYTES)} bytes of address space cannot be had`, {
+      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE_BYTES)} bytes of address space cannot be reserved`, {
         cause: error,
       });
     }
@@ -30,15 +30,15 @@ export function createMemory(pages?: number): WebAssembly.Memory {
 }
 
 /**
- * Makes the file that the processes of a host map over their memories, as long as this process's largest one. Returns
- * it and its length.
+ * Creates the file that the processes of a host map over their memories, as long as this process's largest one. Returns its
+ * descriptor and length.
  */
 export function createMemoryFile(libc: Libc): { readonly fd: number; readonly bytes: number } {
   const bytes = createMemory().buffer.byteLength;
   return { fd: libc.createMemoryFile('tccl', bytes), bytes };
 }
 
-/** The path under which other processes of this host open a memory file of this process. */
+/** Path under which other processes of this host open a memory file of this process. */
 export function memoryFilePath(fd: number): string {
   return `/proc/${String(process.pid)}/fd/${String(fd)}`;
 }

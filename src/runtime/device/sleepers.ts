@@ -1,32 +1,32 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
 
-/** Where in a segment the number of ranks that sleep lies, on a line of its own. */
+/** Index in a segment of the number of sleeping ranks, on a line of its own. */
 const COUNT = 1984 / 4;
-/** Where the lines of the ranks begin (rank-lines.ts), and what of a line is about sleep. */
+/** Start of the ranks' lines (rank-lines.ts), and the words of a line for sleeping. */
 const LINES = 2048;
 const LINE = 64;
 const ASLEEP = 2;
 const PID = 3;
 const FD = 4;
 const INODE = 5;
-/** 1 where another rank could not wake it. */
+/** 1 if another rank could not wake this one. */
 const OUT_OF_REACH = 6;
-/** The ranks that a sleeper waits for, a bit each. */
+/** Ranks that a sleeper waits for, one bit each. */
 const AWAITED = 8;
 const AWAITED_WORDS = 8;
 
 const RING = Uint8Array.of(1);
 
-/** A pipe that wakes a thread: whoever writes to it rings. */
+/** A pipe that wakes its thread when another rank writes to it. */
 export interface Bell {
   /** The end that others write to, in the process `pid`. */
   readonly fd: number;
   readonly pid: number;
-  /** Of the pipe: tells it from another file that has the number by now. */
+  /** Inode of the pipe, which detects that the number belongs to another file by now. */
   readonly inode: number;
 }
 
-/** Ranks of a segment, a bit each. */
+/** Ranks of a segment, one bit each. */
 export type RankSet = Int32Array;
 
 export function noRanks(): RankSet {
@@ -34,22 +34,22 @@ export function noRanks(): RankSet {
 }
 
 /**
- * Ranks of a segment that sleep, and how the others wake them. A rank that has waited for long names those that it waits for,
- * looks a last time, and sleeps; a rank that has done something rings those that wait for it:
+ * Sleeping ranks of a segment, and how the others wake them. A rank that has waited for long registers the ranks that it
+ * waits for, polls once more, and sleeps; a rank that has done something wakes the ranks that wait for it:
  *
  *     sleeper                              other rank
  *     lieDown(): asleep = 1, count + 1     does something that the sleeper can see
- *     looks at all it waits for            ring(): count > 0? asleep and waits for me? asleep = 0, writes to its pipe
+ *     polls everything it waits for        ring(): count > 0? asleep and waits for me? asleep = 0, writes to its pipe
  *     sleeps
  *
- * All these are sequentially consistent, so that one of the two sees what the other did. Where nobody sleeps, a ring is
- * one load of a word that nobody changes.
+ * All accesses are sequentially consistent, so one of the two sees the other's. If nobody sleeps, a ring is one load of a
+ * word that nobody changes.
  */
 export class Sleepers {
   readonly #words: Int32Array;
   readonly #localRank: number;
   readonly #nLocalRanks: number;
-  /** Open ends of other ranks' pipes. */
+  /** Opened ends of other ranks' pipes. */
   readonly #opened = new Map<number, { readonly inode: number; readonly fd: number }>();
 
   constructor(memory: WebAssembly.Memory, localRank: number, nLocalRanks: number) {
@@ -58,7 +58,7 @@ export class Sleepers {
     this.#nLocalRanks = nLocalRanks;
   }
 
-  /** Says that this rank is about to sleep until one of `awaited` rings. What they did before has to be looked for after this. */
+  /** Registers this rank as asleep until one of `awaited` rings. Afterwards, poll once more for what they did before. */
   lieDown({ fd, pid, inode }: Bell, awaited: RankSet): void {
     const words = this.#words;
     const line = lineOf(this.#localRank);
@@ -70,17 +70,17 @@ export class Sleepers {
     Atomics.store(words, line + ASLEEP, 1);
   }
 
-  /** The sleep is over. */
+  /** Ends the sleep. */
   getUp(): void {
     if (Atomics.exchange(this.#words, lineOf(this.#localRank) + ASLEEP, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
   }
 
-  /** False once another rank could not open this rank's pipe: it runs in another container, say. */
+  /** False once another rank could not open this rank's pipe, for example from another container. */
   get canBeWoken(): boolean {
     return Atomics.load(this.#words, lineOf(this.#localRank) + OUT_OF_REACH) === 0;
   }
 
-  /** Wakes the ranks that sleep until this one has done something. */
+  /** Wakes the ranks that sleep until this one does something. */
   ring(): void {
     if (Atomics.load(this.#words, COUNT) !== 0) this.#ringAll();
   }
@@ -106,14 +106,14 @@ export class Sleepers {
   #wake(rank: number, pid: number, number: number, inode: number): void {
     const fd = this.#pipeOf(rank, pid, number, inode);
     if (fd === undefined) {
-      // It looks for itself from now on, more often than one that others wake.
+      // From now on it polls by itself, more often than a rank that others wake.
       Atomics.store(this.#words, lineOf(rank) + OUT_OF_REACH, 1);
       return;
     }
     try {
       writeSync(fd, RING);
     } catch {
-      // The pipe is full, so the rank is awake, or it has ended.
+      // The pipe is full, so the rank is awake; or the rank has ended.
     }
   }
 
@@ -137,7 +137,7 @@ export class Sleepers {
   }
 }
 
-/** What tells a file of this host from others, in 32 bits. */
+/** 32 bits that identify a file of this host. */
 export function inodeOf(fd: number): number {
   return fstatSync(fd).ino | 0;
 }

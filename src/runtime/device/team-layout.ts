@@ -1,31 +1,31 @@
 /**
- * What the ranks of one communicator share on one host, in memory of their segment:
+ * Memory that the ranks of one communicator share on one host, in their segment:
  *
- *     0        one control block a rank (kernels/assembly/control-block.ts), and behind them:
+ *     0        one control block for each rank (kernels/assembly/control-block.ts), followed by:
  *
- *     0        abort: 0, or 1 + the local rank that the failure is about; then why (index in abortReasons)
- *     64       last words: their length (-1 while they are written), then why the first rank to fail did so
- *     1024     one line a rank: 1 once it has left the communicator, 2 once it does not look here any more; then how
- *              many calls it has made that wait for others elsewhere; then its report that it waits (wait-report.ts)
- *     …        u32 a pair of ranks: where the mailbox from the one to the other lies (0: nobody has written yet)
+ *     0        abort: 0, or 1 + the local rank that the failure is about; then the reason (index in abortReasons)
+ *     64       last words: their length (-1 while they are written), then the error of the first rank that failed
+ *     1024     one line for each rank: 1 once it has left the communicator, 2 once it does not read this memory any more;
+ *              then its number of out-of-band calls; then its report of a wait (wait-report.ts)
+ *     …        u32 for each pair of ranks: address of the mailbox from one to the other (0: none yet)
  *
- * The segment belongs to the ranks that started together, and a communicator to those of them that are in it: several
- * communicators have several teams on one segment. Local ranks here are places in the team.
+ * The segment belongs to the ranks that started together, and a communicator to those of them that are its members: several
+ * communicators have several teams on one segment. Local ranks here are indexes in the team.
  */
 export const ABORT = 0;
 export const LAST_WORDS = 64;
 export const LEFT = 1024;
 export const LINE = 128;
-/** In a line. */
+/** Indexes in a line. */
 export const CALLS = 1;
 export const REPORT = 2;
 
-/** What a team of `nRanks` takes, where `blockBytes` is one control block. */
+/** Size of a team of `nRanks`, where `blockBytes` is the size of a control block. */
 export function teamBytes(nRanks: number, blockBytes: number): number {
   return headerBytes(nRanks) + nRanks * blockBytes;
 }
 
-/** What lies behind the control blocks of a team. */
+/** Size of a team's memory after the control blocks. */
 export function headerBytes(nRanks: number): number {
   return LEFT + nRanks * LINE + nRanks * nRanks * 4;
 }

@@ -3,7 +3,7 @@ import type { Segment } from './segment.js';
 import { ABORT, CALLS, headerBytes, LAST_WORDS, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
 import { WaitWords, type WaitReport } from './wait-report.js';
 
-/** What a member's line says. */
+/** States in a member's line. */
 const STAYS = 0;
 const LEAVES = 1;
 const FORGETS = 2;
@@ -12,13 +12,13 @@ const FORGETS = 2;
 const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
 
 /**
- * Where any rank's arrays are outside the segment, rounds move at most this much of each array. Lines that one core wrote
- * and another reads come much faster once they have left the first one's cache, so it is as long as that (measured:
- * 256 KiB takes 1.2 to 1.8 times as long for 1 MiB between two ranks, more than 1 MiB as long).
+ * If any rank's arrays are outside the segment, rounds move at most this much of each array. Lines that one core wrote and
+ * another reads arrive much faster once they have left the first core's cache, so this is about the size of that cache
+ * (measured: 256 KiB takes 1.2 to 1.8 times as long for 1 MiB between two ranks, more than 1 MiB as long).
  */
 const STAGE_BYTES = 1024 * 1024;
 
-/** Why a communicator failed, as the abort word says it to all ranks. */
+/** Reasons of a failure in the abort word. */
 const abortReasons = ['none', 'died', 'aborted', 'closed', 'mismatch', 'timedOut', 'failed'] as const;
 export type AbortReason = (typeof abortReasons)[number];
 
@@ -27,21 +27,21 @@ export class Team {
   readonly nLocalRanks: number;
   /** This rank's kernels, attached to the team's control blocks. */
   readonly kernels: Kernels;
-  /** Where what is no control block begins, and its words. */
+  /** Start of the memory after the control blocks, and its words. */
   readonly #header: number;
   readonly #words: Int32Array;
-  /** This rank's memory that other members may use as long as they have not left. */
+  /** This rank's memory that other members may use until they have left. */
   readonly #kept = new Set<number>();
-  /** Each member's report that it waits. */
+  /** Each member's report of a wait. */
   readonly #reports: readonly WaitWords[];
-  /** Whether all members have left, so that the team's memory may be anything by now. */
+  /** True if all members have left, so that the team's memory may be reused. */
   #isForgotten = false;
 
   /**
-   * @param address where `teamBytes` bytes are zero that all members know
+   * @param address of `teamBytes` bytes of zeros, known to all members
    * @param members the segment's local rank of each member; this segment's rank is one of them
-   * @param owns whether the memory at `address` is of this rank's heap (Team.reserve)
-   * @param stageBytes see STAGE_BYTES; a multiple of 128 for each member, alike on all
+   * @param owns true if the memory at `address` is in this rank's heap (Team.reserve)
+   * @param stageBytes see STAGE_BYTES; a multiple of 128 for each member, the same on all
    */
   constructor(
     readonly segment: Segment,
@@ -59,7 +59,7 @@ export class Team {
     this.kernels.attach(address, this.localRank, this.nLocalRanks, stageBytes);
   }
 
-  /** The team of all ranks of a segment, in the place that every segment has for it. */
+  /** The team of all ranks of a segment, at its fixed address. */
   static ofAll(segment: Segment): Team {
     return new Team(
       segment,
@@ -69,8 +69,8 @@ export class Team {
   }
 
   /**
-   * Memory for a team of `nRanks` in this rank's heap, zeros. The team that it makes there
-   * frees it when all members have left. Throws `OUT_OF_MEMORY`.
+   * Allocates zeroed memory for a team of `nRanks` in this rank's heap. The team there frees it when all members have left.
+   * Throws `OUT_OF_MEMORY`.
    */
   static reserve(segment: Segment, nRanks: number): number {
     const bytes = teamBytes(nRanks, segment.blockBytes);
@@ -79,9 +79,9 @@ export class Team {
     return address;
   }
 
-  /** Tells all ranks that the communicator failed. Only the first failure counts. */
+  /** Reports to all ranks that the communicator failed. Only the first failure counts. */
   raiseAbort(reason: AbortReason, localRank: number): void {
-    // It may be somebody's array by now.
+    // The memory may belong to an array by now.
     if (this.#isForgotten) return;
     if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
       Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
@@ -89,14 +89,17 @@ export class Team {
     this.segment.sleepers.ring();
   }
 
-  /** The failure that some rank told, if any. */
+  /** The failure that a rank reported, if any. */
   abort(): { readonly reason: AbortReason; readonly localRank: number } | undefined {
     const about = Atomics.load(this.#words, ABORT / 4);
     if (about === 0) return undefined;
     return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
   }
 
-  /** Leaves word of why this rank ends the communicator, for ranks that wait for something else. The first counts. */
+  /**
+   * Stores the error with which this rank ends the communicator, for ranks that wait for something else. Only the first
+   * counts.
+   */
   sayLastWords(words: Uint8Array): void {
     if (this.#isForgotten) return;
     const length = LAST_WORDS / 4;
@@ -105,14 +108,14 @@ export class Team {
     Atomics.store(this.#words, length, words.length);
   }
 
-  /** What a rank that ended the communicator said, if it did. */
+  /** The error that a rank stored before it ended the communicator, if any. */
   lastWords(): Uint8Array | undefined {
     const length = Atomics.load(this.#words, LAST_WORDS / 4);
     if (length <= 0) return undefined;
     return new Uint8Array(this.segment.buffer, this.#header + LAST_WORDS + 64, length).slice();
   }
 
-  /** The address of the mailbox from one member to another, or 0. */
+  /** Address of the mailbox from one member to another, or 0. */
   mailbox(from: number, to: number): number {
     return Atomics.load(this.#words, this.#mailboxWord(from, to)) >>> 0;
   }
@@ -121,7 +124,7 @@ export class Team {
     Atomics.store(this.#words, this.#mailboxWord(from, to), address);
   }
 
-  /** Whether a member has left, or died. */
+  /** True if a member has left, or died. */
   isGone(localRank: number): boolean {
     return this.hasLeft(localRank) || this.segment.ranks.isDead(this.members[localRank] ?? 0);
   }
@@ -130,31 +133,31 @@ export class Team {
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
       if (!this.hasLeft(rank) && this.segment.ranks.isDead(this.members[rank] ?? 0)) {
-        // It may have left in order between the two looks.
+        // It may have left in order between the two reads.
         if (!this.hasLeft(rank)) return rank;
       }
     }
     return -1;
   }
 
-  /** Memory of this rank's heap for the communicator's work: others may use it until all have left, when it is freed. */
+  /** Allocates memory of this rank's heap for the communicator; others may use it until all have left, when it is freed. */
   allocateBytes(bytes: number): number {
     const offset = this.segment.allocateBytes(bytes);
     this.keep(offset);
     return offset;
   }
 
-  /** Frees what lies at `offset` of this rank's heap when all members have left. */
+  /** Frees the memory at `offset` of this rank's heap when all members have left. */
   keep(offset: number): void {
     this.#kept.add(offset);
   }
 
-  /** Frees what allocateBytes() gave before that. No other rank uses it. */
+  /** Frees memory of allocateBytes() early. No other rank uses it. */
   freeBytes(offset: number): void {
     if (this.#kept.delete(offset)) this.segment.freeBytes(offset);
   }
 
-  /** Says that this rank has nothing more to do with the others. Memory goes back to heaps when all have said so. */
+  /** Declares that this rank has left. Memory goes back to heaps when all have declared that. */
   leave(): void {
     if (this.#said(this.localRank) !== STAYS) return;
     this.#say(LEAVES);
@@ -163,7 +166,7 @@ export class Team {
       () => this.#all(LEAVES),
       () => {
         for (const offset of this.#kept) this.segment.freeBytes(offset);
-        // Others look at this memory until they have seen that all left.
+        // Others read this memory until they have seen that all have left.
         this.#say(FORGETS);
         this.#isForgotten = true;
         if (this.owns)
@@ -175,34 +178,34 @@ export class Team {
     );
   }
 
-  /** Counts a call of this rank that waits for others elsewhere than in this memory. Returns how many there were. */
+  /** Counts an out-of-band call of this rank. Returns the number of calls so far. */
   countCall(): number {
     return Atomics.add(this.#words, this.#lineOf(this.localRank) + CALLS, 1) + 1;
   }
 
-  /** A member that has left without making its `calls`-th such call, or -1. */
+  /** A member that has left without making its `calls`-th out-of-band call, or -1. */
   findLeft(calls: number): number {
     return this.members.findIndex(
       (_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls,
     );
   }
 
-  /** The members that have not yet made their `calls`-th such call. */
+  /** Members that have not yet made their `calls`-th out-of-band call. */
   findBehind(calls: number): number[] {
     return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
-  /** Tells the other members that this rank waits for long, and what it knows of why (algorithms/hold-ups.ts). */
+  /** Reports to the other members that this rank has waited for long, and for whom (algorithms/hold-ups.ts). */
   sayWaits(report: readonly number[]): void {
     if (!this.#isForgotten) this.#reports[this.localRank]?.say(report);
   }
 
-  /** What a member last told so. */
+  /** A member's last report of a wait. */
   heardWaits(localRank: number): WaitReport | undefined {
     return this.#reports[localRank]?.heard();
   }
 
-  /** Whether a member has left; one that ends while a communicator is made leaves without having said so here. */
+  /** True if a member has left. A member that ends while a communicator is being made leaves without declaring it here. */
   hasLeft(localRank: number): boolean {
     return this.#said(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
   }

@@ -12,12 +12,12 @@ import {
   toFloat8e5m2,
 } from './formats.js';
 
-/** The runtime's own Float16Array, where the program is compiled for one that has it. */
+/** Float16Array, if the program is compiled for a runtime that has it. */
 type NativeFloat16Array = typeof globalThis extends { Float16Array: { prototype: infer T } } ? T : never;
 
 /**
- * Arrays that a collective takes. The element type follows from the class, except that a Uint16Array holds float16 or
- * bfloat16 and a Uint8Array may hold one of the float8 types: the call's `type` says so.
+ * Arrays of collectives. The class determines the element type, except that a Uint16Array holds float16 or bfloat16 and a
+ * Uint8Array may hold one of the float8 types: the call's `type` decides.
  */
 export type NumericArray =
   | Int8Array
@@ -32,27 +32,27 @@ export type NumericArray =
   // eslint-disable-next-line @typescript-eslint/no-redundant-type-constituents -- it is `never` only where it does not exist
   | NativeFloat16Array;
 
-/** Typed arrays whose elements are numbers, though no operator combines some of them. */
+/** Typed arrays whose elements are numbers. Some of them cannot be combined by an operator. */
 export type TypedArray = NumericArray | Int16Array | Uint8ClampedArray;
 
-/** What a call takes that combines nothing. What is no typed array is its bytes. */
+/** Arrays of calls that combine nothing. Anything but a typed array is taken as its bytes. */
 export type MovableArray = TypedArray | DataView | ArrayBuffer | SharedArrayBuffer;
 
-/** Class of such an array, as `comm.alloc` takes it. */
+/** Class of such an array, as in `comm.alloc`. */
 export interface NumericArrayConstructor<T extends TypedArray = NumericArray> {
-  /** As typed arrays have it. */
+  /** Size of an element, as in typed arrays. */
   readonly BYTES_PER_ELEMENT: number;
   /** The class's name. */
   readonly name: string;
   /**
-   * Of an array on any buffer. From the constructors alone TypeScript infers that of one on an ArrayBuffer, which those
-   * of `alloc` are not.
+   * Type of an array on any buffer. From the constructors alone, TypeScript infers arrays on an ArrayBuffer, which those of
+   * `alloc` are not.
    */
   readonly prototype: T;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): T;
 }
 
-/** The name of a type of elements, as `options.type` takes it; docs/reference/types.md has the arrays that hold it. */
+/** Name of an element type, as in `options.type`; docs/reference/types.md lists the arrays that hold it. */
 export type DataTypeName =
   | 'int8'
   | 'uint8'
@@ -68,21 +68,21 @@ export type DataTypeName =
   | 'float8e5m2'
   | MovedTypeName;
 
-/** The name of a type whose elements are only moved. */
+/** Name of a type whose elements are only moved. */
 export type MovedTypeName = 'int16' | 'uint16';
 
-/** A type of elements. */
+/** An element type. */
 export interface DataType {
   readonly name: DataTypeName;
   /** Code of the type in the kernels (kernels/assembly/codes.ts). */
   readonly code: number;
   readonly bytes: number;
   readonly isFloat: boolean;
-  /** The class of arrays that hold it. */
+  /** Class of the arrays that hold it. */
   readonly array: NumericArrayConstructor;
-  /** Element `index` of an array of that class, as the number it stands for. */
+  /** Element `index` of such an array, as a number. */
   read(array: NumericArray, index: number): number | bigint;
-  /** Writes a number, rounded to nearest even if the type is floating; integers take what fits them. */
+  /** Writes a number, rounded to nearest even for floating-point types; integers take what fits them. */
   write(array: NumericArray, index: number, value: number | bigint): void;
 }
 
@@ -99,7 +99,7 @@ const native = (name: DataTypeName, code: number, isFloat: boolean, array: Numer
   },
 });
 
-/** Types whose arrays hold bits. */
+/** Types whose arrays hold encoded numbers. */
 const encoded = (
   name: DataTypeName,
   code: number,
@@ -157,19 +157,19 @@ export const objectBytes: DataType = native('uint8', 32, false, Uint8Array);
 
 const allTypes: readonly DataType[] = [...dataTypes, ...movedTypes, objectBytes];
 
-/** The type of a code that a call or message has. */
+/** Type of a code in a call or message. */
 export function typeOfCode(code: number): DataType | undefined {
   return allTypes.find((type) => type.code === code);
 }
 
-/** `4 float32`, `an object`. */
+/** Text of a message's content: `4 float32`, `an object`. */
 export function describeElements(count: number, type: DataType): string {
   return type === objectBytes ? 'an object' : `${count} ${type.name}`;
 }
 
-/** Each rank's own input times its own scalar, rounded to the type; then the sum. */
+/** Sum of the ranks' inputs, each multiplied by its rank's scalar and rounded to the type first. */
 export interface PremulSum {
-  /** A number that the type can hold, a bigint for 64-bit integers; ranks may differ in it. */
+  /** Scalar that the type can represent, a bigint for 64-bit integers; ranks may have different ones. */
   readonly premulSum: number | bigint;
 }
 
@@ -178,17 +178,17 @@ export type NamedOperator = 'sum' | 'prod' | 'min' | 'max' | 'avg';
 /** The operators of a reduction. `avg` is the sum divided by the number of ranks; integers truncate toward zero. */
 export type ReductionOperator = NamedOperator | PremulSum;
 
-/** The operators that a word names. */
+/** Operators with a name. */
 export const reductionOperators: readonly NamedOperator[] = ['sum', 'prod', 'min', 'max', 'avg'];
 
 /** Operators by the kernels' code. */
 export const operatorNames = [...reductionOperators, 'premulSum'] as const;
 export type OperatorName = (typeof operatorNames)[number];
 
-/** The kernels' code of premulSum. */
+/** Code of premulSum in the kernels. */
 export const PREMUL_SUM = operatorNames.indexOf('premulSum');
 
-/** The kernels' code of an operator. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
+/** Code of an operator in the kernels. Throws `UNKNOWN_NAME`, also for `premulSum` without its scalar. */
 export function operatorCode(operator: ReductionOperator): number {
   switch (operator) {
     case 'sum':
@@ -216,9 +216,9 @@ function otherOperatorCode(operator: unknown): number {
 }
 
 /**
- * The type of an array's elements: what its class says, or `name`, which must fit the class. Throws `ARGUMENT_TYPE` for
- * what no collective takes and for a type that the class cannot hold, `UNKNOWN_NAME` for a name that is no type's; the
- * message begins with the name of the call, where it is given.
+ * The type of an array's elements: that of its class, or `name`, which must fit the class. Throws `ARGUMENT_TYPE` for values
+ * that no collective takes and for a type that the class cannot hold, `UNKNOWN_NAME` for an unknown name; the message begins
+ * with the name of the call, if given.
  */
 export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
   if (name !== undefined) return combinedType(namedType(array, name, call), call);
@@ -242,7 +242,7 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
   throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
 }
 
-/** The type of the elements of an array that is only moved, as {@link dataTypeOf}; a Uint16Array without `name` is uint16. */
+/** The element type of an array that is only moved, like {@link dataTypeOf}; a Uint16Array without `name` is uint16. */
 export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
   if (name !== undefined) return namedType(array, name, call);
   if (array instanceof Uint16Array) return uint16;
@@ -251,7 +251,7 @@ export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: str
   return dataTypeOf(array, undefined, call);
 }
 
-/** Refuses a type whose elements are only moved. */
+/** Throws for a type whose elements are only moved. */
 function combinedType(type: DataType, call: string | undefined): DataType {
   if (!movedTypes.includes(type)) return type;
   throw refusal(
@@ -262,7 +262,7 @@ function combinedType(type: DataType, call: string | undefined): DataType {
   );
 }
 
-/** True if `alloc` can make such arrays: whether some type is exchanged in them. */
+/** True if `alloc` supports this class, because some type is exchanged in its arrays. */
 export function isArrayClass(type: unknown): boolean {
   return (
     allTypes.some(({ array }) => array === type) ||
@@ -271,7 +271,7 @@ export function isArrayClass(type: unknown): boolean {
   );
 }
 
-/** The classes of arrays that can be exchanged, for a message. */
+/** Text with the classes of arrays that can be exchanged. */
 export function arrayNames(): string {
   return [...new Set(dataTypes.map((type) => type.array.name))].join(', ');
 }

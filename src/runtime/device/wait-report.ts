@@ -1,6 +1,6 @@
-/** What a rank that waits for long said last: that it waits, and what it knows of why (algorithms/hold-ups.ts). */
+/** Last report of a rank that waits for long, with what it knows of the cause (algorithms/hold-ups.ts). */
 export interface WaitReport {
-  /** Another number each time that it says so: who hears it again and again knows that the rank goes on waiting. */
+  /** Changes with each report: a reader that sees new numbers knows that the rank still waits. */
   readonly count: number;
   /** Int32. */
   readonly words: readonly number[];
@@ -11,15 +11,15 @@ const LENGTH = 1;
 const WORDS = 2;
 
 /**
- * A rank's report in shared memory: how often it was made (odd while it is written), how many words it has, and these.
- * One thread of one rank writes it. Who is stopped while writing has said nothing.
+ * A rank's report in shared memory: the number of reports (odd while one is written), the number of words, and the words. One
+ * thread of one rank writes it. A rank that is stopped while writing has reported nothing.
  */
 export class WaitWords {
   readonly #words: Int32Array;
   readonly #at: number;
   readonly #most: number;
 
-  /** @param room words from `at` on, zero at first; a longer report is cut */
+  /** @param room number of words from `at` on, initially zero; a longer report is cut */
   constructor(words: Int32Array, at: number, room: number) {
     this.#words = words;
     this.#at = at;

@@ -68,7 +68,7 @@ export async function passThroughPmi(
   }
 }
 
-/** Whether the descriptor is the launcher's socket: otherwise it may be one of Node's own, which must not be closed. */
+/** True if the descriptor is the launcher's socket: otherwise it may be one of Node's own, which must not be closed. */
 function isSocket(fd: number): boolean {
   try {
     return fstatSync(fd).isSocket();

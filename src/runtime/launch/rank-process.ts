@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
-/** How a rank ended: with an exit code, by a signal, because it could not be started, or because its host was lost. */
+/** End of a rank: with an exit code, by a signal, because it could not be started, or because its host was lost. */
 export type Ending =
   | { readonly kind: 'code'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
@@ -120,5 +120,5 @@ function remedyOf({ code }: NodeJS.ErrnoException): string {
 
 /** Interval at which open output is checked, milliseconds. */
 const POLL_MS = 10;
-/** How long output may stay open after a rank's end before a child process is suspected of holding it, milliseconds. */
+/** Time that output may stay open after a rank's end before a child process is suspected of holding it, milliseconds. */
 const LINGER_MS = 100;

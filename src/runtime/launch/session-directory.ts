@@ -56,7 +56,7 @@ function removeWritten(): void {
   for (const file of written) rmSync(file, { force: true });
 }
 
-/** Whether this is a directory of this user that nobody else may enter. */
+/** True if this is a directory of this user that nobody else may enter. */
 export function isPrivate(directory: string): boolean {
   const stat = statSync(directory, { throwIfNoEntry: false });
   return stat !== undefined && stat.isDirectory() && stat.uid === process.getuid?.() && (stat.mode & 0o077) === 0;

@@ -86,7 +86,7 @@ export class PointToPoint {
   readonly #holdUps: HoldUps;
   readonly #answers = new WaitAnswers();
   readonly #pace = new SayPace();
-  /** What each rank that was waited for waits for itself. */
+  /** For each awaited rank, the ranks that it waits for itself. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
   /** Transport of messages and of connections for other purposes. */
@@ -369,7 +369,7 @@ export class PointToPoint {
     return this.#holdUps.find(this.#awaitedOf(ranks), limitMs);
   }
 
-  /** What a rank that this one waits for is waiting in itself; see HoldUps. */
+  /** Text of the operation in which an awaited rank waits itself; see HoldUps. */
   doing(rank: number): string | undefined {
     return this.#holdUps.doing(rank);
   }

@@ -49,7 +49,7 @@ export class Progress {
   readonly #waitables: Waitable[] = [];
   readonly #backoff: Backoff;
   readonly #sleeper: Sleeper;
-  /** How the event loop continues: `soon` on its own, `asleep` after a sleep. */
+  /** Next run from the event loop: `soon` on its own, `asleep` after a sleep. */
   #scheduled: 'no' | 'soon' | 'asleep' = 'no';
   #timer: NodeJS.Timeout | undefined;
   readonly #spinTrial = new SpinTrial();

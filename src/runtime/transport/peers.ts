@@ -175,7 +175,7 @@ export async function orWhyNot<C>(
   }
 }
 
-/** Whether two ends match in transport and sizes. */
+/** True if two ends match in transport and sizes. */
 export function isAlike(mine: Offer | undefined, theirs: Offer | undefined): boolean {
   return describeOffer(mine) === describeOffer(theirs);
 }

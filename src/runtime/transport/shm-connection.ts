@@ -164,7 +164,7 @@ export abstract class ShmConnection implements Connection {
     throw unpackReason(new Uint8Array(this.words.buffer, this.#reasonAddress(this.#theirs), length), this.peer);
   }
 
-  /** Whether a message is unread. Reads the counter again: a message may have arrived just before the other side left. */
+  /** True if a message is unread. Reads the counter again: a message may have arrived just before the other side left. */
   protected hasUnread(): boolean {
     return false;
   }

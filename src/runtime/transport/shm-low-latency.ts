@@ -76,7 +76,7 @@ export class LowLatencyReceiver extends ShmConnection implements ReceiveConnecti
   messageBytes = 0;
   readonly #slot: number;
   #head = FIRST_STEP;
-  /** Whether the oldest message has been unpacked into this side's slot. */
+  /** True if the oldest message has been unpacked into this side's slot. */
   #taken = false;
 
   constructor(

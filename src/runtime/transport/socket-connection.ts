@@ -140,7 +140,7 @@ abstract class SocketConnection implements Connection {
   /** Number of sent bytes that the other side may not have read yet. */
   protected abstract unreadBytes(): number;
 
-  /** Whether the caller can still read messages before it gets the error. */
+  /** True if the caller can still read messages before it gets the error. */
   protected abstract hasUnread(): boolean;
 
   /** Sets the place of the current frame, its room, and the number of bytes to ask for. */

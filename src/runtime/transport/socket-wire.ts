@@ -8,7 +8,7 @@ import type { SlotMemory } from './socket-memory.js';
 
 /** Moves a connection's bytes between its memory and the kernel. Places are offsets in that memory. */
 export interface Wire {
-  /** Whether `receive` reads the socket; otherwise node:net reads it. */
+  /** True if `receive` reads the socket; otherwise node:net reads it. */
   readonly polled: boolean;
   readonly fd: number;
   /** Error with which writing or `receive` failed. */

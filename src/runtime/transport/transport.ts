@@ -10,7 +10,7 @@ import type { WaitReport } from '../device/wait-report.js';
  *                     ┌────┬────┬────┬────┬────┬────┬────┬────┐
  *              steps  │    │    │free│free│full│full│full│    │
  *                     └────┴────┴────┴────┴────┴────┴────┴────┘
- *                                 ▲ tail            ▲ head … counting up for ever; a step's slot is step mod steps
+ *                                 ▲ tail            ▲ head … counting up forever; a step's slot is step mod steps
  *      post(bytes): tail + 1 ───────────► "one more is filled"
  *               "one more is free", a credit ◄──────────────────────── release(): head + 1
  *

@@ -1,11 +1,11 @@
 import { Assembler, general, vector } from './assembler.js';
 
-/** The code works on whole blocks of so many bytes. */
+/** Size of a block; the code processes whole blocks. */
 export const COPY_BLOCK_BYTES = 128;
 
 /**
- * Copies the bytes from `source` to `end`, at least a block, to two places: `cached` as usual, and `streamed`, a multiple of
- * VECTOR_BYTES, around the caches. Addresses are those of the process.
+ * Copies the bytes from `source` to `end`, at least a block, to two destinations: `cached` as usual, and `streamed`, a
+ * multiple of VECTOR_BYTES, around the caches. Addresses are those of the process.
  */
 export type CopyTwiceFunction = (source: number, end: number, cached: number, streamed: number) => void;
 export const COPY_TWICE_ARGUMENTS = 4;

@@ -5,24 +5,26 @@ import { COPY_BLOCK_BYTES, COPY_TWICE_ARGUMENTS, copyTwiceCode, type CopyTwiceFu
 import { BLOCK_BYTES, SUM_FLOAT16_ARGUMENTS, sumFloat16Code, type SumFloat16Function } from './sum-float16.js';
 import { addingOf, SUM_ARGUMENTS, sumCode, type Adding, type SumFunction } from './sum.js';
 
-/** Of /proc/cpuinfo: more than the first core takes. All of it takes milliseconds where there are hundreds. */
+/**
+ * Bytes to read of /proc/cpuinfo: more than the first core's entry. Reading all takes milliseconds with hundreds of cores.
+ */
 const CPU_INFO_BYTES = 4096;
 
 interface Functions {
   readonly sumFloat16: SumFloat16Function;
-  /** Made each when it is first needed. */
+  /** Sum functions, each made at first use. */
   readonly sums: Map<Adding, SumFunction>;
   copyTwice?: CopyTwiceFunction;
 }
 
-/** Made when one is first needed, once a thread, and kept: a page of memory. */
+/** Made at first use, once in each thread, and kept: a page of memory. */
 let made: Functions | { readonly reason: string } | undefined;
 
 /**
- * Operations on the memory that WebAssembly lacks, in the processor's own instructions: conversions of float16, stores
- * around the caches, and sums of arrays that lie outside the memory and would have to be copied into it and out of it.
- * The kernels hand over what is worth a call (0.3 µs), and do themselves what is left: all of it on other processors and
- * systems, and where memory cannot be made executable. Results have the same bits either way.
+ * Operations that WebAssembly lacks, as processor instructions: conversions of float16, stores around the caches, and sums of
+ * arrays outside the memory that would have to be copied into it and out of it. The kernels hand over data that are worth a
+ * call (0.3 µs), and process the rest themselves: all of it on other processors and systems, and where memory cannot be made
+ * executable. Results have the same bits in both cases.
  */
 export class MachineCode {
   readonly #libc: Libc;
@@ -36,13 +38,13 @@ export class MachineCode {
     this.#base = Number(libc.addressOf(new Uint8Array(memory.buffer)));
   }
 
-  /** Reason why there is none, if so. */
+  /** Reason why there is no machine code, or undefined. */
   get refusal(): string | undefined {
     const functions = this.#functions();
     return 'reason' in functions ? functions.reason : undefined;
   }
 
-  /** Code that sums arrays of a type anywhere in this process, if there is some. */
+  /** Function that sums arrays of a type anywhere in this process, or undefined. */
   sumOf(type: DataTypeName): SumFunction | undefined {
     const adding = addingOf[type];
     const functions = this.#functions();
@@ -53,8 +55,8 @@ export class MachineCode {
   }
 
   /**
-   * Copies what it can of the `bytes` bytes at place `source` of the memory to two others: to `cached` as usual, to
-   * `streamed`, a multiple of COPY_BLOCK_BYTES, around the caches. Returns how many bytes from the first on are done.
+   * Copies as much as it can of the `bytes` bytes at `source` in the memory to two other ranges: to `cached` as usual, to
+   * `streamed`, a multiple of COPY_BLOCK_BYTES, around the caches. Returns the number of bytes copied, from the first on.
    */
   copyTwice(source: number, cached: number, streamed: number, bytes: number): number {
     const functions = this.#functions();
@@ -65,19 +67,20 @@ export class MachineCode {
     return length;
   }
 
-  /** Address of an array outside the memory, valid while it is attached to its buffer. */
+  /** Address of an array outside the memory, valid until it is detached. */
   addressOfOutside(array: Uint8Array | Uint32Array | BigUint64Array): number {
     return Number(this.#libc.addressOf(new Uint8Array(array.buffer, array.byteOffset, array.byteLength)));
   }
 
-  /** The address in this process of a place in the memory. */
+  /** Address in this process of an offset in the memory. */
   addressOf(place: number): number {
     return this.#base + place;
   }
 
   /**
-   * Sums of the `bytes` bytes at `from` of all sources what it can into all destinations: as reduceCopy, but of two sources
-   * at least. Returns how many bytes from the first on are done. Called by kernels: what is from 2 GiB up is negative.
+   * Sums as much as it can of the `bytes` bytes at `from` of all sources into all destinations: like reduceCopy, but for at
+   * least two sources. Returns the number of bytes done, from the first on. Called by kernels, whose addresses from 2 GiB up
+   * are negative.
    */
   sumFloat16(
     sources: number,
@@ -91,7 +94,7 @@ export class MachineCode {
     if ('reason' in functions) return 0;
     const first = from >>> 0;
     const length = (bytes >>> 0) - ((bytes >>> 0) % BLOCK_BYTES);
-    // Where this is not so, WebAssembly is to trap.
+    // Otherwise, let WebAssembly trap.
     if (!this.#areWithin(sources, nSources, first + length) || !this.#areWithin(destinations, nDestinations, first + length))
       return 0;
     const sourceTable = this.#base + (sources >>> 0);
@@ -107,7 +110,7 @@ export class MachineCode {
     return length;
   }
 
-  /** True if the first `end` bytes from each of the addresses in a table are in the memory. */
+  /** True if the first `end` bytes at each of the addresses in a table are within the memory. */
   #areWithin(table: number, count: number, end: number): boolean {
     const words = this.#words;
     const at = (table >>> 0) / 4;
@@ -130,7 +133,7 @@ function make(libc: Libc): Functions | { readonly reason: string } {
   }
 }
 
-/** The kernel names only what programs may use. */
+/** The kernel lists only features that programs may use. */
 function hasFeatures(): boolean {
   const text = Buffer.alloc(CPU_INFO_BYTES);
   const file = openSync('/proc/cpuinfo', 'r');

@@ -1,11 +1,11 @@
 import { Assembler, general, vector } from './assembler.js';
 
-/** The code works on whole blocks of so many bytes. */
+/** Size of a block; the code processes whole blocks. */
 export const BLOCK_BYTES = 128;
 
 /**
- * Arguments of the code: all numbers; tables are of u32, with offsets from `base`. At least one block,
- * one destination and two sources.
+ * Arguments of the code: all numbers; tables are u32 offsets from `base`. At least one block, one destination and two
+ * sources.
  */
 export type SumFloat16Function = (
   base: number,
@@ -19,15 +19,15 @@ export const SUM_FLOAT16_ARGUMENTS = 6;
 
 const { rax, rcx, rdx, rsi, rdi, r8, r9, r10 } = general;
 const VECTOR_BYTES = 16;
-/** Of an entry of a table. */
+/** Size of a table's entry. */
 const PLACE_BYTES = 4;
 
 /**
- * Sums of float16, as assembly/words.ts does them: sources are added in their order, each sum is rounded to nearest even,
- * NaNs become 0x7fff.
+ * Sums float16 like assembly/words.ts: sources are added in order, each sum is rounded to nearest even, NaNs become 0x7fff.
  *
- * Rounding to float32 before changes nothing, since that has twice the bits and two (24 of 11). The processor's conversions
- * know subnormal numbers, and round to nearest even, whatever is set for its other arithmetic.
+ * The intermediate rounding to float32 changes nothing, because float32 has more than twice the bits (24 and 11). The
+ * processor's conversions handle subnormal numbers and round to nearest even, regardless of the settings for other
+ * arithmetic.
  */
 export function sumFloat16Code(): Uint8Array {
   const code = new Assembler();
@@ -36,7 +36,7 @@ export function sumFloat16Code(): Uint8Array {
     displacement: k * VECTOR_BYTES,
   }));
   const [a, b, nan] = [vector(13), vector(14), vector(15)];
-  // A NaN that has the bits of the one NaN when it is cut to float16.
+  // A NaN that becomes the one NaN when it is converted to float16.
   code.vpcmpeqd(nan, nan, nan);
   code.vpsrld(nan, nan, 1);
   code.add(r9, rdi);

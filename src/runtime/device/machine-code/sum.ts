@@ -1,19 +1,19 @@
 import type { DataTypeName } from '../types.js';
 import { Assembler, general, vector, type Memory, type Vector } from './assembler.js';
 
-/** The code works on whole blocks of so many bytes. */
+/** Size of a block; the code processes whole blocks. */
 export const SUM_BLOCK_BYTES = 256;
 
 /**
- * Arguments of the code: a table of 64-bit addresses of at least two sources, its end, the address of the sums, and
- * which bytes of all of these, at least a block. Addresses are those of the process, and multiples of nothing.
+ * Arguments of the code: a table of 64-bit addresses of at least two sources, its end, the address of the sums, and the range
+ * of bytes in all of these, at least a block. Addresses are those of the process, without alignment.
  */
 export type SumFunction = (sources: number, sourcesEnd: number, destination: number, end: number, from: number) => void;
 export const SUM_ARGUMENTS = 5;
 
 export type Adding = 'vaddps' | 'vaddpd' | 'vpaddb' | 'vpaddd' | 'vpaddq';
 
-/** Instructions that add numbers, by type. */
+/** Add instructions by type. */
 export const addingOf: Partial<Record<DataTypeName, Adding>> = {
   float32: 'vaddps',
   float64: 'vaddpd',
@@ -28,10 +28,10 @@ export const addingOf: Partial<Record<DataTypeName, Adding>> = {
 const { rax, rcx, rdx, rsi, rdi, r8, r9 } = general;
 const VECTOR_BYTES = 32;
 const ADDRESS_BYTES = 8;
-/** Addresses of blocks are those of their middle: what can be reached from there without long displacements is a block. */
+/** Blocks are addressed by their middle, from which a whole block is within reach of short displacements. */
 const MIDDLE = SUM_BLOCK_BYTES / 2;
 
-/** Sums, source by source in their order, as assembly/reduce.ts does them. */
+/** Sums source by source in order, like assembly/reduce.ts. */
 export function sumCode(adds: Adding): Uint8Array {
   const code = new Assembler();
   const vectors: { sum: Vector; place: Memory }[] = Array.from({ length: SUM_BLOCK_BYTES / VECTOR_BYTES }, (_, k) => ({

@@ -1,4 +1,4 @@
-// What a call's code says (src/runtime/algorithms/call.ts encodes it): kind | type << 4 | operator << 8 | algorithm << 12.
+// Fields of a call's code (encoded by src/runtime/algorithms/call.ts): kind | type << 4 | operator << 8 | algorithm << 12.
 
 export const ALL_REDUCE: i32 = 1;
 export const BROADCAST: i32 = 2;

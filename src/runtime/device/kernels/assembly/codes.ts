@@ -1,13 +1,13 @@
-// Types and operators: by number, as calls encode them (src/runtime/device/types.ts has the same numbers), and as classes that
-// stand for them where code is made for each. The compiler decides is<A, B>() and takes only one of the branches that
-// follow; it would compile both if they compared numbers.
+// Types and operators: as numbers, like in calls (src/runtime/device/types.ts has the same numbers), and as classes that
+// represent them where the compiler generates code for each. The compiler evaluates is<A, B>() and compiles only one of the
+// branches; it would compile both if they compared numbers.
 
 export const SUM = 0;
 export const PROD = 1;
 export const MIN = 2;
 export const MAX = 3;
 export const AVG = 4;
-/** Sum of what each rank multiplies with a scalar of its own. */
+/** Sum of all ranks' inputs, each multiplied by a scalar of that rank. */
 export const PREMUL_SUM = 5;
 
 export const FLOAT32 = 0;
@@ -22,7 +22,7 @@ export const FLOAT16 = 8;
 export const BFLOAT16 = 9;
 export const FLOAT8E4M3 = 10;
 export const FLOAT8E5M2 = 11;
-/** Only moved. */
+/** Moved, but never combined. */
 const INT16 = 12;
 const UINT16 = 13;
 
@@ -77,7 +77,7 @@ export function operatorOf<Op>(): i32 {
   return AVG;
 }
 
-/** Two bits a type. */
+/** Two bits for each type. */
 const SIZE_SHIFTS: u32 =
   (2 << (2 * FLOAT32)) | (3 << (2 * FLOAT64)) | (2 << (2 * INT32)) | (2 << (2 * UINT32)) |
   (3 << (2 * INT64)) | (3 << (2 * UINT64)) | (1 << (2 * FLOAT16)) | (1 << (2 * BFLOAT16)) |

@@ -1,4 +1,4 @@
-// Two vectors of any type, combined by any operator. Averages are sums here; who calls divides at the end.
+// Combines two vectors of any type by any operator. Averages are sums here; the caller divides at the end.
 
 import {
   Bfloat16, BFLOAT16, Float16, FLOAT16, Float32, FLOAT32, Float64, FLOAT64, Float8e4m3, FLOAT8E4M3, Float8e5m2, FLOAT8E5M2,
@@ -28,7 +28,7 @@ function combineLanes<T extends number, Op>(a: v128, b: v128): v128 {
   return v128.add<T>(a, b);
 }
 
-/** The same by numbers of type and operator: for the few elements before the end of an array. */
+/** The same by numbers of type and operator, for the few elements at the end of an array. */
 export function combineAny(type: i32, op: i32, a: v128, b: v128): v128 {
   switch (type) {
     case FLOAT32: return combineOf<Float32>(op, a, b);

@@ -1,7 +1,7 @@
-/** Below this the loop is faster than the engine's own copy, which is the C library's. */
+/** Below this length the loop is faster than the engine's own copy, which is the C library's. */
 const LOOP_BYTES: usize = 128;
 
-/** Copies between places that do not overlap. */
+/** Copies between ranges that do not overlap. */
 export function copy(destination: usize, source: usize, bytes: usize): void {
   if (bytes >= LOOP_BYTES) {
     memory.copy(destination, source, bytes);
@@ -12,10 +12,10 @@ export function copy(destination: usize, source: usize, bytes: usize): void {
   for (; i < bytes; i++) store<u8>(destination + i, load<u8>(source + i));
 }
 
-/** Pieces of what is copied from its end on: shorter ones cost more calls, longer ones find less in the cache (measured). */
+/** Length of pieces in a backward copy: shorter ones cost more calls, longer ones find less data in the cache (measured). */
 const PIECE_BYTES: usize = 128 * 1024;
 
-/** As copy(), from the last bytes to the first: what was copied last before may still be in the cache. */
+/** Like copy(), from the last bytes to the first: the data that were copied last before may still be in the cache. */
 export function copyBackward(destination: usize, source: usize, bytes: usize): void {
   for (let end = bytes; end > 0; ) {
     const at = ((end - 1) / PIECE_BYTES) * PIECE_BYTES;
@@ -24,7 +24,7 @@ export function copyBackward(destination: usize, source: usize, bytes: usize): v
   }
 }
 
-/** What loops over blocks of 64 bytes write. */
+/** Number of bytes that loops over blocks of 64 bytes write. */
 @inline
 export function storeFour(address: usize, v0: v128, v1: v128, v2: v128, v3: v128): void {
   v128.store(address, v0);

@@ -1,8 +1,8 @@
-// Vectors of integers, where SIMD has no instruction of its own.
+// Vectors of integers for which SIMD has no instruction.
 
 import { is, Max, Min, Prod } from './codes';
 
-/** Vectors of 8-bit integers combined; sums and products are the same with and without sign. */
+/** Combines vectors of 8-bit integers; sums and products are the same with and without sign. */
 @inline
 export function combineBytes<T extends number, Op>(a: v128, b: v128): v128 {
   if (is<Op, Prod>()) return multiplyBytes(a, b);
@@ -11,7 +11,7 @@ export function combineBytes<T extends number, Op>(a: v128, b: v128): v128 {
   return i8x16.add(a, b);
 }
 
-/** Even and odd bytes are multiplied as 16-bit integers, whose low bytes do not depend on what is above. */
+/** Even and odd bytes are multiplied as 16-bit integers, whose low bytes do not depend on the high ones. */
 @inline
 function multiplyBytes(a: v128, b: v128): v128 {
   const even = i16x8.mul(a, b);
@@ -19,7 +19,7 @@ function multiplyBytes(a: v128, b: v128): v128 {
   return v128.or(v128.and(even, i16x8.splat(0xff)), i16x8.shl(odd, 8));
 }
 
-/** Vectors of 64-bit integers combined. */
+/** Combines vectors of 64-bit integers. */
 @inline
 export function combineLongs<T extends number, Op>(a: v128, b: v128): v128 {
   if (is<Op, Prod>()) return i64x2.mul(a, b);

@@ -1,14 +1,14 @@
-// The operations among the ranks of one host, as one small state machine a rank, on the ranks' control blocks
+// Operations among the ranks of one host, as one small state machine for each rank, on the ranks' control blocks
 // (control-block.ts).
 //
-// Every operation waits for the posts of all ranks. So whoever completes operation s knows that all ranks posted s and
-// hence completed s - 1: two posts, used in turn, are never overwritten while somebody still reads them. Because the
-// flag carries the call's signature, ranks that call different things notice at the first post, at no cost.
+// Every operation waits for the posts of all ranks. So a rank that completes operation s knows that all ranks posted s and
+// hence completed s - 1: two posts, used in turn, are never overwritten while another rank still reads them. Because the
+// flag contains the call's signature, ranks with different calls detect that at the first post, at no cost.
 //
-//  small (one phase)   post the data; wait for all posts; each rank takes from them what it is to get.
+//  small (one phase)   post the data; wait for all posts; each rank takes its result from them.
 //  direct (two phases) all-reduce: post the addresses; wait for all posts; each rank reduces its share of all inputs
-//                      into all outputs (NVLS's heads, on shared memory); finished; wait until all have finished.
-//  meet, finish        the two halves of the above for all else, which algorithms/direct-exchange.ts does in between.
+//                      into all outputs (like NVLS's heads, in shared memory); finished; wait until all have finished.
+//  meet, finish        the two halves of the above for all other calls, whose work algorithms/direct-exchange.ts does in between.
 
 import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
@@ -18,25 +18,27 @@ import { reduceCopy, reduceFew } from './reduce';
 import { reduceScaled } from './scaled';
 
 /**
- * Reductions from here on go forward and backward in turn, backward by pieces of so much (measured), up to where the part of
- * them that a second-level cache holds is too small to gain anything.
+ * Reductions from this length on go forward and backward in turn. It is also the length of the pieces of a backward pass
+ * (measured), up to a length of which too little fits into a second-level cache for a gain.
  */
 const TURNED_BYTES: usize = 128 * 1024;
 const MOST_TURNED_BYTES: usize = 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 
-// Results of start functions and of progress(). Below MISMATCH: the rank whose call differs is MISMATCH - result.
+// Results of start functions and of progress(). A result below MISMATCH means that rank MISMATCH - result made a different
+// call.
 const PENDING: i32 = 0;
 const DONE: i32 = 1;
-/** All have posted what meet() was about. */
+/** All ranks have posted their calls of meet(). */
 const MET: i32 = 3;
-/** A direct round is over, but it was cut to a staging chunk: roundBytes() says how far it came. */
+/** A direct round is over, but it was cut to a staging chunk: see roundBytes(). */
 const PARTLY: i32 = 2;
-/** The data of a small operation need more room than this rank has: nothing was begun (setRoom). */
+/** The data of a small operation need more room than this rank has; nothing was begun (setRoom). */
 const NO_ROOM: i32 = 4;
 const MISMATCH: i32 = -1;
 
-// Phases, by what is waited for: the posts of a small operation, of an all-reduce or of meet(), or that all have finished.
+// Phases, by what the operation waits for: the posts of a small operation, of an all-reduce or of meet(), or the end of all
+// ranks' work.
 const SMALL: i32 = 0;
 const DIRECT: i32 = 1;
 const FINISHING: i32 = 2;
@@ -44,16 +46,19 @@ const MEETING: i32 = 3;
 
 let rank: i32 = 0;
 let nRanks: i32 = 0;
-/** The first control block, and mine. */
+/** The first control block, and this rank's. */
 let blocks: usize = 0;
 let mine: usize = 0;
-/** In rounds where somebody's arrays are staged, all ranks work on at most this much. */
+/** Most bytes of an array in a round in which a rank's arrays are staged. */
 let stageBytes: u32 = 0;
-/** This rank's memory for data of small operations that are too long for a post, two halves used in turn, and the length of one. */
+/**
+ * This rank's memory for data of small operations that do not fit into a post (two halves used in turn), and the length of a
+ * half.
+ */
 let room: usize = 0;
 let roomBytes: u32 = 0;
 
-// The operation under way.
+// State of the running operation.
 let sequence: u32 = 0;
 let signature: u32 = 0;
 let code: i32 = 0;
@@ -61,15 +66,15 @@ let root: i32 = 0;
 let send: usize = 0;
 let recv: usize = 0;
 let bytes: u32 = 0;
-/** What the caller asked for; `bytes` may be cut to a staging chunk. */
+/** Length that the caller requested; `bytes` may be cut to a staging chunk. */
 let asked: u32 = 0;
-/** What this rank's input is multiplied with in a premulSum: scalar.ts. */
+/** Factor of this rank's input in a premulSum: scalar.ts. */
 let scalar: u64 = 0;
-/** The rank that is waited for next. */
+/** The next rank to wait for. */
 let waiting: i32 = 0;
-/** Bytes that a small operation's posts carry; `bytes` are those of one block. */
+/** Length of the data in a small operation's posts; `bytes` is that of one block. */
 let posted: u32 = 0;
-/** By kind of call, a bit: whether its next long reduction goes backward. */
+/** One bit for each kind of call: set if its next long reduction goes backward. */
 let turns: i32 = 0;
 let phase: i32 = 0;
 
@@ -81,18 +86,18 @@ export function attach(blocksAddress: usize, rank_: i32, nRanks_: i32, stageByte
   stageBytes = stageBytes_;
 }
 
-/** Gives memory for data of small operations, two halves of `bytes_` bytes. What lay in the memory before stays there. */
+/** Sets the memory for data of small operations, two halves of `bytes_` bytes. Data in the old memory stay there. */
 export function setRoom(address: usize, bytes_: u32): void {
   room = address;
   roomBytes = bytes_;
 }
 
-/** Sets the scalar of the premulSums that follow, low and high half. */
+/** Sets the scalar of the following premulSums, low and high half. */
 export function setScalar(low: u32, high: u32): void {
   scalar = ((high as u64) << 32) | (low as u64);
 }
 
-/** Bytes that the last direct round covered. */
+/** Number of bytes that the last direct round covered. */
 export function roundBytes(): u32 {
   return bytes;
 }
@@ -101,7 +106,7 @@ export function operationNumber(): u32 {
   return sequence;
 }
 
-/** What the pending operation waits for; another number in each part of an operation. */
+/** Phase of the pending operation; a different number for each part of an operation. */
 export function phaseNumber(): i32 {
   return phase;
 }
@@ -112,8 +117,8 @@ export function waitingFor(): i32 {
 }
 
 /**
- * All-reduce of `count` elements: in one phase up to `smallBytes`, else one round of the two. `staged` says that the addresses are
- * of staging chunks.
+ * All-reduce of `count` elements: in one phase up to `smallBytes`, otherwise one round of the two. `staged` is set if the
+ * addresses are those of staging chunks.
  */
 export function allReduce(code_: i32, send_: usize, recv_: usize, count: u32, smallBytes: u32, staged: u32, spins: i32): i32 {
   code = code_;
@@ -148,7 +153,7 @@ function allReduceDirect(count: u32, staged: u32, spins: i32): i32 {
   return waitDirect(spins);
 }
 
-/** Copies what a small operation posts into this rank's room, and says in the post where it is. */
+/** Copies the data of a small operation to this rank's room, and writes the address to the post. */
 @inline
 function putIntoRoom(slot: usize, source: usize): void {
   const data = room + ((sequence & 1) as usize) * (roomBytes as usize);
@@ -157,8 +162,8 @@ function putIntoRoom(slot: usize, source: usize): void {
 }
 
 /**
- * Any small operation but an all-reduce and the V forms. Of `count` elements are the input, or its blocks where it has
- * one for each rank.
+ * Any small operation except an all-reduce and the V forms. The input, or each block if it has one for each rank, has `count`
+ * elements.
  */
 export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count: u32, spins: i32): i32 {
   const kind = kindIn(code_);
@@ -180,8 +185,8 @@ export function small(code_: i32, root_: i32, send_: usize, recv_: usize, count:
 }
 
 /**
- * Posts a call and where this rank's arrays are (words that only algorithms/direct-exchange.ts reads, at postAddress() + 8,
- * the last a f64), and waits for all others' posts: MET.
+ * Posts a call and the addresses of this rank's arrays (words that only algorithms/direct-exchange.ts reads, at postAddress()
+ * + 8, the last one an f64), and waits for all other posts: MET.
  */
 export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32, word2: u32, word3: u32, place: f64, spins: i32): i32 {
   code = code_;
@@ -199,7 +204,7 @@ export function meet(code_: i32, root_: i32, count: u32, word0: u32, word1: u32,
   return waitMet(spins);
 }
 
-/** Says that this rank needs nothing more of what the others posted; `waits` until all say so, if not 0. */
+/** Declares that this rank needs the others' posts no longer. If `waits` is not 0, waits until all have declared that. */
 export function finish(waits: i32, spins: i32): i32 {
   atomic.store<u32>(mine + FINISHED, sequence);
   if (waits == 0) return DONE;
@@ -217,7 +222,7 @@ export function barrier(code_: i32, spins: i32): i32 {
   return waitSmall(spins);
 }
 
-/** Goes on with the pending operation; reads at most `spins` flags that are not yet set. */
+/** Progresses the pending operation; polls at most `spins` unset flags. */
 export function progress(spins: i32): i32 {
   if (phase == SMALL) return waitSmall(spins);
   if (phase == DIRECT) return waitDirect(spins);
@@ -259,7 +264,7 @@ function flag(): u64 {
   return ((sequence as u64) << 32) | (signature as u64);
 }
 
-/** Up to 56 bytes. */
+/** Copies up to 56 bytes. */
 @inline
 function copyInline(destination: usize, source: usize, length: u32): void {
   let i: usize = 0;
@@ -293,7 +298,7 @@ function waitSmall(spins: i32): i32 {
   return DONE;
 }
 
-/** What a rank gets from the posts of a small operation. */
+/** Takes this rank's result from the posts of a small operation. */
 function takeFromPosts(): void {
   const kind = kindIn(code);
   const own = (rank as usize) * (bytes as usize);
@@ -318,14 +323,14 @@ function takeFromPosts(): void {
       if (rank != root) break;
     }
     default: {
-      // allGather, gather and allToAll: a block from each.
+      // allGather, gather and allToAll: a block from each rank.
       const from: usize = kind == ALL_TO_ALL ? own : 0;
       for (let r = 0; r < nRanks; r++) takeBlock(recv + (r as usize) * (bytes as usize), postedBy(r) + from);
     }
   }
 }
 
-/** Where the data lie that a rank posted with a small operation. */
+/** Address of the data that a rank posted with a small operation. */
 @inline
 function postedBy(owner: i32): usize {
   const data = postIn(block(owner), sequence) + 8;
@@ -338,7 +343,7 @@ function takeBlock(destination: usize, source: usize): void {
   else copy(destination, source, bytes);
 }
 
-/** Reduces `bytes` bytes from byte `from` on of what all ranks posted. */
+/** Reduces `bytes` bytes from byte `from` on of all ranks' posted data. */
 @inline
 function reducePosts(from: usize): void {
   const operator = operatorIn(code);
@@ -352,9 +357,9 @@ function reducePosts(from: usize): void {
 }
 
 /**
- * Combines bytes of all ranks' sources in the table, as the call says, and writes them to the first destinations in the
- * table. Of each kind of call, long ranges are gone through forward and backward in turn: programs make the same call again
- * and again, and what the one before ended with is still in the cache.
+ * Combines bytes of all ranks' sources in the table, by the call's operator, into the first destinations in the table. For
+ * each kind of call, long ranges are processed forward and backward in turn: programs repeat the same call, and the last data
+ * of the one before are still in the cache.
  */
 export function reduceTables(nDestinations: i32, from: usize, length: usize): void {
   if (length >= TURNED_BYTES && length <= MOST_TURNED_BYTES) {
@@ -389,7 +394,7 @@ function waitDirect(spins: i32): i32 {
   return finish(1, spins);
 }
 
-/** Where any rank is staged, the round covers one staging chunk on all ranks. */
+/** If any rank is staged, the round covers one staging chunk on all ranks. */
 function shrinkToStage(): void {
   if (bytes <= stageBytes) return;
   for (let r = 0; r < nRanks; r++) {
@@ -428,22 +433,22 @@ function roundStatus(): i32 {
   return bytes == asked ? DONE : PARTLY;
 }
 
-/** The table of sources (u32) for reduceTables, with room for 256 ranks, and behind it that of destinations. */
+/** Address of the table of sources (u32) for reduceTables, with room for 256 ranks, followed by that of destinations. */
 export function tableAddress(): usize {
   return mine + SOURCES;
 }
 
-/** Where a rank's post for the current operation lies. */
+/** Address of a rank's post for the current operation. */
 export function postAddress(owner: i32): usize {
   return postIn(block(owner), sequence);
 }
 
-/** Where it says what was called. */
+/** Address of a rank's description of its call. */
 export function calledAddress(owner: i32): usize {
   return calledIn(block(owner), sequence);
 }
 
-/** The same of the operation before, or after. */
+/** Address of a rank's post for the operation before, or after. */
 export function otherPostAddress(owner: i32): usize {
   return postIn(block(owner), sequence + 1);
 }

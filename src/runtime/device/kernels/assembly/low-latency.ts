@@ -1,12 +1,12 @@
-// Messages whose data say by themselves that they are there (NCCL's protocol LL): each 8 bytes of a line are 4 bytes of
-// data and a flag, stored at once. The receiver looks at the data it waits for and at nothing else, so that a short
-// message is one cache line that goes from core to core.
+// Messages whose words carry their own flags (NCCL's protocol LL): each 8 bytes of a line are 4 bytes of data and a flag,
+// stored together. The receiver polls only the data itself, so that a short message is one cache line that moves from core to
+// core.
 //
 //     length, flag | header words, each with the flag … | data words, each with the flag …
 //
-// A message in memory has a header of `headerBytes` bytes of which only the first `headerWords` words mean something.
+// A message in memory has a header of `headerBytes` bytes, of which only the first `headerWords` words carry a value.
 
-/** Writes the message of `bytes` bytes at `source` to a line; `fillWords` more words get the flag, too. */
+/** Writes the message of `bytes` bytes at `source` to a line; `fillWords` more words get the flag too. */
 export function postFlagged(line: usize, flag: u32, source: usize, bytes: u32, headerWords: u32, headerBytes: u32, fillWords: u32): void {
   const high = (flag as u64) << 32;
   store<u64>(line, high | (bytes as u64));
@@ -24,7 +24,7 @@ export function postFlagged(line: usize, flag: u32, source: usize, bytes: u32, h
   for (let i: u32 = 0; i < fillWords; i++, to += 8) store<u64>(to, high);
 }
 
-/** Reads the message of a line to `destination`; returns its length, or -1 while not all of it is there. */
+/** Reads the message of a line to `destination`; returns its length, or -1 until all of it has arrived. */
 export function takeFlagged(line: usize, flag: u32, destination: usize, headerWords: u32, headerBytes: u32): i32 {
   const first = atomic.load<u64>(line);
   if (((first >> 32) as u32) != flag) return -1;

@@ -1,22 +1,22 @@
-// Vectors of floating-point numbers of 8 and 16 bits, which WebAssembly has no arithmetic for. Two vectors are combined to
-// what widening to float32, combining there and rounding back to nearest even gives, element by element. No step depends
-// on the machine: NaN results have one pattern (CUDA's: all bits but the sign), minima and maxima keep NaN and know -0 < 0.
+// Vectors of floating-point numbers of 8 and 16 bits, for which WebAssembly has no arithmetic. The result for each element is
+// that of widening to float32, combining and rounding to nearest even. No step depends on the machine: NaN results have one
+// pattern (CUDA's: all bits but the sign), minima and maxima keep NaN and order -0 < 0.
 //
-// Each 32-bit lane holds two or four elements. They are taken one by one to the top of a lane, and their result is put
-// back from there:
+// Each 32-bit lane holds two or four elements. They are moved to the top of a lane one by one, and their results are moved
+// back:
 //
 //     lane of two elements      | odd  16 | even 16 |
 //     odd at the top            | odd  16 |    …    |
 //     even at the top           | even 16 | 0       |
 //
-// Sums need no true float32 value. Shifted right until the exponent's last bit lies where float32 has it, an element is a
-// float32 that is its value times 2^(bias - 127), subnormal numbers included; sums of such are exact to float32, and what is
-// rounded off lies below one bit position for normal and subnormal results alike. Only infinities and NaNs are not what they
-// seem in there, so vectors that hold one are treated apart (float16 and float8; bfloat16 is float32 cut in half).
+// Sums need no true float32 value. Shifted right until the exponent's last bit is at float32's position, an element is a
+// float32 equal to its value times 2^(bias - 127), including subnormal numbers. Sums of these are exact in float32, and the
+// bits to round off are below one position for normal and subnormal results alike. Only infinities and NaNs are different
+// there, so vectors that contain one are treated separately (float16 and float8; bfloat16 is the upper half of float32).
 
 import { Avg, Bfloat16, Float16, Float8e4m3, Float8e5m2, is, Max, Min, Prod, Sum } from './codes';
 
-/** Two vectors of elements, combined. */
+/** Combines two vectors of elements. */
 @inline
 export function combineNarrow<T, Op>(a: v128, b: v128): v128 {
   if (is<Op, Min>() || is<Op, Max>()) return extreme<T, Op>(a, b);
@@ -24,7 +24,7 @@ export function combineNarrow<T, Op>(a: v128, b: v128): v128 {
   return sum<T>(a, b);
 }
 
-/** A vector of elements, each divided by the same float32 number. */
+/** Divides each element of a vector by the same float32 number. */
 @inline
 export function divideNarrow<T>(a: v128, divisors: v128): v128 {
   return combineAsFloats<T, Avg>(a, divisors);
@@ -37,13 +37,13 @@ function isWord<T>(): bool {
 
 // ── the formats ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** How far an element at the top of a lane is shifted right to become a scaled float32. */
+/** Number of bits by which an element at the top of a lane is shifted right to become a scaled float32. */
 @inline
 function exponentShift<T>(): i32 {
   return is<T, Bfloat16>() ? 0 : is<T, Float8e4m3>() ? 4 : 3;
 }
 
-/** Bits of a float32 fraction that the format has no room for. */
+/** Bits of a float32 fraction that the format drops. */
 @inline
 function droppedBits<T>(): i32 {
   return is<T, Bfloat16>() ? 16 : is<T, Float16>() ? 13 : is<T, Float8e4m3>() ? 20 : 21;
@@ -54,19 +54,19 @@ function bias<T>(): i32 {
   return is<T, Bfloat16>() ? 127 : is<T, Float8e4m3>() ? 7 : 15;
 }
 
-/** Magnitudes above it are NaNs. */
+/** Largest magnitude that is not a NaN. */
 @inline
 function lastNumber<T>(): i32 {
   return is<T, Bfloat16>() ? 0x7f80 : is<T, Float16>() ? 0x7c00 : is<T, Float8e4m3>() ? 0x7e : 0x7c;
 }
 
-/** What overflows end as: infinity, or the largest number. */
+/** Result of an overflow: infinity, or the largest number. */
 @inline
 function overflow<T>(): i32 {
   return is<T, Float8e5m2>() ? 0x7b : lastNumber<T>();
 }
 
-/** NaN; also the bits of a magnitude. */
+/** NaN; also the mask of a magnitude. */
 @inline
 function nan<T>(): i32 {
   return isWord<T>() ? 0x7fff : 0x7f;
@@ -94,13 +94,13 @@ function equal<T>(a: v128, b: v128): v128 {
   return isWord<T>() ? i16x8.eq(a, b) : i8x16.eq(a, b);
 }
 
-/** Elements as integers in the order of the numbers, -0 before 0; the same again gives them back. */
+/** Maps elements to integers in the order of the numbers, -0 before 0; applied twice, it returns them. */
 @inline
 function ordered<T>(a: v128): v128 {
   return v128.xor(a, v128.and(greater<T>(splat<T>(0), a), splat<T>(nan<T>())));
 }
 
-/** Makes every NaN the one NaN. */
+/** Replaces every NaN by the one NaN. */
 @inline
 export function oneNan<T>(a: v128): v128 {
   return v128.bitselect(splat<T>(nan<T>()), a, greater<T>(magnitudes<T>(a), splat<T>(lastNumber<T>())));
@@ -125,7 +125,7 @@ function largerMagnitudes<T>(a: v128, b: v128): v128 {
   return isWord<T>() ? i16x8.max_s(x, y) : i8x16.max_s(x, y);
 }
 
-/** Makes infinity the largest number. */
+/** Replaces infinity by the largest number. */
 @inline
 function saturate<T>(a: v128): v128 {
   const isInfinite = equal<T>(magnitudes<T>(a), splat<T>(lastNumber<T>()));
@@ -138,7 +138,7 @@ function saturate<T>(a: v128): v128 {
 @inline
 function sum<T>(a: v128, b: v128): v128 {
   const result = sumOfFinite<T>(a, b);
-  // Infinities and NaNs: adding what is missing to the next power of two sets the top bit.
+  // Infinities and NaNs: adding the difference to the next power of two sets the top bit.
   const first = is<T, Float8e4m3>() ? lastNumber<T>() + 1 : lastNumber<T>();
   const larger = largerMagnitudes<T>(a, b);
   let special: i32;
@@ -157,7 +157,7 @@ function sumOfFinite<T>(a: v128, b: v128): v128 {
   );
 }
 
-/** The sum of the elements at the top of each lane, there. */
+/** Sums the elements at the top of each lane. */
 @inline
 function sumScaled<T>(a: v128, b: v128): v128 {
   return place<T>(roundScaled<T>(f32x4.add(scaled<T>(a), scaled<T>(b))));
@@ -170,13 +170,16 @@ function scaled<T>(a: v128): v128 {
   return v128.and(i32x4.shr_s(a, exponentShift<T>()), i32x4.splat(bits));
 }
 
-/** The even float16 of each lane as a scaled float32: times 2^13, its sign is repeated where the exponent wants zeros. */
+/**
+ * The even float16 of each lane as a scaled float32: after multiplication by 2^13, the sign must not repeat into the
+ * exponent.
+ */
 @inline
 function scaledEven(a: v128): v128 {
   return v128.and(i32x4.dot_i16x8_s(a, i32x4.splat(1 << 13)), i32x4.splat(0x8fffe000));
 }
 
-/** Adds what rounds to nearest even, when the dropped bits are cut off. */
+/** Adds the amount that makes cutting off the dropped bits round to nearest even. */
 @inline
 function roundScaled<T>(a: v128): v128 {
   const dropped = droppedBits<T>();
@@ -184,7 +187,7 @@ function roundScaled<T>(a: v128): v128 {
   return i32x4.add(i32x4.add(a, i32x4.splat((1 << (dropped - 1)) - 1)), isOdd);
 }
 
-/** Scaled float32 numbers as elements at the top of their lanes; what is below them is undefined. */
+/** Scaled float32 numbers as elements at the top of their lanes; the bits below are undefined. */
 @inline
 function place<T>(a: v128): v128 {
   const magnitude = v128.and(a, i32x4.splat(0x7fffffff));
@@ -192,7 +195,7 @@ function place<T>(a: v128): v128 {
   return v128.or(i32x4.shl(limited, exponentShift<T>()), v128.and(a, i32x4.splat(1 << 31)));
 }
 
-/** Elements at the tops of lanes back side by side. */
+/** Packs elements at the tops of lanes side by side. */
 @inline
 function joinWords(even: v128, odd: v128): v128 {
   return i8x16.shuffle(i32x4.shr_u(even, 16), odd, 0, 1, 18, 19, 4, 5, 22, 23, 8, 9, 26, 27, 12, 13, 30, 31);
@@ -205,7 +208,7 @@ function joinBytes(a: v128, b: v128, c: v128, d: v128): v128 {
   return v128.or(low, high);
 }
 
-/** `result` with the right values where `a` or `b` is infinite or NaN. Rare, and so not inlined. */
+/** Replaces results where `a` or `b` is infinite or NaN. Rare, so it is not inlined. */
 function sumWithSpecials<T>(a: v128, b: v128, result: v128): v128 {
   const x = magnitudes<T>(a);
   const y = magnitudes<T>(b);
@@ -224,22 +227,22 @@ function sumWithSpecials<T>(a: v128, b: v128, result: v128): v128 {
 }
 
 // ── many at a time ────────────────────────────────────────────────────────────────────────────────────────────────────
-// What sums of float16, and sums and products of bfloat16, are made of where there are many: the rare values are looked
-// for in four vectors at once.
+// Building blocks for long sums of float16, and long sums and products of bfloat16: rare values are looked for in four
+// vectors at a time.
 
-/** Whether a sum of these may overflow, or needs care for an infinity or NaN: some magnitude is 2^15 or more. */
+/** True if a sum of these may overflow, or must handle an infinity or NaN: some magnitude is 2^15 or more. */
 @inline
 export function areLarge(a: v128, b: v128, c: v128, d: v128): bool {
   return v128.any_true(i16x8.sub_sat_u(largestDoubled(a, b, c, d), i16x8.splat(0xefff as i16)));
 }
 
-/** Whether some of these bfloat16 are NaN. */
+/** True if some of these bfloat16 are NaN. */
 @inline
 export function areNan(a: v128, b: v128, c: v128, d: v128): bool {
   return v128.any_true(i16x8.sub_sat_u(largestDoubled(a, b, c, d), i16x8.splat(0xff00 as i16)));
 }
 
-/** Doubling takes the sign away. */
+/** Doubling removes the sign. */
 @inline
 function largestDoubled(a: v128, b: v128, c: v128, d: v128): v128 {
   return i16x8.max_u(i16x8.max_u(i16x8.add(a, a), i16x8.add(b, b)), i16x8.max_u(i16x8.add(c, c), i16x8.add(d, d)));
@@ -258,7 +261,7 @@ function placeSmall(a: v128): v128 {
   return v128.or(i32x4.shl(a, exponentShift<Float16>()), v128.and(a, i32x4.splat(1 << 31)));
 }
 
-/** bfloat16 combined, with NaNs as they come: for oneNan(). */
+/** Combines bfloat16 without unifying NaNs, which oneNan() does. */
 @inline
 export function combineWithNan<Op>(a: v128, b: v128): v128 {
   const even = combineFloats<Op>(i32x4.shl(a, 16), i32x4.shl(b, 16));
@@ -273,7 +276,7 @@ function combineFloats<Op>(a: v128, b: v128): v128 {
 
 // ── through true float32 values ───────────────────────────────────────────────────────────────────────────────────────
 
-/** Op Avg divides; then `b` is a vector of float32. */
+/** For Op Avg, which divides, `b` is a vector of float32. */
 @inline
 function combineAsFloats<T, Op>(a: v128, b: v128): v128 {
   const odd = combineTops<T, Op>(a, b);
@@ -297,7 +300,7 @@ function combineTops<T, Op>(a: v128, b: v128): v128 {
   return round<T>(combineFloats<Op>(x, y));
 }
 
-/** The element at the top of each lane as the float32 of its value. */
+/** The element at the top of each lane, as a float32 of the same value. */
 @inline
 function widen<T>(a: v128): v128 {
   if (is<T, Bfloat16>()) return v128.and(a, i32x4.splat(0xffff0000));
@@ -305,27 +308,27 @@ function widen<T>(a: v128): v128 {
   const sign = v128.and(bits, i32x4.splat(1 << 31));
   const magnitude = v128.xor(bits, sign);
   const normal = i32x4.add(magnitude, i32x4.splat((127 - bias<T>()) << 23));
-  // A subnormal number gets the exponent of the smallest normal ones, and their implicit bit is taken off again.
+  // A subnormal number gets the exponent of the smallest normal ones, and then their implicit bit is subtracted.
   const smallest = (128 - bias<T>()) << 23;
   const subnormal = f32x4.sub(i32x4.add(magnitude, i32x4.splat(smallest)), i32x4.splat(smallest));
   const number = v128.bitselect(subnormal, normal, i32x4.gt_s(i32x4.splat(1 << 23), magnitude));
-  // float8e4m3 has no infinity, and its NaN needs a fraction that float32 does not take for one.
+  // float8e4m3 has no infinity, and its NaN needs a fraction that is a NaN in float32.
   const first = is<T, Float8e4m3>() ? nan<T>() : lastNumber<T>();
   const isSpecial = i32x4.gt_s(magnitude, i32x4.splat((first << droppedBits<T>()) - 1));
   const special = v128.and(isSpecial, i32x4.splat(is<T, Float8e4m3>() ? 0x7fc00000 : 0x7f800000));
   return v128.or(v128.or(number, special), sign);
 }
 
-/** Float32 values as elements at the top of each lane; what is below them is undefined, and NaNs are some NaN. */
+/** Float32 values as elements at the top of each lane; the bits below are undefined, and NaNs have any pattern. */
 @inline
 function round<T>(a: v128): v128 {
-  // The NaNs of operations on widened numbers have no bits below the top 16: rounding cannot carry them away.
+  // NaNs of operations on widened numbers have no bits below the top 16, so rounding cannot overflow them.
   if (is<T, Bfloat16>()) return roundScaled<T>(a);
   const dropped = droppedBits<T>();
   const sign = v128.and(a, i32x4.splat(1 << 31));
   const magnitude = v128.xor(a, sign);
   const normal = roundScaled<T>(i32x4.sub(magnitude, i32x4.splat((127 - bias<T>()) << 23)));
-  // Added to a number whose last place is the format's smallest number, a subnormal number is rounded to multiples of it.
+  // Adding a number whose last place is the format's smallest number rounds a subnormal number to multiples of that.
   const large = i32x4.splat((127 + 24 - bias<T>() - (23 - dropped)) << 23);
   const subnormal = i32x4.shl(i32x4.sub(f32x4.add(magnitude, large), large), dropped);
   const number = v128.bitselect(subnormal, normal, i32x4.gt_s(i32x4.splat((128 - bias<T>()) << 23), magnitude));

@@ -1,6 +1,6 @@
-// The last bytes of an array, fewer than a vector has: taken as vectors whose other elements are of no meaning.
+// The last bytes of an array, fewer than a vector: processed as vectors whose other elements are ignored.
 
-/** Bytes of the next piece when `left` are left: 16, 8, 4, 2 or 1. */
+/** Length of the next piece when `left` bytes remain: 16, 8, 4, 2 or 1. */
 @inline
 export function pieceBytes(left: usize): usize {
   return left >= 16 ? 16 : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;

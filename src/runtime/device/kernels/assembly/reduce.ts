@@ -1,8 +1,8 @@
-// reduceCopy: reads N sources once, combines them in source order, writes M destinations once. This is the one loop
-// that all collectives spend their time in (NCCL's primitive of the same name).
+// reduceCopy: reads N sources once, combines them in source order, and writes M destinations once. All collectives spend
+// their time in this loop (NCCL has a primitive of the same name).
 //
-// Sources and destinations are tables of addresses (u32) in memory. Source order is fixed by the caller, so results
-// do not depend on which rank computes them or when.
+// Sources and destinations are tables of addresses (u32) in memory. The caller fixes the order of sources, so results do not
+// depend on which rank computes them or when.
 
 import {
   AVG, Avg, BFLOAT16, Bfloat16, codeOf, FLOAT16, Float16, FLOAT32, Float32, FLOAT64, Float64, FLOAT8E4M3, Float8e4m3, FLOAT8E5M2,
@@ -17,10 +17,10 @@ import { reduceWords } from './words';
 
 /** Bytes that are summed and then divided while they are in the first-level cache. */
 const AVERAGED_BYTES: usize = 8192;
-/** From here on a call of machine code costs less than it gains (measured). */
+/** Shortest length for which a call of machine code pays (measured). */
 const MACHINE_CODE_BYTES: usize = 4096;
 
-/** Sums what it can of the first bytes, and returns how many: machine-code.ts. */
+/** Sums as much as it can of the first bytes, and returns the number of bytes: machine-code.ts. */
 @external('env', 'sumFloat16')
 declare function sumByMachineCode(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): usize;
 
@@ -43,14 +43,14 @@ function finishScalar<T extends number>(op: i32, a: T, nSources: i32): T {
   return a;
 }
 
-/** What is done once to each combined vector: averages of float32 and float64 divide by the number of sources. */
+/** Final step for each combined vector: averages of float32 and float64 divide by the number of sources. */
 @inline
 function finish<T, Op>(a: v128, divisor: v128): v128 {
   if (!is<Op, Avg>()) return a;
   return is<T, Float32>() ? f32x4.div(a, divisor) : f64x2.div(a, divisor);
 }
 
-/** Elements one at a time from byte `i` to `end`: the tail. */
+/** The tail, from byte `i` to `end`, one element at a time. */
 @inline
 function scalarLoop<T extends number>(
   op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, end: usize,
@@ -63,7 +63,7 @@ function scalarLoop<T extends number>(
   }
 }
 
-/** The tail of types whose elements are best taken as vectors that are not full. */
+/** The tail of types that are processed as incomplete vectors. */
 function pieceLoop(
   type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, end: usize,
 ): void {
@@ -76,7 +76,7 @@ function pieceLoop(
   }
 }
 
-/** Two sources, one or two destinations: the shape of two ranks, with all addresses in registers. */
+/** Two sources, one or two destinations: the case of two ranks, with all addresses in registers. */
 @inline
 function pairLoop<T, Op>(a: usize, b: usize, c: usize, d: usize, bytes: usize, divisor: v128): usize {
   let i: usize = 0;
@@ -138,7 +138,7 @@ function reduceTyped<T, Op>(
   else pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
 }
 
-/** The loop of types that take many instructions a vector: unrolling it further gains nothing. */
+/** The loop of types with many instructions for each vector: further unrolling gains nothing. */
 @inline
 function reduceNarrow<T, Op>(
   sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
@@ -165,8 +165,8 @@ function reduceNarrow<T, Op>(
   pieceLoop(codeOf<T>(), operatorOf<Op>(), sources, nSources, destinations, nDestinations, i, end);
 }
 
-// One compiled loop a type and operator; sums and products of integers are the same with and without sign. They are not
-// inlined: the dispatch below stays small.
+// One compiled loop for each type and operator; sums and products of integers are the same with and without sign. They are
+// not inlined, which keeps the dispatch below small.
 function sumFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Sum>(s, n, d, m, from, bytes); }
 function prodFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Prod>(s, n, d, m, from, bytes); }
 function minFloat32(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceTyped<Float32, Min>(s, n, d, m, from, bytes); }
@@ -216,9 +216,9 @@ function minFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: u
 function maxFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: usize): void { reduceNarrow<Float8e5m2, Max>(s, n, d, m, from, bytes); }
 
 /**
- * Combines `bytes` bytes at byte offset `from` of all sources and writes them at the same offset of all destinations.
- * A destination may be a source; they may not overlap otherwise. `nSources` is also what averages divide by. One source is
- * copied as it is.
+ * Combines `bytes` bytes at byte offset `from` of all sources and writes the result at the same offset of all destinations. A
+ * destination may be a source; otherwise they may not overlap. Averages divide by `nSources`. A single source is copied
+ * unchanged.
  */
 export function reduceCopy(
   type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
@@ -280,7 +280,7 @@ export function reduceCopy(
   }
 }
 
-/** Averages of types that do not divide in the loop: block by block a sum, a division and copies. */
+/** Averages of types that do not divide in the loop: for each block a sum, a division and copies. */
 function average(type: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize): void {
   const first = load<u32>(destinations) as usize;
   const end = from + bytes;
@@ -305,7 +305,7 @@ function strideTyped<T extends number>(op: i32, first: usize, nSources: i32, str
   }
 }
 
-/** reduceCopy for a few elements: sources lie `stride` bytes apart, one destination, no tables to fill. */
+/** reduceCopy for a few elements: sources are `stride` bytes apart, one destination, no tables. */
 export function reduceFew(type: i32, op: i32, first: usize, nSources: i32, stride: usize, destination: usize, bytes: usize): void {
   if (type == FLOAT32) strideTyped<f32>(op, first, nSources, stride, destination, bytes);
   else if (type == FLOAT64) strideTyped<f64>(op, first, nSources, stride, destination, bytes);

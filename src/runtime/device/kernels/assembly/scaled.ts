@@ -1,6 +1,6 @@
-// Sums of sources that are each multiplied by a scalar of their own: premulSum. Products and sums are rounded to the type.
+// Sums of sources, each multiplied by its own scalar: premulSum. Products and sums are rounded to the type.
 //
-// A scalar is 8 bytes of memory: one element as often as it fits (src/runtime/device/scalar.ts writes them).
+// A scalar is 8 bytes of memory: one element, repeated as often as it fits (written by src/runtime/device/scalar.ts).
 
 import {
   Bfloat16, BFLOAT16, codeOf, Float16, FLOAT16, Float32, FLOAT32, Float64, FLOAT64, Float8e4m3, FLOAT8E4M3, Float8e5m2, FLOAT8E5M2,
@@ -10,8 +10,8 @@ import { combine, combineAny } from './combine';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
 
 /**
- * reduceCopy with a scalar a source, of which `scalars` is a table. With one source it multiplies. What ranks have scaled
- * already goes on with a scalar of 1.
+ * reduceCopy with a scalar for each source, in the table `scalars`. With one source it only multiplies. Sources that ranks
+ * have already scaled get the scalar 1.
  */
 export function reduceScaled(
   type: i32, scalars: usize, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,

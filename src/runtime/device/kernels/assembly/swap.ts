@@ -1,4 +1,4 @@
-/** Exchanges what lies at two places that do not overlap. */
+/** Exchanges the contents of two ranges that do not overlap. */
 export function swap(a: usize, b: usize, bytes: usize): void {
   let i: usize = 0;
   for (; i + 32 <= bytes; i += 32) {

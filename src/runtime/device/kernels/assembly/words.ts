@@ -1,4 +1,4 @@
-// The loop over many float16 or bfloat16. Its results are those of combine().
+// The loop over many float16 or bfloat16, with the results of combine().
 
 import { Bfloat16, Float16, is, Sum } from './codes';
 import { combine } from './combine';
@@ -6,8 +6,8 @@ import { storeFour } from './copy';
 import { areLarge, areNan, combineWithNan, oneNan, sumSmall } from './narrow';
 
 /**
- * Works on whole blocks of 64 bytes from byte `from` on; T and Op are Float16 and Sum, or Bfloat16 and Sum or Prod.
- * Returns where the blocks end.
+ * Processes whole blocks of 64 bytes from byte `from` on; T and Op are Float16 and Sum, or Bfloat16 and Sum or Prod. Returns
+ * the end of the blocks.
  */
 @inline
 export function reduceWords<T, Op>(
@@ -50,7 +50,7 @@ export function reduceWords<T, Op>(
   return i;
 }
 
-/** The same for two sources and one or two destinations, the shape of two ranks, with all addresses in registers. */
+/** The same for two sources and one or two destinations, the case of two ranks, with all addresses in registers. */
 @inline
 function reducePair<T, Op>(a: usize, b: usize, c: usize, d: usize, from: usize, end: usize): usize {
   let i = from;
@@ -95,7 +95,7 @@ function combineQuickly<T, Op>(a: v128, b: v128): v128 {
   return is<T, Bfloat16>() ? combineWithNan<Op>(a, b) : sumSmall(a, b);
 }
 
-/** Rare, and so not inlined. */
+/** Rare, so it is not inlined. */
 function sumCarefully(a: v128, b: v128): v128 {
   return combine<Float16, Sum>(a, b);
 }
