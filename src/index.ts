@@ -30,6 +30,7 @@ export {
 export type { MemoryUse, SegmentMemory } from './runtime/device/memory-use.js';
 export type {
   DataTypeName,
+  FurtherOperator,
   MovableArray,
   NumericArray,
   NumericArrayConstructor,

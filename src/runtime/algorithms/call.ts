@@ -85,6 +85,8 @@ const shapes: Readonly<Record<CallName, Shape>> = {
   allGatherV: { reduces: false, uneven: true },
   reduceScatterV: { reduces: true, uneven: true },
   allToAllV: plain,
+  scan: { reduces: true, uneven: false },
+  exscan: { reduces: true, uneven: false },
   gatherV: { reduces: false, root: 'to', uneven: false },
   scatterV: { reduces: false, root: 'from', uneven: false },
   broadcastObject: { reduces: false, root: 'from', uneven: false },

@@ -190,10 +190,10 @@ export class DirectExchange {
     this.#inPlace = this.#ownTaken = false;
     if (sends) {
       source.use(send);
-      this.#inPlace = this.#kind === callKinds.allToAll && isSamePlace(send, recv);
+      this.#inPlace = (this.#kind === callKinds.allToAll || isScan(this.#kind)) && isSamePlace(send, recv);
       if (source.placed) this.#address = source.address(0);
       if (!source.placed || this.#inPlace) this.#flags |= STAGED;
-      if (source.placed && this.#inPlace) this.#flags |= SWAPS;
+      if (source.placed && this.#inPlace && this.#kind === callKinds.allToAll) this.#flags |= SWAPS;
     }
     if (receives) {
       destination.use(recv);
@@ -204,6 +204,7 @@ export class DirectExchange {
           this.#target = this.stage.scratch(Math.min(this.#count * this.#type.bytes, this.#plan.pieceBytes));
       }
     }
+    this.#reduction.nSources = sourcesOf(this.#kind, this.#rank, this.#nRanks);
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
     // If the others take all of the input, this rank's part of an output in the segment serves as the input.
     if (
@@ -406,13 +407,13 @@ export class DirectExchange {
   /** Combines this rank's part of all inputs: in the first round if all can be taken whole, otherwise piece by piece. */
   #reducePart(): boolean {
     if ((this.#round === 0) !== (this.#rounds === 0)) return true;
-    const { takeFrom, takeTo, takeBytes, pieceBytes } = this.#plan;
+    const { takeFrom, takeTo, takeBytes, pieceBytes, divided } = this.#plan;
     const done = this.#rounds === 0 ? 0 : (this.#round - 1) * pieceBytes;
     const bytes = Math.min(this.#rounds === 0 ? Infinity : pieceBytes, (takeBytes[this.#rank] ?? 0) - done);
     return this.#reduction.intoOutput(
       (takeTo[this.#rank] ?? 0) + done,
       (takeFrom[this.#rank] ?? 0) + done,
-      this.#rank * pieceBytes,
+      divided ? this.#rank * pieceBytes : 0,
       bytes,
     );
   }
@@ -441,4 +442,13 @@ export class DirectExchange {
 /** True if two arrays begin at the same byte. */
 function isSamePlace(a: NumericArray, b: NumericArray): boolean {
   return a === b || (a.buffer === b.buffer && a.byteOffset === b.byteOffset);
+}
+
+function isScan(kind: number): boolean {
+  return kind === callKinds.scan || kind === callKinds.exscan;
+}
+
+/** How many ranks' inputs a rank combines, from rank 0 on. */
+function sourcesOf(kind: number, rank: number, nRanks: number): number {
+  return kind === callKinds.scan ? rank + 1 : kind === callKinds.exscan ? rank : nRanks;
 }

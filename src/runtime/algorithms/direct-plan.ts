@@ -9,7 +9,13 @@ const dividedKinds: ReadonlySet<number> = new Set([
   callKinds.reduceScatterV,
   callKinds.allToAllV,
 ]);
-const reducingKinds: ReadonlySet<number> = new Set([callKinds.reduce, callKinds.reduceScatter, callKinds.reduceScatterV]);
+const reducingKinds: ReadonlySet<number> = new Set([
+  callKinds.reduce,
+  callKinds.reduceScatter,
+  callKinds.reduceScatterV,
+  callKinds.scan,
+  callKinds.exscan,
+]);
 
 /**
  * Positions of all data of a call: which bytes of the others' inputs go where in this rank's output, and the parts of its own
@@ -110,7 +116,7 @@ export class ExchangePlan {
     const takesFromOwnPlace = isDivided(kind);
     const putsToTheirPlace = kind === callKinds.allGather || kind === callKinds.gather || kind === callKinds.allToAll;
     for (let r = 0; r < this.nRanks; r++) {
-      const takes = isFromRoot(kind) ? r === root : kind !== callKinds.gather || me === root;
+      const takes = isFromRoot(kind) ? r === root : kind === callKinds.exscan ? me > 0 : kind !== callKinds.gather || me === root;
       this.takeFrom[r] = takesFromOwnPlace ? me * block : 0;
       this.takeTo[r] = putsToTheirPlace ? r * block : 0;
       this.takeBytes[r] = takes ? block : 0;

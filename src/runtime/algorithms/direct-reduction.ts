@@ -23,6 +23,8 @@ const SUM = operatorCode('sum');
  * that the next operation fills.
  */
 export class Reduction {
+  /** Number of ranks whose inputs are combined in the running call, from rank 0 on. */
+  nSources = 0;
   readonly #team: Team;
   readonly #stage: Stage;
   readonly #posts: Posts;
@@ -55,7 +57,7 @@ export class Reduction {
 
   /** Begins a call in which this rank has an input and an output. */
   start(code: number, type: DataType): void {
-    const isSum = operatorOf(code) === SUM && this.#team.nLocalRanks > 1;
+    const isSum = operatorOf(code) === SUM && this.nSources > 1;
     const isOutside = !this.#source.placed || !this.#destination.placed;
     this.#sum = isSum && isOutside ? this.#team.segment.machineCode?.sumOf(type.name) : undefined;
   }
@@ -73,7 +75,7 @@ export class Reduction {
       if (sum !== undefined) {
         length -= length % SUM_BLOCK_BYTES;
         if (!this.#layForMachineCode(from + at, inStage + at, length)) return false;
-        sum(this.#placesAt, this.#placesAt + this.#places.byteLength, destination.here(to + at, length), length, 0);
+        sum(this.#placesAt, this.#placesAt + this.nSources * 8, destination.here(to + at, length), length, 0);
       } else {
         if (!this.#lay(from + at, inStage + at, length, false)) return false;
         const output = destination.placed ? destination.address(to + at) : this.#stage.scratch(length);
@@ -105,7 +107,7 @@ export class Reduction {
 
   /** Writes the addresses of all ranks' bytes to the kernels' table. */
   #lay(from: number, inStage: number, bytes: number, ownIsStaged: boolean): boolean {
-    for (let r = 0; r < this.#team.nLocalRanks; r++) {
+    for (let r = 0; r < this.nSources; r++) {
       const isOwn = r === this.#team.localRank && !this.#source.placed && !(ownIsStaged && this.#posts.has(r, STAGED));
       const address = isOwn ? this.#slotOf(r, bytes) : this.#addressOf(r, from, inStage, bytes);
       if (isOwn) this.#source.copyTo(address, from, bytes);
@@ -120,10 +122,9 @@ export class Reduction {
     const {
       segment: { machineCode },
       localRank,
-      nLocalRanks,
     } = this.#team;
     if (this.#placesAt === 0) this.#placesAt = machineCode?.addressOfOutside(this.#places) ?? 0;
-    for (let r = 0; r < nLocalRanks; r++) {
+    for (let r = 0; r < this.nSources; r++) {
       let place = 0;
       if (r === localRank) place = this.#source.here(from, bytes);
       else {

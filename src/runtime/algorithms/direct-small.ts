@@ -95,6 +95,8 @@ export class Small {
         const gathers = kind === callKinds.gather || kind === callKinds.allGather || kind === callKinds.allToAll;
         this.#outcomeBytes = gathers ? bytes * nLocalRanks : bytes;
         to = this.#outcome = this.stage.scratch(this.#outcomeBytes);
+        // Rank 0 gets nothing.
+        if (kind === callKinds.exscan && localRank === 0) this.#outcomeBytes = 0;
       }
     }
     let status = this.#kernels.small(code, root, from, to, count, spins);

@@ -26,7 +26,7 @@ const none: readonly never[] = [];
 
 export const pairs: NetworkAlgorithm = {
   name: 'pairs',
-  kinds: ['allToAll', 'gather', 'scatter', 'allToAllV'],
+  kinds: ['allToAll', 'gather', 'scatter', 'allToAllV', 'scan', 'exscan'],
   mostRanks: Infinity,
   over: 'connections',
   defaultUpToBytes: () => Infinity,
@@ -49,6 +49,8 @@ class Pairs implements NetworkPlayer {
   readonly #sending: readonly Slices[];
   readonly #receiving: readonly Slices[];
   readonly #swapping: readonly Swap[];
+  readonly #inclusive: Slices;
+  readonly #exclusive: Slices;
   readonly #sliceBytes: number;
   /** The other ranks, beginning with the next: not all ranks begin with the same. */
   readonly #others: readonly number[];
@@ -66,6 +68,8 @@ class Pairs implements NetworkPlayer {
     this.#receives = byRank(connections.receives);
     this.#sending = Array.from({ length: nRanks }, () => new Slices(combiner));
     this.#receiving = Array.from({ length: nRanks }, () => new Slices(combiner));
+    this.#inclusive = new Slices(combiner);
+    this.#exclusive = new ExclusiveSlices(combiner);
     this.#swapping = Array.from({ length: nRanks }, () => new Swap(combiner));
     this.#sliceBytes = Math.min(...connections.sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
     this.#others = Array.from({ length: nRanks - 1 }, (_, i) => (rank + 1 + i) % nRanks);
@@ -79,6 +83,9 @@ class Pairs implements NetworkPlayer {
         return this.#allToAll(call.blocks(), call.receivedBlocks(), false);
       case callKinds.allToAll:
         return this.#allToAll(call.blocks(), call.receivedBlocks(), call.isInPlace);
+      case callKinds.scan:
+      case callKinds.exscan:
+        return this.#scan(call.bytes, call.kind === callKinds.exscan);
       case callKinds.gather:
         return this.#gather(call.blocks(), call.root);
       case callKinds.scatter:
@@ -155,6 +162,18 @@ class Pairs implements NetworkPlayer {
     return this.#tracks;
   }
 
+  /** Ranks in a chain: each adds its input to what the one before it sends, and passes the result on. */
+  #scan(bytes: number, isExclusive: boolean): readonly Track[] {
+    const { rank } = this;
+    this.#tracks.length = 0;
+    const from = this.#receives[rank - 1] ?? none;
+    const to = this.#sends[rank + 1] ?? none;
+    const track = isExclusive ? this.#exclusive : this.#inclusive;
+    track.start(from, to, bytes, 0, isExclusive && from.length === 0 ? -1 : 0, true, this.#sliceBytes);
+    this.#tracks.push(track);
+    return this.#tracks;
+  }
+
   #send(peer: number, from: number, bytes: number): void {
     const track = this.#sending[peer];
     if (track === undefined) return;
@@ -171,6 +190,15 @@ class Pairs implements NetworkPlayer {
 
   #copyOwn(from: number, to: number, bytes: number): void {
     this.combiner.destination.copyFrom(this.combiner.source, from, to, bytes);
+  }
+}
+
+/** Slices of an exclusive scan: what comes is the output, and with this rank's input it is what goes on. */
+class ExclusiveSlices extends Slices {
+  override pass(inputs: readonly number[], outputs: readonly number[]): void {
+    const { combiner, bytes, own, keep, from, to } = this;
+    if (to.length > 0) combiner.pass({ bytes, own, keep: -1, complete: false }, inputs, from.length, outputs, to.length);
+    if (from.length > 0) combiner.pass({ bytes, own: -1, keep, complete: true }, inputs, from.length, none, 0);
   }
 }
 

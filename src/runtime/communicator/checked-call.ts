@@ -1,13 +1,18 @@
-import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
+import { decodeCall, derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import {
+  canCombine,
+  combinesPairs,
   int32,
   movedTypeOf,
   operatorCode,
+  operatorNames,
+  PREMUL_SUM,
   type DataType,
   type MovableArray,
   type NumericArray,
+  type OperatorName,
   type ReductionOperator,
 } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
@@ -118,6 +123,33 @@ export class CheckedCall {
       if (isRoot && output !== send) this.#checkOutput('reduce', send, length, output, length, 0);
       this.#set(callKinds.reduce, type, root, send, output, length, options);
     });
+  }
+
+  scan(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    return this.#scan('scan', send, recv, operator, options);
+  }
+
+  exscan(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+    return this.#scan('exscan', send, recv, operator, options);
+  }
+
+  #scan(
+    call: 'scan' | 'exscan',
+    send: NumericArray,
+    recv: NumericArray,
+    operator: ReductionOperator,
+    options: CallOptions | undefined,
+  ): this {
+    if (!this.#isAsBefore(callKinds[call], 0, send, recv, options)) {
+      this.#checked(() => {
+        const type = this.#checkPair(call, send, recv, options);
+        const { length } = send;
+        if (recv !== send) this.#checkOutput(call, send, length, recv, length, 0);
+        this.#set(callKinds[call], type, 0, send, recv, length, options);
+      });
+    }
+    if (operator === 'avg') throw errorOfCall(noRunningAverage(call), this.rank);
+    return this.#combining(callKinds[call], operator);
   }
 
   broadcast(send: MovableArray | null, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
@@ -268,6 +300,7 @@ export class CheckedCall {
       checkRoom('reduceScatterV', recv, own, `this rank's count`);
       checkOverlap('reduceScatterV', send, count, recv, own, -(places[this.rank] ?? 0));
       this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, count);
+      this.details = { counts };
       this.#combining(callKinds.reduceScatterV, operator);
       this.details = { ...this.details, counts, displacements: places };
       return this;
@@ -403,7 +436,9 @@ export class CheckedCall {
   /** Sets the operator of a reduction, the one argument that may change while the rest is as before. */
   #combining(kind: number, operator: ReductionOperator): this {
     return this.#checked(() => {
-      this.code = kind | (this.type.code << 4) | (operatorCode(operator) << 8);
+      const code = operatorCode(operator);
+      if (code > PREMUL_SUM) this.#checkFurther(operatorNames[code] ?? 'sum', kind);
+      this.code = kind | (this.type.code << 4) | (code << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
       if (typeof operator === 'object') {
         const { premulSum } = operator;
@@ -413,6 +448,24 @@ export class CheckedCall {
       } else this.details = undefined;
       return this;
     });
+  }
+
+  /** Refuses types that an operator of ours does not combine, and pairs that would be torn apart. */
+  #checkFurther(operator: OperatorName, kind: number): void {
+    const { type, count, details } = this;
+    const call = decodeCall(kind, 0, 0).kind;
+    if (!canCombine(operator, type)) {
+      const wanted = combinesPairs(operator) ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}`);
+    }
+    const lengths = kind === callKinds.reduceScatterV ? (details?.counts ?? []) : [count];
+    const odd = combinesPairs(operator) ? lengths.find((length) => length % 2 !== 0) : undefined;
+    if (odd !== undefined) {
+      throw new InvalidArgumentError(
+        'BUFFER_SIZE',
+        `${call}: ${operator} combines pairs, a value and its place, so ${String(odd)} elements are one too few or too many`,
+      );
+    }
   }
 
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
@@ -460,6 +513,13 @@ function alone(nRanks: number, rank: number, count: number): { counts: readonly 
 /** Parts as those of an allToAllV's output. */
 function received({ counts, displacements }: Pick<CallDetails, 'counts' | 'displacements'>): Partial<CallDetails> {
   return { recvCounts: counts ?? [], recvDisplacements: displacements ?? [] };
+}
+
+function noRunningAverage(call: string): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'UNKNOWN_NAME',
+    `${call}: avg divides by the number of all ranks; take 'sum' and divide by the number of ranks before this one`,
+  );
 }
 
 function missing(call: string, what: string, root: number): InvalidArgumentError {

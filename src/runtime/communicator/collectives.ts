@@ -287,6 +287,49 @@ export abstract class Collectives {
     this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options));
   }
 
+  /**
+   * Combines `send` of ranks 0 to r element by element into `recv` of rank r: `sum` gives running totals. Without `recv`, in
+   * place. No operator is `avg`.
+   */
+  scan<T extends NumericArray>(
+    send: T,
+    recv: T = send,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): Promise<void> {
+    try {
+      return this.start(this.prepare('scan').scan(send, recv, operator, options));
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The blocking form of {@link scan}. */
+  scanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+    this.runSync(this.prepare('scan').scan(send, recv, operator, options));
+  }
+
+  /**
+   * {@link scan} without the rank's own input: ranks 0 to r - 1 into `recv` of rank r. `recv` of rank 0 keeps what it has.
+   */
+  exscan<T extends NumericArray>(
+    send: T,
+    recv: T = send,
+    operator: ReductionOperator = 'sum',
+    options?: CallOptions,
+  ): Promise<void> {
+    try {
+      return this.start(this.prepare('exscan').exscan(send, recv, operator, options));
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** The blocking form of {@link exscan}. */
+  exscanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+    this.runSync(this.prepare('exscan').exscan(send, recv, operator, options));
+  }
+
   /** Resolves when all ranks have called it. */
   barrier(): Promise<void> {
     try {

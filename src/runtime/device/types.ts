@@ -175,14 +175,21 @@ export interface PremulSum {
 
 export type NamedOperator = 'sum' | 'prod' | 'min' | 'max' | 'avg';
 
-/** The operators of a reduction. `avg` is the sum divided by the number of ranks; integers truncate toward zero. */
-export type ReductionOperator = NamedOperator | PremulSum;
+/**
+ * Operators that NCCL does not have. Bitwise: `band`, `bor`, `bxor`, of integers. Logical: `land`, `lor`, whose results are
+ * 0 or 1. Of pairs (a value, then its place): `minloc`, `maxloc` give the least or greatest value with its lowest place.
+ */
+export type FurtherOperator = 'band' | 'bor' | 'bxor' | 'land' | 'lor' | 'minloc' | 'maxloc';
 
-/** Operators with a name. */
+/** The operators of a reduction. `avg` is the sum divided by the number of ranks; integers truncate toward zero. */
+export type ReductionOperator = NamedOperator | FurtherOperator | PremulSum;
+
+/** NCCL's operators with a name. */
 export const reductionOperators: readonly NamedOperator[] = ['sum', 'prod', 'min', 'max', 'avg'];
+const furtherOperators: readonly FurtherOperator[] = ['band', 'bor', 'bxor', 'land', 'lor', 'minloc', 'maxloc'];
 
 /** Operators by the kernels' code. */
-export const operatorNames = [...reductionOperators, 'premulSum'] as const;
+export const operatorNames = [...reductionOperators, 'premulSum', ...furtherOperators] as const;
 export type OperatorName = (typeof operatorNames)[number];
 
 /** Code of premulSum in the kernels. */
@@ -208,11 +215,27 @@ export function operatorCode(operator: ReductionOperator): number {
 
 function otherOperatorCode(operator: unknown): number {
   if (typeof operator === 'object' && operator !== null && 'premulSum' in operator) return PREMUL_SUM;
-  const guess = typeof operator === 'string' ? didYouMean(operator === 'mean' ? 'avg' : operator, reductionOperators) : '';
+  const further = furtherOperators.indexOf(operator as FurtherOperator);
+  if (further >= 0) return PREMUL_SUM + 1 + further;
+  const guess =
+    typeof operator === 'string'
+      ? didYouMean(operator === 'mean' ? 'avg' : operator, [...reductionOperators, ...furtherOperators])
+      : '';
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `there is no reduction operator ${typeof operator === 'object' ? JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) : describeValue(operator)}${guess}; use one of ${reductionOperators.join(', ')} or { premulSum: scalar }`,
+    `there is no reduction operator ${typeof operator === 'object' ? JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) : describeValue(operator)}${guess}; use one of ${[...reductionOperators, ...furtherOperators].join(', ')} or { premulSum: scalar }`,
   );
+}
+
+/** Whether an operator combines pairs of elements. */
+export function combinesPairs(operator: OperatorName): boolean {
+  return operator === 'minloc' || operator === 'maxloc';
+}
+
+/** Whether an operator combines elements of a type: of small ones, a place would not fit into an element. */
+export function canCombine(operator: OperatorName, type: DataType): boolean {
+  if (combinesPairs(operator)) return type.bytes >= 4;
+  return !(type.isFloat && (operator === 'band' || operator === 'bor' || operator === 'bxor'));
 }
 
 /**

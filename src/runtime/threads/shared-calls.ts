@@ -7,7 +7,13 @@ import type { PlacedCall } from './engine-thread-memory.js';
 const SHARED_BYTES = 128 * 1024;
 
 /** Kinds in which elements are independent: a share is a call on parts of the arrays. */
-const elementwise: ReadonlySet<number> = new Set([callKinds.allReduce, callKinds.reduce, callKinds.broadcast]);
+const elementwise: ReadonlySet<number> = new Set([
+  callKinds.allReduce,
+  callKinds.reduce,
+  callKinds.broadcast,
+  callKinds.scan,
+  callKinds.exscan,
+]);
 /** Kinds in which arrays have a block for each rank: a share is a part of each block. */
 const inBlocks: ReadonlySet<number> = new Set([
   callKinds.allGather,

@@ -12,4 +12,6 @@ export const callKinds = {
   allGatherV: 10,
   reduceScatterV: 11,
   allToAllV: 12,
+  scan: 13,
+  exscan: 14,
 } as const;

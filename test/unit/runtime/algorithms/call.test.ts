@@ -18,9 +18,13 @@ test('every call survives its code', () => {
   for (const kind of kinds) {
     for (const type of kind === 'barrier' ? [float32] : dataTypes) {
       for (const algorithm of algorithms) {
-        for (const operator of kind.startsWith('reduce') || kind === 'allReduce' ? operatorNames : (['sum'] as const)) {
+        for (const operator of kind.startsWith('reduce') || kind === 'allReduce' || kind.endsWith('scan')
+          ? operatorNames
+          : (['sum'] as const)) {
           const call: Call = { kind, type, operator, root: 3, count: 7, algorithm };
           expect(decodeCall(encodeCall(call), 3, 7)).toEqual(call);
+          const derived: Call = { ...call, derived: 'scatterV' };
+          if (kind === 'allToAllV') expect(decodeCall(encodeCall(derived), 3, 7)).toEqual(derived);
         }
       }
     }
@@ -43,6 +47,8 @@ test('a call is told with its root, its operator, and what tells uneven parts ap
     'allGatherV of 5 float32 in parts #00000002 (direct)',
     'reduceScatterV of 5 float32 in parts #00000002 (max, direct)',
     'allToAllV of float32 (direct)',
+    'scan of 5 float32 (max, direct)',
+    'exscan of 5 float32 (max, direct)',
   ]);
 });
 

@@ -103,6 +103,8 @@ const byRing = {
   reduceScatterV: 'ring',
   allToAll: 'pairs',
   allToAllV: 'pairs',
+  scan: 'pairs',
+  exscan: 'pairs',
   gather: 'pairs',
   scatter: 'pairs',
 };

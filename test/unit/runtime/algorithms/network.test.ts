@@ -33,6 +33,8 @@ const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
   gather: ['pairs'],
   scatter: ['pairs'],
   allToAllV: ['pairs'],
+  scan: ['pairs'],
+  exscan: ['pairs'],
 };
 
 const anyOperation = operationOf(algorithmsOf);

@@ -12,13 +12,15 @@ import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
 import {
+  canCombine,
+  combinesPairs,
   dataTypes,
   operatorNames,
   type DataType,
   type NumericArray,
   type OperatorName,
 } from '../../../../src/runtime/device/types.js';
-import { elementsOf, reduceElements, scaledSum, type Element } from '../device/reference.js';
+import { elementsOf, extremePair, reduceElements, scaledSum, type Element, type Pair } from '../device/reference.js';
 import { generator } from './networks.js';
 
 /** One of several ranks in one thread. */
@@ -123,11 +125,15 @@ export function begin({ engine }: Member, { call, send, recv, details }: Part): 
 
 /** What each rank does in an operation, with arrays of values by which it can be seen where they come from. */
 export function makeParts(members: readonly Member[], op: Operation): Part[] {
-  const { kind, type, operator, count } = op;
+  const { kind, type } = op;
+  const isScan = kind === 'scan' || kind === 'exscan';
+  const operator = canCombine(op.operator, type) && !(isScan && op.operator === 'avg') ? op.operator : 'sum';
+  const unit = combinesPairs(operator) ? 2 : 1;
+  const count = op.count * unit;
   const n = members.length;
   const root = op.root % n;
   const shared = generator(op.seed);
-  const counts = members.map(() => (shared() < 0.2 ? 0 : Math.floor((shared() * 2 * count) / n)));
+  const counts = members.map(() => (shared() < 0.2 ? 0 : unit * Math.floor((shared() * 2 * op.count) / n)));
   const pairCounts = members.map(() => members.map(() => (shared() < 0.2 ? 0 : Math.floor((shared() * 2 * count) / n))));
   const total = counts.reduce((sum, part) => sum + part, 0);
   // Values repeat after 26 elements: making and adding them takes longest here.
@@ -148,10 +154,24 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     type.write(cell, 0, scalarOf(rank));
     return elementsOf(cell)[0]!;
   });
-  const combine = (elements: Element[]): Element =>
-    operator === 'premulSum' ? scaledSum(type, elements, scalars) : reduceElements(type, operator, elements);
-  const period = Array.from({ length: 26 }, (_, i) => combine(members.map((_, rank) => value(rank, i))));
-  const reduced = (length: number): Element[] => Array.from({ length }, (_, i) => period[i % 26]!);
+  const combine = (elements: Element[], i: number): Element => {
+    if (operator === 'premulSum') return scaledSum(type, elements, scalars);
+    if (operator !== 'minloc' && operator !== 'maxloc') return reduceElements(type, operator, elements);
+    const pairs = elements.map((_, rank): Pair => [value(rank, i - (i % 2)), value(rank, i - (i % 2) + 1)]);
+    return extremePair(operator, pairs)[i % 2]!;
+  };
+  /** What ranks 0 to r give together. */
+  const reducedUpTo = (rank: number, length: number): Element[] => {
+    const some = members.slice(0, rank + 1);
+    const period = Array.from({ length: 26 }, (_, i) =>
+      combine(
+        some.map((_, r) => value(r, i)),
+        i,
+      ),
+    );
+    return Array.from({ length }, (_, i) => period[i % 26]!);
+  };
+  const reduced = (length: number): Element[] => reducedUpTo(n - 1, length);
   const all = (lengths: readonly number[]): Element[] => lengths.flatMap((length, rank) => input(rank, length));
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
   const before = (values: readonly number[], rank: number): number => sum(values.slice(0, rank));
@@ -197,6 +217,15 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
         const send = filled(make(count));
         const expected = kind === 'allReduce' || isRoot ? reduced(count) : undefined;
         return part(send, inPlace ? send : make(count), expected, count);
+      }
+      case 'scan': {
+        const send = filled(make(count));
+        return part(send, inPlace ? send : make(count), reducedUpTo(rank, count), count);
+      }
+      case 'exscan': {
+        const send = filled(make(count));
+        const recv = inPlace ? send : make(count);
+        return part(send, recv, rank === 0 ? elementsOf(recv) : reducedUpTo(rank - 1, count), count);
       }
       case 'broadcast': {
         const recv = make(count);

@@ -370,6 +370,31 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
     /no reduction operator \{"premul":"3n"\}/,
     (c) => c.allReduce(f32(2), f32(2), { premul: 3n } as never, undefined),
   ],
+  'bits of floating-point numbers': [
+    'ARGUMENT_TYPE',
+    /allReduce: band combines integers, not float32/,
+    (c) => c.allReduce(f32(2), f32(2), 'band', undefined),
+  ],
+  'places in small elements': [
+    'ARGUMENT_TYPE',
+    /reduce: minloc combines pairs of elements of 4 or 8 bytes, such as a Float64Array has, not int8/,
+    (c) => c.reduce(new Int8Array(2), new Int8Array(2), 'minloc', 1, undefined),
+  ],
+  'half a pair': [
+    'BUFFER_SIZE',
+    /scan: maxloc combines pairs, a value and its place, so 3 elements are one too few or too many/,
+    (c) => c.scan(f32(3), f32(3), 'maxloc', undefined),
+  ],
+  'a part with half a pair': [
+    'BUFFER_SIZE',
+    /reduceScatterV: maxloc combines pairs, .* so 3 elements/,
+    (c) => c.reduceScatterV(f32(6), f32(3), [2, 3, 1], 'maxloc', undefined),
+  ],
+  'a running average': [
+    'UNKNOWN_NAME',
+    /exscan: avg divides by the number of all ranks; take 'sum'/,
+    (c) => c.exscan(f32(3), f32(3), 'avg', undefined),
+  ],
   'no operator': ['UNKNOWN_NAME', /did you mean sum/, (c) => c.reduceScatter(f32(6), f32(2), 'summ' as 'sum', undefined)],
 };
 

@@ -2,15 +2,26 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { instantiateKernels } from '../../../../src/runtime/device/kernels/kernels.js';
 import {
+  canCombine,
   dataTypes,
   float32,
   operatorCode,
+  operatorNames,
+  PREMUL_SUM,
   reductionOperators,
   type DataType,
   type NumericArray,
 } from '../../../../src/runtime/device/types.js';
 import { writeScalar, SCALAR_BYTES } from '../../../../src/runtime/device/scalar.js';
-import { divideElement, elementsOf, reduceElements, scaledSum, type Element } from './reference.js';
+import {
+  divideElement,
+  elementsOf,
+  extremePair,
+  reduceElements,
+  scaledSum,
+  type Element,
+  type ElementOperator,
+} from './reference.js';
 
 const memory = new WebAssembly.Memory({ shared: true, initial: 64, maximum: 64 });
 const kernels = instantiateKernels(memory);
@@ -112,6 +123,55 @@ describe.each(dataTypes)('$name', (type) => {
             ),
           (elements) => reduceElements(type, operator, elements),
         );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('reduceCopy equals the reference for bits and truth values, and for pairs of a value and its place', () => {
+    const operators = operatorNames.filter((name) => operatorNames.indexOf(name) > PREMUL_SUM && canCombine(name, type));
+    fc.assert(
+      fc.property(shape, fc.constantFrom(...operators), (one, operator) => {
+        const isOfPairs = operator === 'minloc' || operator === 'maxloc';
+        const shape = isOfPairs ? { ...one, from: 2 * one.from, count: 2 * one.count } : one;
+        const { nSources, nDestinations, from, count } = shape;
+        const arrays = layOut(type, shape, generator(shape.seed));
+        // Random bits are seldom equal, or 0.
+        for (const address of arrays.sources) {
+          const array = arrays.arrayAt(address);
+          const random = generator(shape.seed + address);
+          for (let i = 0; i < array.length; i++) {
+            const die = random() >>> 29;
+            if (die < 4) type.write(array, i, die % 2);
+            else if (die === 4 && type.isFloat && type.bytes >= 4) type.write(array, i, NaN);
+          }
+        }
+        const run = () =>
+          kernels.reduceCopy(
+            type.code,
+            operatorNames.indexOf(operator),
+            SOURCES,
+            nSources,
+            DESTINATIONS,
+            nDestinations,
+            from * type.bytes,
+            count * type.bytes,
+          );
+        if (!isOfPairs) check(arrays, shape, run, (elements) => reduceElements(type, operator as ElementOperator, elements));
+        else {
+          const inputs = arrays.sources.map((address) => elementsOf(arrays.arrayAt(address)));
+          run();
+          for (const address of arrays.destinations) {
+            const output = elementsOf(arrays.arrayAt(address));
+            for (let i = from; i < from + count; i += 2)
+              expect(output.slice(i, i + 2)).toEqual(
+                extremePair(
+                  operator,
+                  inputs.map((input) => [input[i]!, input[i + 1]!] as const),
+                ),
+              );
+          }
+        }
       }),
       { numRuns: 300 },
     );

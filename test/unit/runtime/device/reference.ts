@@ -1,20 +1,34 @@
 // What a reduction must give, element by element: integers in exact arithmetic, small floats by looking for the nearest of
 // all numbers that the type has. Nothing here is shared with the kernels or with src/runtime/device/formats.ts.
 
-import type { DataType, NamedOperator, NumericArray } from '../../../../src/runtime/device/types.js';
+import type { DataType, FurtherOperator, NamedOperator, NumericArray } from '../../../../src/runtime/device/types.js';
 
 /** An element as its array has it: a number, or the bits of a small float. */
 export type Element = number | bigint;
 type Value = number | bigint;
 
+/** Operators that combine element with element. */
+export type ElementOperator = NamedOperator | Exclude<FurtherOperator, 'minloc' | 'maxloc'>;
+
 /** Combines the inputs' elements in order. */
-export function reduceElements(type: DataType, operator: NamedOperator, elements: readonly Element[]): Element {
+export function reduceElements(type: DataType, operator: ElementOperator, elements: readonly Element[]): Element {
   const [first] = elements;
   if (first === undefined) throw new Error('no elements');
   if (elements.length === 1) return first;
   const arithmetic = arithmeticOf(type);
   const combined = elements.map((element) => arithmetic.value(element)).reduce((a, b) => arithmetic.combine(operator, a, b));
   return arithmetic.element(operator === 'avg' ? arithmetic.divide(combined, elements.length) : combined);
+}
+
+/** A value and its place. */
+export type Pair = readonly [value: Element, place: Element];
+
+/** The pair with the extreme value, NaN before all numbers, with the lowest place of those. */
+export function extremePair(operator: 'minloc' | 'maxloc', pairs: readonly Pair[]): Pair {
+  const isBetter = ([a]: Pair, [b]: Pair) =>
+    Number.isNaN(a) || Number.isNaN(b) ? Number.isNaN(a) && !Number.isNaN(b) : operator === 'minloc' ? a < b : a > b;
+  const isLower = (a: Pair, b: Pair) => !isBetter(a, b) && !isBetter(b, a) && a[1] < b[1];
+  return pairs.reduce((a, b) => (isBetter(b, a) || isLower(b, a) ? b : a));
 }
 
 /** Multiplies each element by its scalar, then sums. Scalars are elements, too. */
@@ -35,7 +49,7 @@ export function divideElement(type: DataType, element: Element, divisor: number)
 interface Arithmetic {
   value(element: Element): Value;
   element(value: Value): Element;
-  combine(operator: NamedOperator, a: Value, b: Value): Value;
+  combine(operator: ElementOperator, a: Value, b: Value): Value;
   divide(value: Value, divisor: number): Value;
 }
 
@@ -63,6 +77,11 @@ function integers(type: DataType): Arithmetic {
       if (operator === 'prod') return wrap(a * b);
       if (operator === 'min') return compare(a, b);
       if (operator === 'max') return compare(a, b) === a ? b : a;
+      if (operator === 'band') return wrap(a & b);
+      if (operator === 'bor') return wrap(a | b);
+      if (operator === 'bxor') return wrap(a ^ b);
+      if (operator === 'land') return a !== 0n && b !== 0n ? 1n : 0n;
+      if (operator === 'lor') return a !== 0n || b !== 0n ? 1n : 0n;
       return wrap(a + b);
     },
     divide: (value, divisor) => BigInt(value) / BigInt(divisor),
@@ -76,11 +95,13 @@ function floats(round: (value: number) => number): Arithmetic {
     prod: (a: number, b: number) => a * b,
     min: Math.min,
     max: Math.max,
+    land: (a: number, b: number) => Number(a !== 0 && b !== 0),
+    lor: (a: number, b: number) => Number(a !== 0 || b !== 0),
   };
   return {
     value: (element) => element,
     element: (value) => value,
-    combine: (operator, a, b) => round(combine[operator](Number(a), Number(b))),
+    combine: (operator, a, b) => round(combine[operator as keyof typeof combine](Number(a), Number(b))),
     divide: (value, divisor) => round(Number(value) / divisor),
   };
 }

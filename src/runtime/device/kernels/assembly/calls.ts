@@ -8,6 +8,8 @@ export const REDUCE_SCATTER: i32 = 6;
 export const ALL_TO_ALL: i32 = 7;
 export const GATHER: i32 = 8;
 export const SCATTER: i32 = 9;
+export const SCAN: i32 = 13;
+export const EXSCAN: i32 = 14;
 
 @inline
 export function kindIn(code: i32): i32 {

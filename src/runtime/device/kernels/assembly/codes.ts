@@ -9,6 +9,13 @@ export const MAX = 3;
 export const AVG = 4;
 /** Sum of all ranks' inputs, each multiplied by a scalar of that rank. */
 export const PREMUL_SUM = 5;
+export const BAND = 6;
+export const BOR = 7;
+export const BXOR = 8;
+export const LAND = 9;
+export const LOR = 10;
+export const MINLOC = 11;
+export const MAXLOC = 12;
 
 export const FLOAT32 = 0;
 export const FLOAT64 = 1;

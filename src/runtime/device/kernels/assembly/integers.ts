@@ -29,7 +29,7 @@ export function combineLongs<T extends number, Op>(a: v128, b: v128): v128 {
 }
 
 @inline
-function isGreater<T extends number>(a: v128, b: v128): v128 {
+export function isGreater<T extends number>(a: v128, b: v128): v128 {
   if (isSigned<T>()) return i64x2.gt_s(a, b);
   const top = i64x2.splat(i64.MIN_VALUE);
   return i64x2.gt_s(v128.xor(a, top), v128.xor(b, top));

@@ -10,7 +10,7 @@
 //                      into all outputs (like NVLS's heads, in shared memory); finished; wait until all have finished.
 //  meet, finish        the two halves of the above for all other calls, whose work algorithms/direct-exchange.ts does in between.
 
-import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCATTER, typeIn } from './calls';
+import { ALL_REDUCE, ALL_TO_ALL, BROADCAST, EXSCAN, GATHER, kindIn, operatorIn, REDUCE, REDUCE_SCATTER, SCAN, SCATTER, typeIn } from './calls';
 import { PREMUL_SUM, sizeShift } from './codes';
 import { BLOCK_BYTES, calledIn, DESTINATIONS, FINISHED, INLINE_BYTES, postIn, SCALARS, SOURCES } from './control-block';
 import { copy } from './copy';
@@ -311,6 +311,11 @@ function takeFromPosts(): void {
       reducePosts(own);
       break;
     }
+    case SCAN:
+    case EXSCAN: {
+      if (nSources() > 0) reducePosts(0);
+      break;
+    }
     case BROADCAST: {
       takeBlock(recv, postedBy(root));
       break;
@@ -347,8 +352,8 @@ function takeBlock(destination: usize, source: usize): void {
 @inline
 function reducePosts(from: usize): void {
   const operator = operatorIn(code);
-  if (posted <= INLINE_BYTES && operator != PREMUL_SUM) {
-    reduceFew(typeIn(code), operator, postIn(blocks, sequence) + 8 + from, nRanks, BLOCK_BYTES, recv, bytes);
+  if (posted <= INLINE_BYTES && operator < PREMUL_SUM) {
+    reduceFew(typeIn(code), operator, postIn(blocks, sequence) + 8 + from, nSources(), BLOCK_BYTES, recv, bytes);
     return;
   }
   for (let r = 0; r < nRanks; r++) store<u32>(mine + SOURCES + (r << 2), (postedBy(r) + from) as u32);
@@ -377,13 +382,20 @@ export function reduceTables(nDestinations: i32, from: usize, length: usize): vo
   reduceRange(nDestinations, from, length);
 }
 
+/** How many ranks' inputs are combined here: of a scan those up to this rank's. */
+@inline
+function nSources(): i32 {
+  const kind = kindIn(code);
+  return kind < SCAN ? nRanks : kind == SCAN ? rank + 1 : rank;
+}
+
 function reduceRange(nDestinations: i32, from: usize, length: usize): void {
   const type = typeIn(code);
   const operator = operatorIn(code);
   if (operator == PREMUL_SUM) {
     for (let r = 0; r < nRanks; r++) store<u64>(mine + SCALARS + (r << 3), load<u64>(calledAddress(r), 16));
-    reduceScaled(type, mine + SCALARS, mine + SOURCES, nRanks, mine + DESTINATIONS, nDestinations, from, length);
-  } else reduceCopy(type, operator, mine + SOURCES, nRanks, mine + DESTINATIONS, nDestinations, from, length);
+    reduceScaled(type, mine + SCALARS, mine + SOURCES, nSources(), mine + DESTINATIONS, nDestinations, from, length);
+  } else reduceCopy(type, operator, mine + SOURCES, nSources(), mine + DESTINATIONS, nDestinations, from, length);
 }
 
 function waitDirect(spins: i32): i32 {

@@ -12,6 +12,7 @@ import {
 import { combine, combineAny } from './combine';
 import { copy, storeFour } from './copy';
 import { divide } from './divide';
+import { reduceFurther } from './further';
 import { loadPiece, pieceBytes, storePiece } from './pieces';
 import { reduceWords } from './words';
 
@@ -223,6 +224,10 @@ function maxFloat8e5m2(s: usize, n: i32, d: usize, m: i32, from: usize, bytes: u
 export function reduceCopy(
   type: i32, op: i32, sources: usize, nSources: i32, destinations: usize, nDestinations: i32, from: usize, bytes: usize,
 ): void {
+  if (op > AVG) {
+    reduceFurther(type, op, sources, nSources, destinations, nDestinations, from, bytes);
+    return;
+  }
   switch ((type << 3) | op) {
     case (FLOAT32 << 3) | SUM: sumFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
     case (FLOAT32 << 3) | PROD: prodFloat32(sources, nSources, destinations, nDestinations, from, bytes); break;
