@@ -25,10 +25,11 @@ const wings = {
     bootstrap: ['progress'],
     launch: ['bootstrap', 'progress', 'detect'],
     transport: ['bootstrap', 'device'],
-    algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph'],
+    algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph', 'planner/schedule'],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     objects: ['messages', 'algorithms', 'device'],
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
+    programs: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device', 'planner/schedule'],
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     communicator: [
@@ -36,6 +37,7 @@ const wings = {
       'objects',
       'threads',
       'windows',
+      'programs',
       'messages',
       'algorithms',
       'transport',
@@ -45,6 +47,7 @@ const wings = {
       'device',
       'detect',
       'planner/graph',
+      'planner/schedule',
     ],
   },
 };

@@ -108,7 +108,19 @@ export {
   type Worker,
 } from './schedule/schedule.js';
 export { readMscclXml } from './schedule/msccl.js';
+export { readMscclppJson } from './schedule/mscclpp.js';
+export { readProgram, verifyProgram } from './schedule/read-program.js';
 export {
+  type FarPlace,
+  type OneSidedProgram,
+  type OneSidedRank,
+  type OneSidedStep,
+  type ScheduleOptions,
+  scheduleOneSided,
+  type SignalChannel,
+} from './schedule/one-sided.js';
+export {
+  type AnyProgram,
   type ChunkPlace,
   type Program,
   type ProgramBlock,

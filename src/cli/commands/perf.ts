@@ -1,6 +1,8 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
-import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
+import { inFile, InputError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
+import type { AnyProgram } from '../../planner/schedule/program.js';
 import type { Placement } from '../../runtime/launch/place.js';
+import type { ProgramOperator, ProgramRunner } from '../../runtime/programs/program.js';
 import { collectives } from '../../perf/collectives.js';
 import type { PerfOptions, RawOptions } from '../../perf/options.js';
 import { perfOperators } from '../../perf/types.js';
@@ -11,6 +13,7 @@ interface CommandOptions extends RawOptions {
   readonly ranks?: string;
   readonly output_file?: string;
   readonly json?: true;
+  readonly program?: string;
 }
 
 export function register(program: Command): void {
@@ -61,11 +64,13 @@ export function register(program: Command): void {
     .addOption(
       offering(new Option('--memory <name>', 'arrays of comm.alloc, or ordinary ones').default('shared'), ['shared', 'plain']),
     )
+    .option('--program <file>', "run the collective by an algorithm of one's own, in MSCCL's XML or MSCCL++'s JSON")
     .addHelpText(
       'after',
       examples(
         ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
         ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
+        ["an algorithm of one's own", 'tccl perf all_reduce --ranks 2 --program pair.xml -b 8K -e 8M -f 4'],
         ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
       ),
     )
@@ -74,8 +79,9 @@ export function register(program: Command): void {
       const { misspeltVariables } = await import('../../runtime/launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
       // Everything that can be wrong is found before a rank starts.
-      const measured = perfOptions(collective, options);
-      const nRanks = options.ranks === undefined ? undefined : wholeNumber('--ranks', options.ranks, 1, 9999);
+      const program = options.program === undefined ? undefined : await programOf(options.program, collective);
+      const measured = perfOptions(collective, program === undefined ? options : { ...options, api: 'promise' });
+      const nRanks = options.ranks === undefined ? program?.nRanks : wholeNumber('--ranks', options.ranks, 1, 9999);
       if (nRanks !== undefined) checkRoot(measured, nRanks);
       const place = findPlace(process.env);
       // `tccl run` has said it already.
@@ -83,7 +89,7 @@ export function register(program: Command): void {
       if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
       else {
         checkRanks(nRanks, place);
-        process.exitCode = await measure(measured, options, place?.rank ?? 0);
+        process.exitCode = await measure(measured, options, place?.rank ?? 0, program);
       }
     });
 }
@@ -128,7 +134,30 @@ function report(line: string): void {
   complain('tccl perf', line);
 }
 
-async function measure(options: PerfOptions, { json, output_file: file }: CommandOptions, rank: number): Promise<number> {
+/** The program of a file, verified. @throws InputError for one that is wrong, or does another collective */
+async function programOf(file: string, collective: string): Promise<AnyProgram> {
+  const { readFile } = await import('node:fs/promises');
+  const { readProgram, verifyProgram } = await import('../../planner/schedule/read-program.js');
+  const { collectivesOfTests } = await import('../../planner/schedule/schedule.js');
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new SystemError('FILE', `--program ${file} cannot be read: ${(cause as Error).message}`, { cause });
+  });
+  return inFile(file, () => {
+    const program = readProgram(text);
+    if (collectivesOfTests[collective] !== program.collective)
+      throw new InputError('CONTENT', `${program.name} is of ${program.collective}, and ${collective} is to be measured`);
+    const fault = verifyProgram(program);
+    if (fault !== undefined) throw new InputError('CONTENT', `${program.name} is wrong: ${fault}`);
+    return program;
+  });
+}
+
+async function measure(
+  given: PerfOptions,
+  { json, output_file: file }: CommandOptions,
+  rank: number,
+  program: AnyProgram | undefined,
+): Promise<number> {
   const { init } = await import('../../runtime/communicator/init.js');
   const { runPerf } = await import('../../perf/run.js');
   const report = await import('../../perf/report.js');
@@ -139,13 +168,15 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
       ? report.silent
       : report.all([
           report.progressReporter(progressLine()),
-          json === undefined ? report.tableReporter(options, version, print) : report.jsonReporter(options, print),
-          ...(file === undefined ? [] : [report.jsonReporter(options, report.fileWriter(file))]),
+          json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
+          ...(file === undefined ? [] : [report.jsonReporter(given, report.fileWriter(file))]),
         ]);
   // Over sockets, blocking calls need a thread; where ranks share memory that changes nothing.
-  const comm = await init(options.api === 'sync' ? { blocking: true } : {});
+  const comm = await init(given.api === 'sync' ? { blocking: true } : {});
   try {
-    const { errors } = await runPerf(comm, options, reporter);
+    const runner = program === undefined ? undefined : await comm.program(program);
+    const { errors } = await runPerf(comm, runner === undefined ? given : by(runner, given), reporter);
+    await runner?.close();
     return errors > 0 ? 1 : 0;
   } catch (error) {
     // Rank 0 alone prints, so what ends the output is its to say.
@@ -153,13 +184,25 @@ async function measure(options: PerfOptions, { json, output_file: file }: Comman
     const isEnd = error instanceof OutputEnded;
     if (isEnd || (error instanceof SystemError && error.code === 'FILE')) comm.abort(OUTPUT_ENDED);
     if (isEnd) return 0;
-    if (options.api === 'sync' && error instanceof TcclError && error.code === 'UNSUPPORTED') {
+    if (given.api === 'sync' && error instanceof TcclError && error.code === 'UNSUPPORTED') {
       throw new InvalidUsageError('UNSUPPORTED', `${error.message} (--api promise)`, { rank, cause: error });
     }
     throw error;
   } finally {
     await comm.close();
   }
+}
+
+/** The same measurement, in which a program does the calls. */
+function by(runner: ProgramRunner, options: PerfOptions): PerfOptions {
+  const { collective } = options;
+  return {
+    ...options,
+    collective: {
+      ...collective,
+      run: (_, { send, recv, operator, options: how }) => runner.run(send, recv, operator as ProgramOperator, how),
+    },
+  };
 }
 
 /** Settings that rank 0 sends to the others. */

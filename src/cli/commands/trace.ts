@@ -12,7 +12,10 @@ export function register(program: Command): void {
       .argument('<cluster...>', CLUSTER_HELP),
   )
     .option('--collective <name>', 'what is called, as nccl-tests names it: all_reduce, alltoall, sendrecv …')
-    .option('--program <file>', "an algorithm of one's own, in MSCCL's XML: is verified, and simulated beside NCCL's choice")
+    .option(
+      '--program <file>',
+      "an algorithm of one's own, in MSCCL's XML or MSCCL++'s JSON: is verified, and simulated beside NCCL's choice",
+    )
     .requiredOption('--size <bytes>', 'its size, as 64M, as nccl-tests counts it')
     .option('-o, --out <file>', 'write the timeline there, in the JSON format that ui.perfetto.dev opens')
     .option('--schedule', 'print the moves as a table')

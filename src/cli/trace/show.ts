@@ -6,9 +6,8 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/words.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests, type ScheduledCollective } from '../../planner/schedule/schedule.js';
-import { readMscclXml } from '../../planner/schedule/msccl.js';
-import { type Program, schedule } from '../../planner/schedule/program.js';
-import { verifySchedule } from '../../planner/schedule/verify.js';
+import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
+import { readProgram, verifyProgram } from '../../planner/schedule/read-program.js';
 import type { TimeShare } from '../../planner/simulate/shares.js';
 import { timeShares } from '../../planner/simulate/shares.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';
@@ -38,7 +37,7 @@ const MOST_SLICES = 2_000_000;
 export async function showTrace(names: readonly string[], options: TraceOptions): Promise<void> {
   if ((options.collective === undefined) === (options.program === undefined))
     throw new InvalidUsageError('UNSUPPORTED', 'give either --collective or --program');
-  const program = options.program === undefined ? undefined : readProgram(options.program);
+  const program = options.program === undefined ? undefined : readCheckedProgram(options.program);
   const collective = program?.collective ?? collectiveOf(options.collective ?? '');
   const bytes = parseSize(options.size, '--size');
   if (bytes === 0) throw new InvalidArgumentError('ARGUMENT_RANGE', `--size '${options.size}' must be a size above 0`);
@@ -86,23 +85,19 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
 }
 
 /** @throws InputError for a file that is no program, and for one that is wrong: what it would do is said */
-function readProgram(name: string): Program {
+function readCheckedProgram(name: string): AnyProgram {
   const file = readText(name);
   if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
   return inFile(file.fileName, () => {
-    const program = readMscclXml(file.text);
-    const fault = verifySchedule(schedule(program, VERIFIED_BYTES * program.chunks), VERIFIED_SLOTS);
+    const program = readProgram(file.text);
+    const fault = verifyProgram(program);
     if (fault !== undefined) throw new InputError('CONTENT', `${program.name} is wrong: ${fault}`);
     return program;
   });
 }
 
-/** A program is verified with so many bytes a chunk, and messages in a connection. */
-const VERIFIED_BYTES = 16;
-const VERIFIED_SLOTS = 4;
-
 function showProgram(
-  program: Program,
+  program: AnyProgram,
   simulator: Simulator,
   bytes: number,
   { title, simulated: environment }: ClusterInput,

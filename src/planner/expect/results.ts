@@ -1,7 +1,7 @@
 import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
-import { JsonReader } from '../plan/json-reader.js';
+import { JsonReader } from '../json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
 

@@ -11,7 +11,7 @@ import { TREE_ARITY, type Trees } from '../graph/merge/trees.js';
 import { defaultParameters, type Parameters } from '../parameters.js';
 import { rulesOf } from '../versions/rules.js';
 import { PathType } from '../topology/types.js';
-import { JsonReader } from './json-reader.js';
+import { JsonReader } from '../json-reader.js';
 import type { Plan, PlannedHosts } from './plan.js';
 
 /** First field of a plan's JSON. */

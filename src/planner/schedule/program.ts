@@ -1,4 +1,5 @@
 import { InputError } from '../../errors.js';
+import { type OneSidedProgram, scheduleOneSided, type ScheduleOptions } from './one-sided.js';
 import {
   ConnectionTable,
   type Local,
@@ -8,7 +9,7 @@ import {
   type Wait,
   type Worker,
 } from './schedule.js';
-import { inputBytes, outputBytes } from './verify.js';
+import { inputBytes, outputBytes } from './buffers.js';
 
 /**
  * An algorithm of one's own: what the thread blocks of each rank do with chunks of the data. MSCCL's XML is read into one.
@@ -38,6 +39,9 @@ export interface Program {
   readonly isInPlace: boolean;
   readonly ranks: readonly ProgramRank[];
 }
+
+/** An algorithm of one's own: of messages, or of memory that ranks write and read. */
+export type AnyProgram = Program | OneSidedProgram;
 
 /** Work of one rank. */
 export interface ProgramRank {
@@ -84,7 +88,8 @@ const chunkBytes = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
  * @param bytes as nccl-tests counts it; rounded to a multiple of the chunks
  * @throws InputError for a program that contradicts itself, naming rank, block and step
  */
-export function schedule(program: Program, bytes: number): Schedule {
+export function schedule(program: AnyProgram, bytes: number, options: ScheduleOptions = {}): Schedule {
+  if ('isOneSided' in program) return scheduleOneSided(program, bytes, options);
   const { collective, nRanks, chunks, ranks } = program;
   if (ranks.length !== nRanks)
     throw new InputError('CONTENT', `the program ${program.name} is for ${nRanks} ranks and has ${ranks.length}`);
@@ -106,7 +111,7 @@ export function schedule(program: Program, bytes: number): Schedule {
       scratch: scratchChunks * perChunk,
     };
     const first = workers.length;
-    const pieces = piecesOf(program, perChunk);
+    const pieces = piecesOf(options.pieceBytes ?? chunkBytes[program.protocol], perChunk);
     const all = blocks.map((block, index) => ({
       ...block,
       steps: checkedSteps(block, blocks, room, perChunk, `rank ${rank}, block ${index}`),
@@ -123,8 +128,7 @@ export function schedule(program: Program, bytes: number): Schedule {
 }
 
 /** A chunk is moved in pieces where it is larger than a thread block moves at once, else several chunks together. */
-function piecesOf({ protocol }: Program, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
-  const most = chunkBytes[protocol];
+function piecesOf(most: number, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
   return { pieceBytes: Math.min(most, perChunk), together: Math.max(1, Math.floor(most / perChunk)) };
 }
 

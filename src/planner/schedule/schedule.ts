@@ -86,6 +86,8 @@ export interface Worker {
   readonly rank: number;
   readonly channel: number;
   readonly moves: () => Iterable<Move>;
+  /** The worker stands for the memory of its rank, as this rank writes and reads it; it takes no time of its own. */
+  readonly serves?: number;
 }
 
 /** One step of a worker. Ranges are in bytes; -1 stands for none. */

@@ -1,3 +1,5 @@
+import { inputBytes, outputBytes } from './buffers.js';
+import { Races } from './races.js';
 import { type ScheduledConnection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
 
 /** First fault of a schedule; `undefined` if there is none. */
@@ -9,8 +11,8 @@ export type ScheduleFault = string | undefined;
  *
  * @param slots how many messages a connection holds before its sender waits
  * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages
- *   whose lengths differ,
- *   an output that is not what the collective promises
+ *   whose lengths differ, workers that use the same memory without waiting for each other, an output that is not what the
+ *   collective promises
  */
 export function verifySchedule(schedule: Schedule, slots: number, seed = 1): ScheduleFault {
   const { call, nRanks, connections } = schedule;
@@ -18,9 +20,11 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   const outputs = Array.from({ length: nRanks }, (_, rank) => new Float64Array(outputBytes(call, nRanks, rank)).fill(Number.NaN));
   const memories = memoriesOf(schedule, inputs, outputs);
   const queues: Float64Array[][] = connections.map(() => []);
-  const workers = schedule.workers.map(({ rank, channel, moves }) => ({
+  const races = schedule.own === undefined ? undefined : new Races(schedule);
+  const workers = schedule.workers.map(({ rank, channel, serves, moves }) => ({
     rank,
     channel,
+    serves,
     moves: moves()[Symbol.iterator](),
     next: undefined as Move | undefined,
     done: false,
@@ -29,7 +33,7 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
 
   for (let isMoving = true; isMoving;) {
     isMoving = false;
-    for (const worker of workers) {
+    for (const [index, worker] of workers.entries()) {
       while (!worker.done) {
         if (worker.next === undefined) {
           const next = worker.moves.next() as IteratorResult<Move, undefined>;
@@ -46,8 +50,8 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
           move.send.some((number) => (queues[number]?.length ?? 0) >= slots)
         )
           break;
-        const fault = execute(move, worker.rank, connections, queues, memories);
-        if (fault !== undefined) return `rank ${worker.rank}, channel ${worker.channel}, move ${worker.count}: ${fault}`;
+        const fault = execute(move, worker.rank, connections, queues, memories) ?? races?.move(index, worker.rank, move);
+        if (fault !== undefined) return `${nameOf(worker)}, move ${worker.count}: ${fault}`;
         worker.next = undefined;
         worker.count++;
         isMoving = true;
@@ -58,20 +62,33 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   if (stuck.length > 0)
     return `deadlock: ${stuck
       .slice(0, 3)
-      .map(
-        ({ rank, channel, count, next }) =>
-          `rank ${rank} on channel ${channel} waits in move ${count} ${awaited(next, connections, queues, workers)}`,
-      )
+      .map((worker) => `${nameOf(worker)} waits in move ${worker.count} ${awaited(worker.next, connections, queues, workers)}`)
       .join('; ')}${stuck.length > 3 ? `; and ${stuck.length - 3} more` : ''}`;
   const left = queues.findIndex(({ length }) => length > 0);
   if (left >= 0)
     return `a message from rank ${connections[left]?.from ?? -1} to rank ${connections[left]?.to ?? -1} is never received`;
-  return wrongOutput(
+  const wrong = wrongOutput(
     call,
     nRanks,
     inputs,
     memories.map(({ output }) => output),
   );
+  return wrong ?? races?.end();
+}
+
+/** `rank 0, channel 2`; of a memory also who uses it. */
+function nameOf({
+  rank,
+  channel,
+  serves,
+}: {
+  readonly rank: number;
+  readonly channel: number;
+  readonly serves: number | undefined;
+}) {
+  return serves === undefined
+    ? `rank ${rank}, channel ${channel}`
+    : `memory of rank ${rank} for rank ${serves}, channel ${channel}`;
 }
 
 /** Buffers of a rank. */
@@ -169,34 +186,6 @@ function awaited(
   const empty = move?.receive.find((number) => queues[number]?.length === 0);
   if (empty !== undefined) return `for a message from rank ${connections[empty]?.from ?? -1}`;
   return `until rank ${connections[move?.send[0] ?? 0]?.to ?? -1} has room`;
-}
-
-/** Size of a rank's input, bytes. */
-export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
-  switch (collective) {
-    case 'AllGather':
-    case 'Gather':
-      return bytes / nRanks;
-    case 'Broadcast':
-    case 'Scatter':
-      return rank === root ? bytes : 0;
-    default:
-      return bytes;
-  }
-}
-
-/** Size of a rank's output, bytes. */
-export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
-  switch (collective) {
-    case 'ReduceScatter':
-    case 'Scatter':
-      return bytes / nRanks;
-    case 'Reduce':
-    case 'Gather':
-      return rank === root ? bytes : 0;
-    default:
-      return bytes;
-  }
 }
 
 function wrongOutput(

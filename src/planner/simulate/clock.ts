@@ -104,6 +104,7 @@ export function runClock(
     isQueued[worker] = 0;
     const iterator = iterators[worker];
     const copyRate = timing.copyRate(worker);
+    const isMemory = workers[worker]?.serves !== undefined;
     let free = endUs[worker] ?? 0;
     running: for (;;) {
       let move = current[worker];
@@ -116,7 +117,8 @@ export function runClock(
       }
       const { receive, send, bytes } = move;
       const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
-      const sliceUs = move.input >= 0 || move.output >= 0 || move.local !== undefined ? timing.copySliceUs : timing.sliceUs;
+      const touches = move.input >= 0 || move.output >= 0 || move.local !== undefined;
+      const sliceUs = isMemory ? 0 : touches ? timing.copySliceUs : timing.sliceUs;
       const { local } = move;
       let ready = 0;
       if (local !== undefined) {

@@ -52,6 +52,9 @@ export interface ConnectionWays {
   readonly wireBytes: number;
 }
 
+/** Messages under way to a memory: as good as without a limit. */
+const MEMORY_SLOTS = 256;
+
 /** Simulates calls on one cluster: routes and rates are worked out once. */
 export class Simulator {
   readonly #cluster: SimulatedCluster;
@@ -137,7 +140,8 @@ export class Simulator {
     protocol: Protocol,
     { environment = defaultEnvironment, physics = measuredPhysics }: Pick<SimulateOptions, 'environment' | 'physics'> = {},
   ): number {
-    const slices = protocol === 'Simple' ? 2 : 1;
+    const isOneSided = made.workers.some(({ serves }) => serves !== undefined);
+    const slices = protocol === 'Simple' && !isOneSided ? 2 : 1;
     const plan: CallPlan = {
       key: '',
       inTurn: 1,
@@ -149,14 +153,18 @@ export class Simulator {
       isPairs: false,
       isSwitch: false,
       slices,
-      slots: 8 / slices,
+      // Memory is always ready.
+      slots: isOneSided ? MEMORY_SLOTS : 8 / slices,
       periodBytes: Infinity,
       schedule: () => made,
       mayFold: false,
     };
     const structure = this.#structureOf(made, plan, environment.fabric);
     const { copyRate, timing } = this.#rated(structure, plan, physics, environment);
-    const { endUs } = runClock(made.workers, made.connections, { ...timing, copyRate: () => copyRate });
+    const { endUs } = runClock(made.workers, made.connections, {
+      ...timing,
+      copyRate: (worker) => (made.workers[worker]?.serves !== undefined ? Infinity : copyRate),
+    });
     return this.#startUs(plan, physics, environment) + latestOf(endUs);
   }
 

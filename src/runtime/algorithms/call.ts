@@ -1,5 +1,6 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { operatorNames, typeOfCode, type DataType, type OperatorName } from '../device/types.js';
+import type { ScheduledCollective } from '../../planner/schedule/schedule.js';
 import { InternalError, InvalidUsageError } from '../../errors.js';
 
 /** A kind of call, by the name of its method: allReduce, allGatherV … */
@@ -18,6 +19,8 @@ export type CallName = CallKind | DerivedCall;
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
+/** What a call's code has in place of an algorithm where a program of the caller's own carries it out. */
+const PROGRAM = 15;
 
 /** Description of a call. The ranks of a communicator must make equal calls in the same order. */
 export interface Call {
@@ -33,7 +36,7 @@ export interface Call {
    * allToAll, which counts the elements for one rank. V forms: of all ranks together; allToAllV has none.
    */
   readonly count: number;
-  readonly algorithm: Algorithm;
+  readonly algorithm: Algorithm | 'program';
   /** The program's call, if a call of this kind carries it out. */
   readonly derived?: DerivedCall | undefined;
 }
@@ -98,6 +101,22 @@ const shapes: Readonly<Record<CallName, Shape>> = {
 /** Calls for which ranks give counts that need not be the same: they have no common count. */
 const countless: ReadonlySet<CallName> = new Set(['allToAllV', 'gatherV', 'scatterV']);
 
+const kindsOfSchedules: Readonly<Partial<Record<ScheduledCollective, CallKind>>> = {
+  AllReduce: 'allReduce',
+  AllGather: 'allGather',
+  ReduceScatter: 'reduceScatter',
+  Broadcast: 'broadcast',
+  Reduce: 'reduce',
+  AllToAll: 'allToAll',
+  Gather: 'gather',
+  Scatter: 'scatter',
+};
+
+/** The kind of call that a schedule is of; undefined for messages around a circle. */
+export function callKindOf(collective: ScheduledCollective): CallKind | undefined {
+  return kindsOfSchedules[collective];
+}
+
 /** All of a call except its root and count, as a number: kind | type << 4 | operator << 8 | algorithm << 12 | derived << 16. */
 export function encodeCall(call: Call): number {
   const { kind } = call;
@@ -135,7 +154,7 @@ export function readCall(code: number, root: number, count: number): Call | unde
   const kind = kinds.find((name) => callKinds[name] === kindOf(code));
   const type = typeOfCode(typeCodeOf(code));
   const operator = operatorNames[operatorOf(code)];
-  const algorithm = algorithmOf(code);
+  const algorithm = ((code >> 12) & 15) === PROGRAM ? 'program' : algorithmOf(code);
   if (kind === undefined || type === undefined || operator === undefined || algorithm === undefined) return undefined;
   const derived = derivedOf(code);
   return { kind, type, operator, root, count, algorithm, ...(derived === undefined ? {} : { derived }) };
@@ -157,8 +176,8 @@ export function operatorOf(code: number): number {
 }
 
 /** The bits of a code that stand for an algorithm. */
-export function algorithmBits(algorithm: Algorithm): number {
-  return algorithms.indexOf(algorithm) << 12;
+export function algorithmBits(algorithm: Call['algorithm']): number {
+  return (algorithm === 'program' ? PROGRAM : algorithms.indexOf(algorithm)) << 12;
 }
 
 export function algorithmOf(code: number): Algorithm | undefined {

@@ -34,6 +34,8 @@ const none = new Uint8Array();
 export interface Track {
   /** True if all moves are done. The other fields describe the current move. */
   readonly done: boolean;
+  /** False while the current move waits for other tracks; left out where none does. */
+  readonly ready?: boolean;
   /** The move takes one message from each of these, */
   readonly from: readonly ReceiveConnection[];
   /** and sends one message on each of these. */
@@ -150,7 +152,7 @@ export class Exchange {
       for (let t = 0; t < tracks.length; t++) {
         const track = tracks[t];
         if (track === undefined) continue;
-        while (!track.done && this.#move(track)) this.steps++;
+        while (!track.done && track.ready !== false && this.#move(track)) this.steps++;
         busy ||= !track.done;
       }
       if (this.#flush() && !busy) return DONE;
@@ -221,6 +223,11 @@ export class Exchange {
     return this.#tracks.flatMap((track) => this.#awaitedBy(track));
   }
 
+  /** The ranks that the call under way waits for. */
+  awaitedRanks(): readonly number[] {
+    return [...new Set(this.#awaited().map(({ peer }) => peer))];
+  }
+
   /** Registers what can wake this thread: awaited connections, and connections with unsent bytes. */
   sleepOn(bed: Bed): void {
     let hasMembers = false;
@@ -255,8 +262,8 @@ export class Exchange {
   }
 
   /** The connections that a track waits for: for messages, otherwise for free slots. */
-  #awaitedBy({ done, from, to }: Track): Connection[] {
-    if (done) return [];
+  #awaitedBy({ done, ready, from, to }: Track): Connection[] {
+    if (done || ready === false) return [];
     const silent: Connection[] = from.filter((connection) => connection.peek() < 0);
     return silent.length > 0 ? silent : to.filter((connection) => connection.acquire() < 0);
   }

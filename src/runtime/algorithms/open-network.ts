@@ -7,7 +7,8 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
 import { REASON_BYTES } from '../transport/ending.js';
-import { connectPeers } from '../transport/peers.js';
+import { connectPeers, type PeerConnections } from '../transport/peers.js';
+import type { Ends } from './algorithm.js';
 import { connectRing } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
@@ -19,13 +20,15 @@ import { NetworkEngine } from './network-engine.js';
 
 /** Time limit for connections that are made at first use. */
 const CONNECT_TIMEOUT_MS = 60_000;
+/** See connectBeside(). */
+const BESIDE_TAG = 0xc0111ec8;
 /** More than a slot and a connection need beside data, and than an algorithm needs beside its connections. */
 const BESIDES_SLOT_BYTES = 256;
 const BESIDES_CONNECTION_BYTES = 16 * 1024;
 const BESIDES_BYTES = 64 * 1024;
 
 /** Means of a rank to connect with the others for data. */
-export interface NetworkOptions {
+export interface DataTransports {
   readonly bootstrap: Introduction;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
@@ -35,45 +38,67 @@ export interface NetworkOptions {
   readonly host: string;
   /** Secret of the ranks of one init(). */
   readonly secret: Uint8Array;
+}
+
+/** The same, for an engine. */
+export interface NetworkOptions extends DataTransports {
   /** The ranks in the order of the ring. */
   readonly order: readonly number[];
 }
 
 /** Opens a ring, and returns it with a function that makes other connections. `signal` aborts the making of the ring. */
-export async function openNetwork(
-  { bootstrap, shared, team, libc, host, secret, order }: NetworkOptions,
-  signal: AbortSignal,
-): Promise<NetworkEngine> {
-  const { rank, nRanks, localRanks } = bootstrap;
-  /** Runs `make` with transports for connections of a given size. */
-  const over = async <T>(size: FifoSize, make: (transportFor: (peer: number) => Transport) => Promise<T>): Promise<T> => {
-    const shm = new ShmTransport({ size, team, localRanks });
-    const socket = new SocketTransport({
-      size,
-      segment: team.segment,
-      rank,
-      host,
-      secret,
-      libc,
-      whyGone: (peer) => bootstrap.whyGone(peer),
-    });
-    try {
-      return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
-    } finally {
-      socket.close();
-      shm.close();
-    }
-  };
-  const ring = await over(ringFifo(nRanks), (transportFor) => connectRing(bootstrap, order, transportFor, signal));
+export async function openNetwork(options: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
+  const { bootstrap, team, libc, order } = options;
+  const { rank, nRanks } = bootstrap;
+  const ring = await overTransports(options, ringFifo(nRanks), (transportFor) =>
+    connectRing(bootstrap, order, transportFor, signal),
+  );
   return new NetworkEngine(team, libc, ring, (algorithm, stop) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
     const { sendTo, receiveFrom } = ends(order, rank);
-    return over(fifo(nRanks), (transportFor) =>
+    return overTransports(options, fifo(nRanks), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
         connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
       ),
     );
   });
+}
+
+/** Does something with transports whose connections have a size: shared memory within a host, sockets beyond. */
+async function overTransports<T>(
+  { bootstrap, shared, team, libc, host, secret }: DataTransports,
+  size: FifoSize,
+  make: (transportFor: (peer: number) => Transport) => Promise<T>,
+): Promise<T> {
+  const { rank, localRanks } = bootstrap;
+  const shm = new ShmTransport({ size, team, localRanks });
+  const socket = new SocketTransport({
+    size,
+    segment: team.segment,
+    rank,
+    host,
+    secret,
+    libc,
+    whyGone: (peer) => bootstrap.whyGone(peer),
+  });
+  try {
+    return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
+  } finally {
+    socket.close();
+    shm.close();
+  }
+}
+
+/** Connections beside those of the communicator's engine. Messages of their making have a tag of their own. */
+export function connectBeside(
+  options: DataTransports,
+  size: FifoSize,
+  { sendTo, receiveFrom }: Ends,
+  signal: AbortSignal,
+): Promise<PeerConnections> {
+  return overTransports(options, size, (transportFor) =>
+    connectPeers(options.bootstrap, sendTo, receiveFrom, transportFor, signal, BESIDE_TAG),
+  );
 }
 
 /** Order of the ring: host by host, so that data enter and leave each host once. */

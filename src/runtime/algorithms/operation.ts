@@ -1,6 +1,6 @@
 /** An operation beside the collectives, as observers see it. Several may run at a time. */
 export interface Operation {
-  readonly name: 'send' | 'recv' | 'group' | 'put' | 'get' | 'signal' | 'waitSignal' | 'flush';
+  readonly name: 'send' | 'recv' | 'group' | 'put' | 'get' | 'signal' | 'waitSignal' | 'flush' | 'program';
   /** Description for people: `send of 5 float32 to rank 1`. */
   readonly text: string;
   /** The same as separate values. */

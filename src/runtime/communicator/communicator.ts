@@ -1,5 +1,4 @@
 import { nodeOf } from '../bootstrap/peer-info.js';
-import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -33,6 +32,10 @@ import type { Registration } from './registration.js';
 import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
+import type { AnyProgram } from '../../planner/schedule/program.js';
+import { connectBeside, dataHost } from '../algorithms/open-network.js';
+import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
+import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
 
 /** Interval at which a rank that knows of a failure checks whether its calls still make progress. */
 const NEWS_LOOK_MS = 100;
@@ -79,8 +82,9 @@ export class Communicator extends ObjectCalls {
   readonly #mayBlock: boolean;
   /** True if blocking calls stop no transfers, because all ranks share memory. */
   readonly #blocksFreely: boolean;
-  /** Number of windows made so far. */
+  /** Numbers of windows and programs made so far. */
   #windows = 0;
+  #programs = 0;
   readonly #member: GroupMember;
   protected override readonly objects: Objects;
   readonly #stopExit: () => void;
@@ -298,6 +302,51 @@ export class Communicator extends ObjectCalls {
         address,
         type,
       ),
+    );
+  }
+
+  /**
+   * Prepares an algorithm of the caller's own, or one that a plan schedules: it is verified, and the connections that it needs
+   * are made. All ranks call it with the same program. docs/guides/programs.md has an example.
+   *
+   * @throws InputError `CONTENT` for a program that deadlocks or gives a wrong result; InvalidArgumentError `ARGUMENT_RANGE` for
+   *   one of another number of ranks; InvalidUsageError `CALL_MISMATCH` where ranks give different ones
+   */
+  async program(program: AnyProgram | ScheduleMaker): Promise<ProgramRunner> {
+    this.#checkUsable('program');
+    this.#ofThisRank(() => ProgramRunner.check(program, this.nRanks));
+    const { bootstrap, team, origin } = this.#parts;
+    const {
+      libc,
+      shared,
+      network,
+      id,
+      settings: { timeoutMs },
+    } = origin.facts;
+    return this.#outOfBand.withAll(
+      'program',
+      { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) },
+      (signal) =>
+        ProgramRunner.open(
+          {
+            bootstrap,
+            team,
+            libc,
+            messenger: this.#messenger,
+            number: ++this.#programs,
+            connect: (size, ends) =>
+              connectBeside(
+                { bootstrap, shared, team, libc, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
+                size,
+                ends,
+                signal,
+              ),
+            checkUsable: (call) => this.#checkUsable(call),
+            fail: (error) => this.#failWith(error),
+            observe: this.#engine.observe,
+          },
+          program,
+        ),
     );
   }
 

@@ -25,6 +25,8 @@ export interface Condition {
   readonly sleepOn: (bed: Bed) => void;
   /** Description for messages to people. */
   readonly text: string;
+  /** Of a wait that ends step by step: the number of steps made. */
+  readonly steps?: number;
   /** Called when the wait has ended; with an error when the communicator failed. */
   readonly settled: (error?: Error) => void;
   /** Start of the wait, for its deadline. */
@@ -280,13 +282,13 @@ export class Messenger implements Waitable {
   /** Polls until nothing has moved for `spins` polls. */
   poll(spins: number): boolean {
     const p2p = this.#pointToPoint;
-    let moved = false;
+    let hasMoved = false;
     for (let looks = 0; looks <= spins && this.isPending; looks++) {
       const { steps } = p2p;
       if (p2p.pending > 0) p2p.progress();
-      const isMet = this.#lookAtConditions();
-      if (p2p.steps === steps && !isMet) continue;
-      moved = true;
+      const moved = this.#lookAtConditions();
+      if (p2p.steps === steps && !moved) continue;
+      hasMoved = true;
       looks = 0;
       this.#sleepers.ring();
     }
@@ -294,7 +296,7 @@ export class Messenger implements Waitable {
       p2p.listen(false);
       this.#idle?.();
     }
-    return moved;
+    return hasMoved;
   }
 
   fail(error: unknown): void {
@@ -302,14 +304,20 @@ export class Messenger implements Waitable {
   }
 
   #lookAtConditions(): boolean {
-    let isMet = false;
+    let moved = false;
     for (const condition of this.#conditions) {
-      if (!condition.isMet()) continue;
+      const { steps } = condition;
+      if (!condition.isMet()) {
+        if (condition.steps === steps) continue;
+        delete condition.sinceMs;
+        moved = true;
+        continue;
+      }
       this.#conditions.delete(condition);
-      isMet = true;
+      moved = true;
       condition.settled();
     }
-    return isMet;
+    return moved;
   }
 
   // ── failure ───────────────────────────────────────────────────────────────────────────────────────────────────────

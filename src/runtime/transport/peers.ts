@@ -57,6 +57,7 @@ export interface Agreement {
  *
  * @param transportFor the transport for data to and from a rank; both ranks of a pair must choose the same
  * @param signal aborts the attempt with its reason
+ * @param tag of messages on the bootstrap network; other calls that may be under way have another
  * @throws InvalidUsageError `UNSUPPORTED` when two ranks chose differently; SystemError `OUT_OF_MEMORY`, `NETWORK`;
  *   RemoteError `RANK_DIED`
  */
@@ -66,13 +67,14 @@ export function connectPeers(
   receiveFrom: readonly WantedEnd[],
   transportFor: (peer: number) => Transport,
   signal: AbortSignal,
+  tag = TAG,
 ): Promise<PeerConnections> {
   const inPairs: Agreement = {
     exchange: async (opening) =>
       new Map(
         await Promise.all(
           [...(await opening)].map(async ([peer, mine]): Promise<[number, Offer]> => {
-            const [bytes] = await Promise.all([bootstrap.recv(peer, TAG), bootstrap.send(peer, TAG, encodeJson(mine))]);
+            const [bytes] = await Promise.all([bootstrap.recv(peer, tag), bootstrap.send(peer, tag, encodeJson(mine))]);
             const theirs = decodeJson(bytes) as Offer;
             if (isAlike(mine, theirs)) return [peer, theirs];
             throw new InvalidUsageError(

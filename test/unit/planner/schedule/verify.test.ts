@@ -229,7 +229,7 @@ describe('the verifier names the fault of a schedule', () => {
   it('a deadlock, and who waits for whom', () => {
     const schedule = made(worker(0, { receive: [1], input: 0, output: 0 }), worker(1, { receive: [0], input: 0, output: 0 }));
     expect(verifySchedule(schedule, 8)).toBe(
-      'deadlock: rank 0 on channel 0 waits in move 0 for a message from rank 1; rank 1 on channel 0 waits in move 0 for a message from rank 0',
+      'deadlock: rank 0, channel 0 waits in move 0 for a message from rank 1; rank 1, channel 0 waits in move 0 for a message from rank 0',
     );
   });
 

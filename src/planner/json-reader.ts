@@ -1,4 +1,4 @@
-import { InputError } from '../../errors.js';
+import { InputError } from '../errors.js';
 
 /**
  * Reads values out of parsed JSON, and says where it does not hold what it should.

@@ -1,0 +1,29 @@
+import type { ScheduledCall } from './schedule.js';
+
+/** Size of a rank's input, bytes. */
+export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
+  switch (collective) {
+    case 'AllGather':
+    case 'Gather':
+      return bytes / nRanks;
+    case 'Broadcast':
+    case 'Scatter':
+      return rank === root ? bytes : 0;
+    default:
+      return bytes;
+  }
+}
+
+/** Size of a rank's output, bytes. */
+export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
+  switch (collective) {
+    case 'ReduceScatter':
+    case 'Scatter':
+      return bytes / nRanks;
+    case 'Reduce':
+    case 'Gather':
+      return rank === root ? bytes : 0;
+    default:
+      return bytes;
+  }
+}

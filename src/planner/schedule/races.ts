@@ -1,0 +1,124 @@
+import { inputBytes, outputBytes } from './buffers.js';
+import type { Local, Move, Schedule } from './schedule.js';
+
+/** What a worker knows to be done: by worker, a number of moves. */
+type Clock = Int32Array;
+
+/**
+ * Finds workers that use the same bytes of a rank though neither knows that the other is done: by vector clocks. An order
+ * is known from a worker's own moves, from messages, and from waits within a rank. That a connection had room tells
+ * nothing, for a longer one would not have made the sender wait.
+ */
+export class Races {
+  readonly #schedule: Schedule;
+  readonly #clocks: Clock[];
+  readonly #messages: Clock[][];
+  /** Clocks of moves that others wait for. */
+  readonly #kept = new Map<string, Clock | undefined>();
+  readonly #done: Int32Array;
+  readonly #memory = new Map<string, Use[]>();
+
+  constructor(schedule: Schedule) {
+    const { workers, connections } = schedule;
+    this.#schedule = schedule;
+    this.#clocks = workers.map(() => new Int32Array(workers.length));
+    this.#messages = connections.map(() => []);
+    this.#done = new Int32Array(workers.length);
+    for (const { moves } of workers)
+      for (const { local } of moves())
+        for (const wait of local?.after ?? []) this.#kept.set(`${wait.worker} ${wait.moves}`, undefined);
+  }
+
+  /** Called after each move, in an order in which they may happen; tells the first conflict. */
+  move(worker: number, rank: number, { receive, send, bytes, local }: Move): string | undefined {
+    const clock = this.#clocks[worker] ?? new Int32Array();
+    for (const wait of local?.after ?? []) join(clock, this.#kept.get(`${wait.worker} ${wait.moves}`));
+    for (const number of receive) join(clock, this.#messages[number]?.shift());
+    const count = (this.#done[worker] ?? 0) + 1;
+    this.#done[worker] = count;
+    clock[worker] = count;
+    let conflict: string | undefined;
+    for (const range of local?.adds ?? []) conflict ??= this.#use(worker, rank, range, bytes, false);
+    for (const range of local?.writes ?? []) conflict ??= this.#use(worker, rank, range, bytes, true);
+    for (const number of send) this.#messages[number]?.push(clock.slice());
+    const key = `${worker} ${count}`;
+    if (this.#kept.has(key)) this.#kept.set(key, clock.slice());
+    return conflict;
+  }
+
+  /** Called after the last move: what others still do in the buffers of a rank when its own workers have ended. */
+  end(): string | undefined {
+    const { workers, nRanks } = this.#schedule;
+    for (let rank = 0; rank < nRanks; rank++) {
+      const known = new Int32Array(workers.length);
+      workers.forEach((each, index) => {
+        if (each.rank === rank && each.serves === undefined) join(known, this.#clocks[index]);
+      });
+      for (const buffer of ['input', 'output', 'whole']) {
+        for (const [at, use] of usesOf(this.#memory.get(`${rank} ${buffer}`) ?? [])) {
+          const late = [[use.writer, use.write] as const, ...use.readers].find(([worker, count]) => count > (known[worker] ?? 0));
+          if (late === undefined) continue;
+          const { channel = -1, serves } = workers[late[0]] ?? {};
+          const name = buffer === 'whole' ? 'buffer' : buffer;
+          return `byte ${at} of the ${name} of rank ${rank} is ${late[0] === use.writer ? 'written' : 'read'} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and no block of rank ${rank} waits for that before it ends`;
+        }
+      }
+    }
+    return undefined;
+  }
+
+  #use(worker: number, rank: number, { buffer, offset }: Local, bytes: number, isWrite: boolean): string | undefined {
+    const clock = this.#clocks[worker] ?? new Int32Array();
+    const [place, from] = this.#place(rank, buffer, offset);
+    let uses = this.#memory.get(place);
+    if (uses === undefined) this.#memory.set(place, (uses = []));
+    const count = this.#done[worker] ?? 0;
+    for (let at = from; at < from + bytes; at++) {
+      const use = (uses[at] ??= { writer: -1, write: 0, readers: new Map() });
+      if (use.writer >= 0 && use.write > (clock[use.writer] ?? 0))
+        return this.#told(use.writer, buffer, offset + at - from, `${isWrite ? 'written' : 'read'} here and written`);
+      if (isWrite) {
+        for (const [reader, read] of use.readers)
+          if (read > (clock[reader] ?? 0)) return this.#told(reader, buffer, offset + at - from, 'written here and read');
+        use.writer = worker;
+        use.write = count;
+        use.readers.clear();
+      } else {
+        use.readers.set(worker, count);
+      }
+    }
+    return undefined;
+  }
+
+  #told(other: number, buffer: string, offset: number, how: string): string {
+    const { workers } = this.#schedule;
+    const { channel, serves } = workers[other] ?? { channel: -1 };
+    return `byte ${offset} of the ${buffer} is ${how} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and neither waits for the other`;
+  }
+
+  /** The same bytes have one place: in one buffer, a rank's part is where it belongs in the whole. */
+  #place(rank: number, buffer: Local['buffer'], offset: number): [string, number] {
+    const { call, nRanks, own } = this.#schedule;
+    if (buffer === 'scratch' || own?.isInPlace !== true) return [`${rank} ${buffer}`, offset];
+    const [input, output] = [inputBytes(call, nRanks, rank), outputBytes(call, nRanks, rank)];
+    const isPart = (buffer === 'input' ? input : output) < Math.max(input, output);
+    return [`${rank} whole`, offset + (isPart ? (rank * call.bytes) / nRanks : 0)];
+  }
+}
+
+/** Uses by byte; bytes without any are left out. */
+function usesOf(uses: readonly Use[]): Map<number, Use> {
+  return new Map(Object.entries(uses).map(([at, use]) => [Number(at), use]));
+}
+
+/** The last write of a byte, and reads since. */
+interface Use {
+  writer: number;
+  write: number;
+  readonly readers: Map<number, number>;
+}
+
+function join(clock: Clock, other: Clock | undefined): void {
+  if (other === undefined) return;
+  for (let index = 0; index < clock.length; index++) clock[index] = Math.max(clock[index] ?? 0, other[index] ?? 0);
+}
