@@ -9,23 +9,32 @@ const program = `
   const source = \`
     import { parentPort } from 'node:worker_threads';
     import { loadLibc } from '${libcModule}';
-    const loaded = loadLibc();
-    if ('libc' in loaded) globalThis.watch = loaded.libc.watchFd(loaded.libc.pipe().readEnd, { readable: true }, () => undefined);
-    parentPort.postMessage('watches');
+    const { libc } = loadLibc();
+    const { readEnd, writeEnd } = libc.pipe();
+    const neverEnds = () => {
+      parentPort.postMessage('is told');
+      while (true);
+    };
+    globalThis.watch = libc.watchFd(readEnd, { readable: true }, neverEnds);
+    if ('\${process.argv[1]}' === 'terminate while told') libc.writeFd(writeEnd);
+    else parentPort.postMessage('watches');
     parentPort.on('message', () => process.exit());
   \`;
   const worker = new Worker(new URL('data:text/javascript,' + encodeURIComponent(source)));
   await new Promise((resolve) => worker.once('message', resolve));
   const ended = new Promise((resolve) => worker.once('exit', resolve));
-  if (process.argv[1] === 'terminate') await worker.terminate();
+  if (process.argv[1] !== 'exit') await worker.terminate();
   else worker.postMessage('exit');
   await ended;
   console.log('lives');
 `;
 
-test.each(['terminate', 'exit'])('a thread that ends (%s) while it watches a descriptor leaves the process alive', (how) => {
-  const { stdout, stderr, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program, how], {
-    encoding: 'utf8',
-  });
-  expect({ stdout, stderr, signal }).toEqual({ stdout: 'lives\n', stderr: '', signal: null });
-});
+test.each(['terminate', 'exit', 'terminate while told'])(
+  'a thread that ends (%s) while it watches a descriptor leaves the process alive',
+  (how) => {
+    const { stdout, stderr, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', program, how], {
+      encoding: 'utf8',
+    });
+    expect({ stdout, stderr, signal }).toEqual({ stdout: 'lives\n', stderr: '', signal: null });
+  },
+);

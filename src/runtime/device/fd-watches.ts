@@ -66,7 +66,7 @@ export class FdWatches {
     if (this.#watches.has(fd)) throw new InternalError('INTERNAL', `descriptor ${fd} is watched already`);
     if (this.#handle === undefined) {
       this.#epoll = this.#calls.create();
-      this.#handle = this.#calls.pollReadable(this.#epoll, () => this.#dispatch());
+      this.#handle = this.#calls.pollReadable(this.#epoll, this.#ready);
       this.#handle.stop();
     }
     const watch: Watch = { fd, callback, isRegistered: false, isWatching: false };
@@ -114,7 +114,16 @@ export class FdWatches {
     this.#calls.close(this.#epoll);
   }
 
-  #dispatch(): void {
+  /**
+   * Koffi ends the process if this thread is terminated while a callback of its runs. So the callback takes microseconds, and an
+   * immediate, which comes right after it, does the rest.
+   */
+  readonly #ready = (): void => {
+    setImmediate(this.#dispatch);
+  };
+
+  readonly #dispatch = (): void => {
+    if (this.#handle === undefined) return;
     const nReady = this.#calls.wait(this.#epoll, this.#events, MOST_EVENTS);
     for (let i = 0; i < nReady; i++) {
       const watch = this.#watches.get(this.#events[i * EVENT_WORDS + FD_WORD] ?? -1);
@@ -122,7 +131,7 @@ export class FdWatches {
       this.#unwatch(watch);
       watch.callback();
     }
-  }
+  };
 }
 
 interface Watch {
