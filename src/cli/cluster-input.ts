@@ -11,9 +11,8 @@ import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
-import { rulesOf } from '../planner/versions/rules.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
-import { versionNotes, versionOf } from './version-options.js';
+import { newGpuNotes, versionNotes, versionOf } from './version-options.js';
 import type { ClusterOptions } from './cluster-options.js';
 import {
   buildNoted,
@@ -214,7 +213,7 @@ function assembleCluster(
       const complete = completeTopology(input, hardware);
       const root = inCluster(() => applyOverrides(complete.root, overrides));
       const { system, notes: systemNotes } = buildNoted(withoutEmptyBranches(root), input.fileName, parameters);
-      notes.push(...complete.notes, ...systemNotes, ...newGpuNotes(input.title, system, parameters));
+      notes.push(...complete.notes, ...systemNotes, ...newGpuNotes(input.title, system.gpus, parameters));
       built.set(key, (machine = { title: input.title, fileName: input.fileName, root, system }));
     }
     return { machine: machine.system, count, name: name ?? machine.title };
@@ -232,17 +231,6 @@ function assembleCluster(
     notes,
     simulated: defaultEnvironment,
   };
-}
-
-/** A machine with GPUs that are newer than the version of NCCL. */
-function newGpuNotes(title: string, { gpus }: System, parameters: Parameters): string[] {
-  const sm = Math.max(...gpus.map((gpu) => gpu.sm));
-  const { newestGpu } = rulesOf(parameters);
-  if (sm <= newestGpu) return [];
-  const capability = (value: number) => (value / 10).toFixed(1);
-  return [
-    `${title}: NCCL ${parameters.ncclVersion} is older than GPUs of compute capability ${capability(sm)}; it plans for them as for ${capability(newestGpu)} and has no kernels made for them`,
-  ];
 }
 
 /** `NAME=VALUE` each. */

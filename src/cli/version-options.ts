@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
-import { InvalidUsageError } from '../errors.js';
+import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import type { Parameters } from '../planner/parameters.js';
+import { rulesOf } from '../planner/versions/rules.js';
 import { ncclInTorch } from '../planner/versions/torch.js';
-import { defaultVersion, isCompared, ncclVersion } from '../planner/versions/version.js';
+import { coveredVersions, defaultVersion, isCompared, ncclVersion, notCovered } from '../planner/versions/version.js';
 
 /** The version of NCCL that a command plans for. */
 export interface VersionOptions {
@@ -29,8 +31,25 @@ export function withVersionOptions(command: Command): Command {
 export function versionOf({ nccl, torch }: VersionOptions): string {
   if (nccl !== undefined && torch !== undefined)
     throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
-  if (torch !== undefined) return ncclVersion(ncclInTorch(torch));
+  if (torch !== undefined) return ncclOfTorch(torch);
   return nccl === undefined ? defaultVersion : ncclVersion(nccl);
+}
+
+function ncclOfTorch(torch: string): string {
+  const version = ncclInTorch(torch);
+  if (coveredVersions.includes(version)) return version;
+  throw new InvalidArgumentError('UNKNOWN_NAME', `PyTorch ${torch} brings NCCL ${version}, which ${notCovered(version)}`);
+}
+
+/** The note on a machine with GPUs that are newer than the version of NCCL. */
+export function newGpuNotes(title: string, gpus: readonly { readonly sm: number }[], parameters: Parameters): string[] {
+  const sm = Math.max(...gpus.map((gpu) => gpu.sm));
+  const { newestGpu } = rulesOf(parameters);
+  if (sm <= newestGpu) return [];
+  const capability = (value: number) => (value / 10).toFixed(1);
+  return [
+    `${title}: NCCL ${parameters.ncclVersion} is older than GPUs of compute capability ${capability(sm)}; it plans for them as for ${capability(newestGpu)} and has no kernels made for them`,
+  ];
 }
 
 /** The note on a version whose plans are not compared with recorded answers. */

@@ -78,6 +78,10 @@ describe('tccl log', () => {
     ]);
     expect(same.stdout).toMatch(/All \d{3} decisions in the log are those of the plan for 2 x dgx-h100\./);
     expect(other.stdout).toContain('decisions differ from the plan for 2 x');
+    const old = file('old.log', text.replaceAll(/NCCL version \d+\.\d+\.\d+/g, 'NCCL version 2.9.9'));
+    expect((await tccl(['log', old, '--topology', 'dgx-a100', '--nodes', '2'])).stdout).toContain(
+      "decisions differ from NCCL 2.18.5's plan for 2 x",
+    );
     expect(wrong).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('has 24 ranks, and the communicator in the log has 16') as string,

@@ -71,6 +71,21 @@ describe('tccl plan', () => {
     ]);
   });
 
+  it('names its version of NCCL in JSON, and refuses wheels that PyTorch does not have', async () => {
+    const { stdout } = await tccl(['plan', 'hgx-a100-4', '--torch', '2.7', '--sizes', '1M', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ nccl: '2.26.2' });
+    expect(await tccl(['plan', 'hgx-a100-4', '--torch', '2.7+cu130'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('PyTorch 2.7 has no wheels for cu130, only for cu118, cu126, cu128') as string,
+    });
+    expect(await tccl(['plan', 'hgx-a100-4', '--torch', '2.1'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        'PyTorch 2.1 brings NCCL 2.18.1, which is not covered; the nearest that is: 2.18.5',
+      ) as string,
+    });
+  });
+
   it('takes several machines, and a cluster file', async () => {
     writeFileSync(file('cluster.yaml'), 'name: two kinds\nmachines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\n');
     const named = await planJson('hgx-a100-4:2', 'pcie-2-l40s');

@@ -42,6 +42,16 @@ describe('tccl topo show', () => {
     expect(stdout).not.toContain('NVB');
   });
 
+  it('says that a version is older than the GPUs', async () => {
+    const note = /^note: dgx-b200: NCCL 2\.21\.5 is older than GPUs of compute capability 10\.0; it plans for them as for 9\.0/m;
+    const [shown, judged] = await Promise.all([
+      tccl(['topo', 'show', 'dgx-b200', '--nccl', '2.21.5']),
+      tccl(['topo', 'doctor', 'dgx-b200', '--torch', '2.5']),
+    ]);
+    expect(shown).toMatchObject({ code: 0, stderr: expect.stringMatching(note) as string });
+    expect(judged).toMatchObject({ code: 0, stderr: expect.stringMatching(note) as string });
+  });
+
   it('draws and judges a machine as an older NCCL sees it', async () => {
     const [shown, judged, unknown] = await Promise.all([
       tccl(['topo', 'show', 'dgx-1v', '--nccl', '2.22.3']),

@@ -33,15 +33,15 @@ export function register(program: Command): void {
     .option('--json', 'print them as JSON')
     .action(async ({ json }: { readonly json?: boolean }) => {
       const { coveredVersions, isCompared } = await import('../../planner/versions/version.js');
-      const { ncclOfTorch } = await import('../../planner/versions/torch.js');
+      const { torchReleases } = await import('../../planner/versions/torch.js');
       const rows = coveredVersions.map((version) => ({
         version,
         compared: isCompared(version),
-        torch: ncclOfTorch.flatMap(([torch, usual, builds = {}]) => [
-          ...(usual === version ? [torch] : []),
-          ...Object.keys(builds)
-            .filter((build) => builds[build] === version)
-            .map((build) => `${torch}+${build}`),
+        torch: torchReleases.flatMap(({ release, nccl: usual, others = {} }) => [
+          ...(usual === version ? [release] : []),
+          ...Object.keys(others)
+            .filter((build) => others[build] === version)
+            .map((build) => `${release}+${build}`),
         ]),
       }));
       if (json === true) {

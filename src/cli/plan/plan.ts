@@ -53,7 +53,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     printJson({
       format: 'tccl plan overview',
       formatVersion: 1,
-      nccl: '2.30.7',
+      nccl: input.parameters.ncclVersion,
       ...overview,
       ...(predictions === undefined ? {} : { predictions }),
     });

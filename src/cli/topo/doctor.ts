@@ -5,10 +5,10 @@ import { parametersFromEnvironment } from '../../planner/parameters.js';
 import { completeSkeleton } from '../../planner/topology/catalogue/complete.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../planner/topology/doctor/finding.js';
-import { shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { descendants, shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { inFile, InputError } from '../../errors.js';
-import { colorsFor, print, printJson } from '../output.js';
-import { type VersionOptions, versionOf } from '../version-options.js';
+import { colorsFor, print, printJson, printNotes } from '../output.js';
+import { newGpuNotes, type VersionOptions, versionOf } from '../version-options.js';
 import { readTopologyInput } from './input.js';
 import { readHardware } from './load.js';
 
@@ -27,15 +27,27 @@ export function doctor(name: string, options: DoctorOptions): number {
   const input = readTopologyInput(name);
   const hardware = options.hardware === undefined ? undefined : readHardware(options.hardware);
   const root = hardware === undefined ? input.root : inFile(input.fileName, () => completeSkeleton(input.root, hardware).root);
+  const { parameters } = parametersFromEnvironment(process.env, versionOf(options));
   const findings = diagnose(root, {
     notes: input.notes,
-    parameters: parametersFromEnvironment(process.env, versionOf(options)).parameters,
+    parameters,
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });
-  if (options.json === true) printJson({ title: input.title, findings }, 1);
-  else printFindings(findings, input.title, input.fileName);
+  const notes = newGpuNotes(input.title, gpusOf(root), parameters);
+  if (options.json === true) printJson({ title: input.title, findings, notes }, 1);
+  else {
+    printFindings(findings, input.title, input.fileName);
+    printNotes(notes);
+  }
   return findings.some(({ severity }) => severity === 'error') ? 1 : 0;
+}
+
+/** Compute capabilities of the GPUs, also where no graph can be built. */
+function gpusOf(root: XmlElement): { readonly sm: number }[] {
+  return [...descendants(root)]
+    .filter(({ name }) => name === 'gpu')
+    .map((gpu) => ({ sm: Number(gpu.attributes.get('sm') ?? 0) }));
 }
 
 /** A dump, or a machine by the root of its file system. */

@@ -6,7 +6,7 @@ import { computePaths } from '../../planner/topology/paths/compute-paths.js';
 import type { Paths } from '../../planner/topology/paths/paths.js';
 import type { System } from '../../planner/topology/system.js';
 import type { XmlElement } from '../../planner/topology/xml/tree.js';
-import { versionNotes, type VersionOptions, versionOf } from '../version-options.js';
+import { newGpuNotes, versionNotes, type VersionOptions, versionOf } from '../version-options.js';
 import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
 
 /** A machine ready to be looked at. */
@@ -43,6 +43,7 @@ export function loadMachine(
     parameters,
     notes: [
       ...versionNotes(parameters.ncclVersion),
+      ...newGpuNotes(input.title, system.gpus, parameters),
       ...environmentNotes.map(({ message }) => message),
       ...mergeNotes,
       ...notes,

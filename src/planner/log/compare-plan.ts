@@ -67,7 +67,7 @@ export function planFinding(
     code: 'plan-differs',
     severity: isOther ? 'info' : 'warning',
     communicator: id,
-    problem: `${differences.length} of ${compared} decisions differ from the plan for ${title}; the first is the ${first.decision}: the log has '${first.logged}', the plan '${first.planned}'${decisions.size === 0 ? '' : `; then ${[...decisions].slice(0, 6).join(', ')}`}`,
+    problem: `${differences.length} of ${compared} decisions differ from ${isOther ? `NCCL ${planned}'s` : 'the'} plan for ${title}; the first is the ${first.decision}: the log has '${first.logged}', the plan '${first.planned}'${decisions.size === 0 ? '' : `; then ${[...decisions].slice(0, 6).join(', ')}`}`,
     cause: isOther
       ? `the plan is NCCL ${planned}'s and the log is of ${version}: versions decide differently; or the machines are not like the topology`
       : 'the machines are not like the topology, or settings of the job are not in the log',

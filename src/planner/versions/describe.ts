@@ -1,6 +1,6 @@
 import type { Rule, Step } from './rule.js';
 import { ruleGroups, type RuleName, stepOf } from './rules.js';
-import { ncclOfTorch } from './torch.js';
+import { torchReleases } from './torch.js';
 import { comparedVersions, coveredVersions, isCompared } from './version.js';
 import { variableSince } from './variables.js';
 
@@ -48,11 +48,11 @@ export function versionsPage(): string {
       'those for all other releases are read from its source. Rules for releases before ' +
       `${coveredVersions.at(-1) ?? ''} are incomplete, so these are refused.`,
     '',
-    '| PyTorch | NCCL in its wheels |',
-    '|---|---|',
-    ...ncclOfTorch.map(
-      ([torch, nccl, builds = {}]) =>
-        `| ${torch} | ${[withCover(nccl), ...Object.entries(builds).map(([build, other]) => `${build}: ${withCover(other)}`)].join('; ')} |`,
+    '| PyTorch | NCCL in its wheels | builds |',
+    '|---|---|---|',
+    ...torchReleases.map(
+      ({ release, nccl, builds, others = {} }) =>
+        `| ${release} | ${[withCover(nccl), ...Object.entries(others).map(([build, other]) => `${build}: ${withCover(other)}`)].join('; ')} | ${builds.join(', ')} |`,
     ),
     '',
     '## Rules',

@@ -77,12 +77,16 @@ export function ncclVersion(text: string): string {
     throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no version of NCCL: write three numbers, as ${defaultVersion}`);
   }
   if (coveredVersions.includes(version)) return version;
+  throw new InvalidArgumentError('UNKNOWN_NAME', `NCCL ${version} ${notCovered(version)}`);
+}
+
+/** `is not covered; …`: the nearest covered versions, and what is known to differ. */
+export function notCovered(version: string): string {
   const { older, newer } = nearestVersions(version);
-  const nearest = [older, newer].filter((each) => each !== undefined).join(' and ');
-  throw new InvalidArgumentError(
-    'UNKNOWN_NAME',
-    `NCCL ${version} is not covered; the nearest that ${nearest.includes(' ') ? 'are' : 'is'}: ${nearest} (tccl nccl versions lists all)`,
-  );
+  if (older !== undefined && newer !== undefined)
+    return `is not covered; the nearest that are: ${older} and ${newer} (tccl nccl rules --from ${older} --to ${newer} lists what changed between them)`;
+  const nearest = `is not covered; the nearest that is: ${older ?? newer ?? ''}`;
+  return `${nearest}, and what ${older === undefined ? 'older' : 'newer'} versions do otherwise is not known (tccl nccl versions lists all)`;
 }
 
 /** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { allRules, rulesBetween, versionsPage } from '../../../../src/planner/versions/describe.js';
 import { rulesOf } from '../../../../src/planner/versions/rules.js';
-import { ncclInTorch, ncclOfTorch } from '../../../../src/planner/versions/torch.js';
+import { ncclInTorch, torchReleases } from '../../../../src/planner/versions/torch.js';
 import {
   compareVersions,
   comparedVersions,
@@ -19,7 +19,10 @@ describe('versions of NCCL', () => {
   });
 
   it('that are not covered are refused with the nearest ones', () => {
-    expect(() => ncclVersion('2.26.4')).toThrow('the nearest that are: 2.26.3 and 2.26.5');
+    expect(() => ncclVersion('2.26.4')).toThrow(
+      'the nearest that are: 2.26.3 and 2.26.5 (tccl nccl rules --from 2.26.3 --to 2.26.5 lists what changed between them)',
+    );
+    expect(() => ncclVersion('2.99.1')).toThrow('what newer versions do otherwise is not known');
     expect(() => ncclVersion('2.4.8')).toThrow(`the nearest that is: ${coveredVersions.at(-1) ?? ''}`);
     expect(() => ncclVersion('2.26')).toThrow('three numbers');
   });
@@ -38,11 +41,16 @@ describe('versions of NCCL', () => {
       '2.29.3',
       '2.29.7',
     ]);
-    for (const [, version, builds = {}] of ncclOfTorch)
-      for (const one of [version, ...Object.values(builds)]) expect(releases).toContain(one);
+    for (const { nccl, builds, others = {} } of torchReleases) {
+      for (const one of [nccl, ...Object.values(others)]) expect(releases).toContain(one);
+      for (const build of Object.keys(others)) expect(builds).toContain(build);
+    }
     expect(() => ncclInTorch('1.13')).toThrow('goes from 2.1 to');
     expect(() => ncclInTorch('2.7+cpu')).toThrow('no NCCL');
+    expect(() => ncclInTorch('2.7+rocm6.3')).toThrow('no NCCL');
     expect(() => ncclInTorch('2.1.0+cu118')).toThrow('CUDA 11');
+    expect(() => ncclInTorch('2.7+cu130')).toThrow('PyTorch 2.7 has no wheels for cu130, only for cu118, cu126, cu128');
+    expect(() => ncclInTorch('2.8+cu118')).toThrow('no wheels for cu118');
   });
 });
 
