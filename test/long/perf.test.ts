@@ -29,6 +29,8 @@ function run(file: string, ...args: readonly string[]): Promise<Outcome> {
 
 const perf = (...args: readonly string[]) => run(process.execPath, cli, 'perf', ...args);
 const few = ['-n', '5', '-w', '1'];
+/** Arguments of `tccl` for a single size. */
+const eightBytes = ['perf', 'all_reduce', '-b', '8', '-e', '8', '--json', ...few];
 const parse = (text: string) =>
   text
     .trim()
@@ -220,14 +222,7 @@ describe('tccl perf between processes', () => {
       '--no-prefix',
       process.execPath,
       cli,
-      'perf',
-      'all_reduce',
-      '-b',
-      '8',
-      '-e',
-      '8',
-      '--json',
-      ...few,
+      ...eightBytes,
     );
     expect(code).toBe(0);
     expect(parse(stdout).map((line) => line['ranks'])).toEqual([2, 2, 2]);
@@ -236,22 +231,7 @@ describe('tccl perf between processes', () => {
   it.skipIf(spawnSync('mpirun.openmpi', ['--version']).status !== 0)(
     'measures ranks that Open MPI starts (skipped without mpirun.openmpi)',
     async () => {
-      const { code, stdout } = await run(
-        'mpirun.openmpi',
-        '--oversubscribe',
-        '-np',
-        '2',
-        process.execPath,
-        cli,
-        'perf',
-        'all_reduce',
-        '-b',
-        '8',
-        '-e',
-        '8',
-        '--json',
-        ...few,
-      );
+      const { code, stdout } = await run('mpirun.openmpi', '--oversubscribe', '-np', '2', process.execPath, cli, ...eightBytes);
       expect(code).toBe(0);
       expect(parse(stdout).map((line) => line['ranks'])).toEqual([2, 2, 2]);
     },

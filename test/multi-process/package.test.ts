@@ -63,22 +63,15 @@ test('the package holds what runs and what explains, and nothing else', () => {
   ).toEqual([]);
 });
 
+/** Runs the example in the project, by the installed command. */
+const sumOfTwoRanks = () =>
+  start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+
 describe('installed into an empty project', () => {
   test('the command starts ranks that sum', async (context) => {
     if (offline !== undefined) return context.skip(offline);
     cpSync(join(repository, 'examples/sum.mjs'), join(project, 'sum.mjs'));
-    const { stdout, stderr, code } = await start('npx', [
-      '--no-install',
-      '--prefix',
-      project,
-      'tccl',
-      'run',
-      '-n',
-      '2',
-      '--',
-      'node',
-      join(project, 'sum.mjs'),
-    ]).finished;
+    const { stdout, stderr, code } = await sumOfTwoRanks();
     expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
     expect(code).toBe(0);
   });
@@ -158,18 +151,7 @@ describe('installed into an empty project', () => {
       encoding: 'utf8',
     });
     expect(omit.status, omit.stderr).toBe(0);
-    const { stdout, stderr, code } = await start('npx', [
-      '--no-install',
-      '--prefix',
-      project,
-      'tccl',
-      'run',
-      '-n',
-      '2',
-      '--',
-      'node',
-      join(project, 'sum.mjs'),
-    ]).finished;
+    const { stdout, stderr, code } = await sumOfTwoRanks();
     expect(stdout.split('\n').sort(), stderr).toEqual(['', '[0] rank 0 of 2: 3', '[1] rank 1 of 2: 3']);
     expect(stderr).toContain('data goes through sockets: the library koffi cannot be loaded');
     expect(code).toBe(0);

@@ -85,7 +85,7 @@ function short(text: string): string {
   return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
 }
 
-export function placeText(model: Pick<LogModel, 'files'>, { file, line }: LogPlace): string {
+function placeText(model: Pick<LogModel, 'files'>, { file, line }: LogPlace): string {
   return `${model.files[file] ?? ''}:${line}`;
 }
 

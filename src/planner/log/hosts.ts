@@ -30,7 +30,7 @@ export function isRdma(network: string | undefined): boolean {
 }
 
 /** A setting's value in any of the processes, with the first that has it. */
-export function settingOf(ranks: Iterable<LoggedRank>, name: string): string | undefined {
+function settingOf(ranks: Iterable<LoggedRank>, name: string): string | undefined {
   for (const { process } of ranks) {
     const value = process.environment.get(name)?.value;
     if (value !== undefined) return value;

@@ -24,7 +24,7 @@ export interface PairsInput {
 }
 
 /** Number of rounds whose messages a thread block handles concurrently. */
-export const ROUNDS_AT_ONCE = 8;
+const ROUNDS_AT_ONCE = 8;
 
 /** A message from one rank to another. */
 interface Message {

@@ -53,23 +53,17 @@ export interface ConnectOptions {
   readonly family?: 4 | 6 | undefined;
   /** Aborts the set-up, which rejects with the signal's reason. Without effect later: use `abort`. */
   readonly signal?: AbortSignal | undefined;
-  /** Ranks beyond a number check in one after the other, with a pause, so that they do not overload the root. */
-  readonly stagger?: Stagger | undefined;
   readonly limits?: StrangerLimits | undefined;
   /** The rank whose process has the root, if known, for errors about the root. */
   readonly rankOfRoot?: number | undefined;
 }
 
-export interface Stagger {
-  readonly aboveRanks: number;
-  readonly pauseMs: number;
-}
-
 /** After the connection with the root has ended, how long its answer may still take to arrive. */
 const ROOT_GRACE_MS = 1000;
 
-/** NCCL's values. */
-const defaultStagger: Stagger = { aboveRanks: 128, pauseMs: 1 };
+/** With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. NCCL's values. */
+const STAGGER_ABOVE_RANKS = 128;
+const STAGGER_PAUSE_MS = 1;
 
 /**
  * Joins the communicator of an id; resolves when all its ranks have joined.
@@ -240,7 +234,7 @@ class SetUp {
 
   /** Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection. */
   async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
-    const { id, rank, nRanks, timeoutMs, stagger = defaultStagger } = this.#options;
+    const { id, rank, nRanks, timeoutMs } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
     let failure = 'no attempt was made';
@@ -253,7 +247,7 @@ class SetUp {
           details,
         ),
     );
-    if (nRanks > stagger.aboveRanks) await sleep(rank * stagger.pauseMs, undefined, { signal });
+    if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, undefined, { signal });
     while (true) {
       const confirmation = withResolvers<Confirmation | undefined>();
       let stays = false;

@@ -8,7 +8,7 @@
  */
 export type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
 export { connect } from './connect.js';
-export type { ConnectOptions, Stagger } from './connect.js';
+export type { ConnectOptions } from './connect.js';
 export { readBootstrapEnvironment } from './environment.js';
 export type { BootstrapEnvironment } from './environment.js';
 export { chooseInterface, systemInterfaces } from './interfaces.js';

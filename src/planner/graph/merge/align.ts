@@ -38,37 +38,21 @@ export function alignGraphs(
 function headerOf(graphs: HostGraphs, name: GraphName, rules: Rules): GraphHeader {
   const asChain = name === 'collnetDirect' && !rules.collnetHeadsSearched;
   const graph = graphs[name] ?? unsearched(asChain ? 'collnetChain' : name, graphs.ring.nChannels, rules);
-  const {
-    id,
-    pattern,
-    crossNic,
-    collNet,
-    minChannels,
-    maxChannels: max,
-    nChannels,
-    bwIntra,
-    bwInter,
-    latencyInter,
-    typeIntra,
-    typeInter,
-    sameChannels,
-    nHops,
-  } = graph;
   return {
-    id,
-    pattern,
-    crossNic,
-    collNet,
-    minChannels,
-    maxChannels: max,
-    nChannels,
-    bwIntra,
-    bwInter,
-    latencyInter,
-    typeIntra,
-    typeInter,
-    sameChannels,
-    nHops,
+    id: graph.id,
+    pattern: graph.pattern,
+    crossNic: graph.crossNic,
+    collNet: graph.collNet,
+    minChannels: graph.minChannels,
+    maxChannels: graph.maxChannels,
+    nChannels: graph.nChannels,
+    bwIntra: graph.bwIntra,
+    bwInter: graph.bwInter,
+    latencyInter: graph.latencyInter,
+    typeIntra: graph.typeIntra,
+    typeInter: graph.typeInter,
+    sameChannels: graph.sameChannels,
+    nHops: graph.nHops,
   };
 }
 

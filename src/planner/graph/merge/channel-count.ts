@@ -56,7 +56,7 @@ export function countChannels(
 }
 
 /** The limits that the parameters set; the maximum is applied first, so a greater minimum wins. */
-export function channelLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
+function channelLimits(parameters: Parameters): { readonly fewest: number; readonly most: number } {
   const { mostChannels } = rulesOf(parameters);
   const ctas = ctaLimits(parameters);
   const fewest = Math.max(0, Math.min(parameters.minChannels ?? parameters.minRings ?? 0, mostChannels));

@@ -62,7 +62,7 @@ export const questionForms: readonly { readonly about: Topic; readonly example: 
 ];
 
 /** Sizes of `what would help` where none is named. */
-export const usualHelpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 ** 30];
+const usualHelpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 ** 30];
 /** The size of a question about a choice that names none. */
 const USUAL_CHOICE_BYTES = 128 * 2 ** 20;
 

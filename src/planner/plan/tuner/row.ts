@@ -53,7 +53,7 @@ export const LEAST_FIELDS = 8;
 /** Fields that a row may have; more are not read. */
 export const MOST_FIELDS = 10;
 /** `size_t`'s largest. */
-export const LAST_SIZE = '18446744073709551615';
+const LAST_SIZE = '18446744073709551615';
 
 /** A row as the plugin reads it. */
 export function rowLine(row: TunerRow): string {

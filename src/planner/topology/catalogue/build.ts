@@ -353,7 +353,7 @@ function hex(value: number, digits: number): string {
 }
 
 /** The mask of a run of cores as Linux writes it: groups of 32 bits, the highest first. */
-export function cpuMask(firstCore: number, cores: number): string {
+function cpuMask(firstCore: number, cores: number): string {
   const mask = ((1n << BigInt(cores)) - 1n) << BigInt(firstCore);
   const groups = Math.ceil((firstCore + cores) / 32);
   return Array.from({ length: groups }, (_, index) => {

@@ -37,7 +37,7 @@ export interface DetectedMachine {
 }
 
 /** Path where NCCL looks for a topology when no variable names one; some virtual machines have it. */
-export const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
+const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
 
 /**
  * The topology of a machine from its /sys and /proc, as the ranks of a job with one process a GPU find it together: each

@@ -9,7 +9,7 @@ export interface Paint {
   readonly net: (text: string) => string;
 }
 
-export const plainPaint: Paint = { bold: same, dim: same, gpu: same, net: same };
+const plainPaint: Paint = { bold: same, dim: same, gpu: same, net: same };
 
 function same(text: string): string {
   return text;

@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { GraphId, Pattern } from '../../../../src/planner/graph/graph.js';
 import { mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
-import {
-  channelCountLine,
-  collnetChainsLine,
-  collnetDirectLine,
-  nvlsHeadLines,
-  nvlsTreesLine,
-  ringLines,
-  treesLine,
-} from '../../../../src/planner/graph/merge/print.js';
+import { channelCountLine, nvlsHeadLines, ringLines, treesLine } from '../../../../src/planner/graph/merge/print.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
 import { graph, host } from './made-hosts.js';
+import { collnetChainsLine, collnetDirectLine, nvlsTreesLine } from './nccl-lines.js';
 
 describe('lines of NVLink SHARP', () => {
   const heads = [0, 2, 4, 6].map((head) => [head, 0, 0, 0, 0, 0, 0, 0]);

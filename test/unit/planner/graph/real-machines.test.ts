@@ -2,13 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HostGraphs } from '../../../../src/planner/graph/graph.js';
 import { graphLines } from '../../../../src/planner/graph/graph-text.js';
 import { graphsToXml } from '../../../../src/planner/graph/graph-xml.js';
-import {
-  channelCountLine,
-  nvlsHeadLines,
-  ringLines,
-  ringNeighbourLines,
-  treesLine,
-} from '../../../../src/planner/graph/merge/print.js';
+import { channelCountLine, nvlsHeadLines, ringLines, treesLine } from '../../../../src/planner/graph/merge/print.js';
 import { searchHost } from '../../../../src/planner/graph/search-host.js';
 import type { Parameters } from '../../../../src/planner/parameters.js';
 import { type Plan, plan } from '../../../../src/planner/plan/plan.js';
@@ -18,6 +12,7 @@ import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { cpu, nvLink, nvSwitchLink, onlyLocalSystem, parametersWith, systemXml } from '../topology/machine.js';
+import { ringNeighbourLines } from './nccl-lines.js';
 
 /**
  * Lines that NCCL wrote on real machines, as people posted them in public issues; the machines are built after the

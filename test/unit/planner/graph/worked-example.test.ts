@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ringFrom, ringNeighbours } from '../../../../src/planner/graph/merge/links.js';
 import { mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
-import { ringNeighbourLines } from '../../../../src/planner/graph/merge/print.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { host } from './made-hosts.js';
+import { ringNeighbourLines } from './nccl-lines.js';
 
 /**
  * The example that descriptions of NCCL work out: two hosts of eight. Ranks of a graph count within the host, so the

@@ -1,12 +1,6 @@
 import { ringNeighbours } from '../../../../src/planner/graph/merge/links.js';
 import { kindOf } from '../../../../src/planner/graph/merge/nodes.js';
-import {
-  channelCountLine,
-  nvlsHeadLines,
-  ringLines,
-  ringNeighbourLines,
-  treesLine,
-} from '../../../../src/planner/graph/merge/print.js';
+import { channelCountLine, nvlsHeadLines, ringLines, treesLine } from '../../../../src/planner/graph/merge/print.js';
 import type { PlannedConnection } from '../../../../src/planner/graph/transports/connection.js';
 import { Transports } from '../../../../src/planner/graph/transports/transports.js';
 import { defaultParameters, type Parameters } from '../../../../src/planner/parameters.js';
@@ -14,6 +8,7 @@ import { type ClusterHosts, prepareCluster } from '../../../../src/planner/plan/
 import { type Plan, planPrepared } from '../../../../src/planner/plan/plan.js';
 import { findMachine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { pathTypeNames } from '../../../../src/planner/topology/types.js';
+import { ringNeighbourLines } from '../graph/nccl-lines.js';
 
 /** A plan with what is needed to tell its transports. */
 export interface PlannedMachine {

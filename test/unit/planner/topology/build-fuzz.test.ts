@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { mergeNics } from '../../../../src/planner/topology/combine/merge-nics.js';
-import { fuseRanks } from '../../../../src/planner/topology/combine/fuse.js';
+import { fuseTopologies } from '../../../../src/planner/topology/combine/fuse.js';
 import { localSystems } from '../../../../src/planner/topology/local-systems.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
@@ -75,7 +75,7 @@ describe('a topology that somebody spoilt', () => {
         const root = parseXml(xml).root;
         mutate(root, mutations);
         try {
-          const fused = fuseRanks(root);
+          const fused = fuseTopologies([root, root]) ?? root;
           if (merge) mergeNics(fused, parametersWith({ netMergeLevel: 9 }));
           for (const tree of [root, fused]) localSystems(build(tree), defaultParameters, 16);
         } catch (error) {

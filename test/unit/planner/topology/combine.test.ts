@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fuseRanks, fuseTopologies } from '../../../../src/planner/topology/combine/fuse.js';
+import { fuseTopologies } from '../../../../src/planner/topology/combine/fuse.js';
 import { mergeNics } from '../../../../src/planner/topology/combine/merge-nics.js';
 import { trimUnused } from '../../../../src/planner/topology/combine/trim-unused.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
@@ -53,14 +53,6 @@ describe('fuseTopologies', () => {
 
   it('gives nothing for nothing', () => {
     expect(fuseTopologies([])).toBeUndefined();
-  });
-});
-
-describe('fuseRanks', () => {
-  it('gives the order in which the ranks of a host find its devices', () => {
-    const root = systemXml(cpu(0, pciSwitch('01', gpu('02', 1) + gpu('03', 0) + nic('04', 0) + pciSwitch('05', ''))));
-    expect(outline(fuseRanks(root))).toBe('system(cpu:0(pci:01(pci:03(gpu:0) pci:04(nic(net:mlx5_0)) pci:02(gpu:1))))');
-    expect(outline(root)).toContain('pci:05');
   });
 });
 
