@@ -139,7 +139,7 @@ class SetUp {
       'all',
     );
     this.#mesh.onLost((_, error) => this.#ended.abort(error));
-    this.#mesh.onFailure(({ error }) => this.#ended.abort(unpackError(error)));
+    this.#mesh.onFailure('all', ({ error }) => this.#ended.abort(unpackError(error)));
   }
 
   async run(): Promise<Bootstrap> {

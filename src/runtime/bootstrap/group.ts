@@ -51,8 +51,7 @@ export class RankGroup {
         this.#fail(this.#sequence, error);
         this.#tellMemberFailure(error);
       }),
-      mesh.onFailure((notice) => {
-        if (notice.group !== name) return;
+      mesh.onFailure(name, (notice) => {
         const error = unpackError(notice.error);
         if (notice.own === true) inRanksOfNetwork(error);
         this.#fail(notice.sequence, error);

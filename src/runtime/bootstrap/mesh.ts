@@ -30,6 +30,9 @@ export interface Attendant {
 /** If nobody listens at a rank's address any more, how long to retry, because its goodbye may still arrive. */
 const REFUSAL_MS = 500;
 
+type FailureNotice = Notice & { readonly kind: 'failed' };
+type FailureListener = (notice: FailureNotice) => void;
+
 /**
  * A rank's connections to the others. Messages use one connection in each direction between two ranks, made by the sender at
  * first use; those of the ring are made first. Notices about ranks travel along the ring, in both directions.
@@ -40,7 +43,10 @@ export class Mesh {
   readonly #peers = new Map<number, Peer>();
   readonly #connections = new Set<BootstrapConnection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
-  readonly #failureListeners = new Set<(notice: Notice & { kind: 'failed' }) => void>();
+  /** By group. */
+  readonly #failureListeners = new Map<string, Set<FailureListener>>();
+  /** By group: failures may arrive before this rank has the group. */
+  readonly #failures = new Map<string, FailureNotice[]>();
   /** Events that were passed on. */
   readonly #told = new Set<string>();
   /** Notices of losses and failures. */
@@ -287,10 +293,19 @@ export class Mesh {
     return () => this.#lostListeners.delete(listener);
   }
 
-  /** Calls `listener` for each failure of a group. Returns a function that removes it. */
-  onFailure(listener: (notice: Notice & { kind: 'failed' }) => void): () => void {
-    this.#failureListeners.add(listener);
-    return () => this.#failureListeners.delete(listener);
+  /** Calls `listener` for each failure of a group, past ones included. Returns a function that stops it. */
+  onFailure(group: string, listener: FailureListener): () => void {
+    const listeners = this.#failureListeners.get(group) ?? new Set();
+    this.#failureListeners.set(group, listeners.add(listener));
+    for (const notice of this.#failures.get(group) ?? []) listener(notice);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#failureListeners.delete(group);
+    };
+  }
+
+  #tellFailure(notice: FailureNotice): void {
+    for (const listener of this.#failureListeners.get(notice.group) ?? []) listener(notice);
   }
 
   /** Says goodbye to all; waiting receivers reject with `reason`. Resolves when all connections are closed. */
@@ -415,9 +430,7 @@ export class Mesh {
       case 'closed': {
         const { rank, group, sequence } = notice;
         const error = packError(this.#closedBy(rank));
-        this.#afterLoss(() => {
-          for (const listener of this.#failureListeners) listener({ kind: 'failed', group, sequence, error });
-        });
+        this.#afterLoss(() => this.#tellFailure({ kind: 'failed', group, sequence, error }));
         return;
       }
       case 'asks': {
@@ -439,7 +452,8 @@ export class Mesh {
         return;
       }
       case 'failed':
-        for (const listener of this.#failureListeners) listener(notice);
+        this.#failures.set(notice.group, [...(this.#failures.get(notice.group) ?? []), notice]);
+        this.#tellFailure(notice);
     }
   }
 

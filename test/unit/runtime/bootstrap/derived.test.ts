@@ -62,6 +62,21 @@ test('what fails in one network fails at all its ranks and in no other', async (
   });
 });
 
+test('who comes late to a network that has failed hears of it', async () => {
+  await withRanks(3, async (ranks) => {
+    const number = ranks[0]!.nextNumber();
+    const [first, second] = [ranks[0]!.derive(number, [0, 1, 2]), ranks[1]!.derive(number, [0, 1, 2])];
+    const told = rejection(second.barrier());
+    first.fail(new RemoteError('ABORTED', 'out of paper', { rank: 0 }));
+    await told;
+    // The news have passed the last rank, too: they come before later messages on the same connections.
+    await Promise.all(ranks.map((network) => network.barrier()));
+    const last = ranks[2]!.derive(number, [0, 1, 2]);
+    expect(await rejection(last.barrier())).toMatchObject({ code: 'ABORTED', message: 'out of paper' });
+    await Promise.all([first, second, last].map((network) => network.close()));
+  });
+});
+
 test('who ended a network is named by its number there', async () => {
   await withRanks(3, async (ranks) => {
     const some = derive(ranks, [2, 1, 0]);
