@@ -8,7 +8,7 @@ export { UniqueId } from './runtime/bootstrap/unique-id.js';
 export type { Algorithm, CallKind } from './runtime/algorithms/call.js';
 export type { Communicator } from './runtime/communicator/communicator.js';
 export type { ChildOptions, CommunicatorConfig } from './runtime/communicator/config.js';
-export type { CallOptions } from './runtime/algorithms/arguments.js';
+export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';
 export { group, groupSync } from './runtime/communicator/group.js';
 export { init } from './runtime/communicator/init.js';

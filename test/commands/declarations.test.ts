@@ -50,7 +50,12 @@ beforeAll(() => {
       'const mine: Float32Array = window.array;',
       '// @ts-expect-error another class than the window',
       'await window.put(y, 0);',
-      'export const kept = mine;',
+      'const settings: { lr: number } = await comm.broadcastObject({ lr: 0.1 });',
+      'const all: { lr: number }[] | null = await comm.gatherObject(settings);',
+      'await comm.recv(x, 0, { timeoutMs: 5 });',
+      '// @ts-expect-error a blocking form has no limit',
+      "comm.allReduceSync(x, x, 'sum', { timeoutMs: 5 });",
+      'export const kept = [mine, all];',
     ].join('\n'),
     'tsconfig.json': JSON.stringify({
       compilerOptions: {

@@ -10,6 +10,7 @@ import {
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
+import type { PlatformAbortSignal } from '../platform.js';
 
 /** Options of every collective. */
 export interface CallOptions {
@@ -17,19 +18,41 @@ export interface CallOptions {
   readonly type?: DataTypeName | undefined;
 }
 
-const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
+/** Options of a call that can be cancelled: docs/guides/cancel.md has the rule. */
+export interface TimedCallOptions extends CallOptions {
+  /** Cancels the call, which rejects with the signal's reason. */
+  readonly signal?: PlatformAbortSignal | undefined;
+  /** Ends the call with `TIMEOUT` after so many milliseconds. Default: TCCL_TIMEOUT, counted while nothing moves. */
+  readonly timeoutMs?: number | undefined;
+}
 
-/** Throws ARGUMENT_TYPE or UNKNOWN_NAME for options of a call that do not exist. */
+const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
+const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal', 'timeoutMs'];
+
+/** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
 export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
   checkOptionNames(call, options, names, "{ type: 'float16' }");
+  const { signal, timeoutMs } = options as TimedCallOptions;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: signal is an AbortSignal, not ${describeValue(signal)}`);
+  }
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= LONGEST_CALL_MS)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: timeoutMs is a number of milliseconds above 0, 24 days at most, not ${describeValue(timeoutMs)}`,
+    );
+  }
 }
+
+/** Longest time-out of a call: timers take no more. */
+const LONGEST_CALL_MS = 2 ** 31 - 1;
 
 /**
  * The type of an array's elements. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED.
  * @param typeOf says which arrays the call takes
  */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
-  if (options !== undefined) checkCallOptions(call, options);
+  if (options !== undefined) checkCallOptions(call, options, timedOptionNames);
   const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   if (wasFreed(array)) {

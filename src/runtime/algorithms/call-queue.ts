@@ -293,17 +293,14 @@ export class CallQueue implements Waitable {
    * Throws the error of a call that has waited long enough: a timeout, or the error with which another rank has ended it
    * meanwhile.
    */
-  timeOut(): never {
-    const {
-      rank,
-      limits: { timeoutMs },
-    } = this.#parts;
+  timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = 'TCCL_TIMEOUT sets the seconds, 0 means no limit'): never {
+    const { rank } = this.#parts;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
     throw new TimeoutError(
       'TIMEOUT',
       `rank ${rank} waited ${timeoutMs / 1000} s in ${this.#what()}, for ${describeLate(late, (one) => this.doing(one))} ` +
-        '(TCCL_TIMEOUT sets the seconds, 0 means no limit)',
+        `(${whose})`,
       { ranks: late },
     );
   }

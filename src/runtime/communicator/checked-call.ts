@@ -20,6 +20,7 @@ import { errorOfCall } from '../caller-stack.js';
 import {
   asElements,
   checkArray,
+  checkCallOptions,
   checkLength,
   checkMoved,
   checkOverlap,
@@ -79,7 +80,8 @@ export class CheckedCall {
     readonly nRanks: number,
   ) {}
 
-  barrier(): this {
+  barrier(options?: CallOptions): this {
+    if (options !== undefined) this.#checked(() => checkCallOptions('barrier', options, ['signal', 'timeoutMs']));
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 

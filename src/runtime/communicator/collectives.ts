@@ -1,5 +1,5 @@
 import type { MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
-import type { CallOptions } from '../algorithms/arguments.js';
+import type { CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import type { CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
 import type { Parts } from './parts.js';
@@ -15,19 +15,19 @@ export abstract class Collectives {
   /** Returns the object for the next call's arguments. Throws unless this communicator is usable. */
   protected abstract prepare(call: string): CheckedCall;
   /** Carries out a call after those before it. */
-  protected abstract start(call: CheckedCall): Promise<void>;
+  protected abstract start(call: CheckedCall, options?: TimedCallOptions): Promise<void>;
   /** Carries out a call before it returns. */
-  protected abstract runSync(call: CheckedCall): void;
+  protected abstract runSync(call: CheckedCall, options?: TimedCallOptions): void;
 
   /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
   allReduce<T extends NumericArray>(
     send: T,
     recv: T = send,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('allReduce').allReduce(send, recv, operator, options));
+      return this.start(this.prepare('allReduce').allReduce(send, recv, operator, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -40,7 +40,7 @@ export abstract class Collectives {
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
   ): void {
-    this.runSync(this.prepare('allReduce').allReduce(send, recv, operator, options));
+    this.runSync(this.prepare('allReduce').allReduce(send, recv, operator, options), options);
   }
 
   /**
@@ -52,10 +52,10 @@ export abstract class Collectives {
     recv: T | null = send,
     operator: ReductionOperator = 'sum',
     root = 0,
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options));
+      return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -69,13 +69,13 @@ export abstract class Collectives {
     root = 0,
     options?: CallOptions,
   ): void {
-    this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options));
+    this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options), options);
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
-  broadcast<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: CallOptions): Promise<void> {
+  broadcast<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('broadcast').broadcast(send, recv, root, options));
+      return this.start(this.prepare('broadcast').broadcast(send, recv, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -83,16 +83,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link broadcast}. */
   broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: CallOptions): void {
-    this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options));
+    this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options), options);
   }
 
   /**
    * Concatenates `send` of all ranks, in rank order, into `recv` of every rank, which is nRanks times as long. In place if
    * `send` is this rank's part of `recv`: `recv.subarray(rank * count, (rank + 1) * count)`.
    */
-  allGather<T extends MovableArray>(send: T, recv: T, options?: CallOptions): Promise<void> {
+  allGather<T extends MovableArray>(send: T, recv: T, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('allGather').allGather(send, recv, options));
+      return this.start(this.prepare('allGather').allGather(send, recv, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -100,7 +100,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allGather}. */
   allGatherSync<T extends MovableArray>(send: T, recv: T, options?: CallOptions): void {
-    this.runSync(this.prepare('allGather').allGather(send, recv, options));
+    this.runSync(this.prepare('allGather').allGather(send, recv, options), options);
   }
 
   /**
@@ -111,10 +111,10 @@ export abstract class Collectives {
     send: T,
     recv: T,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options));
+      return this.start(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -122,16 +122,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link reduceScatter}. */
   reduceScatterSync<T extends NumericArray>(send: T, recv: T, operator: ReductionOperator = 'sum', options?: CallOptions): void {
-    this.runSync(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options));
+    this.runSync(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options);
   }
 
   /**
    * Sends part r of `send` to rank r and receives rank r's part into part r of `recv`; both have nRanks equal parts. Without
    * `recv`, in place.
    */
-  allToAll<T extends MovableArray>(send: T, recv: T = send, options?: CallOptions): Promise<void> {
+  allToAll<T extends MovableArray>(send: T, recv: T = send, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('allToAll').allToAll(send, recv, options));
+      return this.start(this.prepare('allToAll').allToAll(send, recv, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -139,16 +139,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allToAll}. */
   allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: CallOptions): void {
-    this.runSync(this.prepare('allToAll').allToAll(send, recv, options));
+    this.runSync(this.prepare('allToAll').allToAll(send, recv, options), options);
   }
 
   /**
    * Concatenates `send` of all ranks, in rank order, into `recv` of rank `root`, which is nRanks times as long; other ranks
    * may pass null. In place if the root's `send` is its part of `recv`.
    */
-  gather<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: CallOptions): Promise<void> {
+  gather<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('gather').gather(send, recv, root, options));
+      return this.start(this.prepare('gather').gather(send, recv, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -156,16 +156,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link gather}. */
   gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: CallOptions): void {
-    this.runSync(this.prepare('gather').gather(send, recv, root, options));
+    this.runSync(this.prepare('gather').gather(send, recv, root, options), options);
   }
 
   /**
    * Copies part r of `send` of rank `root` into `recv` of rank r; `send` is nRanks times as long, and other ranks may pass
    * null. In place if the root's `recv` is its part of `send`.
    */
-  scatter<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: CallOptions): Promise<void> {
+  scatter<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('scatter').scatter(send, recv, root, options));
+      return this.start(this.prepare('scatter').scatter(send, recv, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -173,7 +173,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scatter}. */
   scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: CallOptions): void {
-    this.runSync(this.prepare('scatter').scatter(send, recv, root, options));
+    this.runSync(this.prepare('scatter').scatter(send, recv, root, options), options);
   }
 
   /**
@@ -186,10 +186,10 @@ export abstract class Collectives {
     recv: T,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
+      return this.start(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -203,7 +203,7 @@ export abstract class Collectives {
     displacements?: ArrayLike<number>,
     options?: CallOptions,
   ): void {
-    this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options));
+    this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
   }
 
   /**
@@ -215,10 +215,10 @@ export abstract class Collectives {
     recv: T,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
+      return this.start(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -232,7 +232,7 @@ export abstract class Collectives {
     operator: ReductionOperator = 'sum',
     options?: CallOptions,
   ): void {
-    this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options));
+    this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
   }
 
   /**
@@ -240,9 +240,9 @@ export abstract class Collectives {
    * `recv.counts[r]` elements come from it, which must equal the count that rank r sends to this rank. Not in place: both may
    * be one array, but their parts must not overlap.
    */
-  allToAllV<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: CallOptions): Promise<void> {
+  allToAllV<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('allToAllV').allToAllV(send, recv, options));
+      return this.start(this.prepare('allToAllV').allToAllV(send, recv, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -250,16 +250,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allToAllV}. */
   allToAllVSync<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: CallOptions): void {
-    this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options));
+    this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options), options);
   }
 
   /**
    * {@link gather} of parts that differ in length: `recv.counts[r]` elements of rank r land in part r of `recv.array` of
    * rank `root`; other ranks pass null. In place when the root's `send` is its part.
    */
-  gatherV<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: CallOptions): Promise<void> {
+  gatherV<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('gatherV').gatherV(send, recv, root, options));
+      return this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -267,16 +267,16 @@ export abstract class Collectives {
 
   /** The blocking form of {@link gatherV}. */
   gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: CallOptions): void {
-    this.runSync(this.prepare('gatherV').gatherV(send, recv, root, options));
+    this.runSync(this.prepare('gatherV').gatherV(send, recv, root, options), options);
   }
 
   /**
    * {@link scatter} of parts that differ in length: part r of rank `root`'s `send.array` goes to `recv` of rank r, which has
    * `send.counts[r]` elements; other ranks pass null as `send`. In place when the root's `recv` is its part.
    */
-  scatterV<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: CallOptions): Promise<void> {
+  scatterV<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('scatterV').scatterV(send, recv, root, options));
+      return this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -284,7 +284,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scatterV}. */
   scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: CallOptions): void {
-    this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options));
+    this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options), options);
   }
 
   /**
@@ -295,10 +295,10 @@ export abstract class Collectives {
     send: T,
     recv: T = send,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('scan').scan(send, recv, operator, options));
+      return this.start(this.prepare('scan').scan(send, recv, operator, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -306,7 +306,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scan}. */
   scanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
-    this.runSync(this.prepare('scan').scan(send, recv, operator, options));
+    this.runSync(this.prepare('scan').scan(send, recv, operator, options), options);
   }
 
   /**
@@ -316,10 +316,10 @@ export abstract class Collectives {
     send: T,
     recv: T = send,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: TimedCallOptions,
   ): Promise<void> {
     try {
-      return this.start(this.prepare('exscan').exscan(send, recv, operator, options));
+      return this.start(this.prepare('exscan').exscan(send, recv, operator, options), options);
     } catch (error) {
       return refused(error);
     }
@@ -327,13 +327,13 @@ export abstract class Collectives {
 
   /** The blocking form of {@link exscan}. */
   exscanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
-    this.runSync(this.prepare('exscan').exscan(send, recv, operator, options));
+    this.runSync(this.prepare('exscan').exscan(send, recv, operator, options), options);
   }
 
   /** Resolves when all ranks have called it. */
-  barrier(): Promise<void> {
+  barrier(options?: TimedCallOptions): Promise<void> {
     try {
-      return this.start(this.prepare('barrier').barrier());
+      return this.start(this.prepare('barrier').barrier(options), options);
     } catch (error) {
       return refused(error);
     }

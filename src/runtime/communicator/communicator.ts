@@ -8,7 +8,7 @@ import type { Segment } from '../device/segment.js';
 import type { DataType, MovableArray, NumericArray, NumericArrayConstructor, TypedArray } from '../device/types.js';
 import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError, withRank } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
-import { asElements, checkMoved, checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import { asElements, checkMoved, checkPeer, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { progressHere } from '../progress/progress.js';
 import { errorOfCall, leadToCaller } from '../caller-stack.js';
@@ -25,10 +25,20 @@ import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
 import { ObjectCalls } from './object-calls.js';
+import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
+import type { PlatformAsyncDisposable } from '../platform.js';
 import type { CommunicatorParts } from './origin.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
+import {
+  callName,
+  isTimed,
+  startTimedCollective,
+  startTimedMessage,
+  timedUnsupported,
+  type TimedCallParts,
+} from './timed-call.js';
 import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
@@ -54,6 +64,7 @@ const NEWS_LOOK_MS = 100;
  * await comm.allReduce(x);      // each element is now 0 + 1 + … + (nRanks - 1)
  * await comm.close();
  */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- what it adds is defined below the class
 export class Communicator extends ObjectCalls {
   /** This rank's number, from 0 to `nRanks - 1`. */
   readonly rank: number;
@@ -86,7 +97,8 @@ export class Communicator extends ObjectCalls {
   #windows = 0;
   #programs = 0;
   readonly #member: GroupMember;
-  protected override readonly objects: Objects;
+  protected override readonly objects: ObjectExchange;
+  readonly #timed: TimedCallParts;
   readonly #stopExit: () => void;
   readonly #stopNews: () => void;
   /** Checks whether calls still make progress after another rank has failed. */
@@ -194,6 +206,13 @@ export class Communicator extends ObjectCalls {
       inPlace: (work) => this.#inPlace(work),
       fail,
     });
+    this.#timed = {
+      rank: this.rank,
+      queue: this.#queue,
+      messenger: this.#messenger,
+      fail,
+      abort: (reason) => this.abort(reason),
+    };
     this.#stopNews = bootstrap.onFailure((error) => this.#hearOf(error));
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
@@ -250,7 +269,7 @@ export class Communicator extends ObjectCalls {
    * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
    * length. docs/guides/p2p.md has examples.
    */
-  send(array: MovableArray, peer: number, options?: CallOptions): Promise<void> {
+  send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
     return this.#message('send', array, peer, options);
   }
 
@@ -260,7 +279,7 @@ export class Communicator extends ObjectCalls {
   }
 
   /** Receives a message from rank `peer` into `array`; see {@link send}. */
-  recv(array: MovableArray, peer: number, options?: CallOptions): Promise<void> {
+  recv(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
     return this.#message('recv', array, peer, options);
   }
 
@@ -513,11 +532,15 @@ export class Communicator extends ObjectCalls {
     }
   }
 
-  #message(call: 'send' | 'recv', given: MovableArray, peer: number, options: CallOptions | undefined): Promise<void> {
+  #message(call: 'send' | 'recv', given: MovableArray, peer: number, options: TimedCallOptions | undefined): Promise<void> {
     try {
       const array = this.#elements(call, given);
       const type = this.#checkMessage(call, array, peer, options);
       const group = currentGroup();
+      if (options !== undefined && isTimed(options)) {
+        if (group !== undefined) throw timedUnsupported(call, this.rank);
+        return startTimedMessage(this.#timed, { sends: call === 'send', peer, array, type }, options);
+      }
       return group === undefined
         ? this.#messenger.start(call === 'send', peer, array, type)
         : group.addMessage(this.#member, call === 'send', peer, array, type);
@@ -529,6 +552,7 @@ export class Communicator extends ObjectCalls {
   #messageSync(call: 'send' | 'recv', given: MovableArray, peer: number, options: CallOptions | undefined): void {
     const array = this.#elements(`${call}Sync`, given);
     const type = this.#checkMessage(`${call}Sync`, array, peer, options);
+    if (options !== undefined && isTimed(options)) throw timedUnsupported(`${call}Sync`, this.rank);
     const group = currentGroup();
     if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
     else void group.addMessage(this.#member, call === 'send', peer, array, type);
@@ -536,19 +560,23 @@ export class Communicator extends ObjectCalls {
 
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  protected override runSync(call: CheckedCall): void {
-    if (currentGroup() === undefined && this.#blocksFreely) this.#queue.run(call);
-    else this.#runWithCare(call);
+  protected override runSync(call: CheckedCall, options?: TimedCallOptions): void {
+    if (currentGroup() === undefined && this.#blocksFreely && options === undefined) this.#queue.run(call);
+    else this.#runWithCare(call, options);
   }
 
-  /** Runs a blocking call in the body of a group, or of ranks that use sockets. */
-  #runWithCare(call: CheckedCall): void {
+  /** Runs a blocking call with options, in the body of a group, or of ranks that use sockets. */
+  #runWithCare(call: CheckedCall, options: TimedCallOptions | undefined): void {
+    if (options !== undefined && isTimed(options)) throw timedUnsupported(`${callName(call.code)}Sync`, this.rank);
     const group = currentGroup();
     if (group !== undefined) {
       void group.addCollective(this.#member, call);
       return;
     }
-    this.#inPlace(() => this.#queue.run(call));
+    this.#checkBlocking();
+    const { thread } = this.#parts;
+    if (thread === undefined) this.#queue.run(call);
+    else thread.inPlace(() => this.#queue.run(call));
   }
 
   /** Does what blocks for collectives. */
@@ -559,8 +587,12 @@ export class Communicator extends ObjectCalls {
     else thread.inPlace(work);
   }
 
-  protected override start(call: CheckedCall): Promise<void> {
+  protected override start(call: CheckedCall, options?: TimedCallOptions): Promise<void> {
     const group = currentGroup();
+    if (options !== undefined && isTimed(options)) {
+      if (group !== undefined) throw timedUnsupported(callName(call.code), this.rank);
+      return startTimedCollective(this.#timed, call, options);
+    }
     return group === undefined ? this.#queue.start(call) : group.addCollective(this.#member, call);
   }
 
@@ -671,3 +703,12 @@ export class Communicator extends ObjectCalls {
     void this.#parts.bootstrap.close();
   };
 }
+
+/** `await using comm = await init()` closes it at the end of the block. */
+// eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- below
+export interface Communicator extends PlatformAsyncDisposable {}
+Object.defineProperty(Communicator.prototype, Symbol.asyncDispose, {
+  value(this: Communicator): Promise<void> {
+    return this.close();
+  },
+});

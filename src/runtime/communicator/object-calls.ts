@@ -1,6 +1,6 @@
 import { InvalidUsageError } from '../../errors.js';
 import { leadToCaller } from '../caller-stack.js';
-import type { Objects } from '../objects/objects.js';
+import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Collectives } from './collectives.js';
 import { currentGroup, refused } from './group.js';
 
@@ -14,7 +14,7 @@ import { currentGroup, refused } from './group.js';
  */
 export abstract class ObjectCalls extends Collectives {
   /** What carries out the calls. */
-  protected abstract readonly objects: Objects;
+  protected abstract readonly objects: ObjectExchange;
 
   /** Gives every rank the `value` of rank `root`; what others pass does not matter. The root gets its own value back. */
   broadcastObject<T>(value: T, root = 0): Promise<T> {

@@ -127,6 +127,22 @@ export class Messenger implements Waitable {
     this.#pointToPoint.addNext(peer, array, type, owner);
   }
 
+  /** Takes a receive back whose message has not begun to arrive; see PointToPoint. */
+  withdraw(peer: number, owner: TransferOwner, error: Error): boolean {
+    const isWithdrawn = this.#pointToPoint.withdraw(peer, owner, error);
+    if (isWithdrawn && !this.isPending) {
+      this.#pointToPoint.listen(false);
+      this.#parts.progress.remove(this);
+      this.#idle?.();
+    }
+    return isWithdrawn;
+  }
+
+  /** True if another thread of this rank receives a peer's messages. */
+  isServed(peer: number): boolean {
+    return this.#pointToPoint.isServed(peer);
+  }
+
   /** Starts queued transfers, which then progress in the background. */
   kick(): void {
     this.#try();

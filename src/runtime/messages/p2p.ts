@@ -99,6 +99,11 @@ export class PointToPoint {
     setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
   }
 
+  /** True if another thread of this rank receives a peer's messages. */
+  isServed(peer: number): boolean {
+    return this.#options.server !== undefined && peer !== this.#options.bootstrap.rank && this.localOf(peer) < 0;
+  }
+
   /** True if this rank may wait for `peer` without returning to its event loop. */
   isBlocking(peer: number): boolean {
     return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0 || this.#options.server !== undefined;
@@ -184,6 +189,31 @@ export class PointToPoint {
     if (peer.inlet instanceof ServedLink) peer.inlet.expectNext(transfer);
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
+  }
+
+  /**
+   * Takes a receive back whose message has not begun to arrive. False if it has, or has ended.
+   * @param owner of the receive
+   */
+  withdraw(rank: number, owner: TransferOwner, error: Error): boolean {
+    const peer = this.#peers[rank];
+    let before: Transfer | undefined;
+    for (let transfer = peer?.receives; peer !== undefined && transfer !== undefined; transfer = transfer.next) {
+      if (transfer.owner === owner) {
+        if (transfer.met || transfer.moved > 0) return false;
+        if (before === undefined) peer.receives = transfer.next;
+        else before.next = transfer.next;
+        if (peer.lastReceive === transfer) peer.lastReceive = before;
+        const place = this.#busy.indexOf(peer);
+        if (peer.sends === undefined && peer.receives === undefined && place >= 0) this.#busy.splice(place, 1);
+        this.pending--;
+        transfer.ended?.(error);
+        this.recycle(transfer);
+        return true;
+      }
+      before = transfer;
+    }
+    return false;
   }
 
   /** Returns the object of a finished transfer for reuse. */

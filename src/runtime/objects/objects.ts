@@ -11,6 +11,7 @@ import {
   type Exchange,
   type Members,
 } from './collective-objects.js';
+import type { ObjectExchange } from './object-exchange.js';
 import { ObjectChain } from './object-chain.js';
 import { ObjectMessages } from './object-messages.js';
 
@@ -32,7 +33,7 @@ type Begin<T> = (members: Members) => Exchange<T>;
  * Values of any kind between the ranks of a communicator. V8's structured clone makes bytes of a value (encode.ts), which travel
  * in collectives that no other call comes between (collective-objects.ts), or in messages (object-messages.ts).
  */
-export class Objects {
+export class Objects implements ObjectExchange {
   readonly #parts: ObjectsParts;
   readonly #messages: ObjectMessages;
 

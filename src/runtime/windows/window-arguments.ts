@@ -10,6 +10,7 @@ export function checkWindow(
   options: CallOptions | undefined,
   segment: Segment,
 ): { readonly type: DataType; readonly address: number } {
+  if (options !== undefined) checkCallOptions('window', options);
   const type = checkMoved('window', array, options);
   const address = segment.offsetOf(array);
   if (address >= 0) return { type, address };

@@ -446,12 +446,12 @@ test('options that do not exist are refused, with what was meant', () => {
     [
       () => call().allReduce(f32(3), f32(3), 'sum', options({ typ: 'float16' })),
       'UNKNOWN_NAME',
-      'allReduce: there is no option "typ"; did you mean type?; there is type',
+      'allReduce: there is no option "typ"; did you mean type?; there are type, signal, timeoutMs',
     ],
     [
       () => call().allGather(f32(1), f32(3), options({ type: 'float32', operator: 'max' })),
       'UNKNOWN_NAME',
-      'allGather: there is no option "operator"; there is type',
+      'allGather: there is no option "operator"; there are type, signal, timeoutMs',
     ],
     [
       () => call().broadcast(f32(3), f32(3), 1, options('float16')),
