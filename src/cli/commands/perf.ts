@@ -1,7 +1,7 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { inFile, InputError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
-import type { Placement } from '../../runtime/launch/place.js';
+import type { Placement } from '../../runtime/launch/placement.js';
 import type { ProgramOperator, ProgramRunner } from '../../runtime/programs/program.js';
 import { collectives } from '../../perf/collectives.js';
 import type { PerfOptions, RawOptions } from '../../perf/options.js';
@@ -75,7 +75,7 @@ export function register(program: Command): void {
       ),
     )
     .action(async (collective: string, options: CommandOptions) => {
-      const { findPlace } = await import('../../runtime/launch/place.js');
+      const { findPlacement } = await import('../../runtime/launch/placement.js');
       const { misspeltVariables } = await import('../../runtime/launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
       // Everything that can be wrong is found before a rank starts.
@@ -83,7 +83,7 @@ export function register(program: Command): void {
       const measured = perfOptions(collective, program === undefined ? options : { ...options, api: 'promise' });
       const nRanks = options.ranks === undefined ? program?.nRanks : wholeNumber('--ranks', options.ranks, 1, 9999);
       if (nRanks !== undefined) checkRoot(measured, nRanks);
-      const place = findPlace(process.env);
+      const place = findPlacement(process.env);
       // `tccl run` has said it already.
       if (place === undefined || (place.rank === 0 && place.launcher !== 'tccl')) misspeltVariables(process.env).forEach(report);
       if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);

@@ -40,14 +40,14 @@ export function register(program: Command): void {
       const maxBytes = parseSize(maxbytes, '--maxbytes');
       const { profilePath } = await import('../../runtime/algorithms/profile.js');
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');
-      const { findPlace } = await import('../../runtime/launch/place.js');
+      const { findPlacement } = await import('../../runtime/launch/placement.js');
       const { busyNote, changesBy, SMALLEST_BYTES, tune } = await import('../../perf/tune.js');
       if (maxBytes < SMALLEST_BYTES)
         throw new OutOfRange(
           'ARGUMENT_RANGE',
           `--maxbytes ${maxbytes} is less than the smallest size that is measured, ${SMALLEST_BYTES}`,
         );
-      const place = findPlace(process.env);
+      const place = findPlacement(process.env);
       if (place !== undefined && place.nRanks > 1)
         throw new InvalidUsageError(
           'UNSUPPORTED',

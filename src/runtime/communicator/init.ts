@@ -14,7 +14,7 @@ import { Communicator } from './communicator.js';
 import { checkOptions } from './config.js';
 import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
-import { DEFAULT_INIT_TIMEOUT_MS, meet, placeOf } from './meet.js';
+import { DEFAULT_INIT_TIMEOUT_MS, meet, placementOf } from './meet.js';
 import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { Origin, type CommunicatorParts } from './origin.js';
@@ -39,7 +39,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
   const settings = runtimeSettings(env);
   const network = readBootstrapEnvironment(env);
   setHeartbeat(settings.heartbeatMs);
-  const place = placeOf(options, env);
+  const place = placementOf(options, env);
   const { bootstrap, id } = await meet(place, options, network);
   let joined: Joined | undefined;
   let parts: CommunicatorParts | undefined;

@@ -8,18 +8,18 @@ import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import type { Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
-import { findPlace } from '../launch/place.js';
-import { threadPlace, type ThreadPlacement } from '../launch/thread-place.js';
+import { findPlacement } from '../launch/placement.js';
+import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
 
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 
 /** A placement, with the id if init() was given a UniqueId. */
-export type GivenPlace = ThreadPlacement & { readonly id?: UniqueId };
+export type GivenPlacement = ThreadPlacement & { readonly id?: UniqueId };
 
 /** This rank's placement, from the options of init() or from its launcher. */
-export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlace {
+export function placementOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlacement {
   const id = commId instanceof UniqueId ? commId : undefined;
   if (commId !== undefined && id === undefined && typeof commId !== 'string') {
     throw new InvalidArgumentError(
@@ -28,8 +28,8 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
     );
   }
   if (rank === undefined && nRanks === undefined) {
-    const place = threadPlace() ??
-      findPlace(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
+    const place = threadPlacement() ??
+      findPlacement(env) ?? { launcher: 'none', rank: 0, nRanks: 1, localRank: 0, nLocalRanks: 1, commId: undefined };
     return { ...place, ...(typeof commId === 'string' ? { commId } : {}), ...(id === undefined ? {} : { id }) };
   }
   if (rank === undefined || nRanks === undefined) {
@@ -56,7 +56,7 @@ export function placeOf({ rank, nRanks, commId }: InitOptions, env: Environment)
 
 /** Opens the root if this rank must, and connects. */
 export async function meet(
-  place: GivenPlace,
+  place: GivenPlacement,
   options: InitOptions,
   network: BootstrapEnvironment,
 ): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
@@ -132,7 +132,12 @@ function isUnknownName(error: unknown): boolean {
 }
 
 /** Parses an id; errors about an id from a variable name the variable. */
-async function readId(text: string, place: GivenPlace, options: InitOptions, network: BootstrapEnvironment): Promise<UniqueId> {
+async function readId(
+  text: string,
+  place: GivenPlacement,
+  options: InitOptions,
+  network: BootstrapEnvironment,
+): Promise<UniqueId> {
   try {
     return await UniqueId.read(text, network.commSecret);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { value, wholeNumber, type Environment } from './environment.js';
 import { passThroughPmi } from './pmi.js';
-import type { Patience, Placement } from './place.js';
+import type { Patience, Placement } from './placement.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
 
 /**

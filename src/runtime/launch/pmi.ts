@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import type { Patience, Placement } from './place.js';
+import type { Patience, Placement } from './placement.js';
 
 const KEY = 'tccl-id';
 let isUsed = false;

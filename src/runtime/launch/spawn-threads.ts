@@ -5,7 +5,7 @@ import type { PlatformAbortSignal } from '../platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { workerFlags } from './worker-flags.js';
-import { startThreadAt } from './thread-place.js';
+import { startThreadAt } from './thread-placement.js';
 
 /** Options of spawnRanks(). */
 export interface SpawnRanksOptions {

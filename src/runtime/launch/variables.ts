@@ -5,7 +5,7 @@ const PREFIX = 'TCCL_';
 
 /** Names of all variables that tccl reads, without `TCCL_`, to detect misspelt names. */
 const names = [
-  // Set by launchers: place.ts
+  // Set by launchers: placement.ts
   'RANK',
   'NRANKS',
   'LOCAL_RANK',

@@ -63,7 +63,7 @@ export interface MessengerParts {
 /** Sends, receives and waits for signals in flight. A wait for any of them progresses all. */
 export class Messenger implements Waitable {
   /** Other users of connections between two ranks, such as windows; they end with the communicator. */
-  readonly guests = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
+  readonly dependents = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
   readonly #sleepers: Sleepers;
@@ -193,7 +193,7 @@ export class Messenger implements Waitable {
   abort(error: Error): void {
     this.#failure = error;
     this.#pointToPoint.abort(error);
-    for (const guest of this.guests) guest.abort(error);
+    for (const dependent of this.dependents) dependent.abort(error);
     for (const condition of this.#conditions) condition.settled(error);
     this.#conditions.clear();
     this.#parts.progress.remove(this);
@@ -208,7 +208,7 @@ export class Messenger implements Waitable {
 
   /** Says goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
   async leave(): Promise<void> {
-    await Promise.all([this.#pointToPoint.close(), ...[...this.guests].map((guest) => guest.leave())]);
+    await Promise.all([this.#pointToPoint.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
   }
 
   /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer`. */

@@ -129,7 +129,7 @@ export class ProgramRunner {
     this.#tracks = new ScheduleTracks(team, connections);
     this.#source = new Operand(team.segment, libc);
     this.#destination = new Operand(team.segment, libc);
-    messenger.guests.add(this);
+    messenger.dependents.add(this);
   }
 
   /**
@@ -158,7 +158,7 @@ export class ProgramRunner {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#turn;
-    this.#parts.messenger.guests.delete(this);
+    this.#parts.messenger.dependents.delete(this);
     await this.leave();
   }
 

@@ -9,7 +9,7 @@ import type { TcclError } from '../../errors.js';
 import { unpackReason } from '../transport/ending.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from '../algorithms/engine.js';
-import { StagedArrays } from './guests.js';
+import { StagedArrays } from './staged-arrays.js';
 import type { Bed } from '../progress/sleeper.js';
 import { sharesOf } from './shared-calls.js';
 
@@ -83,7 +83,7 @@ export class ThreadEngine implements Engine {
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #others: OtherRanks | undefined;
-  readonly #guests: StagedArrays;
+  readonly #staged: StagedArrays;
   #underWay: PlacedCall | undefined;
   #closed = false;
 
@@ -91,7 +91,7 @@ export class ThreadEngine implements Engine {
     this.#lanes = lanes;
     this.#rank = rank;
     this.#nRanks = nRanks;
-    this.#guests = new StagedArrays(team, libc);
+    this.#staged = new StagedArrays(team, libc);
     this.keepsTime = keepsTime;
     this.#others = others;
     this.#reachesOutside = reachesOutside;
@@ -127,7 +127,7 @@ export class ThreadEngine implements Engine {
     for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
     this.check();
     this.#reached = [];
-    this.#guests.leave();
+    this.#staged.leave();
     for (const { worker } of this.#lanes) worker.unref();
     return DONE;
   }
@@ -184,19 +184,19 @@ export class ThreadEngine implements Engine {
     }
     if (this.#lanes.some(({ memory }) => memory.reason() === undefined)) abandoned.push(...this.#reached);
     this.#reached = [];
-    this.#guests.abandon();
+    this.#staged.abandon();
   }
 
   /** Addresses of a call's arrays for a thread. */
   #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
     const outside =
-      this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#guests.isOutside(array)) : [];
+      this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#staged.isOutside(array)) : [];
     if (outside.reduce((bytes, { byteLength }) => bytes + byteLength, 0) < REACHED_BYTES) {
-      const [input, output] = this.#guests.place(send, recv);
+      const [input, output] = this.#staged.place(send, recv);
       return { send: input, recv: output };
     }
     this.#reached = outside;
-    const [from, to] = [this.#guests.whereIs(send), this.#guests.whereIs(recv)];
+    const [from, to] = [this.#staged.whereIs(send), this.#staged.whereIs(recv)];
     return { send: from.at, sendIn: from.memory, recv: to.at, recvIn: to.memory };
   }
 

@@ -26,7 +26,7 @@ interface OpenRequest {
   readonly command: WindowCommand;
   readonly lane: ThreadLane;
   /** An array outside the segment: the array, the address of its copy, and whether to copy it back. */
-  readonly guest:
+  readonly staged:
     { readonly operand: Operand; readonly address: number; readonly bytes: number; readonly returns: boolean } | undefined;
 }
 
@@ -103,19 +103,19 @@ export class ThreadLanes implements WindowLanes {
     const { segment, libc } = this.#options;
     const command: WindowCommand = { done: false, ended: undefined };
     let address = 0;
-    let guest: OpenRequest['guest'];
+    let staged: OpenRequest['staged'];
     if (array !== undefined && bytes > 0) {
       const operand = new Operand(segment, libc);
       operand.use(array);
       if (operand.placed) address = operand.address(0);
       else {
         address = segment.allocateBytes(bytes);
-        guest = { operand, address, bytes, returns: kind === 'get' };
+        staged = { operand, address, bytes, returns: kind === 'get' };
         if (kind === 'put') operand.copyTo(address, 0, bytes);
       }
     }
     const number = ++this.#requested;
-    this.#requests.set(number, { command, lane, guest });
+    this.#requests.set(number, { command, lane, staged });
     this.#post({ kind, number, peer: lane.peer, address, bytes, offset, signals });
     return command;
   }
@@ -160,15 +160,15 @@ export class ThreadLanes implements WindowLanes {
     const request = this.#requests.get(number);
     if (request === undefined) throw new InternalError('INTERNAL', `the thread answered request ${number}, which does not exist`);
     this.#requests.delete(number);
-    const { command, lane, guest } = request;
-    if (guest !== undefined) {
+    const { command, lane, staged } = request;
+    if (staged !== undefined) {
       try {
-        if (guest.returns) guest.operand.write(0, guest.bytes, guest.address);
+        if (staged.returns) staged.operand.write(0, staged.bytes, staged.address);
       } catch (error) {
         lane.end(error as Error);
         return;
       } finally {
-        this.#options.segment.freeBytes(guest.address);
+        this.#options.segment.freeBytes(staged.address);
       }
     }
     endCommand(command);
@@ -177,7 +177,7 @@ export class ThreadLanes implements WindowLanes {
   /** Frees the memory, which nobody uses any more. */
   #freeAll(): void {
     const { segment } = this.#options;
-    for (const { guest } of this.#requests.values()) if (guest !== undefined) segment.freeBytes(guest.address);
+    for (const { staged } of this.#requests.values()) if (staged !== undefined) segment.freeBytes(staged.address);
     this.#requests.clear();
     segment.freeBytes(this.#heap.from);
   }

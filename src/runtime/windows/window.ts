@@ -90,7 +90,7 @@ export class Window<T extends TypedArray = NumericArray> {
       uses: (from, to) => from <= address && address < to,
       why: 'the array is in a window that is open, so others may write to it; close the window first',
     });
-    messenger.guests.add(this);
+    messenger.dependents.add(this);
   }
 
   /**
@@ -392,7 +392,7 @@ export class Window<T extends TypedArray = NumericArray> {
     await this.#flushed();
     await barrier();
     this.#signals.endWaits();
-    messenger.guests.delete(this);
+    messenger.dependents.delete(this);
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }

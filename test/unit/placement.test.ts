@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findPlace } from '../../src/runtime/launch/place.js';
+import { findPlacement } from '../../src/runtime/launch/placement.js';
 
 const openmpi = {
   OMPI_COMM_WORLD_RANK: '3',
@@ -34,7 +34,7 @@ const third = { rank: 3, nRanks: 8, localRank: 1, nLocalRanks: 2, commId: undefi
 
 describe('a place from the environment', () => {
   it('is undefined without a launcher', () => {
-    expect(findPlace({ PATH: '/bin', RANK: 'general' })).toBeUndefined();
+    expect(findPlacement({ PATH: '/bin', RANK: 'general' })).toBeUndefined();
   });
 
   it.each([
@@ -49,11 +49,11 @@ describe('a place from the environment', () => {
       { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined },
     ],
   ])('is read as %s tells it', (_, env, place) => {
-    expect(findPlace(env)).toEqual(place);
+    expect(findPlacement(env)).toEqual(place);
   });
 
   it('leaves out what the launcher does not say', () => {
-    expect(findPlace({ PMI_RANK: '0', PMI_SIZE: '2' })).toEqual({
+    expect(findPlacement({ PMI_RANK: '0', PMI_SIZE: '2' })).toEqual({
       launcher: 'mpich',
       rank: 0,
       nRanks: 2,
@@ -61,7 +61,7 @@ describe('a place from the environment', () => {
       nLocalRanks: undefined,
       commId: undefined,
     });
-    expect(findPlace({ SLURM_PROCID: '1', SLURM_NTASKS: '2', SLURM_LOCALID: '1' })).toEqual({
+    expect(findPlacement({ SLURM_PROCID: '1', SLURM_NTASKS: '2', SLURM_LOCALID: '1' })).toEqual({
       launcher: 'slurm',
       rank: 1,
       nRanks: 2,
@@ -72,7 +72,10 @@ describe('a place from the environment', () => {
   });
 
   it('counts an empty variable as absent', () => {
-    expect(findPlace({ TCCL_RANK: '', TCCL_NRANKS: '', ...mpich, TCCL_COMM_ID: '' })).toEqual({ launcher: 'mpich', ...third });
+    expect(findPlacement({ TCCL_RANK: '', TCCL_NRANKS: '', ...mpich, TCCL_COMM_ID: '' })).toEqual({
+      launcher: 'mpich',
+      ...third,
+    });
   });
 
   it.each([
@@ -81,11 +84,11 @@ describe('a place from the environment', () => {
     ['slurm', slurm],
     ['torchrun', torchrun],
   ])('takes TCCL_COMM_ID as the address under %s', (launcher, env) => {
-    expect(findPlace({ ...env, TCCL_COMM_ID: 'node7:1234' })).toMatchObject({ launcher, commId: 'node7:1234' });
+    expect(findPlacement({ ...env, TCCL_COMM_ID: 'node7:1234' })).toMatchObject({ launcher, commId: 'node7:1234' });
   });
 
   it('brackets an IPv6 address from torchrun', () => {
-    expect(findPlace({ ...torchrun, MASTER_ADDR: 'fd00::7' })?.commId).toBe('[fd00::7]:29501');
+    expect(findPlacement({ ...torchrun, MASTER_ADDR: 'fd00::7' })?.commId).toBe('[fd00::7]:29501');
   });
 });
 
@@ -99,7 +102,7 @@ describe('launchers inside launchers', () => {
     ['srun --mpi=pmix', { ...slurm, PMIX_RANK: '6', PMIX_NAMESPACE: 'slurm.pmix.77.0' }, 'slurm'],
     ['srun with RANK and WORLD_SIZE exported by a script', { ...slurm, RANK: '0', WORLD_SIZE: '1' }, 'slurm'],
   ])('%s', (_, env, launcher) => {
-    expect(findPlace(env)?.launcher).toBe(launcher);
+    expect(findPlacement(env)?.launcher).toBe(launcher);
   });
 
   const batchShell = { ...slurm, SLURM_STEP_ID: undefined, SLURM_PROCID: '0', ENVIRONMENT: 'BATCH' };
@@ -108,7 +111,7 @@ describe('launchers inside launchers', () => {
     ['a batch script whose step id is printed', { ...batchShell, SLURM_STEP_ID: '-5' }],
     ['an interactive shell of salloc', { ...batchShell, SLURM_STEP_ID: '4294967290' }],
   ])('%s is no task of Slurm', (_, env) => {
-    expect(findPlace(env)).toBeUndefined();
+    expect(findPlacement(env)).toBeUndefined();
   });
 });
 
@@ -132,7 +135,7 @@ describe('wrong values', () => {
     [{ TCCL_NRANKS: '4' }, 'TCCL_NRANKS is set but TCCL_RANK is not'],
     [{ PMIX_RANK: '1' }, 'PMIX_RANK=1 tells this process its rank, but nothing tells the number of ranks: set TCCL_NRANKS'],
   ])('%o', (env, message) => {
-    expect(() => findPlace(env)).toThrow(
+    expect(() => findPlacement(env)).toThrow(
       expect.objectContaining({
         name: 'InvalidUsageError',
         code: 'ENVIRONMENT',

@@ -1,5 +1,5 @@
 import { getEnvironmentData, isMainThread, setEnvironmentData, Worker, type WorkerOptions } from 'node:worker_threads';
-import type { Placement } from './place.js';
+import type { Placement } from './placement.js';
 
 /** Placement of a thread that spawnThreads() started. */
 export interface ThreadPlacement extends Placement {
@@ -13,7 +13,7 @@ const KEY = 'tccl:place';
 let place: ThreadPlacement | undefined;
 
 /** The placement of this thread, or undefined when spawnThreads() did not start it. */
-export function threadPlace(): ThreadPlacement | undefined {
+export function threadPlacement(): ThreadPlacement | undefined {
   if (isMainThread) return undefined;
   const given = getEnvironmentData(KEY) as ThreadPlacement | undefined;
   if (given !== undefined) {

@@ -6,7 +6,7 @@ import { SystemError } from '../../errors.js';
 import type { Outside } from './engine-thread-memory.js';
 
 /** A range of memory outside the segment, and the address of its copy. */
-interface Guest {
+interface StagedRange {
   readonly outside: Operand;
   readonly bytes: number;
   readonly offset: number;
@@ -19,7 +19,7 @@ interface Guest {
  * that overlap outside also overlap inside.
  */
 export class StagedArrays {
-  #guests: Guest[] = [];
+  #ranges: StagedRange[] = [];
 
   constructor(
     readonly team: Team,
@@ -62,9 +62,9 @@ export class StagedArrays {
 
   /** Copies results back. Throws `BUFFER_DETACHED` if the caller has detached the memory. */
   leave(): void {
-    const guests = this.#guests;
-    this.#guests = [];
-    for (const { outside, bytes, offset, returns } of guests) {
+    const ranges = this.#ranges;
+    this.#ranges = [];
+    for (const { outside, bytes, offset, returns } of ranges) {
       if (returns) outside.write(0, bytes, offset);
       this.team.segment.freeBytes(offset);
     }
@@ -72,8 +72,8 @@ export class StagedArrays {
 
   /** The call failed. Others may still write to the copies, so they stay until all have left. */
   abandon(): void {
-    for (const { offset } of this.#guests) this.team.keep(offset);
-    this.#guests = [];
+    for (const { offset } of this.#ranges) this.team.keep(offset);
+    this.#ranges = [];
   }
 
   #admit(buffer: ArrayBufferLike, from: number, bytes: number, returns: boolean): number {
@@ -81,7 +81,7 @@ export class StagedArrays {
     const outside = new Operand(segment, this.libc);
     outside.use(viewOf(buffer, from, bytes));
     const offset = this.#room(bytes);
-    this.#guests.push({ outside, bytes, offset, returns });
+    this.#ranges.push({ outside, bytes, offset, returns });
     outside.copyTo(offset, 0, bytes);
     return offset;
   }

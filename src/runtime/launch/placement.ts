@@ -27,10 +27,10 @@ export interface Placement {
  *
  * @throws InvalidUsageError `ENVIRONMENT` when a variable is malformed or two of them contradict each other
  */
-export function findPlace(env: Environment): Placement | undefined {
+export function findPlacement(env: Environment): Placement | undefined {
   const launcher = launchers.find((candidate) => tellsRank(env, candidate) && sizeName(env, candidate) !== undefined);
   if (launcher === undefined) {
-    refuseHalfAPlace(env);
+    refuseHalfAPlacement(env);
     return undefined;
   }
 
@@ -61,7 +61,7 @@ function sizeName(env: Environment, { nRanks }: Launcher): string | undefined {
 }
 
 /** A number of ranks without a rank, or a rank without a number of ranks, is a mistake: throw instead of running alone. */
-function refuseHalfAPlace(env: Environment): void {
+function refuseHalfAPlacement(env: Environment): void {
   if (value(env, 'TCCL_NRANKS') !== undefined) {
     throw environmentError('TCCL_NRANKS is set but TCCL_RANK is not: set both, or start the ranks with `tccl run`');
   }
