@@ -76,6 +76,15 @@ interface Cost {
   readonly bandwidthGBps: number;
 }
 
+/** Rings as older versions take them where no candidate can be used, whatever disables them. */
+function lastResort({ Ring }: Tuning['model'][Collective], rules: Rules, reasons: Candidate['reasons']): Candidate[] {
+  return protocols.flatMap((protocol) => {
+    const bandwidthGBps = lastResortGBps(Ring[protocol], rules);
+    if (bandwidthGBps === 0) return [];
+    return [{ algorithm: 'Ring' as const, protocol, model: { ...Ring[protocol], bandwidthGBps }, reasons }];
+  });
+}
+
 /** Costs of one kind of call, at any size. */
 export class CostModel {
   readonly #input: TuningInput;
@@ -84,8 +93,7 @@ export class CostModel {
   readonly #operations: number;
   readonly #penalised: boolean;
   readonly #candidates: readonly Candidate[];
-  /** Rings as older versions take them where no candidate can be used, whatever disables them. */
-  readonly #lastResort: readonly Candidate[];
+  readonly #makeLastResort: () => readonly Candidate[];
 
   /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
   constructor(
@@ -111,13 +119,9 @@ export class CostModel {
         return { algorithm, protocol, model: entry, reasons: [...entry.disabled, ...unable] };
       });
     });
-    const rings = protocols.map((protocol) => ({ protocol, entry: model[collective].Ring[protocol] }));
-    const unable = callTroubles(input, collective, 'Ring', dataType, operator);
-    this.#lastResort = rings.flatMap(({ protocol, entry }) => {
-      const bandwidthGBps = lastResortGBps(entry, this.#rules);
-      const model = { ...entry, bandwidthGBps };
-      return bandwidthGBps === 0 ? [] : [{ algorithm: 'Ring', protocol, model, reasons: unable }];
-    });
+    // Most calls have a candidate and never look at these.
+    this.#makeLastResort = () =>
+      lastResort(model[collective], this.#rules, callTroubles(input, collective, 'Ring', dataType, operator));
   }
 
   /** @throws InvalidArgumentError for a size that is not a whole number above 0 */
@@ -138,7 +142,7 @@ export class CostModel {
    */
   best(bytes: number): { readonly algorithm: NcclAlgorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
     refuseSize(bytes);
-    return this.#least(this.#candidates, bytes) ?? this.#least(this.#lastResort, bytes);
+    return this.#least(this.#candidates, bytes) ?? this.#least(this.#makeLastResort(), bytes);
   }
 
   #least(candidates: readonly Candidate[], bytes: number): ReturnType<CostModel['best']> {
