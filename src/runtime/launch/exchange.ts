@@ -30,7 +30,8 @@ export async function passThroughLauncher(
   throw new InvalidUsageError(
     'RANK_UNKNOWN',
     `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
-      'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there',
+      'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there' +
+      (place.launcher === 'slurm' ? ', or start them with srun --mpi=pmi2' : ''),
     { rank: place.rank },
   );
 }
