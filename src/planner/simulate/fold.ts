@@ -1,3 +1,5 @@
+import type { Merged } from '../graph/merge/merge.js';
+import { hangTrees } from '../graph/merge/trees.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
@@ -35,6 +37,43 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
       },
     }));
   return { ...schedule, connections: table.all, workers };
+}
+
+/** Sizes of the trees that stand for larger ones, in hosts. */
+const FEWER_HOSTS = 16;
+const MORE_HOSTS = 32;
+
+/**
+ * Time of a tree over many hosts that are alike, from two smaller ones: what a tree is deeper by adds hops, each as many
+ * µs as the last one added.
+ *
+ * @param timeOf time of a tree over so many hosts
+ */
+export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number): number {
+  const [fewer, more] = [timeOf(FEWER_HOSTS), timeOf(MORE_HOSTS)];
+  const levels = Math.ceil(Math.log2(hosts)) - Math.log2(MORE_HOSTS);
+  return more + (levels * Math.max(0, more - fewer)) / Math.log2(MORE_HOSTS / FEWER_HOSTS);
+}
+
+/** True if trees over so many hosts are worked out from smaller ones. */
+export function isDeepTree(hosts: number): boolean {
+  return hosts > MORE_HOSTS;
+}
+
+/** The first hosts of a cluster in which all are alike, with trees of their own. */
+export function withFirstHosts(merged: Merged, hosts: number): Merged {
+  const { nodes, graphs, trees } = merged;
+  const nRanks = (nodes.nRanks / nodes.nNodes) * hosts;
+  const few = {
+    ...nodes,
+    nRanks,
+    nNodes: hosts,
+    kindOfNode: nodes.kindOfNode.subarray(0, hosts),
+    rankBase: nodes.rankBase.subarray(0, hosts),
+    rankToNode: nodes.rankToNode.subarray(0, nRanks),
+    rankToLocalRank: nodes.rankToLocalRank.subarray(0, nRanks),
+  };
+  return { ...merged, nodes: few, trees: hangTrees(few, graphs.ring.nChannels, trees.count) };
 }
 
 /**

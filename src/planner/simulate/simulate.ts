@@ -16,7 +16,7 @@ import { runClock, type SliceListener, type Timing } from './clock.js';
 import { defaultEnvironment, type Environment, networkExtraUs } from './environment.js';
 import { type Fabric, type FabricTier, fabricUses } from './fabric.js';
 import { fairRates, type Flows } from './fair-share.js';
-import { channelsThatDiffer, foldHosts } from './fold.js';
+import { channelsThatDiffer, foldHosts, isDeepTree, timeOfDeepTree, withFirstHosts } from './fold.js';
 import { measuredPhysics, type Physics } from './physics.js';
 import { type ChannelKind, type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
 
@@ -63,6 +63,8 @@ export class Simulator {
   readonly #structures = new Map<string, Structure>();
   readonly #workers = new Map<string, readonly Worker[]>();
   readonly #generation: Generation;
+  /** The plan of the first hosts, by their number. */
+  readonly #fewHosts = new Map<number, SimulatedCluster['merged']>();
   /** Fabrics that calls were simulated on. */
   readonly #fabrics: Fabric[] = [];
 
@@ -110,8 +112,12 @@ export class Simulator {
     const plan = this.#planOf(call, options);
     if (plan === undefined) return undefined;
     const startUs = this.#startUs(plan, physics, environment);
-    const run = (size: number) =>
-      this.#execute({ ...call, bytes: wholeParts(collective, size, nRanks) }, plan, physics, environment, options);
+    const hosts = this.#deepHosts(plan, options);
+    const run = (size: number) => {
+      const sized = { ...call, bytes: wholeParts(collective, size, nRanks) };
+      const execute = (of: CallPlan) => this.#execute(sized, of, physics, environment, options);
+      return hosts === undefined ? execute(plan) : timeOfDeepTree(hosts, (few) => execute(this.#onFirstHosts(plan, few)));
+    };
     const { whole, rest, period } = periods(call.bytes, plan.periodBytes);
     let inner: number;
     if (whole === 0 || options.onSlice !== undefined) {
@@ -158,6 +164,7 @@ export class Simulator {
       periodBytes: Infinity,
       schedule: () => made,
       mayFold: false,
+      isTree: false,
     };
     const structure = this.#structureOf(made, plan, environment.fabric);
     const { copyRate, timing } = this.#rated(structure, plan, physics, environment);
@@ -190,6 +197,7 @@ export class Simulator {
         schedule: (sized) =>
           messagesSchedule(merged, sized, way, isLopsided(call.collective) ? undefined : firstRanks(this.#foldedRanks(options))),
         mayFold: true,
+        isTree: false,
       };
     }
     const choice = options.choice ?? choose(this.#tuning, call.collective, call.bytes, options);
@@ -220,23 +228,47 @@ export class Simulator {
       periodBytes: nChannels * chunkBytes * parts,
       schedule: (sized) => collectiveSchedule(merged, sized, choice),
       mayFold: algorithm === 'Ring' || algorithm === 'PAT',
+      isTree: algorithm === 'Tree' || algorithm === 'NVLSTree',
     };
+  }
+
+  /** Number of hosts of a tree that smaller ones stand for; undefined where it is simulated itself. */
+  #deepHosts({ isTree }: CallPlan, options: SimulateOptions): number | undefined {
+    const { nNodes } = this.#cluster.merged.nodes;
+    return isTree && isDeepTree(nNodes) && this.#areAlike(options) ? nNodes : undefined;
+  }
+
+  #onFirstHosts(plan: CallPlan, hosts: number): CallPlan {
+    const { choice } = plan;
+    if (choice === undefined) return plan;
+    let few = this.#fewHosts.get(hosts);
+    if (few === undefined) this.#fewHosts.set(hosts, (few = withFirstHosts(this.#cluster.merged, hosts)));
+    const merged = few;
+    return { ...plan, key: `${plan.key} of ${hosts} hosts`, schedule: (sized) => collectiveSchedule(merged, sized, choice) };
+  }
+
+  /** True if all hosts are alike, below the same switches, and may stand for each other. */
+  #areAlike({ unfolded = false, onSlice, environment }: SimulateOptions): boolean {
+    const { nodes } = this.#cluster.merged;
+    const perHost = nodes.nRanks / nodes.nNodes;
+    return (
+      // Hosts at other places below switches fare otherwise.
+      environment?.fabric === undefined &&
+      !unfolded &&
+      onSlice === undefined &&
+      nodes.kinds.length === 1 &&
+      Number.isInteger(perHost) &&
+      nodes.rankBase.every((base, node) => base === node * perHost)
+    );
   }
 
   /**
    * Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts
    * differ.
    */
-  #foldedRanks({ unfolded = false, onSlice, environment }: SimulateOptions): number | undefined {
-    // Hosts at other places below switches fare otherwise.
-    if (environment?.fabric !== undefined) return undefined;
-    const { nodes } = this.#cluster.merged;
-    const perHost = nodes.nRanks / nodes.nNodes;
-    const isRegular =
-      nodes.kinds.length === 1 && Number.isInteger(perHost) && nodes.rankBase.every((base, node) => base === node * perHost);
-    return !unfolded && onSlice === undefined && isRegular && nodes.nNodes > 2 && nodes.nNodes % 2 === 0
-      ? 2 * perHost
-      : undefined;
+  #foldedRanks(options: SimulateOptions): number | undefined {
+    const { nRanks, nNodes } = this.#cluster.merged.nodes;
+    return nNodes > 2 && nNodes % 2 === 0 && this.#areAlike(options) ? (2 * nRanks) / nNodes : undefined;
   }
 
   #fabricNumber(fabric: Fabric | undefined): number {
@@ -568,6 +600,8 @@ interface CallPlan {
   readonly schedule: (call: ScheduledCall) => Schedule;
   /** True if what a host does is what every host does. */
   readonly mayFold: boolean;
+  /** Hosts hang in trees. */
+  readonly isTree: boolean;
 }
 
 /** Threads of a block with LL at most. */

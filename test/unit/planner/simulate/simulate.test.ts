@@ -77,6 +77,20 @@ describe('what is left out of a simulation', () => {
     },
   );
 
+  it.each([['Tree'], ['NVLSTree']])(
+    'deep trees of hosts that are alike, at 512 and 328 ranks: %s within 2 percent',
+    (algorithm) => {
+      for (const hosts of [64, 41]) {
+        const cluster = simulator('dgx-h100', hosts, {}, { NCCL_ALGO: algorithm });
+        for (const bytes of [64 * 1024, 64 * MiB]) {
+          const folded = cluster.simulate('AllReduce', bytes)!.timeUs;
+          const whole = cluster.simulate('AllReduce', bytes, { unfolded: true })!.timeUs;
+          expect(Math.abs(folded / whole - 1), `${bytes} bytes: ${folded} folded, ${whole} whole`).toBeLessThan(0.02);
+        }
+      }
+    },
+  );
+
   it.each([
     ['AllReduce', 'Ring'],
     ['AllReduce', 'NVLS'],
