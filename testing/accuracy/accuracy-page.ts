@@ -7,7 +7,7 @@ import { tune } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
 import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/words.js';
 import { plan } from '../../src/planner/plan/plan.js';
-import { METHOD, MISSES } from './accuracy-words.js';
+import { METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
 import { fitParameters, type FitResult } from './fit.js';
 import { parsePublishedResults, type PublishedResult } from './published.js';
@@ -52,10 +52,25 @@ export function compareResults(text: string): ComparedResult[] {
   });
 }
 
-/** docs/notes/accuracy.md, from the text of docs/notes/published-results.yaml. */
-export function accuracyPage(text: string): string {
+/**
+ * docs/notes/accuracy.md.
+ *
+ * @param text docs/notes/published-results.yaml
+ * @param simulated table of simulated times: simulatedTable()
+ */
+export function accuracyPage(text: string, simulated: string): string {
   const results = compareResults(text);
-  return [METHOD, leaveOneOut(results), summary(results), MISSES, '## All results\n', ...results.map(resultSection)].join('\n');
+  return [
+    SIMULATED_BEFORE,
+    simulated,
+    SIMULATED_AFTER,
+    METHOD,
+    leaveOneOut(results),
+    summary(results),
+    MISSES,
+    '## All results\n',
+    ...results.map(resultSection),
+  ].join('\n');
 }
 
 /** The results that the parameters come from, as `fitParameters` takes them, by name. */

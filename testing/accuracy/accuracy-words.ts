@@ -1,8 +1,26 @@
 /** The prose of docs/notes/accuracy.md: the method, and the causes of errors. */
 
-export const METHOD = `# Accuracy: predicted against measured
+export const SIMULATED_BEFORE = `# Accuracy: predicted against measured
 
-Written by \`npm run accuracy\` from [published-results.yaml](published-results.yaml); do not edit it by hand.
+Written by \`npm run accuracy\` from [measurements](measured/README.md) and [published-results.yaml](published-results.yaml); do not edit it by hand.
+Machines are those of the catalogue, without the particularities of a provider's machine.
+
+## Simulated times
+
+Mean of |predicted time / measured time - 1| of the [simulation](simulate.md), which \`tccl plan --predict\`, \`tccl trace\` and \`tccl expect\` print:
+
+- **fitted**: by the parameters that tccl has, fitted to all machines;
+- **left out**: by parameters that were fitted without the machine that was measured ([calibration](simulate.md#calibration)). This is what to
+  expect of a machine that nobody measured;
+- **NCCL's belief**: by the model that NCCL 2.30.7 chooses by ([tuning](tuning.md)). It has none of messages between pairs.
+`;
+
+export const SIMULATED_AFTER = `
+Other simulators, by their authors: ASTRA-sim 9.7 to 20.6 % on one H100 node, ATLAHS below 5 % on whole applications replayed from traces.
+[Targets and misses](simulate.md#errors-by-class-of-machine-and-size) are in the notes of the simulation.
+`;
+
+export const METHOD = `## The estimate of published results
 
 For published results of nccl-tests, the bus bandwidth in GB/s three times:
 
@@ -11,10 +29,9 @@ For published results of nccl-tests, the bus bandwidth in GB/s three times:
   \`tccl plan\`.
 - **estimate**: the bandwidth that we expect; \`estimate\` of \`tccl/planner\`.
 
-An error is the prediction divided by the measurement, minus 1: +10 % is a prediction that is too fast. Machines are those of the catalogue, without
-the particularities of a provider's machine. NCCL's choices are those of 2.30.7, whatever version was measured.
+An error is the predicted bandwidth divided by the measured one, minus 1: +10 % is a prediction that is too fast. NCCL's choices are those of 2.30.7, whatever version was measured.
 
-## How the estimate is made
+### How the estimate is made
 
 It takes NCCL's choice, latency and bandwidth for the call and corrects three things:
 

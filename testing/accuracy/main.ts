@@ -1,5 +1,14 @@
-// Writes docs/notes/accuracy.md: published results beside the planner's predictions. Run it with `npm run accuracy`.
+// Writes docs/notes/accuracy.md: measurements and published results beside the planner's predictions. Run it with `npm run accuracy`.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { readMeasured } from '../calibration/measured.js';
 import { accuracyPage } from './accuracy-page.js';
+import { leftOutPhysics, simulatedTable } from './simulated.js';
 
-writeFileSync('docs/notes/accuracy.md', accuracyPage(readFileSync('docs/notes/published-results.yaml', 'utf8')));
+const read = (name: string) => readFileSync(`docs/notes/${name}`, 'utf8');
+const published = read('published-results.yaml');
+const calls = readMeasured({
+  aiconfigurator: read('measured/aiconfigurator.csv'),
+  hosts: read('measured/h100-hosts.csv'),
+  published,
+});
+writeFileSync('docs/notes/accuracy.md', accuracyPage(published, simulatedTable(calls, leftOutPhysics(read('simulate.md')))));

@@ -4,6 +4,8 @@ import { InputError, InvalidArgumentError } from '../../../src/errors.js';
 import { defaultParameters, parametersFromEnvironment } from '../../../src/planner/parameters.js';
 import { accuracyPage, compareResults, fitResults } from '../../../testing/accuracy/accuracy-page.js';
 import { estimate, measuredParameters, type ReachName } from '../../../src/planner/plan/estimate.js';
+import { leftOutPhysics, simulatedTable } from '../../../testing/accuracy/simulated.js';
+import { readMeasured } from '../../../testing/calibration/measured.js';
 import { fitParameters, withReach } from '../../../testing/accuracy/fit.js';
 import { parsePublishedResults } from '../../../testing/accuracy/published.js';
 import { applyOverrides } from '../../../src/planner/plan/overrides.js';
@@ -25,9 +27,29 @@ function tuningOf(
   return tune(plan({ hosts: [{ machine: root, count }] }, parameters), parameters);
 }
 
+const page = readFileSync(new URL('accuracy.md', notes), 'utf8');
+
+/** The table of simulated times. */
+function tableOf(text: string): string[] {
+  const lines = text.split('\n');
+  const head = lines.findIndex((line) => line.startsWith('| machines | collective | size |'));
+  return lines.slice(head, lines.indexOf('', head));
+}
+
 describe('docs/notes/accuracy.md', () => {
+  it('has the errors of simulated times that the measurements give', () => {
+    const read = (name: string) => readFileSync(new URL(name, notes), 'utf8');
+    const files = { aiconfigurator: read('measured/aiconfigurator.csv'), hosts: read('measured/h100-hosts.csv'), published };
+    const pairs = readMeasured(files).filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
+    const rows = simulatedTable(pairs, leftOutPhysics(read('simulate.md')))
+      .split('\n')
+      .slice(2);
+    expect(rows.length).toBeGreaterThan(0);
+    expect(tableOf(page)).toEqual(expect.arrayContaining(rows));
+  });
+
   it('is what npm run accuracy writes', () => {
-    expect(readFileSync(new URL('accuracy.md', notes), 'utf8')).toBe(accuracyPage(published));
+    expect(page).toBe(accuracyPage(published, tableOf(page).join('\n')));
   });
 
   it('has parameters that its fit results give', () => {

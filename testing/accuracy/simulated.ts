@@ -1,0 +1,92 @@
+import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
+import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
+import { measuredPhysics, type Physics, type PhysicsName, listPhysics, withPhysics } from '../../src/planner/simulate/physics.js';
+import { predictMeasured } from '../calibration/fit-physics.js';
+import { believedUs, type MeasuredCall } from '../calibration/measured.js';
+import { InputError } from '../../src/errors.js';
+
+const generationNames: Readonly<Partial<Record<Generation, string>>> = {
+  ampere: 'A100',
+  hopper: 'H100, H200',
+  blackwell: 'B200, GB200',
+};
+const sizeClasses = [
+  { title: '128 MiB and more', least: 2 ** 27 },
+  { title: '1 to 128 MiB', least: 2 ** 20 },
+  { title: 'below 1 MiB', least: 0 },
+] as const;
+const order: readonly ScheduledCollective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'];
+
+/**
+ * Parameters of the fits without one machine each, from the table in docs/notes/simulate.md that `npm run calibrate`
+ * prints.
+ *
+ * @throws InputError where it has no such table
+ */
+export function leftOutPhysics(notes: string): Map<string, Physics> {
+  const lines = notes.split('\n');
+  const head = lines.findIndex((line) => line.startsWith('| parameter | | all |'));
+  const cellsOf = (line: string) => line.split('|').map((cell) => cell.trim());
+  const columns = cellsOf(lines[head] ?? '').flatMap((title, column) =>
+    title.startsWith('without ') ? [{ machine: title.slice('without '.length), column }] : [],
+  );
+  if (head < 0 || columns.length === 0)
+    throw new InputError(
+      'CONTENT',
+      'docs/notes/simulate.md has no table of parameters: write there what npm run calibrate prints',
+    );
+  const known = new Set(listPhysics(measuredPhysics).map(({ name }) => name));
+  return new Map(
+    columns.map(({ machine, column }) => {
+      const changes: Partial<Record<PhysicsName, number>> = {};
+      for (const line of lines.slice(head + 2)) {
+        const cells = cellsOf(line);
+        const name = /^`(.+)`$/.exec(cells[1] ?? '')?.[1] as PhysicsName | undefined;
+        if (name === undefined || !known.has(name)) break;
+        changes[name] = Number(cells[column]);
+      }
+      return [machine, withPhysics(measuredPhysics, changes)];
+    }),
+  );
+}
+
+/** The table of errors of simulated times: by class of machine, collective and size. */
+export function simulatedTable(calls: readonly MeasuredCall[], without: ReadonlyMap<string, Physics>): string {
+  const groups = new Map<string, { readonly title: string; readonly rank: number; readonly calls: MeasuredCall[] }>();
+  for (const call of calls) {
+    if (call.doubt !== undefined) continue;
+    const name = generationNames[generationOf(call.tuning.input.minCompCap)];
+    const size = sizeClasses.findIndex(({ least }) => call.bytes >= least);
+    if (name === undefined || size < 0) continue;
+    const place = `${name}, ${call.hosts === 1 ? 'one node' : '2 to 10 nodes'}`;
+    const title = `${place} | ${call.collective} | ${sizeClasses[size]?.title ?? ''}`;
+    const rank =
+      (Object.values(generationNames).indexOf(name) * 2 + (call.hosts > 1 ? 1 : 0)) * 100 +
+      order.indexOf(call.collective) * 3 +
+      size;
+    const group = groups.get(title) ?? { title, rank, calls: [] };
+    group.calls.push(call);
+    groups.set(title, group);
+  }
+  const rows = [...groups.values()].sort((a, b) => a.rank - b.rank).map(({ title, calls: all }) => rowOf(title, all, without));
+  return [
+    '| machines | collective | size | rows | fitted | left out | NCCL’s belief |',
+    '|---|---|---|--:|--:|--:|--:|',
+    ...rows,
+  ].join('\n');
+}
+
+function rowOf(title: string, calls: readonly MeasuredCall[], without: ReadonlyMap<string, Physics>): string {
+  const meanError = (predict: (call: MeasuredCall) => number | undefined) => {
+    const errors = calls.flatMap((call) => {
+      const time = predict(call);
+      return time === undefined ? [] : [Math.abs(time / call.timeUs - 1)];
+    });
+    return errors.length === 0 ? undefined : errors.reduce((sum, error) => sum + error, 0) / errors.length;
+  };
+  const fitted = meanError((call) => predictMeasured(call, measuredPhysics));
+  const leftOut = meanError((call) => predictMeasured(call, without.get(call.machine) ?? measuredPhysics));
+  const belief = meanError(believedUs);
+  const percent = (error: number | undefined) => (error === undefined ? 'none' : `${(100 * error).toFixed(1)} %`);
+  return `| ${title} | ${calls.length} | ${percent(fitted)} | ${percent(leftOut)} | ${percent(belief)} |`;
+}
