@@ -1,4 +1,4 @@
-// Writes docs/notes/accuracy.md: measurements and published results beside the planner's predictions. Run it with `npm run accuracy`.
+// Writes docs/notes/accuracy.md: measurements and published results beside the planner's predictions: `npm run accuracy`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readMeasured } from '../calibration/measured.js';
 import { accuracyPage } from './accuracy-page.js';

@@ -141,6 +141,8 @@ export interface LoggedWarning {
   readonly count: number;
   /** A call of the same thread gave an error back right after the first. */
   readonly failed: boolean;
+  /** A process that wrote it last said later that a connection was made. */
+  readonly wentOn: boolean;
   readonly places: readonly LogPlace[];
   readonly ranks: readonly string[];
   /** Messages of the same thread before and after the first. */

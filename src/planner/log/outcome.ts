@@ -3,6 +3,15 @@ import type { LogModel } from './model.js';
 /** Findings that say that a job did not go well, whatever the end of its log says. */
 const ends = new Set(['fault', 'failure', 'symptom', 'outcome']);
 
+/** Nothing in the log speaks of a failure: no rule of one, no call that gave an error back. */
+export function isUntroubled({ hits, warnings, timeouts }: LogModel): boolean {
+  return (
+    !hits.some(({ rule }) => ends.has(rule.kind)) &&
+    !warnings.some(({ source }) => source === 'returned') &&
+    timeouts.length === 0
+  );
+}
+
 /** All ranks in the log got through init, and nothing in it speaks of a failure. */
 export function isInitialised(model: LogModel): boolean {
   if (model.finished) return true;

@@ -12,11 +12,15 @@ const RECENT_LINES = 48;
 interface Growing extends LoggedWarning {
   count: number;
   failed: boolean;
+  wentOn: boolean;
   readonly places: LogPlace[];
   readonly ranks: string[];
   readonly before: string[];
   readonly after: string[];
 }
+
+/** A connection came about: the job goes on in spite of a warning before. */
+const CONNECTED = /\b(?:connected|accepted|established)\b(?! to be)/i;
 
 /** Warnings that no rule knows, those alike together: a fabric that fails writes the same line ten thousand times. */
 export class WarningBook {
@@ -25,11 +29,17 @@ export class WarningBook {
   #next = 0;
   /** By thread, the warning whose context is not yet whole. */
   readonly #open = new Map<string, Growing>();
+  /** By process, the warnings after which it has not yet said that it is connected. */
+  readonly #pending = new Map<string, Set<Growing>>();
 
   /** Keeps a line of NCCL as context of warnings before and after it. */
   pass(line: LogLine, thread: string): void {
     this.#recent[this.#next] = { thread, text: line.message };
     this.#next = (this.#next + 1) % RECENT_LINES;
+    if (line.level !== 'WARN' && this.#pending.size > 0 && CONNECTED.test(line.message)) {
+      for (const warning of this.#pending.get(processName(line)) ?? []) warning.wentOn = true;
+      this.#pending.delete(processName(line));
+    }
     if (this.#open.size === 0) return;
     const open = this.#open.get(thread);
     if (open === undefined) return;
@@ -48,6 +58,7 @@ export class WarningBook {
         source: line.source,
         count: 0,
         failed: false,
+        wentOn: false,
         places: [],
         ranks: [],
         before: this.#before(thread),
@@ -57,6 +68,11 @@ export class WarningBook {
       if (line.source !== 'returned' && this.#open.size < KIND_LIMIT) this.#open.set(thread, known);
     }
     known.count++;
+    known.wentOn = false;
+    const process = processName(line);
+    const pending = this.#pending.get(process);
+    if (pending !== undefined) pending.add(known);
+    else if (this.#pending.size < KIND_LIMIT) this.#pending.set(process, new Set([known]));
     if (known.places.length < PLACE_LIMIT) known.places.push(place);
     const who = rank === undefined || rank < 0 ? processName(line) : `rank ${rank}`;
     if (who !== '' && known.ranks.length < PLACE_LIMIT && !known.ranks.includes(who)) known.ranks.push(who);

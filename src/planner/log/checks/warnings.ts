@@ -1,12 +1,14 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
 import type { LoggedWarning, LogModel } from '../model.js';
-import { isInitialised } from '../outcome.js';
+import { isInitialised, isUntroubled } from '../outcome.js';
 
 /** Warnings that no rule knows, and calls that failed without one: those alike once, with the lines around the first. */
 export function checkWarnings(model: LogModel): LogFinding[] {
   const unknown = model.warnings.filter(({ source }) => source !== 'returned');
-  const findings = unknown.map((warning) => unknownWarning(warning, model));
+  // In an excerpt, one process that connects after its warning speaks for those of others of whom nothing more is there.
+  const wentOn = unknown.some((warning) => warning.wentOn) && !unknown.some(({ failed }) => failed) && isUntroubled(model);
+  const findings = unknown.map((warning) => unknownWarning(warning, model, wentOn));
   const [returned, ...others] = model.warnings.filter(({ source }) => source === 'returned');
   if (returned !== undefined) findings.push(failedCalls(returned, others.length, model));
   return findings;
@@ -15,15 +17,16 @@ export function checkWarnings(model: LogModel): LogFinding[] {
 function unknownWarning(
   { text, source, count, places, ranks, before, after, failed }: LoggedWarning,
   model: LogModel,
+  wentOn: boolean,
 ): LogFinding {
-  const isHarmless = !failed && isInitialised(model);
+  const isHarmless = !failed && (wentOn || isInitialised(model));
   return {
     code: 'nccl-warning',
     severity: isHarmless ? 'info' : failed ? 'error' : 'warning',
     kind: isHarmless ? 'note' : failed ? 'failure' : 'risk',
     problem: `NCCL warned: '${text.length > 300 ? `${text.slice(0, 300)}…` : text}' (${counted(count, 'line')}${ranks.length === 0 ? '' : ` on ${ranks.slice(0, 4).join(', ')}${ranks.length > 4 ? ` and ${ranks.length - 4} more` : ''}`})`,
     cause: isHarmless
-      ? 'tccl does not know this warning; the job got through init in spite of it'
+      ? `tccl does not know this warning; the job ${wentOn ? 'connected after it' : 'got through init in spite of it'}`
       : 'tccl does not know this warning; the lines around it may say more',
     remedy:
       source === undefined ? "search NCCL's issues for its text" : `search NCCL's issues and source (${source}) for its text`,
