@@ -7,6 +7,7 @@ import {
   type ScheduledCollective,
   type Worker,
 } from '../schedule/schedule.js';
+import { llCap } from '../tuning/bandwidth.js';
 import { type Choice, choose } from '../tuning/choose.js';
 import { type Generation, generationOf } from '../tuning/constants.js';
 import { type Collective, collectives, type Protocol } from '../tuning/names.js';
@@ -363,7 +364,8 @@ export class Simulator {
       this.#capacity(link, blockGBps, physics, environment.oversubscription),
     );
     // What is limited by NICs is written at the speed of blocks, and waits for the NIC.
-    const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? 10 * blockGBps : blockGBps));
+    const netGBps = Math.min(10 * blockGBps, this.#llGBps(plan));
+    const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? netGBps : blockGBps));
     const rates = fairRates({ ...shared, most }, capacity);
     const timing = this.#timing(structure, rates, plan, physics, environment);
     const isShared = timing.wireRate.some((rate, number) => rate !== Infinity && (timing.nicRate[number] ?? 0) > 1.01 * rate);
@@ -374,6 +376,11 @@ export class Simulator {
       timing,
       alone: isShared && plan.kind === 'ring' ? aloneAtNic(timing) : undefined,
     });
+  }
+
+  /** The most that a channel sends to another node with LL, whose buffers lie in memory of the CPU, which checks all flags. */
+  #llGBps({ protocol, isPairs, nChannels }: CallPlan): number {
+    return protocol === 'LL' && !isPairs && this.usesNetwork ? llCap(this.#tuning.input) / nChannels : Infinity;
   }
 
   #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number): number {

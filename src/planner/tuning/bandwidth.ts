@@ -142,7 +142,8 @@ function treeBandwidth(input: TuningInput, nChannels: number, channels: number, 
   return pattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
 }
 
-function llCap(input: TuningInput): number {
+/** The most that LL reaches, all channels of a node together: between nodes its data pass through memory of the CPU. GB/s. */
+export function llCap(input: TuningInput): number {
   const { nNodes, minCompCap, cpuVendor } = input;
   const amdOrMixed = cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED;
   return llCapGBps(nNodes, generationOf(minCompCap), amdOrMixed, rulesOf(input));

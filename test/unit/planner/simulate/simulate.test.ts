@@ -64,6 +64,14 @@ describe('simulated time', () => {
   });
 });
 
+it('LL between nodes carries no more than what passes through memory of the CPU: LL128 is faster from some MiB on', () => {
+  const timeOf = (protocol: string) =>
+    simulator('dgx-h100', 2, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: protocol }).simulate('AllReduce', 16 * MiB)!.timeUs;
+  // 39 GB/s between two nodes, of which a ring moves 15/8 of the data.
+  expect(timeOf('LL')).toBeGreaterThan((16 * MiB * 15) / 8 / 39e3);
+  expect(timeOf('LL128')).toBeLessThan(timeOf('LL') / 2);
+});
+
 describe('what is left out of a simulation', () => {
   it.each([['AllReduce'], ['AllGather'], ['ReduceScatter'], ['AllToAll'], ['SendRecv']] as const)(
     'hosts that are alike, at 256 ranks: %s within 2 percent',
