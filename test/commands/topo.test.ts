@@ -42,6 +42,18 @@ describe('tccl topo show', () => {
     expect(stdout).not.toContain('NVB');
   });
 
+  it('leaves out drives and NUMA nodes without devices, as NCCL does', async () => {
+    const whole = (await tccl(['topo', 'complete', 'pcie-2-l4'])).stdout;
+    const drive = '<pci busid="0000:99:00.0" class="0x010802" link_speed="32.0 GT/s PCIe" link_width="4"/></cpu>';
+    const withMore = whole.replace('</cpu>', `${drive}<cpu numaid="7" affinity="0" arch="x86_64"/>`);
+    expect(withMore).not.toBe(whole);
+    const [shown, plain] = await Promise.all([
+      tccl(['topo', 'show', '-'], { input: withMore }),
+      tccl(['topo', 'show', '-'], { input: whole }),
+    ]);
+    expect(shown).toEqual(plain);
+  });
+
   it('says that a version is older than the GPUs', async () => {
     const note = /^note: dgx-b200: NCCL 2\.21\.5 is older than GPUs of compute capability 10\.0; it plans for them as for 9\.0/m;
     const [shown, judged] = await Promise.all([

@@ -2,6 +2,7 @@ import { inFile, SystemError } from '../../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../../planner/parameters.js';
 import { parseHardware } from '../../planner/topology/catalogue/hardware.js';
 import { mergeNics } from '../../planner/topology/combine/merge-nics.js';
+import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
 import { computePaths } from '../../planner/topology/paths/compute-paths.js';
 import type { Paths } from '../../planner/topology/paths/paths.js';
 import type { System } from '../../planner/topology/system.js';
@@ -31,9 +32,10 @@ export function loadMachine(
   merge: boolean,
   options: VersionOptions = {},
 ): LoadedMachine {
-  const { root, notes } = completeTopology(input, hardware === undefined ? undefined : readHardware(hardware));
+  const { root: whole, notes } = completeTopology(input, hardware === undefined ? undefined : readHardware(hardware));
   const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env, versionOf(options));
-  const mergeNotes = mergeAsAsked(root, parameters, input.fileName, merge);
+  const mergeNotes = mergeAsAsked(whole, parameters, input.fileName, merge);
+  const root = withoutEmptyBranches(whole);
   const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
   return {
     title: input.title,
