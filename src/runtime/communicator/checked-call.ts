@@ -29,6 +29,7 @@ import {
   checkSameType,
   type CallOptions,
 } from '../algorithms/arguments.js';
+import { checkOutputPlace, misplaced } from './misplaced.js';
 import {
   checkAllApart,
   checkCounts,
@@ -116,6 +117,7 @@ export class CheckedCall {
 
   #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
     this.#checked(() => {
+      if (recv !== send) checkOutputPlace('reduce', recv);
       checkRoot('reduce', root, this.nRanks);
       const isRoot = this.rank === root;
       if (isRoot && recv === null) throw missing('reduce', 'output', root);
@@ -228,6 +230,7 @@ export class CheckedCall {
   gather(send: MovableArray, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
     return this.#checked(() => {
+      if (recv !== send) checkOutputPlace('gather', recv);
       checkRoot('gather', root, this.nRanks);
       const input = asElements('gather', send);
       const count = input.length;
@@ -438,7 +441,7 @@ export class CheckedCall {
   /** Sets the operator of a reduction, the one argument that may change while the rest is as before. */
   #combining(kind: number, operator: ReductionOperator): this {
     return this.#checked(() => {
-      const code = operatorCode(operator);
+      const code = this.#operatorCode(kind, operator);
       if (code > PREMUL_SUM) this.#checkFurther(operatorNames[code] ?? 'sum', kind);
       this.code = kind | (this.type.code << 4) | (code << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
@@ -450,6 +453,16 @@ export class CheckedCall {
       } else this.details = undefined;
       return this;
     });
+  }
+
+  #operatorCode(kind: number, operator: ReductionOperator): number {
+    try {
+      return operatorCode(operator);
+    } catch (error) {
+      const call = decodeCall(kind, 0, 0).kind;
+      if (error instanceof InvalidArgumentError) error.message = `${call}: ${error.message}`;
+      throw misplaced(call, operator, 2) ?? error;
+    }
   }
 
   /** Refuses types that an operator of ours does not combine, and pairs that would be torn apart. */
@@ -472,12 +485,14 @@ export class CheckedCall {
 
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
     const type = checkArray(call, send, options);
+    if (recv !== send) checkOutputPlace(call, recv);
     if (recv !== send) checkSameType(call, type, recv, options);
     return type;
   }
 
   #checkMovedPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
     const type = checkMoved(call, send, options);
+    if (recv !== send) checkOutputPlace(call, recv);
     if (recv !== send) checkSameType(call, type, recv, options, movedTypeOf);
     return type;
   }
