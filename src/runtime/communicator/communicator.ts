@@ -1,7 +1,7 @@
 import { nodeOf } from '../bootstrap/peer-info.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Algorithm, CallKind } from '../algorithms/call.js';
-import { PointToPoint } from '../messages/p2p.js';
+import { PointToPoint, type Found } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
@@ -24,7 +24,7 @@ import { currentGroup, group, groupSync, refused, type GroupMember } from './gro
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
-import { ObjectCalls } from './object-calls.js';
+import { MessageCalls, type ProbedMessage, type RecvOptions } from './message-calls.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
 import type { PlatformAsyncDisposable } from '../platform.js';
@@ -65,7 +65,7 @@ const NEWS_LOOK_MS = 100;
  * await comm.close();
  */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- what it adds is defined below the class
-export class Communicator extends ObjectCalls {
+export class Communicator extends MessageCalls {
   /** This rank's number, from 0 to `nRanks - 1`. */
   readonly rank: number;
   /** Number of ranks. */
@@ -261,31 +261,86 @@ export class Communicator extends ObjectCalls {
     this.#ofThisRank(() => this.#segment.free(array));
   }
 
-  /**
-   * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
-   * messages, and those that are copied on their way, do not wait for the receiver.
-   *
-   * Sends and receives are not collectives: all that are in flight progress at the same time, so `Promise.all` of a send and
-   * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
-   * length. docs/guides/p2p.md has examples.
-   */
-  send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
+  override send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
     return this.#message('send', array, peer, options);
   }
 
-  /** The blocking form of {@link send}: between ranks that share memory, and with `blocking: true` also between others. */
-  sendSync(array: MovableArray, peer: number, options?: CallOptions): void {
+  override sendSync(array: MovableArray, peer: number, options?: CallOptions): void {
     this.#messageSync('send', array, peer, options);
   }
 
-  /** Receives a message from rank `peer` into `array`; see {@link send}. */
-  recv(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
-    return this.#message('recv', array, peer, options);
+  override recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<never> {
+    const promise =
+      options?.atMost === undefined ? this.#message('recv', array, peer, options) : this.#recvUpTo(array, peer, options);
+    return promise as Promise<never>;
   }
 
-  /** The blocking form of {@link recv}; see {@link sendSync}. */
-  recvSync(array: MovableArray, peer: number, options?: CallOptions): void {
-    this.#messageSync('recv', array, peer, options);
+  override recvSync(array: MovableArray, peer: number, options?: RecvOptions): never {
+    const { atMost, ...others } = options ?? {};
+    if (atMost !== true) {
+      this.#messageSync('recv', array, peer, atMost === undefined ? options : others);
+      return undefined as never;
+    }
+    const elements = this.#elements('recvSync', array);
+    const type = this.#checkMessage('recvSync', elements, peer, others);
+    this.#checkAlone('recvSync');
+    return this.#messenger.runAtMost(peer, elements, type) as never;
+  }
+
+  #recvUpTo(array: MovableArray, peer: number, { atMost, ...others }: RecvOptions): Promise<unknown> {
+    if (atMost !== true) return this.#message('recv', array, peer, others);
+    try {
+      const elements = this.#elements('recv', array);
+      const type = this.#checkMessage('recv', elements, peer, others);
+      this.#checkAlone('recv');
+      if (isTimed(others)) {
+        throw errorOfCall(
+          new InvalidUsageError('UNSUPPORTED', 'recv: { atMost: true } takes neither signal nor timeoutMs; leave them out'),
+          this.rank,
+        );
+      }
+      return this.#messenger.startAtMost(peer, elements, type);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  /** A group's promise cannot give a length. */
+  #checkAlone(call: string): void {
+    if (currentGroup() === undefined) return;
+    throw errorOfCall(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        `${call}: a receive with { atMost: true } gives a length, which a group cannot; call it outside`,
+      ),
+      this.rank,
+    );
+  }
+
+  override async probe(peer: number): Promise<ProbedMessage> {
+    this.#checkProbe('probe', peer);
+    const { count, type } = await new Promise<Found>((resolve, reject) => {
+      this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(leadToCaller(found)) : resolve(found)));
+    });
+    return { count, type: type.name };
+  }
+
+  override probeSync(peer: number): ProbedMessage {
+    this.#checkProbe('probeSync', peer);
+    this.#messenger.checkBlocking(peer);
+    let result: Found | Error | undefined;
+    this.#messenger.probe(peer, (found) => (result = found));
+    this.#messenger.waitUntil(() => result !== undefined);
+    const { count, type } = result as unknown as Found;
+    return { count, type: type.name };
+  }
+
+  #checkProbe(call: string, peer: number): void {
+    this.#checkUsable(call);
+    this.#ofThisRank(() => {
+      checkPeer(call, peer, this.nRanks);
+      this.#pointToPoint.checkProbe(call, peer);
+    });
   }
 
   /**

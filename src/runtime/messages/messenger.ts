@@ -1,9 +1,9 @@
-import type { PointToPoint } from './p2p.js';
+import type { Found, PointToPoint } from './p2p.js';
 import { describeLate } from '../algorithms/deed.js';
 import { CIRCLE, transferTimeout, type LongWait, type TransferOwner } from './p2p-transfer.js';
 import type { Sleepers } from '../device/sleepers.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidUsageError } from '../../errors.js';
+import { InternalError, InvalidUsageError } from '../../errors.js';
 import { leadToCaller, settlerOf } from '../caller-stack.js';
 import { sleepAfterMs, spinsAt } from '../progress/backoff.js';
 import type { Progress, Waitable } from '../progress/progress.js';
@@ -104,6 +104,49 @@ export class Messenger implements Waitable {
     return new Promise<void>((resolve) => {
       transfer.owner = { settled: settlerOf(resolve) };
       this.#startLater();
+    });
+  }
+
+  /** Receives a message of at most `array.length` elements; resolves to how many came. */
+  startAtMost(peer: number, array: NumericArray, type: DataType): Promise<number> {
+    const p2p = this.#pointToPoint;
+    const transfer = p2p.add(false, peer, array, type, undefined);
+    transfer.atMost = true;
+    this.#try();
+    if (transfer.done) {
+      p2p.recycle(transfer);
+      return Promise.resolve(transfer.count);
+    }
+    return new Promise<number>((resolve, reject) => {
+      transfer.owner = { settled: (error) => (error === undefined ? resolve(transfer.count) : reject(leadToCaller(error))) };
+      this.#startLater();
+    });
+  }
+
+  /** The blocking form of {@link startAtMost}. */
+  runAtMost(peer: number, array: NumericArray, type: DataType): number {
+    this.checkBlockingCall(false, peer);
+    const p2p = this.#pointToPoint;
+    const transfer = p2p.add(false, peer, array, type, undefined);
+    transfer.atMost = true;
+    this.#try();
+    if (!transfer.done) this.waitUntil(() => transfer.done);
+    p2p.recycle(transfer);
+    return transfer.count;
+  }
+
+  /** Waits for a message that the next receive from `peer` would take. */
+  probe(peer: number, settle: (found: Found | Error) => void): void {
+    const p2p = this.#pointToPoint;
+    const text = `probe of a message from rank ${peer}`;
+    let found: Found | undefined;
+    this.waitFor({
+      isMet: () => (found = p2p.peek(peer)) !== undefined,
+      awaited: () => [peer],
+      polled: true,
+      sleepOn: (bed) => p2p.sleepOnMessage(peer, bed),
+      text,
+      settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
     });
   }
 

@@ -237,6 +237,17 @@ export class Inbox {
     this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));
   }
 
+  /** Type and length of the next message, once its first post is there. Nothing before it may be in flight. */
+  peek(): { readonly type: number; readonly count: number } | undefined {
+    if (this.#address === 0 && !this.#find()) return undefined;
+    const number = this.#taken + 1;
+    const header = (this.#address + FIRST_POST + (number % POSTS) * POST_BYTES) / 4;
+    const words = this.#words;
+    if (Atomics.load(words, header) !== (number | 0)) return undefined;
+    const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
+    return { type: words[header + TYPE] ?? 0, count };
+  }
+
   /**
    * Takes the received part of a message. Returns true once all of it is received.
    * @throws the error made by `mismatch` for a message of another type or length
@@ -252,8 +263,7 @@ export class Inbox {
       if (!transfer.met) {
         const type = words[header + TYPE] ?? 0;
         const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
-        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(transfer, type, count);
-        transfer.met = true;
+        if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }
       const address = (words[header + ADDRESS] ?? 0) >>> 0;
       const bytes = (words[header + BYTES] ?? 0) >>> 0;

@@ -17,6 +17,8 @@ export interface MessagePiece {
   readonly address: number;
   /** Number of elements of the piece. */
   readonly length: number;
+  /** Of a receive that takes a shorter message, too: where in the segment the message's number of elements goes, a float64. */
+  readonly countAt?: number | undefined;
 }
 
 /** The thread that has this rank's sockets, as seen by messages. */
@@ -25,6 +27,9 @@ export interface MessageServer {
   readonly sliceBytes: number;
   /** Throws SystemError `OUT_OF_MEMORY`. */
   readonly allocate: (bytes: number) => number;
+  readonly free: (address: number) => void;
+  /** The float64 at an address of the segment. */
+  readonly numberAt: (address: number) => number;
   readonly hand: (piece: MessagePiece) => void;
   /** Number of pieces to or from a rank that are done. They complete in the order in which they were handed over. */
   readonly ended: (sends: boolean, peer: number) => number;
@@ -40,6 +45,8 @@ interface PieceUnderWay {
   readonly bytes: number;
   /** Address of its copy, if it has one. */
   readonly stage: number | undefined;
+  /** Memory of a receive that takes a shorter message, too: its copy, if it has one, then the message's number of elements. */
+  readonly room?: { readonly address: number; readonly countAt: number; readonly isCopy: boolean };
 }
 
 /**
@@ -142,7 +149,30 @@ export class ServedLink {
     this.abort();
   }
 
+  /** Hands over a receive whose message may be shorter: in one piece, since only the other thread learns its length. */
+  #handOverAtMost(transfer: Transfer): boolean {
+    const { operand, bytes, count, type } = transfer;
+    const copied = operand.placed ? 0 : Math.ceil(bytes / 8) * 8;
+    const room = this.server.allocate(copied + 8);
+    const countAt = room + copied;
+    const address = operand.placed ? operand.address(0) : room;
+    this.server.hand({ sends: false, peer: this.peer, type: type.code, count, address, length: count, countAt });
+    const isCopy = !operand.placed;
+    this.#pieces.push({ transfer, from: 0, bytes, stage: undefined, room: { address: room, countAt, isCopy } });
+    transfer.moved = bytes;
+    transfer.lastPost = ++this.#handed;
+    transfer.handedOver = true;
+    return true;
+  }
+
+  #takeAtMost(transfer: Transfer, { address, countAt, isCopy }: NonNullable<PieceUnderWay['room']>): void {
+    transfer.setCount(this.server.numberAt(countAt));
+    if (isCopy && transfer.bytes > 0) transfer.operand.write(0, transfer.bytes, address);
+    this.server.free(address);
+  }
+
   #handOver(transfer: Transfer): boolean {
+    if (transfer.atMost) return this.#handOverAtMost(transfer);
     const { operand, bytes, type } = transfer;
     const { sends, peer } = this;
     do {
@@ -174,6 +204,7 @@ export class ServedLink {
       const piece = this.#pieces.shift();
       if (piece === undefined) return;
       this.#ended++;
+      if (piece.room !== undefined) this.#takeAtMost(piece.transfer, piece.room);
       if (piece.stage === undefined) continue;
       this.#unstaged++;
       if (!this.sends && piece.bytes > 0) piece.transfer.operand.write(piece.from, piece.bytes, piece.stage);

@@ -61,6 +61,19 @@ export class SocketInlet extends LazyReceiver {
     this.#words = new Uint32Array(segment.buffer);
   }
 
+  /** Type and length of the next message, like Inbox.peek. */
+  peek(): { readonly type: number; readonly count: number } | undefined {
+    if (this.connection === undefined) {
+      this.check();
+      return undefined;
+    }
+    const slot = this.connection.peek();
+    if (slot < 0) return undefined;
+    const header = slot / 4;
+    const count = (this.#words[header + COUNT_LOW] ?? 0) + (this.#words[header + COUNT_HIGH] ?? 0) * 2 ** 32;
+    return { type: this.#words[header + TYPE] ?? 0, count };
+  }
+
   /** Takes received data of a message, like Inbox.pull. */
   pull(transfer: Transfer, mismatch: Mismatch): boolean {
     if (this.connection === undefined) {
@@ -74,8 +87,7 @@ export class SocketInlet extends LazyReceiver {
         const words = this.#words;
         const type = words[slot / 4 + TYPE] ?? 0;
         const count = (words[slot / 4 + COUNT_LOW] ?? 0) + (words[slot / 4 + COUNT_HIGH] ?? 0) * 2 ** 32;
-        if (type !== transfer.type.code || count !== transfer.count) throw mismatch(transfer, type, count);
-        transfer.met = true;
+        if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }
       const bytes = this.connection.messageBytes - HEADER_BYTES;
       if (bytes > 0) transfer.operand.write(transfer.moved, bytes, slot + HEADER_BYTES);

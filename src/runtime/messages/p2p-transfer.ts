@@ -30,6 +30,8 @@ export class Transfer {
   place = 0;
   /** True if a receive has compared its arguments with the sender's. */
   met = false;
+  /** True for a receive that takes a shorter message, too; `count` and `bytes` are the message's once it has met it. */
+  atMost = false;
   done = false;
   owner: TransferOwner | undefined;
   /** Called at the end of an observed transfer. */
@@ -62,12 +64,26 @@ export class Transfer {
     this.count = count;
     this.bytes = array.length * type.bytes;
     this.moved = this.place = 0;
-    this.handedOver = this.met = this.done = this.warned = false;
+    this.handedOver = this.met = this.atMost = this.done = this.warned = false;
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;
     this.sinceMs = 0;
     this.operand.use(array);
+  }
+
+  /** Compares a receive with the message that has come. Returns false if that is not what it expects. */
+  meets(typeCode: number, count: number): boolean {
+    if (typeCode !== this.type.code || (this.atMost ? count > this.count : count !== this.count)) return false;
+    this.met = true;
+    if (this.atMost) this.setCount(count);
+    return true;
+  }
+
+  /** Sets the length of the message that a receive of at most so much got. */
+  setCount(count: number): void {
+    this.count = count;
+    this.bytes = count * this.type.bytes;
   }
 
   /** Drops the references to the array and the owner. */
@@ -98,7 +114,7 @@ export function transferMismatch(
   const sent = type === undefined ? `${count} type ${typeCode}` : describeElements(count, type);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${sender} sent ${sent} to rank ${receiver}, which receives ${describeElements(expected.count, expected.type)} there; ` +
+    `rank ${sender} sent ${sent} to rank ${receiver}, which receives ${expected.atMost ? 'at most ' : ''}${describeElements(expected.count, expected.type)} there; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
     { rank: sender, ranks: [sender, receiver] },
   );

@@ -3,9 +3,9 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import { describeElements, type DataType, type NumericArray } from '../device/types.js';
+import { describeElements, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
-import { TcclError } from '../../errors.js';
+import { InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Connection, Transport } from '../transport/transport.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
@@ -18,6 +18,12 @@ import { Inbox, Outbox } from './p2p-mailbox.js';
 import { ServedLink, type MessageServer } from './p2p-served.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+
+/** A message that has come and is not received yet. */
+export interface Found {
+  readonly count: number;
+  readonly type: DataType;
+}
 
 /** Tags of the bootstrap messages that set up connections. A lane is one purpose of connections between two ranks. */
 const FIRST_TAG = 0x70327000;
@@ -214,6 +220,42 @@ export class PointToPoint {
       before = transfer;
     }
     return false;
+  }
+
+  /** Throws `UNSUPPORTED` where another thread has the connection with a rank: that one does not tell of its messages. */
+  checkProbe(call: string, rank: number): void {
+    if (!this.isServed(rank)) return;
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `${call}: a thread of this rank receives what rank ${rank} sends and does not look ahead; use recv with { atMost: true }`,
+    );
+  }
+
+  /** The message that the next receive from a rank would take, once it has come. Throws the reason why none will. */
+  peek(rank: number): Found | undefined {
+    const peer = (this.#peers[rank] ??= this.#meet(rank));
+    if (peer.receives !== undefined) return undefined;
+    if (rank === this.#options.bootstrap.rank)
+      return peer.sends === undefined ? undefined : { count: peer.sends.count, type: peer.sends.type };
+    const inlet = (peer.inlet ??= this.#openInlet(peer));
+    if (inlet === undefined || inlet instanceof ServedLink) return undefined;
+    const head = inlet.peek();
+    if (head === undefined) {
+      if (inlet.shared && inlet.hasLeft() && inlet.peek() === undefined) throw closedThere(rank);
+      return undefined;
+    }
+    const type = typeOfCode(head.type);
+    return type === undefined ? undefined : { count: head.count, type };
+  }
+
+  /** Registers what can wake this thread for a message from a rank. */
+  sleepOnMessage(rank: number, bed: Bed): void {
+    const { local, inlet } = this.#peers[rank] ?? {};
+    if (local !== undefined && local >= 0) bed.onMember(this.#options.team, local);
+    if (inlet instanceof SocketInlet) {
+      inlet.sleepOn(bed);
+      inlet.listen(true);
+    }
   }
 
   /** Returns the object of a finished transfer for reuse. */
@@ -569,8 +611,7 @@ export class PointToPoint {
   #exchangeWithSelf(own: Peer): void {
     while (own.sends !== undefined && own.receives !== undefined) {
       const { sends, receives } = own;
-      if (sends.type !== receives.type || sends.count !== receives.count)
-        throw this.#mismatch(receives, sends.type.code, sends.count);
+      if (!receives.meets(sends.type.code, sends.count)) throw this.#mismatch(receives, sends.type.code, sends.count);
       receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
       own.sends = own.posting = sends.next;
       own.receives = receives.next;

@@ -24,6 +24,10 @@ function wordOf(sends: boolean, peer: number): number {
   return 2 * peer + (sends ? 1 : 0);
 }
 
+function numberAt(team: Team, address: number): Float64Array {
+  return new Float64Array(team.segment.buffer, address, 1);
+}
+
 export interface MessageServerOptions {
   readonly rank: number;
   readonly nRanks: number;
@@ -39,6 +43,8 @@ export function messageServer({ rank, nRanks, team, memory, ended, hand }: Messa
   return {
     sliceBytes: sliceBytesOf(pairFifo(nRanks)),
     allocate: (bytes) => team.allocateBytes(bytes),
+    free: (address) => team.freeBytes(address),
+    numberAt: (address) => numberAt(team, address)[0] ?? 0,
     hand,
     ended: (sends, peer) => Atomics.load(ended, wordOf(sends, peer)),
     failure: () => {
@@ -115,15 +121,17 @@ export class ServedMessages {
     this.#pointToPoint.listen(true);
   }
 
-  take({ sends, peer, type, count, address, length }: MessagePiece): void {
+  take({ sends, peer, type, count, address, length, countAt }: MessagePiece): void {
     const { team, memory, ended } = this.#options;
     const { type: dataType, array } = elementsAt(team.segment.buffer, type, address, length);
     const settled = (error?: Error): void => {
       if (error !== undefined) return;
+      if (countAt !== undefined) numberAt(team, countAt)[0] = transfer.count;
       Atomics.add(ended, wordOf(sends, peer), 1);
       memory.tell();
     };
-    this.#pointToPoint.add(sends, peer, array, dataType, { settled }, count);
+    const transfer = this.#pointToPoint.add(sends, peer, array, dataType, { settled }, count);
+    transfer.atMost = countAt !== undefined;
     this.#goOn();
   }
 

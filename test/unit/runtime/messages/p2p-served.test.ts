@@ -31,6 +31,8 @@ function servedRank() {
     server: {
       sliceBytes: SLICE_BYTES,
       allocate: (bytes) => segment.allocateBytes(bytes),
+      free: (address) => segment.freeBytes(address),
+      numberAt: (address) => new Float64Array(segment.buffer, address, 1)[0]!,
       hand: (piece) => void (piece.sends ? pieces.sent : pieces.wanted).push(piece),
       ended: (sends) => (sends ? ended.sent : ended.received),
       failure: () => failure,
@@ -52,6 +54,13 @@ function servedRank() {
       if (bytes.length === 0) slices.push(bytes.slice());
       ended.sent++;
     },
+    /** Fills the oldest piece that is wanted with a whole message, which may be shorter. */
+    receiveShorter(message: Uint8Array): void {
+      const piece = pieces.wanted.shift()!;
+      bytesOf(piece).set(message);
+      new Float64Array(segment.buffer, piece.countAt, 1)[0] = message.length;
+      ended.received++;
+    },
     /** Fills the oldest piece that is wanted, if all of it has come. */
     receive(): void {
       const [piece] = pieces.wanted;
@@ -68,6 +77,26 @@ function servedRank() {
     },
   };
 }
+
+test.each([true, false])(
+  'a receive of at most so much gets the length that came, and gives its memory back; placed: %s',
+  (placed) => {
+    const rank = servedRank();
+  const { segment, p2p } = rank;
+    const array = placed ? segment.alloc(Uint8Array, 10) : new Uint8Array(10);
+    array.fill(9);
+    const largest = segment.heap.largestFree();
+    const transfer = p2p.add(false, 1, array, uint8, undefined);
+    transfer.atMost = true;
+    p2p.progress();
+    expect([transfer.done, segment.heap.largestFree() < largest]).toEqual([false, true]);
+    rank.receiveShorter(Uint8Array.of(1, 2, 3));
+    p2p.progress();
+    expect([transfer.done, transfer.count, ...array.subarray(0, 5)]).toEqual([true, 3, 1, 2, 3, 9, 9]);
+    p2p.recycle(transfer);
+    if (placed) segment.free(array);
+  },
+);
 
 test('messages that another thread carries arrive whole and in order, wherever arrays lie and whoever comes first', () => {
   const message = fc.record({

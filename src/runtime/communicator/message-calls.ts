@@ -1,0 +1,69 @@
+import type { CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
+import type { DataTypeName, MovableArray } from '../device/types.js';
+import { group, groupSync } from './group.js';
+import { ObjectCalls } from './object-calls.js';
+
+/** Options of a receive. */
+export interface RecvOptions extends TimedCallOptions {
+  /** Whether the message may be shorter than the array. Then the call gives the number of elements that came. Default false. */
+  readonly atMost?: boolean | undefined;
+}
+
+/** A message that has come and is not received yet. */
+export interface ProbedMessage {
+  /** Number of elements. */
+  readonly count: number;
+  readonly type: DataTypeName;
+}
+
+/** Messages between two ranks, and what is made of them. */
+export abstract class MessageCalls extends ObjectCalls {
+  /**
+   * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
+   * messages, and those that are copied on their way, do not wait for the receiver.
+   *
+   * Sends and receives are not collectives: all that are in flight progress at the same time, so `Promise.all` of a send and
+   * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
+   * length. docs/guides/p2p.md has examples.
+   */
+  abstract send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void>;
+
+  /** The blocking form of {@link send}: between ranks that share memory, and with `blocking: true` also between others. */
+  abstract sendSync(array: MovableArray, peer: number, options?: CallOptions): void;
+
+  /**
+   * Receives a message from rank `peer` into `array`; see {@link send}. With `{ atMost: true }` the message may be shorter, and
+   * the promise resolves to the number of elements that came; what is behind them stays as it was.
+   */
+  abstract recv(array: MovableArray, peer: number, options: RecvOptions & { readonly atMost: true }): Promise<number>;
+  abstract recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<void>;
+
+  /** The blocking form of {@link recv}; see {@link sendSync}. */
+  abstract recvSync(array: MovableArray, peer: number, options: RecvOptions & { readonly atMost: true }): number;
+  abstract recvSync(array: MovableArray, peer: number, options?: RecvOptions): void;
+
+  /**
+   * Waits until a message of rank `peer` has come that no receive awaits, and gives its length and type; the message stays for
+   * the next {@link recv}.
+   */
+  abstract probe(peer: number): Promise<ProbedMessage>;
+
+  /** The blocking form of {@link probe}; see {@link sendSync}. */
+  abstract probeSync(peer: number): ProbedMessage;
+
+  /** Sends `array` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. */
+  sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: CallOptions): Promise<void> {
+    return group(() => {
+      void this.send(send, to, options);
+      void this.recv(recv, from, options);
+    });
+  }
+
+  /** The blocking form of {@link sendRecv}; see {@link sendSync}. */
+  sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: CallOptions): void {
+    groupSync(() => {
+      void this.send(send, to, options);
+      void this.recv(recv, from, options);
+    });
+  }
+}
