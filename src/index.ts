@@ -12,6 +12,7 @@ export type { ChildOptions, CommunicatorConfig } from './runtime/communicator/co
 export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';
 export { group, groupSync } from './runtime/communicator/group.js';
+export type { Grid, GridOptions, Halo } from './runtime/communicator/grid.js';
 export { init } from './runtime/communicator/init.js';
 export type { InitOptions } from './runtime/communicator/init-options.js';
 export type { Parts } from './runtime/communicator/parts.js';

@@ -67,9 +67,9 @@ const NEWS_LOOK_MS = 100;
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- what it adds is defined below the class
 export class Communicator extends MessageCalls {
   /** This rank's number, from 0 to `nRanks - 1`. */
-  readonly rank: number;
+  override readonly rank: number;
   /** Number of ranks. */
-  readonly nRanks: number;
+  override readonly nRanks: number;
   /** Number of this rank among those on this host. */
   readonly localRank: number;
   /** Number of ranks on this host. */

@@ -1,5 +1,7 @@
 import type { CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import type { DataTypeName, MovableArray } from '../device/types.js';
+import { errorOfCall } from '../caller-stack.js';
+import { Grid, type GridOptions } from './grid.js';
 import { group, groupSync } from './group.js';
 import { ObjectCalls } from './object-calls.js';
 
@@ -18,6 +20,9 @@ export interface ProbedMessage {
 
 /** Messages between two ranks, and what is made of them. */
 export abstract class MessageCalls extends ObjectCalls {
+  abstract readonly rank: number;
+  abstract readonly nRanks: number;
+
   /**
    * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
    * messages, and those that are copied on their way, do not wait for the receiver.
@@ -50,6 +55,20 @@ export abstract class MessageCalls extends ObjectCalls {
 
   /** The blocking form of {@link probe}; see {@link sendSync}. */
   abstract probeSync(peer: number): ProbedMessage;
+
+  /**
+   * This communicator's ranks as a Cartesian grid of so many ranks in each dimension: coordinates, neighbours, and the exchange
+   * of borders with them. Exchanges nothing itself.
+   *
+   * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`
+   */
+  grid(dimensions: readonly number[], options: GridOptions = {}): Grid {
+    try {
+      return new Grid(this, dimensions, options);
+    } catch (error) {
+      throw errorOfCall(error, this.rank);
+    }
+  }
 
   /** Sends `array` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. */
   sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: CallOptions): Promise<void> {

@@ -82,7 +82,7 @@ test.each([true, false])(
   'a receive of at most so much gets the length that came, and gives its memory back; placed: %s',
   (placed) => {
     const rank = servedRank();
-  const { segment, p2p } = rank;
+    const { segment, p2p } = rank;
     const array = placed ? segment.alloc(Uint8Array, 10) : new Uint8Array(10);
     array.fill(9);
     const largest = segment.heap.largestFree();

@@ -1,0 +1,145 @@
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { checkCallOptions, type CallOptions } from '../algorithms/arguments.js';
+import type { MovableArray } from '../device/types.js';
+import { group, groupSync } from './group.js';
+
+/** Options of a grid. */
+export interface GridOptions {
+  /** Whether the grid closes in all dimensions, or in which: a last rank's upper neighbour is then the first. Default false. */
+  readonly periodic?: boolean | readonly boolean[] | undefined;
+}
+
+/**
+ * What a rank exchanges with its two neighbours in one dimension: `sendLow` goes to the lower neighbour, whose `recvHigh` it
+ * becomes, and `recvLow` comes from there; the same with the upper one. What has no neighbour stays as it was.
+ */
+export interface Halo {
+  readonly sendLow?: MovableArray | undefined;
+  readonly sendHigh?: MovableArray | undefined;
+  readonly recvLow?: MovableArray | undefined;
+  readonly recvHigh?: MovableArray | undefined;
+}
+
+/** The part of a communicator that a grid uses. */
+export interface GridMember {
+  readonly rank: number;
+  readonly nRanks: number;
+  send(array: MovableArray, peer: number, options?: CallOptions): Promise<void>;
+  recv(array: MovableArray, peer: number, options?: CallOptions): Promise<void>;
+}
+
+/**
+ * The ranks of a communicator as a Cartesian grid, the last dimension the fastest: in a grid of 2 by 3, rank 4 is at
+ * [1, 1]. It is this rank's view alone: making it exchanges nothing.
+ */
+export class Grid {
+  /** Number of ranks in each dimension. */
+  readonly dimensions: readonly number[];
+  /** Whether each dimension is closed. */
+  readonly periodic: readonly boolean[];
+  /** Place of this rank. */
+  readonly coordinates: readonly number[];
+  readonly #member: GridMember;
+
+  /** @internal Made by Communicator.grid(). Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME. */
+  constructor(member: GridMember, dimensions: readonly number[], options: GridOptions) {
+    checkDimensions(dimensions, member.nRanks);
+    checkCallOptions('grid', options, ['periodic']);
+    const { periodic = false } = options;
+    if (typeof periodic !== 'boolean' && periodic.length !== dimensions.length) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `grid: periodic has ${String(periodic.length)} entries for ${String(dimensions.length)} dimensions; pass one a dimension, or true`,
+      );
+    }
+    this.#member = member;
+    this.dimensions = [...dimensions];
+    this.periodic = typeof periodic === 'boolean' ? dimensions.map(() => periodic) : [...periodic];
+    this.coordinates = this.coordinatesOf(member.rank);
+  }
+
+  /** Place of a rank. */
+  coordinatesOf(rank: number): number[] {
+    let rest = rank;
+    const reversed = [...this.dimensions].reverse().map((size) => {
+      const at = rest % size;
+      rest = (rest - at) / size;
+      return at;
+    });
+    return reversed.reverse();
+  }
+
+  /** The rank at a place; null outside of the grid. Closed dimensions go on from the other end. */
+  rankAt(coordinates: readonly number[]): number | null {
+    let rank = 0;
+    for (const [dimension, size] of this.dimensions.entries()) {
+      const at = coordinates[dimension] ?? 0;
+      const inside = this.periodic[dimension] === true ? ((at % size) + size) % size : at;
+      if (inside < 0 || inside >= size) return null;
+      rank = rank * size + inside;
+    }
+    return rank;
+  }
+
+  /** The ranks so many places lower and higher in a dimension; null outside of the grid. */
+  neighbours(dimension: number, distance = 1): { readonly low: number | null; readonly high: number | null } {
+    const at = (by: number): number | null =>
+      this.rankAt(this.coordinates.map((coordinate, d) => (d === dimension ? coordinate + by : coordinate)));
+    return { low: at(-distance), high: at(distance) };
+  }
+
+  /**
+   * Exchanges borders with the neighbours, all at the same time: `halos[d]` in dimension d, `undefined` for none. All ranks
+   * call it; what one sends and its neighbour receives must agree in type and length.
+   */
+  exchange(halos: readonly (Halo | undefined)[], options?: CallOptions): Promise<void> {
+    return group(() => {
+      this.#start(halos, options);
+    });
+  }
+
+  /** The blocking form of {@link exchange}. */
+  exchangeSync(halos: readonly (Halo | undefined)[], options?: CallOptions): void {
+    groupSync(() => {
+      this.#start(halos, options);
+    });
+  }
+
+  /**
+   * In a closed dimension of two ranks, or one, both neighbours are the same rank: what it sent down comes first, and from
+   * above.
+   */
+  #start(halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
+    for (const [dimension, halo] of halos.entries()) {
+      if (halo === undefined) continue;
+      const { low, high } = this.neighbours(dimension);
+      const move = (call: 'send' | 'recv', array: MovableArray | undefined, peer: number | null): void => {
+        if (array !== undefined && peer !== null) void this.#member[call](array, peer, options);
+      };
+      move('send', halo.sendLow, low);
+      move('send', halo.sendHigh, high);
+      move('recv', halo.recvHigh, high);
+      move('recv', halo.recvLow, low);
+    }
+  }
+}
+
+function checkDimensions(dimensions: unknown, nRanks: number): void {
+  if (!Array.isArray(dimensions) || dimensions.length === 0) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `grid takes the number of ranks in each dimension, as in grid([4, 2]), not ${describeValue(dimensions)}`,
+    );
+  }
+  const wrong = (dimensions as unknown[]).find((size) => !Number.isInteger(size) || (size as number) < 1);
+  if (wrong !== undefined) {
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `grid: ${describeValue(wrong)} is no number of ranks from 1`);
+  }
+  const places = (dimensions as number[]).reduce((product, size) => product * size, 1);
+  if (places === nRanks) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_RANGE',
+    `grid: ${dimensions.join(' × ')} are ${String(places)} places, but there are ${String(nRanks)} ranks; pass sizes whose product that is, or split the communicator first`,
+  );
+}
