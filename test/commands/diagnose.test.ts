@@ -2,7 +2,10 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { machine, parametersFromEnvironment } from '../../src/planner/index.js';
+import { buildSystem } from '../../src/planner/topology/build/build-system.js';
 import { tccl } from '../multi-process/cli.js';
+import { printed } from '../unit/planner/log/printed-system.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-diagnose-'));
 afterAll(() => {
@@ -35,6 +38,21 @@ describe('tccl diagnose', () => {
       verdict: { causes: ['xid-bus', 'rank-behind'], consequences: ['remote-closed'] },
       exhibits: expect.arrayContaining([{ file: dmesg, kind: 'log' }]) as unknown,
     });
+  });
+
+  it('compares a graph file with the machine that a log beside it prints', async () => {
+    const incident = mkdtempSync(join(tmpdir(), 'tccl-graphs-'));
+    const { parameters } = parametersFromEnvironment({});
+    writeFileSync(join(incident, 'job.log'), printed(buildSystem(machine('dgx-a100'), { parameters })).join('\n'));
+    const graph = (dev: number) =>
+      `<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="3" speedinter="3" typeintra="NVL" typeinter="PIX" samechannels="1"><channel><gpu dev="${dev}"/></channel></graph></graphs>`;
+    writeFileSync(join(incident, 'graph.xml'), graph(77));
+    const wrong = await tccl(['diagnose', incident]);
+    writeFileSync(join(incident, 'graph.xml'), graph(0));
+    const right = await tccl(['diagnose', incident]);
+    rmSync(incident, { recursive: true });
+    expect(wrong.stdout).toContain('graph.xml: the graph file uses GPU 119, and the topology has GPU 0');
+    expect(right.stdout).not.toContain('the graph file uses');
   });
 
   it('says in one line what cannot be read at all', async () => {

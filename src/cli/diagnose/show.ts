@@ -11,6 +11,7 @@ import { plainValue, readPickle } from '../../planner/log/witness/pickle.js';
 import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.js';
 import { checkTimelines, readInspector, readTrace, type TimedCall } from '../../planner/log/witness/timeline.js';
 import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/witness/tools.js';
+import { loggedTopology } from '../../planner/log/logged-topology.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
 import type { XmlElement } from '../../planner/topology/xml/tree.js';
@@ -46,8 +47,9 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
     reader.openFile(file);
     exhibits.push({ file, kind: await readExhibit(file, { file: index, line: 1 }, reader, recordings, found, shapes) });
   }
-  found.push(...graphFindings(shapes));
   const model = reader.finish();
+  const logged = model.machines.flatMap((machine) => loggedTopology(machine) ?? []);
+  found.push(...graphFindings(shapes.graphs, [...shapes.topologies, ...logged]));
   if (exhibits.every(({ kind }) => kind.startsWith('not read')))
     throw new InputError(
       'CONTENT',
@@ -195,23 +197,23 @@ function joined(recordings: readonly FlightRecording[]): FlightRecording[] {
   return [...byRank.values()];
 }
 
-/** Graph files that name GPUs which the one topology does not have. */
-function graphFindings({ topologies, graphs }: Shapes): LogFinding[] {
-  const [root] = topologies;
-  if (root === undefined || topologies.length > 1) return [];
-  return graphs.flatMap(({ root: graph, fileName, place }) =>
-    diagnose(root, { graph: { root: graph, fileName } })
-      .filter(({ code }) => code.startsWith('graph-'))
-      .map(({ code, severity, problem, consequence, remedy }) => ({
-        code: `topology-${code}`,
-        severity,
-        kind: 'risk' as const,
-        problem: `${fileName}: ${problem}`,
-        cause: consequence,
-        remedy,
-        places: [place],
-      })),
-  );
+/** Graph files that name GPUs which none of the machines has: those of topology files, and those that logs print. */
+function graphFindings(graphs: Shapes['graphs'], machines: readonly XmlElement[]): LogFinding[] {
+  return graphs.flatMap(({ root: graph, fileName, place }) => {
+    const each = machines.map((root) =>
+      diagnose(root, { graph: { root: graph, fileName } }).filter(({ code }) => code.startsWith('graph-')),
+    );
+    if (each.some((findings) => findings.length === 0)) return [];
+    return (each[0] ?? []).map(({ code, severity, problem, consequence, remedy }) => ({
+      code: `topology-${code}`,
+      severity,
+      kind: 'risk' as const,
+      problem: `${fileName}: ${problem}`,
+      cause: consequence,
+      remedy,
+      places: [place],
+    }));
+  });
 }
 
 /** `8 flight recordings (ranks 0-7), 2 logs, 1 ports`, and each file that was not read. */
