@@ -50,9 +50,10 @@ export function register(program: Command): void {
     )
     .argument('<command...>', 'what each rank runs; its own options follow it as they are')
     .addOption(
-      new Option('-n, --ranks <count>', 'number of ranks; with --nnodes that of this node, or of each node: 3,1')
-        .argParser(parseRanks)
-        .default(undefined, 'one for each CPU; as many as the hosts take'),
+      new Option(
+        '-n, --ranks <count>',
+        'number of ranks; with --nnodes that of this node, or of each node: 3,1 (default: one for each CPU, or as many as the hosts take)',
+      ).argParser(parseRanks),
     )
     .option('-x, --export <name[=value]>', 'set a variable for the ranks, on every host; can be repeated', parseExport)
     .addOption(
