@@ -32,6 +32,7 @@ const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal',
 /** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
 export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
   checkOptionNames(call, options, names, "{ type: 'float16' }");
+  if (!names.includes('timeoutMs')) return; // "signal" of a put is another option
   const { signal, timeoutMs } = options as TimedCallOptions;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: signal is an AbortSignal, not ${describeValue(signal)}`);
