@@ -245,6 +245,16 @@ describe('a command that cannot be run', () => {
     expect(await run('no-such-command')).toMatchObject({ stderr: 'tccl run: no-such-command: command not found\n', code: 127 });
   });
 
+  it('that is a file of JavaScript is run with Node', async () => {
+    const outcomes = [
+      await tccl(['run', '-n', '2', fixture('place.mjs')]),
+      await tccl(['run', '-n', '2', node, fixture('place.mjs')]),
+    ];
+    const [bare, withNode] = outcomes.map(({ code, stderr, stdout }) => ({ code, stderr, lines: stdout.split('\n').length }));
+    expect(bare).toMatchObject({ code: 0, stderr: '' });
+    expect(bare).toEqual(withNode);
+  });
+
   it('for want of room for its environment is one line', async () => {
     // The system takes 128 KiB a variable, and ranks get more in this one.
     const { code, stderr } = await tccl(['run', '-n', '2', 'true'], { env: { GLIBC_TUNABLES: 'x'.repeat(131_000) } });
@@ -275,9 +285,9 @@ describe('a command that cannot be run', () => {
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
     [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],
     [
-      [fixture('place.mjs')],
+      [fixture('processes.ts')],
       126,
-      `tccl run: ${fixture('place.mjs')}: not executable; start it with node: tccl run -n 2 node ${fixture('place.mjs')}\n`,
+      `tccl run: ${fixture('processes.ts')}: not executable; start it with what runs TypeScript: tccl run -n 2 npx tsx ${fixture('processes.ts')}\n`,
     ],
   ])('%s', async (command, code, stderr) => {
     expect(await tccl(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });

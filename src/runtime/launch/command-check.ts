@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
@@ -19,15 +20,26 @@ export function checkCommand(
   directory: string,
 ): CommandCheck {
   const [name, ...args] = command;
+  const script = scriptAt(name, directory);
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
   switch (executable.kind) {
     case 'found':
       return { kind: 'runnable', command: [executable.file, ...args] };
     case 'missing':
+      if (script !== undefined) return { kind: 'runnable', command: [process.execPath, script, ...args] };
       return { kind: 'refused', message: `${name}: command not found`, exitCode: exitCodes.notFound };
     case 'not-executable': {
-      const hint = /\.[cm]?[jt]s$/.test(name) ? `; start it with node: tccl run -n ${nRanks} node ${command.join(' ')}` : '';
+      if (script !== undefined) return { kind: 'runnable', command: [process.execPath, script, ...args] };
+      const hint = /\.[cm]?ts$/.test(name)
+        ? `; start it with what runs TypeScript: tccl run -n ${nRanks} npx tsx ${command.join(' ')}`
+        : '';
       return { kind: 'refused', message: `${name}: not executable${hint}`, exitCode: exitCodes.cannotRun };
     }
   }
+}
+
+/** The path of a file of JavaScript, which Node runs where it is no command itself. */
+function scriptAt(name: string, directory: string): string | undefined {
+  const path = resolve(directory, name);
+  return /\.[cm]?js$/.test(name) && existsSync(path) ? path : undefined;
 }
