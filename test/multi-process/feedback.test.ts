@@ -114,7 +114,7 @@ describe('TCCL_DEBUG', () => {
   it('WARN says that a protocol is forced which no call takes', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL' });
     expect(
-      lines.filter((line) => line.includes('TCCL WARN TCCL_PROTO=ll has no effect: no call here takes a ring')),
+      lines.filter((line) => line.includes('TCCL WARN TCCL_PROTO=ll has no effect: it affects rings, and no call here uses one')),
     ).toHaveLength(2);
     expect((await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL', TCCL_ALGO: 'ring' })).stdout).not.toContain('WARN');
   });
