@@ -116,7 +116,6 @@ export {
   type OneSidedRank,
   type OneSidedStep,
   type ScheduleOptions,
-  scheduleOneSided,
   type SignalChannel,
 } from './schedule/one-sided.js';
 export {

@@ -25,12 +25,15 @@ import type { Ends } from '../algorithms/algorithm.js';
 
 /** A schedule for every size, such as one that a plan of NCCL gives. Its connections are the same for all sizes. */
 export interface ScheduleMaker {
+  /** Name of the algorithm, for messages. */
   readonly name: string;
+  /** The collective that it does. */
   readonly collective: ScheduledCollective;
+  /** Number of ranks that it is for. */
   readonly nRanks: number;
   /** The size in bytes has to be a multiple of so many elements. */
   readonly chunks: number;
-  /** @param pieceBytes longest message */
+  /** Makes the schedule of a size in bytes; `pieceBytes` is the longest message. */
   readonly schedule: (bytes: number, pieceBytes: number) => Schedule;
 }
 
