@@ -334,7 +334,7 @@ export class DirectExchange {
       throw new InvalidUsageError(
         'CALL_MISMATCH',
         `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
-          'what each rank has as count for another must be what that one has for it',
+          'the count of each sender must equal the count of its receiver',
         { ranks: [sender, receiver] },
       );
     }
