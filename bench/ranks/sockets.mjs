@@ -9,7 +9,10 @@
 import { init } from '../../dist/index.js';
 
 const [engine, form, sizes = '', most] = process.argv.slice(2);
-const comm = await init({ onWarning: () => undefined, ...(engine === 'thread' ? { blocking: true } : {}) });
+const comm = await init({
+  onWarning: () => undefined,
+  ...(engine === 'thread' ? { engine } : form === 'sync' ? { blocking: true } : {}),
+});
 for (const bytes of sizes.split(',').map(Number)) {
   const arrays = { alloc: comm.alloc(Float32Array, bytes / 4), ordinary: new Float32Array(bytes / 4) };
   for (const [memory, array] of Object.entries(arrays)) {

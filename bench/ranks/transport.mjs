@@ -35,7 +35,14 @@ async function openRing() {
   const transport =
     name === 'shm'
       ? new ShmTransport({ team: Team.ofAll(segment), localRanks: [0, 1], size })
-      : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size });
+      : new SocketTransport({
+          segment,
+          rank,
+          host: '127.0.0.1',
+          secret: new Uint8Array(32),
+          size,
+          libc: name === 'system calls' ? libc : undefined,
+        });
   const send = await transport.setUpSend(other);
   const receive = await transport.setUpReceive(other);
   const infos = await exchange({ send: send.info, receive: receive.info });

@@ -1,7 +1,8 @@
 /**
  * Connections between two ranks, as threads: a message there and back, a stream of full slots copied in and out, beside
- * what one thread copies and what node:net moves; and the ring by length of slice: times are the lowest. All-reduces of two
- * processes over sockets, in the event loop and on a thread, as promises and in place: times are medians.
+ * what one thread copies and what node:net moves, over sockets of node:net and by system calls; and the ring by length of slice:
+ * times are the lowest. All-reduces of two processes over sockets, in the rank's thread and on another, as promises and in place:
+ * times are medians.
  *
  * @module
  */
@@ -23,6 +24,7 @@ const streamBytes = 64 * 2 ** 20;
 /** Who carries out calls over sockets, and how the rank waits for them. */
 const forms = [
   ['inline', 'promise'],
+  ['inline', 'sync'],
   ['thread', 'promise'],
   ['thread', 'sync'],
 ];
@@ -43,7 +45,7 @@ export async function run({ options, record, progress, note }) {
       bytes,
       us: await measure({ transport: 'socket', mode: 'node:net', bytes, slotBytes, repeats: 3 }),
     });
-    for (const transport of ['shm', 'socket']) {
+    for (const transport of ['shm', 'socket', 'system calls']) {
       record({
         transport,
         mode: 'round trip',
@@ -117,21 +119,21 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
         rate({ transport: 'shm', mode: 'stream' }),
         `copy ${rate({ mode: 'copy' })}`,
       ],
-      [
-        'socket',
-        formatUs(lowest({ transport: 'socket', mode: 'round trip' })),
-        rate({ transport: 'socket', mode: 'stream' }),
+      ...['socket', 'system calls'].map((transport) => [
+        transport === 'socket' ? 'socket, node:net' : 'socket, system calls',
+        formatUs(lowest({ transport, mode: 'round trip' })),
+        rate({ transport, mode: 'stream' }),
         `node:net ${rate({ mode: 'node:net' })}`,
-      ],
+      ]),
     ],
   );
   const sizes = [...new Set(measured.filter(({ mode }) => mode === 'all-reduce').map((record) => Number(record['bytes'])))];
   const slices = table(
-    ['all-reduce, µs', ...sliceBytes.map((slice) => `${slice / 1024}K`), 'socket'],
+    ['all-reduce, µs', ...sliceBytes.map((slice) => `${slice / 1024}K`), 'node:net', 'system calls'],
     sizes.map((size) => [
       String(size),
       ...sliceBytes.map((slice) => formatUs(lowest({ transport: 'shm', mode: 'all-reduce', bytes: size, slice }))),
-      formatUs(lowest({ transport: 'socket', mode: 'all-reduce', bytes: size })),
+      ...['socket', 'system calls'].map((transport) => formatUs(lowest({ transport, mode: 'all-reduce', bytes: size }))),
     ]),
   );
   return `${connections}\n\nring of 2 ranks by length of slice over shm\n\n${slices}\n\n2 processes over sockets, arrays of alloc / ordinary\n\n${processes(records)}`;

@@ -4,7 +4,8 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 const media = {
   'shared memory': { TCCL_ALGO: 'ring' },
   sockets: { TCCL_SHM_DISABLE: '1' },
-  'sockets of a thread': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' },
+  'sockets, all connected': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' },
+  'sockets of a thread': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' },
 };
 
 test('ranks that fall back to sockets say so, and why, once', async () => {
@@ -29,6 +30,8 @@ test.each([
 for (const [medium, form] of [
   ['shared memory', 'sync'],
   ['sockets', 'promise'],
+  ['sockets, all connected', 'sync'],
+  ['sockets, all connected', 'promise'],
   ['sockets of a thread', 'sync'],
   ['sockets of a thread', 'promise'],
 ] as const) {

@@ -4,8 +4,8 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const apart = { TCCL_SHM_DISABLE: '1' };
-const run = (nRanks: number, scenario: string) =>
-  runRanks(nRanks, 'blocking-over-sockets.mjs', [scenario], { env: apart, flags: ['--grace', '20'] });
+const run = (nRanks: number, ...args: string[]) =>
+  runRanks(nRanks, 'blocking-over-sockets.mjs', args, { env: apart, flags: ['--grace', '20'] });
 
 test.each([
   { nRanks: 2, config: { blocking: true }, algorithm: undefined },
@@ -57,11 +57,6 @@ test('blocking calls on ordinary arrays need no memory for copies of them', asyn
   ).toEqual([[], [], []]);
 });
 
-test('messages go on while their rank computes', async () => {
-  const { records, stderr } = await run(2, 'computing');
-  expect(records, stderr).toEqual([{ rank: 0, token: 7 }]);
-});
-
 test('a rank that is killed while all others wait in place is named to them at once', async () => {
   const { records, code, stderr } = await run(4, 'killed');
   expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
@@ -71,6 +66,32 @@ test('a rank that is killed while all others wait in place is named to them at o
   ]);
   for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
   expect(code).toBe(128 + 9);
+});
+
+test('a rank that is killed while others wait for its messages, or send to it, in place is named to them', async () => {
+  const { records, stderr } = await run(4, 'killedInMessages');
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+    [0, 'RANK_DIED', 1],
+    [2, 'RANK_DIED', 1],
+    [3, 'RANK_DIED', 1],
+  ]);
+  for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
+});
+
+test.each([
+  { lack: 'nothing', codes: ['none', 'none'], workers: 0, says: undefined },
+  { lack: 'without-libc', codes: ['none', 'UNSUPPORTED'], workers: 1, says: 'koffi cannot be loaded' },
+  { lack: 'without-descriptors', codes: ['UNSUPPORTED', 'UNSUPPORTED'], workers: 0, says: 'hides their descriptors' },
+])('ranks with system calls block beside one $lack, without a thread', async ({ lack, codes, workers, says }) => {
+  const { records, code, stderr } = await run(3, 'mixed', lack);
+  expect(code, stderr).toBe(0);
+  expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
+  for (const { rank, sums, messages, ...record } of records) {
+    const received = 2 * (((Number(rank) + 2) % 3) + 1);
+    expect(sums).toEqual([12, received, 12, received]);
+    expect(record).toEqual(rank === 1 ? { codes, workers } : { codes: ['none', 'none'], workers: 0 });
+    if (rank === 1 && says !== undefined) expect(String(messages)).toContain(says);
+  }
 });
 
 test('ranks that wait in place hear who ended the communicator, and why', async () => {
@@ -90,7 +111,7 @@ test('children can block as well', async () => {
   expect(code).toBe(0);
 });
 
-test('communicators come and go with their threads', async () => {
+test('communicators that block come and go', async () => {
   const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '12'], {
     env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' },
   });
@@ -103,6 +124,6 @@ test('ranks of which only some want to block are told so', async () => {
   expect(records, stderr).toHaveLength(2);
   for (const record of records)
     expect(record['message']).toContain(
-      'engine or blocking differ between ranks: no engine thread on rank 0, 1 engine thread on rank 1',
+      "blocking and engine differ between ranks: without blocking: true on rank 0, with blocking: true or engine: 'thread' on rank 1",
     );
 });

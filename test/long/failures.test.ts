@@ -158,7 +158,8 @@ test.each([
   ['engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }],
   ['ring', { TCCL_ALGO: 'ring' }],
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
-  ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+  ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
+  ['sockets, in place', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ] as const)(
   'an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)',
   async (_, env) => {

@@ -39,13 +39,13 @@ const ways = [
   { scenario: 'mixedInPlace', way: 'in one segment', env: {}, waits: mixed('direct') },
   { scenario: 'mixed', way: 'over sockets', env: apart, waits: mixed('tree') },
   { scenario: 'mixed', way: 'on engine threads', env: threads, waits: mixed('direct') },
-  { scenario: 'mixedInPlace', way: 'over sockets of a thread', env: { ...apart, ...blocking }, waits: mixed('tree') },
+  { scenario: 'mixedInPlace', way: 'over sockets, in place', env: { ...apart, ...blocking }, waits: mixed('tree') },
   { scenario: 'elsewhere', way: 'in one segment', env: {}, waits: elsewhere('direct', 'direct)') },
   { scenario: 'elsewhere', way: 'over sockets', env: apart, waits: elsewhere('tree', 'tree), call 1') },
   { scenario: 'elsewhere', way: 'on engine threads', env: threads, waits: elsewhere('direct', 'direct)') },
   {
     scenario: 'elsewhere',
-    way: 'over sockets of a thread',
+    way: 'over sockets, in place',
     env: { ...apart, ...blocking },
     waits: elsewhere('tree', 'tree), call 1'),
   },
@@ -136,7 +136,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
   test.for([
     { way: 'in one segment', env: {} },
     { way: 'over sockets', env: apart },
-    { way: 'over sockets of a thread', env: { ...apart, ...blocking } },
+    { way: 'over sockets, in place', env: { ...apart, ...blocking } },
     { way: 'on engine threads', env: threads },
   ])('says so to onWarning, with the name of the communicator: $way', async ({ env }, { expect }) => {
     const { stderr, records } = await runRanks(2, 'long-waits.mjs', ['told'], {

@@ -7,7 +7,7 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 1000 : 40;
 const overSockets = { TCCL_SHM_DISABLE: '1' };
-const onThread = { ...overSockets, TCCL_TEST_CONFIG: '{"blocking":true}' };
+const inPlace = { ...overSockets, TCCL_TEST_CONFIG: '{"blocking":true}' };
 
 test.each([1, 2, 3, 4, 6, 9])(
   'random messages among %i processes arrive where they should, whole and in order',
@@ -29,16 +29,13 @@ test.each([2, 4])('random messages among %i processes over sockets arrive where 
   expect(records).toEqual([{ rounds, nRanks }]);
 });
 
-test.each([2, 4])(
-  'random messages in both forms among %i processes, whose sockets threads have, arrive where they should',
-  async (nRanks) => {
-    const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)], {
-      env: onThread,
-    });
-    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-    expect(records).toEqual([{ rounds, nRanks }]);
-  },
-);
+test.each([2, 4])('random messages in both forms among %i processes over sockets arrive where they should', async (nRanks) => {
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-messages.mjs', [String(seed), String(rounds)], {
+    env: inPlace,
+  });
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ rounds, nRanks }]);
+});
 
 test('random messages arrive where no rank reads private memory of others', async () => {
   const { code, stdout, stderr } = await runRanks(3, 'random-messages.mjs', [String(seed), String(rounds)], {
@@ -64,15 +61,15 @@ test('random groups over sockets, and around a ring in shared memory, do what th
   }
 });
 
-test('random groups in both forms, over sockets that threads have, do what their operations do alone', async () => {
-  const { code, stdout, stderr } = await runRanks(3, 'random-groups.mjs', [String(seed), String(rounds)], { env: onThread });
+test('random groups in both forms over sockets do what their operations do alone', async () => {
+  const { code, stdout, stderr } = await runRanks(3, 'random-groups.mjs', [String(seed), String(rounds)], { env: inPlace });
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
 });
 
 test.each([
   ['in shared memory', {}, 30],
   ['over sockets', overSockets, 30],
-  ['over sockets that a thread has', onThread, 12],
+  ['over sockets, in place', inPlace, 12],
 ])(
   'split communicators have messages, groups and windows of their own, and give back what those took (%s)',
   async (_, env, splits) => {
@@ -85,8 +82,8 @@ const ways = [
   { way: 'promise', args: [], env: {} },
   { way: 'sync', args: ['sync'], env: {} },
   { way: 'over sockets', args: [], env: overSockets },
-  ...(process.env['TCCL_TEST_LONG'] === '1' ? [{ way: 'over sockets that a thread has', args: [], env: onThread }] : []),
-  { way: 'sync, over sockets that a thread has', args: ['sync'], env: onThread },
+  ...(process.env['TCCL_TEST_LONG'] === '1' ? [{ way: 'over sockets, in place', args: [], env: inPlace }] : []),
+  { way: 'sync, over sockets, in place', args: ['sync'], env: inPlace },
 ];
 
 describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {

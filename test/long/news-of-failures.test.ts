@@ -40,7 +40,7 @@ describe.each([
 test.each([
   ['in one segment', {}],
   ['over sockets', sockets],
-  ['over sockets of a thread', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
+  ['over sockets, in place', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
   ['on an engine thread', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ])('no public call leaves an unhandled rejection, whatever becomes of its communicator (%s)', async (_, env) => {
   const { records, code, stderr } = await runRanks(3, 'unhandled.mjs', [String(seed), isLong ? '200' : '12'], {

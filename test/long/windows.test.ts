@@ -9,7 +9,7 @@ const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 
 describe.each([
   { way: 'in shared memory', env: {} },
   { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' } },
-  { way: 'over sockets that a thread has', env: { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' } },
+  { way: 'over sockets, in place', env: { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' } },
 ])('windows $way', ({ way, env }) => {
   test.each([1, 2, 4])('all that %i ranks put is where it should be once it was signalled', async (nRanks) => {
     const { records, code, stderr } = await runRanks(nRanks, 'windows.mjs', ['random', seed], { env });

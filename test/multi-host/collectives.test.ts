@@ -58,7 +58,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     expect(ended[0]!.lines.at(-1)).toMatchObject({ summary: 'all_reduce', ranks: 4, errors: 0 });
   });
 
-  it('compute the same in blocking calls, which a thread of each rank carries out', async () => {
+  it('compute the same in blocking calls', async () => {
     const ended = await Promise.all(
       start('random-collectives.mjs', ['--seed', '14', '--calls', '60'], nextPort++, blocking).map((rank) => rank.ended),
     );
@@ -84,7 +84,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
-  it('send and receive in both forms where threads have the sockets', async () => {
+  it('send and receive in both forms', async () => {
     for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
       const ended = await Promise.all(
         start(program, ['16', '30'], nextPort++, { ...blocking, TCCL_SOCKET_IFNAME: '=tccl0', TCCL_TIMEOUT: '20' }).map(

@@ -69,8 +69,8 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     ['in small calls over IPv6', 'small', overIPv6],
     ['in large calls over IPv6', 'large', overIPv6],
     ['while a message is awaited over IPv6', 'message', overIPv6],
-    ['in small calls, with sockets of a thread', 'small', blocking],
-    ['in large calls, with sockets of a thread', 'large', blocking],
+    ['in small calls, in place', 'small', blocking],
+    ['in large calls, in place', 'large', blocking],
   ])('is noticed %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
 
   it('is noticed when the network drops large packets only', () => expectNoticed('large', 4, (two) => two.dropLargePackets()));

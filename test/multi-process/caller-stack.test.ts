@@ -28,7 +28,7 @@ test.each([
 test.each([
   ['that share memory', {}],
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-  ['over sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+  ['over sockets, in place', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ])('the stack of an error begins at the line of the program that calls, in both forms of a call: ranks %s', async (_, env) => {
   const { records, stderr } = await runRanks(2, 'caller-lines.mjs', [], { env });
   const codes = {

@@ -13,17 +13,17 @@ test('a child has what its parent has, but for the name, and what it is given', 
 });
 
 test('the number of engine threads lies between its bounds, and is none without them', () => {
-  expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0 });
+  expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0, connectsAll: false });
   expect(engineThreads({ channels: 4 }).inMemory).toBe(0);
   expect(engineThreads({ engine: 'thread' }).inMemory).toBe(1);
   expect(engineThreads({ engine: 'thread', channels: 4, maxChannels: 2 }).inMemory).toBe(2);
   expect(engineThreads({ engine: 'thread', minChannels: 3 }).inMemory).toBe(3);
 });
 
-test('over sockets there is one engine thread where a rank asks for it or wants to block', () => {
-  expect(engineThreads({ engine: 'thread', channels: 4 }).overSockets).toBe(1);
-  expect(engineThreads({ blocking: true })).toEqual({ inMemory: 0, overSockets: 1 });
-  expect(engineThreads({ blocking: false }).overSockets).toBe(0);
+test('over sockets there is one engine thread where a rank asks for it, and ranks that want to block connect in advance', () => {
+  expect(engineThreads({ engine: 'thread', channels: 4 })).toMatchObject({ overSockets: 1, connectsAll: true });
+  expect(engineThreads({ blocking: true })).toEqual({ inMemory: 0, overSockets: 0, connectsAll: true });
+  expect(engineThreads({ blocking: false })).toMatchObject({ overSockets: 0, connectsAll: false });
 });
 
 test('TCCL_ALGO goes before the config’s algorithm', () => {

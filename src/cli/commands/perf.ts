@@ -171,7 +171,7 @@ async function measure(
           json === undefined ? report.tableReporter(given, version, print) : report.jsonReporter(given, print),
           ...(file === undefined ? [] : [report.jsonReporter(given, report.fileWriter(file))]),
         ]);
-  // Over sockets, blocking calls need a thread; where ranks share memory that changes nothing.
+  // Over sockets, blocking calls need connections in advance; where ranks share memory that changes nothing.
   const comm = await init(given.api === 'sync' ? { blocking: true } : {});
   try {
     const runner = program === undefined ? undefined : await comm.program(program);

@@ -113,7 +113,7 @@ export class Exchange {
 
   /** True if a rank may wait without returning to its event loop. */
   get blocking(): boolean {
-    return this.#all().every(({ transport }) => transport === 'shm');
+    return this.#all().every(({ polled }) => polled);
   }
 
   /**

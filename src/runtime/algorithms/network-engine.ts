@@ -23,7 +23,7 @@ export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<Pee
 /**
  * Carries out calls over connections, one at a time. The ring's connections exist from the beginning. Before the first call
  * by another algorithm, all ranks meet around the ring, which detects different calls; then they make its connections, unless
- * `open` has.
+ * `openAll` has.
  */
 export class NetworkEngine implements Engine {
   /** Transport to the next rank of the ring, in NCCL's terms. */
@@ -33,6 +33,8 @@ export class NetworkEngine implements Engine {
   readonly #ring: Ring;
   /** Algorithms whose connections exist. */
   readonly #players = new Map<Algorithm, NetworkPlayer>();
+  /** Whether no call needs any more. */
+  #hasAll = false;
   readonly #order: readonly number[];
   readonly #connect: Connect;
   readonly #rank: number;
@@ -72,8 +74,13 @@ export class NetworkEngine implements Engine {
     this.#ring.useLowLatency(new Ring(this.#combiner, ring), bytes);
   }
 
-  /** Makes an algorithm's connections now, because blocking calls cannot. */
-  async open(algorithm: Algorithm): Promise<void> {
+  /** Makes the connections of all algorithms that calls may take, because blocking calls cannot. Every rank calls it. */
+  async openAll(algorithms: readonly Algorithm[]): Promise<void> {
+    for (const algorithm of algorithms) await this.#open(algorithm);
+    this.#hasAll = true;
+  }
+
+  async #open(algorithm: Algorithm): Promise<void> {
     if (this.#players.has(algorithm)) return;
     const connections = await this.#connect(algorithm, this.#stop.signal);
     const { sends, receives } = connections;
@@ -87,7 +94,7 @@ export class NetworkEngine implements Engine {
   }
 
   get blocking(): boolean {
-    return this.#exchange.blocking;
+    return this.#hasAll && this.#exchange.blocking;
   }
 
   get steps(): number {
@@ -204,7 +211,7 @@ export class NetworkEngine implements Engine {
     this.#metFor.add(this.#algorithm);
     if (this.#players.has(this.#algorithm)) return this.#goOn(this.#exchange.begin(this.#work(), this.#looks(spins)), spins);
     this.#exchange.isConnecting = true;
-    this.#opening = this.open(this.#algorithm)
+    this.#opening = this.#open(this.#algorithm)
       .then(() => this.#exchange.replace(this.#work()))
       .catch((error: unknown) => void (this.#openingFailed = error as Error))
       .finally(() => {

@@ -55,10 +55,9 @@ export interface Bootstrap {
   /** Opens the line for ranks that wait in a common call on this network; one at a time. Close it with the call. */
   openWaitLine(): WaitLine;
   /**
-   * Opens the line for the communicator's other waits; there is one. `otherwise` returns the answer to queries while the rank
-   * does not wait.
+   * Opens the line for the communicator's other waits; there is one.
    */
-  openLastingWaitLine(otherwise: () => readonly number[] | undefined): WaitLine;
+  openLastingWaitLine(): WaitLine;
   /**
    * Calls `listener` when another rank has failed: it died, gave up, or ended this network with an error. The notice uses the
    * bootstrap network's own connections, so it may overtake data that the rank sent before. Returns a function that removes

@@ -110,8 +110,8 @@ export class Network implements Bootstrap {
     return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
   }
 
-  openLastingWaitLine(otherwise: () => readonly number[] | undefined): WaitLine {
-    return new WaitLine(this.#mesh, this.#members, this.#firstSpace + spaces.waits, otherwise);
+  openLastingWaitLine(): WaitLine {
+    return new WaitLine(this.#mesh, this.#members, this.#firstSpace + spaces.waits);
   }
 
   onFailure(listener: (error: Error) => void): () => void {

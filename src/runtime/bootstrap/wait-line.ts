@@ -19,21 +19,20 @@ export class WaitLine {
   readonly #openedMs = performance.now();
   readonly #answers = new Map<number, WaitAnswer>();
   readonly #stop: () => void;
-  #words: () => readonly number[] | undefined;
-  readonly #otherwise: () => readonly number[] | undefined;
+  /** What those that ask are told; and while nothing is said that holds. */
+  #words: (() => readonly number[] | undefined) | undefined;
+  #otherwise: () => readonly number[] | undefined = () => [];
 
   /**
    * @param members the mesh's rank of each rank of the network
    * @param space identifies the network in the mesh
-   * @param otherwise returns the answer to queries while this rank has no current report
    */
-  constructor(mesh: Mesh, members: readonly number[], space: number, otherwise: () => readonly number[] | undefined = () => []) {
-    this.#words = this.#otherwise = otherwise;
+  constructor(mesh: Mesh, members: readonly number[], space: number) {
     this.#mesh = mesh;
     this.#members = members;
     this.#space = space;
     this.#stop = mesh.attend(space, {
-      words: () => this.#words(),
+      words: () => (this.#words ?? this.#otherwise)(),
       answered: (rank, words) =>
         this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
     });
@@ -50,6 +49,11 @@ export class WaitLine {
   /** Sets the answer to queries, as long as `holds` returns true. */
   say(words: readonly number[], holds = (): boolean => true): void {
     this.#words = () => (holds() ? words : this.#otherwise());
+  }
+
+  /** Sets what those that ask are told while nothing is said that holds. */
+  answerOtherwise(otherwise: () => readonly number[] | undefined): void {
+    this.#otherwise = otherwise;
   }
 
   ask(ranks: readonly number[]): void {

@@ -76,16 +76,18 @@ export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly 
   return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
 }
 
-/** Throws if ranks have different numbers of engine threads. */
+/** Throws if ranks differ in engine threads (shared memory), or in making connections in advance (sockets). */
 export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean): void {
-  const threads = each.map(({ inMemory, overSockets }) => (oneSegment ? inMemory : overSockets));
-  const other = threads.findIndex((number) => number !== threads[0]);
+  const wishes = each.map(({ inMemory, connectsAll }) => (oneSegment ? inMemory : Number(connectsAll)));
+  const other = wishes.findIndex((wish) => wish !== wishes[0]);
   if (other < 0) return;
-  const tell = (number: number | undefined): string =>
-    number === 0 || number === undefined ? 'no engine thread' : counted(number, 'engine thread');
+  const tell = (wish = 0): string => {
+    if (!oneSegment) return wish === 0 ? 'without blocking: true' : "with blocking: true or engine: 'thread'";
+    return wish === 0 ? 'no engine thread' : counted(wish, 'engine thread');
+  };
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `${oneSegment ? 'engine and channels' : 'engine or blocking'} differ between ranks: ${tell(threads[0])} on rank 0, ${tell(threads[other])} on rank ${other}; give all ranks the same`,
+    `${oneSegment ? 'engine and channels' : 'blocking and engine'} differ between ranks: ${tell(wishes[0])} on rank 0, ${tell(wishes[other])} on rank ${other}; give all ranks the same`,
     { ranks: [0, other] },
   );
 }

@@ -7,7 +7,7 @@ import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
-import type { CommunicatorParts } from './origin.js';
+import { abandon, type CommunicatorParts } from './origin.js';
 import { newsOf } from '../bootstrap/news-of.js';
 import { tellAll } from '../bootstrap/tell-all.js';
 
@@ -154,7 +154,7 @@ async function makeChild(
   } catch (error) {
     lastStep.giveUp();
     bootstrap.abort(error as Error);
-    if (error instanceof TcclError) child?.engine.abort(error);
+    if (child !== undefined) abandon(child, error);
     if (team !== undefined) team.leave();
     else if (reserved > 0) segment.freeBytes(reserved);
     throw await reasonForParent(error, parent.bootstrap, ranks, signal);

@@ -21,7 +21,7 @@ import { startDirectThreads } from '../threads/direct-threads.js';
 import type { Engine } from '../algorithms/engine.js';
 import { observersOf, type FeedbackContext } from '../observe/feedback.js';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
-import { startNetworkThread, type NetworkThread } from '../threads/network-threads.js';
+import { startNetworkThread } from '../threads/network-threads.js';
 import { NvlsEngine } from '../algorithms/nvls-engine.js';
 import { ObservedEngine } from '../observe/observed-engine.js';
 import { dataHost, interfaceFor, openNetwork, ringOrder } from '../algorithms/open-network.js';
@@ -66,20 +66,14 @@ export interface EngineContext {
   /** Aborts a set-up that takes too long. */
   readonly signal: AbortSignal;
   readonly threads: EngineThreads;
+  /** Receives what an engine thread tells other ranks while it waits, for ranks that wait for messages. */
+  readonly tellWaits: (report: readonly number[]) => void;
   /** The algorithm that carries out every call it can. */
   readonly forced: Algorithm | undefined;
   /** See InitOptions. */
   readonly onWarning: ((text: string) => void) | undefined;
   /** Name that the program gave the communicator. */
   readonly name: string | undefined;
-}
-
-export type SocketThread = Pick<NetworkThread, 'lanesOf' | 'messages' | 'inPlace' | 'rest'>;
-
-export interface ChosenEngine {
-  readonly engine: CompositeEngine;
-  /** The rest of the work of a thread that owns the sockets. */
-  readonly thread: SocketThread | undefined;
 }
 
 /**
@@ -89,11 +83,13 @@ export interface ChosenEngine {
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: EngineContext): Promise<ChosenEngine> {
+export async function chooseEngine(circumstances: EngineContext): Promise<CompositeEngine> {
   const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
-  const nThreads = oneSegment ? threads.inMemory : threads.overSockets;
+  // Without system calls a rank that blocks cannot move its sockets.
+  const overSockets = threads.connectsAll && libc === undefined ? 1 : threads.overSockets;
+  const nThreads = oneSegment ? threads.inMemory : overSockets;
   if (forced !== undefined && !isOverConnections(forced) && !oneSegment) {
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError(
@@ -123,7 +119,6 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};
   let ring: FeedbackContext['ring'];
-  let thread: ChosenEngine['thread'];
   if (used.includes('direct')) {
     const smallBytes = smallBytesOf(localRanks.length, nCores);
     engines.direct =
@@ -142,7 +137,6 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   if (overNetwork.length > 0) {
     const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
     ring = { order: ringOrder(bootstrap), transport: network.transport };
-    thread = network.thread;
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({
@@ -157,10 +151,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
     listensOn: () => interfaceFor(circumstances.network, circumstances.id),
     secret: secretOf(circumstances.id),
   });
-  return {
-    engine: observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers),
-    thread,
-  };
+  return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
 }
 
 /** For the log: how arrays outside the segment are read, or why they are copied twice. */
@@ -195,20 +186,21 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
-/** Makes the engine of the algorithms over connections; see ChosenEngine for the other results. */
+/** Makes the engine of the algorithms over connections. */
 async function networkEngine(
   circumstances: EngineContext,
   algorithms: readonly Algorithm[],
   oneSegment: boolean,
   nThreads: number,
-): Promise<{ readonly engine: Engine; readonly transport: string; readonly thread: ChosenEngine['thread'] }> {
-  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal, onWarning, name } = circumstances;
+): Promise<{ readonly engine: Engine; readonly transport: string }> {
+  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
+  const { onWarning, name, tellWaits } = circumstances;
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
   if (nThreads > 0) {
     // Then a rank has two threads, one of which waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
-    const thread = await startNetworkThread(
+    return startNetworkThread(
       {
         ...options,
         algorithms,
@@ -217,17 +209,17 @@ async function networkEngine(
         heartbeatMs: settings.heartbeatMs,
         onWarning,
         name,
+        tellWaits,
       },
       signal,
     );
-    return { engine: thread.engine, transport: thread.transport, thread };
   }
   const network = await openNetwork(options, signal);
-  // Open connections now, because a blocking call cannot.
-  if (oneSegment) for (const algorithm of algorithms) await network.open(algorithm);
+  // A blocking call cannot make connections.
+  if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
-  return { engine: network, transport: network.transport, thread: undefined };
+  return { engine: network, transport: network.transport };
 }
 
 /** Adds a second ring with the protocol LL, for calls up to `bytes`. */

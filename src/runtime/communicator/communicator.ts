@@ -1,5 +1,4 @@
 import { nodeOf } from '../bootstrap/peer-info.js';
-import type { WaitLine } from '../bootstrap/wait-line.js';
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import { PointToPoint, type Found } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
@@ -88,11 +87,8 @@ export class Communicator extends MessageCalls {
   readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
   readonly #queue: CallQueue;
-  readonly #waitLine: WaitLine | undefined;
   /** True if blocking calls are allowed and possible. */
   readonly #mayBlock: boolean;
-  /** True if blocking calls stop no transfers, because all ranks share memory. */
-  readonly #blocksFreely: boolean;
   /** Numbers of windows and programs made so far. */
   #windows = 0;
   #programs = 0;
@@ -123,32 +119,17 @@ export class Communicator extends MessageCalls {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
-    const { origin, bootstrap, team, engine, thread, nCores } = parts;
-    const { libc, shared, settings, options } = origin.facts;
-    this.#blocksFreely = this.#mayBlock && shared && this.nLocalRanks === this.nRanks;
+    const { origin, bootstrap, team, engine, pointToPoint, waitLine, nCores } = parts;
+    const { libc, settings, options } = origin.facts;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): TcclError => this.#failWith(error);
-    // Ranks that share memory read each other's state there.
-    const waitLine =
-      shared && this.nLocalRanks === this.nRanks ? undefined : bootstrap.openLastingWaitLine(() => this.#queue.lastWords());
-    this.#waitLine = waitLine;
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
     const progress = progressHere();
-    this.#pointToPoint = new PointToPoint({
-      bootstrap,
-      team,
-      libc,
-      shared,
-      server: thread?.messages,
-      openTransport: parts.openTransport,
-      onNews: progress.wake,
-      waitLine,
-      tellInCalls: (report) => engine.tellWaits(report),
-      observe: engine.observe,
-    });
+    this.#pointToPoint = pointToPoint;
+    waitLine?.answerOtherwise(() => this.#queue.lastWords());
     this.#queue = new CallQueue({
       engine,
       rank: this.rank,
@@ -174,7 +155,6 @@ export class Communicator extends MessageCalls {
       spins,
       limits: settings,
       warn,
-      rest: thread?.rest,
       fail,
       collectives: { check: () => this.#queue.checkForMessages(), doing: (rank) => this.#queue.doing(rank) },
     });
@@ -203,7 +183,7 @@ export class Communicator extends MessageCalls {
       nRanks: this.nRanks,
       queue: this.#queue,
       messenger: this.#messenger,
-      inPlace: (work) => this.#inPlace(work),
+      checkBlocking: () => this.#checkBlocking(),
       fail,
     });
     this.#timed = {
@@ -337,10 +317,7 @@ export class Communicator extends MessageCalls {
 
   #checkProbe(call: string, peer: number): void {
     this.#checkUsable(call);
-    this.#ofThisRank(() => {
-      checkPeer(call, peer, this.nRanks);
-      this.#pointToPoint.checkProbe(call, peer);
-    });
+    this.#ofThisRank(() => checkPeer(call, peer, this.nRanks));
   }
 
   /**
@@ -353,7 +330,7 @@ export class Communicator extends MessageCalls {
   async window<T extends TypedArray>(array: T, options?: CallOptions): Promise<Window<T>> {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
-    const { bootstrap, team, thread } = this.#parts;
+    const { bootstrap, team } = this.#parts;
     const {
       libc,
       settings: { timeoutMs },
@@ -367,7 +344,6 @@ export class Communicator extends MessageCalls {
           pointToPoint: this.#pointToPoint,
           messenger: this.#messenger,
           number: ++this.#windows,
-          lanesOf: thread?.lanesOf,
           checkUsable: (call) => this.#checkUsable(call),
           observe: this.#engine.observe,
           barrier: () => this.barrier(),
@@ -616,30 +592,11 @@ export class Communicator extends MessageCalls {
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall, options?: TimedCallOptions): void {
-    if (currentGroup() === undefined && this.#blocksFreely && options === undefined) this.#queue.run(call);
-    else this.#runWithCare(call, options);
-  }
-
-  /** Runs a blocking call with options, in the body of a group, or of ranks that use sockets. */
-  #runWithCare(call: CheckedCall, options: TimedCallOptions | undefined): void {
     if (options !== undefined && isTimed(options)) throw timedUnsupported(`${callName(call.code)}Sync`, this.rank);
     const group = currentGroup();
-    if (group !== undefined) {
-      void group.addCollective(this.#member, call);
-      return;
-    }
-    this.#checkBlocking();
-    const { thread } = this.#parts;
-    if (thread === undefined) this.#queue.run(call);
-    else thread.inPlace(() => this.#queue.run(call));
-  }
-
-  /** Does what blocks for collectives. */
-  #inPlace(work: () => void): void {
-    this.#checkBlocking();
-    const { thread } = this.#parts;
-    if (thread === undefined) work();
-    else thread.inPlace(work);
+    if (group !== undefined) void group.addCollective(this.#member, call);
+    else if (this.#mayBlock) this.#queue.run(call);
+    else this.#refuseBlocking();
   }
 
   protected override start(call: CheckedCall, options?: TimedCallOptions): Promise<void> {
@@ -661,8 +618,11 @@ export class Communicator extends MessageCalls {
         'UNSUPPORTED',
         this.#parts.config.blocking === false
           ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
-          : 'these ranks talk over sockets, which move only in the event loop that a blocking call stops: pass blocking: true to init() ' +
-              'on all ranks, which gives the sockets to a thread of their own, or use the promise form',
+          : this.#pointToPoint.connectsAll
+            ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +
+              "engine: 'thread'"
+            : 'these ranks talk over sockets, and a call that blocks cannot make the connections that it needs: pass blocking: true to ' +
+              'init() on all ranks, which makes all of them there, or use the promise form',
         { rank: this.rank },
       ),
     );
@@ -706,7 +666,7 @@ export class Communicator extends MessageCalls {
     raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
     bootstrap.fail(error);
     this.#queue.abort(error);
-    this.#waitLine?.close();
+    this.#parts.waitLine?.close();
   }
 
   /**
@@ -737,7 +697,7 @@ export class Communicator extends MessageCalls {
     await this.#messenger.close();
     this.#stopExit();
     this.#stopHearing();
-    this.#waitLine?.close();
+    this.#parts.waitLine?.close();
     // Also after a failure: data may still arrive from the segment.
     await this.#engine.close();
     this.#parts.team.leave();

@@ -8,9 +8,9 @@ export interface CommunicatorConfig {
   /** Names it in errors. Not taken from the parent. */
   readonly name?: string | undefined;
   /**
-   * Allows the blocking forms (…Sync) of collectives. `true`: always; if the ranks do not all share memory, a separate thread
-   * carries out the calls. `false`: never, for programs whose event loop must not stop. Default: if all ranks share memory.
-   * Must be `true` on all ranks or none.
+   * Allows the blocking forms (…Sync). `true`: always; if the ranks do not all share memory, all connections that calls may
+   * need are made with the communicator. `false`: never, for programs whose event loop must not stop. Default: if all ranks
+   * share memory. Must be `true` on all ranks or none.
    */
   readonly blocking?: boolean | undefined;
   /**
@@ -136,6 +136,8 @@ export interface EngineThreads {
   readonly inMemory: number;
   /** Otherwise. */
   readonly overSockets: number;
+  /** Whether all connections over sockets are made in advance, since a call that blocks cannot make them. */
+  readonly connectsAll: boolean;
 }
 
 export function engineThreads({
@@ -147,7 +149,8 @@ export function engineThreads({
 }: CommunicatorConfig): EngineThreads {
   return {
     inMemory: engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0,
-    overSockets: engine === 'thread' || blocking === true ? 1 : 0,
+    overSockets: engine === 'thread' ? 1 : 0,
+    connectsAll: engine === 'thread' || blocking === true,
   };
 }
 

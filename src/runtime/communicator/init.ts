@@ -6,7 +6,6 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
-import { TcclError } from '../../errors.js';
 import { warn } from '../warn.js';
 import { agree, type RankFacts } from './agree.js';
 import { ledToCaller } from '../caller-stack.js';
@@ -17,7 +16,7 @@ import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placementOf } from './meet.js';
 import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
-import { Origin, type CommunicatorParts } from './origin.js';
+import { abandon, Origin, type CommunicatorParts } from './origin.js';
 import { profileFor } from '../algorithms/profile.js';
 
 /**
@@ -71,7 +70,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     return parts;
   } catch (error) {
     bootstrap.abort(error as Error);
-    if (error instanceof TcclError) parts?.engine.abort(error);
+    if (parts !== undefined) abandon(parts, error);
     joined?.segment.close();
     throw error;
   }

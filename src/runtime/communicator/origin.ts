@@ -1,15 +1,19 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
+import type { WaitLine } from '../bootstrap/wait-line.js';
+import { PointToPoint } from '../messages/p2p.js';
 import { messageFifo } from '../messages/p2p-socket.js';
+import { progressHere } from '../progress/progress.js';
 import { coresOfAll } from '../detect/cores.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
+import { TcclError } from '../../errors.js';
 import { SocketTransport } from '../transport/socket.js';
-import type { Transport } from '../transport/transport.js';
+import { unlessAborted } from '../transport/unless-aborted.js';
 import type { RankFacts } from './agree.js';
-import { chooseEngine, type ChosenEngine } from './choose-engine.js';
+import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/open-network.js';
@@ -22,9 +26,9 @@ export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
-  readonly thread: ChosenEngine['thread'];
-  /** Connects ranks that share no memory, for messages between two ranks. */
-  readonly openTransport: (bySystemCalls: boolean) => Transport;
+  readonly pointToPoint: PointToPoint;
+  /** Line on which ranks that share no memory ask each other what they do. */
+  readonly waitLine: WaitLine | undefined;
   /** Facts by rank. */
   readonly facts: readonly RankFacts[];
   /** Number of cores that the ranks of this host may use together. */
@@ -70,7 +74,9 @@ export class Origin {
   ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
-    const { engine, thread } = await chooseEngine({
+    const { rank, nRanks, localRanks } = bootstrap;
+    const threads = engineThreads(config);
+    const engine = await chooseEngine({
       bootstrap,
       shared,
       team,
@@ -81,22 +87,42 @@ export class Origin {
       network,
       id,
       signal,
-      threads: engineThreads(config),
+      threads,
+      tellWaits: (report) => pointToPoint.tellWaits(report),
       forced: forcedAlgorithm(settings, config),
       onWarning: this.facts.options.onWarning,
       name: config.name,
     });
-    const openTransport = (bySystemCalls: boolean): SocketTransport =>
-      new SocketTransport({
-        size: messageFifo,
-        segment: team.segment,
-        rank: bootstrap.rank,
-        host: dataHost(bootstrap, network, id),
-        secret: secretOf(id),
-        libc: bySystemCalls ? libc : undefined,
-        whyGone: (peer) => bootstrap.whyGone(peer),
-      });
-    return { origin: this, bootstrap, team, engine, thread, openTransport, facts, nCores, config };
+    // Who shares memory sees there what the others do.
+    const waitLine = shared && localRanks.length === nRanks ? undefined : bootstrap.openLastingWaitLine();
+    const pointToPoint = new PointToPoint({
+      bootstrap,
+      team,
+      libc,
+      shared,
+      openTransport: () =>
+        new SocketTransport({
+          size: messageFifo(threads.connectsAll ? nRanks : 0),
+          segment: team.segment,
+          rank,
+          host: dataHost(bootstrap, network, id),
+          secret: secretOf(id),
+          libc,
+          whyGone: (peer) => bootstrap.whyGone(peer),
+        }),
+      onNews: progressHere().wake,
+      waitLine,
+      tellInCalls: (report) => engine.tellWaits(report),
+      observe: engine.observe,
+    });
+    const parts = { origin: this, bootstrap, team, engine, pointToPoint, waitLine, facts, nCores, config };
+    try {
+      if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
+      return parts;
+    } catch (error) {
+      abandon(parts, error);
+      throw error;
+    }
   }
 
   /** Counts one more communicator. */
@@ -110,4 +136,11 @@ export class Origin {
     this.facts.segment.communicators--;
     if (--this.#users === 0) this.facts.segment.close();
   }
+}
+
+/** Ends what a communicator that does not come about was made of. */
+export function abandon({ engine, pointToPoint, waitLine }: CommunicatorParts, error: unknown): void {
+  waitLine?.close();
+  pointToPoint.abort(error as Error);
+  if (error instanceof TcclError) engine.abort(error);
 }

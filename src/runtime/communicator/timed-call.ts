@@ -65,13 +65,6 @@ export function startTimedMessage(
   { sends, peer, array, type }: { sends: boolean; peer: number; array: NumericArray; type: DataType },
   options: TimedCallOptions,
 ): Promise<void> {
-  if (!sends && messenger.isServed(peer)) {
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `recv: a receive that a thread of this rank carries out (blocking: true or engine: 'thread' between hosts) cannot be withdrawn; leave signal and timeoutMs out`,
-      { rank },
-    );
-  }
   return startTimed(options, (settled) => {
     const owner: TransferOwner = { settled };
     messenger.add(sends, peer, array, type, owner);

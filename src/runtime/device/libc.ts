@@ -12,8 +12,6 @@ import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 export interface Libc {
   /** Address of the memory that a typed array views. */
   addressOf(view: Uint8Array): bigint;
-  /** A buffer on memory of this process, such as another thread's array. It must not be used after that memory is freed. */
-  memoryAt(address: number, bytes: number): ArrayBuffer;
   /**
    * Creates an anonymous file in memory, which has no name and ends with the last process that uses it. Its length is sealed,
    * because a file cut short ends all processes that map it with SIGBUS. Close it with `close`, not with node:fs.
@@ -90,7 +88,6 @@ interface Koffi {
   load(path: string | null): { func(prototype: string): (...args: unknown[]) => unknown };
   errno(): number;
   address(pointer: unknown): bigint;
-  view(pointer: bigint, bytes: number): ArrayBuffer;
   proto(result: string, types: readonly string[]): unknown;
   decode(pointer: bigint, type: unknown): unknown;
   readonly node: { poll(fd: number, wanted: Readiness, callback: () => void): PollHandle };
@@ -236,7 +233,6 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
 
   return {
     addressOf,
-    memoryAt: (address, bytes) => koffi.view(BigInt(address), bytes),
     createMemoryFile(name, bytes) {
       const fd = check('memfd_create', memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
       check('ftruncate', ftruncate(fd, bytes));

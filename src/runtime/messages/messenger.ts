@@ -21,6 +21,8 @@ export interface Condition {
   readonly awaited: () => readonly number[];
   /** True if `isMet` has to be polled; otherwise news wakes this rank. */
   readonly polled: boolean;
+  /** True if `isMet` makes system calls. */
+  readonly overSockets: boolean;
   /** Registers what can wake this thread for it. */
   readonly sleepOn: (bed: Bed) => void;
   /** Description for messages to people. */
@@ -54,8 +56,6 @@ export interface MessengerParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly sleepers: Sleepers;
-  /** Where another thread has the rank's sockets: blocks until that thread has news, also of calls, at most for `ms`. */
-  readonly rest: ((ms: number) => void) | undefined;
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -144,6 +144,7 @@ export class Messenger implements Waitable {
       isMet: () => (found = p2p.peek(peer)) !== undefined,
       awaited: () => [peer],
       polled: true,
+      overSockets: peer !== this.#parts.rank && p2p.localOf(peer) < 0,
       sleepOn: (bed) => p2p.sleepOnMessage(peer, bed),
       text,
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
@@ -181,11 +182,6 @@ export class Messenger implements Waitable {
     return isWithdrawn;
   }
 
-  /** True if another thread of this rank receives a peer's messages. */
-  isServed(peer: number): boolean {
-    return this.#pointToPoint.isServed(peer);
-  }
-
   /** Starts queued transfers, which then progress in the background. */
   kick(): void {
     this.#try();
@@ -211,7 +207,12 @@ export class Messenger implements Waitable {
   /** Ends a wait for a condition that can no longer be met, unless it has been met. */
   endWait(condition: Condition, inVain: () => Error): void {
     if (!this.#conditions.has(condition)) return;
-    const isMet = condition.isMet();
+    let isMet = false;
+    try {
+      isMet = condition.isMet();
+    } catch {
+      // A rank that has left since brings nothing about any more, either.
+    }
     this.#conditions.delete(condition);
     condition.settled(isMet ? undefined : inVain());
   }
@@ -260,7 +261,9 @@ export class Messenger implements Waitable {
       throw leadToCaller(
         new InvalidUsageError(
           'UNSUPPORTED',
-          `a blocking call needs memory shared with rank ${peer}, but this rank uses sockets with it: pass blocking: true to init() on all ranks, so that a separate thread serves them, or use the promise form`,
+          this.#pointToPoint.connectsAll
+            ? `a blocking call cannot wait for rank ${peer}: system calls cannot reach the sockets of this process, since koffi cannot be loaded or this Node.js hides their descriptors; use the promise form`
+            : `a blocking call needs memory shared with rank ${peer}, or a connection that is there before: pass blocking: true to init() on all ranks, or use the promise form`,
           { rank: this.#parts.rank },
         ),
       );
@@ -310,11 +313,16 @@ export class Messenger implements Waitable {
   }
 
   get spins(): number {
-    return spinsAt(this.#pointToPoint.hasSockets, this.#parts.spins);
+    return spinsAt(this.#hasSockets, this.#parts.spins);
   }
 
   get sleepAfterMs(): number {
-    return sleepAfterMs(this.#pointToPoint.hasSockets);
+    return sleepAfterMs(this.#hasSockets);
+  }
+
+  get #hasSockets(): boolean {
+    for (const condition of this.#conditions) if (condition.overSockets) return true;
+    return this.#pointToPoint.hasSockets;
   }
 
   /** True if news is found only by polling. */
@@ -322,10 +330,6 @@ export class Messenger implements Waitable {
     if (this.#pointToPoint.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
     return false;
-  }
-
-  get rest(): ((ms: number) => void) | undefined {
-    return this.#parts.rest;
   }
 
   get checkEveryMs(): number {

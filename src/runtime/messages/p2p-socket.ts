@@ -1,3 +1,4 @@
+import { alignedPiece } from '../algorithms/alignment.js';
 import type { Segment } from '../device/segment.js';
 import type { FifoSize } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
@@ -9,13 +10,20 @@ const TYPE = 0;
 const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
-/** Bytes of data in a slice on a connection of this size. */
-export function sliceBytesOf({ slotBytes }: FifoSize): number {
-  return slotBytes - HEADER_BYTES;
-}
+const STEPS = 8;
+const LONGEST_SLICE_BYTES = 128 * 1024;
+const SHORTEST_SLICE_BYTES = 4096;
+/** Bytes of slots, at most, that a rank has each way where it is connected with all others. */
+const HELD_BYTES = 16 * 2 ** 20;
 
-/** Size of the connections that are made for messages on demand. */
-export const messageFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + 128 * 1024 };
+/**
+ * The size of connections for messages between two ranks, and for windows; both ends must give the same.
+ * @param nConnected ranks of which each is connected with each from the beginning; 0 where the first message connects two
+ */
+export function messageFifo(nConnected: number): FifoSize {
+  const fair = nConnected === 0 ? LONGEST_SLICE_BYTES : alignedPiece(HELD_BYTES / STEPS, nConnected);
+  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+}
 
 /** The sender's end: messages are sent in slices, each with a header. */
 export class SocketOutlet extends LazySender {
@@ -38,7 +46,7 @@ export class SocketOutlet extends LazySender {
       words[slot / 4 + TYPE] = transfer.type.code;
       words[slot / 4 + COUNT_LOW] = transfer.count;
       words[slot / 4 + COUNT_HIGH] = transfer.count / 2 ** 32;
-      const bytes = Math.min(transfer.bytes - transfer.moved, sliceBytesOf(connection.size));
+      const bytes = Math.min(transfer.bytes - transfer.moved, connection.size.slotBytes - HEADER_BYTES);
       if (bytes > 0) transfer.operand.copyTo(slot + HEADER_BYTES, transfer.moved, bytes);
       connection.post(HEADER_BYTES + bytes);
       transfer.moved += bytes;

@@ -22,8 +22,6 @@ export class Transfer {
   bytes = 0;
   /** Bytes that this side has handed over or received. */
   moved = 0;
-  /** True if this side has no more work, although it may have to wait for the other side. */
-  handedOver = false;
   /** The post after which the peer no longer needs the array of a send; see Outbox. */
   lastPost = 0;
   /** Address at which the receiver reads the array of a send in the sender's memory; 0 if it does not. */
@@ -49,22 +47,14 @@ export class Transfer {
     this.operand = new Operand(segment, libc);
   }
 
-  /** @param count elements of the whole message, if `array` is a piece of it */
-  set(
-    sends: boolean,
-    peer: number,
-    array: NumericArray,
-    type: DataType,
-    owner: TransferOwner | undefined,
-    count = array.length,
-  ): void {
+  set(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): void {
     this.sends = sends;
     this.peer = peer;
     this.type = type;
-    this.count = count;
+    this.count = array.length;
     this.bytes = array.length * type.bytes;
     this.moved = this.place = 0;
-    this.handedOver = this.met = this.atMost = this.done = this.warned = false;
+    this.met = this.atMost = this.done = this.warned = false;
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;

@@ -5,17 +5,16 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { describeElements, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
-import { InvalidUsageError, TcclError } from '../../errors.js';
+import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Connection, Transport } from '../transport/transport.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import { describeDeed } from '../algorithms/deed.js';
-import { HoldUps, WaitAnswers, type Awaited } from '../algorithms/hold-ups.js';
+import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
 import { SayPace } from '../progress/wait-limits.js';
 import type { Bed } from '../progress/sleeper.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
-import { ServedLink, type MessageServer } from './p2p-served.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
 
@@ -44,10 +43,8 @@ export interface PointToPointOptions {
   readonly libc: Libc | undefined;
   /** True if the ranks of this host share the team's memory. */
   readonly shared: boolean;
-  /** The thread that has the connections with ranks that share no memory, if it is not this one. */
-  readonly server?: MessageServer | undefined;
   /** Connects ranks that share no memory; called at first use. */
-  readonly openTransport: (bySystemCalls: boolean) => Transport;
+  readonly openTransport: () => Transport;
   /** Called when there may be news from ranks whose connections are not polled. */
   readonly onNews: () => void;
   /** Line for queries to ranks that share no memory about their waits; without it they report on their connections only. */
@@ -69,15 +66,14 @@ interface Peer {
   lastSend: Transfer | undefined;
   receives: Transfer | undefined;
   lastReceive: Transfer | undefined;
-  outlet: Outbox | SocketOutlet | ServedLink | undefined;
-  inlet: Inbox | SocketInlet | ServedLink | undefined;
+  outlet: Outbox | SocketOutlet | undefined;
+  inlet: Inbox | SocketInlet | undefined;
 }
 
 /**
  * Send and receive. All transfers in flight progress at the same time; those from one rank to another are matched in order.
  * Nothing here waits: `progress` does what is possible now. The link to another rank is made at first use: a mailbox in
- * shared memory (p2p-mailbox.ts), sockets between others (p2p-socket.ts), or another thread that has the sockets
- * (p2p-served.ts).
+ * shared memory (p2p-mailbox.ts), or sockets (p2p-socket.ts).
  */
 export class PointToPoint {
   /** Number of transfers in flight. */
@@ -90,14 +86,14 @@ export class PointToPoint {
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
   readonly #holdUps: HoldUps;
-  readonly #answers = new WaitAnswers();
   readonly #pace = new SayPace();
   /** For each awaited rank, the ranks that it waits for itself. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
   /** Transport of messages and of connections for other purposes. */
   #transport: Transport | undefined;
-  #loopTransport: Transport | undefined;
+  /** Whether there is a connection with every rank that shares no memory with this one, since before the first message. */
+  #connectedAll = false;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
@@ -105,14 +101,11 @@ export class PointToPoint {
     setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
   }
 
-  /** True if another thread of this rank receives a peer's messages. */
-  isServed(peer: number): boolean {
-    return this.#options.server !== undefined && peer !== this.#options.bootstrap.rank && this.localOf(peer) < 0;
-  }
-
-  /** True if this rank may wait for `peer` without returning to its event loop. */
+  /** True if this rank may wait for `peer` without returning to its event loop, which makes connections. */
   isBlocking(peer: number): boolean {
-    return peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0 || this.#options.server !== undefined;
+    if (peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0) return true;
+    const { outlet, inlet } = this.#peers[peer] ?? {};
+    return this.#connectedAll && [outlet, inlet].every((link) => link?.shared === false && link.polled);
   }
 
   /** True if news of the transfers in flight is found only by polling. */
@@ -151,22 +144,14 @@ export class PointToPoint {
 
   /**
    * Queues a transfer of all of `array`. `progress` carries it out.
-   * @param count elements of the whole message, if `array` is a piece of it that consists of whole slices
    * @throws SystemError `OUT_OF_MEMORY`; then nothing is queued
    */
-  add(
-    sends: boolean,
-    rank: number,
-    array: NumericArray,
-    type: DataType,
-    owner: TransferOwner | undefined,
-    count = array.length,
-  ): Transfer {
+  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
-    const link = sends ? (peer.outlet ??= this.#openOutlet(peer)) : (peer.inlet ??= this.#openInlet(peer));
-    if (link instanceof ServedLink) link.admit(this.#options.team.segment.offsetOf(array) >= 0);
+    if (sends) peer.outlet ??= this.#openOutlet(peer);
+    else peer.inlet ??= this.#openInlet(peer);
     const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
-    transfer.set(sends, rank, array, type, owner, count);
+    transfer.set(sends, rank, array, type, owner);
     if (peer.sends === undefined && peer.receives === undefined) this.#busy.push(peer);
     if (sends) {
       if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
@@ -177,7 +162,6 @@ export class PointToPoint {
       if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
       peer.lastReceive = transfer;
       peer.receives ??= transfer;
-      if (link instanceof ServedLink) link.expect(transfer);
     }
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
@@ -192,7 +176,6 @@ export class PointToPoint {
     transfer.next = peer.receives;
     peer.receives = transfer;
     peer.lastReceive ??= transfer;
-    if (peer.inlet instanceof ServedLink) peer.inlet.expectNext(transfer);
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
   }
@@ -222,15 +205,6 @@ export class PointToPoint {
     return false;
   }
 
-  /** Throws `UNSUPPORTED` where another thread has the connection with a rank: that one does not tell of its messages. */
-  checkProbe(call: string, rank: number): void {
-    if (!this.isServed(rank)) return;
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `${call}: a thread of this rank receives what rank ${rank} sends and does not look ahead; use recv with { atMost: true }`,
-    );
-  }
-
   /** The message that the next receive from a rank would take, once it has come. Throws the reason why none will. */
   peek(rank: number): Found | undefined {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
@@ -238,7 +212,7 @@ export class PointToPoint {
     if (rank === this.#options.bootstrap.rank)
       return peer.sends === undefined ? undefined : { count: peer.sends.count, type: peer.sends.type };
     const inlet = (peer.inlet ??= this.#openInlet(peer));
-    if (inlet === undefined || inlet instanceof ServedLink) return undefined;
+    if (inlet === undefined) return undefined;
     const head = inlet.peek();
     if (head === undefined) {
       if (inlet.shared && inlet.hasLeft() && inlet.peek() === undefined) throw closedThere(rank);
@@ -296,28 +270,31 @@ export class PointToPoint {
     }
   }
 
-  /** Connects with ranks that share no memory with this one. Those ranks call it too. */
-  async connect(ranks: readonly number[]): Promise<void> {
-    await Promise.all(
-      ranks.map(async (rank) => {
-        const peer = (this.#peers[rank] ??= this.#meet(rank));
-        peer.outlet ??= this.#openOutlet(peer);
-        peer.inlet ??= this.#openInlet(peer);
-        for (const link of [peer.outlet, peer.inlet])
-          if (link instanceof SocketOutlet || link instanceof SocketInlet) await link.met();
-      }),
-    );
+  /** Connects with all ranks that share no memory with this one, so that blocking calls may wait for them. All ranks call it. */
+  async connectAll(): Promise<void> {
+    const { nRanks, rank: own } = this.#options.bootstrap;
+    const links: (SocketOutlet | SocketInlet)[] = [];
+    for (let rank = 0; rank < nRanks; rank++) {
+      if (rank === own || this.localOf(rank) >= 0) continue;
+      const peer = (this.#peers[rank] ??= this.#meet(rank));
+      for (const link of [(peer.outlet ??= this.#openOutlet(peer)), (peer.inlet ??= this.#openInlet(peer))])
+        if (link?.shared === false) links.push(link);
+    }
+    await Promise.all(links.map((link) => link.met()));
+    this.#connectedAll = true;
+  }
+
+  /** Whether {@link connectAll} has made all connections: what else connects ranks does so at once, too. */
+  get connectsAll(): boolean {
+    return this.#connectedAll;
   }
 
   /**
-   * Means to make a connection for another purpose. It is made in the event loop, independently of transfers in flight.
+   * Means to make a connection for a purpose.
    * @param lane see laneTag()
    */
   dialling(lane: number, onNews: () => void): Dialling {
-    return this.#diallingBy((this.#loopTransport ??= this.#options.openTransport(false)), lane, onNews);
-  }
-
-  #diallingBy(transport: Transport, lane: number, onNews: () => void): Dialling {
+    const transport = (this.#transport ??= this.#options.openTransport());
     return { bootstrap: this.#options.bootstrap, transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
   }
 
@@ -412,11 +389,8 @@ export class PointToPoint {
    * @param unwarned only those without a warning so far; they are then marked as warned
    */
   longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
-    const { server, bootstrap } = this.#options;
     const late: Transfer[] = [];
-    for (const { rank, local, sends, receives } of this.#busy) {
-      // The other thread watches the transfers that it serves.
-      if (server !== undefined && local < 0 && rank !== bootstrap.rank) continue;
+    for (const { sends, receives } of this.#busy) {
       for (const transfer of [receives, sends]) {
         if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
         if (unwarned) transfer.warned = true;
@@ -469,11 +443,6 @@ export class PointToPoint {
     if (this.pending === 0) this.#tell(report);
   }
 
-  /** If this rank does not wait, tells waiting ranks of other hosts which call it made last. */
-  answerWaits(report: readonly number[]): void {
-    if (this.pending === 0) this.#answers.give(this.#connections(), report);
-  }
-
   #tell(report: readonly number[]): void {
     if (this.#options.shared) this.#options.team.sayWaits(report);
     for (const connection of this.#connections()) connection.sayWaits(report);
@@ -509,7 +478,6 @@ export class PointToPoint {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort(reason);
     this.#transport?.close();
-    this.#loopTransport?.close();
     for (const peer of this.#peers) {
       if (peer === undefined) continue;
       for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.shared) link.abort(reason);
@@ -551,26 +519,15 @@ export class PointToPoint {
   }
 
   #openOutlet({ rank, local }: Peer): Peer['outlet'] {
-    const { bootstrap, team, server, onNews } = this.#options;
+    const { bootstrap, team, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
-    if (local >= 0) return new Outbox(team, local);
-    return server === undefined
-      ? new SocketOutlet(team.segment, rank, this.#dialling())
-      : new ServedLink(server, true, rank, onNews);
+    return local >= 0 ? new Outbox(team, local) : new SocketOutlet(team.segment, rank, this.dialling(MESSAGES, onNews));
   }
 
   #openInlet({ rank, local }: Peer): Peer['inlet'] {
-    const { bootstrap, team, server, onNews } = this.#options;
+    const { bootstrap, team, onNews } = this.#options;
     if (rank === bootstrap.rank) return undefined;
-    if (local >= 0) return new Inbox(team, local);
-    return server === undefined
-      ? new SocketInlet(team.segment, rank, this.#dialling())
-      : new ServedLink(server, false, rank, onNews);
-  }
-
-  #dialling(): Dialling {
-    const { openTransport, onNews } = this.#options;
-    return this.#diallingBy((this.#transport ??= openTransport(true)), MESSAGES, onNews);
+    return local >= 0 ? new Inbox(team, local) : new SocketInlet(team.segment, rank, this.dialling(MESSAGES, onNews));
   }
 
   // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────

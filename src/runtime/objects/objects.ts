@@ -21,8 +21,8 @@ export interface ObjectsParts {
   readonly nRanks: number;
   readonly queue: CallQueue;
   readonly messenger: Messenger;
-  /** Does what blocks. Throws `UNSUPPORTED` where that cannot be. */
-  readonly inPlace: (work: () => void) => void;
+  /** Throws `UNSUPPORTED` where collectives cannot block. */
+  readonly checkBlocking: () => void;
   /** Ends the communicator for an error; returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -100,11 +100,10 @@ export class Objects implements ObjectExchange {
   }
 
   #run<T>(call: string, begin: Begin<T>): T {
-    const { queue, inPlace } = this.#parts;
+    const { queue, checkBlocking } = this.#parts;
     const chain = this.#chain(call, begin);
-    inPlace(() => {
-      for (let next: QueuedCall | undefined = chain.first; next !== undefined; next = this.#next(chain)) queue.run(next);
-    });
+    checkBlocking();
+    for (let next: QueuedCall | undefined = chain.first; next !== undefined; next = this.#next(chain)) queue.run(next);
     return this.#checked(() => chain.result());
   }
 

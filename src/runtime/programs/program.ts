@@ -249,6 +249,7 @@ export class ProgramRunner {
           get polled() {
             return exchange.polled;
           },
+          overSockets: exchange.hasSockets,
           sleepOn: (bed) => exchange.sleepOn(bed),
           text,
           settled: settlerOf(resolve),

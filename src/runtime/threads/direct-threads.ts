@@ -64,7 +64,6 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     nRanks: localRanks.length,
     keepsTime: false,
     others: { hear, doing: (rank) => doingInTeam(team, localRanks, holdUps, rank) },
-    reachesOutside: false,
   });
 }
 

@@ -6,10 +6,8 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
 /*
  * Memory shared by a rank's thread and one of its engine threads, besides the segment: one call at a time.
  *
- *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps |
- *              4 news of any kind, also of the thread's other work for the rank
- *     numbers  code, root, address and length of input and output, count, bytes of the details, memory outside the segment that
- *              contains input and output
+ *     words    0 calls handed over | 1 calls carried out | 2 bytes of the reason for which the engine gave up, or 0 | 3 steps
+ *     numbers  code, root, address and length of input and output, count, bytes of the details
  *     reason   why the engine gave up
  *     details  JSON, for calls that have some
  *     late     a word for each rank: 1 if the engine waits for it, as of its last check
@@ -18,7 +16,6 @@ const POSTED = 0;
 const COMPLETED = 1;
 const FAILED = 2;
 const STEPS = 3;
-const NEWS = 4;
 const NUMBERS = 64;
 const REASON = 192;
 const DETAILS = REASON + REASON_BYTES;
@@ -35,7 +32,7 @@ export function engineThreadBuffer(nRanks: number): SharedArrayBuffer {
   return new SharedArrayBuffer(DETAILS + DETAILS_BYTES + nRanks * (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK));
 }
 
-/** A call whose arrays lie in the segment unless `sendIn` or `recvIn` is set. Lengths are in elements. */
+/** A call whose arrays lie in the segment. Lengths are in elements. */
 export interface PlacedCall {
   readonly code: number;
   readonly root: number;
@@ -45,50 +42,27 @@ export interface PlacedCall {
   readonly recvLength: number;
   readonly count: number;
   readonly details: CallDetails | undefined;
-  /** Memory outside the segment that contains an array; its address is then an offset in that memory. */
-  readonly sendIn?: Outside | undefined;
-  readonly recvIn?: Outside | undefined;
-}
-
-/** Memory of the process. */
-export interface Outside {
-  readonly address: number;
-  readonly bytes: number;
 }
 
 const none = new Int32Array(0);
 
-/** The call, with views of its arrays in the segment's memory, or in the memory that `outside` returns. */
-export function callAt(memory: SharedArrayBuffer, call: PlacedCall, outside?: (place: Outside) => ArrayBuffer): QueuedCall {
-  const { code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn } = call;
-  const sendMemory = sendIn === undefined ? memory : (outside?.(sendIn) ?? memory);
-  const recvMemory = recvIn === undefined ? memory : (outside?.(recvIn) ?? memory);
-  const { type, array: input } = elementsAt(sendMemory, typeCodeOf(code), send, sendLength);
-  const isSame = recv === send && recvLength === sendLength && sendMemory === recvMemory;
-  const output = isSame ? input : elementsAt(recvMemory, typeCodeOf(code), recv, recvLength).array;
+/** The call, with views of its arrays in the segment's memory. */
+export function callAt(memory: SharedArrayBuffer, call: PlacedCall): QueuedCall {
+  const { code, root, send, sendLength, recv, recvLength, count, details } = call;
+  const type = typeOfCode(typeCodeOf(code)) ?? int32;
+  const input = elementsAt(memory, type, send, sendLength);
+  const output = recv === send && recvLength === sendLength ? input : elementsAt(memory, type, recv, recvLength);
   return { code, type, root, send: input, recv: output, count, details };
 }
 
-/** The type of a code, and a view of elements in some memory. */
-export function elementsAt(
-  memory: ArrayBufferLike,
-  code: number,
-  offset: number,
-  length: number,
-): { readonly type: DataType; readonly array: NumericArray } {
-  const type = typeOfCode(code) ?? int32;
-  return { type, array: length === 0 ? none : new type.array(memory, offset, length) };
+function elementsAt(memory: SharedArrayBuffer, type: DataType, offset: number, length: number): NumericArray {
+  return length === 0 ? none : new type.array(memory, offset, length);
 }
 
 export class EngineThreadMemory {
   readonly #words: Int32Array;
   readonly #numbers: Float64Array;
   readonly #late: Int32Array;
-  /** Count of news at the last rest() or whenNews(). */
-  #rested = 0;
-  #listened = 0;
-  #listener: (() => void) | undefined;
-  #listens = false;
 
   constructor(readonly buffer: SharedArrayBuffer) {
     const nRanks = (buffer.byteLength - DETAILS - DETAILS_BYTES) / (DETAILS_BYTES_PER_RANK + LATE_BYTES_PER_RANK);
@@ -100,23 +74,10 @@ export class EngineThreadMemory {
   // ── the rank's thread ─────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Hands a call over. */
-  post({ code, root, send, sendLength, recv, recvLength, count, details, sendIn, recvIn }: PlacedCall): void {
+  post({ code, root, send, sendLength, recv, recvLength, count, details }: PlacedCall): void {
     const text = details === undefined ? '' : JSON.stringify(details, (_, value: unknown) => forJson(value));
     const written = Buffer.from(this.buffer, DETAILS).write(text);
-    this.#numbers.set([
-      code,
-      root,
-      send,
-      sendLength,
-      recv,
-      recvLength,
-      count,
-      written,
-      sendIn?.address ?? 0,
-      sendIn?.bytes ?? 0,
-      recvIn?.address ?? 0,
-      recvIn?.bytes ?? 0,
-    ]);
+    this.#numbers.set([code, root, send, sendLength, recv, recvLength, count, written]);
     Atomics.add(this.#words, POSTED, 1);
     Atomics.notify(this.#words, POSTED);
   }
@@ -128,42 +89,10 @@ export class EngineThreadMemory {
     return false;
   }
 
-  /** Blocks until the last call is complete, at most for `ms`. */
+  /** Blocks until the last call is complete, or the engine gives up, at most for `ms`. */
   waitUntilDone(ms: number): void {
     const seen = Atomics.load(this.#words, COMPLETED);
     if (seen !== Atomics.load(this.#words, POSTED)) Atomics.wait(this.#words, COMPLETED, seen, ms);
-  }
-
-  /**
-   * Blocks until there is news, at most for `ms`. News since the last return counts, so a caller that polls everything after
-   * each rest misses nothing.
-   */
-  rest(ms: number): void {
-    Atomics.wait(this.#words, NEWS, this.#rested, ms);
-    this.#rested = Atomics.load(this.#words, NEWS);
-  }
-
-  /** Calls `listener` after news of any kind, including earlier news that nobody has seen; `undefined` ends it. */
-  listen(listener: (() => void) | undefined): void {
-    this.#listener = listener;
-    if (listener !== undefined && !this.#listens) void this.#listen();
-  }
-
-  async #listen(): Promise<void> {
-    this.#listens = true;
-    do {
-      const news = waitAsync(this.#words, NEWS, this.#listened);
-      if (news.async) await news.value;
-      else await new Promise(setImmediate);
-      this.#listened = Atomics.load(this.#words, NEWS);
-    } while (this.#callListener());
-    this.#listens = false;
-  }
-
-  /** Calls the listener. Returns true if it is still set. */
-  #callListener(): boolean {
-    this.#listener?.();
-    return this.#listener !== undefined;
   }
 
   /** Blocks until the engine has given up, at most for `ms`. */
@@ -221,34 +150,15 @@ export class EngineThreadMemory {
   }
 
   #posted(): PlacedCall {
-    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0, ...outside] =
-      this.#numbers;
+    const [code = 0, root = 0, send = 0, sendLength = 0, recv = 0, recvLength = 0, count = 0, bytes = 0] = this.#numbers;
     const text = Buffer.from(this.buffer, DETAILS, bytes).toString();
     const details = text === '' ? undefined : (JSON.parse(text, (_, value: unknown) => fromJson(value)) as CallDetails);
-    return {
-      code,
-      root,
-      send,
-      sendLength,
-      recv,
-      recvLength,
-      count,
-      details,
-      sendIn: memoryAt(outside, 0),
-      recvIn: memoryAt(outside, 2),
-    };
+    return { code, root, send, sendLength, recv, recvLength, count, details };
   }
 
   completed(): void {
     Atomics.add(this.#words, COMPLETED, 1);
     Atomics.notify(this.#words, COMPLETED);
-    this.tell();
-  }
-
-  /** Reports news to the rank. */
-  tell(): void {
-    Atomics.add(this.#words, NEWS, 1);
-    Atomics.notify(this.#words, NEWS);
   }
 
   setSteps(steps: number): void {
@@ -265,11 +175,6 @@ export class EngineThreadMemory {
     // Wakes the rank, which finds the reason.
     this.completed();
   }
-}
-
-function memoryAt(numbers: readonly number[], from: number): Outside | undefined {
-  const address = numbers[from] ?? 0;
-  return address === 0 ? undefined : { address, bytes: numbers[from + 1] ?? 0 };
 }
 
 interface News {

@@ -1,9 +1,8 @@
-// Thread that has a rank's sockets and carries out its calls, messages and windows over them; started by network-threads.ts.
+// Thread that has the sockets of a rank's collectives and carries them out; started by network-threads.ts.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { Algorithm } from '../algorithms/call.js';
-import type { MessagePiece } from '../messages/p2p-served.js';
-import { loadLibc, type Libc } from '../device/libc.js';
+import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
@@ -11,11 +10,9 @@ import { packReason, unpackReason } from '../transport/ending.js';
 import { BootstrapLine, type Answer, type Members, type BootstrapRequest } from './bootstrap-line.js';
 import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
-import { callAt, EngineThreadMemory, EXIT, type Outside } from './engine-thread-memory.js';
+import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { openNetwork } from '../algorithms/open-network.js';
-import { ServedMessages, type EndedPieces } from './served-messages.js';
-import { ServedWindow, type WindowInThread } from './served-window.js';
 import { shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import { named, warnNow } from '../warn.js';
@@ -38,19 +35,17 @@ export interface NetworkThreadData {
   /** Name of the communicator, for warnings. */
   readonly name: string | undefined;
   readonly buffer: SharedArrayBuffer;
-  readonly endedPieces: EndedPieces;
 }
 
 export type ToNetworkThread =
   | Answer
   | { readonly kind: 'abort'; readonly reason: Uint8Array }
-  | { readonly kind: 'waits'; readonly report: readonly number[] }
-  | { readonly kind: 'window'; readonly window: WindowInThread }
-  | { readonly kind: 'message'; readonly piece: MessagePiece };
+  | { readonly kind: 'waits'; readonly report: readonly number[] };
 export type FromNetworkThread =
   | BootstrapRequest
   | { readonly kind: 'opened'; readonly transport: string }
   | { readonly kind: 'warning'; readonly text: string }
+  | { readonly kind: 'waits'; readonly report: readonly number[] }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
 /** Interval at which the rank is told whether its call makes progress. */
@@ -77,35 +72,14 @@ const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);
 const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
-const windows = new Set<ServedWindow>();
-/** The last memory outside the segment that calls used, cached because making a buffer of it may take a millisecond. */
-const reached: (Outside & { readonly buffer: ArrayBuffer })[] = [];
-let abort = (error: unknown): void => {
-  stop.abort(error);
-  messages.abort(error as Error);
-};
+let abort = (error: unknown): void => stop.abort(error);
 /** Reports a wait to the other ranks; does nothing until all connections are made. */
 let tellInCalls: (report: readonly number[]) => void = () => undefined;
-const messages = new ServedMessages({
-  ...given,
-  bootstrap,
-  team,
-  libc,
-  memory,
-  ended: given.endedPieces,
-  tellInCalls: (report) => tellInCalls(report),
-  warn,
-  fail: (error) => abort(error),
-});
 
 port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
-  else if (message.kind === 'window') serveWindow(message.window);
-  else if (message.kind === 'message') messages.take(message.piece);
-  else if (message.kind === 'waits') {
-    tellInCalls(message.report);
-    messages.tellWaits(message.report);
-  } else bootstrap.take(message);
+  else if (message.kind === 'waits') tellInCalls(message.report);
+  else bootstrap.take(message);
 });
 const network = await open();
 if (network !== undefined) await serve(network);
@@ -115,8 +89,7 @@ async function open(): Promise<NetworkEngine | undefined> {
   const { shared, host, secret, order, algorithms } = given;
   try {
     const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, order }, stop.signal);
-    for (const algorithm of algorithms) await opened.open(algorithm);
-    await messages.connect();
+    await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
     post({ kind: 'opened', transport: opened.transport });
     return opened;
@@ -124,23 +97,6 @@ async function open(): Promise<NetworkEngine | undefined> {
     post({ kind: 'failed', reason: packReason(error as Error) });
     return undefined;
   }
-}
-
-/** A buffer on memory outside the segment. The rank blocks until the call that uses it has ended. */
-function reach({ address, bytes }: Outside): ArrayBuffer {
-  let found = reached.find((one) => one.address === address && one.bytes === bytes);
-  if (found === undefined) {
-    found = { address, bytes, buffer: (libc as Libc).memoryAt(address, bytes) };
-    if (reached.unshift(found) > 2) reached.pop();
-  }
-  return found.buffer;
-}
-
-function serveWindow(window: WindowInThread): void {
-  const { segment: place, host, secret } = given;
-  const served = new ServedWindow(window, { bootstrap, segment: place, libc, host, secret, wake: () => memory.tell() });
-  windows.add(served);
-  window.port.on('close', () => windows.delete(served));
 }
 
 /** Carries out calls until the rank leaves, or a call fails. */
@@ -151,15 +107,10 @@ async function serve(engine: NetworkEngine): Promise<void> {
     failed = true;
     engine.abort(error as Error);
     queue.abort(error as TcclError);
-    messages.abort(error as Error);
-    for (const window of windows) window.abort(error as Error);
     memory.gaveUp(packReason(error as Error));
     // Unsent messages are sent before the thread ends.
-    void leave().finally(() => process.exit());
+    void engine.close().finally(() => process.exit());
     return error;
-  };
-  const leave = async (): Promise<void> => {
-    await Promise.all([engine.close(), messages.close(), ...[...windows].map((window) => window.close())]);
   };
   const queue = new CallQueue({
     engine,
@@ -170,7 +121,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     limits,
     warn,
     fail,
-    messages: { throwLastWords: () => undefined, tellWaits: (report) => messages.tellWaits(report) },
+    messages: { throwLastWords: () => undefined, tellWaits: (report) => post({ kind: 'waits', report }) },
     progress: progressHere(),
     sleepers: segment.sleepers,
   });
@@ -188,20 +139,19 @@ async function serve(engine: NetworkEngine): Promise<void> {
     const last = queue.isPending || performance.now() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastWords();
     if (last === undefined) return;
     engine.answerWaits(last);
-    messages.answerWaits(last);
   };
   if (shorterLimit(limits) > 0) clock.every(answer).unref();
 
   for (let call = await memory.taken(); call.code !== EXIT; call = await memory.taken()) {
     try {
-      await queue.start(callAt(segment.buffer, call, reach));
+      await queue.start(callAt(segment.buffer, call));
     } catch (error) {
       fail(error);
       return; // the rank finds the reason
     }
     memory.completed();
   }
-  const goodbye = leave();
+  const goodbye = engine.close();
   memory.completed();
   await goodbye;
   process.exit();

@@ -1,19 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
-import type { MessageServer } from '../messages/p2p-served.js';
-import { pairFifo } from '../algorithms/pairs.js';
 import { SystemError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
 import { answer } from './bootstrap-line.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
-import { connectionBytes, networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
-import { endedPieces, messageServer } from './served-messages.js';
+import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
-import { ThreadLanes } from './thread-lanes.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
-import type { LanesParts, WindowLanes } from '../windows/window-lanes.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
 /** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
@@ -21,7 +16,7 @@ const LAST_WORDS_MS = 1000;
 
 export interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
-  /** Algorithms that calls may use. All connections are made now, because a blocked rank cannot help with them. */
+  /** Algorithms that calls may use. All connections are made now, because a rank that blocks or computes cannot help. */
   readonly algorithms: readonly Algorithm[];
   /** Number of polls of shared memory before the thread gives its core away. */
   readonly spins: number;
@@ -31,21 +26,15 @@ export interface NetworkThreadOptions extends NetworkOptions {
   readonly onWarning: ((text: string) => void) | undefined;
   /** Name of the communicator. */
   readonly name: string | undefined;
+  /** Takes what the thread tells others while it waits. */
+  readonly tellWaits: (report: readonly number[]) => void;
 }
 
-/** A thread that has a rank's sockets. */
+/** A thread that has the sockets of a rank's collectives. */
 export interface NetworkThread {
   readonly engine: ThreadEngine;
   /** Transport to the next rank of the ring. */
   readonly transport: string;
-  /** Makes the thread carry a window's operations. Throws SystemError `OUT_OF_MEMORY`. */
-  readonly lanesOf: (window: LanesParts) => WindowLanes;
-  /** Carries messages with ranks that share no memory with this one. */
-  readonly messages: MessageServer;
-  /** Runs `run` while the caller blocks; its calls finish before it returns. */
-  readonly inPlace: (run: () => void) => void;
-  /** Blocks until there is news of any of this, at most for `ms`. */
-  readonly rest: (ms: number) => void;
 }
 
 /**
@@ -53,22 +42,18 @@ export interface NetworkThread {
  * move. Every rank calls it.
  *
  *      rank's thread                     engine thread
- *      bootstrap network   ◄─ asks ────  makes connections, once, and a window's when it is opened
+ *      bootstrap network   ◄─ asks ────  makes connections, once
  *      call, arrays        ── memory ─►  ring, tree, PAT, pairs  ◄──► sockets
- *      messages, windows   ── asks ───►  their connections  ◄──► sockets
  *      waits               ◄─ memory ──  done, or why not
  *
  * @param signal aborts the making of connections with its reason
  * @throws errors of connecting; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs, onWarning, name } = options;
+  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs, name } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
-  const ended = endedPieces(nRanks);
-  const elsewhere = nRanks - (shared ? localRanks.length : 1);
-  const peerBytes = 2 * connectionBytes(pairFifo(nRanks));
-  const bytes = networkMemoryBytes(algorithms, order, rank) + elsewhere * peerBytes;
+  const bytes = networkMemoryBytes(algorithms, order, rank);
   const from = team.allocateBytes(bytes);
   const data: NetworkThreadData = {
     segment: team.segment.forThread(from, from + bytes),
@@ -82,10 +67,9 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     spins,
     limits,
     heartbeatMs,
-    takesWarnings: onWarning !== undefined,
+    takesWarnings: options.onWarning !== undefined,
     name,
     buffer: memory.buffer,
-    endedPieces: ended,
   };
   signal.throwIfAborted();
   const worker = new Worker(new URL('./network-thread.js', import.meta.url), {
@@ -98,7 +82,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
   signal.addEventListener('abort', abort);
   try {
-    const transport = await whenOpened(worker, bootstrap, memory, tell, onWarning);
+    const transport = await whenOpened(worker, memory, tell, options);
     worker.unref();
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
@@ -112,27 +96,8 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       rank,
       nRanks,
       keepsTime: true,
-      reachesOutside: libc !== undefined,
     });
-    const lanesOf = (window: LanesParts): ThreadLanes =>
-      new ThreadLanes(window, {
-        segment: team.segment,
-        libc,
-        rank,
-        bytesPerPeer: peerBytes,
-        reason: () => memory.reason(),
-        start: (given) => worker.postMessage({ kind: 'window', window: given } satisfies ToNetworkThread, [given.port]),
-      });
-    const messages = messageServer({ rank, nRanks, team, memory, ended, hand: (piece) => tell({ kind: 'message', piece }) });
-    const inPlace = (run: () => void): void => {
-      engine.waitsInPlace = true;
-      try {
-        run();
-      } finally {
-        engine.waitsInPlace = false;
-      }
-    };
-    return { engine, transport, lanesOf, messages, inPlace, rest: (ms) => memory.rest(ms) };
+    return { engine, transport };
   } catch (error) {
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;
@@ -148,15 +113,15 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
  */
 function whenOpened(
   worker: Worker,
-  bootstrap: Bootstrap,
   memory: EngineThreadMemory,
   tell: (message: ToNetworkThread) => void,
-  onWarning: ((text: string) => void) | undefined,
+  { bootstrap, onWarning, tellWaits }: NetworkThreadOptions,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
       if (message.kind === 'opened') resolve(message.transport);
       else if (message.kind === 'warning') onWarning?.(message.text);
+      else if (message.kind === 'waits') tellWaits(message.report);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
       else void answer(bootstrap, message).then(tell);
     });

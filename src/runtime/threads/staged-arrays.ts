@@ -3,7 +3,6 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
 import { SystemError } from '../../errors.js';
-import type { Outside } from './engine-thread-memory.js';
 
 /** A range of memory outside the segment, and the address of its copy. */
 interface StagedRange {
@@ -25,19 +24,6 @@ export class StagedArrays {
     readonly team: Team,
     readonly libc: Libc | undefined,
   ) {}
-
-  /** True if an array has elements outside the segment. */
-  isOutside(array: NumericArray): boolean {
-    return array.length > 0 && this.team.segment.offsetOf(array) < 0;
-  }
-
-  /** Address of an array that is not copied: in the segment, or as an offset in other memory of this process. */
-  whereIs(array: NumericArray): { readonly at: number; readonly memory: Outside | undefined } {
-    if (!this.isOutside(array) || this.libc === undefined)
-      return { at: Math.max(0, this.team.segment.offsetOf(array)), memory: undefined };
-    const { buffer, byteOffset } = array;
-    return { at: byteOffset, memory: { address: Number(this.libc.addressOf(new Uint8Array(buffer))), bytes: buffer.byteLength } };
-  }
 
   /** Addresses of both arrays, or of their copies, in the segment. Throws `OUT_OF_MEMORY` if they do not fit. */
   place(send: NumericArray, recv: NumericArray): readonly [number, number] {

@@ -16,12 +16,6 @@ import { sharesOf } from './shared-calls.js';
 /** When a rank leaves, how long it waits for its idle threads to tell the others. */
 const GOODBYE_MS = 1000;
 
-/** Arrays with less than this total length are copied, which is faster than reaching them in place. */
-const REACHED_BYTES = 64 * 1024;
-
-/** Arrays that a hung worker may still write; leaked on purpose. */
-const abandoned: NumericArray[] = [];
-
 /** An engine thread. */
 export interface EngineThread {
   readonly memory: EngineThreadMemory;
@@ -53,8 +47,6 @@ export interface ThreadEngineOptions {
   readonly keepsTime: boolean;
   /** If the threads do not keep time: reports of other ranks to this rank's thread. */
   readonly others?: OtherRanks;
-  /** True if the threads can work on arrays outside the segment while the rank blocks. */
-  readonly reachesOutside: boolean;
 }
 
 /**
@@ -67,18 +59,12 @@ export interface ThreadEngineOptions {
  *      engine thread 0        └ its share ──────────────┤
  *      engine thread 1        └ its share ──────────────┘
  *
- * While the rank blocks in a call, arrays outside the segment stay in place, because nobody can detach them. Otherwise the
- * rank's thread copies them, as a whole, before and after the call: only that thread knows that they still exist (an array
- * can be transferred at any time).
+ * The rank's thread copies arrays outside the segment, as a whole, before and after the call: only that thread knows that they
+ * still exist (an array can be transferred at any time).
  */
 export class ThreadEngine implements Engine {
   readonly blocking = true;
   readonly keepsTime: boolean;
-  /** True if the rank blocks in every call that begins now. */
-  waitsInPlace = false;
-  readonly #reachesOutside: boolean;
-  /** Arrays of the running call that a thread uses in place. */
-  #reached: readonly NumericArray[] = [];
   readonly #lanes: readonly EngineThread[];
   readonly #rank: number;
   readonly #nRanks: number;
@@ -87,14 +73,13 @@ export class ThreadEngine implements Engine {
   #underWay: PlacedCall | undefined;
   #closed = false;
 
-  constructor({ lanes, team, libc, rank, nRanks, keepsTime, others, reachesOutside }: ThreadEngineOptions) {
+  constructor({ lanes, team, libc, rank, nRanks, keepsTime, others }: ThreadEngineOptions) {
     this.#lanes = lanes;
     this.#rank = rank;
     this.#nRanks = nRanks;
     this.#staged = new StagedArrays(team, libc);
     this.keepsTime = keepsTime;
     this.#others = others;
-    this.#reachesOutside = reachesOutside;
   }
 
   begin(
@@ -107,14 +92,16 @@ export class ThreadEngine implements Engine {
     spins: number,
     details?: CallDetails,
   ): number {
+    const [input, output] = this.#staged.place(send, recv);
     const call: PlacedCall = {
       code,
       root,
+      send: input,
       sendLength: send.length,
+      recv: output,
       recvLength: recv.length,
       count,
       details,
-      ...this.#place(send, recv),
     };
     this.#underWay = call;
     // The threads keep the process alive until the call is over.
@@ -126,7 +113,6 @@ export class ThreadEngine implements Engine {
   progress(spins: number): number {
     for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
     this.check();
-    this.#reached = [];
     this.#staged.leave();
     for (const { worker } of this.#lanes) worker.unref();
     return DONE;
@@ -143,7 +129,7 @@ export class ThreadEngine implements Engine {
     (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
   }
 
-  readonly rest = (ms: number): void => this.#busyLane()?.memory.rest(ms);
+  readonly rest = (ms: number): void => this.#busyLane()?.memory.waitUntilDone(ms);
 
   /** Nothing to do: the threads check liveness themselves. */
   check(): void {
@@ -182,22 +168,7 @@ export class ThreadEngine implements Engine {
       fail(error);
       worker.unref();
     }
-    if (this.#lanes.some(({ memory }) => memory.reason() === undefined)) abandoned.push(...this.#reached);
-    this.#reached = [];
     this.#staged.abandon();
-  }
-
-  /** Addresses of a call's arrays for a thread. */
-  #place(send: NumericArray, recv: NumericArray): Pick<PlacedCall, 'send' | 'recv' | 'sendIn' | 'recvIn'> {
-    const outside =
-      this.waitsInPlace && this.#reachesOutside ? [send, recv].filter((array) => this.#staged.isOutside(array)) : [];
-    if (outside.reduce((bytes, { byteLength }) => bytes + byteLength, 0) < REACHED_BYTES) {
-      const [input, output] = this.#staged.place(send, recv);
-      return { send: input, recv: output };
-    }
-    this.#reached = outside;
-    const [from, to] = [this.#staged.whereIs(send), this.#staged.whereIs(recv)];
-    return { send: from.at, sendIn: from.memory, recv: to.at, recvIn: to.memory };
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@ import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import { progressHere } from '../progress/progress.js';
 import { tellAll } from '../bootstrap/tell-all.js';
-import { InlineLanes, type LanesParts, type WindowLanes } from './window-lanes.js';
+import { WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
 
 /** @internal The parts of a communicator that a window uses. */
@@ -20,8 +20,6 @@ export interface WindowParts {
   readonly messenger: Messenger;
   /** Number of the window, the same on all ranks; from 1. */
   readonly number: number;
-  /** Where another thread has the rank's sockets: makes it carry the window's operations. */
-  readonly lanesOf: ((window: LanesParts) => WindowLanes) | undefined;
   /** Throws unless the communicator is usable. */
   readonly checkUsable: (call: string) => void;
   /** Observer of operations, if the communicator is observed. */
@@ -102,7 +100,7 @@ function checkTypes(ranks: readonly WindowPart[]): void {
 }
 
 function lanesFor(
-  { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, number, lanesOf }: WindowParts,
+  { bootstrap: { rank, nRanks }, team: { segment }, libc, pointToPoint, number }: WindowParts,
   address: number,
   bytes: number,
   signals: number,
@@ -110,6 +108,5 @@ function lanesFor(
   const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
     (peer) => peer !== rank && pointToPoint.localOf(peer) < 0,
   );
-  const window: LanesParts = { number, peers, address, bytes, signals, onNews: progressHere().wake };
-  return lanesOf?.(window) ?? new InlineLanes(window, pointToPoint, segment, libc);
+  return new WindowLanes({ number, peers, address, bytes, signals, pointToPoint, segment, libc, progress: progressHere() });
 }

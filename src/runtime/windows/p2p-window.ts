@@ -3,6 +3,7 @@ import type { Segment } from '../device/segment.js';
 import type { NumericArray } from '../device/types.js';
 import { InternalError } from '../../errors.js';
 import { Operand } from '../algorithms/operand.js';
+import type { Bed } from '../progress/sleeper.js';
 import { LazyReceiver, LazySender, type Dialling } from '../messages/p2p-connection.js';
 
 /** Header in front of the data of each slice: the command. A line of its own keeps data aligned. */
@@ -35,24 +36,9 @@ export interface WindowCommand {
 }
 
 /** Marks a command as done. */
-export function endCommand(command: WindowCommand): void {
+function endCommand(command: WindowCommand): void {
   command.done = true;
   command.ended?.();
-}
-
-/** One-sided access of this rank to another, in the order of its calls. */
-export interface Lane {
-  /** Writes all of `array` to the other's part at `offset` bytes, followed by a signal if `signals`. */
-  put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand;
-  /** Fills all of `array` from the other's part at `offset` bytes. */
-  get(array: NumericArray, bytes: number, offset: number): WindowCommand;
-  signal(): WindowCommand;
-  /** Done when the other has carried out all commands before. */
-  flush(): WindowCommand;
-  /** True if the other could have anything to flush. */
-  readonly isUsed: boolean;
-  /** Reason why the other rank does nothing more, or undefined. Waits call this repeatedly. */
-  failure(): Error | undefined;
 }
 
 interface Command extends WindowCommand {
@@ -79,10 +65,10 @@ export interface WindowLaneOptions {
 
 /**
  * One-sided access between two ranks that share no memory, in both directions: commands go over a connection, and the target
- * carries them out in order, whenever the event loop of the thread with its end turns. Connections are made at the first
+ * carries them out in order, whenever its thread waits, in the event loop or in a call. Connections are made at the first
  * command in either direction, or when both ends request it.
  */
-export class WindowLane implements Lane {
+export class WindowLane {
   readonly #options: WindowLaneOptions;
   readonly #words: Uint32Array;
   readonly #commands: Command[] = [];
@@ -93,6 +79,8 @@ export class WindowLane implements Lane {
   /** Gets that are not answered yet, in order. */
   readonly #gets: Command[] = [];
   #getNumber = 0;
+  /** Messages sent and carried out so far. */
+  #messages = 0;
   /** Error about a malformed message, or about an array that is gone. */
   #broken: Error | undefined;
 
@@ -108,12 +96,30 @@ export class WindowLane implements Lane {
     await Promise.all([this.#inlet.met(), this.#opened().met()]);
   }
 
+  /** Whether only looking again tells what is new. Else news call. */
+  get polled(): boolean {
+    return (this.#inlet.connection?.fd ?? -1) >= 0 || (this.#outlet?.connection?.fd ?? -1) >= 0;
+  }
+
+  /** Whether both connections go by system calls, so that a rank can wait without its event loop. */
+  get canBlock(): boolean {
+    return this.#inlet.polled && this.#outlet?.polled === true;
+  }
+
+  /** Names what wakes this thread. */
+  sleepOn(bed: Bed): void {
+    this.#inlet.sleepOn(bed);
+    this.#outlet?.sleepOn(bed);
+  }
+
+  /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
   put(array: NumericArray, bytes: number, offset: number, signals: boolean): WindowCommand {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
     return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset });
   }
 
+  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
   get(array: NumericArray, bytes: number, offset: number): WindowCommand {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
@@ -126,22 +132,31 @@ export class WindowLane implements Lane {
     return this.#add({ kind: SIGNAL, value: 0, operand: undefined, bytes: 0, offset: 0 });
   }
 
+  /** Done when the other has carried out all commands before. */
   flush(): WindowCommand {
     const flush = this.#add({ kind: FLUSH, value: ++this.#flushNumber, operand: undefined, bytes: 0, offset: 0 });
     this.#flushes.push(flush);
     return flush;
   }
 
+  /** True if the other could have anything to flush. */
   get isUsed(): boolean {
     return this.#outlet !== undefined;
   }
 
-  /** Does what is possible now. */
-  progress(): void {
-    this.#carryOut();
-    this.#post();
+  /** Does what is possible now. Returns true if a message was sent or carried out. */
+  progress(): boolean {
+    const before = this.#messages;
+    try {
+      this.#carryOut();
+      this.#post();
+    } catch {
+      // The connection has ended; failure() returns the reason.
+    }
+    return this.#messages !== before;
   }
 
+  /** Reason why the other rank does nothing more, or undefined. Waits call this repeatedly. */
   failure(): Error | undefined {
     try {
       this.#inlet.check();
@@ -192,6 +207,7 @@ export class WindowLane implements Lane {
       words[slot / 4 + LENGTH] = command.kind === GET ? command.bytes : 0;
       if (!this.#moves(() => bytes > 0 && command.operand?.copyTo(slot + HEADER_BYTES, command.moved, bytes))) return;
       connection.post(HEADER_BYTES + bytes);
+      this.#messages++;
       command.moved += bytes;
       if (!isLast) continue;
       this.#commands.shift();
@@ -205,6 +221,7 @@ export class WindowLane implements Lane {
     for (let slot = connection.peek(); slot >= 0; slot = connection.peek()) {
       this.#carryOutOne(slot, connection.messageBytes - HEADER_BYTES);
       connection.release();
+      this.#messages++;
       if (this.#inlet.failure() !== undefined) return;
     }
   }

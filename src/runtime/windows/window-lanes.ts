@@ -1,7 +1,9 @@
 import type { PointToPoint } from '../messages/p2p.js';
-import { WindowLane, type Lane } from './p2p-window.js';
+import { WindowLane } from './p2p-window.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
+import type { Progress, Waitable } from '../progress/progress.js';
+import type { Bed } from '../progress/sleeper.js';
 import { countSignal } from './window-signals.js';
 
 /** Description of a window for its lanes. */
@@ -15,62 +17,97 @@ export interface LanesParts {
   readonly bytes: number;
   /** Offset of this rank's counters of signals. */
   readonly signals: number;
-  /** Called when an awaited operation may have completed. */
-  readonly onNews: () => void;
+  readonly pointToPoint: PointToPoint;
+  readonly segment: Segment;
+  readonly libc: Libc | undefined;
+  /** Of this thread. */
+  readonly progress: Progress;
 }
 
-/** Lanes for a window's operations to and from ranks that share no memory with this one. */
-export interface WindowLanes {
-  /** True if operations progress while this rank's thread blocks or computes. */
-  readonly blocking: boolean;
-  /** Undefined for ranks that share memory. */
-  of(peer: number): Lane | undefined;
-  /** Starts the lanes. Every rank calls it. Throws errors of connecting. */
-  open(): Promise<void>;
-  /** Ends the lanes because the communicator failed. */
-  abort(reason: Error): void;
-  /** Says goodbye, and frees everything, also before `open`. */
-  close(): Promise<void>;
-}
-
-/** Lanes in the event loop of the rank's own thread, connected at first use. */
-export class InlineLanes implements WindowLanes {
-  readonly blocking = false;
+/**
+ * A window's lanes to and from ranks that share no memory with this one. Others put and get whenever they like, so the lanes
+ * are served while the window is open: from the event loop, and in every blocking call.
+ */
+export class WindowLanes implements Waitable {
+  readonly polled = true;
+  readonly spins = 0;
+  /** Who waits for an operation looks again and again itself; to serve others, news are enough. */
+  readonly sleepAfterMs = 0;
+  readonly checkEveryMs = Infinity;
   readonly #lanes = new Map<number, WindowLane>();
+  readonly #parts: LanesParts;
 
-  constructor(
-    private readonly parts: LanesParts,
-    private readonly pointToPoint: PointToPoint,
-    private readonly segment: Segment,
-    private readonly libc: Libc | undefined,
-  ) {}
+  constructor(parts: LanesParts) {
+    this.#parts = parts;
+  }
 
-  of(peer: number): Lane | undefined {
+  /** Undefined where memory is shared. */
+  of(peer: number): WindowLane | undefined {
     return this.#lanes.get(peer);
   }
 
-  open(): Promise<void> {
-    const { pointToPoint, segment, libc } = this;
-    const { number, peers, address, bytes, signals, onNews } = this.parts;
+  /** Whether this rank may wait for that one without returning to its event loop. */
+  isBlocking(peer: number): boolean {
+    return this.#parts.pointToPoint.connectsAll && this.#lanes.get(peer)?.canBlock === true;
+  }
+
+  /**
+   * Begins to serve. Every rank calls it. Lanes are connected when they are first needed, or now where messages are, too.
+   * Throws what connecting throws.
+   */
+  async open(): Promise<void> {
+    const { number, peers, address, bytes, signals, pointToPoint, segment, libc, progress } = this.#parts;
     const words = new Int32Array(segment.buffer);
     for (const peer of peers) {
       const dialling = pointToPoint.dialling(number, () => {
-        this.#lanes.get(peer)?.progress();
-        onNews();
+        const lane = this.#lanes.get(peer);
+        lane?.progress();
+        // Once it is connected.
+        if (lane?.polled === true) progress.add(this);
+        progress.wake();
       });
       this.#lanes.set(
         peer,
         new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }),
       );
     }
-    return Promise.resolve();
+    if (pointToPoint.connectsAll) await Promise.all([...this.#lanes.values()].map((lane) => lane.connect()));
   }
 
+  /** The communicator failed. */
   abort(reason: Error): void {
+    this.#parts.progress.remove(this);
     for (const lane of this.#lanes.values()) lane.abort(reason);
   }
 
+  /** Says goodbye. Takes back what is not open, too. */
   async close(): Promise<void> {
+    this.#parts.progress.remove(this);
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
+  }
+
+  // ── serving ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  get isPending(): boolean {
+    for (const lane of this.#lanes.values()) if (lane.polled) return true;
+    return false;
+  }
+
+  poll(): boolean {
+    let moved = false;
+    for (const lane of this.#lanes.values()) if (lane.polled && lane.progress()) moved = true;
+    return moved;
+  }
+
+  check(): void {
+    // Who waits for a rank looks whether it lives.
+  }
+
+  fail(): void {
+    // Nothing here throws: a lane that is broken tells those that wait for it.
+  }
+
+  sleepOn(bed: Bed): void {
+    for (const lane of this.#lanes.values()) lane.sleepOn(bed);
   }
 }

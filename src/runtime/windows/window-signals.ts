@@ -28,6 +28,8 @@ export interface WindowSignalsParts {
   readonly observe: Observe | undefined;
   /** True if signals from a rank are found only by polling. */
   readonly isPolled: (peer: number) => boolean;
+  /** True if signals from a rank come over sockets. */
+  readonly isOverSockets: (peer: number) => boolean;
   /** Registers what can wake this thread for signals from a rank. */
   readonly sleepOn: (peer: number, bed: Bed) => void;
   /** Reason why no more signals come from a rank, if there is one. */
@@ -49,13 +51,16 @@ export class WindowSignals {
 
   /** Waits for `count` signals of each of `peers`, and consumes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
-    const { observe, isPolled, sleepOn, messenger } = this.#parts;
+    const { observe, isPolled, isOverSockets, sleepOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
     const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
     const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
-      polled: peers.some(isPolled),
+      get polled() {
+        return peers.some(isPolled);
+      },
+      overSockets: peers.some(isOverSockets),
       sleepOn: (bed) => {
         for (const peer of peers) sleepOn(peer, bed);
       },

@@ -1,6 +1,6 @@
 import type { Operation } from '../algorithms/operation.js';
 import { Operand } from '../algorithms/operand.js';
-import type { WindowCommand } from './p2p-window.js';
+import type { WindowCommand, WindowLane } from './p2p-window.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
@@ -28,8 +28,8 @@ const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
  * rank put before a signal have arrived when the signal arrives.
  *
  * Between ranks that share memory, a put or get is a copy. Between others it is a message that the target carries out when
- * its event loop turns, so a target that computes without a break neither receives nor answers meanwhile; with `blocking:
- * true` or `engine: 'thread'` a separate thread does it at any time.
+ * its event loop turns or while it blocks in a call, so a target that computes without a break neither receives nor answers
+ * meanwhile.
  *
  * Every form that waits may fail like other calls of the communicator, which ends the communicator.
  */
@@ -79,10 +79,12 @@ export class Window<T extends TypedArray = NumericArray> {
       address: signals,
       messenger,
       observe,
-      isPolled: (peer) => lanes.of(peer) === undefined && peer !== rank,
+      isPolled: (peer) => lanes.of(peer)?.polled ?? peer !== rank,
+      isOverSockets: (peer) => lanes.of(peer) !== undefined,
       sleepOn: (peer, bed) => {
         const local = parts.pointToPoint.localOf(peer);
         if (local >= 0) bed.onMember(parts.team, local);
+        else lanes.of(peer)?.sleepOn(bed);
       },
       whyGone: (peer) => this.#whyGone(peer),
     });
@@ -319,13 +321,13 @@ export class Window<T extends TypedArray = NumericArray> {
   #whyGone(peer: number): Error | undefined {
     const { team, pointToPoint } = this.#parts;
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return lane.failure();
+    if (lane !== undefined) return lookAt(lane);
     const local = pointToPoint.localOf(peer);
     return local >= 0 && team.hasLeft(local) ? (pointToPoint.lastWords() ?? closedThere(peer)) : undefined;
   }
 
   #checkBlocking(peer: number): void {
-    if (!this.#lanes.blocking) this.#parts.messenger.checkBlocking(peer);
+    if (!this.#lanes.isBlocking(peer)) this.#parts.messenger.checkBlocking(peer);
   }
 
   /** Starts a command that rank `peer` may have to carry out, and returns its promise. */
@@ -359,16 +361,20 @@ export class Window<T extends TypedArray = NumericArray> {
   }
 
   #wait(command: WindowCommand, peer: number, settled: (error?: Error) => void): void {
+    const lane = this.#lanes.of(peer);
     this.#parts.messenger.waitFor({
       isMet: () => {
         // First, because results from before the other rank left are valid.
-        const failure = this.#lanes.of(peer)?.failure();
+        const failure = lane === undefined ? undefined : lookAt(lane);
         if (failure !== undefined && !command.done) throw failure;
         return command.done;
       },
       awaited: () => [peer],
-      polled: false,
-      sleepOn: () => undefined, // its lane wakes
+      get polled() {
+        return lane?.polled === true;
+      },
+      overSockets: lane !== undefined,
+      sleepOn: (bed) => lane?.sleepOn(bed),
       text: `a window's operation with rank ${peer}`,
       settled: (error) => {
         if (error !== undefined) command.ended?.(error);
@@ -396,6 +402,12 @@ export class Window<T extends TypedArray = NumericArray> {
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }
+}
+
+/** Takes what has come on a lane. Returns the reason if no more will come. */
+function lookAt(lane: WindowLane): Error | undefined {
+  if (lane.polled) lane.progress();
+  return lane.failure();
 }
 
 /** Starts a command, whose end is also reported to its observer. */

@@ -187,7 +187,7 @@ test('a message whose call was damaged on the way names its sender', async () =>
 
 test('ranks whose calls use different connections find out, too', async () => {
   const members = await openNetwork('shm', 4, size);
-  await Promise.all(members.map(({ engine }) => engine.open('tree')));
+  await Promise.all(members.map(({ engine }) => engine.openAll(['tree'])));
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'tree' };
   const errors = members.map((member, r): unknown =>
     attempt(() => beginCall(member, r === 1 ? { ...call, count: 120, algorithm: 'ring' } : call)),

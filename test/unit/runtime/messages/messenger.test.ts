@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Messenger } from '../../../../src/runtime/messages/messenger.js';
+import { Messenger, type Condition } from '../../../../src/runtime/messages/messenger.js';
 import { Progress } from '../../../../src/runtime/progress/progress.js';
 import { int32 } from '../../../../src/runtime/device/types.js';
 import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
@@ -23,10 +23,33 @@ function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): 
     limits: { timeoutMs: 600_000, warnAfterMs: 30_000 },
     warn: () => undefined,
     collectives: idle,
-    rest: undefined,
     fail: (error) => error,
   });
 }
+
+test('a wait that is ended after its rank has left fails as one that is ended before', () => {
+  const [a] = ranks(2) as [Rank, Rank];
+  const messages = messenger(a);
+  let hasLeft = false;
+  let outcome: Error | undefined;
+  const condition: Condition = {
+    isMet: () => {
+      if (hasLeft) throw new Error('left');
+      return false;
+    },
+    awaited: () => [1],
+    polled: false,
+    overSockets: false,
+    sleepOn: () => undefined,
+    text: 'a wait',
+    settled: (error) => (outcome = error),
+  };
+  messages.waitFor(condition);
+  hasLeft = true;
+  messages.endWait(condition, () => new Error('in vain'));
+  expect(outcome?.message).toBe('in vain');
+  expect(messages.isPending).toBe(false);
+});
 
 test('a message that begins while another one has been waited for long is looked at at once', async () => {
   const [a, b] = ranks(2) as [Rank, Rank];

@@ -10,6 +10,12 @@ const small: FifoSize = { steps: 4, slotBytes: 2000 };
 const large: FifoSize = { steps: 2, slotBytes: 12 << 20 };
 const calls: Ends = ['system calls', 'system calls'];
 
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
+interface Koffi {
+  load(path: null): { func(prototype: string): (...args: unknown[]) => number };
+}
+
 /** What a blocked rank does: nothing here lets the event loop turn. */
 describe.runIf(libc !== undefined)('a connection by system calls', () => {
   let pair: ConnectedPair | undefined;
@@ -69,6 +75,26 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     setPollEntry(entry, 0, sender.fd, POLLIN | POLLOUT);
     expect(libc!.pollFds(entry, 1, 0)).toBe(1);
     blockUntil(() => sender.acquire() >= 0);
+  });
+
+  test('carries messages through a send buffer that holds but a part of one', async () => {
+    const size: FifoSize = { steps: 4, slotBytes: 30_000 };
+    const ends = await open(size);
+    const { sender, receiver } = ends;
+    const { default: koffi } = (await import('koffi')) as { default: Koffi };
+    const setOption = koffi.load(null).func('int setsockopt(int fd, int level, int option, const int *value, uint bytes)');
+    expect(setOption(sender.fd, SOL_SOCKET, SO_SNDBUF, [4096], 4)).toBe(0);
+    let [sent, received, blocked] = [0, 0, 0];
+    blockUntil(() => {
+      while (sent < 20 && sender.acquire() >= 0) fill(ends, (sent * 7919) % 30_001, sent++);
+      if (!sender.flush()) blocked++;
+      while (receiver.peek() >= 0) {
+        expectMessage(ends, (received * 7919) % 30_001, received++);
+        receiver.release();
+      }
+      return received === 20;
+    });
+    expect(blocked).toBeGreaterThan(20);
   });
 
   test('sleeps in the event loop until there is room', async () => {
