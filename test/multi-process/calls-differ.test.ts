@@ -37,6 +37,6 @@ test('a part that is gathered and its count at the root must be of one length', 
   const apart = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1' } });
   expect(apart.records.find(({ rank }) => rank === 0)).toMatchObject({
     code: 'CALL_MISMATCH',
-    message: expect.stringMatching(/rank 1 sends 12 bytes to rank 0, which awaits 16 in gatherV of float32 to rank 0/) as string,
+    message: expect.stringMatching(/rank 1 sends 12 bytes to rank 0, which expects 16 in gatherV of float32 to rank 0/) as string,
   });
 });

@@ -16,3 +16,10 @@ test.each<[string, string[], Record<string, string>]>([
   for (const rank of [0, 1]) expect(records).toContainEqual({ rank, wrong: [], isInt16: true });
   expect(code).toBe(0);
 });
+
+test('three ranks pass them on around a ring, from and into shared arrays', async () => {
+  const { code, records, stderr } = await runRanks(3, 'moved-arrays.mjs', [], { env: { TCCL_SHM_DISABLE: '1' } });
+  expect(records, stderr).toHaveLength(3);
+  for (const rank of [0, 1, 2]) expect(records).toContainEqual({ rank, wrong: [], isInt16: true });
+  expect(code).toBe(0);
+});

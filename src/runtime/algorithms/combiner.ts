@@ -2,7 +2,7 @@ import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
-import { operatorCode, type DataType } from '../device/types.js';
+import { operatorCode, uint8, type DataType } from '../device/types.js';
 import { Operand } from './operand.js';
 import { Scaler } from './scaler.js';
 
@@ -180,7 +180,8 @@ export class Combiner {
     words[sources] = source;
     words[sources + MOST_PLACES] = a;
     words[sources + MOST_PLACES + 1] = b;
-    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 1, this.#tables + MOST_PLACES * 4, 2, 0, bytes);
+    // As bytes: the type may be one that no kernel combines.
+    this.#kernels.reduceCopy(uint8.code, SUM, this.#tables, 1, this.#tables + MOST_PLACES * 4, 2, 0, bytes);
   }
 
   #room(): number {
