@@ -10,14 +10,15 @@ export interface GridOptions {
   readonly periodic?: boolean | readonly boolean[] | undefined;
 }
 
-/**
- * What a rank exchanges with its two neighbours in one dimension: `sendLow` goes to the lower neighbour, whose `recvHigh` it
- * becomes, and `recvLow` comes from there; the same with the upper one. What has no neighbour stays as it was.
- */
+/** Borders that a rank exchanges with its two neighbours in one dimension. An array without a neighbour stays as it was. */
 export interface Halo {
+  /** Border for the lower neighbour, which receives it in `recvHigh`. */
   readonly sendLow?: MovableArray | undefined;
+  /** Border for the upper neighbour, which receives it in `recvLow`. */
   readonly sendHigh?: MovableArray | undefined;
+  /** Receives the border of the lower neighbour. */
   readonly recvLow?: MovableArray | undefined;
+  /** Receives the border of the upper neighbour. */
   readonly recvHigh?: MovableArray | undefined;
 }
 

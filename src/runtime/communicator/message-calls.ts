@@ -15,6 +15,7 @@ export interface RecvOptions extends TimedCallOptions {
 export interface ProbedMessage {
   /** Number of elements. */
   readonly count: number;
+  /** Type of the elements, as the sender gave it. */
   readonly type: DataTypeName;
 }
 
