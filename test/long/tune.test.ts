@@ -122,7 +122,7 @@ describe('tccl tune', () => {
     const refused = await tccl(run, { env: { TCCL_PROFILE: path } });
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('this is not a profile that this version can read');
-    expect(refused.stderr).toContain('make it anew with tccl tune');
+    expect(refused.stderr).toContain('make a new one with tccl tune');
   });
 
   it('finds what cannot be written, and a launch around it, before it measures', async () => {
