@@ -3,7 +3,7 @@ import { Operand } from '../algorithms/operand.js';
 import type { WindowCommand, WindowLane } from './p2p-window.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from '../algorithms/arguments.js';
 import { errorOfCall, leadToCaller, settlerOf } from '../caller-stack.js';
@@ -319,6 +319,13 @@ export class Window<T extends TypedArray = NumericArray> {
 
   /** Reason why nothing more comes from a rank, if there is one. */
   #whyGone(peer: number): Error | undefined {
+    const reason = this.#whyEnded(peer);
+    // While all close the window, others may be done sooner: close() then ends the waits that are left.
+    const isClosing = this.#closing !== undefined && reason instanceof TcclError && reason.code === 'CLOSED';
+    return isClosing ? undefined : reason;
+  }
+
+  #whyEnded(peer: number): Error | undefined {
     const { team, pointToPoint } = this.#parts;
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lookAt(lane);
