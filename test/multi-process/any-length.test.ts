@@ -8,8 +8,8 @@ test.each<[string, string[], Record<string, string>]>([
   ['in shared memory', [], {}],
   ['in shared memory, blocking', ['--sync'], {}],
   ['over sockets', [], apart],
-  ['through a thread that has the sockets', ['--no-probe'], { ...apart, ...config({ blocking: true }) }],
-  ['through a thread that has the sockets, blocking', ['--sync', '--no-probe'], { ...apart, ...config({ blocking: true }) }],
+  ['over sockets, in place', [], { ...apart, ...config({ blocking: true }) }],
+  ['over sockets, in place, blocking', ['--sync'], { ...apart, ...config({ blocking: true }) }],
   ['beside engine threads', [], config({ engine: 'thread' })],
 ])('messages of unknown length are probed and received, %s', async (_, args, env) => {
   const { code, records, stderr } = await runRanks(2, 'any-length.mjs', args, { env });
