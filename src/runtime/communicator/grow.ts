@@ -82,10 +82,14 @@ export async function grow(
 
 /**
  * Error with which a rank of the old communicator left the new one: the old network knows which rank it was, and whether it
- * exited or died.
+ * exited or died. A new rank that aborts may do so because an old one has left.
  */
 async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | undefined> {
   if (!(error instanceof TcclError) || !(error.code === 'RANK_DIED' || error.code === 'ABORTED') || error.rank === undefined)
     return undefined;
-  return error.rank < bootstrap.nRanks && error.rank !== bootstrap.rank ? newsOf(bootstrap, error.rank) : undefined;
+  const { rank, code } = error;
+  const others = bootstrap.peers.map((peer) => peer.rank).filter((other) => other !== bootstrap.rank);
+  const suspects = rank < bootstrap.nRanks ? others.filter((other) => other === rank) : code === 'ABORTED' ? others : [];
+  const news = suspects.map(async (suspect) => (await newsOf(bootstrap, suspect)) ?? Promise.reject(new Error('no news')));
+  return Promise.any(news).catch(() => undefined);
 }
