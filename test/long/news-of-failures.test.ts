@@ -8,7 +8,11 @@ const sockets = { TCCL_SHM_DISABLE: '1' };
 
 /** Runs ranks of which one fails in the first call of a kind, and expects that all others hear of it at once. */
 async function expectNews(kind: string, how: string, env: Record<string, string>, tries: number, code: string): Promise<void> {
-  const { records, stderr } = await runRanks(4, 'first-call.mjs', [kind, how, String(seed), String(tries)], {
+  const {
+    records,
+    stderr,
+    code: exitCode,
+  } = await runRanks(4, 'first-call.mjs', [kind, how, String(seed), String(tries)], {
     env: { TCCL_TIMEOUT: '60', ...env },
     flags,
   });
@@ -17,12 +21,18 @@ async function expectNews(kind: string, how: string, env: Record<string, string>
     expect(record, `seed ${seed}`).toMatchObject({ code });
     expect(record['ms'], `seed ${seed}: ${JSON.stringify(record)}`).toBeLessThan(AT_ONCE_MS);
   }
+  if (how === 'abort') expect(exitCode, `seed ${seed}\n${stderr}`).toBe(0);
 }
 
-test.each(['reduceScatter', 'allGather', 'allToAll', 'gather', 'exchange', 'window'])(
-  'an abort while the connections of the first %s are being made reaches all ranks at once, over sockets',
-  (kind) => expectNews(kind, 'abort', sockets, isLong ? 100 : 8, 'ABORTED'),
-);
+describe.each([
+  ['over sockets', sockets],
+  ['over sockets, in place', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
+])('%s', (_, env) => {
+  test.each(['reduceScatter', 'allGather', 'allToAll', 'gather', 'exchange', 'window'])(
+    'an abort while the connections of the first %s are being made reaches all ranks at once, and they can end',
+    (kind) => expectNews(kind, 'abort', env, isLong ? 100 : 8, 'ABORTED'),
+  );
+});
 
 describe.each([
   ['in one segment', {}],

@@ -8,7 +8,7 @@ export interface Readiness {
 
 /** A descriptor watched in the event loop. Keeps the process alive while it is watched. */
 export interface FdWatch {
-  /** Watches until the descriptor is ready or broken, then calls back. */
+  /** Watches until the descriptor is ready, broken or found closed, then calls back. */
   start(wanted: Readiness): void;
   stop(): void;
   /** Ends the watch for good. */
@@ -18,7 +18,8 @@ export interface FdWatch {
 /** Calls of the C library and of libuv that watching needs. */
 export interface EpollCalls {
   create(): number;
-  add(epoll: number, fd: number, event: Uint32Array): void;
+  /** Returns false if the descriptor was closed. */
+  add(epoll: number, fd: number, event: Uint32Array): boolean;
   modify(epoll: number, fd: number, event: Uint32Array): void;
   /** Does nothing if the descriptor was closed. */
   remove(epoll: number, fd: number): void;
@@ -86,8 +87,9 @@ export class FdWatches {
     this.#event[0] = (readable ? READABLE : 0) | (writable ? WRITABLE : 0) | ONE_SHOT;
     this.#event[FD_WORD] = fd;
     if (watch.isRegistered) this.#calls.modify(this.#epoll, fd, this.#event);
-    else this.#calls.add(this.#epoll, fd, this.#event);
-    watch.isRegistered = true;
+    else watch.isRegistered = this.#calls.add(this.#epoll, fd, this.#event);
+    // A poll may have closed it since the caller read its number. Like a broken connection, that is news.
+    if (!watch.isRegistered) setImmediate(() => this.#callBack(watch));
     if (watch.isWatching) return;
     watch.isWatching = true;
     if (++this.#nWatching === 1) this.#handle?.start();
@@ -127,11 +129,15 @@ export class FdWatches {
     const nReady = this.#calls.wait(this.#epoll, this.#events, MOST_EVENTS);
     for (let i = 0; i < nReady; i++) {
       const watch = this.#watches.get(this.#events[i * EVENT_WORDS + FD_WORD] ?? -1);
-      if (watch?.isWatching !== true) continue;
-      this.#unwatch(watch);
-      watch.callback();
+      if (watch !== undefined) this.#callBack(watch);
     }
   };
+
+  #callBack(watch: Watch): void {
+    if (!watch.isWatching) return;
+    this.#unwatch(watch);
+    watch.callback();
+  }
 }
 
 interface Watch {

@@ -214,7 +214,12 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const byte = new Uint8Array(1);
   const watches = new FdWatches({
     create: () => check('epoll_create1', epollCreate(O_CLOEXEC)),
-    add: (epoll, fd, event) => void check('epoll_ctl', epollControl(epoll, EPOLL_CTL_ADD, fd, event)),
+    add(epoll, fd, event) {
+      const result = epollControl(epoll, EPOLL_CTL_ADD, fd, event);
+      if (result === -1 && koffi.errno() === constants.errno.EBADF) return false;
+      check('epoll_ctl', result);
+      return true;
+    },
     modify: (epoll, fd, event) => void check('epoll_ctl', epollControl(epoll, EPOLL_CTL_MOD, fd, event)),
     remove: (epoll, fd) => void epollControl(epoll, EPOLL_CTL_DEL, fd, null),
     wait: (epoll, events, most) => moved(epollWait(epoll, events, most, 0)),

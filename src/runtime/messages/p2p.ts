@@ -8,6 +8,7 @@ import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Connection, Transport } from '../transport/transport.js';
+import { unlessAborted } from '../transport/unless-aborted.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import { describeDeed } from '../algorithms/deed.js';
 import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
@@ -280,8 +281,19 @@ export class PointToPoint {
       for (const link of [(peer.outlet ??= this.#openOutlet(peer)), (peer.inlet ??= this.#openInlet(peer))])
         if (link?.shared === false) links.push(link);
     }
-    await Promise.all(links.map((link) => link.met()));
+    await this.allMet(links.map((link) => link.met()));
     this.#connectedAll = true;
+  }
+
+  /** Waits for connections that all ranks make at the same time. Gives up when any rank fails, or this communicator ends. */
+  async allMet(connecting: readonly Promise<void>[]): Promise<void> {
+    const failed = new AbortController();
+    const unwatch = this.#options.bootstrap.onFailure((error) => failed.abort(error));
+    try {
+      await unlessAborted(Promise.all(connecting), AbortSignal.any([this.#stop.signal, failed.signal]));
+    } finally {
+      unwatch();
+    }
   }
 
   /** Whether {@link connectAll} has made all connections: what else connects ranks does so at once, too. */

@@ -36,6 +36,8 @@ export class WindowLanes implements Waitable {
   readonly checkEveryMs = Infinity;
   readonly #lanes = new Map<number, WindowLane>();
   readonly #parts: LanesParts;
+  /** After the window, or its communicator, has ended: connections that are made later serve nobody. */
+  #hasEnded = false;
 
   constructor(parts: LanesParts) {
     this.#parts = parts;
@@ -60,6 +62,7 @@ export class WindowLanes implements Waitable {
     const words = new Int32Array(segment.buffer);
     for (const peer of peers) {
       const dialling = pointToPoint.dialling(number, () => {
+        if (this.#hasEnded) return;
         const lane = this.#lanes.get(peer);
         lane?.progress();
         // Once it is connected.
@@ -71,17 +74,25 @@ export class WindowLanes implements Waitable {
         new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }),
       );
     }
-    if (pointToPoint.connectsAll) await Promise.all([...this.#lanes.values()].map((lane) => lane.connect()));
+    if (!pointToPoint.connectsAll) return;
+    try {
+      await pointToPoint.allMet([...this.#lanes.values()].map((lane) => lane.connect()));
+    } catch (error) {
+      this.abort(error as Error);
+      throw error;
+    }
   }
 
   /** The communicator failed. */
   abort(reason: Error): void {
+    this.#hasEnded = true;
     this.#parts.progress.remove(this);
     for (const lane of this.#lanes.values()) lane.abort(reason);
   }
 
   /** Says goodbye. Takes back what is not open, too. */
   async close(): Promise<void> {
+    this.#hasEnded = true;
     this.#parts.progress.remove(this);
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
   }
