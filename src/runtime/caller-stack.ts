@@ -7,7 +7,7 @@ import { withRank } from '../errors.js';
  */
 
 /** Errors whose stacks begin in the program already: an error that ends a communicator goes to all its calls. */
-const led = new WeakSet<Error>();
+const complete = new WeakSet<Error>();
 
 const turn = Promise.resolve();
 
@@ -16,7 +16,7 @@ async function rejected(error: Error): Promise<never> {
   // Two turns later the promise follows this one, and V8 finds the awaiting function from here.
   await turn;
   await turn;
-  throw leadToCaller(error);
+  throw addCallerFrames(error);
 }
 
 /**
@@ -28,11 +28,11 @@ export function settlerOf(resolve: (value?: Promise<never>) => void): (error?: E
 }
 
 /** Passes on the result of `promise`. The stack of an error begins where this is awaited. */
-export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
+export async function withCallerFrames<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
   } catch (error) {
-    throw leadToCaller(error);
+    throw addCallerFrames(error);
   }
 }
 
@@ -40,11 +40,11 @@ export async function ledToCaller<T>(promise: Promise<T>): Promise<T> {
  * Puts the program's functions that call or await this one in front of an error's stack. Errors are often made deeper than
  * the number of frames that V8 records, so their own stacks may not reach the program.
  */
-export function leadToCaller<E>(error: E): E {
-  if (!(error instanceof Error) || typeof error.stack !== 'string' || led.has(error)) return error;
+export function addCallerFrames<E>(error: E): E {
+  if (!(error instanceof Error) || typeof error.stack !== 'string' || complete.has(error)) return error;
   const callers = programFrames();
   if (callers.length === 0) return error;
-  led.add(error);
+  complete.add(error);
   const own = framesOf(error.stack).filter((frame) => !callers.includes(frame));
   error.stack = [`${error.name}: ${error.message}`, ...callers, ...own].join('\n');
   return error;
@@ -52,7 +52,7 @@ export function leadToCaller<E>(error: E): E {
 
 /** The error of a call of `rank` that is refused immediately. */
 export function errorOfCall<E>(error: E, rank: number): E {
-  return leadToCaller(withRank(error, rank));
+  return addCallerFrames(withRank(error, rank));
 }
 
 /** Path of this package, whose frames, like those of Node.js in between, are left out. */

@@ -8,15 +8,15 @@ const listeners = new Set<ExitListener>();
  * Returns a function that removes it.
  */
 export function onExit(listener: ExitListener): () => void {
-  if (listeners.size === 0) process.on('exit', tellAll);
+  if (listeners.size === 0) process.on('exit', gatherJson);
   listeners.add(listener);
   return () => {
     listeners.delete(listener);
-    if (listeners.size === 0) process.removeListener('exit', tellAll);
+    if (listeners.size === 0) process.removeListener('exit', gatherJson);
   };
 }
 
 /** The newest first: what was opened last is closed first. */
-function tellAll(exitCode: number): void {
+function gatherJson(exitCode: number): void {
   for (const listener of [...listeners].reverse()) listener(exitCode);
 }

@@ -1,16 +1,16 @@
-import type { WaitLine } from '../bootstrap/wait-line.js';
-import { describeDeed, describeLate, describeReport, encodeDeed, type Deed } from './deed.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
+import { describeActivity, describeLate, describeReport, encodeActivity, type Activity } from './activity.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import type { Sleepers } from '../device/sleepers.js';
+import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../../errors.js';
-import { leadToCaller, settlerOf } from '../caller-stack.js';
+import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
 import type { Progress, Waitable } from '../progress/progress.js';
-import type { Bed } from '../progress/sleeper.js';
-import { longWait, noLimits, SayPace, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
+import type { WakeSources } from '../progress/parking.js';
+import { longWait, noLimits, ReportPace, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Parts that a queue uses. */
@@ -24,21 +24,21 @@ export interface CallQueueParts {
   readonly patience: number;
   /** Time that a call may wait for other ranks. */
   readonly limits: WaitLimits;
-  /** Line for queries between ranks that share no memory about their waits. */
-  readonly waitLine?: WaitLine | undefined;
+  /** Queries between ranks that share no memory about their waits. */
+  readonly waitQueries?: WaitQueries | undefined;
   /** Called once for each call that takes long. */
   readonly warn: (text: string) => void;
   /** The messages of this communicator. */
   readonly messages: {
     /** Throws the error with which another rank of this host ended the communicator. */
-    throwLastWords(): void;
+    throwRecordedFailure(): void;
     /** Reports to ranks that may wait for this rank's messages what it waits for. */
-    tellWaits(report: readonly number[]): void;
+    forwardReport(report: readonly number[]): void;
   };
   /** Progress of this thread. */
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
-  readonly sleepers: Sleepers;
+  readonly parkedRanks: ParkedRanks;
   /** Ends the communicator for an error of a call, and returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -58,14 +58,14 @@ const finished = Promise.resolve();
 export class CallQueue implements Waitable {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
-  readonly #sleepers: Sleepers;
+  readonly #parkedRanks: ParkedRanks;
   readonly #spins: number;
   /** Time that a call may wait here. */
   readonly #limits: WaitLimits;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
-  readonly #pace = new SayPace();
+  readonly #pace = new ReportPace();
   readonly #requests: Request[] = [];
   /** True while a blocking call runs. */
   #blocks = false;
@@ -84,7 +84,7 @@ export class CallQueue implements Waitable {
   constructor(parts: CallQueueParts) {
     this.#parts = parts;
     this.#engine = parts.engine;
-    this.#sleepers = parts.sleepers;
+    this.#parkedRanks = parts.parkedRanks;
     this.#spins = parts.spins;
     this.#limits = parts.engine.keepsTime === true ? noLimits : parts.limits;
     this.#shorterMs = shorterLimit(this.#limits);
@@ -118,10 +118,10 @@ export class CallQueue implements Waitable {
         this.#spins,
         call.details,
       );
-      this.#sleepers.ring();
+      this.#parkedRanks.wake();
       if (status !== DONE) this.#finish();
     } catch (error) {
-      throw leadToCaller(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error));
     }
   }
 
@@ -155,7 +155,7 @@ export class CallQueue implements Waitable {
           libc?.yieldCore();
           status = engine.progress(this.#spins);
         }
-        this.#sleepers.ring();
+        this.#parkedRanks.wake();
         if (status === DONE) return finished;
         begun = true;
         this.#stillSinceMs = this.#clock.look();
@@ -202,8 +202,8 @@ export class CallQueue implements Waitable {
     return this.#engine.polled;
   }
 
-  get sleepAfterMs(): number {
-    return this.#engine.sleepAfterMs;
+  get parkAfterMs(): number {
+    return this.#engine.parkAfterMs;
   }
 
   get spins(): number {
@@ -219,8 +219,8 @@ export class CallQueue implements Waitable {
     return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#limits, this.#stillMs));
   }
 
-  sleepOn(bed: Bed): void {
-    this.#engine.sleepOn(bed);
+  wakeOn(sources: WakeSources): void {
+    this.#engine.wakeOn(sources);
   }
 
   poll(spins: number): boolean {
@@ -230,7 +230,7 @@ export class CallQueue implements Waitable {
     if (ended) this.#blocks = false;
     else if (this.#engine.steps === steps && this.#requests.length === length) return false;
     this.#stillSinceMs = undefined;
-    this.#sleepers.ring();
+    this.#parkedRanks.wake();
     return true;
   }
 
@@ -327,29 +327,32 @@ export class CallQueue implements Waitable {
   }
 
   /** Reports to the others that a call makes no progress here. */
-  sayWaits(): void {
-    const deed = this.#deed();
-    if (deed === undefined || !this.#pace.isDue(this.#limitMs)) return;
-    const report = this.#engine.sayWaits(this.#limitMs, deed);
-    const { messages, waitLine } = this.#parts;
-    if (report !== undefined) messages.tellWaits(report);
+  reportWait(): void {
+    const activity = this.#activity();
+    if (activity === undefined || !this.#pace.isDue(this.#limitMs)) return;
+    const report = this.#engine.reportWait(this.#limitMs, activity);
+    const { messages, waitQueries } = this.#parts;
+    if (report !== undefined) messages.forwardReport(report);
     const begun = this.#begun;
     const { steps } = this.#engine;
-    waitLine?.say(report ?? encodeDeed(deed), () => this.isPending && this.#begun === begun && this.#engine.steps === steps);
-    waitLine?.ask(this.#engine.late(this.#limitMs));
+    waitQueries?.setAnswer(
+      report ?? encodeActivity(activity),
+      () => this.isPending && this.#begun === begun && this.#engine.steps === steps,
+    );
+    waitQueries?.ask(this.#engine.late(this.#limitMs));
   }
 
   /** Text of what another rank does, if known; see Engine. */
   doing(rank: number): string | undefined {
-    const answer = this.#parts.waitLine?.answer(rank);
+    const answer = this.#parts.waitQueries?.answer(rank);
     const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;
     return this.#engine.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
   }
 
   /** The last call that began, for ranks that ask. */
-  lastWords(): readonly number[] | undefined {
-    const deed = this.#deed();
-    return deed?.kind === 'collective' ? encodeDeed({ ...deed, kind: 'last' }) : undefined;
+  lastCall(): readonly number[] | undefined {
+    const activity = this.#activity();
+    return activity?.kind === 'collective' ? encodeActivity({ ...activity, kind: 'last' }) : undefined;
   }
 
   /** Limit for checks of long waits, also if the engine keeps time itself. */
@@ -357,14 +360,14 @@ export class CallQueue implements Waitable {
     return shorterLimit(this.#parts.limits);
   }
 
-  #deed(): Deed | undefined {
+  #activity(): Activity | undefined {
     const call = this.#engine.underWay();
     return call === undefined ? undefined : { kind: 'collective', number: this.#begun - 1, call };
   }
 
   #what(): string {
-    const deed = this.#deed();
-    return deed === undefined ? 'a call' : describeDeed(deed);
+    const activity = this.#activity();
+    return activity === undefined ? 'a call' : describeActivity(activity);
   }
 
   /** Rejects all calls. */
@@ -377,13 +380,13 @@ export class CallQueue implements Waitable {
   }
 
   check(): void {
-    this.#parts.messages.throwLastWords();
+    this.#parts.messages.throwRecordedFailure();
     try {
       this.#engine.check();
     } catch (error) {
       // The rank that ends the communicator reports its reason first, perhaps since the check above; that reason explains
       // most.
-      this.#parts.messages.throwLastWords();
+      this.#parts.messages.throwRecordedFailure();
       throw error;
     }
     if (this.#shorterMs === 0) return;
@@ -392,7 +395,7 @@ export class CallQueue implements Waitable {
     this.#stillSinceMs ??= now;
     const stillMs = (this.#stillMs = now - this.#stillSinceMs);
     if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
-    if (stillMs > this.#clock.gapMs) this.sayWaits();
+    if (stillMs > this.#clock.gapMs) this.reportWait();
     if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();
   }
 }

@@ -1,6 +1,6 @@
 import { algorithmBits, kindOf, type Algorithm, type Call, type CallDetails, type CallKind } from './call.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
 import type { Observe } from './operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -91,12 +91,12 @@ export class CompositeEngine implements Engine {
     return this.#current.polled;
   }
 
-  get sleepAfterMs(): number {
-    return this.#current.sleepAfterMs;
+  get parkAfterMs(): number {
+    return this.#current.parkAfterMs;
   }
 
-  sleepOn(bed: Bed): void {
-    this.#current.sleepOn(bed);
+  wakeOn(sources: WakeSources): void {
+    this.#current.wakeOn(sources);
   }
 
   get rest(): Engine['rest'] {
@@ -111,12 +111,12 @@ export class CompositeEngine implements Engine {
     return this.#current.late(limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): readonly number[] | undefined {
-    return this.#current.sayWaits(limitMs, deed);
+  reportWait(limitMs: number, activity: Activity): readonly number[] | undefined {
+    return this.#current.reportWait(limitMs, activity);
   }
 
-  tellWaits(report: readonly number[]): void {
-    for (const engine of this.#engines) engine.tellWaits(report);
+  forwardReport(report: readonly number[]): void {
+    for (const engine of this.#engines) engine.forwardReport(report);
   }
 
   underWay(): Call | undefined {

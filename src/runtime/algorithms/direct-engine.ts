@@ -1,7 +1,7 @@
 import { describeCall, type Call, type CallDetails } from './call.js';
-import { SLEEP_AFTER_MS } from '../progress/backoff.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
+import { PARK_AFTER_MS } from '../progress/backoff.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
 import { Direct } from './direct.js';
 import { PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -12,7 +12,7 @@ import { packReason } from '../transport/ending.js';
 import type { Engine } from './engine.js';
 import { callOfPost, lastCallOf, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
-import { TeamHoldUps } from './team-hold-ups.js';
+import { TeamWaitChains } from './team-wait-chains.js';
 
 /** The team's abort reason for these errors; all others are `failed`. */
 const abortReasonOf: Partial<Record<ErrorCode, AbortReason>> = {
@@ -30,9 +30,9 @@ const PHASES = 4;
 export class DirectEngine implements Engine {
   readonly blocking = true;
   readonly polled = true;
-  readonly sleepAfterMs = SLEEP_AFTER_MS;
+  readonly parkAfterMs = PARK_AFTER_MS;
   readonly #direct: Direct;
-  readonly #holdUps: TeamHoldUps;
+  readonly #waitChains: TeamWaitChains;
 
   /**
    * @param localRanks the rank of each member of the team
@@ -47,7 +47,7 @@ export class DirectEngine implements Engine {
     leastStageBytes?: number,
   ) {
     this.#direct = new Direct(team, libc, smallBytes, leastStageBytes);
-    this.#holdUps = new TeamHoldUps(team, localRanks);
+    this.#waitChains = new TeamWaitChains(team, localRanks);
   }
 
   begin(
@@ -75,8 +75,8 @@ export class DirectEngine implements Engine {
     return kernels.operationNumber() * PHASES + kernels.phaseNumber();
   }
 
-  sleepOn(bed: Bed): void {
-    bed.onTeam(this.team);
+  wakeOn(sources: WakeSources): void {
+    sources.addTeam(this.team);
   }
 
   check(): void {
@@ -94,14 +94,14 @@ export class DirectEngine implements Engine {
   }
 
   late(limitMs: number): number[] {
-    return this.#holdUps.find(this.#awaited(), limitMs);
+    return this.#waitChains.find(this.#awaited(), limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): readonly number[] {
-    return this.#holdUps.sayWaits(this.#awaited(), limitMs, deed);
+  reportWait(limitMs: number, activity: Activity): readonly number[] {
+    return this.#waitChains.reportWait(this.#awaited(), limitMs, activity);
   }
 
-  tellWaits(): void {
+  forwardReport(): void {
     // Nothing to do: the rank has reported it in the team's memory.
   }
 
@@ -110,7 +110,7 @@ export class DirectEngine implements Engine {
   }
 
   doing(rank: number): string | undefined {
-    return doingInTeam(this.team, this.localRanks, this.#holdUps, rank);
+    return doingInTeam(this.team, this.localRanks, this.#waitChains, rank);
   }
 
   #awaited(): number[] {
@@ -148,8 +148,13 @@ export class DirectEngine implements Engine {
 }
 
 /** Text of what a rank that holds up a *direct* call does; see Engine. */
-export function doingInTeam(team: Team, localRanks: readonly number[], holdUps: TeamHoldUps, rank: number): string | undefined {
-  const waits = holdUps.doing(rank);
+export function doingInTeam(
+  team: Team,
+  localRanks: readonly number[],
+  waitChains: TeamWaitChains,
+  rank: number,
+): string | undefined {
+  const waits = waitChains.doing(rank);
   const local = localRanks.indexOf(rank);
   if (waits !== undefined || local < 0) return waits;
   const last = lastCallOf(team, local);
@@ -165,6 +170,6 @@ export function raiseTeamAbort(team: Team, localRanks: readonly number[], error:
   // The others detect a dead rank or a different call themselves; any other reason is written before the abort word, so that
   // they find it.
   const isSeen = (isOver && about >= 0) || reason === 'mismatch';
-  if (!isSeen) team.sayLastWords(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
+  if (!isSeen) team.recordFailure(packReason(withRank(error, localRanks[team.localRank] ?? 0)));
   team.raiseAbort(reason, about < 0 ? team.localRank : about);
 }

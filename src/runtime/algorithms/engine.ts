@@ -1,7 +1,7 @@
 import type { TcclError } from '../../errors.js';
 import type { Call, CallDetails } from './call.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
 import type { DataType, NumericArray } from '../device/types.js';
 
 /**
@@ -36,25 +36,25 @@ export interface Engine {
   /** True if news of the running call is found by polling; otherwise only the event loop, or another thread, brings news. */
   readonly polled: boolean;
   /** See Waitable. */
-  readonly sleepAfterMs: number;
+  readonly parkAfterMs: number;
   /** Registers what can wake this thread for the running call. */
-  sleepOn(bed: Bed): void;
+  wakeOn(sources: WakeSources): void;
   /** Blocks until there may be news, at most for `ms`; absent if polling finds the news. */
   readonly rest?: ((ms: number) => void) | undefined;
   /** Checks whether the awaited ranks can still arrive. Throws the reason if they cannot. */
   check(): void;
   /**
    * The ranks that hold up the running call, as far as known: they have not made it, or make no progress in it.
-   * @param limitMs time after which the call warns or fails, as for sayWaits()
+   * @param limitMs time after which the call warns or fails, as for reportWait()
    */
   late(limitMs: number): number[];
   /**
    * Reports to ranks that may wait for this one that it waits too, and why; called at intervals while a call makes no
    * progress. Returns the report if this thread sent it.
    */
-  sayWaits(limitMs: number, deed: Deed): readonly number[] | undefined;
+  reportWait(limitMs: number, activity: Activity): readonly number[] | undefined;
   /** Reports to ranks that wait for this one in a call that it has not made what it waits for elsewhere. */
-  tellWaits(report: readonly number[]): void;
+  forwardReport(report: readonly number[]): void;
   /** The running call. */
   underWay(): Call | undefined;
   /** Text of what a rank that holds up the call does: `waiting in …`, `last call …`. */

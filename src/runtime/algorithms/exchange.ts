@@ -2,9 +2,9 @@ import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Team } from '../device/team.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
-import { HoldUps, WaitAnswers } from './hold-ups.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
+import { WaitChains, ReportReplies } from './wait-chains.js';
 import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
 
 /** Header in front of each message's data: the sender's call and its number. A line of its own keeps data aligned. */
@@ -71,8 +71,8 @@ export class Exchange {
   readonly #team: Team;
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
-  readonly #holdUps: HoldUps;
-  readonly #answers = new WaitAnswers();
+  readonly #waitChains: WaitChains;
+  readonly #answers = new ReportReplies();
   /** Addresses of the current move, in lists that are reused. */
   readonly #inputs: number[] = [];
   readonly #outputs: number[] = [];
@@ -93,7 +93,7 @@ export class Exchange {
   ) {
     const memory = team.segment.buffer;
     this.#team = team;
-    this.#holdUps = new HoldUps(rank);
+    this.#waitChains = new WaitChains(rank);
     this.#memory = new Uint8Array(memory);
     this.#words = new Uint32Array(memory);
   }
@@ -185,14 +185,14 @@ export class Exchange {
     this.#meetEarly();
   }
 
-  /** The ranks that hold this one up, from the reports of the ranks that it waits for; see HoldUps. */
+  /** The ranks that hold this one up, from the reports of the ranks that it waits for; see WaitChains. */
   late(limitMs: number): number[] {
-    return this.#holdUps.find(this.#awaited(), limitMs);
+    return this.#waitChains.find(this.#awaited(), limitMs);
   }
 
-  /** Text of what an awaited rank does; see HoldUps. */
+  /** Text of what an awaited rank does; see WaitChains. */
   doing(rank: number): string | undefined {
-    return this.#holdUps.doing(rank);
+    return this.#waitChains.doing(rank);
   }
 
   /** The running call; undefined before the first. */
@@ -201,19 +201,19 @@ export class Exchange {
   }
 
   /** Reports to all ranks that may wait for this one that it waits, and in which operation. */
-  sayWaits(limitMs: number, deed: Deed): readonly number[] {
-    const report = this.#holdUps.look(this.#awaited(), limitMs, deed);
-    for (const connection of this.#all()) connection.sayWaits(report);
+  reportWait(limitMs: number, activity: Activity): readonly number[] {
+    const report = this.#waitChains.look(this.#awaited(), limitMs, activity);
+    for (const connection of this.#all()) connection.reportWait(report);
     return report;
   }
 
   /** See Engine. */
-  tellWaits(report: readonly number[]): void {
+  forwardReport(report: readonly number[]): void {
     if (this.#tracks.some(({ done }) => !done)) return;
-    for (const connection of this.#all()) connection.sayWaits(report);
+    for (const connection of this.#all()) connection.reportWait(report);
   }
 
-  /** If this rank is in no call, tells ranks that reported a wait since the last time which call it made last. */
+  /** If this rank is in no call, reports its last call to ranks that have reported a wait since. */
   answerWaits(report: readonly number[]): void {
     this.#answers.give(this.#all(), report);
   }
@@ -229,15 +229,16 @@ export class Exchange {
   }
 
   /** Registers what can wake this thread: awaited connections, and connections with unsent bytes. */
-  sleepOn(bed: Bed): void {
+  wakeOn(sources: WakeSources): void {
     let hasMembers = false;
     for (const connection of this.#awaited()) {
-      if (connection.fd >= 0) bed.onFd(connection.fd, true, false);
+      if (connection.fd >= 0) sources.addFd(connection.fd, true, false);
       else if (connection.polled) hasMembers = true;
     }
-    for (const connection of this.#all()) if (connection.fd >= 0 && !connection.flush()) bed.onFd(connection.fd, false, true);
-    if (hasMembers) bed.onTeam(this.#team);
-    this.#onNews(bed.wake);
+    for (const connection of this.#all())
+      if (connection.fd >= 0 && !connection.flush()) sources.addFd(connection.fd, false, true);
+    if (hasMembers) sources.addTeam(this.#team);
+    this.#onNews(sources.wake);
   }
 
   /** Calls `wake` once when the event loop has news of a socket. */

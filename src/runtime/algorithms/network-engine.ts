@@ -1,8 +1,8 @@
 import type { NetworkPlayer } from './algorithm.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
-import { sleepAfterMs, spinsAt } from '../progress/backoff.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
+import { parkAfterMs, spinsAt } from '../progress/backoff.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
 import { Combiner } from './combiner.js';
 import { countsRoom, Exchange, type Track } from './exchange.js';
 import { NetworkCall } from './network-call.js';
@@ -105,13 +105,13 @@ export class NetworkEngine implements Engine {
     return this.#opening === undefined && this.#exchange.polled;
   }
 
-  get sleepAfterMs(): number {
-    return sleepAfterMs(this.#exchange.hasSockets);
+  get parkAfterMs(): number {
+    return parkAfterMs(this.#exchange.hasSockets);
   }
 
-  sleepOn(bed: Bed): void {
-    if (this.#opening === undefined) this.#exchange.sleepOn(bed);
-    else void this.#opening.then(bed.wake);
+  wakeOn(sources: WakeSources): void {
+    if (this.#opening === undefined) this.#exchange.wakeOn(sources);
+    else void this.#opening.then(sources.wake);
   }
 
   begin(
@@ -159,12 +159,12 @@ export class NetworkEngine implements Engine {
     return this.#exchange.late(limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): readonly number[] {
-    return this.#exchange.sayWaits(limitMs, deed);
+  reportWait(limitMs: number, activity: Activity): readonly number[] {
+    return this.#exchange.reportWait(limitMs, activity);
   }
 
-  tellWaits(report: readonly number[]): void {
-    this.#exchange.tellWaits(report);
+  forwardReport(report: readonly number[]): void {
+    this.#exchange.forwardReport(report);
   }
 
   /** See Exchange. */

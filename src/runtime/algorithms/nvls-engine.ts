@@ -1,8 +1,8 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeCall, type Call, type CallDetails } from './call.js';
-import { SLEEP_AFTER_MS } from '../progress/backoff.js';
-import type { Bed } from '../progress/sleeper.js';
-import type { Deed } from './deed.js';
+import { PARK_AFTER_MS } from '../progress/backoff.js';
+import type { WakeSources } from '../progress/parking.js';
+import type { Activity } from './activity.js';
 import { Nvls, NVLS_BYTES } from './nvls.js';
 import { MISMATCH } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -13,7 +13,7 @@ import type { TcclError } from '../../errors.js';
 import type { Engine } from './engine.js';
 import { mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';
-import { TeamHoldUps } from './team-hold-ups.js';
+import { TeamWaitChains } from './team-wait-chains.js';
 
 /**
  * The algorithm *NVLS* as an engine: with detection of failures. It runs beside *direct* on the same team, whose engine
@@ -22,8 +22,8 @@ import { TeamHoldUps } from './team-hold-ups.js';
 export class NvlsEngine implements Engine {
   readonly blocking = true;
   readonly polled = true;
-  readonly sleepAfterMs = SLEEP_AFTER_MS;
-  readonly #holdUps: TeamHoldUps;
+  readonly parkAfterMs = PARK_AFTER_MS;
+  readonly #waitChains: TeamWaitChains;
 
   private constructor(
     readonly team: Team,
@@ -31,7 +31,7 @@ export class NvlsEngine implements Engine {
     readonly nvls: Nvls,
     readonly multicast: Multicast,
   ) {
-    this.#holdUps = new TeamHoldUps(team, localRanks);
+    this.#waitChains = new TeamWaitChains(team, localRanks);
   }
 
   /**
@@ -79,8 +79,8 @@ export class NvlsEngine implements Engine {
     return status;
   }
 
-  sleepOn(bed: Bed): void {
-    bed.onTeam(this.team);
+  wakeOn(sources: WakeSources): void {
+    sources.addTeam(this.team);
   }
 
   check(): void {
@@ -97,14 +97,14 @@ export class NvlsEngine implements Engine {
   }
 
   late(limitMs: number): number[] {
-    return this.#holdUps.find(this.nvls.late(), limitMs);
+    return this.#waitChains.find(this.nvls.late(), limitMs);
   }
 
-  sayWaits(limitMs: number, deed: Deed): readonly number[] {
-    return this.#holdUps.sayWaits(this.nvls.late(), limitMs, deed);
+  reportWait(limitMs: number, activity: Activity): readonly number[] {
+    return this.#waitChains.reportWait(this.nvls.late(), limitMs, activity);
   }
 
-  tellWaits(): void {
+  forwardReport(): void {
     // Nothing to do: the rank has reported it in the team's memory.
   }
 
@@ -114,7 +114,7 @@ export class NvlsEngine implements Engine {
   }
 
   doing(rank: number): string | undefined {
-    return this.#holdUps.doing(rank);
+    return this.#waitChains.doing(rank);
   }
 
   abort(): void {

@@ -17,7 +17,7 @@ export function teamError(
   if (reason === 'closed') return closedTooEarly(rank);
   if (reason === 'died' || reason === 'none') return died(rank);
   // Written before the abort word was raised.
-  const words = team.lastWords();
+  const words = team.recordedFailure();
   if (words !== undefined) return unpackReason(words, rank);
   return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
 }

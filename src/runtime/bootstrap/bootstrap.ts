@@ -1,6 +1,6 @@
 import type { TcclError } from '../../errors.js';
 import type { LastStep } from './last-step.js';
-import type { WaitLine } from './wait-line.js';
+import type { WaitQueries } from './wait-queries.js';
 
 /** Members of an out-of-band operation: all ranks, or those on the caller's host. */
 export type Scope = 'all' | 'host';
@@ -53,11 +53,11 @@ export interface Bootstrap {
    */
   watch(peer: number): void;
   /** Opens the line for ranks that wait in a common call on this network; one at a time. Close it with the call. */
-  openWaitLine(): WaitLine;
+  openWaitQueries(): WaitQueries;
   /**
    * Opens the line for the communicator's other waits; there is one.
    */
-  openLastingWaitLine(): WaitLine;
+  openLastingWaitQueries(): WaitQueries;
   /**
    * Calls `listener` when another rank has failed: it died, gave up, or ended this network with an error. The notice uses the
    * bootstrap network's own connections, so it may overtake data that the rank sent before. Returns a function that removes

@@ -28,9 +28,9 @@ import type { ListenerOptions } from './listener.js';
 import type { StrangerLimits } from './stranger-limits.js';
 import { Mesh } from './mesh.js';
 import { Network, spaces } from './network.js';
-import { acquaint } from './peer-info.js';
+import { peersOf } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
-import type { CheckIn } from './roll.js';
+import type { CheckIn } from './roll-call.js';
 import { VERDICT_GRACE_MS } from './root.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
@@ -210,7 +210,7 @@ class SetUp {
 
     const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
-    const peers = acquaint(introductions);
+    const peers = peersOf(introductions);
     this.#mesh.introduce({
       addresses: introductions.map(({ address }) => parseAddress(address)),
       names: peers.map((peer) => `rank ${peer.rank} (process ${peer.pid} on ${peer.hostname})`),

@@ -41,7 +41,7 @@ export class LastStep {
     this.#mesh = mesh;
     this.#others = members.filter((rank) => rank !== mesh.rank);
     this.#space = space;
-    mesh.attend(space, {
+    mesh.answerQueries(space, {
       words: () => [this.#state],
       answered: (rank, [state = COMING]) => {
         this.#answers.set(rank, state);
@@ -57,7 +57,7 @@ export class LastStep {
 
   /** This rank has completed the step, or knows that the step counts. */
   done(): void {
-    this.#mesh.attend(this.#space, finished);
+    this.#mesh.answerQueries(this.#space, finished);
   }
 
   giveUp(): void {
@@ -70,7 +70,7 @@ export class LastStep {
    */
   async counts(signal: AbortSignal): Promise<boolean> {
     const ask = (): void => {
-      for (const rank of this.#living()) this.#mesh.askWaits(rank, this.#space);
+      for (const rank of this.#living()) this.#mesh.query(rank, this.#space);
       this.#hear();
     };
     const asking = setInterval(ask, ASK_EVERY_MS);

@@ -20,8 +20,8 @@ export interface Directory {
   readonly names: readonly string[];
 }
 
-/** Answers queries of other ranks about this rank's wait on a network, and receives their answers. */
-export interface Attendant {
+/** Answers queries of other ranks about this rank's state on a network, and receives their answers. */
+export interface QueryHandler {
   /** Returns the answer to queries. */
   readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;
@@ -58,8 +58,8 @@ export class Mesh {
   readonly #stopExit: () => void;
   /** Spaces of messages between two ranks, for networks on this mesh that have not been closed. */
   readonly #spaces = new Set<number>();
-  /** Attendants by space. */
-  readonly #attendants = new Map<number, Attendant>();
+  /** By space. */
+  readonly #queryHandlers = new Map<number, QueryHandler>();
   /** Messages that are waited for: the sender, and the time since which. */
   readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
   /** Number of networks that this rank has numbered. */
@@ -212,14 +212,14 @@ export class Mesh {
     ];
   }
 
-  /** Answers other ranks' {@link askWaits} about a space, and receives their answers. Returns a function that stops it. */
-  attend(space: number, attendant: Attendant): () => void {
-    this.#attendants.set(space, attendant);
-    return () => this.#attendants.delete(space);
+  /** Answers other ranks' {@link query} about a space, and receives their answers. Returns a function that stops it. */
+  answerQueries(space: number, handler: QueryHandler): () => void {
+    this.#queryHandlers.set(space, handler);
+    return () => this.#queryHandlers.delete(space);
   }
 
-  /** Asks a rank whether it waits in an out-of-band call on the network of a space. The attendant receives the answer. */
-  askWaits(rank: number, space: number): void {
+  /** Asks a rank for its state on the network of a space. The handler receives the answer. */
+  query(rank: number, space: number): void {
     this.#tellOne(rank, { kind: 'asks', rank: this.rank, space });
   }
 
@@ -434,12 +434,12 @@ export class Mesh {
         return;
       }
       case 'asks': {
-        const words = this.#attendants.get(notice.space)?.words();
+        const words = this.#queryHandlers.get(notice.space)?.words();
         if (words !== undefined) this.#tellOne(notice.rank, { kind: 'answers', rank: this.rank, space: notice.space, words });
         return;
       }
       case 'answers':
-        this.#attendants.get(notice.space)?.answered(notice.rank, notice.words);
+        this.#queryHandlers.get(notice.space)?.answered(notice.rank, notice.words);
         return;
       case 'waits':
         if (!this.#spaces.has(notice.space)) this.fallSilent([notice.rank], notice.space);

@@ -6,7 +6,7 @@ import { LastStep } from './last-step.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors } from './survivors.js';
-import { WaitLine } from './wait-line.js';
+import { WaitQueries } from './wait-queries.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
 export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5, waits: 6 } as const;
@@ -106,12 +106,12 @@ export class Network implements Bootstrap {
     this.#mesh.watch(this.#meshRank(peer), this.#tagSpace);
   }
 
-  openWaitLine(): WaitLine {
-    return new WaitLine(this.#mesh, this.#members, this.#tagSpace);
+  openWaitQueries(): WaitQueries {
+    return new WaitQueries(this.#mesh, this.#members, this.#tagSpace);
   }
 
-  openLastingWaitLine(): WaitLine {
-    return new WaitLine(this.#mesh, this.#members, this.#firstSpace + spaces.waits);
+  openLastingWaitQueries(): WaitQueries {
+    return new WaitQueries(this.#mesh, this.#members, this.#firstSpace + spaces.waits);
   }
 
   onFailure(listener: (error: Error) => void): () => void {

@@ -14,7 +14,7 @@ export type Notice =
   | { readonly kind: 'closed'; readonly rank: number; readonly group: string; readonly sequence: number }
   /** The rank asks the receiver whether it waits in an out-of-band call on the network of a space. */
   | { readonly kind: 'asks'; readonly rank: number; readonly space: number }
-  /** The rank waits, with its report (see WaitLine). */
+  /** The rank waits, with its report (see WaitQueries). */
   | { readonly kind: 'answers'; readonly rank: number; readonly space: number; readonly words: readonly number[] }
   /** The rank asks the receiver whether it still uses a space, because it waits for messages in it. */
   | { readonly kind: 'waits'; readonly rank: number; readonly space: number }

@@ -32,7 +32,7 @@ export function nodeOf(
  * @param introductions by rank; equal on all ranks, so all get the same result or error
  * @throws InvalidUsageError `DEVICE_DUPLICATE` when two ranks of a host name one device.
  */
-export function acquaint(introductions: readonly Introduction[]): PeerInfo[] {
+export function peersOf(introductions: readonly Introduction[]): PeerInfo[] {
   const taken = new Map<string, number[]>();
   for (const { rank, hostHash, device } of introductions) {
     if (device !== undefined) taken.set(keyOf(hostHash, device), [...(taken.get(keyOf(hostHash, device)) ?? []), rank]);

@@ -4,7 +4,7 @@ import { ConnectionEndedError, type BootstrapConnection } from './connection.js'
 import { Mailbox } from './mailbox.js';
 
 /** After the notice of a loss, how long to wait for the lost rank's own connection to deliver its last messages. */
-const LAST_WORDS_MS = 200;
+const LAST_MESSAGES_MS = 200;
 
 /** A remote rank: its connections, mailbox and liveness. */
 export class Peer {
@@ -69,7 +69,7 @@ export class Peer {
       lose();
       return;
     }
-    const timer = setTimeout(() => this.loseNow(), LAST_WORDS_MS);
+    const timer = setTimeout(() => this.loseNow(), LAST_MESSAGES_MS);
     timer.unref();
     this.#lose = () => {
       clearTimeout(timer);
@@ -93,7 +93,7 @@ export class Peer {
     const isFinal = error instanceof TcclError && !(error instanceof ConnectionEndedError) && this.#lose === undefined;
     if (this.#gone !== undefined || isFinal) return Promise.resolve(this.#gone ?? error);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), 2 * LAST_WORDS_MS);
+      const timer = setTimeout(() => resolve(error), 2 * LAST_MESSAGES_MS);
       void this.whenGone().then((reason) => {
         clearTimeout(timer);
         resolve(reason);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import { leadToCaller, ledToCaller } from '../caller-stack.js';
+import { addCallerFrames, withCallerFrames } from '../caller-stack.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -14,8 +14,8 @@ import { identify } from './identity.js';
 import { chooseInterface, systemInterfaces } from './interfaces.js';
 import { encodeJson } from './json.js';
 import { Listener } from './listener.js';
-import { Roll } from './roll.js';
-import type { CheckIn } from './roll.js';
+import { RollCall } from './roll-call.js';
+import type { CheckIn } from './roll-call.js';
 import { decodeCheckIn, setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
 import type { StrangerLimits } from './stranger-limits.js';
@@ -70,9 +70,9 @@ export async function getUniqueId(options: RootOptions = {}): Promise<UniqueId> 
   try {
     checkOptionNames('getUniqueId', options, rootOptionNames, "{ interfaceName: 'eth0' }");
   } catch (error) {
-    throw leadToCaller(error);
+    throw addCallerFrames(error);
   }
-  return (await ledToCaller(startRoot(options))).id;
+  return (await withCallerFrames(startRoot(options))).id;
 }
 
 /** Like {@link getUniqueId}, but returns the root. */
@@ -134,7 +134,7 @@ class Desk {
   readonly #zone: string | undefined;
   readonly #settleMs: number;
   readonly #stopListening: () => void;
-  readonly #roll = new Roll();
+  readonly #rollCall = new RollCall();
   readonly #processHash = identify().processHash;
   /** Answers being sent. */
   readonly #answering = new Set<AbortController>();
@@ -177,7 +177,7 @@ class Desk {
   }
 
   checkIn(checkIn: CheckIn): void {
-    if (!this.#roll.add(checkIn)) return;
+    if (!this.#rollCall.add(checkIn)) return;
     const patienceEnds = this.#clock.look() + checkIn.remainingMs;
     this.#earliest = Math.min(this.#earliest, patienceEnds);
     this.#latest = Math.max(this.#latest, patienceEnds);
@@ -185,11 +185,11 @@ class Desk {
       const answer = failure(this.#verdict);
       void this.#answer(checkIn, answer);
       this.#closeAt(this.#latest);
-    } else if (this.#roll.hasConflict) {
+    } else if (this.#rollCall.hasConflict) {
       clearTimeout(this.#settled);
-      if (this.#roll.isFull) this.#refuse();
+      if (this.#rollCall.isFull) this.#refuse();
       else this.#settled = setTimeout(() => this.#refuse(), this.#settleMs).unref();
-    } else if (this.#roll.isFull) {
+    } else if (this.#rollCall.isFull) {
       void this.#accept();
     } else {
       this.#wait(this.#earliest, () => this.#refuse());
@@ -201,7 +201,7 @@ class Desk {
     this.#liftDeadline();
     // Close first, so that the next communicator of these ranks can use the same port.
     this.#stopListening();
-    const byRank = this.#roll.checkIns.sort((a, b) => a.rank - b.rank);
+    const byRank = this.#rollCall.checkIns.sort((a, b) => a.rank - b.rank);
     const sessionNonce = randomBytes(16).toString('hex');
     await this.#answerAll(byRank, ({ rank }) => ({ next: byRank[(rank + 1) % byRank.length]?.peerAddress ?? '', sessionNonce }));
     this.close();
@@ -211,11 +211,11 @@ class Desk {
   #refuse(): void {
     this.#liftDeadline();
     clearTimeout(this.#settled);
-    this.#verdict = this.#roll.conflict() ?? this.#roll.missing();
+    this.#verdict = this.#rollCall.conflict() ?? this.#rollCall.missing();
     const answer = failure(this.#verdict);
     // Tell the others first, because this process may end with the error of its own rank.
     const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;
-    const checkIns = this.#roll.checkIns;
+    const checkIns = this.#rollCall.checkIns;
     const othersTold = this.#answerAll(
       checkIns.filter((checkIn) => !isOwn(checkIn)),
       () => answer,

@@ -2,7 +2,7 @@ import { SystemError } from '../../errors.js';
 import type { MessageHeader } from './connection.js';
 import type { TransferredError } from './error-transfer.js';
 import { decodeJson } from './json.js';
-import type { CheckIn } from './roll.js';
+import type { CheckIn } from './roll-call.js';
 
 /** The root's answer to a rank: address of the next rank of the ring, or why there is no communicator. */
 export type Answer = { readonly next: string; readonly sessionNonce: string } | { readonly error: TransferredError };

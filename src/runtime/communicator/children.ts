@@ -9,7 +9,7 @@ import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import { abandon, type CommunicatorParts } from './origin.js';
 import { newsOf } from '../bootstrap/news-of.js';
-import { tellAll } from '../bootstrap/tell-all.js';
+import { gatherJson } from '../bootstrap/gather-json.js';
 
 /** Data that each rank sends in a split. */
 interface Choice {
@@ -47,7 +47,7 @@ export async function split(
 ): Promise<CommunicatorParts | null> {
   const { bootstrap } = parent;
   const choice: Choice = { color, key, number: bootstrap.rank === 0 ? bootstrap.nextNumber() : 0 };
-  const choices = await tellAll(bootstrap, 'split', choice);
+  const choices = await gatherJson(bootstrap, 'split', choice);
   if (color === null) return null;
   const members = choices
     .map((other, rank) => ({ ...other, rank }))

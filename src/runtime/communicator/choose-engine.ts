@@ -31,9 +31,7 @@ import { shorterLimit } from '../progress/wait-limits.js';
 
 /** Largest call that takes one phase when each rank has a core of its own; measured (npm run bench). */
 const SMALL_BYTES = 256;
-/**
- * The same when ranks outnumber cores: each phase costs a process switch on each core, so one phase pays for larger calls.
- */
+/** The same when ranks outnumber cores: each phase costs a process switch on each core, so larger calls take one phase, too. */
 const SMALL_BYTES_CROWDED = 4096;
 /** Largest all-reduce by *direct* that takes one phase; other kinds of calls use takesOnePhase(). */
 export function smallBytesOf(nLocalRanks: number, nCores: number): number {
@@ -66,8 +64,8 @@ export interface EngineContext {
   /** Aborts a set-up that takes too long. */
   readonly signal: AbortSignal;
   readonly threads: EngineThreads;
-  /** Receives what an engine thread tells other ranks while it waits, for ranks that wait for messages. */
-  readonly tellWaits: (report: readonly number[]) => void;
+  /** Forwards wait reports of an engine thread to ranks that wait for messages. */
+  readonly forwardReport: (report: readonly number[]) => void;
   /** The algorithm that carries out every call it can. */
   readonly forced: Algorithm | undefined;
   /** See InitOptions. */
@@ -194,7 +192,7 @@ async function networkEngine(
   nThreads: number,
 ): Promise<{ readonly engine: Engine; readonly transport: string }> {
   const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
-  const { onWarning, name, tellWaits } = circumstances;
+  const { onWarning, name, forwardReport } = circumstances;
   const order = ringOrder(bootstrap);
   const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
   if (nThreads > 0) {
@@ -209,7 +207,7 @@ async function networkEngine(
         heartbeatMs: settings.heartbeatMs,
         onWarning,
         name,
-        tellWaits,
+        forwardReport,
       },
       signal,
     );

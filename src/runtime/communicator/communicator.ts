@@ -10,7 +10,7 @@ import { packReason } from '../transport/ending.js';
 import { asElements, checkMoved, checkPeer, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { progressHere } from '../progress/progress.js';
-import { errorOfCall, leadToCaller } from '../caller-stack.js';
+import { errorOfCall, addCallerFrames } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
@@ -119,7 +119,7 @@ export class Communicator extends MessageCalls {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
-    const { origin, bootstrap, team, engine, pointToPoint, waitLine, nCores } = parts;
+    const { origin, bootstrap, team, engine, pointToPoint, waitQueries, nCores } = parts;
     const { libc, settings, options } = origin.facts;
     origin.use();
     const crowded = this.nLocalRanks > nCores;
@@ -129,7 +129,7 @@ export class Communicator extends MessageCalls {
     const warn = (text: string): void => tell(this.#named(text));
     const progress = progressHere();
     this.#pointToPoint = pointToPoint;
-    waitLine?.answerOtherwise(() => this.#queue.lastWords());
+    waitQueries?.setDefaultAnswer(() => this.#queue.lastCall());
     this.#queue = new CallQueue({
       engine,
       rank: this.rank,
@@ -137,21 +137,21 @@ export class Communicator extends MessageCalls {
       spins,
       patience: crowded ? 2 * Math.ceil(this.nLocalRanks / nCores) : 0,
       limits: settings,
-      waitLine,
+      waitQueries,
       warn,
       fail,
       messages: {
-        throwLastWords: () => this.#pointToPoint.throwLastWords(),
-        tellWaits: (report) => this.#pointToPoint.tellWaits(report),
+        throwRecordedFailure: () => this.#pointToPoint.throwRecordedFailure(),
+        forwardReport: (report) => this.#pointToPoint.forwardReport(report),
       },
       progress,
-      sleepers: this.#segment.sleepers,
+      parkedRanks: this.#segment.parkedRanks,
     });
     this.#messenger = new Messenger({
       rank: this.rank,
       pointToPoint: this.#pointToPoint,
       progress,
-      sleepers: this.#segment.sleepers,
+      parkedRanks: this.#segment.parkedRanks,
       spins,
       limits: settings,
       warn,
@@ -162,7 +162,7 @@ export class Communicator extends MessageCalls {
       bootstrap,
       team,
       limits: settings,
-      waitLine,
+      waitQueries,
       warn,
       fail,
       checkAlive: () => {
@@ -300,7 +300,7 @@ export class Communicator extends MessageCalls {
   override async probe(peer: number): Promise<ProbedMessage> {
     this.#checkProbe('probe', peer);
     const { count, type } = await new Promise<Found>((resolve, reject) => {
-      this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(leadToCaller(found)) : resolve(found)));
+      this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(addCallerFrames(found)) : resolve(found)));
     });
     return { count, type: type.name };
   }
@@ -489,7 +489,7 @@ export class Communicator extends MessageCalls {
   /** Ends a registration; the array is not changed. */
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
-      throw leadToCaller(
+      throw addCallerFrames(
         new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', {
           rank: this.rank,
         }),
@@ -515,7 +515,7 @@ export class Communicator extends MessageCalls {
   abort(reason = 'it called abort'): void {
     if (this.#hasLeft) return;
     const error = new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank });
-    if (this.#failure === undefined) this.#parts.team.sayLastWords(packReason(error));
+    if (this.#failure === undefined) this.#parts.team.recordFailure(packReason(error));
     this.#fail(error);
   }
 
@@ -539,8 +539,8 @@ export class Communicator extends MessageCalls {
   }
 
   #refuse(call: string): never {
-    if (this.#failure !== undefined) throw leadToCaller(this.#failure);
-    throw leadToCaller(
+    if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
+    throw addCallerFrames(
       new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank }),
     );
   }
@@ -613,7 +613,7 @@ export class Communicator extends MessageCalls {
   }
 
   #refuseBlocking(): never {
-    throw leadToCaller(
+    throw addCallerFrames(
       new InvalidUsageError(
         'UNSUPPORTED',
         this.#parts.config.blocking === false
@@ -666,7 +666,7 @@ export class Communicator extends MessageCalls {
     raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
     bootstrap.fail(error);
     this.#queue.abort(error);
-    this.#parts.waitLine?.close();
+    this.#parts.waitQueries?.close();
   }
 
   /**
@@ -697,7 +697,7 @@ export class Communicator extends MessageCalls {
     await this.#messenger.close();
     this.#stopExit();
     this.#stopHearing();
-    this.#parts.waitLine?.close();
+    this.#parts.waitQueries?.close();
     // Also after a failure: data may still arrive from the segment.
     await this.#engine.close();
     this.#parts.team.leave();

@@ -4,7 +4,7 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { leadToCaller, settlerOf } from '../caller-stack.js';
+import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { CheckedCall } from './checked-call.js';
 import { fuse, type FusionMember } from './fusion.js';
 
@@ -97,7 +97,7 @@ export function currentGroup(): Group | undefined {
 
 /** Result of an operation of the promise form whose arguments are wrong. */
 export function refused(error: unknown): Promise<void> {
-  leadToCaller(error);
+  addCallerFrames(error);
   return current === undefined ? Promise.reject(error) : current.refuse(error);
 }
 

@@ -6,7 +6,7 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './origin.js';
-import { tellAll } from '../bootstrap/tell-all.js';
+import { gatherJson } from '../bootstrap/gather-json.js';
 
 /** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */
 const GONE_MS = 1000;
@@ -38,7 +38,7 @@ export async function grow(
   }
   const secret = secretOf(origin.facts.id);
   const mine: Wish = { nRanks, id: commId === undefined ? null : sealText(commId.toString(), secret) };
-  const wishes = (await tellAll(bootstrap, 'grow', mine)).map((wish) => ({
+  const wishes = (await gatherJson(bootstrap, 'grow', mine)).map((wish) => ({
     ...wish,
     id: wish.id === null ? null : openText(wish.id, secret),
   }));

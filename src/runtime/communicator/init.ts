@@ -8,7 +8,7 @@ import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
 import { warn } from '../warn.js';
 import { agree, type RankFacts } from './agree.js';
-import { ledToCaller } from '../caller-stack.js';
+import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions } from './config.js';
 import type { InitOptions } from './init-options.js';
@@ -29,7 +29,7 @@ import { profileFor } from '../algorithms/profile.js';
  *   TimeoutError `RANK_MISSING` with the ranks that did not join; SystemError `NETWORK`, `OUT_OF_MEMORY`.
  */
 export function init(options: InitOptions = {}): Promise<Communicator> {
-  return ledToCaller(join(options).then((parts) => new Communicator(parts)));
+  return withCallerFrames(join(options).then((parts) => new Communicator(parts)));
 }
 
 async function join(options: InitOptions): Promise<CommunicatorParts> {
@@ -63,7 +63,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     parts = await connectInTime(timeoutMs, (late) =>
       origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
     );
-    tellOfDoubts(bootstrap, facts, doubt, options);
+    warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
     // No rank may test liveness before all are marked as alive.
     await bootstrap.barrier();
@@ -87,7 +87,7 @@ function wayHome(
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
-function tellOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: string | undefined, options: InitOptions): void {
+function warnOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
   const tell = options.onWarning ?? warn;
   const alone = facts.find((fact) => !fact.sharedWithHost);

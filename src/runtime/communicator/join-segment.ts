@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { loadLibc, type Libc } from '../device/libc.js';
-import { PeerMemory, whereabouts, type Whereabouts } from '../device/peer-memory.js';
+import { PeerMemory, probeWord, type ProbeWord } from '../device/peer-memory.js';
 import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
 import { createMemoryFile, memoryFilePath } from '../device/shared-memory.js';
@@ -23,7 +23,7 @@ interface Offer {
 /** A rank's result of joining. */
 interface Outcome {
   readonly reason?: string;
-  readonly whereabouts?: Whereabouts;
+  readonly probeWord?: ProbeWord;
 }
 
 /** Allowed features; ranks may differ. */
@@ -56,7 +56,7 @@ export async function joinSegment(
   if (threadMemory !== undefined && !threadMemoryTaken) {
     threadMemoryTaken = true;
     const segment = Segment.ofThreads(threadMemory, localRank, nLocalRanks);
-    const mine = whereaboutsIn(loaded, allowed);
+    const mine = probeWordIn(loaded, allowed);
     seePeers(
       segment,
       loaded,
@@ -86,16 +86,16 @@ export async function joinSegment(
       }
     } else if ('reason' in usable) reason = usable.reason;
 
-    const here = whereaboutsIn(usable, allowed);
+    const here = probeWordIn(usable, allowed);
     const outcome: Outcome =
-      segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { whereabouts: here };
+      segment === undefined ? { reason: reason ?? 'unknown' } : here === undefined ? {} : { probeWord: here };
     const outcomes = (await bootstrap.allGather(encodeJson(outcome), 'host')).map((bytes) => decodeJson(bytes) as Outcome);
     const refused = outcomes.map((other) => other.reason).find((text) => text !== undefined);
     if (segment !== undefined && refused === undefined) {
       seePeers(
         segment,
         usable,
-        outcomes.map((other) => other.whereabouts),
+        outcomes.map((other) => other.probeWord),
       );
       return { segment, shared: true, reason: undefined };
     }
@@ -109,12 +109,12 @@ export async function joinSegment(
 type Loaded = ReturnType<typeof loadLibc>;
 
 /** Address at which others may read this rank's private memory, if allowed. */
-function whereaboutsIn(loaded: Loaded, { peerMemory }: Allowed): Whereabouts | undefined {
-  return peerMemory && 'libc' in loaded ? whereabouts(loaded.libc) : undefined;
+function probeWordIn(loaded: Loaded, { peerMemory }: Allowed): ProbeWord | undefined {
+  return peerMemory && 'libc' in loaded ? probeWord(loaded.libc) : undefined;
 }
 
 /** Tests whether the ranks can read each other's private memory. It is used only if all can. */
-function seePeers(segment: Segment, loaded: Loaded, others: readonly (Whereabouts | undefined)[]): void {
+function seePeers(segment: Segment, loaded: Loaded, others: readonly (ProbeWord | undefined)[]): void {
   const known = others.filter((other) => other !== undefined);
   if ('libc' in loaded && known.length === others.length) segment.peerMemory = new PeerMemory(segment.ranks, loaded.libc, known);
   else segment.ranks.setReach(reaches.notAll);

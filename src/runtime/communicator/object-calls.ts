@@ -1,22 +1,21 @@
 import { InvalidUsageError } from '../../errors.js';
-import { leadToCaller } from '../caller-stack.js';
+import { addCallerFrames } from '../caller-stack.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Collectives } from './collectives.js';
 import { currentGroup, refused } from './group.js';
 
 /**
- * The calls of a communicator that take and give values of any kind instead of arrays: what structuredClone takes, without
- * functions and handles. Class instances arrive as plain objects. A value is copied when the call begins, except for
- * typed arrays in it from 64 KiB on, which travel from where they are and belong to the call until it ends. Beside those it may
- * take 1 GiB.
+ * The calls of a communicator with objects: all values that structuredClone takes, without functions and handles. Class
+ * instances arrive as plain objects. A value is copied when the call begins, except for typed arrays in it from 64 KiB on,
+ * which are sent without a copy and belong to the call until it ends. Without these it may take 1 GiB.
  *
  * All throw, or reject with, ARGUMENT_TYPE, ARGUMENT_RANGE, BUFFER_SIZE or ROOT_RANGE before anything is exchanged.
  */
 export abstract class ObjectCalls extends Collectives {
-  /** What carries out the calls. */
+  /** Carries out the calls. */
   protected abstract readonly objects: ObjectExchange;
 
-  /** Gives every rank the `value` of rank `root`; what others pass does not matter. The root gets its own value back. */
+  /** Gives every rank the `value` of rank `root`; other values are ignored. The root gets its own value back. */
   broadcastObject<T>(value: T, root = 0): Promise<T> {
     return this.#start('broadcastObject', () => this.objects.broadcast(value, root)) as Promise<T>;
   }
@@ -90,7 +89,7 @@ export abstract class ObjectCalls extends Collectives {
   #run<T>(call: string, work: () => T): T {
     this.prepare(call);
     if (currentGroup() === undefined) return work();
-    throw leadToCaller(
+    throw addCallerFrames(
       new InvalidUsageError('UNSUPPORTED', `${call}: objects cannot be part of a group; call it before the group or after it`),
     );
   }

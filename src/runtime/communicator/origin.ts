@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
-import type { WaitLine } from '../bootstrap/wait-line.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { PointToPoint } from '../messages/p2p.js';
 import { messageFifo } from '../messages/p2p-socket.js';
 import { progressHere } from '../progress/progress.js';
@@ -27,8 +27,8 @@ export interface CommunicatorParts {
   readonly team: Team;
   readonly engine: CompositeEngine;
   readonly pointToPoint: PointToPoint;
-  /** Line on which ranks that share no memory ask each other what they do. */
-  readonly waitLine: WaitLine | undefined;
+  /** Wait queries between ranks that share no memory. */
+  readonly waitQueries: WaitQueries | undefined;
   /** Facts by rank. */
   readonly facts: readonly RankFacts[];
   /** Number of cores that the ranks of this host may use together. */
@@ -51,8 +51,8 @@ export interface OriginFacts {
 }
 
 /**
- * Origin of communicators: one init(), whose segment all of them use. It stays until the last of them is closed, which need
- * not be the first one: a child may outlive its parent.
+ * Origin of communicators: one init(), whose segment all of them use. It exists until the last of them is closed; a child
+ * may outlive its parent.
  */
 export class Origin {
   #users = 0;
@@ -88,13 +88,13 @@ export class Origin {
       id,
       signal,
       threads,
-      tellWaits: (report) => pointToPoint.tellWaits(report),
+      forwardReport: (report) => pointToPoint.forwardReport(report),
       forced: forcedAlgorithm(settings, config),
       onWarning: this.facts.options.onWarning,
       name: config.name,
     });
-    // Who shares memory sees there what the others do.
-    const waitLine = shared && localRanks.length === nRanks ? undefined : bootstrap.openLastingWaitLine();
+    // Ranks that share memory read each other's reports there.
+    const waitQueries = shared && localRanks.length === nRanks ? undefined : bootstrap.openLastingWaitQueries();
     const pointToPoint = new PointToPoint({
       bootstrap,
       team,
@@ -111,11 +111,11 @@ export class Origin {
           whyGone: (peer) => bootstrap.whyGone(peer),
         }),
       onNews: progressHere().wake,
-      waitLine,
-      tellInCalls: (report) => engine.tellWaits(report),
+      waitQueries,
+      forwardInCalls: (report) => engine.forwardReport(report),
       observe: engine.observe,
     });
-    const parts = { origin: this, bootstrap, team, engine, pointToPoint, waitLine, facts, nCores, config };
+    const parts = { origin: this, bootstrap, team, engine, pointToPoint, waitQueries, facts, nCores, config };
     try {
       if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
       return parts;
@@ -138,9 +138,9 @@ export class Origin {
   }
 }
 
-/** Ends what a communicator that does not come about was made of. */
-export function abandon({ engine, pointToPoint, waitLine }: CommunicatorParts, error: unknown): void {
-  waitLine?.close();
+/** Closes the parts of a communicator that could not be made. */
+export function abandon({ engine, pointToPoint, waitQueries }: CommunicatorParts, error: unknown): void {
+  waitQueries?.close();
   pointToPoint.abort(error as Error);
   if (error instanceof TcclError) engine.abort(error);
 }

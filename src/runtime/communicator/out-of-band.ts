@@ -1,9 +1,9 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import type { WaitLine } from '../bootstrap/wait-line.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
-import { ledToCaller } from '../caller-stack.js';
+import { withCallerFrames } from '../caller-stack.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from '../algorithms/team-error.js';
@@ -16,7 +16,7 @@ export interface OutOfBandParts {
   readonly team: Team;
   readonly limits: WaitLimits;
   /** Queries to ranks that share no memory about their own waits. */
-  readonly waitLine: WaitLine | undefined;
+  readonly waitQueries: WaitQueries | undefined;
   /** Called once for each call that waits for long. */
   readonly warn: (text: string) => void;
   /** Throws the error that ended the communicator, if it has failed. */
@@ -60,7 +60,7 @@ export class OutOfBandCalls {
       } catch (error) {
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY'))
           throw error;
-        throw this.#parts.fail(this.#lastWords() ?? error);
+        throw this.#parts.fail(this.#recordedFailure() ?? error);
       }
     });
   }
@@ -93,7 +93,7 @@ export class OutOfBandCalls {
       () => undefined,
       () => undefined,
     );
-    return ledToCaller(turn);
+    return withCallerFrames(turn);
   }
 
   /** Resolves when all calls so far have ended. */
@@ -119,9 +119,9 @@ export class OutOfBandCalls {
   }
 
   /** Error with which a rank of this host ended the communicator; it may be known here before the network reports it. */
-  #lastWords(): Error | undefined {
+  #recordedFailure(): Error | undefined {
     const { team, bootstrap } = this.#parts;
-    const words = team.lastWords();
+    const words = team.recordedFailure();
     return words === undefined ? undefined : unpackReason(words, bootstrap.rank);
   }
 

@@ -3,7 +3,7 @@ import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { TimedCallOptions } from '../algorithms/arguments.js';
 import { nameOf, readCall } from '../algorithms/call.js';
 import type { CallQueue } from '../algorithms/call-queue.js';
-import { leadToCaller, settlerOf } from '../caller-stack.js';
+import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { TransferOwner } from '../messages/p2p-transfer.js';
@@ -21,7 +21,7 @@ export function isTimed(options: TimedCallOptions): boolean {
   return options.signal !== undefined || options.timeoutMs !== undefined;
 }
 
-/** What calls with limits need of a communicator. */
+/** The parts of a communicator that calls with limits use. */
 export interface TimedCallParts {
   readonly rank: number;
   readonly queue: CallQueue;
@@ -105,7 +105,7 @@ export function startTimedMessage(
   });
 }
 
-/** What the program called, by a code. */
+/** Name of the public call, by its code. */
 export function callName(code: number): string {
   const call = readCall(code, 0, 0);
   return call === undefined ? 'call' : nameOf(call);
@@ -115,9 +115,9 @@ function textOf(reason: unknown): string {
   return reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : describeValue(reason);
 }
 
-/** What can be done to a call that was started. */
+/** A started call. */
 interface StartedCall {
-  /** Looks once more at what has come. */
+  /** Progresses the call once more. */
   readonly look: () => void;
   /** Ends the call for the reason of its signal, unless it goes on; calls `ended` first if it does not. */
   readonly cancel: (reason: unknown, ended: () => void) => void;
@@ -128,7 +128,7 @@ interface StartedCall {
 /**
  * Starts a call with a signal or a limit of time.
  *
- * @param start starts it; is given what to call at its end
+ * @param start starts it; its argument is called at the end
  */
 function startTimed(
   { signal, timeoutMs }: TimedCallOptions,
@@ -174,9 +174,9 @@ function startTimed(
   });
 }
 
-/** The error for a signal or a limit where nothing could hear of it. */
+/** The error for a signal or a limit in a call that does not support them. */
 export function timedUnsupported(call: string, rank: number): InvalidUsageError {
-  return leadToCaller(
+  return addCallerFrames(
     new InvalidUsageError(
       'UNSUPPORTED',
       `${call}: signal and timeoutMs are for the promise form outside groups; leave them out, TCCL_TIMEOUT limits all calls`,

@@ -7,12 +7,12 @@ import { join } from 'node:path';
  * machine.
  */
 
-/** The cores that this process may use, in Linux's form (`0-3,8`); undefined where the system does not say. */
+/** The cores that this process may use, in Linux's form (`0-3,8`); undefined if the system does not report them. */
 export function allowedCoreList(root = '/'): string | undefined {
   return readFirst(join(root, 'proc/self/status'), /^Cpus_allowed_list:\s*(\S+)$/m);
 }
 
-/** The same as numbers; empty where the system does not say. */
+/** The same as numbers; empty if the system does not report them. */
 export function allowedCores(root = '/'): number[] {
   return parseCoreList(allowedCoreList(root));
 }

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
 
-/** Address of a word in this rank's private memory, with which others test whether they can read there. */
-export interface Whereabouts {
+/** A word in a rank's private memory, with which others test whether they can read there. */
+export interface ProbeWord {
   readonly pid: number;
   readonly address: number;
   /** Hexadecimal. */
@@ -53,7 +53,7 @@ export class PeerMemory {
    * Tries to read from all ranks of the segment, and publishes whether that works.
    * @param others by local rank
    */
-  constructor(ranks: RankLines, libc: Libc, others: readonly Whereabouts[]) {
+  constructor(ranks: RankLines, libc: Libc, others: readonly ProbeWord[]) {
     this.#ranks = ranks;
     this.#libc = libc;
     this.#pids = others.map(({ pid }) => pid);
@@ -105,7 +105,7 @@ export class PeerMemory {
 }
 
 /** Reason why the word of a local rank cannot be read, or undefined. */
-function tryReading(libc: Libc, { pid, address, word }: Whereabouts, localRank: number): string | undefined {
+function tryReading(libc: Libc, { pid, address, word }: ProbeWord, localRank: number): string | undefined {
   const found = new Uint8Array(WORD_BYTES);
   const errno = libc.readProcess(pid, address, found);
   if (errno !== undefined) return `process_vm_readv from local rank ${localRank} failed: ${errno}`;
@@ -113,21 +113,21 @@ function tryReading(libc: Libc, { pid, address, word }: Whereabouts, localRank: 
 }
 
 /** This rank's word, which stays as long as the process lives. */
-let door: { readonly word: Uint8Array; readonly whereabouts: Whereabouts } | undefined;
+let here: { readonly word: Uint8Array; readonly probeWord: ProbeWord } | undefined;
 
-/** Data that others need to read this rank's memory. Also permits the reading, where this process can. */
-export function whereabouts(libc: Libc): Whereabouts {
-  if (door === undefined) {
+/** This rank's word. Also permits other ranks to read this process, if it can. */
+export function probeWord(libc: Libc): ProbeWord {
+  if (here === undefined) {
     const word = new Uint8Array(new ArrayBuffer(4096), 0, WORD_BYTES);
     word.set(randomBytes(WORD_BYTES));
-    door = {
+    here = {
       word,
-      whereabouts: { pid: process.pid, address: Number(libc.addressOf(word)), word: Buffer.from(word).toString('hex') },
+      probeWord: { pid: process.pid, address: Number(libc.addressOf(word)), word: Buffer.from(word).toString('hex') },
     };
     // Only siblings: the launcher's other descendants, not all processes of this user.
     if (isRestricted() && process.ppid > 1) libc.admitDescendantsOf(process.ppid);
   }
-  return door.whereabouts;
+  return here.probeWord;
 }
 
 /** True if Yama lets processes read only their descendants and processes that permit it. */

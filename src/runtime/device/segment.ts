@@ -11,7 +11,7 @@ import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
 import { createMemory, PAGE_BYTES } from './shared-memory.js';
-import { Sleepers } from './sleepers.js';
+import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type NumericArrayConstructor, type TypedArray } from './types.js';
 
@@ -106,7 +106,7 @@ export class Segment {
   /** State of each rank. */
   readonly ranks: RankLines;
   /** Ranks that sleep until another one does something. */
-  readonly sleepers: Sleepers;
+  readonly parkedRanks: ParkedRanks;
   /** Access to the ranks' private memory, where possible. */
   peerMemory: PeerMemory | undefined;
   /** Machine code to which kernels may leave sums, where possible. */
@@ -144,7 +144,7 @@ export class Segment {
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
     this.ranks = new RankLines(backing.memory, localRank, backing.file);
-    this.sleepers = new Sleepers(backing.memory, localRank, nLocalRanks);
+    this.parkedRanks = new ParkedRanks(backing.memory, localRank, nLocalRanks);
     this.#view = new Uint8Array(this.buffer);
     const kernels = this.instantiateKernels();
     this.kernels = kernels;
@@ -368,8 +368,8 @@ export class Segment {
     this.#closed = true;
     this.#recent = this.#lessRecent = undefined;
     this.ranks.setState(rankStates.closed);
-    this.sleepers.ring();
-    this.sleepers.close();
+    this.parkedRanks.wake();
+    this.parkedRanks.close();
     const file = this.#backing.file;
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);

@@ -4,7 +4,7 @@
  *     0        one control block for each rank (kernels/assembly/control-block.ts), followed by:
  *
  *     0        abort: 0, or 1 + the local rank that the failure is about; then the reason (index in abortReasons)
- *     64       last words: their length (-1 while they are written), then the error of the first rank that failed
+ *     64       failure: its length (-1 while it is written), then the error of the first rank that failed
  *     1024     one line for each rank: 1 once it has left the communicator, 2 once it does not read this memory any more;
  *              then its number of out-of-band calls; then its report of a wait (wait-report.ts)
  *     …        u32 for each pair of ranks: address of the mailbox from one to the other (0: none yet)
@@ -13,7 +13,7 @@
  * communicators have several teams on one segment. Local ranks here are indexes in the team.
  */
 export const ABORT = 0;
-export const LAST_WORDS = 64;
+export const FAILURE = 64;
 export const LEFT = 1024;
 export const LINE = 128;
 /** Indexes in a line. */

@@ -1,6 +1,6 @@
 import type { Kernels } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
-import { ABORT, CALLS, headerBytes, LAST_WORDS, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
+import { ABORT, CALLS, FAILURE, headerBytes, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
 import { WaitWords, type WaitReport } from './wait-report.js';
 
 /** States in a member's line. */
@@ -8,8 +8,8 @@ const STAYS = 0;
 const LEAVES = 1;
 const FORGETS = 2;
 
-/** Longest last words. */
-const LAST_WORDS_BYTES = LEFT - LAST_WORDS - 64;
+/** Longest recorded failure. */
+const FAILURE_BYTES = LEFT - FAILURE - 64;
 
 /**
  * If any rank's arrays are outside the segment, rounds move at most this much of each array. Lines that one core wrote and
@@ -86,7 +86,7 @@ export class Team {
     if (Atomics.compareExchange(this.#words, ABORT / 4, 0, 1 + localRank) === 0) {
       Atomics.store(this.#words, ABORT / 4 + 1, abortReasons.indexOf(reason));
     }
-    this.segment.sleepers.ring();
+    this.segment.parkedRanks.wake();
   }
 
   /** The failure that a rank reported, if any. */
@@ -100,19 +100,19 @@ export class Team {
    * Stores the error with which this rank ends the communicator, for ranks that wait for something else. Only the first
    * counts.
    */
-  sayLastWords(words: Uint8Array): void {
+  recordFailure(words: Uint8Array): void {
     if (this.#isForgotten) return;
-    const length = LAST_WORDS / 4;
+    const length = FAILURE / 4;
     if (Atomics.compareExchange(this.#words, length, 0, -1) !== 0) return;
-    new Uint8Array(this.segment.buffer, this.#header + LAST_WORDS + 64, LAST_WORDS_BYTES).set(words);
+    new Uint8Array(this.segment.buffer, this.#header + FAILURE + 64, FAILURE_BYTES).set(words);
     Atomics.store(this.#words, length, words.length);
   }
 
   /** The error that a rank stored before it ended the communicator, if any. */
-  lastWords(): Uint8Array | undefined {
-    const length = Atomics.load(this.#words, LAST_WORDS / 4);
+  recordedFailure(): Uint8Array | undefined {
+    const length = Atomics.load(this.#words, FAILURE / 4);
     if (length <= 0) return undefined;
-    return new Uint8Array(this.segment.buffer, this.#header + LAST_WORDS + 64, length).slice();
+    return new Uint8Array(this.segment.buffer, this.#header + FAILURE + 64, length).slice();
   }
 
   /** Address of the mailbox from one member to another, or 0. */
@@ -159,15 +159,15 @@ export class Team {
 
   /** Declares that this rank has left. Memory goes back to heaps when all have declared that. */
   leave(): void {
-    if (this.#said(this.localRank) !== STAYS) return;
-    this.#say(LEAVES);
-    this.segment.sleepers.ring();
+    if (this.#departureOf(this.localRank) !== STAYS) return;
+    this.#setDeparture(LEAVES);
+    this.segment.parkedRanks.wake();
     this.segment.when(
       () => this.#all(LEAVES),
       () => {
         for (const offset of this.#kept) this.segment.freeBytes(offset);
         // Others read this memory until they have seen that all have left.
-        this.#say(FORGETS);
+        this.#setDeparture(FORGETS);
         this.#isForgotten = true;
         if (this.owns)
           this.segment.when(
@@ -195,33 +195,34 @@ export class Team {
     return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
-  /** Reports to the other members that this rank has waited for long, and for whom (algorithms/hold-ups.ts). */
-  sayWaits(report: readonly number[]): void {
-    if (!this.#isForgotten) this.#reports[this.localRank]?.say(report);
+  /** Reports to the other members that this rank has waited for long, and for whom (algorithms/wait-chains.ts). */
+  reportWait(report: readonly number[]): void {
+    if (!this.#isForgotten) this.#reports[this.localRank]?.publish(report);
   }
 
   /** A member's last report of a wait. */
-  heardWaits(localRank: number): WaitReport | undefined {
+  waitReport(localRank: number): WaitReport | undefined {
     return this.#reports[localRank]?.heard();
   }
 
   /** True if a member has left. A member that ends while a communicator is being made leaves without declaring it here. */
   hasLeft(localRank: number): boolean {
-    return this.#said(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
+    return this.#departureOf(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
   }
 
-  #said(localRank: number): number {
+  #departureOf(localRank: number): number {
     return Atomics.load(this.#words, this.#lineOf(localRank));
   }
 
-  #say(word: number): void {
+  #setDeparture(word: number): void {
     Atomics.store(this.#words, this.#lineOf(this.localRank), word);
   }
 
   #all(word: number): boolean {
     const { ranks } = this.segment;
     return this.members.every(
-      (member, rank) => this.#said(rank) >= word || ranks.isDead(member) || (rank !== this.localRank && ranks.hasClosed(member)),
+      (member, rank) =>
+        this.#departureOf(rank) >= word || ranks.isDead(member) || (rank !== this.localRank && ranks.hasClosed(member)),
     );
   }
 

@@ -1,4 +1,4 @@
-/** Last report of a rank that waits for long, with what it knows of the cause (algorithms/hold-ups.ts). */
+/** Last report of a rank that waits for long, with what it knows of the cause (algorithms/wait-chains.ts). */
 export interface WaitReport {
   /** Changes with each report: a reader that sees new numbers knows that the rank still waits. */
   readonly count: number;
@@ -26,7 +26,7 @@ export class WaitWords {
     this.#most = room - WORDS;
   }
 
-  say(report: readonly number[]): void {
+  publish(report: readonly number[]): void {
     const words = this.#words;
     const at = this.#at;
     const count = Atomics.load(words, at + COUNT) & ~1;

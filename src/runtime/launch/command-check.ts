@@ -9,7 +9,7 @@ export type CommandCheck =
   | { readonly kind: 'refused'; readonly message: string; readonly exitCode: number };
 
 /**
- * Looks the command of the ranks up, so that it is refused before any rank starts.
+ * Finds the command of the ranks, so that a missing one is refused before any rank starts.
  *
  * @param directory where the ranks start: a name with a slash is a path from there
  */

@@ -1,7 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { value, wholeNumber, type Environment } from './environment.js';
 import { passThroughPmi } from './pmi.js';
-import type { Patience, Placement } from './placement.js';
+import type { WaitOptions, Placement } from './placement.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
 
 /**
@@ -17,15 +17,15 @@ export async function passThroughLauncher(
   place: Placement,
   env: Environment,
   make: () => Promise<string>,
-  patience: Patience,
+  options: WaitOptions,
 ): Promise<string> {
   const pmi = wholeNumber(env['PMI_FD']);
-  if (place.launcher === 'mpich' && pmi !== undefined) return passThroughPmi(pmi, place, make, patience);
+  if (place.launcher === 'mpich' && pmi !== undefined) return passThroughPmi(pmi, place, make, options);
 
   const directory = value(env, 'PMIX_SERVER_TMPDIR');
   const job = value(env, 'PMIX_NAMESPACE');
   if (directory !== undefined && job !== undefined && place.nLocalRanks === place.nRanks && isPrivate(directory)) {
-    return passThroughDirectory(directory, job, place, make, patience);
+    return passThroughDirectory(directory, job, place, make, options);
   }
   throw new InvalidUsageError(
     'RANK_UNKNOWN',

@@ -9,7 +9,7 @@ import type { RankGroup, RunningRank } from './rank-group.js';
 import { RankProcess, type RankProcessOptions } from './rank-process.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 
-/** Which ranks of a job a host has: consecutive ones. */
+/** The ranks of a job on one host: consecutive numbers. */
 export interface RankRange {
   readonly first: number;
   readonly count: number;

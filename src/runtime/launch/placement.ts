@@ -2,7 +2,7 @@ import { environmentError, malformed, value, wholeNumber, type Environment } fro
 import { launchers, type Launcher } from './launchers.js';
 
 /** Time limit of a wait for other ranks, and the signal that ends it earlier. */
-export interface Patience {
+export interface WaitOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }

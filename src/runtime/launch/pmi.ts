@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import type { Patience, Placement } from './placement.js';
+import type { WaitOptions, Placement } from './placement.js';
 
 const KEY = 'tccl-id';
 let isUsed = false;
@@ -24,7 +24,7 @@ export async function passThroughPmi(
   fd: number,
   { rank, nRanks }: Placement,
   make: () => Promise<string>,
-  { timeoutMs, signal }: Patience,
+  { timeoutMs, signal }: WaitOptions,
 ): Promise<string> {
   if (isUsed) {
     throw new InvalidUsageError(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TimeoutError } from '../../errors.js';
 import { WatchClock } from '../progress/watch-clock.js';
-import type { Patience, Placement } from './placement.js';
+import type { WaitOptions, Placement } from './placement.js';
 
 /** Interval at which the other ranks look for rank 0's file, milliseconds. */
 const POLL_MS = 5;
@@ -26,7 +26,7 @@ export async function passThroughDirectory(
   job: string,
   { rank }: Placement,
   make: () => Promise<string>,
-  { timeoutMs, signal }: Patience,
+  { timeoutMs, signal }: WaitOptions,
 ): Promise<string> {
   const file = join(directory, `tccl-${encodeURIComponent(job)}-${passed++}`);
   if (rank === 0) {

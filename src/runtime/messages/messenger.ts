@@ -1,13 +1,13 @@
 import type { Found, PointToPoint } from './p2p.js';
-import { describeLate } from '../algorithms/deed.js';
-import { CIRCLE, transferTimeout, type LongWait, type TransferOwner } from './p2p-transfer.js';
-import type { Sleepers } from '../device/sleepers.js';
+import { describeLate } from '../algorithms/activity.js';
+import { DEADLOCK, transferTimeout, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../../errors.js';
-import { leadToCaller, settlerOf } from '../caller-stack.js';
-import { sleepAfterMs, spinsAt } from '../progress/backoff.js';
+import { addCallerFrames, settlerOf } from '../caller-stack.js';
+import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import type { Progress, Waitable } from '../progress/progress.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import { longWait, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
@@ -24,7 +24,7 @@ export interface Condition {
   /** True if `isMet` makes system calls. */
   readonly overSockets: boolean;
   /** Registers what can wake this thread for it. */
-  readonly sleepOn: (bed: Bed) => void;
+  readonly wakeOn: (sources: WakeSources) => void;
   /** Description for messages to people. */
   readonly text: string;
   /** Of a wait that ends step by step: the number of steps made. */
@@ -55,7 +55,7 @@ export interface MessengerParts {
   /** Progress of this thread. */
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
-  readonly sleepers: Sleepers;
+  readonly parkedRanks: ParkedRanks;
   /** Ends the communicator; returns the error. */
   readonly fail: (error: unknown) => unknown;
 }
@@ -66,7 +66,7 @@ export class Messenger implements Waitable {
   readonly dependents = new Set<{ abort(reason: Error): void; leave(): Promise<void> }>();
   readonly #parts: MessengerParts;
   readonly #pointToPoint: PointToPoint;
-  readonly #sleepers: Sleepers;
+  readonly #parkedRanks: ParkedRanks;
   /** See shorterLimit(). */
   readonly #shorterMs: number;
   readonly #clock: WatchClock;
@@ -83,7 +83,7 @@ export class Messenger implements Waitable {
   constructor(parts: MessengerParts) {
     this.#parts = parts;
     this.#pointToPoint = parts.pointToPoint;
-    this.#sleepers = parts.sleepers;
+    this.#parkedRanks = parts.parkedRanks;
     this.#shorterMs = shorterLimit(parts.limits);
     this.#clock = new WatchClock(this.#shorterMs);
   }
@@ -118,7 +118,7 @@ export class Messenger implements Waitable {
       return Promise.resolve(transfer.count);
     }
     return new Promise<number>((resolve, reject) => {
-      transfer.owner = { settled: (error) => (error === undefined ? resolve(transfer.count) : reject(leadToCaller(error))) };
+      transfer.owner = { settled: (error) => (error === undefined ? resolve(transfer.count) : reject(addCallerFrames(error))) };
       this.#startLater();
     });
   }
@@ -145,7 +145,7 @@ export class Messenger implements Waitable {
       awaited: () => [peer],
       polled: true,
       overSockets: peer !== this.#parts.rank && p2p.localOf(peer) < 0,
-      sleepOn: (bed) => p2p.sleepOnMessage(peer, bed),
+      wakeOn: (sources) => p2p.wakeOnMessage(peer, sources),
       text,
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
     });
@@ -222,15 +222,15 @@ export class Messenger implements Waitable {
     try {
       this.poll(this.spins);
     } catch (error) {
-      throw leadToCaller(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error));
     }
     this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
-    if (this.#failure !== undefined && !isDone()) throw leadToCaller(this.#failure);
+    if (this.#failure !== undefined && !isDone()) throw addCallerFrames(this.#failure);
   }
 
   /** Throws the error with which another rank of this host ended the communicator. */
-  throwLastWords(): void {
-    this.#pointToPoint.throwLastWords();
+  throwRecordedFailure(): void {
+    this.#pointToPoint.throwRecordedFailure();
   }
 
   /** Fails everything in flight with `error`. */
@@ -258,7 +258,7 @@ export class Messenger implements Waitable {
   /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer`. */
   checkBlocking(peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
-      throw leadToCaller(
+      throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
           this.#pointToPoint.connectsAll
@@ -274,7 +274,7 @@ export class Messenger implements Waitable {
   checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
-      throw leadToCaller(
+      throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
           `rank ${peer} would deadlock with itself: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
@@ -287,9 +287,9 @@ export class Messenger implements Waitable {
   #try(): void {
     try {
       this.#pointToPoint.progress();
-      this.#sleepers.ring();
+      this.#parkedRanks.wake();
     } catch (error) {
-      throw leadToCaller(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error));
     }
   }
 
@@ -316,8 +316,8 @@ export class Messenger implements Waitable {
     return spinsAt(this.#hasSockets, this.#parts.spins);
   }
 
-  get sleepAfterMs(): number {
-    return sleepAfterMs(this.#hasSockets);
+  get parkAfterMs(): number {
+    return parkAfterMs(this.#hasSockets);
   }
 
   get #hasSockets(): boolean {
@@ -337,9 +337,9 @@ export class Messenger implements Waitable {
     return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#parts.limits, this.#longestMs));
   }
 
-  sleepOn(bed: Bed): void {
-    this.#pointToPoint.sleepOn(bed);
-    for (const condition of this.#conditions) condition.sleepOn(bed);
+  wakeOn(sources: WakeSources): void {
+    this.#pointToPoint.wakeOn(sources);
+    for (const condition of this.#conditions) condition.wakeOn(sources);
   }
 
   /** Polls until nothing has moved for `spins` polls. */
@@ -353,7 +353,7 @@ export class Messenger implements Waitable {
       if (p2p.steps === steps && !moved) continue;
       hasMoved = true;
       looks = 0;
-      this.#sleepers.ring();
+      this.#parkedRanks.wake();
     }
     if (!this.isPending) {
       p2p.listen(false);
@@ -391,7 +391,7 @@ export class Messenger implements Waitable {
       this.#parts.collectives.check();
     } catch (error) {
       // See CallQueue.check().
-      this.#pointToPoint.throwLastWords();
+      this.#pointToPoint.throwRecordedFailure();
       throw error;
     }
     if (this.#shorterMs === 0) return;
@@ -405,7 +405,7 @@ export class Messenger implements Waitable {
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
     const awaited = this.#longWait(this.#clock.gapMs, now);
-    if (awaited !== undefined) this.#pointToPoint.sayWaits(awaited, this.#shorterMs);
+    if (awaited !== undefined) this.#pointToPoint.reportWait(awaited, this.#shorterMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#whom(warned)));
   }
@@ -431,7 +431,7 @@ export class Messenger implements Waitable {
     return {
       text: condition.text,
       ranks: [...ranks],
-      deed: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
+      activity: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
       holds: () => this.#conditions.has(condition),
     };
   }
@@ -443,13 +443,13 @@ export class Messenger implements Waitable {
   }
 
   #ranksBehind({ ranks }: LongWait): number[] {
-    return this.#pointToPoint.holdUps(ranks, this.#shorterMs);
+    return this.#pointToPoint.stragglers(ranks, this.#shorterMs);
   }
 
   #whom(wait: LongWait): string {
     const p2p = this.#pointToPoint;
     const behind = this.#ranksBehind(wait);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
-    return p2p.isCircle ? describeLate(wait.ranks, doing) + CIRCLE : describeLate(behind, doing);
+    return p2p.isDeadlock ? describeLate(wait.ranks, doing) + DEADLOCK : describeLate(behind, doing);
   }
 }

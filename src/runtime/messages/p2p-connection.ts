@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { orWhyNot } from '../transport/peers.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
 
 /** Added to a connection's tag for the receiver's answer. */
@@ -70,10 +70,10 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
     this.connection?.onNews(wanted ? this.dialling.onNews : undefined);
   }
 
-  /** Registers what can wake this thread; connections that are not polled call `onNews` themselves. */
-  sleepOn(bed: Bed): void {
+  /** Adds the wake sources; connections that are not polled call `onNews` themselves. */
+  wakeOn(sources: WakeSources): void {
     const { connection } = this;
-    if (connection !== undefined && connection.fd >= 0) bed.onFd(connection.fd, true, !connection.flush());
+    if (connection !== undefined && connection.fd >= 0) sources.addFd(connection.fd, true, !connection.flush());
   }
 
   /** The error after which no data move any more, if there is one. */

@@ -287,7 +287,7 @@ export class Inbox {
   #read({ operand, moved }: Transfer, bytes: number, place: number): boolean {
     const { members } = this.#team;
     if (!operand.readFrom(moved, bytes, members[this.from] ?? 0, place)) return false;
-    return this.#team.abort() === undefined && this.#team.lastWords() === undefined;
+    return this.#team.abort() === undefined && this.#team.recordedFailure() === undefined;
   }
 
   #find(): boolean {

@@ -2,13 +2,13 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { describeElements, int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
-import type { Deed } from '../algorithms/deed.js';
+import type { Activity } from '../algorithms/activity.js';
 import { Operand } from '../algorithms/operand.js';
 
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
   settled(error?: Error): void;
-  /** Whether a receive of it, when it ends, may add one that comes before those behind it. */
+  /** True if the end of its receive may add another one before those in the queue. */
   readonly leads?: boolean;
 }
 
@@ -28,7 +28,7 @@ export class Transfer {
   place = 0;
   /** True if a receive has compared its arguments with the sender's. */
   met = false;
-  /** True for a receive that takes a shorter message, too; `count` and `bytes` are the message's once it has met it. */
+  /** True for a receive that also takes a shorter message, whose `count` and `bytes` it then has. */
   atMost = false;
   done = false;
   owner: TransferOwner | undefined;
@@ -62,7 +62,7 @@ export class Transfer {
     this.operand.use(array);
   }
 
-  /** Compares a receive with the message that has come. Returns false if that is not what it expects. */
+  /** Compares a receive with the received message. Returns false if they do not match. */
   meets(typeCode: number, count: number): boolean {
     if (typeCode !== this.type.code || (this.atMost ? count > this.count : count !== this.count)) return false;
     this.met = true;
@@ -70,7 +70,7 @@ export class Transfer {
     return true;
   }
 
-  /** Sets the length of the message that a receive of at most so much got. */
+  /** Sets the length of the received message, for a receive with `atMost`. */
   setCount(count: number): void {
     this.count = count;
     this.bytes = count * this.type.bytes;
@@ -114,14 +114,14 @@ export function transferMismatch(
 export interface LongWait {
   /** Description of the first one. */
   readonly text: string;
-  readonly deed: Deed;
+  readonly activity: Activity;
   readonly ranks: readonly number[];
   /** True while this rank still waits. */
   readonly holds: () => boolean;
 }
 
 /** End of a sentence about the ranks that a rank waits for. */
-export const CIRCLE = ': the ranks wait for each other in a circle';
+export const DEADLOCK = ': the ranks wait for each other in a circle';
 
 /**
  * Error for a timeout of messages with other ranks.

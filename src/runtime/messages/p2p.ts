@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
-import type { WaitLine } from '../bootstrap/wait-line.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { describeElements, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
@@ -10,16 +10,16 @@ import { closedThere, died, packReason, unpackReason } from '../transport/ending
 import type { Connection, Transport } from '../transport/transport.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
-import { describeDeed } from '../algorithms/deed.js';
-import { HoldUps, type Awaited } from '../algorithms/hold-ups.js';
-import { SayPace } from '../progress/wait-limits.js';
-import type { Bed } from '../progress/sleeper.js';
+import { describeActivity } from '../algorithms/activity.js';
+import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
+import { ReportPace } from '../progress/wait-limits.js';
+import type { WakeSources } from '../progress/parking.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
 
-/** A message that has come and is not received yet. */
+/** A message that has arrived and is not received yet. */
 export interface Found {
   readonly count: number;
   readonly type: DataType;
@@ -48,10 +48,10 @@ export interface PointToPointOptions {
   readonly openTransport: () => Transport;
   /** Called when there may be news from ranks whose connections are not polled. */
   readonly onNews: () => void;
-  /** Line for queries to ranks that share no memory about their waits; without it they report on their connections only. */
-  readonly waitLine?: WaitLine | undefined;
+  /** Queries to ranks that share no memory about their waits; without it they report on their connections only. */
+  readonly waitQueries?: WaitQueries | undefined;
   /** Reports to ranks that may wait for this one in a collective what this rank waits for. */
-  readonly tellInCalls: (report: readonly number[]) => void;
+  readonly forwardInCalls: (report: readonly number[]) => void;
   /** Observer of transfers, if the communicator is observed. */
   readonly observe?: Observe | undefined;
 }
@@ -73,7 +73,7 @@ interface Peer {
 
 /**
  * Send and receive. All transfers in flight progress at the same time; those from one rank to another are matched in order.
- * Nothing here waits: `progress` does what is possible now. The link to another rank is made at first use: a mailbox in
+ * Nothing here waits: `progress` returns when it would have to. The link to another rank is made at first use: a mailbox in
  * shared memory (p2p-mailbox.ts), or sockets (p2p-socket.ts).
  */
 export class PointToPoint {
@@ -86,19 +86,19 @@ export class PointToPoint {
   /** Peers with transfers in flight. */
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
-  readonly #holdUps: HoldUps;
-  readonly #pace = new SayPace();
+  readonly #waitChains: WaitChains;
+  readonly #pace = new ReportPace();
   /** For each awaited rank, the ranks that it waits for itself. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
   /** Transport of messages and of connections for other purposes. */
   #transport: Transport | undefined;
-  /** Whether there is a connection with every rank that shares no memory with this one, since before the first message. */
+  /** True if all ranks that share no memory with this one were connected before the first message. */
   #connectedAll = false;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
-    this.#holdUps = new HoldUps(options.bootstrap.rank);
+    this.#waitChains = new WaitChains(options.bootstrap.rank);
     setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
   }
 
@@ -169,7 +169,7 @@ export class PointToPoint {
     return transfer;
   }
 
-  /** Queues a receive before all others from a rank, when one that leads has ended; see TransferOwner. */
+  /** Queues a receive before all others from a rank; see TransferOwner. */
   addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
     const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
@@ -182,7 +182,7 @@ export class PointToPoint {
   }
 
   /**
-   * Takes a receive back whose message has not begun to arrive. False if it has, or has ended.
+   * Withdraws a receive. Returns false if its message has begun to arrive, or it has ended.
    * @param owner of the receive
    */
   withdraw(rank: number, owner: TransferOwner, error: Error): boolean {
@@ -206,7 +206,7 @@ export class PointToPoint {
     return false;
   }
 
-  /** The message that the next receive from a rank would take, once it has come. Throws the reason why none will. */
+  /** The message for the next receive from a rank, once it has arrived. Throws the reason if none can arrive. */
   peek(rank: number): Found | undefined {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
     if (peer.receives !== undefined) return undefined;
@@ -223,12 +223,12 @@ export class PointToPoint {
     return type === undefined ? undefined : { count: head.count, type };
   }
 
-  /** Registers what can wake this thread for a message from a rank. */
-  sleepOnMessage(rank: number, bed: Bed): void {
+  /** Adds the wake sources for a message from a rank. */
+  wakeOnMessage(rank: number, sources: WakeSources): void {
     const { local, inlet } = this.#peers[rank] ?? {};
-    if (local !== undefined && local >= 0) bed.onMember(this.#options.team, local);
+    if (local !== undefined && local >= 0) sources.addMember(this.#options.team, local);
     if (inlet instanceof SocketInlet) {
-      inlet.sleepOn(bed);
+      inlet.wakeOn(sources);
       inlet.listen(true);
     }
   }
@@ -240,14 +240,14 @@ export class PointToPoint {
   }
 
   /**
-   * Does what is possible now, and calls the owners of finished transfers.
+   * Progresses without waiting, and calls the owners of finished transfers.
    * @throws InvalidUsageError `CALL_MISMATCH`, RemoteError `RANK_DIED`, `CLOSED`, and other errors that end a connection
    */
   progress(): void {
     try {
       this.#progressAll();
     } catch (error) {
-      // One connection may only know that its rank gave up, while another one knows why.
+      // One connection may only know that its rank gave up, and another one the reason.
       this.checkSockets();
       throw error;
     }
@@ -296,7 +296,7 @@ export class PointToPoint {
     }
   }
 
-  /** Whether {@link connectAll} has made all connections: what else connects ranks does so at once, too. */
+  /** True if {@link connectAll} has made all connections: windows then connect in advance, too. */
   get connectsAll(): boolean {
     return this.#connectedAll;
   }
@@ -315,12 +315,12 @@ export class PointToPoint {
     return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
   }
 
-  /** Registers what can wake this thread for the transfers in flight. */
-  sleepOn(bed: Bed): void {
+  /** Adds the wake sources of the transfers in flight. */
+  wakeOn(sources: WakeSources): void {
     for (const { local, sends, receives, outlet, inlet } of this.#busy) {
-      if (local >= 0) bed.onMember(this.#options.team, local);
-      if (sends !== undefined && outlet instanceof SocketOutlet) outlet.sleepOn(bed);
-      if (receives !== undefined && inlet instanceof SocketInlet) inlet.sleepOn(bed);
+      if (local >= 0) sources.addMember(this.#options.team, local);
+      if (sends !== undefined && outlet instanceof SocketOutlet) outlet.wakeOn(sources);
+      if (receives !== undefined && inlet instanceof SocketInlet) inlet.wakeOn(sources);
     }
     this.listen(true);
   }
@@ -338,7 +338,7 @@ export class PointToPoint {
    */
   check(): void {
     const { team, bootstrap } = this.#options;
-    this.throwLastWords();
+    this.throwRecordedFailure();
     const abort = team.abort();
     if (abort?.reason === 'closed') throw closedThere(bootstrap.localRanks[abort.localRank] ?? abort.localRank);
     const dead = team.findDead();
@@ -351,7 +351,7 @@ export class PointToPoint {
       this.progress();
       if (peer.receives === undefined && peer.sends === undefined) continue;
       // Again, because the peer may have ended the communicator since the first check.
-      this.throwLastWords();
+      this.throwRecordedFailure();
       throw closedThere(peer.rank);
     }
   }
@@ -376,13 +376,13 @@ export class PointToPoint {
   }
 
   /** The error with which another rank of this host ended the communicator, if there is one. */
-  lastWords(): Error | undefined {
-    const words = this.#options.team.lastWords();
+  recordedFailure(): Error | undefined {
+    const words = this.#options.team.recordedFailure();
     return words === undefined ? undefined : unpackReason(words, this.#options.bootstrap.rank);
   }
 
-  throwLastWords(): void {
-    const words = this.lastWords();
+  throwRecordedFailure(): void {
+    const words = this.recordedFailure();
     if (words !== undefined) throw words;
   }
 
@@ -412,52 +412,52 @@ export class PointToPoint {
     const [first] = late;
     if (first === undefined) return undefined;
     const { sends, peer, count, type } = first;
-    const deed = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
+    const activity = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
     const { steps } = this;
     return {
-      text: describeDeed(deed),
-      deed,
+      text: describeActivity(activity),
+      activity,
       ranks: [...new Set(late.map((transfer) => transfer.peer))],
       holds: () => this.pending > 0 && this.steps === steps,
     };
   }
 
-  /** The ranks at the ends of the wait chains that begin with `ranks`; see HoldUps. */
-  holdUps(ranks: readonly number[], limitMs: number): number[] {
-    return this.#holdUps.find(this.#awaitedOf(ranks), limitMs);
+  /** The ranks at the ends of the wait chains that begin with `ranks`; see WaitChains. */
+  stragglers(ranks: readonly number[], limitMs: number): number[] {
+    return this.#waitChains.find(this.#awaitedOf(ranks), limitMs);
   }
 
-  /** Text of the operation in which an awaited rank waits itself; see HoldUps. */
+  /** Text of the operation in which an awaited rank waits itself; see WaitChains. */
   doing(rank: number): string | undefined {
-    return this.#holdUps.doing(rank);
+    return this.#waitChains.doing(rank);
   }
 
   /** True if ranks are known to wait for each other in a circle. */
-  get isCircle(): boolean {
-    return this.#holdUps.isCircle;
+  get isDeadlock(): boolean {
+    return this.#waitChains.isDeadlock;
   }
 
   /** Reports to ranks that may wait for this one that it waits too, for messages or windows. */
-  sayWaits({ ranks, deed, holds }: LongWait, limitMs: number): void {
+  reportWait({ ranks, activity, holds }: LongWait, limitMs: number): void {
     if (!this.#pace.isDue(limitMs)) return;
     // In a circle, a rank that waits for messages is at fault, because all ranks make the same collectives.
-    const report = this.#holdUps.look(this.#awaitedOf(ranks), limitMs, deed, true);
+    const report = this.#waitChains.look(this.#awaitedOf(ranks), limitMs, activity, true);
     this.#tell(report);
-    this.#options.tellInCalls(report);
+    this.#options.forwardInCalls(report);
     // Connections are made when both ranks have messages for each other; in a circle that may never happen.
-    const { waitLine } = this.#options;
-    waitLine?.say(report, holds);
-    waitLine?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
+    const { waitQueries } = this.#options;
+    waitQueries?.setAnswer(report, holds);
+    waitQueries?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
   }
 
   /** Reports to ranks that may wait for this rank's messages what it waits for elsewhere. */
-  tellWaits(report: readonly number[]): void {
+  forwardReport(report: readonly number[]): void {
     if (this.pending === 0) this.#tell(report);
   }
 
   #tell(report: readonly number[]): void {
-    if (this.#options.shared) this.#options.team.sayWaits(report);
-    for (const connection of this.#connections()) connection.sayWaits(report);
+    if (this.#options.shared) this.#options.team.reportWait(report);
+    for (const connection of this.#connections()) connection.reportWait(report);
   }
 
   /** Connections with ranks that share no memory. */
@@ -473,15 +473,15 @@ export class PointToPoint {
 
   #await(rank: number): readonly Awaited[] {
     const local = this.localOf(rank);
-    if (local >= 0) return [{ peer: rank, heardWaits: () => this.#options.team.heardWaits(local) }];
+    if (local >= 0) return [{ peer: rank, waitReport: () => this.#options.team.waitReport(local) }];
     const linked = (): WaitReport | undefined => {
       const peer = this.#peers[rank];
       const link = [peer?.inlet, peer?.outlet].find((one) => one?.shared === false && one.connection !== undefined);
-      return link?.shared === false ? link.connection?.heardWaits() : undefined;
+      return link?.shared === false ? link.connection?.waitReport() : undefined;
     };
     return [
-      { peer: rank, heardWaits: linked },
-      { peer: rank, heardWaits: () => this.#options.waitLine?.answer(rank) },
+      { peer: rank, waitReport: linked },
+      { peer: rank, waitReport: () => this.#options.waitQueries?.answer(rank) },
     ];
   }
 
@@ -606,7 +606,7 @@ export class PointToPoint {
   readonly #mismatch = (expected: Transfer, typeCode: number, count: number): Error => {
     const { bootstrap, team } = this.#options;
     const error = transferMismatch(expected.peer, typeCode, count, bootstrap.rank, expected);
-    team.sayLastWords(packReason(error));
+    team.recordFailure(packReason(error));
     return error;
   };
 }

@@ -9,7 +9,7 @@ import { bodyAfterHead, checkRoots, HEAD_BYTES, isLong, readHead, writeHead, typ
 import { bytesFor, Incoming } from './incoming.js';
 
 /*
- * Objects through collectives of bytes, one after the other with no other call between them:
+ * Objects through collectives of bytes, in sequence, without another call between them:
  *
  *     heads      each says how long the value is, and has all of a short one
  *     bodies     of values that are longer, if there is one
@@ -24,11 +24,11 @@ export type Exchange<T> = Generator<QueuedCall, () => T, undefined>;
 
 const nothing = new Uint8Array(0);
 
-/** The ranks of a communicator, as an exchange sees them. */
+/** The ranks of a communicator, with the collectives that an exchange needs. */
 export interface Members {
   readonly rank: number;
   readonly nRanks: number;
-  /** Keeps what this rank sends from being freed, and notices if it is detached. */
+  /** Keeps the sent arrays from being freed, and detects detached ones. */
   readonly hold: (pieces: readonly Uint8Array[]) => void;
 }
 
@@ -126,7 +126,7 @@ export function* scatterValues({ rank, nRanks, hold }: Members, values: unknown,
   return () => (isRoot ? (values as readonly unknown[])[root] : incoming.value());
 }
 
-/** What a rank has nothing to send to. */
+/** Part of a rank that receives nothing. */
 const none: EncodedValue = { body: nothing, pieces: [] };
 
 function checkList(values: unknown, nRanks: number): readonly unknown[] {
@@ -137,7 +137,7 @@ function checkList(values: unknown, nRanks: number): readonly unknown[] {
   );
 }
 
-/** Sends this rank's head to all, and gets those of all. */
+/** Sends this rank's head to all ranks, and receives theirs. */
 function* exchangeHeads(
   name: 'allGatherObject' | 'gatherObject',
   root: number,

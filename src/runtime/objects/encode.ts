@@ -14,14 +14,14 @@ import { BODY_LIMIT, bytesText } from './limits.js';
 /** Typed arrays from this length on are not copied into the body. */
 export const PIECE_BYTES = 64 * 1024;
 
-/** A value ready to travel. */
+/** A value in the form in which it is sent. */
 export interface EncodedValue {
   readonly body: Uint8Array;
   /** Memory of its long typed arrays, in the order in which they come. */
   readonly pieces: readonly Uint8Array[];
 }
 
-/** A value of which everything but its pieces has come. */
+/** A received value whose pieces are still missing. */
 export interface DecodedValue {
   readonly value: unknown;
   /** Memory to fill, in the order of the sender's pieces. */
@@ -43,7 +43,7 @@ const kindOf = (name: string, viewClass: ViewClass & { readonly BYTES_PER_ELEMEN
   make: (buffer, length) => new viewClass(buffer, 0, length),
 });
 
-/** Classes of views; an index is what travels. Float16Array is not in every runtime. */
+/** Classes of views; their indexes are sent. Not every runtime has Float16Array. */
 const viewKinds: readonly (ViewKind | undefined)[] = [
   kindOf('Int8Array', Int8Array),
   kindOf('Uint8Array', Uint8Array),
@@ -95,7 +95,7 @@ class ObjectSerializer extends Serializer {
     else this.writeRawBytes(bytes);
   }
 
-  /** The class of the error for what cannot be cloned. */
+  /** The class of errors about values that cannot be cloned. */
   protected readonly _getDataCloneError = TypeError;
 }
 
@@ -118,7 +118,8 @@ class ObjectDeserializer extends Deserializer {
  * Encodes a value; its long typed arrays are not copied, so they must stay as they are until they have been sent.
  *
  * @param limit most bytes of the body
- * @throws InvalidArgumentError `ARGUMENT_TYPE` for what structured clone does not take, `BUFFER_SIZE` above the limit
+ * @throws InvalidArgumentError `ARGUMENT_TYPE` for values that structured clone does not take, `BUFFER_SIZE` above the
+ *   limit
  */
 export function encodeValue(call: string, value: unknown, limit = BODY_LIMIT): EncodedValue {
   const serializer = new ObjectSerializer();
@@ -147,7 +148,7 @@ export function encodeValue(call: string, value: unknown, limit = BODY_LIMIT): E
  * Reads a body.
  *
  * @throws SystemError `OUT_OF_MEMORY`
- * @throws InvalidArgumentError `ARGUMENT_TYPE` where the sender's runtime has values that this one has not
+ * @throws InvalidArgumentError `ARGUMENT_TYPE` for values that only the sender's runtime knows
  */
 export function decodeValue(call: string, body: Uint8Array): DecodedValue {
   const deserializer = new ObjectDeserializer(body);

@@ -2,7 +2,7 @@ import { InternalError, InvalidUsageError } from '../../errors.js';
 import type { EncodedValue } from './encode.js';
 
 /*
- * The block of fixed length that goes before a value, and has all of a short one:
+ * Block of fixed length in front of a value, with all of a short one:
  *
  *     0   bytes of the body f64    8   pieces u32    12  call u32    16  root u32
  *     20  first piece u32, 24  pieces of all ranks u32, 28  whether any body follows u32       of scatterObjects
@@ -53,7 +53,7 @@ export function writeHead(
   if (body.length <= INLINE_BYTES) to.set(body, FIXED_BYTES);
 }
 
-/** Whether the body does not fit into the head. */
+/** True if the body does not fit into the head. */
 export function isLong({ body }: EncodedValue): boolean {
   return body.length > INLINE_BYTES;
 }
@@ -75,7 +75,7 @@ export function readHead(from: Uint8Array): Head {
   };
 }
 
-/** Bytes of the body that do not come with the head. */
+/** Bytes of the body outside the head. */
 export function bodyAfterHead({ bodyBytes, inline }: Head): number {
   return inline === undefined ? bodyBytes : 0;
 }

@@ -2,23 +2,23 @@ import { InternalError, SystemError } from '../../errors.js';
 import { decodeValue, type DecodedValue } from './encode.js';
 import { bodyAfterHead, type Head } from './head.js';
 
-/** A value on its way to this rank, of which the head has come. */
+/** A value that this rank receives; its head has arrived. */
 export class Incoming {
   #decoded: DecodedValue | undefined;
 
-  /** @param rest memory for the body, unless that came with the head */
+  /** @param rest memory for the body, unless the head has it */
   constructor(
     readonly call: string,
     readonly head: Head,
     readonly rest = bytesFor(call, bodyAfterHead(head)),
   ) {}
 
-  /** Memory for the pieces, which are to come; the body has. */
+  /** Memory for the pieces, once the body has arrived. */
   pieces(): readonly Uint8Array[] {
     return this.head.nPieces === 0 ? [] : this.#decode().pieces;
   }
 
-  /** Everything has come. */
+  /** The value, once everything has arrived. */
   value(): unknown {
     return this.#decode().value;
   }

@@ -7,12 +7,12 @@ export class ObjectChain<T> implements CallChain {
   /** The first of them. */
   readonly first: QueuedCall;
   readonly #exchange: Exchange<T>;
-  /** The parts of this rank's value that have not been copied, with their lengths. */
+  /** The parts of this rank's value that are sent without a copy, with their lengths. */
   readonly #held: { readonly piece: Uint8Array; readonly bytes: number }[] = [];
   #result: (() => T) | undefined;
 
   /**
-   * @param call what the program called, for errors
+   * @param call name of the public call, for errors
    * @throws InvalidArgumentError `ARGUMENT_TYPE`, `BUFFER_SIZE` when the value cannot be sent
    */
   constructor(

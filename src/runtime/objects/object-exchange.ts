@@ -1,4 +1,4 @@
-/** What carries out the calls with objects. Public declarations name it, so it names nothing else. */
+/** Carries out the calls with objects. Public declarations name it, so it imports nothing. */
 export interface ObjectExchange {
   broadcast(value: unknown, root: number): Promise<unknown>;
   broadcastSync(value: unknown, root: number): unknown;

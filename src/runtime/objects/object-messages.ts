@@ -7,8 +7,8 @@ import { HEAD_BYTES, isLong, readHead, writeHead } from './head.js';
 import { Incoming } from './incoming.js';
 
 /*
- * An object as messages: its head, its body unless that is in the head, its pieces. The sender starts them together. The
- * receiver learns from one what follows, and receives that before all that it was asked to receive later.
+ * An object as messages: its head, its body unless that is in the head, its pieces. The sender starts them together. Each
+ * part announces the next one, which the receiver receives before all later receives.
  */
 
 /** Sends and receives of objects of one communicator. Arguments were checked. */
@@ -36,7 +36,7 @@ export class ObjectMessages {
     try {
       this.messenger.kick();
     } catch {
-      // It ended the communicator, and the promise with that.
+      // The error has ended the communicator, and the promise with it.
     }
   }
 
@@ -64,7 +64,7 @@ export class ObjectMessages {
   }
 }
 
-/** A send under way: one owner of all its parts. */
+/** A send in flight: the owner of all its parts. */
 class ObjectSend implements TransferOwner {
   readonly parts: readonly Uint8Array[];
   #left: number;
@@ -88,7 +88,7 @@ class ObjectSend implements TransferOwner {
   }
 }
 
-/** A receive under way: each part that comes asks for the next. */
+/** A receive in flight: each part that arrives starts the receive of the next. */
 class ObjectReceive implements TransferOwner {
   readonly leads = true;
   readonly head = new Uint8Array(HEAD_BYTES);
@@ -109,7 +109,7 @@ class ObjectReceive implements TransferOwner {
     else this.messenger.addNext(this.peer, next, objectBytes, this);
   }
 
-  /** Memory for the part after the one that has come. */
+  /** Memory for the next part. */
   #next(): Uint8Array | undefined {
     if (this.#incoming === undefined) {
       this.#incoming = new Incoming('recvObject', readHead(this.head));
@@ -119,7 +119,7 @@ class ObjectReceive implements TransferOwner {
     return this.#pieces[this.#piecesAsked++];
   }
 
-  /** Everything has come. */
+  /** Ends the receive: everything has arrived. */
   value(): unknown {
     return this.#incoming?.value();
   }

@@ -1,7 +1,7 @@
 import { checkPeer, checkRoot } from '../algorithms/arguments.js';
 import type { CallQueue } from '../algorithms/call-queue.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
-import { errorOfCall, leadToCaller, settlerOf } from '../caller-stack.js';
+import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { Messenger } from '../messages/messenger.js';
 import {
   allGatherValues,
@@ -15,13 +15,13 @@ import type { ObjectExchange } from './object-exchange.js';
 import { ObjectChain } from './object-chain.js';
 import { ObjectMessages } from './object-messages.js';
 
-/** What objects need of a communicator. */
+/** The parts of a communicator that objects use. */
 export interface ObjectsParts {
   readonly rank: number;
   readonly nRanks: number;
   readonly queue: CallQueue;
   readonly messenger: Messenger;
-  /** Throws `UNSUPPORTED` where collectives cannot block. */
+  /** Throws `UNSUPPORTED` if collectives cannot block. */
   readonly checkBlocking: () => void;
   /** Ends the communicator for an error; returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
@@ -30,8 +30,8 @@ export interface ObjectsParts {
 type Begin<T> = (members: Members) => Exchange<T>;
 
 /**
- * Values of any kind between the ranks of a communicator. V8's structured clone makes bytes of a value (encode.ts), which travel
- * in collectives that no other call comes between (collective-objects.ts), or in messages (object-messages.ts).
+ * Objects between the ranks of a communicator. V8's structured clone encodes a value as bytes (encode.ts), which are sent
+ * in uninterrupted sequences of collectives (collective-objects.ts), or in messages (object-messages.ts).
  */
 export class Objects implements ObjectExchange {
   readonly #parts: ObjectsParts;
@@ -116,7 +116,7 @@ export class Objects implements ObjectExchange {
     try {
       return chain.next();
     } catch (error) {
-      throw leadToCaller(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error));
     }
   }
 
@@ -146,7 +146,7 @@ export class Objects implements ObjectExchange {
     this.#checked(() => checkPeer(call, peer, this.#parts.nRanks));
   }
 
-  /** The errors of `check` are those of a call of this rank. */
+  /** Runs `check`; adds this rank's number to its errors. */
   #checked<T>(check: () => T): T {
     try {
       return check();

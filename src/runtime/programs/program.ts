@@ -12,7 +12,7 @@ import { Operand } from '../algorithms/operand.js';
 import type { Observe } from '../algorithms/operation.js';
 import { type RankWork, scheduleEnds, ScheduleTracks, workOf } from '../algorithms/schedule-tracks.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { tellAll } from '../bootstrap/tell-all.js';
+import { gatherJson } from '../bootstrap/gather-json.js';
 import { errorOfCall, settlerOf } from '../caller-stack.js';
 import { DONE } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -23,27 +23,27 @@ import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Ends } from '../algorithms/algorithm.js';
 
-/** A schedule for every size, such as one that a plan of NCCL gives. Its connections are the same for all sizes. */
+/** A schedule for every size, such as one from a plan. Its connections are the same for all sizes. */
 export interface ScheduleMaker {
-  /** Name of the algorithm, for messages. */
+  /** Name of the algorithm, for errors and logs. */
   readonly name: string;
-  /** The collective that it does. */
+  /** The collective that it carries out. */
   readonly collective: ScheduledCollective;
-  /** Number of ranks that it is for. */
+  /** Its number of ranks. */
   readonly nRanks: number;
-  /** The size in bytes has to be a multiple of so many elements. */
+  /** Number of chunks: the size must be a multiple of this many elements. */
   readonly chunks: number;
   /** Makes the schedule of a size in bytes; `pieceBytes` is the longest message. */
   readonly schedule: (bytes: number, pieceBytes: number) => Schedule;
 }
 
-/** @internal What a program needs of its communicator. */
+/** @internal The parts of its communicator that a program uses. */
 export interface ProgramParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly libc: Libc | undefined;
   readonly messenger: Messenger;
-  /** Tells the program from others, alike on all ranks; from 1. */
+  /** Number of the program, the same on all ranks; from 1. */
   readonly number: number;
   readonly connect: (size: FifoSize, ends: Ends) => Promise<PeerConnections>;
   readonly checkUsable: (call: string) => void;
@@ -51,21 +51,21 @@ export interface ProgramParts {
   readonly observe: Observe | undefined;
 }
 
-/** Slots of a connection: what a schedule is verified with, at least. */
+/** Slots of a connection: at least the number that the schedule is verified with. */
 const STEPS = 8;
 /** Longest and shortest message, and memory of a rank for all of its connections. */
 const MOST_PIECE_BYTES = 64 * 1024;
 const LEAST_PIECE_BYTES = 1024;
 const CONNECTIONS_BYTES = 32 * 1024 * 1024;
 const OPERATORS = ['sum', 'prod', 'min', 'max'] as const;
-/** Operators whose order does not matter. */
+/** Operators that are commutative. */
 export type ProgramOperator = (typeof OPERATORS)[number];
 
 /** An algorithm of the caller's own on the connections of a communicator; see Communicator.program. */
 export class ProgramRunner {
   /** Name of the algorithm. */
   readonly name: string;
-  /** Lengths of arrays that it takes are multiples of this. */
+  /** Lengths of its arrays are multiples of this. */
   readonly chunks: number;
   readonly #parts: ProgramParts;
   readonly #make: ScheduleMaker;
@@ -101,12 +101,12 @@ export class ProgramRunner {
     if (fault !== undefined) throw new InputError('CONTENT', `program: ${make.name} is wrong: ${fault}`);
   }
 
-  /** @internal Makes the connections of a program that is checked. Every rank calls it. */
+  /** @internal Makes the connections of a verified program. Every rank calls it. */
   static async open(parts: ProgramParts, program: AnyProgram | ScheduleMaker): Promise<ProgramRunner> {
     const { bootstrap } = parts;
     const make = makerOf(program);
     const small = make.schedule(16 * make.chunks, LEAST_PIECE_BYTES);
-    const hashes = await tellAll(bootstrap, 'program', { hash: hashOf(small), name: make.name });
+    const hashes = await gatherJson(bootstrap, 'program', { hash: hashOf(small), name: make.name });
     const other = hashes.findIndex(({ hash }) => hash !== hashes[0]?.hash);
     if (other >= 0)
       throw new InvalidUsageError(
@@ -136,12 +136,12 @@ export class ProgramRunner {
   }
 
   /**
-   * Does the program's collective, as the communicator's method of that name does it, by the program. Every rank calls it;
-   * calls follow each other. The root of a broadcast or reduce is rank 0.
+   * Carries out the program's collective with the arguments of the communicator's method of that name. Every rank calls it;
+   * calls run in sequence. The root of a broadcast or reduce is rank 0.
    *
-   * @param recv left out: in place
+   * @param recv default: in place
    * @param operator sum, prod, min or max
-   * @throws (rejects) BUFFER_SIZE where lengths do not fit the collective or the program's chunks, ARGUMENT_TYPE, CLOSED
+   * @throws (rejects) BUFFER_SIZE if lengths do not fit the collective or the program's chunks, ARGUMENT_TYPE, CLOSED
    */
   run(send: NumericArray, recv: NumericArray = send, operator: ProgramOperator = 'sum', options?: CallOptions): Promise<void> {
     let call: PreparedCall;
@@ -156,7 +156,7 @@ export class ProgramRunner {
     return turn;
   }
 
-  /** Ends the program on this rank once its calls are done; every rank calls it. */
+  /** Closes the program on this rank after its calls; every rank calls it. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -239,7 +239,7 @@ export class ProgramRunner {
           isMet: () => {
             const { steps } = exchange;
             const isDone = exchange.progress(0) === DONE;
-            if (isDone || exchange.steps !== steps) team.segment.sleepers.ring();
+            if (isDone || exchange.steps !== steps) team.segment.parkedRanks.wake();
             return isDone;
           },
           get steps() {
@@ -250,7 +250,7 @@ export class ProgramRunner {
             return exchange.polled;
           },
           overSockets: exchange.hasSockets,
-          sleepOn: (bed) => exchange.sleepOn(bed),
+          wakeOn: (sources) => exchange.wakeOn(sources),
           text,
           settled: settlerOf(resolve),
         };
@@ -273,7 +273,7 @@ export class ProgramRunner {
     return this.#last;
   }
 
-  /** The buffers in memory that kernels reach: arrays where they are, or copies. */
+  /** The buffers in memory that kernels reach: the arrays themselves, or copies. */
   #place({ send, recv, bytes, inBytes, outBytes, work, schedule: { own } }: PreparedCall): Placed {
     const { rank, nRanks } = this.#parts.bootstrap;
     const [source, destination] = [this.#source, this.#destination];
@@ -283,7 +283,7 @@ export class ProgramRunner {
     const whole = Math.max(inBytes, outBytes);
     const partAt = (part: number) => (part === whole ? 0 : (rank * bytes) / nRanks);
     const scratchBytes = own?.scratchBytes ?? 0;
-    // Whole or input, output, scratch: each where it is, or in memory of the program.
+    // Input, output and scratch, or all in one: each in its array, or in memory of the program.
     const apart =
       send.buffer !== recv.buffer ||
       send.byteOffset + inBytes <= recv.byteOffset ||
@@ -332,7 +332,7 @@ export class ProgramRunner {
 
 /** Work of this rank in calls of one size. */
 interface SizedWork {
-  /** As nccl-tests counts. */
+  /** The size as nccl-tests counts it. */
   readonly bytes: number;
   readonly elementBytes: number;
   readonly work: RankWork;
@@ -351,11 +351,11 @@ interface PreparedCall extends SizedWork {
 
 interface Placed {
   readonly buffers: { readonly input: number; readonly output: number; readonly scratch: number };
-  /** Copies the result to where it belongs. */
+  /** Copies the result to the caller's array. */
   readonly finish: () => void;
 }
 
-/** Elements of the larger buffer of a rank; of all ranks, where only the root has it. */
+/** Elements of the larger buffer of a rank, or of the root. */
 function wholeLength(collective: ScheduledCollective, nRanks: number, rank: number, send: number, recv: number): number {
   switch (collective) {
     case 'AllGather':
@@ -377,7 +377,7 @@ function makerOf(program: AnyProgram | ScheduleMaker): ScheduleMaker {
   return { name, collective, nRanks, chunks, schedule: (bytes, pieceBytes) => schedule(program, bytes, { pieceBytes }) };
 }
 
-/** The same on all ranks: messages as long as the memory of the rank with most connections lets them be. */
+/** Length of messages, the same on all ranks: limited by the memory of the rank with the most connections. */
 function pieceBytesOf({ connections, nRanks }: Schedule): number {
   const ends = new Array<number>(nRanks).fill(0);
   for (const { to } of connections) ends[to] = (ends[to] ?? 0) + 1;

@@ -1,8 +1,8 @@
 import type { Libc } from '../device/libc.js';
 
 /** Time without progress after which a rank parks, with or without sockets. */
-export function sleepAfterMs(hasSockets: boolean): number {
-  return hasSockets ? SLEEP_AFTER_SOCKETS_MS : SLEEP_AFTER_MS;
+export function parkAfterMs(hasSockets: boolean): number {
+  return hasSockets ? PARK_AFTER_SOCKETS_MS : PARK_AFTER_MS;
 }
 
 /** Number of polls before the core is given away; `spins` in shared memory. */
@@ -14,9 +14,9 @@ export function spinsAt(hasSockets: boolean, spins: number): number {
  * Time without progress after which a rank that waits in shared memory parks. Until then, ranks that share a core run when
  * this one gives its core away, which costs less than a wake.
  */
-export const SLEEP_AFTER_MS = 10;
+export const PARK_AFTER_MS = 10;
 /** The same for ranks that wait for sockets, whose polls are system calls. */
-const SLEEP_AFTER_SOCKETS_MS = 0.2;
+const PARK_AFTER_SOCKETS_MS = 0.2;
 /** Polls of a socket that take some 10 µs. */
 const SOCKET_SPINS = 20;
 /** Reading the clock costs as much as a poll, so it is read once in so many turns. */
@@ -38,7 +38,8 @@ export class Backoff {
   nowMs = 0;
   #startedMs = 0;
   #turns = 0;
-  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4));
+  /** A word that nobody changes, to wait on. */
+  readonly #never = new Int32Array(new SharedArrayBuffer(4));
 
   /** Without the C library (`undefined`) a thread sleeps briefly where it would give its core away. */
   constructor(readonly libc: Libc | undefined) {}
@@ -51,18 +52,18 @@ export class Backoff {
   /** Gives the core to another runnable thread. */
   yield(): void {
     if (this.libc !== undefined) this.libc.yieldCore();
-    else Atomics.wait(this.#sleeper, 0, 0, 0.001);
-    if (++this.#turns % TURNS_PER_CLOCK === 0) this.look();
+    else Atomics.wait(this.#never, 0, 0, 0.001);
+    if (++this.#turns % TURNS_PER_CLOCK === 0) this.readClock();
   }
 
   /** Blocks for `ms`. */
-  nap(ms: number): void {
+  sleep(ms: number): void {
     if (this.libc !== undefined) this.libc.sleep(ms * 1000);
-    else Atomics.wait(this.#sleeper, 0, 0, ms);
+    else Atomics.wait(this.#never, 0, 0, ms);
   }
 
-  /** Reads the clock. */
-  look(): void {
+  /** Updates `nowMs` and `waitedMs`. */
+  readClock(): void {
     this.nowMs = performance.now();
     if (this.#startedMs === 0) this.#startedMs = this.nowMs;
     this.waitedMs = this.nowMs - this.#startedMs;

@@ -1,7 +1,7 @@
 import { loadLibc, type Libc } from '../device/libc.js';
 import { Backoff } from './backoff.js';
 import { SpinTrial } from './spin-trial.js';
-import { Sleeper, type Bed } from './sleeper.js';
+import { Parking, type WakeSources } from './parking.js';
 
 /** An operation that waits for other ranks. */
 export interface Waitable {
@@ -12,7 +12,7 @@ export interface Waitable {
   /** Number of polls without news before the core is given away. */
   readonly spins: number;
   /** Time without progress after which a wait parks, milliseconds. */
-  readonly sleepAfterMs: number;
+  readonly parkAfterMs: number;
   /** Longest time until the next check(), milliseconds. */
   readonly checkEveryMs: number;
   /** Progresses as far as possible, with at most `spins` polls of what has not arrived. Returns true after progress. */
@@ -21,15 +21,15 @@ export interface Waitable {
   check(): void;
   /** Ends it with the error that poll() or check() threw. */
   fail(error: unknown): void;
-  /** Registers everything that can wake this thread for it. */
-  sleepOn(bed: Bed): void;
+  /** Adds everything that can wake this thread for it. */
+  wakeOn(sources: WakeSources): void;
   /** Blocks until there is news, at most for `ms`; absent if polling finds the news. */
   readonly rest?: ((ms: number) => void) | undefined;
 }
 
 /**
  * Time between checks of the others' health: the first, the share of the time waited, and the longest. In the event loop the
- * bootstrap network tells of deaths by itself, so that checks may be rare.
+ * bootstrap network reports deaths by itself, so checks may be rare.
  */
 const FIRST_HEALTH_MS = 20;
 const HEALTH_PART = 1 / 8;
@@ -37,8 +37,8 @@ const longestHealthMs = { inPlace: 200, inLoop: 1000 };
 /** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
 /** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
-const NAP_PART = 1 / 32;
-const LONGEST_NAP_MS = 100;
+const SLEEP_PART = 1 / 32;
+const LONGEST_SLEEP_MS = 100;
 
 /**
  * Everything that this thread waits for: collectives, messages and signals of all its communicators. Any wait progresses all
@@ -48,19 +48,19 @@ const LONGEST_NAP_MS = 100;
 export class Progress {
   readonly #waitables: Waitable[] = [];
   readonly #backoff: Backoff;
-  readonly #sleeper: Sleeper;
-  /** Next run from the event loop: `soon` on its own, `asleep` after a sleep. */
-  #scheduled: 'no' | 'soon' | 'asleep' = 'no';
+  readonly #parking: Parking;
+  /** Next run from the event loop: `soon` on its own, `parked` when news or a timer wakes it. */
+  #scheduled: 'no' | 'soon' | 'parked' = 'no';
   #timer: NodeJS.Timeout | undefined;
   readonly #spinTrial = new SpinTrial();
   #healthAtMs = 0;
-  /** True if the last sleep was ended by an unrelated event: the next one then ignores its wake sources. */
+  /** True if an unrelated event woke the thread: it then sleeps once without wake sources. */
   #wokenInVain = false;
 
   /** @param libc without it, the thread cannot be woken and polls at intervals */
   constructor(libc: Libc | undefined) {
     this.#backoff = new Backoff(libc);
-    this.#sleeper = new Sleeper(libc, this.wake);
+    this.#parking = new Parking(libc, this.wake);
   }
 
   /** Lets blocking waits progress it while it is pending. */
@@ -72,22 +72,22 @@ export class Progress {
   add(waitable: Waitable): void {
     this.enlist(waitable);
     this.#backoff.restart();
-    if (this.#scheduled === 'asleep') this.#getUp();
+    if (this.#scheduled === 'parked') this.#unpark();
     this.#schedule();
   }
 
   /** Stops progressing it. */
   remove(waitable: Waitable): void {
-    if (!this.#drop(waitable) || this.#scheduled !== 'asleep') return;
+    if (!this.#drop(waitable) || this.#scheduled !== 'parked') return;
     // Its wake sources may be closed next.
-    this.#getUp();
+    this.#unpark();
     this.#schedule();
   }
 
   /** Reports news. */
   readonly wake = (): void => {
-    if (this.#scheduled !== 'asleep') return;
-    this.#getUp();
+    if (this.#scheduled !== 'parked') return;
+    this.#unpark();
     this.#wokenInVain = true;
     this.#pump();
   };
@@ -96,12 +96,12 @@ export class Progress {
   runUntil(own: Waitable, isDone: () => boolean): void {
     this.enlist(own);
     this.#backoff.restart();
-    if (this.#scheduled === 'asleep') this.#getUp();
+    if (this.#scheduled === 'parked') this.#unpark();
     try {
       while (!isDone()) {
         if (own.rest !== undefined && !this.#isPolled()) this.#rest(own.rest);
-        else if (!this.#isLong()) this.#backoff.yield();
-        else this.#sleepInPlace(own);
+        else if (!this.#isTimeToPark()) this.#backoff.yield();
+        else this.#parkInPlace(own);
         this.#turn(own);
       }
     } finally {
@@ -128,7 +128,7 @@ export class Progress {
 
   /** Returns true if anything progressed. */
   #pollAll(own?: Waitable): boolean {
-    const isFresh = !this.#isLong();
+    const isFresh = !this.#isTimeToPark();
     let moved = false;
     for (let i = this.#waitables.length - 1; i >= 0; i--) {
       const waitable = this.#waitables[i];
@@ -175,13 +175,12 @@ export class Progress {
     return Math.max(1, ms);
   }
 
-  /** True if it is time to park. */
-  #isLong(): boolean {
+  #isTimeToPark(): boolean {
     const { waitedMs } = this.#backoff;
     const shortMs = this.#spinTrial.isDue ? 0 : SHORT_MS;
     for (let i = 0; i < this.#waitables.length; i++) {
       const waitable = this.#waitables[i];
-      if (waitable?.polled === true && waitedMs <= waitable.sleepAfterMs && waitable.sleepAfterMs > shortMs) return false;
+      if (waitable?.polled === true && waitedMs <= waitable.parkAfterMs && waitable.parkAfterMs > shortMs) return false;
     }
     return true;
   }
@@ -195,28 +194,28 @@ export class Progress {
 
   #rest(rest: (ms: number) => void): void {
     rest(this.#healthEveryMs('inPlace'));
-    this.#backoff.look();
+    this.#backoff.readClock();
   }
 
-  #sleepInPlace(own: Waitable): void {
-    this.#spinTrial.slept();
+  #parkInPlace(own: Waitable): void {
+    this.#spinTrial.parked();
     const ms = this.#healthEveryMs('inPlace');
-    if (!this.#makeBed(true)) this.#backoff.nap(Math.min(ms, this.#napMs()));
+    if (!this.#collectSources(true)) this.#backoff.sleep(Math.min(ms, this.#sleepMs()));
     else {
-      this.#sleeper.lieDown();
+      this.#parking.register();
       if (this.#pollAll(own)) this.#moved();
-      else this.#wokenInVain = this.#sleeper.sleep(ms);
-      this.#sleeper.getUp();
+      else this.#wokenInVain = this.#parking.park(ms);
+      this.#parking.unregister();
     }
-    this.#backoff.look();
+    this.#backoff.readClock();
   }
 
   // ── from the event loop ───────────────────────────────────────────────────────────────────────────────────────────
 
   #schedule(): void {
     if (this.#scheduled !== 'no' || this.#waitables.length === 0) return;
-    if (this.#isPolled() && !this.#isLong()) this.#soon();
-    else this.#sleepInLoop();
+    if (this.#isPolled() && !this.#isTimeToPark()) this.#soon();
+    else this.#parkInLoop();
   }
 
   #soon(): void {
@@ -224,71 +223,71 @@ export class Progress {
     setImmediate(this.#pump);
   }
 
-  #sleepInLoop(): void {
-    this.#spinTrial.slept();
+  #parkInLoop(): void {
+    this.#spinTrial.parked();
     let ms = this.#healthEveryMs('inLoop');
-    if (this.#makeBed(false)) {
-      this.#sleeper.lieDown();
+    if (this.#collectSources(false)) {
+      this.#parking.register();
       if (this.#pollAll()) {
-        this.#sleeper.getUp();
+        this.#parking.unregister();
         this.#moved();
         if (this.#waitables.length > 0) this.#soon();
         return;
       }
-      this.#sleeper.watch();
-    } else ms = Math.min(ms, this.#napMs());
-    this.#scheduled = 'asleep';
+      this.#parking.watch();
+    } else ms = Math.min(ms, this.#sleepMs());
+    this.#scheduled = 'parked';
     // node:net reads sockets before an immediate runs: received data count before a timeout.
     this.#timer = setTimeout(() => {
-      this.#getUp();
+      this.#unpark();
       this.#soon();
     }, ms);
   }
 
-  #getUp(): void {
+  #unpark(): void {
     clearTimeout(this.#timer);
-    this.#sleeper.getUp();
+    this.#parking.unregister();
     this.#scheduled = 'no';
   }
 
   readonly #pump = (): void => {
     this.#scheduled = 'no';
-    this.#backoff.look();
+    this.#backoff.readClock();
     this.#turn();
     this.#schedule();
   };
 
-  // ── sleep ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── wake sources ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Collects the wake sources. Returns true if news will wake this thread; false for a nap after an unrelated wake. */
-  #makeBed(inPlace: boolean): boolean {
-    const sleeper = this.#sleeper;
-    sleeper.make();
+  /** Returns true if news will wake this thread; false without sources, and once after an unrelated wake. */
+  #collectSources(inPlace: boolean): boolean {
+    const parking = this.#parking;
+    parking.clear();
     for (let i = this.#waitables.length - 1; i >= 0; i--) {
       const waitable = this.#waitables[i];
       if (waitable === undefined) continue;
       // A blocked thread does not run its event loop.
-      if (inPlace && !waitable.polled) sleeper.onNothing();
-      else this.#sleepOn(waitable);
+      if (inPlace && !waitable.polled) parking.mustPoll();
+      else this.#wakeOn(waitable);
     }
-    const isDeaf = this.#wokenInVain && this.#isPolled();
+    const ignoresSources = this.#wokenInVain && this.#isPolled();
     this.#wokenInVain = false;
-    return !isDeaf && sleeper.wakes;
+    return !ignoresSources && parking.wakes;
   }
 
-  /** Registers what can wake this thread for it. That may fail: its connections are looked at, and one may have broken. */
-  #sleepOn(waitable: Waitable): void {
+  /** Adds its wake sources. That fails if one of its connections is broken. */
+  #wakeOn(waitable: Waitable): void {
     try {
-      waitable.sleepOn(this.#sleeper);
+      waitable.wakeOn(this.#parking);
     } catch (error) {
       this.#fail(waitable, error);
       this.#moved();
-      this.#sleeper.onNothing();
+      this.#parking.mustPoll();
     }
   }
 
-  #napMs(): number {
-    return Math.min(LONGEST_NAP_MS, this.#backoff.waitedMs * NAP_PART);
+  #sleepMs(): number {
+    return Math.min(LONGEST_SLEEP_MS, this.#backoff.waitedMs * SLEEP_PART);
   }
 }
 

@@ -2,14 +2,14 @@
 const MOST_SKIPPED = 63;
 
 /**
- * Decides whether to spin before a sleep. Spinning is useless if the other rank has no core because the machine is full: it
+ * Decides whether to spin before parking. Spinning is useless if the other rank has no core because the machine is full: it
  * uses up this rank's time slice, and the rank gets its core later each time. After a wait that spun in vain, the next waits
  * park immediately: 1, then 3, 7 … while spinning keeps failing, and half as many after each success.
  */
 export class SpinTrial {
   #penalty = 0;
   #toSkip = 0;
-  #hasSlept = false;
+  #hasParked = false;
 
   /** True if the current wait should spin first. */
   get isDue(): boolean {
@@ -17,9 +17,9 @@ export class SpinTrial {
   }
 
   /** The current wait parks. */
-  slept(): void {
-    if (this.#hasSlept) return;
-    this.#hasSlept = true;
+  parked(): void {
+    if (this.#hasParked) return;
+    this.#hasParked = true;
     if (this.#toSkip === 0) {
       this.#penalty = Math.min(MOST_SKIPPED, 2 * this.#penalty + 1);
       this.#toSkip = this.#penalty + 1;
@@ -30,6 +30,6 @@ export class SpinTrial {
   ended(): void {
     if (this.#toSkip > 0) this.#toSkip--;
     else this.#penalty >>= 1;
-    this.#hasSlept = false;
+    this.#hasParked = false;
   }
 }

@@ -24,17 +24,17 @@ export function longWait(rank: number, waitedMs: number, what: string, whom: str
 }
 
 /** Most reports of a wait within one limit: others regard a report as valid for a quarter of the limit. */
-const SAYS_PER_LIMIT = 32;
+const REPORTS_PER_LIMIT = 32;
 
 /** Decides when a waiting rank reports its wait again: checks are much more frequent, and each report goes to many ranks. */
-export class SayPace {
-  #saidMs = -Infinity;
+export class ReportPace {
+  #reportedMs = -Infinity;
 
   /** @param limitMs see shorterLimit() */
   isDue(limitMs: number): boolean {
     const nowMs = performance.now();
-    if (nowMs - this.#saidMs < limitMs / SAYS_PER_LIMIT) return false;
-    this.#saidMs = nowMs;
+    if (nowMs - this.#reportedMs < limitMs / REPORTS_PER_LIMIT) return false;
+    this.#reportedMs = nowMs;
     return true;
   }
 }

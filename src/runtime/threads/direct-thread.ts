@@ -5,9 +5,9 @@ import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import { packReason } from '../transport/ending.js';
-import { SLEEP_AFTER_MS } from '../progress/backoff.js';
+import { PARK_AFTER_MS } from '../progress/backoff.js';
 import { progressHere, type Waitable } from '../progress/progress.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
 import { WatchClock } from '../progress/watch-clock.js';
@@ -48,7 +48,7 @@ let number = -1;
 class Call implements Waitable {
   readonly polled = true;
   readonly spins = spins;
-  readonly sleepAfterMs = SLEEP_AFTER_MS;
+  readonly parkAfterMs = PARK_AFTER_MS;
   readonly checkEveryMs = limitMs > 0 ? clock.lookEveryMs : Infinity;
   isPending = false;
   failure: Error | undefined;
@@ -76,7 +76,7 @@ class Call implements Waitable {
     this.#stillSinceMs ??= now;
     if (now - this.#stillSinceMs <= clock.gapMs) return;
     const call = engine.underWay();
-    if (call !== undefined) engine.sayWaits(limitMs, { kind: 'collective', number, call });
+    if (call !== undefined) engine.reportWait(limitMs, { kind: 'collective', number, call });
     memory.setLate(engine.late(limitMs));
   }
 
@@ -85,8 +85,8 @@ class Call implements Waitable {
     this.isPending = false;
   }
 
-  sleepOn(bed: Bed): void {
-    bed.onNothing();
+  wakeOn(sources: WakeSources): void {
+    sources.mustPoll();
   }
 }
 

@@ -7,7 +7,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
 import { doingInTeam, raiseTeamAbort } from '../algorithms/direct-engine.js';
-import { TeamHoldUps } from '../algorithms/team-hold-ups.js';
+import { TeamWaitChains } from '../algorithms/team-wait-chains.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
@@ -40,34 +40,38 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     localRanks,
     libc,
   } = options;
-  const lanes = options.teams.map((own) => startLane(own, own === team, options));
+  const threads = options.teams.map((own) => startThread(own, own === team, options));
   try {
-    await Promise.all(lanes.map(({ worker }) => once(worker, 'message')));
+    await Promise.all(threads.map(({ worker }) => once(worker, 'message')));
   } catch (error) {
-    for (const { worker } of lanes) void worker.terminate();
+    for (const { worker } of threads) void worker.terminate();
     throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
   }
-  for (const { worker } of lanes) worker.unref();
-  const holdUps = new TeamHoldUps(team, localRanks);
+  for (const { worker } of threads) worker.unref();
+  const waitChains = new TeamWaitChains(team, localRanks);
   const hear = (late: readonly number[], limitMs: number): void => {
-    holdUps.find(
+    waitChains.find(
       late.map((rank) => localRanks.indexOf(rank)),
       limitMs,
     );
   };
   // The rank's thread checks time limits; these threads stay in their calls until they are ended.
   return new ThreadEngine({
-    lanes,
+    threads,
     team,
     libc,
     rank: localRanks[team.localRank] ?? 0,
     nRanks: localRanks.length,
     keepsTime: false,
-    others: { hear, doing: (rank) => doingInTeam(team, localRanks, holdUps, rank) },
+    others: { hear, doing: (rank) => doingInTeam(team, localRanks, waitChains, rank) },
   });
 }
 
-function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions): EngineThread {
+function startThread(
+  team: Team,
+  isFirst: boolean,
+  { localRanks, smallBytes, spins, limitMs }: DirectThreadsOptions,
+): EngineThread {
   const memory = new EngineThreadMemory(engineThreadBuffer(localRanks.length));
   const bytes = stageMemoryBytes(team) + mostRoomBytes(smallBytes) + tablesMemoryBytes(team) + GAPS_BYTES;
   const from = team.allocateBytes(bytes);
@@ -91,7 +95,7 @@ function startLane(team: Team, isFirst: boolean, { localRanks, smallBytes, spins
     // Threads that wait for other ranks find it, and end.
     fail: (error) => raiseTeamAbort(team, localRanks, error),
     // Nothing to do: the rank has reported it in the team's memory.
-    tellWaits: () => undefined,
+    forwardReport: () => undefined,
     left: () => {
       if (!isFirst) team.leave();
     },

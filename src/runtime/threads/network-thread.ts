@@ -74,11 +74,11 @@ const bootstrap = new BootstrapLine(given.members, post);
 const stop = new AbortController();
 let abort = (error: unknown): void => stop.abort(error);
 /** Reports a wait to the other ranks; does nothing until all connections are made. */
-let tellInCalls: (report: readonly number[]) => void = () => undefined;
+let forwardInCalls: (report: readonly number[]) => void = () => undefined;
 
 port.on('message', (message: ToNetworkThread) => {
   if (message.kind === 'abort') abort(unpackReason(message.reason, rank));
-  else if (message.kind === 'waits') tellInCalls(message.report);
+  else if (message.kind === 'waits') forwardInCalls(message.report);
   else bootstrap.take(message);
 });
 const network = await open();
@@ -121,14 +121,14 @@ async function serve(engine: NetworkEngine): Promise<void> {
     limits,
     warn,
     fail,
-    messages: { throwLastWords: () => undefined, tellWaits: (report) => post({ kind: 'waits', report }) },
+    messages: { throwRecordedFailure: () => undefined, forwardReport: (report) => post({ kind: 'waits', report }) },
     progress: progressHere(),
-    sleepers: segment.sleepers,
+    parkedRanks: segment.parkedRanks,
   });
   abort = fail;
-  tellInCalls = (report) => {
+  forwardInCalls = (report) => {
     toldMs = performance.now();
-    engine.tellWaits(report);
+    engine.forwardReport(report);
   };
   process.on('uncaughtException', fail);
   setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
@@ -136,7 +136,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const clock = new WatchClock(shorterLimit(limits));
   let toldMs = -Infinity;
   const answer = (): void => {
-    const last = queue.isPending || performance.now() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastWords();
+    const last = queue.isPending || performance.now() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastCall();
     if (last === undefined) return;
     engine.answerWaits(last);
   };

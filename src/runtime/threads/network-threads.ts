@@ -12,7 +12,7 @@ import type { WaitLimits } from '../progress/wait-limits.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
 /** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
-const LAST_WORDS_MS = 1000;
+const GIVE_UP_MS = 1000;
 
 export interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
@@ -27,7 +27,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
   /** Name of the communicator. */
   readonly name: string | undefined;
   /** Takes what the thread tells others while it waits. */
-  readonly tellWaits: (report: readonly number[]) => void;
+  readonly forwardReport: (report: readonly number[]) => void;
 }
 
 /** A thread that has the sockets of a rank's collectives. */
@@ -87,10 +87,10 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
       tell({ kind: 'abort', reason: packReason(error) });
-      memory.waitUntilGivenUp(LAST_WORDS_MS);
+      memory.waitUntilGivenUp(GIVE_UP_MS);
     };
     const engine = new ThreadEngine({
-      lanes: [{ memory, worker, fail, tellWaits: (report) => tell({ kind: 'waits', report }), left: () => undefined }],
+      threads: [{ memory, worker, fail, forwardReport: (report) => tell({ kind: 'waits', report }), left: () => undefined }],
       team,
       libc,
       rank,
@@ -115,13 +115,13 @@ function whenOpened(
   worker: Worker,
   memory: EngineThreadMemory,
   tell: (message: ToNetworkThread) => void,
-  { bootstrap, onWarning, tellWaits }: NetworkThreadOptions,
+  { bootstrap, onWarning, forwardReport }: NetworkThreadOptions,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
       if (message.kind === 'opened') resolve(message.transport);
       else if (message.kind === 'warning') onWarning?.(message.text);
-      else if (message.kind === 'waits') tellWaits(message.report);
+      else if (message.kind === 'waits') forwardReport(message.report);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
       else void answer(bootstrap, message).then(tell);
     });

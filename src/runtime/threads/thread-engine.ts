@@ -10,7 +10,7 @@ import { unpackReason } from '../transport/ending.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from '../algorithms/engine.js';
 import { StagedArrays } from './staged-arrays.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import { sharesOf } from './shared-calls.js';
 
 /** When a rank leaves, how long it waits for its idle threads to tell the others. */
@@ -23,7 +23,7 @@ export interface EngineThread {
   /** Ends the running call, and with it the thread, and tells the other ranks why. */
   readonly fail: (error: TcclError) => void;
   /** See Engine. */
-  readonly tellWaits: (report: readonly number[]) => void;
+  readonly forwardReport: (report: readonly number[]) => void;
   /** Called when the thread has ended. */
   readonly left: () => void;
 }
@@ -37,7 +37,7 @@ export interface OtherRanks {
 
 export interface ThreadEngineOptions {
   /** The threads. */
-  readonly lanes: readonly EngineThread[];
+  readonly threads: readonly EngineThread[];
   /** Team of the communicator; the threads work in its segment. */
   readonly team: Team;
   readonly libc: Libc | undefined;
@@ -65,7 +65,7 @@ export interface ThreadEngineOptions {
 export class ThreadEngine implements Engine {
   readonly blocking = true;
   readonly keepsTime: boolean;
-  readonly #lanes: readonly EngineThread[];
+  readonly #threads: readonly EngineThread[];
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #others: OtherRanks | undefined;
@@ -73,8 +73,8 @@ export class ThreadEngine implements Engine {
   #underWay: PlacedCall | undefined;
   #closed = false;
 
-  constructor({ lanes, team, libc, rank, nRanks, keepsTime, others }: ThreadEngineOptions) {
-    this.#lanes = lanes;
+  constructor({ threads, team, libc, rank, nRanks, keepsTime, others }: ThreadEngineOptions) {
+    this.#threads = threads;
     this.#rank = rank;
     this.#nRanks = nRanks;
     this.#staged = new StagedArrays(team, libc);
@@ -105,35 +105,37 @@ export class ThreadEngine implements Engine {
     };
     this.#underWay = call;
     // The threads keep the process alive until the call is over.
-    for (const { worker } of this.#lanes) worker.ref();
-    sharesOf(call, type.bytes, this.#lanes.length, this.#nRanks).forEach((share, lane) => this.#lanes[lane]?.memory.post(share));
+    for (const { worker } of this.#threads) worker.ref();
+    sharesOf(call, type.bytes, this.#threads.length, this.#nRanks).forEach((share, thread) =>
+      this.#threads[thread]?.memory.post(share),
+    );
     return this.progress(spins);
   }
 
   progress(spins: number): number {
-    for (const { memory } of this.#lanes) if (!memory.isDone(spins)) return PENDING;
+    for (const { memory } of this.#threads) if (!memory.isDone(spins)) return PENDING;
     this.check();
     this.#staged.leave();
-    for (const { worker } of this.#lanes) worker.unref();
+    for (const { worker } of this.#threads) worker.unref();
     return DONE;
   }
 
   get steps(): number {
-    return this.#lanes.reduce((sum, { memory }) => sum + memory.steps, 0);
+    return this.#threads.reduce((sum, { memory }) => sum + memory.steps, 0);
   }
 
   readonly polled = false;
-  readonly sleepAfterMs = 0;
+  readonly parkAfterMs = 0;
 
-  sleepOn({ wake }: Bed): void {
-    (this.#busyLane() ?? this.#lanes[0])?.memory.whenNews(wake);
+  wakeOn({ wake }: WakeSources): void {
+    (this.#busyThread() ?? this.#threads[0])?.memory.whenNews(wake);
   }
 
-  readonly rest = (ms: number): void => this.#busyLane()?.memory.waitUntilDone(ms);
+  readonly rest = (ms: number): void => this.#busyThread()?.memory.waitUntilDone(ms);
 
   /** Nothing to do: the threads check liveness themselves. */
   check(): void {
-    for (const { memory } of this.#lanes) {
+    for (const { memory } of this.#threads) {
       const reason = memory.reason();
       if (reason !== undefined) throw unpackReason(reason, this.#rank);
     }
@@ -141,18 +143,18 @@ export class ThreadEngine implements Engine {
 
   /** Only the threads know. */
   late(): number[] {
-    const late = this.#lanes.flatMap(({ memory }) => (memory.isDone(0) ? [] : memory.late()));
+    const late = this.#threads.flatMap(({ memory }) => (memory.isDone(0) ? [] : memory.late()));
     return [...new Set(late)].sort((a, b) => a - b);
   }
 
   /** Nothing to do: the threads report their waits themselves, because only they know which ranks they wait for. */
-  sayWaits(limitMs: number): undefined {
+  reportWait(limitMs: number): undefined {
     this.#others?.hear(this.late(), limitMs);
     return undefined;
   }
 
-  tellWaits(report: readonly number[]): void {
-    for (const { tellWaits } of this.#lanes) tellWaits(report);
+  forwardReport(report: readonly number[]): void {
+    for (const { forwardReport } of this.#threads) forwardReport(report);
   }
 
   underWay(): Call | undefined {
@@ -164,7 +166,7 @@ export class ThreadEngine implements Engine {
   }
 
   abort(error: TcclError): void {
-    for (const { worker, fail } of this.#lanes) {
+    for (const { worker, fail } of this.#threads) {
       fail(error);
       worker.unref();
     }
@@ -174,7 +176,7 @@ export class ThreadEngine implements Engine {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    const living = this.#lanes.filter(({ worker }) => worker.threadId >= 0);
+    const living = this.#threads.filter(({ worker }) => worker.threadId >= 0);
     const exits = living.map(({ worker }) => {
       worker.ref();
       return once(worker, 'exit');
@@ -186,10 +188,10 @@ export class ThreadEngine implements Engine {
     // A process that is about to end does not return to its event loop.
     for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
     await Promise.all(exits);
-    for (const lane of this.#lanes) lane.left();
+    for (const thread of this.#threads) thread.left();
   }
 
-  #busyLane(): EngineThread | undefined {
-    return this.#lanes.find(({ memory }) => !memory.isDone(0));
+  #busyThread(): EngineThread | undefined {
+    return this.#threads.find(({ memory }) => !memory.isDone(0));
   }
 }

@@ -133,12 +133,12 @@ export abstract class ShmConnection implements Connection {
     throw closedThere(this.peer);
   }
 
-  sayWaits(report: readonly number[]): void {
+  reportWait(report: readonly number[]): void {
     // The memory may belong to somebody else once both sides have left.
-    if (this.ended === undefined) this.#report.say(report);
+    if (this.ended === undefined) this.#report.publish(report);
   }
 
-  heardWaits(): WaitReport | undefined {
+  waitReport(): WaitReport | undefined {
     return this.ended === undefined ? this.#theirReport.heard() : undefined;
   }
 

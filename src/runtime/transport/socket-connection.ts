@@ -93,13 +93,13 @@ abstract class SocketConnection implements Connection {
     if (this.endedThere !== undefined && !this.hasUnread()) throw this.endedThere;
   }
 
-  sayWaits(report: readonly number[]): void {
+  reportWait(report: readonly number[]): void {
     if (this.endedHere !== undefined || this.endedThere !== undefined) return;
     const words = Int32Array.from(report.slice(0, REPORT_BYTES / 4));
     this.wire.say(frameKinds.waits, words.byteLength, new Uint8Array(words.buffer));
   }
 
-  heardWaits(): WaitReport | undefined {
+  waitReport(): WaitReport | undefined {
     while (this.pull());
     return this.#report;
   }

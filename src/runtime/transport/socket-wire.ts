@@ -75,7 +75,7 @@ export class SystemWire implements Wire {
   readonly polled = true;
   failure: Error | undefined;
   readonly #socket: Socket;
-  readonly #held: HeldSocket;
+  readonly #detached: DetachedSocket;
   readonly #memory: SlotMemory;
   readonly #libc: Libc;
   readonly #fd: number;
@@ -91,12 +91,12 @@ export class SystemWire implements Wire {
   #cannotWrite = false;
   #isOver = false;
 
-  constructor(socket: Socket, memory: SlotMemory, { libc, held }: SystemCalls) {
+  constructor(socket: Socket, memory: SlotMemory, { libc, detached }: SystemCalls) {
     this.#socket = socket;
-    this.#held = held;
+    this.#detached = detached;
     this.#memory = memory;
     this.#libc = libc;
-    this.#fd = held.fd;
+    this.#fd = detached.fd;
     this.#base = Number(libc.addressOf(memory.bytes));
   }
 
@@ -164,7 +164,7 @@ export class SystemWire implements Wire {
       const i = this.#first % QUEUE;
       writeTo(this.#socket, this.#memory, this.#places[i] ?? 0, this.#lengths[i] ?? 0);
     }
-    this.#held.letGo();
+    this.#detached.release();
     return true;
   }
 
@@ -191,7 +191,7 @@ export class SystemWire implements Wire {
 /** Functions and descriptor for moving bytes by system calls. */
 export interface SystemCalls {
   readonly libc: Libc;
-  readonly held: HeldSocket;
+  readonly detached: DetachedSocket;
 }
 
 /**
@@ -199,14 +199,14 @@ export interface SystemCalls {
  * than we know.
  */
 export function systemCalls(libc: Libc | undefined, socket: Socket): SystemCalls | undefined {
-  const held = libc === undefined ? undefined : hold(socket);
-  return libc === undefined || held === undefined ? undefined : { libc, held };
+  const detached = libc === undefined ? undefined : detach(socket);
+  return libc === undefined || detached === undefined ? undefined : { libc, detached };
 }
 
 /** A socket of node:net that does not read until it is released. */
-export interface HeldSocket {
+export interface DetachedSocket {
   readonly fd: number;
-  letGo(): void;
+  release(): void;
 }
 
 interface StreamHandle {
@@ -215,7 +215,7 @@ interface StreamHandle {
   readStop(): unknown;
 }
 
-function hold(socket: Socket): HeldSocket | undefined {
+function detach(socket: Socket): DetachedSocket | undefined {
   const handle = (socket as { readonly _handle?: Partial<StreamHandle> | null })._handle;
   if (typeof handle?.fd !== 'number' || handle.fd < 0 || typeof handle.readStop !== 'function' || socket.destroyed)
     return undefined;
@@ -226,7 +226,7 @@ function hold(socket: Socket): HeldSocket | undefined {
   handle.reading = false;
   return {
     fd: handle.fd,
-    letGo() {
+    release() {
       socket._read = read;
       if (!socket.destroyed) read(0);
     },

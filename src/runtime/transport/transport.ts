@@ -89,9 +89,9 @@ export interface Connection {
    * Reports to the other side, repeatedly while it lasts, that this side has waited for long and for which ranks: at most 64
    * int32.
    */
-  sayWaits(report: readonly number[]): void;
+  reportWait(report: readonly number[]): void;
   /** The last such report of the other side. */
-  heardWaits(): WaitReport | undefined;
+  waitReport(): WaitReport | undefined;
   /** Sends a goodbye after all posted messages. Resolves when this side has closed everything. */
   close(): Promise<void>;
   /** Ends immediately; the other side and later calls on this side throw `reason`. */

@@ -7,7 +7,7 @@ import type { DataType } from '../device/types.js';
 import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import { progressHere } from '../progress/progress.js';
-import { tellAll } from '../bootstrap/tell-all.js';
+import { gatherJson } from '../bootstrap/gather-json.js';
 import { WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
 
@@ -71,7 +71,7 @@ export async function agreeOnWindow(parts: WindowParts, length: number, address:
   }
   const mine: WindowPart = { type: type.name, length, address, signals, isReady: lanes !== undefined };
   try {
-    const ranks = await tellAll(bootstrap, 'window', mine);
+    const ranks = await gatherJson(bootstrap, 'window', mine);
     const without = ranks.findIndex((part) => !part.isReady);
     if (lanes === undefined || without >= 0)
       throw (

@@ -3,7 +3,7 @@ import type { Segment } from '../device/segment.js';
 import type { NumericArray } from '../device/types.js';
 import { InternalError } from '../../errors.js';
 import { Operand } from '../algorithms/operand.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import { LazyReceiver, LazySender, type Dialling } from '../messages/p2p-connection.js';
 
 /** Header in front of the data of each slice: the command. A line of its own keeps data aligned. */
@@ -81,7 +81,7 @@ export class WindowLane {
   #getNumber = 0;
   /** Messages sent and carried out so far. */
   #messages = 0;
-  /** Error about a malformed message, or about an array that is gone. */
+  /** Error about a malformed message or a detached array. */
   #broken: Error | undefined;
 
   constructor(options: WindowLaneOptions) {
@@ -91,25 +91,25 @@ export class WindowLane {
     this.#inlet.listen(true);
   }
 
-  /** Connects with the other rank, which calls it too. */
+  /** Connects with the other rank, which also calls it. */
   async connect(): Promise<void> {
     await Promise.all([this.#inlet.met(), this.#opened().met()]);
   }
 
-  /** Whether only looking again tells what is new. Else news call. */
+  /** True if news is found only by polling. */
   get polled(): boolean {
     return (this.#inlet.connection?.fd ?? -1) >= 0 || (this.#outlet?.connection?.fd ?? -1) >= 0;
   }
 
-  /** Whether both connections go by system calls, so that a rank can wait without its event loop. */
+  /** True if both connections use system calls, so that a rank can wait without its event loop. */
   get canBlock(): boolean {
     return this.#inlet.polled && this.#outlet?.polled === true;
   }
 
-  /** Names what wakes this thread. */
-  sleepOn(bed: Bed): void {
-    this.#inlet.sleepOn(bed);
-    this.#outlet?.sleepOn(bed);
+  /** Adds the wake sources of both connections. */
+  wakeOn(sources: WakeSources): void {
+    this.#inlet.wakeOn(sources);
+    this.#outlet?.wakeOn(sources);
   }
 
   /** Writes all of `array` to the other's part, `offset` bytes from its beginning, and signals if wanted. */
@@ -119,7 +119,7 @@ export class WindowLane {
     return this.#add({ kind: PUT, value: signals ? 1 : 0, operand, bytes, offset });
   }
 
-  /** Fills all of `array` with the other's part, from `offset` bytes behind its beginning on. */
+  /** Fills all of `array` from the other's part, from byte `offset` on. */
   get(array: NumericArray, bytes: number, offset: number): WindowCommand {
     const operand = new Operand(this.#options.segment, this.#options.libc);
     operand.use(array);
@@ -144,7 +144,7 @@ export class WindowLane {
     return this.#outlet !== undefined;
   }
 
-  /** Does what is possible now. Returns true if a message was sent or carried out. */
+  /** Progresses without waiting. Returns true if a message was sent or carried out. */
   progress(): boolean {
     const before = this.#messages;
     try {
@@ -156,7 +156,7 @@ export class WindowLane {
     return this.#messages !== before;
   }
 
-  /** Reason why the other rank does nothing more, or undefined. Waits call this repeatedly. */
+  /** Reason why the other rank carries out no more commands, if there is one. Waits call this repeatedly. */
   failure(): Error | undefined {
     try {
       this.#inlet.check();

@@ -3,7 +3,7 @@ import { WindowLane } from './p2p-window.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Progress, Waitable } from '../progress/progress.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import { countSignal } from './window-signals.js';
 
 /** Description of a window for its lanes. */
@@ -25,18 +25,18 @@ export interface LanesParts {
 }
 
 /**
- * A window's lanes to and from ranks that share no memory with this one. Others put and get whenever they like, so the lanes
+ * A window's lanes to and from ranks that share no memory with this one. Others may put and get at any time, so the lanes
  * are served while the window is open: from the event loop, and in every blocking call.
  */
 export class WindowLanes implements Waitable {
   readonly polled = true;
   readonly spins = 0;
-  /** Who waits for an operation looks again and again itself; to serve others, news are enough. */
-  readonly sleepAfterMs = 0;
+  /** No spins: an operation of this rank spins in its own wait, and news is enough to serve others. */
+  readonly parkAfterMs = 0;
   readonly checkEveryMs = Infinity;
   readonly #lanes = new Map<number, WindowLane>();
   readonly #parts: LanesParts;
-  /** After the window, or its communicator, has ended: connections that are made later serve nobody. */
+  /** True after the end of the window or its communicator: later connections are closed immediately. */
   #hasEnded = false;
 
   constructor(parts: LanesParts) {
@@ -48,14 +48,14 @@ export class WindowLanes implements Waitable {
     return this.#lanes.get(peer);
   }
 
-  /** Whether this rank may wait for that one without returning to its event loop. */
+  /** True if this rank may wait for that one without returning to its event loop. */
   isBlocking(peer: number): boolean {
     return this.#parts.pointToPoint.connectsAll && this.#lanes.get(peer)?.canBlock === true;
   }
 
   /**
-   * Begins to serve. Every rank calls it. Lanes are connected when they are first needed, or now where messages are, too.
-   * Throws what connecting throws.
+   * Begins to serve. Every rank calls it. Lanes are connected at their first use, or now if messages are, too. Throws the
+   * errors of connecting.
    */
   async open(): Promise<void> {
     const { number, peers, address, bytes, signals, pointToPoint, segment, libc, progress } = this.#parts;
@@ -90,7 +90,7 @@ export class WindowLanes implements Waitable {
     for (const lane of this.#lanes.values()) lane.abort(reason);
   }
 
-  /** Says goodbye. Takes back what is not open, too. */
+  /** Says goodbye, and cancels connections that are not open yet. */
   async close(): Promise<void> {
     this.#hasEnded = true;
     this.#parts.progress.remove(this);
@@ -111,14 +111,14 @@ export class WindowLanes implements Waitable {
   }
 
   check(): void {
-    // Who waits for a rank looks whether it lives.
+    // The wait for a rank checks its liveness.
   }
 
   fail(): void {
-    // Nothing here throws: a lane that is broken tells those that wait for it.
+    // Nothing here throws: operations that wait for a broken lane get its error.
   }
 
-  sleepOn(bed: Bed): void {
-    for (const lane of this.#lanes.values()) lane.sleepOn(bed);
+  wakeOn(sources: WakeSources): void {
+    for (const lane of this.#lanes.values()) lane.wakeOn(sources);
   }
 }

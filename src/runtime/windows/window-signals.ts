@@ -1,7 +1,7 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Observe } from '../algorithms/operation.js';
 import { InvalidUsageError } from '../../errors.js';
-import type { Bed } from '../progress/sleeper.js';
+import type { WakeSources } from '../progress/parking.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
 
 /** A counter for each rank, in a line of its own. */
@@ -31,7 +31,7 @@ export interface WindowSignalsParts {
   /** True if signals from a rank come over sockets. */
   readonly isOverSockets: (peer: number) => boolean;
   /** Registers what can wake this thread for signals from a rank. */
-  readonly sleepOn: (peer: number, bed: Bed) => void;
+  readonly wakeOn: (peer: number, sources: WakeSources) => void;
   /** Reason why no more signals come from a rank, if there is one. */
   readonly whyGone: (peer: number) => Error | undefined;
 }
@@ -51,7 +51,7 @@ export class WindowSignals {
 
   /** Waits for `count` signals of each of `peers`, and consumes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
-    const { observe, isPolled, isOverSockets, sleepOn, messenger } = this.#parts;
+    const { observe, isPolled, isOverSockets, wakeOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
     const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
     const wait: Condition = {
@@ -61,8 +61,8 @@ export class WindowSignals {
         return peers.some(isPolled);
       },
       overSockets: peers.some(isOverSockets),
-      sleepOn: (bed) => {
-        for (const peer of peers) sleepOn(peer, bed);
+      wakeOn: (sources) => {
+        for (const peer of peers) wakeOn(peer, sources);
       },
       text,
       settled: (error) => {

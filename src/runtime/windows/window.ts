@@ -6,7 +6,7 @@ import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere } from '../transport/ending.js';
 import { checkPeer, type CallOptions } from '../algorithms/arguments.js';
-import { errorOfCall, leadToCaller, settlerOf } from '../caller-stack.js';
+import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
 import type { WindowLanes } from './window-lanes.js';
@@ -81,10 +81,10 @@ export class Window<T extends TypedArray = NumericArray> {
       observe,
       isPolled: (peer) => lanes.of(peer)?.polled ?? peer !== rank,
       isOverSockets: (peer) => lanes.of(peer) !== undefined,
-      sleepOn: (peer, bed) => {
+      wakeOn: (peer, sources) => {
         const local = parts.pointToPoint.localOf(peer);
-        if (local >= 0) bed.onMember(parts.team, local);
-        else lanes.of(peer)?.sleepOn(bed);
+        if (local >= 0) sources.addMember(parts.team, local);
+        else lanes.of(peer)?.wakeOn(sources);
       },
       whyGone: (peer) => this.#whyGone(peer),
     });
@@ -253,7 +253,7 @@ export class Window<T extends TypedArray = NumericArray> {
   /** Signals a rank that shares memory with this one. */
   #countSignal({ signals }: WindowPart): void {
     countSignal(this.#words, signals, this.#parts.bootstrap.rank);
-    this.#segment.sleepers.ring();
+    this.#segment.parkedRanks.wake();
   }
 
   /** Checks the arguments of a put or get, and returns the other rank's part. */
@@ -330,7 +330,7 @@ export class Window<T extends TypedArray = NumericArray> {
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lookAt(lane);
     const local = pointToPoint.localOf(peer);
-    return local >= 0 && team.hasLeft(local) ? (pointToPoint.lastWords() ?? closedThere(peer)) : undefined;
+    return local >= 0 && team.hasLeft(local) ? (pointToPoint.recordedFailure() ?? closedThere(peer)) : undefined;
   }
 
   #checkBlocking(peer: number): void {
@@ -358,7 +358,7 @@ export class Window<T extends TypedArray = NumericArray> {
     begin((error) => (outcome = { error }));
     this.#parts.messenger.waitUntil(() => outcome !== undefined);
     const { error } = outcome ?? { error: undefined };
-    if (error !== undefined) throw leadToCaller(error);
+    if (error !== undefined) throw addCallerFrames(error);
   }
 
   #whenDone(command: WindowCommand, peer: number): Promise<void> {
@@ -381,7 +381,7 @@ export class Window<T extends TypedArray = NumericArray> {
         return lane?.polled === true;
       },
       overSockets: lane !== undefined,
-      sleepOn: (bed) => lane?.sleepOn(bed),
+      wakeOn: (sources) => lane?.wakeOn(sources),
       text: `a window's operation with rank ${peer}`,
       settled: (error) => {
         if (error !== undefined) command.ended?.(error);

@@ -21,7 +21,7 @@ export class HostRefusal extends Error {
   constructor(
     message: string,
     readonly exitCode: number,
-    /** What the host said, where others may say the same. */
+    /** The host's own message, by which equal refusals are joined. */
     readonly said?: string,
   ) {
     super(message);

@@ -27,14 +27,14 @@ function queue() {
       return state.steps;
     },
     polled: false,
-    sleepAfterMs: 0,
-    sleepOn: ({ wake }) => {
+    parkAfterMs: 0,
+    wakeOn: ({ wake }) => {
       state.wake = wake;
     },
     check: () => undefined,
     late: () => [1],
-    sayWaits: () => undefined,
-    tellWaits: () => undefined,
+    reportWait: () => undefined,
+    forwardReport: () => undefined,
     underWay: () => undefined,
     doing: () => undefined,
     abort: () => undefined,
@@ -50,9 +50,9 @@ function queue() {
     limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
     warn: () => undefined,
     fail,
-    messages: { throwLastWords: () => undefined, tellWaits: () => undefined },
+    messages: { throwRecordedFailure: () => undefined, forwardReport: () => undefined },
     progress: new Progress(undefined),
-    sleepers: Segment.alone().sleepers,
+    parkedRanks: Segment.alone().parkedRanks,
   });
   return { state, engine, calls, fail };
 }
@@ -92,7 +92,7 @@ it('a blocking call says a few dozen times, however often it looks, that it wait
       count: 1,
       algorithm: 'ring',
     });
-    engine.sayWaits = () => {
+    engine.reportWait = () => {
       said++;
       return undefined;
     };

@@ -11,8 +11,8 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
   return {
     blocking,
     polled: true,
-    sleepAfterMs: 10,
-    sleepOn: () => undefined,
+    parkAfterMs: 10,
+    wakeOn: () => undefined,
     steps: 0,
     begin: (code, type, root, _send, _recv, count) => {
       const call = decodeCall(code, root, count);
@@ -22,8 +22,8 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     progress: () => DONE,
     check: () => undefined,
     late: () => [],
-    sayWaits: () => undefined,
-    tellWaits: () => undefined,
+    reportWait: () => undefined,
+    forwardReport: () => undefined,
     underWay: () => undefined,
     doing: () => undefined,
     abort: (error) => void told.push(`${name}: ${error.message}`),

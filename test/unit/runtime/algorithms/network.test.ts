@@ -1,4 +1,4 @@
-import type { Bed } from '../../../../src/runtime/progress/sleeper.js';
+import type { WakeSources } from '../../../../src/runtime/progress/parking.js';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
@@ -161,7 +161,7 @@ test('a rank that stands still while others connect with it is named, and those 
     const limitMs = 400;
     for (let look = 0; look < 10; look++) {
       nowMs += 50;
-      for (const engine of others) engine.sayWaits(limitMs, { kind: 'collective', number: 0, call });
+      for (const engine of others) engine.reportWait(limitMs, { kind: 'collective', number: 0, call });
     }
     expect(others.map((engine) => engine.late(limitMs))).toEqual([[1], [1]]);
     for (const { engine } of members) engine.abort(new Error('the test is over'));
@@ -243,17 +243,17 @@ function beginCall({ engine }: Member, call: Call): number {
 }
 
 /** Of a rank that only the event loop wakes. */
-function bedOf(wake: () => void): Bed {
+function sourcesOf(wake: () => void): WakeSources {
   const never = (): never => {
     throw new Error('nothing here is polled');
   };
-  return { wake, onFd: never, onTeam: never, onMember: never, onNothing: never };
+  return { wake, addFd: never, addTeam: never, addMember: never, mustPoll: never };
 }
 
 /** Waits for the end of an operation as the promise API does. */
 async function finish({ engine }: Member, status: number): Promise<void> {
   while (status !== DONE) {
-    await new Promise<void>((resolve) => engine.sleepOn(bedOf(resolve)));
+    await new Promise<void>((resolve) => engine.wakeOn(sourcesOf(resolve)));
     status = engine.progress(0);
   }
 }

@@ -33,7 +33,7 @@ export function ranks(n: number): Rank[] {
       shared: true,
       openTransport,
       onNews: () => undefined,
-      tellInCalls: () => undefined,
+      forwardInCalls: () => undefined,
     });
     return { segment, p2p };
   });

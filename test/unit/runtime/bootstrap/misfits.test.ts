@@ -10,7 +10,7 @@ import { purposes, ROOT_RANK } from '../../../../src/runtime/bootstrap/handshake
 import { connect, listenAt, UniqueId } from '../../../../src/runtime/bootstrap/index.js';
 import type { ConnectOptions, RootOptions } from '../../../../src/runtime/bootstrap/index.js';
 import { Listener } from '../../../../src/runtime/bootstrap/listener.js';
-import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
+import type { CheckIn } from '../../../../src/runtime/bootstrap/roll-call.js';
 import { encodeJson } from '../../../../src/runtime/bootstrap/json.js';
 import { setUpHeader } from '../../../../src/runtime/bootstrap/set-up-message.js';
 import { SECRET_BYTES, secretOf } from '../../../../src/runtime/bootstrap/unique-id.js';

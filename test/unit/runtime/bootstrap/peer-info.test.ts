@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { acquaint, nodeOf, ranksOnHost } from '../../../../src/runtime/bootstrap/peer-info.js';
+import { peersOf, nodeOf, ranksOnHost } from '../../../../src/runtime/bootstrap/peer-info.js';
 import type { Introduction } from '../../../../src/runtime/bootstrap/peer-info.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 
@@ -20,11 +20,11 @@ const introduce = (...places: string[]): Introduction[] =>
   });
 
 it('ranks without a device get one by their place on the host', () => {
-  expect(acquaint(introduce('a', 'b', 'a', 'b')).map(({ device }) => device)).toEqual(['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1']);
+  expect(peersOf(introduce('a', 'b', 'a', 'b')).map(({ device }) => device)).toEqual(['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1']);
 });
 
 it('a name that somebody took is not given again', () => {
-  expect(acquaint(introduce('a', 'a/cpu:0', 'a', 'a/cpu:2')).map(({ device }) => device)).toEqual([
+  expect(peersOf(introduce('a', 'a/cpu:0', 'a', 'a/cpu:2')).map(({ device }) => device)).toEqual([
     'cpu:1',
     'cpu:0',
     'cpu:3',
@@ -33,12 +33,12 @@ it('a name that somebody took is not given again', () => {
 });
 
 it('addresses are not part of what is known of a peer', () => {
-  expect(Object.keys(acquaint(introduce('a'))[0]!)).not.toContain('address');
+  expect(Object.keys(peersOf(introduce('a'))[0]!)).not.toContain('address');
 });
 
 it('one device on two hosts is two devices; twice on one host is an error that names the ranks', () => {
-  expect(acquaint(introduce('a/gpu:0', 'b/gpu:0')).length).toBe(2);
-  const clash = () => acquaint(introduce('a/gpu:0', 'b/gpu:0', 'a/gpu:0', 'b/gpu:1', 'b/gpu:1'));
+  expect(peersOf(introduce('a/gpu:0', 'b/gpu:0')).length).toBe(2);
+  const clash = () => peersOf(introduce('a/gpu:0', 'b/gpu:0', 'a/gpu:0', 'b/gpu:1', 'b/gpu:1'));
   expect(clash).toThrow(InvalidUsageError);
   expect(clash).toThrow(
     'ranks 0,2 all use device gpu:0 of host a; ranks 3,4 all use device gpu:1 of host b; each rank needs a device of its own',
@@ -46,12 +46,12 @@ it('one device on two hosts is two devices; twice on one host is an error that n
 });
 
 it('the ranks of a host are those with its hash', () => {
-  const peers = acquaint(introduce('a', 'b', 'a', 'c'));
+  const peers = peersOf(introduce('a', 'b', 'a', 'c'));
   expect(ranksOnHost(peers, 2)).toEqual([0, 2]);
   expect(ranksOnHost(peers, 3)).toEqual([3]);
 });
 
 it('hosts are counted by their lowest ranks, whatever they are called', () => {
-  const peers = acquaint(introduce('z', 'a', 'z', 'c'));
+  const peers = peersOf(introduce('z', 'a', 'z', 'c'));
   expect(peers.map(({ rank }) => nodeOf(peers, rank))).toEqual([0, 1, 0, 2].map((node) => ({ node, nNodes: 3 })));
 });

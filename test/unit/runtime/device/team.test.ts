@@ -33,7 +33,7 @@ test("an abort of what all members have left touches no memory, which is somebod
   expect(array.byteOffset).toBe(reserved);
   for (const team of pair) {
     team.raiseAbort('aborted', 0);
-    team.sayLastWords(Uint8Array.of(1, 2, 3));
+    team.recordFailure(Uint8Array.of(1, 2, 3));
   }
   expect(array.every((byte) => byte === 0)).toBe(true);
 });

@@ -18,7 +18,7 @@ function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): 
     rank: 0,
     pointToPoint: p2p,
     progress,
-    sleepers: segment.sleepers,
+    parkedRanks: segment.parkedRanks,
     spins: 20,
     limits: { timeoutMs: 600_000, warnAfterMs: 30_000 },
     warn: () => undefined,
@@ -40,7 +40,7 @@ test('a wait that is ended after its rank has left fails as one that is ended be
     awaited: () => [1],
     polled: false,
     overSockets: false,
-    sleepOn: () => undefined,
+    wakeOn: () => undefined,
     text: 'a wait',
     settled: (error) => (outcome = error),
   };

@@ -136,7 +136,7 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
       shared: true,
       openTransport: () => undefined as never,
       onNews: () => undefined,
-      tellInCalls: () => undefined,
+      forwardInCalls: () => undefined,
     });
   };
   const [a, b] = [open(0), open(1)];

@@ -11,14 +11,14 @@ afterEach(() => {
 
 test('a wait that has just begun is short, however long the one before was', () => {
   const backoff = new Backoff(undefined);
-  backoff.look();
+  backoff.readClock();
   nowMs += 1000;
-  backoff.look();
+  backoff.readClock();
   expect(backoff.waitedMs).toBe(1000);
   backoff.restart();
   expect(backoff.waitedMs).toBe(0);
   nowMs += 5;
-  backoff.look();
+  backoff.readClock();
   expect(backoff.waitedMs).toBe(0);
 });
 

@@ -12,7 +12,7 @@ function waitable(isDone: () => boolean, changes: Changes = {}): Waitable & { fa
   const one = {
     polled: true,
     spins: 0,
-    sleepAfterMs: 0,
+    parkAfterMs: 0,
     checkEveryMs: Infinity,
     isPending: true,
     failure: undefined as unknown,
@@ -26,7 +26,7 @@ function waitable(isDone: () => boolean, changes: Changes = {}): Waitable & { fa
       one.failure = error;
       one.isPending = false;
     },
-    sleepOn: (): void => undefined,
+    wakeOn: (): void => undefined,
     ...changes,
   };
   return one;
@@ -42,16 +42,16 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 describe('in the event loop', () => {
   beforeEach(() => {
-    // So that no wait ends because its time for a look has come.
+    // No wait ends by its own timer.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   });
   afterEach(() => {
     vi.useRealTimers();
   });
 
-  it('a rank of the same host wakes a thread that sleeps, and one that nobody waits for does not', async () => {
+  it('a rank of the same host wakes a parked thread that waits for it, and no other rank does', async () => {
     const memory = createMemory(1024);
-    const [asleep, other, third] = [0, 1, 2].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 3)));
+    const [parked, other, third] = [0, 1, 2].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 3)));
     const progress = new Progress(libc());
     let isDone = false;
     let looks = 0;
@@ -59,22 +59,22 @@ describe('in the event loop', () => {
       looks++;
       return isDone;
     };
-    progress.add(waitable(isThere, { sleepOn: (bed) => bed.onMember(asleep!, 1) }));
+    progress.add(waitable(isThere, { wakeOn: (sources) => sources.addMember(parked!, 1) }));
     await turn();
     const before = looks;
-    third!.segment.sleepers.ring();
+    third!.segment.parkedRanks.wake();
     for (let turns = 0; turns < 20; turns++) await turn();
     expect(looks).toBe(before);
     isDone = true;
-    other!.segment.sleepers.ring();
+    other!.segment.parkedRanks.wake();
     while (looks === before) await turn();
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('an error on the way to sleep ends what it is about', async () => {
+  it('an error while wake sources are collected ends its operation', async () => {
     const progress = new Progress(libc());
     const broken = waitable(() => false, {
-      sleepOn: () => {
+      wakeOn: () => {
         throw new Error('broken');
       },
     });
@@ -86,16 +86,16 @@ describe('in the event loop', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('what happens between the last look and the sleep is not missed', async () => {
+  it('news between the last poll and parking is not missed', async () => {
     const memory = createMemory(1024);
-    const [asleep, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 2)));
+    const [parked, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 2)));
     const progress = new Progress(libc());
     let isDone = false;
     const one = waitable(() => isDone, {
-      sleepOn: (bed) => {
-        bed.onMember(asleep!, 1);
+      wakeOn: (sources) => {
+        sources.addMember(parked!, 1);
         isDone = true;
-        other!.segment.sleepers.ring();
+        other!.segment.parkedRanks.wake();
       },
     });
     progress.add(one);
@@ -103,12 +103,12 @@ describe('in the event loop', () => {
     expect(one.isPending).toBe(false);
   });
 
-  it('a descriptor wakes a thread that sleeps', async () => {
+  it('a descriptor wakes a parked thread', async () => {
     const { readEnd, writeEnd } = libc().pipe();
     const progress = new Progress(libc());
     let bytes = 0;
     const one = waitable(() => (bytes += Math.max(0, libc().readFd(readEnd))) > 0, {
-      sleepOn: (bed) => bed.onFd(readEnd, true, false),
+      wakeOn: (sources) => sources.addFd(readEnd, true, false),
     });
     progress.add(one);
     await turn();
@@ -121,10 +121,10 @@ describe('in the event loop', () => {
 });
 
 describe('in place', () => {
-  it('an error on the way to sleep ends what it is about', () => {
+  it('an error while wake sources are collected ends its operation', () => {
     const progress = new Progress(libc());
     const broken = waitable(() => false, {
-      sleepOn: () => {
+      wakeOn: () => {
         throw new Error('broken');
       },
     });
@@ -134,7 +134,7 @@ describe('in place', () => {
     expect([broken.failure, other.failure]).toEqual([new Error('broken'), undefined]);
   });
 
-  it('all that is under way goes on while one thing is waited for', () => {
+  it('all that is in flight progresses during a wait for one operation', () => {
     const progress = new Progress(libc());
     const order: string[] = [];
     const other = waitable(() => order.push('other') > 0);
@@ -146,7 +146,7 @@ describe('in place', () => {
     expect(order).toEqual(['other', 'own']);
   });
 
-  it('an error ends what it is about, and nothing else', () => {
+  it('an error ends its operation and no other', () => {
     const progress = new Progress(libc());
     const broken = waitable(() => {
       throw new Error('broken');
@@ -159,7 +159,7 @@ describe('in place', () => {
     expect(own.failure).toBeUndefined();
   });
 
-  it('something that always gets further keeps nothing else from being checked', () => {
+  it('an operation that always progresses does not stop the checks of others', () => {
     let nowMs = 1;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1));
     try {
@@ -172,7 +172,7 @@ describe('in place', () => {
           },
         }),
       );
-      const busy = waitable(() => false, { sleepAfterMs: 10, poll: () => true });
+      const busy = waitable(() => false, { parkAfterMs: 10, poll: () => true });
       progress.runUntil(busy, () => checks > 3);
       expect(checks).toBe(4);
     } finally {
@@ -180,10 +180,10 @@ describe('in place', () => {
     }
   });
 
-  it('what only looking tells is looked at again, by naps', () => {
+  it('an operation without a wake source is polled at intervals', () => {
     const progress = new Progress(undefined);
     let looks = 0;
-    const own = waitable(() => ++looks > 100, { sleepOn: (bed) => bed.onNothing() });
+    const own = waitable(() => ++looks > 100, { wakeOn: (sources) => sources.mustPoll() });
     progress.runUntil(own, () => !own.isPending);
     expect(looks).toBe(101);
   });

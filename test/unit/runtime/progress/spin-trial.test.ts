@@ -6,7 +6,7 @@ function looksIn(trial: SpinTrial, waits: number, succeeds: boolean): number {
   let looks = 0;
   for (let wait = 0; wait < waits; wait++) {
     if (trial.isDue) looks++;
-    if (!trial.isDue || !succeeds) trial.slept();
+    if (!trial.isDue || !succeeds) trial.parked();
     trial.ended();
   }
   return looks;

@@ -115,17 +115,17 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
 
     test('tells each side what the other last said of its waiting, and that it said it again, between messages and beside them', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
-      expect([sender.heardWaits(), receiver.heardWaits()]).toEqual([undefined, undefined]);
+      expect([sender.waitReport(), receiver.waitReport()]).toEqual([undefined, undefined]);
       for (const words of [[], [1, -2, 2 ** 31 - 1], [7, 8, 9]]) {
-        const counts = [sender, receiver].map((end) => end.heardWaits()?.count);
+        const counts = [sender, receiver].map((end) => end.waitReport()?.count);
         write(sender, senderSegment, pattern(0, 1001));
-        sender.sayWaits(words);
-        receiver.sayWaits(words);
+        sender.reportWait(words);
+        receiver.reportWait(words);
         write(sender, senderSegment, pattern(1, 10));
         await until(() =>
-          [sender, receiver].every((end, i) => end.heardWaits() !== undefined && end.heardWaits()?.count !== counts[i]),
+          [sender, receiver].every((end, i) => end.waitReport() !== undefined && end.waitReport()?.count !== counts[i]),
         );
-        for (const end of [sender, receiver]) expect(end.heardWaits()?.words).toEqual(words);
+        for (const end of [sender, receiver]) expect(end.waitReport()?.words).toEqual(words);
         for (const [i, bytes] of [1001, 10].entries()) {
           await until(() => receiver.peek() >= 0);
           expect(read(receiver, receiverSegment)).toEqual(pattern(i, bytes));

@@ -1,24 +1,24 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
 
-/** Index in a segment of the number of sleeping ranks, on a line of its own. */
+/** Index in a segment of the number of parked ranks, on a cache line of its own. */
 const COUNT = 1984 / 4;
-/** Start of the ranks' lines (rank-lines.ts), and the words of a line for sleeping. */
+/** Start of the ranks' lines (rank-lines.ts), and the words of a line for parking. */
 const LINES = 2048;
 const LINE = 64;
-const ASLEEP = 2;
+const PARKED = 2;
 const PID = 3;
 const FD = 4;
 const INODE = 5;
 /** 1 if another rank could not wake this one. */
 const OUT_OF_REACH = 6;
-/** Ranks that a sleeper waits for, one bit each. */
+/** Ranks that a parked rank waits for, one bit each. */
 const AWAITED = 8;
 const AWAITED_WORDS = 8;
 
-const RING = Uint8Array.of(1);
+const NEWS = Uint8Array.of(1);
 
 /** A pipe that wakes its thread when another rank writes to it. */
-export interface Bell {
+export interface WakePipe {
   /** The end that others write to, in the process `pid`. */
   readonly fd: number;
   readonly pid: number;
@@ -34,18 +34,18 @@ export function noRanks(): RankSet {
 }
 
 /**
- * Sleeping ranks of a segment, and how the others wake them. A rank that has waited for long registers the ranks that it
- * waits for, polls once more, and sleeps; a rank that has done something wakes the ranks that wait for it:
+ * Parked ranks of a segment. A rank that has waited for long registers the ranks that it waits for, polls once more, and
+ * parks; a rank that has done something wakes the ranks that wait for it:
  *
- *     sleeper                              other rank
- *     lieDown(): asleep = 1, count + 1     does something that the sleeper can see
- *     polls everything it waits for        ring(): count > 0? asleep and waits for me? asleep = 0, writes to its pipe
- *     sleeps
+ *     waiting rank                         other rank
+ *     register(): parked = 1, count + 1    does something that the waiting rank can see
+ *     polls everything it waits for        wake(): count > 0? parked and waits for me? parked = 0, writes to its pipe
+ *     parks
  *
- * All accesses are sequentially consistent, so one of the two sees the other's. If nobody sleeps, a ring is one load of a
- * word that nobody changes.
+ * All accesses are sequentially consistent, so one of the two sees the other's. If no rank is parked, wake() is one load of
+ * a word that does not change.
  */
-export class Sleepers {
+export class ParkedRanks {
   readonly #words: Int32Array;
   readonly #localRank: number;
   readonly #nLocalRanks: number;
@@ -58,8 +58,8 @@ export class Sleepers {
     this.#nLocalRanks = nLocalRanks;
   }
 
-  /** Registers this rank as asleep until one of `awaited` rings. Afterwards, poll once more for what they did before. */
-  lieDown({ fd, pid, inode }: Bell, awaited: RankSet): void {
+  /** Registers this rank as parked until one of `awaited` wakes it. Afterwards, poll once more for what they did before. */
+  register({ fd, pid, inode }: WakePipe, awaited: RankSet): void {
     const words = this.#words;
     const line = lineOf(this.#localRank);
     words[line + PID] = pid;
@@ -67,12 +67,12 @@ export class Sleepers {
     words[line + INODE] = inode;
     words.set(awaited, line + AWAITED);
     Atomics.add(words, COUNT, 1);
-    Atomics.store(words, line + ASLEEP, 1);
+    Atomics.store(words, line + PARKED, 1);
   }
 
-  /** Ends the sleep. */
-  getUp(): void {
-    if (Atomics.exchange(this.#words, lineOf(this.#localRank) + ASLEEP, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
+  /** Registers this rank as awake. */
+  unregister(): void {
+    if (Atomics.exchange(this.#words, lineOf(this.#localRank) + PARKED, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
   }
 
   /** False once another rank could not open this rank's pipe, for example from another container. */
@@ -80,9 +80,9 @@ export class Sleepers {
     return Atomics.load(this.#words, lineOf(this.#localRank) + OUT_OF_REACH) === 0;
   }
 
-  /** Wakes the ranks that sleep until this one does something. */
-  ring(): void {
-    if (Atomics.load(this.#words, COUNT) !== 0) this.#ringAll();
+  /** Wakes the ranks that wait for this one. */
+  wake(): void {
+    if (Atomics.load(this.#words, COUNT) !== 0) this.#wakeAll();
   }
 
   close(): void {
@@ -90,20 +90,20 @@ export class Sleepers {
     this.#opened.clear();
   }
 
-  #ringAll(): void {
+  #wakeAll(): void {
     const words = this.#words;
     const me = this.#localRank;
     for (let rank = 0; rank < this.#nLocalRanks; rank++) {
       const line = lineOf(rank);
-      if (rank === me || Atomics.load(words, line + ASLEEP) === 0) continue;
+      if (rank === me || Atomics.load(words, line + PARKED) === 0) continue;
       if ((((words[line + AWAITED + (me >> 5)] ?? 0) >> (me & 31)) & 1) === 0) continue;
-      if (Atomics.compareExchange(words, line + ASLEEP, 1, 0) !== 1) continue;
+      if (Atomics.compareExchange(words, line + PARKED, 1, 0) !== 1) continue;
       Atomics.sub(words, COUNT, 1);
-      this.#wake(rank, words[line + PID] ?? 0, words[line + FD] ?? 0, words[line + INODE] ?? 0);
+      this.#write(rank, words[line + PID] ?? 0, words[line + FD] ?? 0, words[line + INODE] ?? 0);
     }
   }
 
-  #wake(rank: number, pid: number, number: number, inode: number): void {
+  #write(rank: number, pid: number, number: number, inode: number): void {
     const fd = this.#pipeOf(rank, pid, number, inode);
     if (fd === undefined) {
       // From now on it polls by itself, more often than a rank that others wake.
@@ -111,7 +111,7 @@ export class Sleepers {
       return;
     }
     try {
-      writeSync(fd, RING);
+      writeSync(fd, NEWS);
     } catch {
       // The pipe is full, so the rank is awake; or the rank has ended.
     }

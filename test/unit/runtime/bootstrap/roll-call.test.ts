@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { Roll } from '../../../../src/runtime/bootstrap/roll.js';
-import type { CheckIn } from '../../../../src/runtime/bootstrap/roll.js';
+import { RollCall } from '../../../../src/runtime/bootstrap/roll-call.js';
+import type { CheckIn } from '../../../../src/runtime/bootstrap/roll-call.js';
 
 let instances = 0;
 function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
@@ -19,8 +19,8 @@ function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
   };
 }
 
-function rollOf(...checkIns: CheckIn[]): Roll {
-  const roll = new Roll();
+function rollOf(...checkIns: CheckIn[]): RollCall {
+  const roll = new RollCall();
   for (const one of checkIns) roll.add(one);
   return roll;
 }

@@ -1,6 +1,6 @@
 import type { Mesh } from './mesh.js';
 
-/** A rank's last report of its wait, in words that only the users of the line interpret. */
+/** A rank's last report of its wait, in words that only its users interpret. */
 export interface WaitAnswer {
   /** Incremented with each answer. */
   readonly count: number;
@@ -9,19 +9,18 @@ export interface WaitAnswer {
 }
 
 /**
- * Queries between ranks that wait in out-of-band calls on one network. Ranks that have opened a line there answer when their
- * event loop turns; a rank that is stopped, computes or does something else does not answer.
+ * Queries between ranks that wait in out-of-band calls on one network. Ranks that have opened theirs there answer when
+ * their event loop turns; a rank that is stopped or computes does not answer.
  */
-export class WaitLine {
+export class WaitQueries {
   readonly #mesh: Mesh;
   readonly #members: readonly number[];
   readonly #space: number;
   readonly #openedMs = performance.now();
   readonly #answers = new Map<number, WaitAnswer>();
   readonly #stop: () => void;
-  /** What those that ask are told; and while nothing is said that holds. */
-  #words: (() => readonly number[] | undefined) | undefined;
-  #otherwise: () => readonly number[] | undefined = () => [];
+  #answer: (() => readonly number[] | undefined) | undefined;
+  #defaultAnswer: () => readonly number[] | undefined = () => [];
 
   /**
    * @param members the mesh's rank of each rank of the network
@@ -31,14 +30,14 @@ export class WaitLine {
     this.#mesh = mesh;
     this.#members = members;
     this.#space = space;
-    this.#stop = mesh.attend(space, {
-      words: () => (this.#words ?? this.#otherwise)(),
+    this.#stop = mesh.answerQueries(space, {
+      words: () => (this.#answer ?? this.#defaultAnswer)(),
       answered: (rank, words) =>
         this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
     });
   }
 
-  /** The ranks that this one waits for, in everything that it has begun on the mesh since the line was opened. */
+  /** The ranks that this one waits for, in all that it has begun on the mesh since the construction. */
   awaited(): number[] {
     return this.#mesh
       .awaited(this.#openedMs)
@@ -47,17 +46,17 @@ export class WaitLine {
   }
 
   /** Sets the answer to queries, as long as `holds` returns true. */
-  say(words: readonly number[], holds = (): boolean => true): void {
-    this.#words = () => (holds() ? words : this.#otherwise());
+  setAnswer(words: readonly number[], holds = (): boolean => true): void {
+    this.#answer = () => (holds() ? words : this.#defaultAnswer());
   }
 
-  /** Sets what those that ask are told while nothing is said that holds. */
-  answerOtherwise(otherwise: () => readonly number[] | undefined): void {
-    this.#otherwise = otherwise;
+  /** Sets the answer to queries while none of setAnswer() holds. */
+  setDefaultAnswer(answer: () => readonly number[] | undefined): void {
+    this.#defaultAnswer = answer;
   }
 
   ask(ranks: readonly number[]): void {
-    for (const rank of ranks) this.#mesh.askWaits(this.#members[rank] ?? -1, this.#space);
+    for (const rank of ranks) this.#mesh.query(this.#members[rank] ?? -1, this.#space);
   }
 
   /** A rank's last answer. */

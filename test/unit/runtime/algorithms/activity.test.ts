@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { algorithms, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import {
-  decodeDeed,
+  decodeActivity,
   describeLate,
   describeReport,
-  encodeDeed,
-  tellsOfWait,
-  type Deed,
-} from '../../../../src/runtime/algorithms/deed.js';
+  encodeActivity,
+  isWaitReport,
+  type Activity,
+} from '../../../../src/runtime/algorithms/activity.js';
 import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
 import { dataTypes, int32 } from '../../../../src/runtime/device/types.js';
 
@@ -23,24 +23,24 @@ const call: fc.Arbitrary<Call> = fc.record({
   count,
   algorithm: fc.constantFrom(...algorithms),
 });
-const deeds: fc.Arbitrary<Deed> = fc.oneof(
+const activities: fc.Arbitrary<Activity> = fc.oneof(
   fc.record({ kind: fc.constantFrom('collective', 'last'), number: fc.nat(), call }),
   fc.record({ kind: fc.constantFrom('send', 'recv'), peer: rank, count, type }),
   fc.record({ kind: fc.constant('window'), peer: rank }),
   fc.record({ kind: fc.constant('outOfBand') }),
 );
 
-test('what a rank does is read as it was written, through words of 32 bits', () => {
+test('an activity survives its encoding in words of 32 bits', () => {
   fc.assert(
-    fc.property(deeds, (deed) => {
-      const words = [...Int32Array.from(encodeDeed(deed))];
-      expect(decodeDeed([...words, 1, 2, 3])).toEqual(deed);
-      expect(tellsOfWait(words)).toBe(deed.kind !== 'last');
+    fc.property(activities, (activity) => {
+      const words = [...Int32Array.from(encodeActivity(activity))];
+      expect(decodeActivity([...words, 1, 2, 3])).toEqual(activity);
+      expect(isWaitReport(words)).toBe(activity.kind !== 'last');
     }),
   );
 });
 
-test('a report without one tells nothing', () => {
+test('a report without an activity has no text', () => {
   expect([describeReport([]), describeReport([0, 0, 0, 0, 0, 0, 1, 2, 3]), describeReport([99, 0, 0, 0, 0, 0])]).toEqual([
     undefined,
     undefined,
@@ -48,8 +48,8 @@ test('a report without one tells nothing', () => {
   ]);
 });
 
-test('ranks that do the same are told together', () => {
-  const words = encodeDeed({ kind: 'recv', peer: 0, count: 4, type: int32 });
+test('ranks with the same activity are named together', () => {
+  const words = encodeActivity({ kind: 'recv', peer: 0, count: 4, type: int32 });
   const doing = (one: number): string | undefined => (one === 3 ? undefined : describeReport(words));
   expect(describeLate([1, 2, 3], doing)).toBe('ranks 1,2, waiting in recv of 4 int32 from rank 0; rank 3');
   expect(describeLate([], doing)).toBe('other ranks');

@@ -6,7 +6,7 @@ import { decodeJson, encodeJson } from './json.js';
  * Exchanges the ranks' data at the beginning of an out-of-band call.
  * @throws InvalidUsageError `CALL_MISMATCH` if another rank makes another call
  */
-export async function tellAll<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
+export async function gatherJson<T extends object>(bootstrap: Bootstrap, call: string, words: T): Promise<T[]> {
   const all = (await bootstrap.allGather(encodeJson({ call, words }))).map(
     (bytes) => decodeJson(bytes) as { call: string; words: T },
   );

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Call } from '../../../../src/runtime/algorithms/call.js';
-import { encodeDeed } from '../../../../src/runtime/algorithms/deed.js';
-import { HoldUps, type Awaited } from '../../../../src/runtime/algorithms/hold-ups.js';
+import { encodeActivity } from '../../../../src/runtime/algorithms/activity.js';
+import { WaitChains, type Awaited } from '../../../../src/runtime/algorithms/wait-chains.js';
 import { int32 } from '../../../../src/runtime/device/types.js';
 import type { WaitReport } from '../../../../src/runtime/device/wait-report.js';
 
@@ -22,22 +22,22 @@ type Waits = readonly (readonly number[] | undefined)[];
 
 /** Ranks of which some wait, look and say so to all. */
 class Ranks {
-  readonly holdUps: readonly HoldUps[];
+  readonly waitChains: readonly WaitChains[];
   /** The ways to hear each rank. */
   readonly #awaited: readonly (readonly Awaited[])[];
   readonly #reports: (WaitReport | undefined)[] = [];
 
   constructor(
     public waits: Waits,
-    readonly confessing: readonly number[] = [],
+    readonly reporting: readonly number[] = [],
     /** Those that, while they do not wait, tell what they called last. */
     readonly answering: readonly number[] = [],
   ) {
-    this.holdUps = waits.map((_, rank) => new HoldUps(rank));
+    this.waitChains = waits.map((_, rank) => new WaitChains(rank));
     // Two for each, of which those with odd numbers use only the second.
     this.#awaited = waits.map((_, peer) => [
-      { peer, heardWaits: () => (peer % 2 === 0 ? this.#reports[peer] : undefined) },
-      { peer, heardWaits: () => this.#reports[peer] },
+      { peer, waitReport: () => (peer % 2 === 0 ? this.#reports[peer] : undefined) },
+      { peer, waitReport: () => this.#reports[peer] },
     ]);
   }
 
@@ -48,14 +48,14 @@ class Ranks {
         vi.advanceTimersByTime(LOOK_MS / this.waits.length);
         const awaited = this.#of(rank);
         if (awaited !== undefined)
-          this.#say(rank, this.holdUps[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.confessing.includes(rank)));
-        else if (this.answering.includes(rank)) this.#say(rank, encodeDeed({ kind: 'last', number: 7, call: barrier }));
+          this.#say(rank, this.waitChains[rank]!.look(awaited, 4 * FRESH_MS, undefined, this.reporting.includes(rank)));
+        else if (this.answering.includes(rank)) this.#say(rank, encodeActivity({ kind: 'last', number: 7, call: barrier }));
       });
     }
   }
 
   found(rank: number): number[] {
-    return this.holdUps[rank]!.find(this.#of(rank) ?? [], 4 * FRESH_MS);
+    return this.waitChains[rank]!.find(this.#of(rank) ?? [], 4 * FRESH_MS);
   }
 
   #say(rank: number, words: readonly number[]): void {
@@ -67,25 +67,25 @@ class Ranks {
   }
 }
 
-test('all along a chain name the one that waits for nobody', () => {
+test('every rank of a chain names the rank at its end', () => {
   const ranks = new Ranks([[1], [2], [3], [4], undefined]);
   ranks.pass(3 * FRESH_MS);
   for (const rank of [0, 1, 2, 3]) expect(ranks.found(rank)).toEqual([4]);
 });
 
-test('before others have had time to say that they wait, those that are awaited are named', () => {
+test('without reports, a rank names the ranks that it waits for', () => {
   const ranks = new Ranks([[1, 2], [2], undefined]);
   expect(ranks.found(0)).toEqual([1, 2]);
 });
 
-test('a rank that tells what it called last does not wait, and is named with that', () => {
+test('a rank that reports its last call does not wait, and is named with that call', () => {
   const ranks = new Ranks([[1], [2], undefined], [], [2]);
   ranks.pass(3 * FRESH_MS);
   for (const rank of [0, 1]) expect(ranks.found(rank)).toEqual([2]);
-  expect(ranks.holdUps[1]!.doing(2)).toBe('last call barrier (ring), call 7');
+  expect(ranks.waitChains[1]!.doing(2)).toBe('last call barrier (ring), call 7');
 });
 
-test('a rank that waited, said so and was stopped then is named', () => {
+test('a rank that stops after it reported a wait is named', () => {
   const ranks = new Ranks([[1], [2], undefined]);
   ranks.pass(3 * FRESH_MS);
   expect(ranks.found(0)).toEqual([2]);
@@ -94,7 +94,7 @@ test('a rank that waited, said so and was stopped then is named', () => {
   expect(ranks.found(0)).toEqual([1]);
 });
 
-test('what was seen of a rank that has come meanwhile is forgotten, though ranks in a circle told it each other', () => {
+test('an observation of a rank that has called meanwhile expires, also among ranks in a circle', () => {
   const ranks = new Ranks([[1], [0, 2], undefined, undefined]);
   ranks.pass(3 * FRESH_MS);
   expect(ranks.found(0)).toEqual([2]);
@@ -103,16 +103,16 @@ test('what was seen of a rank that has come meanwhile is forgotten, though ranks
   for (const rank of [0, 1, 2]) expect(ranks.found(rank)).toEqual([3]);
 });
 
-test('where ranks wait for each other in a circle, each names the next, and all the one that confesses if there is one', () => {
+test('ranks in a circle name the next one, or all name the rank that reports the deadlock', () => {
   const circle = new Ranks([[1], [2], [0]]);
   circle.pass(4 * FRESH_MS);
   expect([0, 1, 2].map((rank) => circle.found(rank))).toEqual([[1], [2], [0]]);
-  const confessed = new Ranks([[1], [2], [0]], [2]);
-  confessed.pass(4 * FRESH_MS);
-  expect([0, 1, 2].map((rank) => confessed.found(rank))).toEqual([[2], [2], [0]]);
+  const reported = new Ranks([[1], [2], [0]], [2]);
+  reported.pass(4 * FRESH_MS);
+  expect([0, 1, 2].map((rank) => reported.found(rank))).toEqual([[2], [2], [0]]);
 });
 
-test('whoever waits for whom, all that can be reached and do not wait are named, and nobody else', () => {
+test('in any graph of waits, a rank names exactly the reachable ranks that do not wait', () => {
   const graphs = fc
     .integer({ min: 2, max: 9 })
     .chain((n) =>

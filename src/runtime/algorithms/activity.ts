@@ -2,8 +2,8 @@ import { nameRanks } from '../bootstrap/rank-list.js';
 import { describeElements, typeOfCode, type DataType } from '../device/types.js';
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
-/** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (hold-ups.ts). */
-export type Deed =
+/** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (wait-chains.ts). */
+export type Activity =
   /** `number` counts the communicator's collectives from 0, as its log and trace do. */
   | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
   | { readonly kind: 'send' | 'recv'; readonly peer: number; readonly count: number; readonly type: DataType }
@@ -11,31 +11,31 @@ export type Deed =
   /** split, grow, window and similar calls. */
   | { readonly kind: 'outOfBand' };
 
-const kinds: readonly Deed['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
+const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
 
-/** Words of a deed: 1 + kind | number or peer | code of the call or type | root | count, low and high. */
-export const DEED_WORDS = 6;
+/** Words of an activity: 1 + kind | number or peer | code of the call or type | root | count, low and high. */
+export const ACTIVITY_WORDS = 6;
 
-export function encodeDeed(deed: Deed): number[] {
-  const kind = 1 + kinds.indexOf(deed.kind);
-  switch (deed.kind) {
+export function encodeActivity(activity: Activity): number[] {
+  const kind = 1 + kinds.indexOf(activity.kind);
+  switch (activity.kind) {
     case 'collective':
     case 'last': {
-      const { root, count } = deed.call;
-      return [kind, deed.number, encodeCall(deed.call), root, ...halves(count)];
+      const { root, count } = activity.call;
+      return [kind, activity.number, encodeCall(activity.call), root, ...halves(count)];
     }
     case 'send':
     case 'recv':
-      return [kind, deed.peer, deed.type.code, 0, ...halves(deed.count)];
+      return [kind, activity.peer, activity.type.code, 0, ...halves(activity.count)];
     case 'window':
-      return [kind, deed.peer, 0, 0, 0, 0];
+      return [kind, activity.peer, 0, 0, 0, 0];
     case 'outOfBand':
       return [kind, 0, 0, 0, 0, 0];
   }
 }
 
-/** Decodes the deed at the beginning of a report, if it has one. */
-export function decodeDeed(words: readonly number[]): Deed | undefined {
+/** Decodes the activity at the beginning of a report, if it has one. */
+export function decodeActivity(words: readonly number[]): Activity | undefined {
   const [kindWord = 0, first = 0, code = 0, root = 0, low = 0, high = 0] = words;
   const kind = kinds[kindWord - 1];
   const count = (low >>> 0) + (high >>> 0) * 2 ** 32;
@@ -49,32 +49,32 @@ export function decodeDeed(words: readonly number[]): Deed | undefined {
   return type && { kind, peer: first, count, type };
 }
 
-/** Text of a deed, such as `allReduce of 1024 float32 (sum, direct), call 17` or `recv of 4 int32 from rank 1`. */
-export function describeDeed(deed: Deed): string {
-  switch (deed.kind) {
+/** Text of an activity, such as `allReduce of 1024 float32 (sum, direct), call 17` or `recv of 4 int32 from rank 1`. */
+export function describeActivity(activity: Activity): string {
+  switch (activity.kind) {
     case 'collective':
     case 'last':
-      return `${describeCall(deed.call)}, call ${deed.number}`;
+      return `${describeCall(activity.call)}, call ${activity.number}`;
     case 'send':
-      return `send of ${describeElements(deed.count, deed.type)} to rank ${deed.peer}`;
+      return `send of ${describeElements(activity.count, activity.type)} to rank ${activity.peer}`;
     case 'recv':
-      return `recv of ${describeElements(deed.count, deed.type)} from rank ${deed.peer}`;
+      return `recv of ${describeElements(activity.count, activity.type)} from rank ${activity.peer}`;
     case 'window':
-      return `a window's operation with rank ${deed.peer}`;
+      return `a window's operation with rank ${activity.peer}`;
     case 'outOfBand':
       return 'split, grow, window or another call out of band';
   }
 }
 
 /** True if the report is of a waiting rank. */
-export function tellsOfWait(words: readonly number[]): boolean {
-  return decodeDeed(words)?.kind !== 'last';
+export function isWaitReport(words: readonly number[]): boolean {
+  return decodeActivity(words)?.kind !== 'last';
 }
 
 /** Text of what a reporting rank does: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
 export function describeReport(words: readonly number[]): string | undefined {
-  const deed = decodeDeed(words);
-  return deed && `${deed.kind === 'last' ? 'last call' : 'waiting in'} ${describeDeed(deed)}`;
+  const activity = decodeActivity(words);
+  return activity && `${activity.kind === 'last' ? 'last call' : 'waiting in'} ${describeActivity(activity)}`;
 }
 
 /**

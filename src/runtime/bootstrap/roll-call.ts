@@ -22,7 +22,7 @@ export interface CheckIn {
 }
 
 /** The ranks that have checked in, and whether they match. */
-export class Roll {
+export class RollCall {
   readonly #checkIns = new Map<string, CheckIn>();
   readonly #ranks = new Set<number>();
   readonly #counts = new Set<number>();
