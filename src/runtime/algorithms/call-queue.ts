@@ -69,7 +69,9 @@ export class CallQueue implements Waitable {
   readonly #requests: Request[] = [];
   /** True while a blocking call runs. */
   #blocks = false;
-  /** Time since which the running call has made no progress, as far as checked. */
+  /** Steps of the engine at the last poll that ended no call. */
+  #steps = -1;
+  /** Time since which the running call has made no progress, as far as checked; undefined until the first check. */
   #stillSinceMs: number | undefined;
   /** That duration at the last check. */
   #stillMs = 0;
@@ -133,7 +135,7 @@ export class CallQueue implements Waitable {
 
   #finish(): void {
     this.#blocks = true;
-    this.#stillSinceMs = this.#clock.look();
+    this.#stillSinceMs = undefined;
     this.#parts.progress.runUntil(this, this.#isUnblocked);
     if (this.#failure !== undefined) throw this.#failure;
   }
@@ -158,7 +160,7 @@ export class CallQueue implements Waitable {
         this.#parkedRanks.wake();
         if (status === DONE) return finished;
         begun = true;
-        this.#stillSinceMs = this.#clock.look();
+        this.#stillSinceMs = undefined;
       } catch (error) {
         throw this.#parts.fail(error);
       }
@@ -224,11 +226,14 @@ export class CallQueue implements Waitable {
   }
 
   poll(spins: number): boolean {
-    const { steps } = this.#engine;
     const { length } = this.#requests;
     const ended = this.#blocks ? this.#engine.progress(spins) === DONE : this.#goOn(spins);
     if (ended) this.#blocks = false;
-    else if (this.#engine.steps === steps && this.#requests.length === length) return false;
+    else {
+      const before = this.#steps;
+      this.#steps = this.#engine.steps;
+      if (this.#steps === before && this.#requests.length === length) return false;
+    }
     this.#stillSinceMs = undefined;
     this.#parkedRanks.wake();
     return true;

@@ -148,7 +148,9 @@ export class Progress {
   /** Returns true if it was registered. */
   #drop(waitable: Waitable): boolean {
     const at = this.#waitables.indexOf(waitable);
-    if (at >= 0) this.#waitables.splice(at, 1);
+    // The last one, as a rule: every blocking call that waits comes and goes, and a splice takes 50 ns.
+    if (at >= 0 && at === this.#waitables.length - 1) this.#waitables.pop();
+    else if (at >= 0) this.#waitables.splice(at, 1);
     return at >= 0;
   }
 
