@@ -81,12 +81,12 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
     printJson({
       from: older,
       to: newer,
-      rules: changed.map(({ name, group, rule, before, after }) => ({
+      rules: changed.map(({ name, group, rule, before, after, setBy }) => ({
         name,
         group,
         about: rule.about,
         source: rule.source,
-        undo: rule.undo,
+        undo: setBy,
         before,
         after,
       })),
@@ -100,7 +100,8 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
 export function changedLines(
   changed: readonly {
     readonly name: string;
-    readonly rule: { readonly about: string; readonly source: string; readonly undo?: string };
+    readonly rule: { readonly about: string; readonly source: string };
+    readonly setBy: string | undefined;
     readonly before: { readonly means: string };
     readonly after: { readonly from: string; readonly means: string };
   }[],
@@ -111,11 +112,11 @@ export function changedLines(
   if (changed.length === 0) return [`Between NCCL ${from} and ${to} no rule changes.`];
   return [
     `${changed.length} ${changed.length === 1 ? 'rule changes' : 'rules change'} from NCCL ${from} to ${to}:`,
-    ...changed.flatMap(({ name, rule, before, after }) => [
+    ...changed.flatMap(({ name, rule, before, after, setBy }) => [
       `${paint.bold(name)}  ${rule.about}`,
       `  ${from.padEnd(8)} ${before.means}`,
       `  ${to.padEnd(8)} ${after.means}`,
-      ...(rule.undo === undefined ? [] : [`  set by    ${rule.undo}`]),
+      ...(setBy === undefined ? [] : [`  set by    ${setBy}`]),
     ]),
   ];
 }

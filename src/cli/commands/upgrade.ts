@@ -45,11 +45,11 @@ export function register(program: Command): void {
         cluster,
         { ...rest, nccl, ncclB },
         {
-          rules: rules.map(({ name, rule, before, after }) => ({
+          rules: rules.map(({ name, rule, before, after, setBy }) => ({
             name,
             about: rule.about,
             source: rule.source,
-            undo: rule.undo,
+            undo: setBy,
             before,
             after,
           })),
@@ -59,11 +59,15 @@ export function register(program: Command): void {
       if (rest.all === true) print('', ...changedLines(rules, nccl, ncclB));
       else {
         const deciding = effects.reduce((count, effect) => count + effect.rules.length, 0);
-        const howMany = deciding === 0 ? 'None' : String(deciding);
-        print(
-          ...(differs ? [''] : []),
-          `${howMany} of the ${rules.length} rules that change from NCCL ${nccl} to ${ncclB} ${deciding > 1 ? 'decide' : 'decides'} differently here (--all lists them).`,
-        );
+        print(...(differs ? [''] : []), `${howManyDecide(deciding, rules.length, `from NCCL ${nccl} to ${ncclB}`)}.`);
       }
     });
+}
+
+function howManyDecide(deciding: number, changed: number, way: string): string {
+  if (changed === 0) return `No rule changes ${way}`;
+  if (changed === 1)
+    return `The one rule that changes ${way} decides ${deciding === 0 ? 'the same' : 'differently'} here (--all shows it)`;
+  const howMany = deciding === 0 ? 'None' : String(deciding);
+  return `${howMany} of the ${changed} rules that change ${way} ${deciding > 1 ? 'decide' : 'decides'} differently here (--all lists them)`;
 }

@@ -1,8 +1,8 @@
 import type { Rule, Step } from './rule.js';
 import { ruleGroups, type RuleName, stepOf } from './rules.js';
 import { torchReleases } from './torch.js';
-import { comparedVersions, coveredVersions, isCompared } from './version.js';
-import { variableSince } from './variables.js';
+import { compareVersions, comparedVersions, coveredVersions, isCompared } from './version.js';
+import { missingUntil, variableSince } from './variables.js';
 
 /** A rule by name, to be shown. */
 export interface NamedRule {
@@ -24,6 +24,8 @@ export const allRules: readonly NamedRule[] = Object.entries(ruleGroups).flatMap
 export interface ChangedRule extends NamedRule {
   readonly before: Step<unknown>;
   readonly after: Step<unknown>;
+  /** The variable that gives the older behaviour with the newer version, and since when there is one where that has none yet. */
+  readonly setBy: string | undefined;
 }
 
 /** Changes of an upgrade: rules that differ between two versions. */
@@ -31,8 +33,18 @@ export function rulesBetween(from: string, to: string): ChangedRule[] {
   return allRules.flatMap((named) => {
     const before = stepOf(named.rule, from);
     const after = stepOf(named.rule, to);
-    return before === after ? [] : [{ ...named, before, after }];
+    const newer = compareVersions(from, to) < 0 ? to : from;
+    return before === after ? [] : [{ ...named, before, after, setBy: setBy(named.rule, newer) }];
   });
+}
+
+function setBy({ undo }: Rule<unknown>, version: string): string | undefined {
+  if (undo === undefined) return undefined;
+  const missing = [...undo.matchAll(/NCCL_[A-Z0-9_]+/g)].flatMap(([variable]) => {
+    const first = missingUntil(variable, version);
+    return first === undefined ? [] : [`${variable} is there since ${first}`];
+  });
+  return missing.length === 0 ? undo : `${undo}, but not in ${version}: ${missing.join(', ')}`;
 }
 
 /** docs/reference/nccl-versions.md: `tccl nccl rules --markdown` prints it, and a test compares. */

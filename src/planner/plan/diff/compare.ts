@@ -6,10 +6,12 @@ import type { Environment } from '../../simulate/environment.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import { systemSummary } from '../../topology/view/drawing.js';
 import { formatGBps } from '../../topology/view/format.js';
+import { choiceOf } from '../../tuning/choose.js';
 import { algorithms, collectives, protocols } from '../../tuning/names.js';
 import { describeReason } from '../../tuning/reasons.js';
-import { type Model, tune } from '../../tuning/tune.js';
+import { type Model, tune, type Tuning } from '../../tuning/tune.js';
 import { summarizeConnections } from '../overview/connections.js';
+import { formatBytes } from '../overview/words.js';
 import type { Plan } from '../plan.js';
 import { pathTypeNames } from '../../topology/types.js';
 import { type Cost, costs } from './cost.js';
@@ -25,7 +27,18 @@ export interface Side {
 }
 
 /** Sections of a comparison, in the order of NCCL's decisions. */
-export const sections = ['parameters', 'hosts', 'system', 'graphs', 'channels', 'rings', 'nvls', 'transports', 'tuning'] as const;
+export const sections = [
+  'parameters',
+  'hosts',
+  'system',
+  'graphs',
+  'channels',
+  'rings',
+  'nvls',
+  'transports',
+  'tuning',
+  'chunks',
+] as const;
 /** A part of a plan, as comparisons name it. */
 export type Section = (typeof sections)[number];
 
@@ -54,7 +67,8 @@ export interface Comparison {
  * @param sizes at which times are compared, bytes
  */
 export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Comparison {
-  const facts = [factsOf(a), factsOf(b)] as const;
+  const tunings = [tune(a.plan, a.plan.parameters), tune(b.plan, b.plan.parameters)] as const;
+  const facts = [factsOf(a, tunings[0], sizes), factsOf(b, tunings[1], sizes)] as const;
   const keys = new Map([...facts[0], ...facts[1]].map(({ section, what }) => [`${section} ${what}`, { section, what }]));
   const valueIn = (side: readonly Fact[], section: Section, what: string) =>
     side.find((fact) => fact.section === section && fact.what === what)?.value ?? '-';
@@ -65,17 +79,22 @@ export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Compar
       a: valueIn(facts[0], section, what),
       b: valueIn(facts[1], section, what),
     }))
-    // What neither can use is no difference, even where the reasons are others.
-    .filter((each) => each.a !== each.b && !(each.a.startsWith('no') && each.b.startsWith('no') && each.section === 'tuning'))
+    .filter((each) => each.a !== each.b && !isNoDifference(each))
     .sort((one, other) => sections.indexOf(one.section) - sections.indexOf(other.section));
   const both = a.systems !== undefined && b.systems !== undefined;
   const unknown = new Set<Section>(['system', 'transports']);
   return {
     titles: [a.title, b.title],
     differences: differences.filter(({ section }) => both || !unknown.has(section)),
-    costs: costs(tune(a.plan, a.plan.parameters), tune(b.plan, b.plan.parameters), sizes),
+    costs: costs(...tunings, sizes),
     leftOut: both ? [] : ['A plan from JSON does not hold its machines: links and transports are not compared.'],
   };
+}
+
+/** Ways that neither side can use, whatever the reasons, and chunks of a way that only one side can use. */
+function isNoDifference({ section, a, b }: Difference): boolean {
+  if (section === 'chunks') return a === '-' || b === '-';
+  return section === 'tuning' && a.startsWith('no') && b.startsWith('no');
 }
 
 interface Fact {
@@ -84,7 +103,7 @@ interface Fact {
   readonly value: string;
 }
 
-function factsOf({ plan, systems }: Side): Fact[] {
+function factsOf({ plan, systems }: Side, tuning: Tuning, sizes: readonly number[]): Fact[] {
   const { nodes, graphs, agreement } = plan;
   return [
     ...parameterFacts(plan.parameters),
@@ -108,7 +127,9 @@ function factsOf({ plan, systems }: Side): Fact[] {
     fact('nvls', 'NVLS heads', plan.nvls?.nHeads ?? 0),
     fact('nvls', 'reduction in the network', plan.collnet === undefined ? 'no' : 'yes'),
     ...(systems === undefined ? [] : transportFacts(plan, systems)),
-    ...tuningFacts(plan),
+    ...tuningFacts(tuning),
+    ...chunkFacts(tuning, sizes),
+    fact('chunks', 'send and receive', formatBytes(plan.p2p.chunkBytes)),
   ];
 }
 
@@ -198,8 +219,7 @@ function transportFacts(plan: Plan, systems: ReadonlyMap<NodeContribution, Local
   ];
 }
 
-function tuningFacts(plan: Plan): Fact[] {
-  const { model } = tune(plan, plan.parameters);
+function tuningFacts({ model }: Tuning): Fact[] {
   return [...collectives]
     .reverse()
     .flatMap((collective) =>
@@ -214,4 +234,36 @@ function tuningFacts(plan: Plan): Fact[] {
 function modelText({ bandwidthGBps, latencyUs, disabled: [reason] }: Model): string {
   if (reason !== undefined) return `no: ${describeReason(reason)}`;
   return bandwidthGBps === 0 ? 'no' : `${formatGBps(bandwidthGBps)} GB/s, ${formatGBps(latencyUs)} us`;
+}
+
+/** Chunks of every way that a call can take. They move no time in NCCL's model, and yet make calls slower or faster. */
+function chunkFacts(tuning: Tuning, sizes: readonly number[]): Fact[] {
+  return [...collectives]
+    .reverse()
+    .flatMap((collective) =>
+      algorithms.flatMap((algorithm) =>
+        protocols.flatMap((protocol) =>
+          tuning.model[collective][algorithm][protocol].bandwidthGBps === 0
+            ? []
+            : fact(
+                'chunks',
+                `${collective} ${algorithm} ${protocol}`,
+                chunkText(
+                  sizes.map((bytes) => ({
+                    bytes,
+                    chunkBytes: choiceOf(tuning, collective, bytes, { algorithm, protocol, timeUs: 0 }).chunkBytes,
+                  })),
+                ),
+              ),
+        ),
+      ),
+    );
+}
+
+/** `32 KiB, 64 KiB from 4 MiB`. */
+function chunkText(chunks: readonly { readonly bytes: number; readonly chunkBytes: number }[]): string {
+  return chunks
+    .filter(({ chunkBytes }, index) => chunkBytes !== chunks[index - 1]?.chunkBytes)
+    .map(({ bytes, chunkBytes }, index) => `${formatBytes(chunkBytes)}${index === 0 ? '' : ` from ${formatBytes(bytes)}`}`)
+    .join(', ');
 }

@@ -28,13 +28,13 @@ export function describeEffect({ rules, differences, costs }: RuleEffect): Effec
   const more = differences.length - named.length;
   return {
     title: rules.map(({ name }) => name).join(' + '),
-    rules: rules.map(({ name, rule, before, after }) => ({
+    rules: rules.map(({ name, rule, before, after, setBy }) => ({
       name,
       about: rule.about,
       before: before.means,
       after: after.means,
       source: rule.source,
-      undo: rule.undo,
+      undo: setBy,
     })),
     changes: [
       ...named.map(({ what, a, b }) => `${what}: ${shortened(a)} -> ${shortened(b)}`),

@@ -35,9 +35,9 @@ describe('rules on the way from one version to another', () => {
 });
 
 describe('the rules behind an upgrade', () => {
-  it('of two H100 hosts from 2.21 to 2.27 are three, and each difference has one of them', () => {
+  it('of two H100 hosts from 2.21 to 2.27 are four, and each difference has one of them', () => {
     const made = upgrade('dgx-h100', 2, '2.21.5', '2.27.5');
-    expect(names(made)).toEqual(['pairedPatterns', 'treeUs', 'ringNodeSteps']);
+    expect(names(made)).toEqual(['pairedPatterns', 'treeUs', 'ringNodeSteps', 'chunksOfWholeLines']);
     for (const row of [...made.comparison.differences, ...made.comparison.costs])
       expect(rulesBehind(made.effects, row)).not.toEqual([]);
     const broadcast = made.comparison.costs.find(({ collective, bytes }) => collective === 'Broadcast' && bytes === 2 ** 30);
@@ -46,13 +46,33 @@ describe('the rules behind an upgrade', () => {
 
   it('are the same the other way round', () => {
     const back = upgrade('dgx-h100', 2, '2.27.5', '2.21.5');
-    expect(new Set(names(back))).toEqual(new Set(['pairedPatterns', 'treeUs', 'ringNodeSteps']));
+    expect(new Set(names(back))).toEqual(new Set(['pairedPatterns', 'treeUs', 'ringNodeSteps', 'chunksOfWholeLines']));
   });
 
   it('explain all that differs on hosts of B200', () => {
     const { comparison, effects } = upgrade('dgx-b200', 2, '2.26.2', '2.30.7');
     expect(comparison.differences.length).toBeGreaterThan(10);
     for (const row of [...comparison.differences, ...comparison.costs]) expect(rulesBehind(effects, row)).not.toEqual([]);
+  });
+
+  // aws/aws-ofi-nccl sets NCCL_NVLSTREE_MAX_CHUNKSIZE for it: 64 KiB from four nodes on.
+  it('show smaller chunks of NVLSTree, and since when a variable sets them', () => {
+    const chunks = ({ comparison }: ReturnType<typeof upgrade>) =>
+      comparison.differences.filter(({ section, what }) => section === 'chunks' && what === 'AllReduce NVLSTree Simple');
+    const made = upgrade('dgx-h100', 4, '2.19.1', '2.19.3');
+    const [row] = chunks(made);
+    expect(row).toMatchObject({
+      a: '32 KiB, 64 KiB from 16 MiB, 128 KiB from 256 MiB, 256 KiB from 1 GiB',
+      b: '32 KiB, 64 KiB from 16 MiB',
+    });
+    expect(row && rulesBehind(made.effects, row)).toEqual(['nvlsTreeChunk']);
+    expect(made.effects.map(describeEffect).flatMap(({ rules }) => rules.map(({ undo }) => undo))).toContain(
+      'NCCL_NVLSTREE_MAX_CHUNKSIZE, but not in 2.19.3: NCCL_NVLSTREE_MAX_CHUNKSIZE is there since 2.20.3',
+    );
+    expect(chunks(upgrade('dgx-h100', 2, '2.19.1', '2.19.3'))).toEqual([]);
+    // The variable keeps chunks as large as those of NVLS, which bound them since 2.21.
+    const later = upgrade('dgx-h100', 4, '2.20.5', '2.21.5', { NCCL_NVLSTREE_MAX_CHUNKSIZE: '524288' });
+    expect(chunks(later)[0]?.b).toBe('32 KiB, 64 KiB from 16 MiB, 128 KiB from 256 MiB');
   });
 
   it('are none where the plans are the same', () => {
