@@ -1,5 +1,5 @@
 import { type LogFinding, namedRanks } from '../finding.js';
-import type { FlightCall, FlightRecording } from './flight.js';
+import type { FlightCall, FlightMessage, FlightRecording } from './flight.js';
 
 const consequences = [
   'watchdog-timeout',
@@ -13,19 +13,74 @@ const consequences = [
   'dump-signal',
 ];
 
-/** Compares the recordings of all ranks, group by group: who did not come, who called something else, where all stand. */
-export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[] {
-  const groups = new Set(recordings.flatMap(({ calls }) => calls.map(({ group }) => group)));
-  return [...groups].flatMap((group) => checkGroup(group, recordings)).slice(0, 3);
+/** A group of ranks: several may have the same name, each with ranks of its own. */
+interface Group {
+  readonly name: string;
+  /** Unknown where no recording says. */
+  readonly ranks: readonly number[] | undefined;
+  /** Name for messages. */
+  readonly title: string;
+  readonly members: readonly FlightRecording[];
 }
 
-function checkGroup(group: string, recordings: readonly FlightRecording[]): LogFinding[] {
-  const told = recordings.map(({ groups }) => groups.get(group)).find((ranks) => ranks !== undefined && ranks.length > 0);
-  const members = recordings.filter(
-    ({ rank, calls }) => (told?.includes(rank) ?? false) || calls.some((each) => each.group === group),
+/** A finding, with the ranks that it blames and those that wait for them. */
+interface Hold {
+  readonly finding: LogFinding;
+  readonly blamed: readonly number[];
+  readonly waiting: readonly number[];
+}
+
+/** Most findings that are told. */
+const MOST_FINDINGS = 3;
+
+/**
+ * Compares the recordings of all ranks, group by group: ranks that did not come, ranks that called something else, where all
+ * stand; then messages. Ranks that are missing in one group because they wait in another are a consequence.
+ */
+export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[] {
+  const groups = groupsOf(recordings);
+  const holds = [...groups.flatMap(checkGroup), ...groups.flatMap(checkMessages)];
+  const waits = (rank: number, hold: Hold) => holds.some((other) => other !== hold && other.waiting.includes(rank));
+  const isRoot = (hold: Hold) => hold.blamed.length === 0 || hold.blamed.some((rank) => !waits(rank, hold));
+  const roots = holds.filter((hold) => hold.blamed.length > 0 && isRoot(hold));
+  // Ranks that wait for each other all the way round have no first one.
+  const told = holds.map((hold) => (roots.length > 0 && !isRoot(hold) ? asConsequence(hold) : hold.finding));
+  return [...told.filter(({ kind }) => kind !== 'symptom'), ...told.filter(({ kind }) => kind === 'symptom')].slice(
+    0,
+    MOST_FINDINGS,
   );
-  const byRank = members.map((recording) => ({ recording, calls: recording.calls.filter((each) => each.group === group) }));
-  const open = byRank.flatMap(({ calls }) => calls.find(({ state }) => state !== 'completed')?.sequence ?? []);
+}
+
+function asConsequence({ finding }: Hold): LogFinding {
+  return { ...finding, code: 'group-waits', kind: 'symptom', cause: 'these ranks wait in another group themselves' };
+}
+
+function groupsOf(recordings: readonly FlightRecording[]): Group[] {
+  const known = new Map<string, { readonly name: string; readonly ranks: readonly number[] | undefined }>();
+  for (const { groups } of recordings)
+    for (const [name, ranks] of groups) if (ranks.length > 0) known.set(`${name} ${ranks.join()}`, { name, ranks });
+  const named = [...known.values()];
+  for (const { rank, calls, messages } of recordings)
+    for (const { group: name } of [...calls, ...messages])
+      if (!named.some((group) => group.name === name && group.ranks?.includes(rank) === true))
+        known.set(name, { name, ranks: undefined });
+  return [...known.values()].map(({ name, ranks }) => ({
+    name,
+    ranks,
+    title:
+      named.filter((other) => other.name === name).length > 1 && ranks !== undefined ? `${name} (${namedRanks(ranks)})` : name,
+    members: recordings.filter((recording) =>
+      ranks === undefined
+        ? [...recording.calls, ...recording.messages].some(({ group }) => group === name) &&
+          !named.some((other) => other.name === name && other.ranks?.includes(recording.rank) === true)
+        : ranks.includes(recording.rank),
+    ),
+  }));
+}
+
+function checkGroup({ name, ranks: told, title, members }: Group): Hold[] {
+  const byRank = members.map((recording) => ({ recording, calls: recording.calls.filter((each) => each.group === name) }));
+  const open = byRank.flatMap(({ calls }) => calls.find(isOpen)?.sequence ?? []);
   const sequence = Math.min(...open);
   if (!Number.isFinite(sequence)) return [];
   const there = byRank.flatMap(({ recording, calls }) => {
@@ -34,33 +89,113 @@ function checkGroup(group: string, recordings: readonly FlightRecording[]): LogF
   });
   const [first] = there;
   if (first === undefined) return [];
+  const inside = there.filter(({ own }) => isOpen(own)).map(({ recording }) => recording.rank);
   const differs = there.find(
     ({ own }) => own.operation !== first.own.operation || (comparable(own) && own.input !== first.own.input),
   );
-  if (differs !== undefined) return [callsDiffer(group, sequence, [first, differs])];
+  if (differs !== undefined) return [{ finding: callsDiffer(title, sequence, [first, differs]), blamed: [], waiting: inside }];
   const behind = byRank.filter(({ calls }) => (calls.at(-1)?.sequence ?? -1) < sequence).map(({ recording }) => recording);
-  if (behind.length > 0) return [ranksBehind(group, first.own, behind, there.length, members)];
+  if (behind.length > 0)
+    return [
+      {
+        finding: ranksBehind(title, first.own, behind, there.length, members),
+        blamed: behind.map(({ rank }) => rank),
+        waiting: inside,
+      },
+    ];
   const unrecorded = told?.filter((rank) => !members.some((each) => each.rank === rank)) ?? [];
-  if (unrecorded.length > 0) return [notRecorded(group, first.own, unrecorded, there[0]?.recording)];
+  if (unrecorded.length > 0)
+    return [{ finding: notRecorded(title, first.own, unrecorded, first.recording), blamed: unrecorded, waiting: inside }];
+  const recordingsOf = (all: typeof there) => all.map(({ recording }) => recording);
+  const unfinished = there.filter(({ own }) => isOpen(own));
+  if (unfinished.length < there.length)
+    return [
+      {
+        finding: leftInside(title, first.own, recordingsOf(unfinished), there.length - unfinished.length),
+        blamed: inside,
+        waiting: byRank
+          .filter(({ calls }) => calls.some((each) => isOpen(each) && each.sequence > sequence))
+          .map(({ recording }) => recording.rank),
+      },
+    ];
   const waiting = there.filter(({ own }) => own.state === 'scheduled');
+  const isHalf = waiting.length > 0 && waiting.length < there.length;
   return [
-    waiting.length > 0 && waiting.length < there.length
-      ? notStarted(
-          group,
-          first.own,
-          waiting.map(({ recording }) => recording),
-        )
-      : allInside(
-          group,
-          first.own,
-          there.map(({ recording }) => recording),
-        ),
+    {
+      finding: isHalf ? notStarted(title, first.own, recordingsOf(waiting)) : allInside(title, first.own, recordingsOf(there)),
+      blamed: isHalf ? waiting.map(({ recording }) => recording.rank) : [],
+      waiting: inside,
+    },
   ];
+}
+
+function isOpen({ state }: { readonly state: string }): boolean {
+  return state !== 'completed';
+}
+
+/** Messages under way whose other end is not: the peer never called, as far as its recording goes back. */
+function checkMessages({ name, ranks, title, members }: Group): Hold[] {
+  const open = members.flatMap((recording) =>
+    recording.messages
+      .filter((message) => message.group === name && isOpen(message))
+      .map((message) => ({ recording, message, peer: ranks?.[message.peer] ?? message.peer })),
+  );
+  const alone = open.filter(({ recording, message, peer }) => {
+    const other = members.find(({ rank }) => rank === peer);
+    if (other === undefined) return false;
+    const own = ranks?.indexOf(recording.rank) ?? recording.rank;
+    const theirs = other.messages.filter(
+      (each) => each.group === name && each.peer === own && each.direction !== message.direction,
+    );
+    const mine = recording.messages.filter(
+      (each) => each.group === name && each.peer === message.peer && each.direction === message.direction,
+    );
+    if (theirs.some(isOpen)) return false;
+    // Their end of it may have completed: a small message leaves before it is received.
+    return recording.isCut || other.isCut || theirs.length < mine.length;
+  });
+  const [first] = alone;
+  if (first !== undefined) {
+    const { recording, message, peer } = first;
+    return [
+      {
+        finding: messageUnmatched(title, recording, message, members.find(({ rank }) => rank === peer) ?? recording),
+        blamed: [peer],
+        waiting: alone.filter((each) => each.peer === peer).map((each) => each.recording.rank),
+      },
+    ];
+  }
+  const [stuck] = open;
+  if (stuck === undefined) return [];
+  const other = members.find(({ rank }) => rank === stuck.peer);
+  if (other === undefined)
+    return [
+      {
+        finding: notRecorded(title, described(stuck.message), [stuck.peer], stuck.recording),
+        blamed: [stuck.peer],
+        waiting: [stuck.recording.rank],
+      },
+    ];
+  const both = [stuck.recording, other];
+  return [{ finding: allInside(title, described(stuck.message), both), blamed: [], waiting: both.map(({ rank }) => rank) }];
+}
+
+function described({ group, direction, peer, state, calledAt }: FlightMessage): FlightCall {
+  return {
+    group,
+    sequence: -1,
+    operation: `${direction} ${direction === 'send' ? 'to' : 'from'} ${peer}`,
+    input: '',
+    state,
+    calledAt,
+  };
 }
 
 /** All ranks give the same shape to these. */
 function comparable({ operation }: FlightCall): boolean {
-  return /^_?(?:all_?reduce|all_?gather|reduce_?scatter|barrier)/i.test(operation) && !/coalesced|_v$|uneven/i.test(operation);
+  return (
+    /^_?(?:all_?reduce|all_?gather|reduce_?scatter|barrier)/i.test(operation) && !/ \+ |coalesced|_v$|uneven/i.test(operation)
+  );
 }
 
 interface At {
@@ -93,20 +228,16 @@ function ranksBehind(
 ): LogFinding {
   const ranks = behind.map(({ rank }) => rank);
   const [first] = behind;
-  const last = first?.calls.findLast(({ state }) => state !== 'completed') ?? first?.calls.at(-1);
-  const where =
-    last === undefined
-      ? 'recorded no call at all'
-      : `${last.state === 'completed' ? 'called last' : 'stands in'} ${last.operation} (number ${last.sequence} of group ${last.group}${last.calledAt === '' ? '' : `, ${last.calledAt}`})`;
+  const { text, calledAt } = whereabouts(first);
   return {
     code: 'rank-behind',
     severity: 'error',
     kind: 'fault',
     ranks,
     explains: consequences.filter((code) => code !== 'rank-behind'),
-    problem: `${namedRanks(ranks)} never called ${call.operation} (number ${call.sequence} of group ${group}), in which ${there} of ${members.length} ranks wait; rank ${first?.rank ?? ''} ${where}`,
+    problem: `${namedRanks(ranks)} never called ${called(call, group)}, in which ${there} of ${members.length} ranks wait; rank ${first?.rank ?? ''} ${text}`,
     cause: 'these ranks are elsewhere: other code, an exception, slow data or a checkpoint, or they are stuck in another group',
-    remedy: `py-spy dump of ${namedRanks(ranks)}; look at what follows ${last?.calledAt === undefined || last.calledAt === '' ? 'their last call' : last.calledAt}`,
+    remedy: `py-spy dump of ${namedRanks(ranks)}; look at what follows ${calledAt === '' ? 'their last call' : calledAt}`,
     places: behind.slice(0, 4).map(({ place }) => place),
   };
 }
@@ -123,7 +254,7 @@ function notRecorded(
     kind: 'failure',
     ranks,
     explains: [],
-    problem: `of ${namedRanks(ranks)} there is no recording, and all others of group ${group} wait in ${call.operation} (number ${call.sequence})`,
+    problem: `of ${namedRanks(ranks)} there is no recording, and all others wait in ${called(call, group)}`,
     cause: 'those processes died or were too stuck to write one',
     remedy: `look at the logs and stacks of ${namedRanks(ranks)} first`,
     places: witness === undefined ? [] : [witness.place],
@@ -138,7 +269,7 @@ function notStarted(group: string, call: FlightCall, waiting: readonly FlightRec
     kind: 'fault',
     ranks,
     explains: consequences,
-    problem: `${namedRanks(ranks)} enqueued ${call.operation} (number ${call.sequence} of group ${group}), but ${ranks.length === 1 ? 'its GPU has' : 'their GPUs have'} not begun it; the others have`,
+    problem: `${namedRanks(ranks)} enqueued ${called(call, group)}, but ${ranks.length === 1 ? 'its GPU has' : 'their GPUs have'} not begun it; the others have`,
     cause: 'the GPU is busy or stuck with work before it on that stream: a kernel that hangs, or a collective of another group',
     remedy: `nvidia-smi and dmesg -T | grep -i xid on the hosts of ${namedRanks(ranks)}; what runs before it on that stream`,
     places: waiting.slice(0, 4).map(({ place }) => place),
@@ -152,9 +283,63 @@ function allInside(group: string, call: FlightCall, members: readonly FlightReco
     kind: 'failure',
     ranks: members.map(({ rank }) => rank),
     explains: consequences,
-    problem: `all ${members.length} ranks of group ${group} are in ${call.operation} (number ${call.sequence}, ${call.input}) and none comes out`,
+    problem: `${call.sequence < 0 ? `${namedRanks(members.map(({ rank }) => rank))} are at both ends of ${called(call, group)}` : `all ${members.length} ranks are in ${called(call, group)}, of ${call.input},`} and none comes out`,
     cause: 'the ranks agree, so the program is not at fault: the network, a GPU or a NIC stands still',
     remedy: "look at NCCL's log, dmesg and NIC counters of these hosts; run nccl-tests between pairs of them",
     places: members.slice(0, 4).map(({ place }) => place),
+  };
+}
+
+function leftInside(group: string, call: FlightCall, left: readonly FlightRecording[], completed: number): LogFinding {
+  const ranks = left.map(({ rank }) => rank);
+  return {
+    code: 'rank-behind',
+    severity: 'error',
+    kind: 'fault',
+    ranks,
+    explains: consequences.filter((code) => code !== 'rank-behind'),
+    problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'has' : 'have'} not come out of ${called(call, group)}, which ${completed} other ${completed === 1 ? 'rank has' : 'ranks have'} completed`,
+    cause: 'the GPU is busy or stuck with work before it on that stream, or data of the others do not arrive there',
+    remedy: `nvidia-smi and dmesg -T | grep -i xid on the hosts of ${namedRanks(ranks)}; py-spy dump of ${namedRanks(ranks)}`,
+    places: left.slice(0, 4).map(({ place }) => place),
+  };
+}
+
+function messageUnmatched(
+  group: string,
+  recording: FlightRecording,
+  { direction, calledAt }: FlightMessage,
+  other: FlightRecording,
+): LogFinding {
+  const at = calledAt === '' ? '' : ` at ${calledAt}`;
+  const [here, there] = direction === 'recv' ? ['receive from', 'send to'] : ['send to', 'receive from'];
+  return {
+    code: 'message-unmatched',
+    severity: 'error',
+    kind: 'fault',
+    ranks: [recording.rank, other.rank],
+    explains: consequences,
+    problem: `rank ${recording.rank} waits to ${here} rank ${other.rank} (group ${group}${at}), which does not ${there} it: it ${whereabouts(other).text}`,
+    cause: 'the ranks do not agree about their messages: number, order, or a stage of the pipeline that ended early',
+    remedy: `compare the sends and receives of both ranks; py-spy dump of rank ${other.rank}`,
+    places: [recording.place, other.place],
+  };
+}
+
+/** `all_reduce (number 7 of group 0)`. */
+function called({ operation, sequence }: FlightCall, group: string): string {
+  return `${operation} (${sequence < 0 ? '' : `number ${sequence} of `}group ${group})`;
+}
+
+/** Where a rank is by its recording: in a call or a message, or after its last one. */
+function whereabouts(recording: FlightRecording | undefined): { readonly text: string; readonly calledAt: string } {
+  const calls = [...(recording?.messages.map(described) ?? []), ...(recording?.calls ?? [])];
+  const last = calls.findLast(isOpen) ?? calls.at(-1);
+  if (last === undefined) return { text: 'recorded no call at all', calledAt: '' };
+  const at = last.calledAt === '' ? '' : `, ${last.calledAt}`;
+  const number = last.sequence < 0 ? '' : `number ${last.sequence} of `;
+  return {
+    text: `${isOpen(last) ? 'stands in' : 'called last'} ${last.operation} (${number}group ${last.group}${at})`,
+    calledAt: last.calledAt,
   };
 }

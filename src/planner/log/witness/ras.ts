@@ -20,104 +20,178 @@ export function checkRasJson(value: Fields, place: LogPlace): LogFinding[] {
       const findings: LogFinding[] = [];
       if (missing.length > 0) findings.push(ranksMissing(name, missing, place));
       const failed = ranks.filter((rank) => isFields(rank['status']) && Number(rank['status']['async_error'] ?? 0) !== 0);
-      if (failed.length > 0) findings.push(asyncError(name, failed.map(rankOf), place));
-      const behind = lagging(ranks);
-      if (behind !== undefined)
-        findings.push(behindOthers(name, behind.operation, behind.ranks, behind.least, behind.most, place));
+      if (failed.length > 0) findings.push(asyncError(name, failed.map(rankOf), undefined, place));
+      findings.push(...statusFindings(name, groupsBy(ranks, statusOf), place), ...countFindings(name, countsOf(ranks), place));
       return findings;
     })
-    .slice(0, 4);
+    .slice(0, MOST_FINDINGS);
 }
 
-/** The ranks that have launched fewer operations of a kind than most. */
-function lagging(
-  ranks: readonly Fields[],
-): { readonly operation: string; readonly ranks: number[]; readonly least: number; readonly most: number } | undefined {
-  const counts = ranks.map((rank) => (isFields(rank['collective_counts']) ? rank['collective_counts'] : {}));
-  for (const operation of Object.keys(counts[0] ?? {})) {
-    const numbers = counts.map((each) => Number(each[operation] ?? 0));
-    const most = Math.max(...numbers);
-    const least = Math.min(...numbers);
-    if (most === least) continue;
-    return { operation, least, most, ranks: ranks.filter((_, index) => numbers[index] === least).map(rankOf) };
+const MOST_FINDINGS = 4;
+
+/** Ranks of which RAS says the same; without their numbers where it gives only how many there are. */
+interface RankGroup<Value> {
+  readonly value: Value;
+  readonly size: number;
+  readonly ranks: number[];
+}
+
+function groupsBy<Value extends string | number>(ranks: readonly Fields[], valueOf: (rank: Fields) => Value): RankGroup<Value>[] {
+  const groups = new Map<Value, number[]>();
+  for (const rank of ranks) groups.set(valueOf(rank), [...(groups.get(valueOf(rank)) ?? []), rankOf(rank)]);
+  return [...groups].map(([value, all]) => ({ value, size: all.length, ranks: all }));
+}
+
+/** The words that `ncclras` has for it. */
+function statusOf({ status }: Fields): string {
+  if (!isFields(status)) return 'RUNNING';
+  if (status['abort_flag'] === true) return 'ABORT';
+  if (status['finalize_called'] === true || status['destroy_flag'] === true) return 'FINALIZE';
+  return Number(status['init_state'] ?? 0) === 0 ? 'RUNNING' : 'INIT';
+}
+
+type Counts = ReadonlyMap<string, readonly RankGroup<number>[]>;
+
+function countsOf(ranks: readonly Fields[]): Counts {
+  const counts = (rank: Fields) => (isFields(rank['collective_counts']) ? rank['collective_counts'] : {});
+  const operations = new Set(ranks.flatMap((rank) => Object.keys(counts(rank))));
+  return new Map(
+    [...operations].map((operation) => [operation, groupsBy(ranks, (rank) => Number(counts(rank)[operation] ?? 0))]),
+  );
+}
+
+/** Ranks that have launched other numbers of operations than most. */
+function countFindings(name: string, counts: Counts, place: LogPlace): LogFinding[] {
+  const behind = new Map<number, string>();
+  const ahead = new Map<number, string>();
+  let told: LogFinding | undefined;
+  for (const [operation, groups] of counts) {
+    if (groups.length < 2) continue;
+    // Of two halves the one that launched fewer is behind.
+    const usual = [...groups].sort((a, b) => b.size - a.size || b.value - a.value)[0]?.value ?? 0;
+    const least = Math.min(...groups.map(({ value }) => value));
+    const most = Math.max(...groups.map(({ value }) => value));
+    for (const { value, ranks } of groups)
+      for (const rank of ranks) if (value !== usual) (value < usual ? behind : ahead).set(rank, operation);
+    const ranksAt = (wanted: number) => groups.filter(({ value }) => value === wanted).flatMap(({ ranks }) => ranks);
+    told ??=
+      least < usual
+        ? behindOthers(name, operation, ranksAt(least), least, usual, place)
+        : aheadOfOthers(name, operation, ranksAt(most), most, usual, place);
   }
-  return undefined;
+  const astray = [...behind].find(([rank]) => ahead.has(rank));
+  if (astray !== undefined) {
+    const [rank, instead] = astray;
+    return [callsOther(name, rank, ahead.get(rank) ?? '', instead, place)];
+  }
+  return told === undefined ? [] : [told];
 }
 
-/** Lines of `ncclras` as text: its sections on incomplete, dead and mismatched ranks. */
+/** Ranks that are in another state of their communicator than most. */
+function statusFindings(name: string, groups: readonly RankGroup<string>[], place: LogPlace): LogFinding[] {
+  const [usual, ...others] = [...groups].sort((a, b) => b.size - a.size);
+  const [other] = others.filter(({ ranks }) => ranks.length > 0);
+  return usual === undefined || other === undefined ? [] : [otherStatus(name, other, usual.value, place)];
+}
+
+/** Lines of `ncclras` as text: its sections on incomplete, dead, failed and mismatched ranks. */
 export class RasText {
   readonly #findings: LogFinding[] = [];
+  readonly #dead: { readonly process: string; readonly place: LogPlace }[] = [];
   #communicator = '';
   #section = '';
+  #place: LogPlace = { file: 0, line: 1 };
+  #counts = new Map<string, RankGroup<number>[]>();
+  #statuses: RankGroup<string>[] = [];
+  #errors: RankGroup<string>[] = [];
+  #missing: number[] = [];
   #operation = '';
-  #launched: { readonly rank: number; readonly count: number; readonly place: LogPlace }[] = [];
-  #most = -1;
+  /** The group whose ranks the next lines list. */
+  #listed: number[] | undefined;
 
   read(text: string, place: LogPlace): void {
     const [, communicator, section] = /^#\d+-\d+ \(([0-9a-f]{8,16})\) (\w+)/.exec(text) ?? [];
-    if (communicator !== undefined) {
+    const heading = communicator === undefined ? /^(INCOMPLETE|DEAD|TIMEOUT|Warnings|Errors)\s*$/.exec(text)?.[1] : section;
+    if (heading !== undefined) {
       this.#close();
-      this.#communicator = communicator;
-      this.#section = section ?? '';
-    } else if (/^(?:INCOMPLETE|DEAD|TIMEOUT)$/.test(text.trim())) {
-      this.#close();
-      this.#section = text.trim();
+      this.#communicator = communicator ?? '';
+      this.#section = heading;
+      this.#place = place;
+      return;
     }
-    const [, operation] = /ranks have different (\w+) operation counts/.exec(text) ?? [];
-    if (operation !== undefined) {
-      this.#close();
-      this.#operation = operation;
-    }
-    const [, most] = /^\s*\d+ ranks have launched up to operation (\d+)/.exec(text) ?? [];
-    if (most !== undefined) this.#most = Math.max(this.#most, Number(most));
-    const [, rank, count] = /^\s*Rank (\d+) has (?:launched up to operation (\d+)|not launched any operations)/.exec(text) ?? [];
-    if (rank !== undefined) this.#launched.push({ rank: Number(rank), count: Number(count ?? 0), place });
-    this.#readMissing(text, place);
+    this.#operation = /ranks have different (\w+) operation counts/.exec(text)?.[1] ?? this.#operation;
+    this.#readGroup(text);
+    const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
+    if (pid !== undefined && this.#section === 'DEAD') this.#dead.push({ process: `${pid} on ${node ?? ''}`, place });
   }
 
   finish(): LogFinding[] {
     this.#close();
-    return this.#findings.slice(0, 4);
+    return [...deadProcesses(this.#dead), ...this.#findings].slice(0, MOST_FINDINGS);
   }
 
-  #readMissing(text: string, place: LogPlace): void {
-    const [, rank] = /^\s*Rank (\d+) -- GPU/.exec(text) ?? [];
-    if (rank !== undefined && this.#section === 'INCOMPLETE')
-      this.#findings.push(ranksMissing(this.#communicator, [{ rank: Number(rank) }], place));
-    const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
-    if (pid === undefined || this.#section !== 'DEAD') return;
-    this.#findings.push({
+  /** `2 ranks have status ABORT` and `Rank 3 -- GPU …` for each, or `Rank 3 has status ABORT -- …`. */
+  #readGroup(text: string): void {
+    const [, number, rank, rest = ''] = /^\s*(?:(\d+) ranks?|Rank (\d+)) (\S.*)$/.exec(text) ?? [];
+    if (number === undefined && rank === undefined) return;
+    if (rest.startsWith('-- ')) {
+      if (this.#listed !== undefined) this.#listed.push(Number(rank));
+      else if (this.#section === 'INCOMPLETE') this.#missing.push(Number(rank));
+      return;
+    }
+    const size = Number(number ?? 1);
+    const ranks = rank === undefined ? [] : [Number(rank)];
+    const [, count] = /^ha(?:ve|s) (?:launched up to operation (\d+)|not launched any operations)/.exec(rest) ?? [];
+    const status = /^ha(?:ve|s) status (\w+)/.exec(rest)?.[1];
+    const error = /^reported ([^-]{3,60}?)\s*(?:--|$)/.exec(rest)?.[1];
+    if (status !== undefined) this.#statuses.push({ value: status, size, ranks });
+    else if (error !== undefined) this.#errors.push({ value: error, size, ranks });
+    else if (/^ha(?:ve|s) (?:not )?launched/.test(rest)) {
+      const known = this.#counts.get(this.#operation) ?? [];
+      this.#counts.set(this.#operation, [...known, { value: Number(count ?? 0), size, ranks }]);
+    } else return;
+    this.#listed = ranks;
+  }
+
+  #close(): void {
+    const [name, place] = [this.#communicator, this.#place];
+    if (this.#missing.length > 0)
+      this.#findings.push(
+        ranksMissing(
+          name,
+          this.#missing.map((rank) => ({ rank })),
+          place,
+        ),
+      );
+    for (const { value, ranks } of this.#errors.slice(0, 1)) this.#findings.push(asyncError(name, ranks, value, place));
+    this.#findings.push(...statusFindings(name, this.#statuses, place), ...countFindings(name, this.#counts, place));
+    this.#missing = [];
+    this.#statuses = [];
+    this.#errors = [];
+    this.#counts = new Map();
+    this.#listed = undefined;
+  }
+}
+
+function deadProcesses(dead: readonly { readonly process: string; readonly place: LogPlace }[]): LogFinding[] {
+  const [first] = dead;
+  if (first === undefined) return [];
+  const named = dead
+    .slice(0, 4)
+    .map(({ process }) => process)
+    .join(', ');
+  return [
+    {
       code: 'process-dead',
       severity: 'error',
       kind: 'fault',
       explains: consequences,
-      problem: `RAS considers process ${pid} on ${node ?? ''} dead`,
-      cause: 'the process ended or its host cannot be reached',
-      remedy: `look at the log of that process and at ${node ?? 'its host'}`,
-      places: [place],
-    });
-  }
-
-  #close(): void {
-    const counts = this.#launched.map(({ count }) => count);
-    const most = Math.max(this.#most, ...counts);
-    const least = Math.min(...counts);
-    const [first] = this.#launched;
-    if (first !== undefined && least < most) {
-      this.#findings.push(
-        behindOthers(
-          this.#communicator,
-          this.#operation,
-          this.#launched.filter(({ count }) => count === least).map(({ rank }) => rank),
-          least,
-          most,
-          first.place,
-        ),
-      );
-    }
-    this.#launched = [];
-    this.#most = -1;
-  }
+      problem: `RAS considers ${dead.length === 1 ? 'process' : `${dead.length} processes`} ${named}${dead.length > 4 ? ', …' : ''} dead`,
+      cause: 'they ended, or their hosts cannot be reached',
+      remedy: 'look at the logs of these processes and at their hosts',
+      places: [first.place],
+    },
+  ];
 }
 
 function ranksMissing(name: string, missing: readonly Fields[], place: LogPlace): LogFinding {
@@ -136,14 +210,16 @@ function ranksMissing(name: string, missing: readonly Fields[], place: LogPlace)
   };
 }
 
-function asyncError(name: string, ranks: readonly number[], place: LogPlace): LogFinding {
+function asyncError(name: string, ranks: readonly number[], error: string | undefined, place: LogPlace): LogFinding {
+  const subject = ranks.length === 0 ? 'several ranks' : namedRanks(ranks);
+  const what = error === undefined ? 'an asynchronous error' : `reported: ${error}`;
   return {
     code: 'async-error',
     severity: 'error',
     kind: 'failure',
     ranks,
     explains: consequences,
-    problem: `${namedRanks(ranks)} of communicator ${name} ${ranks.length === 1 ? 'has' : 'have'} an asynchronous error`,
+    problem: `${subject} of communicator ${name} ${error === undefined && ranks.length === 1 ? 'has ' : error === undefined ? 'have ' : ''}${what}`,
     cause: 'the network or a GPU failed there',
     remedy: 'look at NCCL WARN lines of these ranks',
     places: [place],
@@ -164,9 +240,56 @@ function behindOthers(
     kind: 'fault',
     ranks,
     explains: consequences,
-    problem: `${namedRanks(ranks)} of communicator ${name} launched ${least} ${operation} operations, others ${most}`,
+    problem: `${ranks.length === 0 ? 'ranks' : namedRanks(ranks)} of communicator ${name} launched ${least} ${operation} operations, others ${most}`,
     cause: 'these ranks did not make the call that the others wait in: they are elsewhere in the program or stuck',
-    remedy: `py-spy dump of ${namedRanks(ranks)}`,
+    remedy: `py-spy dump of ${ranks.length === 0 ? 'the ranks that ncclras -v lists' : namedRanks(ranks)}; run ncclras again: while the numbers grow, the job runs`,
+    places: [place],
+  };
+}
+
+function aheadOfOthers(
+  name: string,
+  operation: string,
+  ranks: readonly number[],
+  most: number,
+  usual: number,
+  place: LogPlace,
+): LogFinding {
+  return {
+    ...behindOthers(name, operation, ranks, usual, most, place),
+    code: 'calls-differ',
+    problem: `${namedRanks(ranks)} of communicator ${name} launched ${most} ${operation} operations, the others ${usual}`,
+    cause:
+      'these ranks made a call that the others did not: one more batch, a condition on the rank; or all the others are stuck',
+  };
+}
+
+function callsOther(name: string, rank: number, operation: string, instead: string, place: LogPlace): LogFinding {
+  return {
+    ...behindOthers(name, operation, [rank], 0, 0, place),
+    code: 'calls-differ',
+    problem: `rank ${rank} of communicator ${name} launched more ${operation} and fewer ${instead} operations than the others`,
+    cause: `it called ${operation} where the others called ${instead}: code paths differ between ranks`,
+  };
+}
+
+const statusCauses: Readonly<Record<string, string>> = {
+  INIT: 'they did not come out of making the communicator',
+  ABORT: 'they gave the communicator up: an error there, or a watchdog',
+  FINALIZE: 'they are done and destroy the communicator: they made fewer calls, or the others still wait',
+  NOCOMM: 'their processes have no such communicator, or no longer',
+};
+
+function otherStatus(name: string, { value, ranks }: RankGroup<string>, usual: string, place: LogPlace): LogFinding {
+  return {
+    code: 'rank-status',
+    severity: 'error',
+    kind: 'failure',
+    ranks,
+    explains: consequences,
+    problem: `${namedRanks(ranks)} of communicator ${name} ${ranks.length === 1 ? 'has' : 'have'} status ${value}, the others ${usual}`,
+    cause: statusCauses[value] ?? 'the ranks do not agree about the state of their communicator',
+    remedy: `look at the logs and stacks of ${namedRanks(ranks)}`,
     places: [place],
   };
 }

@@ -10,7 +10,10 @@ import type { FlightCall, FlightRecording } from './flight.js';
  * shortest came last, and the others waited for it by what theirs is longer.
  */
 export interface TimedCall {
+  /** Id of the communicator. */
   readonly group: string;
+  /** Name for messages, where the communicator has one. */
+  readonly groupName?: string;
   readonly sequence: number;
   readonly operation: string;
   readonly rank: number;
@@ -37,8 +40,10 @@ export function readInspector(text: string, file: number): Timeline {
     if (!isFields(header) || !isFields(call) || timed.length >= CALL_LIMIT) continue;
     const durationUs = Number(call['coll_exec_time_us']);
     if (!(durationUs >= 0)) continue;
+    const name = textOf(header['comm_name']);
     timed.push({
-      group: textOf(header['comm_name'] ?? header['id']),
+      group: textOf(header['id']) || name,
+      ...(name === '' || name === 'unknown' ? {} : { groupName: name }),
       sequence: Number(call['coll_sn'] ?? -1),
       operation: textOf(call['coll']),
       rank: Number(header['rank'] ?? -1),
@@ -112,6 +117,8 @@ export function readTrace(text: string, file: number): Timeline {
   }
   const recordings = [...byRank].map(([rank, calls]): FlightRecording => ({
     rank,
+    messages: [],
+    isCut: true,
     calls: calls.sort((a, b) => a.sequence - b.sequence),
     groups: new Map(),
     place: { file, line: 1 },
@@ -130,13 +137,13 @@ interface OpenCall {
 }
 
 function whereOf(
-  { fields, track }: OpenCall,
+  { fields, track, name }: OpenCall,
   tracks: ReadonlyMap<string, string>,
 ): { readonly group: string; readonly sequence: number; readonly rank: number } {
   if (fields['Rank'] !== undefined)
-    return { group: String(fields['CommHash']), sequence: Number(fields['SeqNum']), rank: Number(fields['Rank']) };
-  const name = tracks.get(track) ?? '';
-  const [, rank, group] = /^rank (\d+)(?:, \d+ of (.+))?$/.exec(name) ?? [];
+    // NCCL numbers the calls of each collective by themselves, so only these can be compared.
+    return { group: `${String(fields['CommHash'])} ${name}`, sequence: Number(fields['SeqNum']), rank: Number(fields['Rank']) };
+  const [, rank, group] = /^rank (\d+)(?:, \d+ of (.+))?$/.exec(tracks.get(track) ?? '') ?? [];
   return { group: group ?? 'world', sequence: Number(fields['number'] ?? -1), rank: Number(rank ?? -1) };
 }
 
@@ -200,20 +207,26 @@ const LATE_US = 200;
 /** The part of the collectives to which the same rank has to come last. */
 const LATE_CALLS = 0.6;
 
+/** Collectives that end on all ranks together: of others, such as a broadcast, the root is done first. */
+const symmetricPattern = /^(?:all|reduce_?scatter|barrier)/i;
+
 /** Ranks that come last to most collectives, for which the others wait. */
 export function checkTimelines(timed: readonly TimedCall[]): LogFinding[] {
-  const groups = new Map<string, Map<number, Map<number, TimedCall>>>();
+  const groups = new Map<string, Map<string, Map<number, TimedCall>>>();
   for (const call of timed) {
-    const calls = groups.get(call.group) ?? new Map<number, Map<number, TimedCall>>();
+    if (!symmetricPattern.test(call.operation)) continue;
+    const calls = groups.get(call.group) ?? new Map<string, Map<number, TimedCall>>();
     groups.set(call.group, calls);
-    const ranks = calls.get(call.sequence) ?? new Map<number, TimedCall>();
-    calls.set(call.sequence, ranks);
+    // NCCL numbers the calls of each collective by themselves.
+    const key = `${call.operation} ${call.sequence}`;
+    const ranks = calls.get(key) ?? new Map<number, TimedCall>();
+    calls.set(key, ranks);
     ranks.set(call.rank, call);
   }
   return [...groups].flatMap(([group, calls]) => lateRank(group, calls)).slice(0, 3);
 }
 
-function lateRank(group: string, calls: ReadonlyMap<number, ReadonlyMap<number, TimedCall>>): LogFinding[] {
+function lateRank(group: string, calls: ReadonlyMap<string, ReadonlyMap<number, TimedCall>>): LogFinding[] {
   const members = Math.max(...[...calls.values()].map(({ size }) => size));
   const complete = [...calls.values()].filter(({ size }) => size === members && members > 1);
   if (complete.length < FEWEST_CALLS) return [];
@@ -241,7 +254,7 @@ function lateRank(group: string, calls: ReadonlyMap<number, ReadonlyMap<number, 
       kind: 'fault',
       ranks: [call.rank],
       explains: ['bandwidth-low'],
-      problem: `rank ${call.rank}${call.host === '' ? '' : ` (${call.host})`} comes last to ${worst.length} of ${complete.length} collectives of group ${group}: the others wait ${ms(wait)} of the ${ms(typical)} that one takes them`,
+      problem: `rank ${call.rank}${call.host === '' ? '' : ` (${call.host})`} comes last to ${worst.length} of ${complete.length} collectives of group ${call.groupName ?? group}: the others wait ${ms(wait)} of the ${ms(typical)} that one takes them`,
       cause: 'that rank takes longer before the collective: slow data, more work, or a GPU that is hot, throttled or has errors',
       remedy: `nvidia-smi -q -d PERFORMANCE,CLOCK,ECC on the host of rank ${call.rank}; compare its step with that of another rank in a profile`,
       places: worst.slice(0, 4).map(({ call: { place } }) => place),

@@ -65,6 +65,32 @@ describe('records of NCCL Inspector', () => {
     expect(checkTimelines(inTurn)).toEqual([]);
   });
 
+  // NCCL numbers the calls of each collective of each communicator by themselves; without a name it is `unknown`.
+  it('are compared within a communicator and a collective', () => {
+    const of = (rank: number, id: string, coll: string, us: number) =>
+      Array.from({ length: 10 }, (_, sequence) => {
+        const { header, metadata, coll_perf: call } = JSON.parse(record(rank, sequence, us)) as Record<string, object>;
+        return JSON.stringify({ header: { ...header, id, comm_name: 'unknown' }, metadata, coll_perf: { ...call, coll } });
+      });
+    const timed = [0, 1].flatMap(
+      (rank) =>
+        readInspector(
+          [
+            ...of(rank, '0x1', 'AllReduce', 5000),
+            ...of(rank, '0x1', 'AllGather', 300),
+            ...(rank === 0 ? of(rank, '0x2', 'AllReduce', 100) : []),
+          ].join('\n'),
+          rank,
+        ).timed,
+    );
+    expect(checkTimelines(timed)).toEqual([]);
+    // The root of a broadcast is done first; that is no delay.
+    const broadcasts = [0, 1, 2].flatMap(
+      (rank) => readInspector(of(rank, '0x1', 'Broadcast', rank === 0 ? 100 : 5000).join('\n'), rank).timed,
+    );
+    expect(checkTimelines(broadcasts)).toEqual([]);
+  });
+
   it('may be written over several lines', () => {
     const text = recordsOf(1, () => 7, 2);
     expect(kindOf(text)).toBe('inspector');
@@ -117,7 +143,7 @@ describe('traces', () => {
     const text = `[\n${[begin(1, 0, 3), end(1), begin(2, 1, 3)].join('\n')}\n{}]\n`;
     expect(kindOf(text)).toBe('trace');
     const { timed, recordings } = readTrace(text, 0);
-    expect(timed).toMatchObject([{ group: '15234', sequence: 0, rank: 3, durationUs: 20 }]);
+    expect(timed).toMatchObject([{ group: '15234 AllReduce', sequence: 0, rank: 3, durationUs: 20 }]);
     expect(recordings).toMatchObject([{ rank: 3, calls: [{ state: 'completed' }, { state: 'started', sequence: 1 }] }]);
   });
 
