@@ -34,6 +34,17 @@ export const gpuRules: readonly LineRule[] = [
   },
   {
     code: 'p2p-refused',
+    kind: 'failure',
+    needles: ['peer access is not supported'],
+    pattern: /failed to open CUDA IPC|NCCL WARN Cuda failure/,
+    explains: ['shm-despite-nvlink', 'nccl-unhandled-cuda', 'cuda-generic', 'calls-failed'],
+    problem: 'the driver refuses P2P between two GPUs, though NCCL chose it for them',
+    cause: 'ACS or an IOMMU, a virtual machine, GPUs of different kinds, or another GPU in CUDA_VISIBLE_DEVICES than NCCL sees',
+    remedy: 'nvidia-smi topo -p2p r; switch ACS and the IOMMU off; NCCL_P2P_DISABLE=1 goes around it at a cost of bandwidth',
+    source: 'ray-project/ray_lightning#24',
+  },
+  {
+    code: 'p2p-refused',
     kind: 'risk',
     needles: [
       'peer access is not supported',
@@ -303,6 +314,16 @@ export const gpuRules: readonly LineRule[] = [
     cause: 'driver and NCCL do not fit, or memory of an allocator that NCCL cannot handle',
     remedy: 'update the driver, or NCCL_CUMEM_ENABLE=0 and NCCL_CUMEM_HOST_ENABLE=0 to go around it',
     explains: ['calls-failed'],
+  },
+  {
+    code: 'process-ending',
+    kind: 'symptom',
+    needles: ['driver shutting down', 'cuda_error_deinitialized'],
+    problem: 'a process was ending while NCCL still worked in it',
+    cause: 'its main thread returned or exited, after an error or while other threads still used NCCL',
+    remedy: 'look for an error before it; else destroy communicators (destroy_process_group) and join threads before the end',
+    explains: ['proxy-failed', 'calls-failed'],
+    source: 'NVIDIA/nccl#1485',
   },
   {
     code: 'cuda-state',

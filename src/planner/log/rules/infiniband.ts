@@ -183,6 +183,18 @@ export const infinibandRules: readonly LineRule[] = [
     source: 'NVIDIA/nccl#1129',
   },
   {
+    code: 'ib-resource',
+    kind: 'fault',
+    needles: ['limits exceeded', 'rdma_create_qp'],
+    pattern:
+      /CREATE_\w{2,12}\(0x[0-9a-f]{1,4}\)[^\n]{0,60}limits exceeded|rdma_create_qp: (?:Cannot allocate memory|No space left)/,
+    explains: ['ofi-error', 'calls-failed'],
+    problem: 'the NIC has no queue pairs or other objects left',
+    cause: 'more connections than its firmware serves: many processes, hosts or channels; or another job on the host',
+    remedy: 'rdma resource show; fewer channels (NCCL_MAX_NCHANNELS) or ranks a NIC; newer firmware',
+    source: 'ofiwg/libfabric#7368',
+  },
+  {
     code: 'ib-device-open',
     kind: 'failure',
     needles: [

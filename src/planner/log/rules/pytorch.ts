@@ -5,7 +5,11 @@ export const pytorchRules: readonly LineRule[] = [
   {
     code: 'watchdog-timeout',
     kind: 'symptom',
-    needles: ['watchdog caught collective operation timeout', 'collective operation timeout'],
+    needles: [
+      'watchdog caught collective operation timeout',
+      'collective operation timeout',
+      'dump signal due to a collective timeout from this local rank',
+    ],
     explains: ['exit-signal', 'exit-child', 'store-lost', 'remote-closed', 'init-unfinished'],
     problem: "PyTorch's watchdog gave up on a collective that did not end",
     cause:
@@ -73,6 +77,14 @@ export const pytorchRules: readonly LineRule[] = [
     problem: 'rank $1 noticed the timeout first and asked the others for their flight recordings',
     cause: 'its watchdog came first',
     remedy: 'give the dumps to tccl diagnose',
+  },
+  {
+    code: 'torch-aborts',
+    kind: 'outcome',
+    needles: ['some nccl operations have failed or timed out'],
+    problem: 'PyTorch takes a process down because NCCL operations failed or timed out',
+    cause: 'the lines before it, or the log of another rank, say which',
+    remedy: 'look for the first error or timeout of any rank',
   },
   {
     code: 'barrier-device',

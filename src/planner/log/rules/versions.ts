@@ -53,12 +53,13 @@ export const versionRules: readonly LineRule[] = [
     needles: ['net/ofi', 'libfabric:'],
     // 12, 13 and 20 are ibv_wc_status: retries exceeded, receiver not ready, response timeout.
     pattern:
-      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive receiver|No route|Unable to insert remote address|security group|completed with error\. RC: (?:12|13|20)\b)|libfabric:[^\n]{0,160}(?:[Uu]nreachable remote|[Uu]nresponsive receiver|message: Invalid address|[Rr]eceiver connection aborted|prov_err: Not a directory)/,
+      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive receiver|No route|Unable to insert remote address|security group|completed with error\. RC: (?:12|13|20)\b|\(UNDELIVERABLE\))|libfabric:[^\n]{0,160}(?:[Uu]nreachable remote|[Uu]nresponsive receiver|message: Invalid address|[Rr]eceiver connection aborted|prov_err: Not a directory)/,
     explains: ['remote-closed', 'ofi-error', 'calls-failed', 'watchdog-timeout'],
     problem: 'the libfabric plugin cannot reach a remote rank',
     cause:
-      'on EFA the security group does not allow all traffic within itself, hosts are in different subnets or placement groups, or the peer died',
-    remedy: 'the security group must allow all traffic from and to itself, both ways; fi_pingpong -p efa between the hosts',
+      'the peer died; on EFA the security group does not allow all traffic within itself, or hosts are in different subnets or placement groups; on Slingshot a link or NIC is down',
+    remedy:
+      'EFA: the security group must allow all traffic from and to itself, both ways; Slingshot: cxi_stat on both hosts; fi_pingpong between the hosts',
   },
   {
     code: 'ofi-queue',
