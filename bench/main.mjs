@@ -28,6 +28,7 @@ const suites = {
   overlap: () => import('./suites/overlap.mjs'),
   children: () => import('./suites/children.mjs'),
   idle: () => import('./suites/idle.mjs'),
+  hosts: () => import('./suites/hosts.mjs'),
 };
 
 /** Those that the peers' programs have. */
@@ -37,7 +38,7 @@ const help = `Usage: npm run bench -- [options]
 
 Options:
   --only LIST         suites, of ${Object.keys(suites).join(', ')} (all)
-  --ranks LIST        numbers of ranks (2,4,8; with --quick 2)
+  --ranks LIST        numbers of ranks, in suite hosts of both together (2,4,8; with --quick 2)
   --sizes LIST        sizes such as 8,1K,16M (8,1K,32K,1M,16M,64M)
   --collectives LIST  collectives of suite runtime (all_reduce), or all
   --types LIST        types of suite runtime, of float, int32, double, half, bf16 (float)

@@ -100,7 +100,13 @@ export function compare(records) {
  * @returns {record is TimingRecord}
  */
 function isTiming(record) {
-  return typeof record['lib'] === 'string' && typeof record['coll'] === 'string' && Array.isArray(record['link_ns']);
+  // Those of suite hosts are compared apart.
+  return (
+    record['hosts'] === undefined &&
+    typeof record['lib'] === 'string' &&
+    typeof record['coll'] === 'string' &&
+    Array.isArray(record['link_ns'])
+  );
 }
 
 /** @param {Comparison} a @param {Comparison} b */

@@ -76,3 +76,26 @@ export const planCommandTargetMs = 500;
 
 /** What ranks choose over the best algorithm that can be forced. */
 export const choiceTarget = 1.15;
+
+/** All-reduces between two hosts over the best library, by bytes: two ranks by both APIs, and more ranks. */
+const betweenHosts = {
+  two: {
+    sync: { 8: 1, 1024: 1, 32768: 0.8, 1048576: 0.8, 16777216: 0.6, 67108864: 0.6 },
+    promise: { 8: 2, 1024: 2, 32768: 1, 1048576: 0.8, 16777216: 0.6, 67108864: 0.6 },
+  },
+  more: { 8: 1, 1024: 1, 32768: 0.8, 1048576: 0.6, 16777216: 0.6, 67108864: 0.6 },
+};
+
+/**
+ * The largest allowed ratio between two hosts, or undefined where none is set.
+ *
+ * @param {{ coll: string, ranks: number, bytes: number }} row
+ * @param {'sync' | 'promise'} api
+ * @returns {number | undefined}
+ */
+export function hostsTarget({ coll, ranks, bytes }, api) {
+  /** @type {Readonly<Record<number, number>>} */
+  const targets = ranks === 2 ? betweenHosts.two[api] : betweenHosts.more;
+  if (coll === 'all_reduce') return targets[bytes];
+  return bytes === 1048576 || bytes === 16777216 ? 0.9 : undefined;
+}

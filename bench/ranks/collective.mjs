@@ -45,7 +45,7 @@ if (path === undefined) throw new Error('set BENCH_SHM to the path of a new file
 const rankHere = Number(process.env['TCCL_LOCAL_RANK']);
 if (option.pin) pin(rankHere % cpus().length);
 
-const comm = await init();
+const comm = await init({ blocking: true });
 const meeting = new Meeting(comm.rank, comm.nRanks, path);
 const collective = collectives.find(({ name }) => name === option.collective);
 const type = elementTypes.find(({ name }) => name === (option.type === 'bf16' ? 'bfloat16' : option.type));

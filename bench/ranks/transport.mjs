@@ -80,7 +80,7 @@ async function measure(ring) {
     receive.release();
   };
   const buffer = segment.allocateBytes(slotBytes);
-  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, () =>
+  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, [], () =>
     Promise.reject(new Error('a ring has all connections that it needs')),
   );
   const allReduce = encodeCall({

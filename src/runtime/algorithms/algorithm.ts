@@ -1,3 +1,4 @@
+import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Algorithm, CallKind } from './call.js';
@@ -15,9 +16,11 @@ export interface AlgorithmTraits {
   readonly over: 'segment' | 'connections';
   /**
    * Largest call in bytes that uses this algorithm by default among ranks that use connections; 0 for none. A call uses the
-   * algorithm of the smallest range that contains it.
+   * algorithm of the smallest range that contains it; where *hierarchical* applies, it takes all calls that it supports.
+   *
+   * @param isLayered see ChoiceContext
    */
-  readonly defaultUpToBytes: (nRanks: number) => number;
+  readonly defaultUpToBytes: (nRanks: number, isLayered: boolean) => number;
 }
 
 /** An algorithm over connections, with everything specific to it. */
@@ -28,8 +31,9 @@ export interface NetworkAlgorithm extends AlgorithmTraits {
   /**
    * The ends of a rank's connections.
    * @param order the ranks in the order of the ring, host by host
+   * @param hosts the ranks of each host
    */
-  readonly ends: (order: readonly number[], rank: number) => Ends;
+  readonly ends: (order: readonly number[], rank: number, hosts: RanksByHost) => Ends;
   /** Prepares this rank for calls. */
   readonly open: (context: NetworkContext) => NetworkPlayer;
 }
@@ -42,6 +46,7 @@ export interface Ends {
 export interface NetworkContext {
   readonly combiner: Combiner;
   readonly order: readonly number[];
+  readonly hosts: RanksByHost;
   readonly rank: number;
   /** The connections that `ends` requested, in that order. */
   readonly connections: PeerConnections;

@@ -16,7 +16,7 @@ export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 export type CallName = CallKind | DerivedCall;
 
 /** Routes of data in collectives. A call's code contains the index in this list: append only. */
-export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls'] as const;
+export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls', 'hierarchical'] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
 /** What a call's code has in place of an algorithm where a program of the caller's own carries it out. */

@@ -8,8 +8,8 @@ import { Scaler } from './scaler.js';
 
 const AVERAGE = operatorCode('avg');
 const SUM = operatorCode('sum');
-/** Most inputs, and most outputs, of a move. */
-const MOST_PLACES = 16;
+/** Least room for the inputs, and for the outputs, of a move. */
+const LEAST_PLACES = 16;
 
 /** The arrays' pieces of a move; all lengths and offsets are in bytes. */
 export interface Piece {
@@ -31,6 +31,8 @@ export class Combiner {
   readonly segment: Segment;
   /** Tables of addresses for kernels: sources, then destinations. */
   readonly #tables: number;
+  /** Most inputs, and most outputs, of a move. */
+  readonly #places: number;
   /** Room for a piece of an array outside the segment. */
   #scratch = -1;
   readonly #scaler: Scaler;
@@ -55,7 +57,8 @@ export class Combiner {
     this.source = new Operand(segment, libc);
     this.destination = new Operand(segment, libc);
     this.#words = new Uint32Array(segment.buffer);
-    this.#tables = team.allocateBytes(2 * MOST_PLACES * 4);
+    this.#places = Math.max(LEAST_PLACES, nRanks + 2);
+    this.#tables = team.allocateBytes(2 * this.#places * 4);
   }
 
   /**
@@ -107,8 +110,8 @@ export class Combiner {
     const sources = this.#tables / 4;
     words[sources] = a;
     words[sources + 1] = b;
-    words[sources + MOST_PLACES] = to;
-    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 2, this.#tables + MOST_PLACES * 4, 1, 0, bytes);
+    words[sources + this.#places] = to;
+    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 2, this.#tables + this.#places * 4, 1, 0, bytes);
   }
 
   /** Completes a sum: averages are divided. */
@@ -129,7 +132,7 @@ export class Combiner {
     for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
     if (own >= 0) words[sources + nSources++] = this.own(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
 
-    const destinations = sources + MOST_PLACES;
+    const destinations = sources + this.#places;
     const divides = complete && this.#divisor > 0;
     const inPlace = keep >= 0 && this.destination.placed && !(divides && nOutputs > 0);
     let nDestinations = 0;
@@ -143,7 +146,7 @@ export class Combiner {
       this.#operator,
       this.#tables,
       nSources,
-      this.#tables + MOST_PLACES * 4,
+      this.#tables + this.#places * 4,
       nDestinations,
       0,
       bytes,
@@ -178,10 +181,10 @@ export class Combiner {
     const words = this.#words;
     const sources = this.#tables / 4;
     words[sources] = source;
-    words[sources + MOST_PLACES] = a;
-    words[sources + MOST_PLACES + 1] = b;
+    words[sources + this.#places] = a;
+    words[sources + this.#places + 1] = b;
     // As bytes: the type may be one that no kernel combines.
-    this.#kernels.reduceCopy(uint8.code, SUM, this.#tables, 1, this.#tables + MOST_PLACES * 4, 2, 0, bytes);
+    this.#kernels.reduceCopy(uint8.code, SUM, this.#tables, 1, this.#tables + this.#places * 4, 2, 0, bytes);
   }
 
   #room(): number {

@@ -1,3 +1,4 @@
+import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { NetworkPlayer } from './algorithm.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
@@ -36,6 +37,7 @@ export class NetworkEngine implements Engine {
   /** Whether no call needs any more. */
   #hasAll = false;
   readonly #order: readonly number[];
+  readonly #hosts: RanksByHost;
   readonly #connect: Connect;
   readonly #rank: number;
 
@@ -53,11 +55,13 @@ export class NetworkEngine implements Engine {
   /** Aborted when the engine ends. */
   readonly #stop = new AbortController();
 
-  constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, connect: Connect) {
+  /** @param hosts the ranks of each host */
+  constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, hosts: RanksByHost, connect: Connect) {
     const { rank, order, links } = ring;
     this.transport = links === undefined ? 'nothing' : links.send.transport === 'shm' ? 'SHM' : 'NET/Socket';
     this.#rank = rank;
     this.#order = order;
+    this.#hosts = hosts;
     this.#connect = connect;
     this.#exchange = new Exchange(rank, team);
     if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
@@ -87,7 +91,13 @@ export class NetworkEngine implements Engine {
     this.#exchange.add(sends, receives);
     this.#players.set(
       algorithm,
-      networkAlgorithm(algorithm).open({ combiner: this.#combiner, order: this.#order, rank: this.#rank, connections }),
+      networkAlgorithm(algorithm).open({
+        combiner: this.#combiner,
+        order: this.#order,
+        hosts: this.#hosts,
+        rank: this.#rank,
+        connections,
+      }),
     );
     // The communicator has ended meanwhile.
     if (this.#stop.signal.aborted) await this.#exchange.close();

@@ -2,6 +2,7 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces, type ChosenInterface } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { Algorithm } from './call.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -50,12 +51,13 @@ export interface NetworkOptions extends DataTransports {
 export async function openNetwork(options: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
   const { bootstrap, team, libc, order } = options;
   const { rank, nRanks } = bootstrap;
+  const hosts = ranksByHost(bootstrap);
   const ring = await overTransports(options, ringFifo(nRanks), (transportFor) =>
     connectRing(bootstrap, order, transportFor, signal),
   );
-  return new NetworkEngine(team, libc, ring, (algorithm, stop) => {
+  return new NetworkEngine(team, libc, ring, hosts, (algorithm, stop) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
-    const { sendTo, receiveFrom } = ends(order, rank);
+    const { sendTo, receiveFrom } = ends(order, rank, hosts);
     return overTransports(options, fifo(nRanks), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
         connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
@@ -102,9 +104,19 @@ export function connectBeside(
 }
 
 /** Order of the ring: host by host, so that data enter and leave each host once. */
-export function ringOrder({ peers }: Introduction): number[] {
-  const hosts = [...new Set(peers.map((peer) => peer.hostHash))];
-  return hosts.flatMap((hash) => peers.filter((peer) => peer.hostHash === hash).map((peer) => peer.rank));
+export function ringOrder(introduction: Introduction): number[] {
+  return ranksByHost(introduction).flat();
+}
+
+/** The ranks of each host. */
+export function ranksByHost({ peers }: Introduction): number[][] {
+  const byHost = new Map<string, number[]>();
+  for (const { hostHash, rank } of peers) {
+    const ranks = byHost.get(hostHash);
+    if (ranks === undefined) byHost.set(hostHash, [rank]);
+    else ranks.push(rank);
+  }
+  return [...byHost.values()];
 }
 
 /** Address of this host for ranks that share no memory with this one. */
@@ -120,11 +132,16 @@ export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): Chose
 }
 
 /** Enough memory in this rank's heap for a network with all connections of these algorithms. */
-export function networkMemoryBytes(algorithms: readonly Algorithm[], order: readonly number[], rank: number): number {
+export function networkMemoryBytes(
+  algorithms: readonly Algorithm[],
+  order: readonly number[],
+  hosts: RanksByHost,
+  rank: number,
+): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
     const size = fifo(order.length);
-    const { sendTo, receiveFrom } = ends(order, rank);
+    const { sendTo, receiveFrom } = ends(order, rank, hosts);
     return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);

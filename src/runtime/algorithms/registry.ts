@@ -2,6 +2,7 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 import type { AlgorithmTraits, NetworkAlgorithm } from './algorithm.js';
 import type { Algorithm, CallKind } from './call.js';
+import { hierarchical } from './hierarchical.js';
 import { pairs } from './pairs.js';
 import { pat } from './pat.js';
 import { ring } from './ring.js';
@@ -23,6 +24,7 @@ export const registry: Readonly<Record<Algorithm, AlgorithmTraits | NetworkAlgor
   tree,
   pat,
   pairs,
+  hierarchical,
 };
 
 /** True if an algorithm supports a kind of call with this number of ranks. */

@@ -2,6 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
+import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/exchange.js';
 import { carriesOut, isOverConnections } from '../algorithms/registry.js';
@@ -24,7 +25,7 @@ import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { startNetworkThread } from '../threads/network-threads.js';
 import { NvlsEngine } from '../algorithms/nvls-engine.js';
 import { ObservedEngine } from '../observe/observed-engine.js';
-import { dataHost, interfaceFor, openNetwork, ringOrder } from '../algorithms/open-network.js';
+import { dataHost, interfaceFor, openNetwork, ranksByHost, ringOrder } from '../algorithms/open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
@@ -108,7 +109,8 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Compos
       `engine threads cannot be had: ${forced ?? ''} is not the direct algorithm, the only one that they carry out where all ranks share memory; leave engine: 'thread' out`,
     );
   }
-  const usual = defaultTable({ nRanks, oneSegment, forced: onlyDirect ? 'direct' : forced });
+  const isLayered = areLayered(ranksByHost(bootstrap), facts);
+  const usual = defaultTable({ nRanks, oneSegment, isLayered, forced: onlyDirect ? 'direct' : forced });
   // A profile is measured with ranks that share memory.
   const profile = forced === undefined && oneSegment && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
@@ -150,6 +152,11 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Compos
     secret: secretOf(circumstances.id),
   });
   return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+}
+
+/** See ChoiceContext. */
+function areLayered(hosts: RanksByHost, facts: readonly RankFacts[]): boolean {
+  return hosts.length > 1 && hosts.some(({ length }) => length > 1) && facts.every(({ sharedWithHost }) => sharedWithHost);
 }
 
 /** For the log: how arrays outside the segment are read, or why they are copied twice. */

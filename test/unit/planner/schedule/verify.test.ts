@@ -12,6 +12,7 @@ import {
 import { doubleTree } from '../../../../src/planner/graph/merge/double-tree.js';
 import { collnetChainSchedule, collnetDirectSchedule } from '../../../../src/planner/schedule/collnet.js';
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../../../../src/planner/schedule/from-plan.js';
+import { hierarchicalSchedule } from '../../../../src/planner/schedule/hierarchical.js';
 import { nvlsSchedule } from '../../../../src/planner/schedule/nvls.js';
 import { patSchedule } from '../../../../src/planner/schedule/pat.js';
 import { ringSchedule } from '../../../../src/planner/schedule/ring.js';
@@ -92,6 +93,40 @@ describe('schedules count every input once in every output', () => {
       ),
       runs,
     );
+  });
+
+  it('hierarchical: rings of hosts for each share, and an exchange between hosts, on hosts of any sizes', () => {
+    fc.assert(
+      fc.property(
+        unevenHosts,
+        fc.integer({ min: 1, max: 12 }),
+        fc.integer({ min: 0, max: 900 }),
+        fc.integer({ min: 1, max: 3 }),
+        fc.record(sizes),
+        (hosts, count, bytes, slicesPerChunk, { chunkBytes, slots }) => {
+          const call = { collective: 'AllReduce', bytes, root: 0 } as const;
+          const shares = {
+            count: Math.min(count, Math.max(...hosts.map(({ length }) => length))),
+            sliceBytes: chunkBytes,
+            slicesPerChunk,
+            grainBytes: 16,
+          };
+          expect(verifySchedule(hierarchicalSchedule(call, { hosts }), slots)).toBeUndefined();
+          // Owners that have filled all slots with their first chunk would wait for each other.
+          expect(verifySchedule(hierarchicalSchedule(call, { hosts, shares }), slicesPerChunk + slots)).toBeUndefined();
+        },
+      ),
+      runs,
+    );
+  });
+
+  it.each(Array.from({ length: 64 }, (_, index) => [index + 1]))('hierarchical: %i ranks on hosts of five', (nRanks) => {
+    const ranks = Array.from({ length: nRanks }, (_, rank) => rank);
+    const hosts = Array.from({ length: Math.ceil(nRanks / 5) }, (_, host) => ranks.slice(5 * host, 5 * host + 5));
+    const call = { collective: 'AllReduce', bytes: 700, root: 0 } as const;
+    const shares = { count: Math.min(5, nRanks), sliceBytes: 16, slicesPerChunk: 2, grainBytes: 16 };
+    expect(verifySchedule(hierarchicalSchedule(call, { hosts }), 1)).toBeUndefined();
+    expect(verifySchedule(hierarchicalSchedule(call, { hosts, shares }), 4)).toBeUndefined();
   });
 
   it('NVLink SHARP: one host, trees between hosts, and a network that reduces', () => {

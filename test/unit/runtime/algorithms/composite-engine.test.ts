@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import { decodeCall, encodeCall, type Algorithm } from '../../../../src/runtime/algorithms/call.js';
-import { defaultTable, type AlgorithmTable, type ChoiceContext } from '../../../../src/runtime/algorithms/choose-algorithm.js';
+import {
+  algorithmFor,
+  defaultTable,
+  type AlgorithmTable,
+  type ChoiceContext,
+} from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../../../../src/runtime/algorithms/composite-engine.js';
+import { registry } from '../../../../src/runtime/algorithms/registry.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64 } from '../../../../src/runtime/device/types.js';
@@ -125,6 +131,16 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
   ['one rank', { nRanks: 1, oneSegment: true, forced: 'ring' }, byDirect],
 ])('every kind has an algorithm for every size: %s', (_, situation, expected) => {
   expect(largest(situation)).toEqual(expected);
+});
+
+test('ranks of several hosts, some of which share memory, take the hierarchical algorithm for what it can carry out', () => {
+  const layered: ChoiceContext = { nRanks: 4, oneSegment: false, isLayered: true, forced: undefined };
+  const kinds = registry.hierarchical.kinds;
+  const byHost = Object.fromEntries(kinds.map((kind) => [kind, 'hierarchical']));
+  expect(largest(layered)).toEqual({ ...byRing, ...byHost });
+  expect(kinds.map((kind) => algorithmFor(defaultTable(layered)[kind], 8))).toEqual(kinds.map(() => 'hierarchical'));
+  expect(largest({ ...layered, forced: 'ring' })).toEqual(byRing);
+  expect(largest({ ...layered, isLayered: false, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
 });
 
 test('small calls without a common segment take the algorithms of few messages', () => {

@@ -11,9 +11,16 @@ import { attempt, begin, firstDifference, makeParts, operationOf, overtake, type
 const size = { steps: 4, slotBytes: 64 + 640 };
 const SLICES_PER_CHUNK = size.steps / 2;
 
+/** Hosts of different sizes, by number of ranks. */
+const ranksOfHosts = [[], [1], [1, 1], [2, 1], [3, 1], [1, 2, 2], [2, 2, 1, 1], [4, 3], [1, 1, 2, 1, 3], [1, 1, 1, 1, 1, 2, 2]];
+function hostsOf(n: number): number[][] {
+  let next = 0;
+  return ranksOfHosts[n]!.map((count) => Array.from({ length: count }, () => next++));
+}
+
 const networks = new Map<number, Promise<Member[]>>();
 const networkOf = (n: number): Promise<Member[]> => {
-  if (!networks.has(n)) networks.set(n, openNetwork('shm', n, size));
+  if (!networks.has(n)) networks.set(n, openNetwork('shm', n, size, undefined, hostsOf(n)));
   return networks.get(n)!;
 };
 afterAll(async () => {
@@ -21,9 +28,9 @@ afterAll(async () => {
 });
 
 const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
-  allReduce: ['ring', 'tree'],
+  allReduce: ['ring', 'tree', 'hierarchical'],
   broadcast: ['ring', 'tree'],
-  barrier: ['ring', 'tree'],
+  barrier: ['ring', 'tree', 'hierarchical'],
   reduce: ['ring', 'tree'],
   allGather: ['ring', 'pat'],
   reduceScatter: ['ring', 'pat'],
@@ -71,6 +78,7 @@ describe('over sockets', () => {
 test.each<[Algorithm, CallKind]>([
   ['ring', 'allReduce'],
   ['tree', 'allReduce'],
+  ['hierarchical', 'allReduce'],
   ['tree', 'reduce'],
   ['ring', 'reduceScatter'],
   ['pat', 'reduceScatter'],

@@ -22,12 +22,16 @@ export interface Member {
   readonly segment: Segment;
 }
 
-/** n ranks with connections of one size, in a ring of the order given, or ascending. Others than the ring's come when needed. */
+/**
+ * n ranks with connections of one size, in a ring of the order given, or ascending. Others than the ring's come when needed.
+ * Hosts are a matter of the algorithms: all ranks have the same transport.
+ */
 export async function openNetwork(
   name: TransportName,
   n: number,
   size: FifoSize,
   order = Array.from({ length: n }, (_, rank) => rank),
+  hosts: readonly (readonly number[])[] = [order],
 ): Promise<Member[]> {
   const shared = createMemory(2048);
   const segments = order.map((_, rank) =>
@@ -50,8 +54,8 @@ export async function openNetwork(
       const fromPrevious = [{ peer: place.rankAt(-1), name: 'ring' }];
       const { sends, receives } = await connectPeers(bootstraps[rank]!, toNext, fromPrevious, transportFor, never);
       const ring = new RingOfRanks(rank, order, { send: sends[0]!, receive: receives[0]! });
-      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, (algorithm) => {
-        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(order, rank);
+      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, hosts, (algorithm) => {
+        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(order, rank, hosts);
         return connectPeers(bootstraps[rank]!, sendTo, receiveFrom, transportFor, never);
       });
       return { rank, engine, segment };

@@ -1,0 +1,228 @@
+import { InternalError } from '../../errors.js';
+import {
+  ExchangeMoves,
+  hierarchicalWorkers,
+  partBytes,
+  RingMoves,
+  sharesOf,
+  type EndSets,
+  type HierarchicalEnd,
+  type HierarchicalMoves,
+  type RanksByHost,
+  type RingCut,
+} from '../../planner/schedule/hierarchical.js';
+import { callKinds } from '../device/kernels/kernels.js';
+import type { PeerConnections } from '../transport/peers.js';
+import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import { ALIGNMENT, alignedPiece } from './alignment.js';
+import type { Combiner, Piece } from './combiner.js';
+import { HEADER_BYTES, type Track } from './exchange.js';
+import type { NetworkCall } from './network-call.js';
+
+const LONGEST_SLICE_BYTES = 64 * 1024;
+const SHORTEST_SLICE_BYTES = 8 * 1024;
+/** Approximate limit for the data that all connections of a rank may hold. */
+const HELD_BYTES = 16 * 2 ** 20;
+const STEPS = 8;
+/** Slices that a share's chunk should have, so that hosts and wires work at the same time. */
+const SLICES = 4;
+/** Largest call that is not divided: fewer messages in sequence, but every host adds all data. */
+const EXCHANGE_BYTES = 16 * 1024;
+/** Smallest share: below, hand-overs within a host cost more than several owners gain. */
+const LEAST_SHARE_BYTES = 32 * 1024;
+
+/** The algorithm *hierarchical*: see planner/schedule/hierarchical.ts. */
+export const hierarchical: NetworkAlgorithm = {
+  name: 'hierarchical',
+  kinds: ['allReduce', 'barrier'],
+  mostRanks: Infinity,
+  over: 'connections',
+  defaultUpToBytes: (_, isLayered) => (isLayered ? Infinity : 0),
+  fifo: (nRanks) => hierarchicalFifo(nRanks),
+  ends: (_, rank, hosts) => endsOf(hosts, rank),
+  open: ({ combiner, rank, hosts, connections }) => new Hierarchical(combiner, hosts, rank, connections),
+};
+
+/** Size of a connection: the more ranks, the shorter the slices. */
+function hierarchicalFifo(nRanks: number): FifoSize {
+  const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
+  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+}
+
+function endsOf(hosts: RanksByHost, rank: number): Ends {
+  const workers = hierarchicalWorkers(hosts, rank);
+  const all = (sets: (ends: EndSets) => readonly (readonly HierarchicalEnd[])[]): HierarchicalEnd[] => {
+    const ends = workers
+      .flatMap(({ ring, exchange }) => [...sets(ring), ...(exchange === undefined ? [] : sets(exchange))])
+      .flat();
+    return [...new Map(ends.map((end) => [keyOf(end), end])).values()];
+  };
+  return { sendTo: all(({ sends }) => sends), receiveFrom: all(({ receives }) => receives) };
+}
+
+function keyOf({ peer, name }: HierarchicalEnd): string {
+  return `${peer} ${name}`;
+}
+
+class Hierarchical implements NetworkPlayer {
+  readonly #nShares: number;
+  /** Work of this rank in a large call, and in a small one. */
+  readonly #inRings: readonly { readonly share: number; readonly moves: RingMoves; readonly track: WorkerTrack }[];
+  readonly #inExchange: readonly { readonly moves: ExchangeMoves; readonly track: WorkerTrack }[];
+  readonly #tracks: Track[] = [];
+  readonly #slotBytes: number;
+  readonly #steps: number;
+
+  constructor(combiner: Combiner, hosts: RanksByHost, rank: number, connections: PeerConnections) {
+    this.#nShares = sharesOf(hosts);
+    const ends = endsOf(hosts, rank);
+    const sends = new Map(ends.sendTo.map((end, i) => [keyOf(end), connections.sends[i]]));
+    const receives = new Map(ends.receiveFrom.map((end, i) => [keyOf(end), connections.receives[i]]));
+    const [{ size } = hierarchicalSize] = connections.sends;
+    this.#slotBytes = size.slotBytes - HEADER_BYTES;
+    this.#steps = size.steps;
+    const workers = hierarchicalWorkers(hosts, rank);
+    // What sends first comes first: the others wait for it.
+    const order = ['up', 'owner', 'down'];
+    workers.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role));
+    const setsOf = (sets: EndSets): ConnectionSets => ({
+      receives: sets.receives.map((set) => set.flatMap((end) => receives.get(keyOf(end)) ?? [])),
+      sends: sets.sends.map((set) => set.flatMap((end) => sends.get(keyOf(end)) ?? [])),
+    });
+    this.#inRings = workers.map((worker) => {
+      const moves = new RingMoves(worker);
+      return { share: worker.share, moves, track: new WorkerTrack(combiner, moves, setsOf(worker.ring), 0) };
+    });
+    this.#inExchange = workers.flatMap(({ exchange }) => {
+      if (exchange === undefined) return [];
+      const moves = new ExchangeMoves(exchange.moves);
+      const isStored = exchange.moves.some(({ holds }) => holds);
+      const room = isStored ? combiner.team.allocateBytes(this.#slotBytes) : 0;
+      return [{ moves, track: new WorkerTrack(combiner, moves, setsOf(exchange), room) }];
+    });
+  }
+
+  start(call: NetworkCall): readonly Track[] {
+    switch (call.kind) {
+      case callKinds.allReduce:
+        return this.#allReduce(call.bytes);
+      case callKinds.barrier:
+        return this.#allReduce(0);
+      default:
+        throw new InternalError('INTERNAL', `hierarchical has no call of kind ${call.kind}`);
+    }
+  }
+
+  #allReduce(bytes: number): readonly Track[] {
+    const tracks = this.#tracks;
+    tracks.length = 0;
+    if (bytes <= Math.min(EXCHANGE_BYTES, this.#slotBytes)) {
+      for (const { moves, track } of this.#inExchange) {
+        moves.start(bytes);
+        track.start();
+        tracks.push(track);
+      }
+      return tracks;
+    }
+    const count = Math.min(this.#nShares, Math.max(1, Math.floor(bytes / LEAST_SHARE_BYTES)));
+    const part = partBytes(bytes, count, ALIGNMENT);
+    const cut = this.#cut;
+    cut.sliceBytes = Math.min(this.#slotBytes, Math.max(SHORTEST_SLICE_BYTES, partBytes(part, 2 * SLICES, ALIGNMENT)));
+    cut.slicesPerChunk = this.#steps / 2;
+    for (const { share, moves, track } of this.#inRings) {
+      if (share >= count) continue;
+      const from = Math.min(bytes, share * part);
+      moves.start(from, Math.min(part, bytes - from), cut);
+      track.start();
+      tracks.push(track);
+    }
+    return tracks;
+  }
+
+  /** Of the running call. */
+  readonly #cut: { -readonly [Name in keyof RingCut]: RingCut[Name] } = {
+    sliceBytes: 0,
+    slicesPerChunk: 0,
+    grainBytes: ALIGNMENT,
+  };
+}
+
+const hierarchicalSize = { size: hierarchicalFifo(1) };
+
+interface ConnectionSets {
+  readonly receives: readonly (readonly ReceiveConnection[])[];
+  readonly sends: readonly (readonly SendConnection[])[];
+}
+
+const none: readonly never[] = [];
+
+/** The moves of a worker, on its connections. */
+class WorkerTrack implements Track {
+  from: readonly ReceiveConnection[] = none;
+  to: readonly SendConnection[] = none;
+  readonly #combiner: Combiner;
+  readonly #moves: HierarchicalMoves & Piece;
+  readonly #sets: ConnectionSets;
+  /** Address of the stored sum. */
+  readonly #stored: number;
+  /** Addresses of a move that uses the stored sum. */
+  readonly #inputs: number[] = [];
+  readonly #outputs: number[] = [];
+
+  constructor(combiner: Combiner, moves: HierarchicalMoves & Piece, sets: ConnectionSets, stored: number) {
+    this.#combiner = combiner;
+    this.#moves = moves;
+    this.#sets = sets;
+    this.#stored = stored;
+  }
+
+  start(): void {
+    this.#enter();
+  }
+
+  get done(): boolean {
+    return this.#moves.done;
+  }
+
+  get bytes(): number {
+    return this.#moves.bytes;
+  }
+
+  pass(inputs: readonly number[], outputs: readonly number[]): void {
+    const moves = this.#moves;
+    const nInputs = this.from.length;
+    const nOutputs = this.to.length;
+    if (moves.held === 'none' && !moves.holds) {
+      this.#combiner.pass(moves, inputs, nInputs, outputs, nOutputs);
+      return;
+    }
+    const sources = this.#inputs;
+    const isFirst = moves.held === 'first' ? 1 : 0;
+    sources[0] = this.#stored;
+    for (let i = 0; i < nInputs; i++) sources[isFirst + i] = inputs[i] ?? 0;
+    if (moves.held === 'last') sources[nInputs] = this.#stored;
+    const destinations = this.#outputs;
+    for (let i = 0; i < nOutputs; i++) destinations[i] = outputs[i] ?? 0;
+    destinations[nOutputs] = this.#stored;
+    this.#combiner.pass(
+      moves,
+      sources,
+      nInputs + (moves.held === 'none' ? 0 : 1),
+      destinations,
+      nOutputs + (moves.holds ? 1 : 0),
+    );
+  }
+
+  finish(): void {
+    this.#combiner.keep(this.#moves);
+    this.#moves.next();
+    this.#enter();
+  }
+
+  #enter(): void {
+    const { receives, sends } = this.#moves;
+    this.from = this.#sets.receives[receives] ?? none;
+    this.to = this.#sets.sends[sends] ?? none;
+  }
+}
