@@ -71,3 +71,15 @@ test('why a rank of this host failed that is killed right after reaches one that
   const { records, stderr } = await runRanks(2, 'killed-after-abort.mjs', [], { flags });
   expect(records, stderr).toEqual([{ code: 'ABORTED', about: 0, message: 'rank 0 aborted the communicator: enough' }]);
 });
+
+test('a rank found dead in a child ends the parent too, before a next call there can mismatch', async () => {
+  const { records, stderr } = await runRanks(3, 'death-in-child.mjs', [], { flags });
+  expect(
+    records.toSorted((a, b) => String([a['rank'], a['where']]).localeCompare(String([b['rank'], b['where']]))),
+    stderr,
+  ).toEqual([
+    { rank: 1, where: 'child', code: 'RANK_DIED', about: 0 },
+    { rank: 1, where: 'parent', code: 'RANK_DIED', about: 0 },
+    { rank: 2, where: 'parent', code: 'RANK_DIED', about: 0 },
+  ]);
+});

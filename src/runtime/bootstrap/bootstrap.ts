@@ -64,6 +64,11 @@ export interface Bootstrap {
    * the listener.
    */
   onFailure(listener: (error: Error) => void): () => void;
+  /**
+   * Calls `listener` at once when another network of this process has ended because a rank of this one died. Returns a function
+   * that removes the listener.
+   */
+  onDeath(listener: (error: Error) => void): () => void;
   /** Resolves to the reason why `peer` ended, once known: it is gone, or this network has failed. */
   whyGone(peer: number): Promise<Error>;
   /** Error for which other ranks cannot complete a collective operation that this rank has begun, and may have completed. */

@@ -43,6 +43,9 @@ export class Mesh {
   readonly #peers = new Map<number, Peer>();
   readonly #connections = new Set<BootstrapConnection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
+  readonly #deathListeners = new Set<(error: RemoteError) => void>();
+  /** Ranks that a network of this rank has found dead. */
+  readonly #foundDead = new Set<number>();
   /** By group. */
   readonly #failureListeners = new Map<string, Set<FailureListener>>();
   /** By group: failures may arrive before this rank has the group. */
@@ -291,6 +294,22 @@ export class Mesh {
   onLost(listener: (rank: number, error: Error) => void): () => void {
     this.#lostListeners.add(listener);
     return () => this.#lostListeners.delete(listener);
+  }
+
+  /** Calls `listener` once for each rank that a network has found dead. Returns a function that removes it. */
+  onDeath(listener: (error: RemoteError) => void): () => void {
+    this.#deathListeners.add(listener);
+    return () => this.#deathListeners.delete(listener);
+  }
+
+  /** A network has found a rank dead, perhaps before its connections here broke. */
+  foundDead(rank: number): void {
+    if (this.#foundDead.has(rank)) return;
+    this.#foundDead.add(rank);
+    const error = new RemoteError('RANK_DIED', `${this.nameOf(rank)} died: another communicator of this process found it dead`, {
+      rank,
+    });
+    for (const listener of [...this.#deathListeners]) listener(error);
   }
 
   /** Calls `listener` for each failure of a group, past ones included. Returns a function that stops it. */

@@ -119,6 +119,12 @@ export class Network implements Bootstrap {
     return this.#groups.all.onFailure((error) => queueMicrotask(() => listener(this.#news(error))));
   }
 
+  onDeath(listener: (error: Error) => void): () => void {
+    return this.#mesh.onDeath((error) => {
+      if (this.#members.includes(error.rank ?? -1)) listener(this.#news(error));
+    });
+  }
+
   async whyGone(peer: number): Promise<Error> {
     const reason = await Promise.race([this.#groups.all.failed, this.#mesh.whenGone(this.#meshRank(peer))]);
     return this.#news(reason);
@@ -176,6 +182,7 @@ export class Network implements Bootstrap {
     for (const group of Object.values(this.#groups)) group.fail(reason);
     // Abort connections that are being made: their waits would keep the process alive.
     this.#mesh.leaveSpace(this.#tagSpace, reason);
+    if (reason.code === 'RANK_DIED' && reason.rank !== undefined) this.#mesh.foundDead(this.#meshRank(reason.rank));
   }
 
   abort(reason: Error): void {

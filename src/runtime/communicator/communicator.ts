@@ -193,7 +193,16 @@ export class Communicator extends MessageCalls {
       fail,
       abort: (reason) => this.abort(reason),
     };
-    this.#stopNews = bootstrap.onFailure((error) => this.#hearOf(error));
+    const stopNews = [
+      bootstrap.onFailure((error) => this.#hearOf(error)),
+      // A call that is under way may have all that it needs; later ones do not begin.
+      bootstrap.onDeath((error) => {
+        if (!this.#queue.isPending && !this.#messenger.isPending) this.#failWith(error);
+      }),
+    ];
+    this.#stopNews = () => {
+      for (const stop of stopNews) stop();
+    };
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
       uses: (from, to) =>
