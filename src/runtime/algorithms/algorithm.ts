@@ -26,7 +26,7 @@ export interface AlgorithmTraits {
 /** An algorithm over connections, with everything specific to it. */
 export interface NetworkAlgorithm extends AlgorithmTraits {
   readonly over: 'connections';
-  /** Size of its connections. */
+  /** Size that it requests for its connections. */
   readonly fifo: (nRanks: number) => FifoSize;
   /**
    * The ends of a rank's connections.
@@ -48,7 +48,10 @@ export interface NetworkContext {
   readonly order: readonly number[];
   readonly hosts: RanksByHost;
   readonly rank: number;
-  /** The connections that `ends` requested, in that order. */
+  /**
+   * The connections that `ends` requested, in that order. Slices must fit their `size.slotBytes`, which may be less than
+   * `fifo` requested (in tests): a longer one would overwrite other memory.
+   */
   readonly connections: PeerConnections;
 }
 

@@ -241,9 +241,9 @@ export class Exchange {
     this.#onNews(sources.wake);
   }
 
-  /** Calls `wake` once when the event loop has news of a socket. */
+  /** Calls `wake` once when the event loop has news of a connection. */
   #onNews(wake: () => void): void {
-    const all = this.#all().filter(({ transport }) => transport === 'socket');
+    const all = this.#all();
     const listener = (): void => {
       for (const connection of all) connection.onNews(undefined);
       wake();

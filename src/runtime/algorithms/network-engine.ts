@@ -16,7 +16,11 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
+import type { TransportName } from '../transport/transport.js';
 import type { Engine } from './engine.js';
+
+/** Transports in NCCL's terms. */
+const logNames: Readonly<Record<TransportName, string>> = { shm: 'SHM', socket: 'NET/Socket' };
 
 /** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */
 export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
@@ -27,14 +31,14 @@ export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<Pee
  * `openAll` has.
  */
 export class NetworkEngine implements Engine {
-  /** Transport to the next rank of the ring, in NCCL's terms. */
+  /** Transport to the next rank of the ring, as NCCL's log names it. */
   readonly transport: string;
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Ring;
   /** Algorithms whose connections exist. */
   readonly #players = new Map<Algorithm, NetworkPlayer>();
-  /** Whether no call needs any more. */
+  /** True if no call needs further connections. */
   #hasAll = false;
   readonly #order: readonly number[];
   readonly #hosts: RanksByHost;
@@ -58,7 +62,7 @@ export class NetworkEngine implements Engine {
   /** @param hosts the ranks of each host */
   constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, hosts: RanksByHost, connect: Connect) {
     const { rank, order, links } = ring;
-    this.transport = links === undefined ? 'nothing' : links.send.transport === 'shm' ? 'SHM' : 'NET/Socket';
+    this.transport = links === undefined ? 'nothing' : logNames[links.send.transport];
     this.#rank = rank;
     this.#order = order;
     this.#hosts = hosts;
