@@ -4,18 +4,18 @@ import { lineRules } from '../dist/planner/log/rules/all.js';
 
 const ofJob = {
   'init-unfinished':
-    'ranks wrote no `Init COMPLETE`: who is missing or came least far; a remark where the log is an excerpt or the job ended well',
+    'ranks wrote no `Init COMPLETE`, with the missing or the least advanced ranks; a remark if the log is an excerpt or the job ended well',
   'rank-not-logged': 'init finished, but the files of some ranks were not given',
-  'version-mixed': 'ranks have different NCCL',
+  'version-mixed': 'ranks have different versions of NCCL',
   'environment-differs': 'processes have different settings',
   'ring-open': 'a ring does not visit every rank once',
-  'ring-contradiction': 'two ranks tell different things about a ring',
-  'tree-contradiction': 'two ranks tell different things about a tree',
+  'ring-contradiction': 'two ranks contradict each other about a ring',
+  'tree-contradiction': 'two ranks contradict each other about a tree',
   'channels-differ': 'ranks have different numbers of channels',
   'shm-despite-nvlink': "GPUs on a host with NVLink exchange data through the host's memory",
-  'network-inside-host': 'ranks of one host talk over the network',
-  'socket-despite-ib': 'hosts talk over TCP though some found RDMA devices',
-  'no-rdma': 'hosts talk over TCP',
+  'network-inside-host': 'ranks of one host exchange data over the network',
+  'socket-despite-ib': 'hosts use TCP though some found RDMA devices',
+  'no-rdma': 'hosts use TCP',
   'network-mixed': 'ranks use different networks',
   'gdr-off': 'NICs do not reach GPU memory',
   'gdr-mixed': 'some ranks have no GPUDirect RDMA',
@@ -24,15 +24,15 @@ const ofJob = {
   'nic-unused': 'NICs carry nothing',
   'p2p-refused': 'the driver refuses P2P',
   'plugin-old': 'the network plugin is older than NCCL, found no device, and NCCL fell back to sockets',
-  'fabric-over-tcp': 'NCCL talks TCP over the IP interface of Slingshot or InfiniBand',
-  'nvlink-asymmetric': 'NVLink between two GPUs is slower one way than the other',
-  'nvlink-degraded': 'a GPU has fewer NVLinks than its like',
-  'pcie-slow': "a GPU's PCIe link is slower than those of its like",
+  'fabric-over-tcp': 'NCCL uses TCP over the IP interface of Slingshot or InfiniBand',
+  'nvlink-asymmetric': 'NVLink between two GPUs is slower in one direction',
+  'nvlink-degraded': 'a GPU has fewer NVLinks than others of its kind',
+  'pcie-slow': "a GPU's PCIe link is slower than those of others of its kind",
   'calls-differ': 'ranks call different collectives as the same number',
   'rank-behind': 'ranks hang in an earlier collective than the others',
   'rank-late': 'a rank comes last to most collectives, and the others wait for it',
-  'rank-absent': 'ranks are not among those whose watchdog gave up',
-  'collective-stuck': 'all ranks are in the same collective and none comes out',
+  'rank-absent': 'the watchdog of some ranks did not give up',
+  'collective-stuck': 'all ranks hang in the same collective',
   'message-unmatched': 'a rank waits for a message that the other one does not send or receive',
   'group-waits': 'ranks are missing in a group because they wait in another',
   'rank-not-started': 'ranks enqueued a collective that their GPU has not begun',
@@ -43,10 +43,10 @@ const ofJob = {
   'nvlink-errors': 'NVLink counts errors',
   'port-down': 'a port of a NIC is down among others that are active',
   'port-slow': 'a port of a NIC is slower than the others',
-  'host-slow': 'a host is slow with every other in a sweep of nccl-tests',
+  'host-slow': 'a host is slow in all its pairs in a sweep of nccl-tests',
   'pair-slow': 'a pair of hosts is slow in a sweep of nccl-tests',
-  'topology-…': 'what the doctor of topologies finds, with its codes',
-  'bandwidth-low': 'a table of nccl-tests stays below half (warning) or a fifth (error) of what the ring search found',
+  'topology-…': 'findings of `tccl topo doctor`, with its codes',
+  'bandwidth-low': 'the bandwidth of nccl-tests is below half (warning) or a fifth (error) of the result of the ring search',
   'result-wrong': 'nccl-tests counted wrong elements',
   'p2p-disabled': 'NCCL_P2P_DISABLE=1 or NCCL_P2P_LEVEL=LOC',
   'shm-disabled': 'NCCL_SHM_DISABLE=1',
@@ -60,11 +60,11 @@ const ofJob = {
   'protocol-forced': 'NCCL_PROTO',
   'algorithm-forced': 'NCCL_ALGO',
   'nccl-warning': 'a warning that no rule knows, with the lines around it',
-  'calls-failed': 'calls gave an error back',
-  'plan-differs': 'with `--topology`: decisions that are not those of the plan',
-  'log-cut': 'lines that are not whole',
+  'calls-failed': 'calls returned an error',
+  'plan-differs': 'with `--topology`: decisions that differ from the plan',
+  'log-cut': 'incomplete lines',
   'log-unfinished': 'the log ends in the middle of a line',
-  'log-too-large': 'more than is kept',
+  'log-too-large': 'the log exceeds limits of the reader',
 };
 
 /** `2.14.3 to 2.22.3`, `from 2.14.3`, `to 2.22.3`. */
@@ -90,14 +90,14 @@ console.log(`# Findings of tccl log
 
 Codes are stable; \`--json\` has them. The page is made by \`node scripts/log-findings.mjs\` from the rules in \`src/planner/log/rules/\`.
 
-A finding's *kind* is its part in what happened, from the likeliest root cause down: a \`fault\` names what is broken or set wrong, a \`failure\`
-is a call that failed, a \`symptom\` follows from something else, a \`cost\` works but is slow, a \`risk\` counts only if the job did not get through
-init, an \`outcome\` says how the job ended, a \`note\` is good to know.
+A finding's *kind* is its role in the incident, from the likeliest root cause down: a \`fault\` is a broken part or a wrong setting, a \`failure\`
+is a failed call, a \`symptom\` follows from something else, a \`cost\` works but is slow, a \`risk\` counts only if the job did not complete
+init, an \`outcome\` is the end of the job, a \`note\` is information.
 
 ## From lines
 
-*NCCL* are the versions whose source has the text, of the rule that comes first where several name one cause; nothing where all have it, or
-where another program writes it.
+*NCCL*: the versions whose source has the text (of the first rule, if several have one code); empty if all have it, or if another program
+writes it.
 
 | code | kind | what is wrong | usual cause | NCCL | thread |
 |---|---|---|---|---|---|`);
