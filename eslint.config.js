@@ -32,6 +32,7 @@ const wings = {
     programs: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device', 'planner/schedule'],
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
+    pool: ['communicator', 'launch', 'bootstrap', 'device'],
     communicator: [
       'observe',
       'objects',
@@ -125,7 +126,10 @@ export default tseslint.config(
     },
   },
   // Modules of threads begin with what their parent passed in.
-  { files: ['src/runtime/threads/*-thread.ts'], rules: { '@typescript-eslint/naming-convention': 'off' } },
+  {
+    files: ['src/runtime/threads/*-thread.ts', 'src/runtime/pool/pool-rank.ts'],
+    rules: { '@typescript-eslint/naming-convention': 'off' },
+  },
   {
     files: ['**/*.ts', '**/*.mjs', '**/*.js'],
     rules: {

@@ -51,6 +51,7 @@ export type ErrorCode =
   // others
   | 'RANK_MISSING' // did not come in time
   | 'RANK_DIED'
+  | 'JOB_FAILED' // a function that a pool ran threw on a rank
   | 'ABORTED'
   | 'TIMEOUT'
   // system

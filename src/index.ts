@@ -19,6 +19,7 @@ export type { Parts } from './runtime/communicator/parts.js';
 export type { PutOptions, Window } from './runtime/windows/window.js';
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from './runtime/programs/program.js';
 export type { Registration } from './runtime/communicator/registration.js';
+export { openPool, type Pool, type PoolFunction, type PoolOptions, type RankOutcome } from './runtime/pool/open-pool.js';
 export { spawnRanks } from './runtime/communicator/spawn-ranks.js';
 export {
   fromBfloat16,
@@ -55,5 +56,6 @@ export {
   type ErrorCode,
   type ErrorDetails,
 } from './errors.js';
-export type { SpawnRanksOptions } from './runtime/launch/spawn-threads.js';
+export type { RankPort } from './runtime/launch/rank-port.js';
+export type { SpawnedRanks, SpawnRanksOptions } from './runtime/launch/spawn-threads.js';
 export { version } from './version.js';

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** For standard input; none when left out. */
   readonly input?: string;
+  /** Folder in which it runs. */
+  readonly cwd?: string;
   /** Standard input stays open until the test ends it (`process.stdin`). */
   readonly openInput?: boolean;
 }
@@ -38,11 +40,12 @@ export interface Started {
 export function start(
   command: string,
   args: readonly string[],
-  { env = {}, input, openInput = false }: StartOptions = {},
+  { env = {}, input, cwd, openInput = false }: StartOptions = {},
 ): Started {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TCCL|OMPI|PMI|PMIX|SLURM)_/.test(name));
   const child = spawn(command, args, {
     env: { ...Object.fromEntries(inherited), ...env },
+    ...(cwd === undefined ? {} : { cwd }),
     stdio: [input === undefined && !openInput ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<Writable | null, Readable, Readable>;
   if (!openInput) child.stdin?.end(input);

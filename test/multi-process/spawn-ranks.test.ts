@@ -123,6 +123,34 @@ describe('ranks as threads', () => {
     expect(endings).toEqual([{ code: 'RANK_DIED', rank: 1 }, undefined, { code: 'RANK_DIED', rank: 1 }]);
   });
 
+  it('get messages, also those posted before they run; buffers move', async () => {
+    const answers: unknown[][] = [[], []];
+    const ranks = spawnRanks(2, fixture('port.mjs'), {
+      onMessage: (message, rank) => {
+        if (answers[rank]!.push(message) === 2) ranks.ranks[rank]!.postMessage('end');
+      },
+    });
+    const early = new Float32Array([1, 2]);
+    const copied = { text: 'before' };
+    ranks.ranks[0]!.postMessage(early, [early.buffer]);
+    ranks.ranks[1]!.postMessage(copied);
+    copied.text = 'after';
+    expect(early.length).toBe(0);
+    expect(() => ranks.ranks[1]!.postMessage(() => 0)).toThrow(
+      expect.objectContaining({ code: 'ARGUMENT_TYPE', message: 'postMessage to rank 1: () => 0 could not be cloned.' }),
+    );
+    while (answers.some((got) => got.length === 0)) await new Promise(setImmediate);
+    const late = new Uint8Array([3]);
+    ranks.ranks[0]!.postMessage(late, [late.buffer]);
+    ranks.ranks[1]!.postMessage('late');
+    expect(late.length).toBe(0);
+    await ranks;
+    expect(answers).toEqual([
+      [{ got: new Float32Array([1, 2]) }, { got: new Uint8Array([3]) }],
+      [{ got: { text: 'before' } }, { got: 'late' }],
+    ]);
+  });
+
   it('end when the signal says so', async () => {
     const controller = new AbortController();
     const ranks = spawnRanks(2, thread, {

@@ -1,6 +1,6 @@
 import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
-import { spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform.js';
 
@@ -19,6 +19,8 @@ const optionNames = Object.keys({
  * code as in processes: init() finds their placement. Threads share memory even without FFI, which processes need for it;
  * they also share one process's limits and crashes.
  *
+ * The promise has a port to each rank: `ranks[1].postMessage(value, transferList)`; `onMessage` receives what ranks send.
+ *
  * @param module a path (relative ones to the working directory), a `file:` URL, or its text as `import.meta.resolve` returns it
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME` before anything runs; SystemError
  *   `OUT_OF_MEMORY`, `NETWORK`; RemoteError `RANK_DIED` when a rank threw or exited with a code other than 0: `rank` is its
@@ -27,8 +29,12 @@ const optionNames = Object.keys({
  * @example
  * await spawnRanks(4, new URL('./rank.js', import.meta.url), { args: ['--epochs', '3'] });
  */
-export async function spawnRanks(nRanks: number, module: string | PlatformURL, options: SpawnRanksOptions = {}): Promise<void> {
-  checkOptionNames('spawnRanks', options, optionNames, "{ args: ['--epochs', '3'] }");
-  const memory = createMemory();
-  await spawnThreads(nRanks, module, { ...options, memory, onEnd: (rank) => markDead(memory, rank) });
+export function spawnRanks(nRanks: number, module: string | PlatformURL, options: SpawnRanksOptions = {}): SpawnedRanks {
+  try {
+    checkOptionNames('spawnRanks', options, optionNames, "{ args: ['--epochs', '3'] }");
+    const memory = createMemory();
+    return spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd: (rank) => markDead(memory, rank) });
+  } catch (error) {
+    return Object.assign(Promise.reject(error), { ranks: [] });
+  }
 }

@@ -1,11 +1,14 @@
-import type { Worker } from 'node:worker_threads';
+import type { Transferable, Worker } from 'node:worker_threads';
 import { resolve } from 'node:path';
+import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { localMeetingPoint } from './meeting-point.js';
-import { workerFlags } from './worker-flags.js';
+import { ThreadPort, type RankPort } from './rank-port.js';
 import { startThreadAt } from './thread-placement.js';
+import { programThroughTsx, tsxFor, typeScriptAdvice } from './typescript-ranks.js';
+import { workerFlags } from './worker-flags.js';
 
 /** Options of spawnRanks(). */
 export interface SpawnRanksOptions {
@@ -28,12 +31,25 @@ export interface SpawnRanksOptions {
   readonly signal?: PlatformAbortSignal | undefined;
 }
 
+/** Ranks that run as threads: a promise that resolves when all have ended without error, and a port to each. */
+export interface SpawnedRanks extends Promise<void> {
+  readonly ranks: readonly RankPort[];
+}
+
 /** @internal Options that the runtime adds. */
 export interface SpawnThreadsOptions extends SpawnRanksOptions {
+  /** Public call that starts the ranks, for messages. */
+  readonly call: string;
   /** Memory shared by the ranks, and their id. */
   readonly memory?: WebAssembly.Memory;
   /** Called once for each rank after its thread has ended. */
   readonly onEnd?: (rank: number) => void;
+  /** False while a rank that exits with 0 has failed, too. */
+  readonly mayEnd?: () => boolean;
+  /** `workerData` of one rank, with what moves to it, instead of `workerData`. */
+  readonly dataOf?: (rank: number) => { readonly workerData: unknown; readonly transferList: Transferable[] };
+  /** Module of the user, if `module` is one of ours that imports it. */
+  readonly userModule?: string | URL;
 }
 
 /** A failed rank, with the error that it threw or its exit code. */
@@ -44,22 +60,39 @@ interface Failure {
 }
 
 /**
- * Runs ranks as threads of this process, each on `module`, and resolves when all have ended without error.
+ * Runs ranks as threads of this process, each on `module`. The promise resolves when all have ended without error.
  *
  * @internal
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; after all threads have ended,
  *   RemoteError `RANK_DIED` with the first rank that threw or exited with a code other than 0, and its error as `cause`
  */
-export async function spawnThreads(nRanks: number, module: string | URL, options: SpawnThreadsOptions = {}): Promise<void> {
-  if (!Number.isInteger(nRanks) || nRanks < 1) {
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `spawnRanks takes a number of ranks from 1, not ${nRanks}`);
+export function spawnThreads(nRanks: number, module: string | URL, options: SpawnThreadsOptions): SpawnedRanks {
+  const ports = Number.isInteger(nRanks) && nRanks > 0 ? Array.from({ length: nRanks }, (_, rank) => new ThreadPort(rank)) : [];
+  return Object.assign(runThreads(nRanks, module, options, ports), { ranks: ports });
+}
+
+async function runThreads(
+  nRanks: number,
+  module: string | URL,
+  options: SpawnThreadsOptions,
+  ports: readonly ThreadPort[],
+): Promise<void> {
+  if (ports.length === 0) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${options.call} takes a number of ranks from 1, not ${describeValue(nRanks)}`,
+    );
   }
-  const { signal, graceMs = 1000, onMessage, onEnd } = options;
+  const { signal, graceMs = 1000, onMessage, onEnd, mayEnd } = options;
   signal?.throwIfAborted();
   const threads = await startThreads(nRanks, module, options);
   const terminateAll = () => {
     for (const thread of threads) void thread.terminate();
   };
+  for (const port of ports) {
+    const thread = threads[port.rank];
+    if (thread !== undefined) port.open(thread);
+  }
 
   let first: Failure | undefined;
   let stopWaiting = (): void => undefined;
@@ -80,6 +113,7 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
     }
   };
   signal?.addEventListener('abort', terminateAll, { once: true });
+  if (signal?.aborted === true) terminateAll();
   await Promise.all(
     threads.map(
       (thread, rank) =>
@@ -88,7 +122,7 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
           thread.on('messageerror', (cause) => fail({ rank, cause, exitCode: undefined }));
           thread.on('error', (cause) => fail({ rank, cause, exitCode: undefined }));
           thread.on('exit', (exitCode) => {
-            if (exitCode !== 0) fail({ rank, cause: undefined, exitCode });
+            if (exitCode !== 0 || mayEnd?.() === false) fail({ rank, cause: undefined, exitCode });
             onEnd?.(rank);
             resolve();
           });
@@ -99,51 +133,54 @@ export async function spawnThreads(nRanks: number, module: string | URL, options
   signal?.removeEventListener('abort', terminateAll);
   signal?.throwIfAborted();
   if (thrown !== undefined) throw thrown.error;
-  if (first !== undefined) throw errorOf(first, nRanks);
+  if (first !== undefined) throw errorOf(first, nRanks, options);
 }
 
-async function startThreads(
-  nRanks: number,
-  module: string | URL,
-  { args, env, workerData, execArgv, memory }: SpawnThreadsOptions,
-): Promise<Worker[]> {
+async function startThreads(nRanks: number, module: string | URL, options: SpawnThreadsOptions): Promise<Worker[]> {
+  const { call, args, env, workerData, execArgv, memory, dataOf, userModule = module } = options;
+  const flags = execArgv ?? workerFlags();
+  const tsx = tsxFor(moduleAt(userModule), flags, env, call);
+  const program = tsx === undefined ? moduleAt(module) : programThroughTsx(tsx, moduleAt(module));
   const { TCCL_COMM_ID, TCCL_COMM_SECRET } = await localMeetingPoint();
   const threads: Worker[] = [];
   try {
     for (let rank = 0; rank < nRanks; rank++) {
       const place = { launcher: 'threads', rank, nRanks, localRank: rank, nLocalRanks: nRanks, commId: TCCL_COMM_ID };
       threads.push(
-        startThreadAt(memory === undefined ? place : { ...place, memory }, moduleAt(module), {
+        startThreadAt(memory === undefined ? place : { ...place, memory }, program, {
+          eval: tsx !== undefined,
           name: `rank ${rank}`,
           argv: [...(args ?? [])],
           env: { ...process.env, ...env, TCCL_COMM_SECRET },
-          workerData,
-          execArgv: [...(execArgv ?? workerFlags())],
+          execArgv: [...flags],
+          ...(dataOf?.(rank) ?? { workerData }),
         }),
       );
     }
     return threads;
   } catch (error) {
     for (const thread of threads) void thread.terminate();
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      `spawnRanks cannot start rank ${threads.length}: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call} cannot start rank ${threads.length}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
 /**
- * Resolves a path relative to the working directory, which Worker accepts only with `./` before it, or the text of a URL from
- * `import.meta.resolve`.
+ * @internal Resolves a path relative to the working directory, which Worker accepts only with `./` before it, or the text of
+ * a URL from `import.meta.resolve`.
  */
-function moduleAt(module: string | URL): string | URL {
+export function moduleAt(module: string | URL): string | URL {
   if (typeof module !== 'string') return module;
   return module.startsWith('file:') ? new URL(module) : resolve(module);
 }
 
-function errorOf({ rank, cause, exitCode }: Failure, nRanks: number): RemoteError {
+function errorOf({ rank, cause, exitCode }: Failure, nRanks: number, { call }: SpawnThreadsOptions): RemoteError {
   const what =
     exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : `exited with code ${exitCode}`;
-  return new RemoteError('RANK_DIED', `rank ${rank} of ${nRanks} ${what}`, { rank, cause });
+  const advice = typeScriptAdvice(cause);
+  return new RemoteError('RANK_DIED', `rank ${rank} of ${nRanks} ${what}${advice === '' ? '' : `; ${call}: ${advice}`}`, {
+    rank,
+    cause,
+  });
 }

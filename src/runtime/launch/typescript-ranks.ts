@@ -1,0 +1,64 @@
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { InvalidUsageError } from '../../errors.js';
+
+/** Options of Node that load something before a program, which may read TypeScript. */
+const loader = /(?:^|\s)(?:--import|--loader|--experimental-loader|--experimental-(?:strip|transform)-types)(?:[=\s]+(\S*)|$)/g;
+
+const REMEDY =
+  'install tsx in the project (npm install --save-dev tsx), use Node 22.18 or newer, or pass the JavaScript that the compiler writes';
+
+/**
+ * URL of tsx's module that makes a thread read TypeScript, if threads that run `module` need it. A thread does not read
+ * TypeScript because the test runner or the thread around it does; in Node 20 not even with `--import tsx` among its flags.
+ *
+ * @returns undefined for JavaScript, and where the runtime or a loader among the flags reads TypeScript
+ * @throws InvalidUsageError `UNSUPPORTED` for TypeScript that nothing here can read
+ */
+export function tsxFor(
+  module: string | URL,
+  flags: readonly string[],
+  env: Readonly<Record<string, string | undefined>> | undefined,
+  call: string,
+): string | undefined {
+  const path = typeof module === 'string' ? module : module.protocol === 'file:' ? fileURLToPath(module) : '';
+  if (!/\.[cm]?ts$/.test(path) || readsTypeScript()) return undefined;
+  const options = [...flags, env?.['NODE_OPTIONS'] ?? process.env['NODE_OPTIONS'] ?? ''].join(' ');
+  const loaders = [...options.matchAll(loader)].map(([, loaded = '']) => loaded);
+  if (loaders.some((loaded) => !loaded.includes('tsx'))) return undefined;
+  try {
+    // Resolved as for require(), whose variant does not work in a thread; the other one lies beside it.
+    const variant = createRequire(path).resolve('tsx/esm/api');
+    return pathToFileURL(variant.replace(/\.cjs$/, '.mjs')).href;
+  } catch {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${REMEDY}`,
+    );
+  }
+}
+
+/** Program of a thread that runs `module` through tsx. */
+export function programThroughTsx(tsx: string, module: string | URL): string {
+  const path = typeof module === 'string' ? module : fileURLToPath(module);
+  return `import(${JSON.stringify(tsx)}).then(({ register }) => {
+    register();
+    process.argv[1] = ${JSON.stringify(path)};
+    return import(${JSON.stringify(pathToFileURL(path).href)});
+  });`;
+}
+
+/** True where the runtime reads TypeScript by itself: Node from 22.18 and 23.6 on, Bun, Deno. */
+function readsTypeScript(): boolean {
+  const { features, versions } = process as unknown as { features: Record<string, unknown>; versions: Record<string, unknown> };
+  return Boolean(features['typescript']) || versions['bun'] !== undefined || versions['deno'] !== undefined;
+}
+
+/** Advice for a rank that failed because its module is TypeScript; otherwise the empty string. */
+export function typeScriptAdvice(cause: unknown): string {
+  const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /"\.[cm]?ts"/.test(String(message))) return REMEDY;
+  if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING')
+    return 'Node reads no TypeScript in node_modules; publish JavaScript';
+  return '';
+}

@@ -1,0 +1,55 @@
+/** A rank of a pool: the module of its thread. It loads the user's module, joins the others, and runs what the pool asks for. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { InvalidArgumentError, RemoteError } from '../../errors.js';
+import type { Communicator } from '../communicator/communicator.js';
+import { init } from '../communicator/init.js';
+import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
+
+const { port, module, graceMs } = workerData as PoolRankData;
+const send = (message: FromPoolRank): void => port.postMessage(message);
+
+const exported = (await import(module)) as Readonly<Record<string, unknown>>;
+/** Outlives failed jobs, which end only the communicator that they were given. */
+const world = await init();
+let comm = await world.split(0);
+
+// Messages come one at a time: the pool begins a job when the one before has ended on all ranks.
+port.on('message', (message: ToPoolRank) => {
+  // What this throws is a defect and ends the thread, as an unhandled rejection does.
+  void (message.kind === 'run' ? run(message) : close());
+});
+send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });
+
+async function run({ name, args, afterFailure }: ToPoolRank & { readonly kind: 'run' }): Promise<void> {
+  if (afterFailure) {
+    await comm.close();
+    comm = await world.split(0);
+  }
+  let value: unknown;
+  try {
+    value = await (exported[name] as (comm: Communicator, ...args: readonly unknown[]) => unknown)(comm, ...args);
+    sendResult(name, value);
+  } catch (error) {
+    const isConsequence = error instanceof RemoteError && error.rank !== undefined && error.rank !== comm.rank;
+    send({ kind: 'failed', error: packThrown(error), isConsequence });
+    // Ends the calls of ranks that wait for this one.
+    comm.abort(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function sendResult(name: string, value: unknown): void {
+  try {
+    send({ kind: 'done', value });
+  } catch (cause) {
+    const what = (cause as Error).message;
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `run: the result of ${name} cannot be copied: ${what}`, { cause });
+  }
+}
+
+async function close(): Promise<void> {
+  await comm.close();
+  await world.close();
+  port.close();
+  parentPort?.unref();
+  setTimeout(() => process.exit(0), graceMs).unref();
+}
