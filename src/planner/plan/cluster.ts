@@ -104,12 +104,17 @@ function systemOf(machine: System | XmlElement, name: string, parameters: Parame
   return assemble(nodes, system.links, system.hostHashes, system.systemId);
 }
 
-function prepareHost(
+/**
+ * Plans one host of a communicator of `nRanks` ranks by itself.
+ *
+ * @throws InputError for a machine that NCCL would refuse
+ */
+export function prepareHost(
   system: System,
   name: string,
   nRanks: number,
   parameters: Parameters,
-  { graphFile, onSearch }: PrepareOptions,
+  { graphFile, onSearch }: PrepareOptions = {},
 ): Pick<PreparedHosts, 'host' | 'systems'> {
   const systems = localSystems(system, parameters, nRanks);
   const nodes = systems.map((local) => {

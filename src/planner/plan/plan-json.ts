@@ -3,7 +3,7 @@ import type { Agreement } from '../graph/merge/agreement.js';
 import type { GraphHeader, GraphName } from '../graph/graph.js';
 import type { AlignedGraphs } from '../graph/merge/align.js';
 import type { Collnet } from '../graph/merge/collnet.js';
-import type { NodeContribution } from '../graph/merge/contribution.js';
+import type { HostContribution, NodeContribution } from '../graph/merge/contribution.js';
 import { type NodeTable, numberNodes } from '../graph/merge/nodes.js';
 import type { Nvls } from '../graph/merge/nvls.js';
 import type { Rings } from '../graph/merge/rings.js';
@@ -36,7 +36,7 @@ export function planToJson(plan: Plan): object {
       nRanks: host.nRanks,
       nodes: host.nodes.map((node) => nodes.kinds.indexOf(node)),
     })),
-    kinds: nodes.kinds.map((kind) => ({ ...kind, graphs: graphsToJson(kind.graphs) })),
+    kinds: nodes.kinds.map(nodeToJson),
     agreement: plan.agreement,
     graphs: plan.graphs,
     nChannels: plan.nChannels,
@@ -109,6 +109,25 @@ export function planFromJson(value: unknown): Plan {
       order: rulesOf(parameters).p2pOrder,
     },
   };
+}
+
+/** What one host brings to a merge, as plain JSON. */
+export function contributionToJson({ nRanks, nodes }: HostContribution): object {
+  return { nRanks, nodes: nodes.map(nodeToJson) };
+}
+
+/**
+ * The contribution that such JSON holds.
+ *
+ * @throws InputError `CONTENT` where it is not of that form
+ */
+export function contributionFromJson(value: unknown): HostContribution {
+  const json = new JsonReader(value, 'contribution');
+  return { nRanks: json.field('nRanks').integer(1), nodes: json.field('nodes').items().map(readKind) };
+}
+
+function nodeToJson(node: NodeContribution): object {
+  return { ...node, graphs: graphsToJson(node.graphs) };
 }
 
 /** Parameters that are not as they are by default. */

@@ -17,15 +17,22 @@ export function allowedCores(root = '/'): number[] {
   return parseCoreList(allowedCoreList(root));
 }
 
-/** The cores of each NUMA node that has some; empty if the kernel knows no nodes. */
-export function numaNodes(root = '/'): number[][] {
+/** A NUMA node with cores. */
+export interface NumaNode {
+  /** The kernel's number. */
+  readonly id: number;
+  readonly cores: readonly number[];
+}
+
+/** The NUMA nodes that have cores; empty if the kernel knows no nodes. */
+export function numaNodes(root = '/'): NumaNode[] {
   const directory = join(root, 'sys/devices/system/node');
   try {
     return readdirSync(directory)
       .filter((name) => /^node\d+$/.test(name))
-      .sort((a, b) => Number(a.slice(4)) - Number(b.slice(4)))
-      .map((name) => parseCoreList(readFirst(join(directory, name, 'cpulist'))))
-      .filter((cores) => cores.length > 0);
+      .map((name) => ({ id: Number(name.slice(4)), cores: parseCoreList(readFirst(join(directory, name, 'cpulist'))) }))
+      .filter(({ cores }) => cores.length > 0)
+      .sort((a, b) => a.id - b.id);
   } catch {
     return [];
   }

@@ -11,8 +11,10 @@ export interface DetectHereOptions {
   /** Root of the machine's file system; `/` is the running machine, another folder a captured one. */
   readonly root?: string;
   readonly network?: NetworkKind | 'auto';
-  /** Number of CPU ranks to add a device for. */
-  readonly cpuRanks?: number;
+  /** Interfaces for sockets; without it, those that NCCL would choose. */
+  readonly sockets?: readonly string[];
+  /** Number of CPU ranks to add a device for, or the NUMA node of each. */
+  readonly cpuRanks?: number | readonly (number | undefined)[];
   /** A topology to begin with, like `NCCL_TOPO_FILE` in NCCL. */
   readonly file?: XmlElement;
 }
@@ -23,7 +25,7 @@ export interface DetectHereOptions {
  * @throws SystemError `FILE` if the root is not a folder.
  */
 export function detect(options: DetectHereOptions = {}): DetectedMachine {
-  const { root = '/', network, cpuRanks, file } = options;
+  const { root = '/', network, sockets, cpuRanks, file } = options;
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new SystemError('FILE', 'is not a folder', { file: root });
   // The driver and the system's list of addresses describe only the running machine.
@@ -32,6 +34,7 @@ export function detect(options: DetectHereOptions = {}): DetectedMachine {
   return detectMachine(filesOfMachine(root), {
     ...(nvml === undefined ? {} : 'gpus' in nvml ? { gpus: nvml.gpus } : { noDriver: nvml.reason }),
     ...(network === undefined ? {} : { network }),
+    ...(sockets === undefined ? {} : { sockets }),
     ...(cpuRanks === undefined ? {} : { cpuRanks }),
     ...(isHere ? { interfaces: Object.keys(networkInterfaces()) } : {}),
     ...(file === undefined ? {} : { file }),

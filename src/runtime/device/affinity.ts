@@ -1,4 +1,4 @@
-import { allowedCores, numaNodes } from '../detect/cores.js';
+import { allowedCores, numaNodes, type NumaNode } from '../detect/cores.js';
 import type { Libc } from './libc.js';
 
 export interface HomeOptions {
@@ -11,16 +11,24 @@ export interface HomeOptions {
 }
 
 /**
- * The cores of the NUMA node that a rank should take its memory from, or undefined if there is no choice: the kernel provides
- * pages of the node on which the thread runs when it first touches or reserves them. The node is that of the cores that this
- * process may use; if they belong to several, the ranks of the host are spread over these nodes, neighbours together.
+ * The NUMA node that a rank should take its memory from: that of the cores that this process may use. If they belong to
+ * several, the ranks of the host are spread over these nodes, neighbours together. Undefined if the kernel knows no nodes.
  */
-export function homeCores({ localRank, nLocalRanks, ignoreMask, root = '/' }: HomeOptions): number[] | undefined {
+export function homeNode({ localRank, nLocalRanks, root = '/' }: Omit<HomeOptions, 'ignoreMask'>): NumaNode | undefined {
   const allowed = allowedCores(root);
-  const mine = numaNodes(root).filter((cores) => cores.some((core) => allowed.includes(core)));
-  const node = mine[Math.floor((localRank * mine.length) / nLocalRanks)];
+  const mine = numaNodes(root).filter(({ cores }) => cores.some((core) => allowed.includes(core)));
+  return mine[Math.floor((localRank * mine.length) / nLocalRanks)];
+}
+
+/**
+ * The cores of {@link homeNode}, or undefined if there is no choice: the kernel provides pages of the node on which the thread
+ * runs when it first touches or reserves them.
+ */
+export function homeCores(options: HomeOptions): readonly number[] | undefined {
+  const node = homeNode(options);
   if (node === undefined) return undefined;
-  const cores = ignoreMask ? node : node.filter((core) => allowed.includes(core));
+  const allowed = allowedCores(options.root);
+  const cores = options.ignoreMask ? node.cores : node.cores.filter((core) => allowed.includes(core));
   return cores.length === allowed.length && cores.every((core) => allowed.includes(core)) ? undefined : cores;
 }
 

@@ -13,7 +13,7 @@ export type BindingUnit = 'core' | 'numa';
  */
 export function bindRanks(unit: BindingUnit, nRanks: number, root = '/'): string[] {
   const allowed = new Set(allowedCores(root));
-  const units = (unit === 'core' ? readCores(root, allowed) : numaNodes(root))
+  const units = (unit === 'core' ? readCores(root, allowed) : numaNodes(root).map(({ cores }) => cores))
     .map((cpus) => cpus.filter((cpu) => allowed.has(cpu)))
     .filter((cpus) => cpus.length > 0);
   if (unit === 'core' && nRanks > units.length) {

@@ -1,15 +1,21 @@
 import { linkSpeeds } from '../catalogue/build.js';
-import { createElement, type XmlElement } from '../xml/tree.js';
+import { childrenNamed, childWith, createElement, type XmlElement } from '../xml/tree.js';
 
 /**
- * A device for each CPU rank: a GPU node below its NUMA node, at a bus id that no machine has. Rank r of n is put on
- * node r·nodes/n, so that neighbours in rank are neighbours in memory. Its link stands for the node's memory.
+ * A device for each CPU rank: a GPU node below its NUMA node, at a bus id that no machine has. Its link stands for the node's
+ * memory. Where the node of rank r of n is not given, it is node r·nodes/n, so that neighbours in rank are neighbours in
+ * memory.
+ *
+ * @param ranks their number, or the NUMA node of each
  */
-export function addCpuDevices(root: XmlElement, ranks: number): void {
-  const nodes = root.children.filter((cpu) => /[1-9a-fA-F]/.test(cpu.attributes.get('affinity') ?? ''));
-  const places = nodes.length > 0 ? nodes : root.children;
-  for (let rank = 0; rank < ranks; rank++) {
-    const cpu = places[Math.floor((rank * places.length) / ranks)];
+export function addCpuDevices(root: XmlElement, ranks: number | readonly (number | undefined)[]): void {
+  const homes = typeof ranks === 'number' ? new Array<undefined>(ranks).fill(undefined) : ranks;
+  const cpus = childrenNamed(root, 'cpu');
+  const nodes = cpus.filter((cpu) => /[1-9a-fA-F]/.test(cpu.attributes.get('affinity') ?? ''));
+  const places = nodes.length > 0 ? nodes : cpus;
+  for (const [rank, home] of homes.entries()) {
+    const own = home === undefined ? undefined : childWith(root, 'cpu', 'numaid', String(home));
+    const cpu = own ?? places[Math.floor((rank * places.length) / homes.length)];
     if (cpu === undefined) return;
     const busId = `fffe:${(rank >> 5).toString(16).padStart(2, '0')}:${(rank & 31).toString(16).padStart(2, '0')}.0`;
     const pci = createElement('pci', cpu, [

@@ -19,8 +19,13 @@ export interface DetectOptions {
   readonly network?: NetworkKind | 'auto';
   /** Interfaces that have an address, in the system's order; without it, those that /sys shows as up. */
   readonly interfaces?: readonly string[];
-  /** Number of CPU ranks, each of which gets a device below the NUMA nodes, in blocks; GPUs are not looked for then. */
-  readonly cpuRanks?: number;
+  /** Interfaces for sockets that the caller chose; without it, those of `interfaces` that NCCL would choose. */
+  readonly sockets?: readonly string[];
+  /**
+   * Number of CPU ranks, each of which gets a device below the NUMA nodes, in blocks; or the NUMA node of each, by the kernel's
+   * number, where undefined is a place in the blocks. GPUs are not looked for then.
+   */
+  readonly cpuRanks?: number | readonly (number | undefined)[];
   /**
    * A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`: what it says stays, devices of the machine are put at
    * their bus ids, attributes that it lacks are set, and what no GPU or network device of the machine is below goes.
@@ -49,7 +54,7 @@ const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
 export function detectMachine(machine: MachineFiles, options: DetectOptions = {}): DetectedMachine {
   const files = cachedFiles(machine);
   const found = options.cpuRanks === undefined ? findGpus(files, options) : { gpus: [], unknown: [], notes: [] };
-  const network = findNetwork(files, options.network ?? 'auto', options.interfaces);
+  const network = findNetwork(files, options.network ?? 'auto', options.interfaces, options.sockets);
   const notes = [...found.notes, ...network.notes];
 
   if (found.gpus.length === 0) {

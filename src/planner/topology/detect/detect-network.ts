@@ -33,10 +33,17 @@ export function findNetwork(
   files: MachineFiles,
   asked: NetworkKind | 'auto',
   interfaces: readonly string[] | undefined,
+  sockets?: readonly string[],
 ): FoundNetwork {
   const notes: string[] = [];
   const ib = asked === 'socket' ? [] : infinibandDevices(files, hasGpuDirect(files), notes);
-  return { notes, devices: asked === 'ib' || (asked === 'auto' && ib.length > 0) ? ib : socketDevices(files, interfaces) };
+  return {
+    notes,
+    devices:
+      asked === 'ib' || (asked === 'auto' && ib.length > 0)
+        ? ib
+        : socketDevices(files, sockets ?? chosenAmong(files, interfaces)),
+  };
 }
 
 /**
@@ -129,16 +136,18 @@ function guidNumber(text: string): bigint {
 const interfaceChoices = [/^ib/, /^(?!docker|lo|virbr)/, /^docker/, /^lo/, /^virbr/];
 const MOST_INTERFACES = 16;
 
-function socketDevices(files: MachineFiles, interfaces: readonly string[] | undefined): NetDevice[] {
+function chosenAmong(files: MachineFiles, interfaces: readonly string[] | undefined): readonly string[] {
   const usable =
     interfaces ??
     files
       .list('/sys/class/net')
       .filter((name) => isUp(files, name))
       .sort((a, b) => interfaceIndex(files, a) - interfaceIndex(files, b));
-  const chosen =
-    interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
-  return chosen.slice(0, MOST_INTERFACES).map((name, index) => {
+  return interfaceChoices.map((choice) => usable.filter((name) => choice.test(name))).find((names) => names.length > 0) ?? [];
+}
+
+function socketDevices(files: MachineFiles, interfaces: readonly string[]): NetDevice[] {
+  return interfaces.slice(0, MOST_INTERFACES).map((name, index) => {
     const device = files.resolve(`/sys/class/net/${name}/device`)?.split('/').at(-1);
     const speed = Number(files.readText(`/sys/class/net/${name}/speed`) ?? '');
     return {

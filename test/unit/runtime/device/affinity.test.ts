@@ -28,7 +28,7 @@ function machine(nodes: readonly string[], allowed: string): string {
   return root;
 }
 
-const homes = (root: string, nLocalRanks: number, ignoreMask = false): (number[] | undefined)[] =>
+const homes = (root: string, nLocalRanks: number, ignoreMask = false): (readonly number[] | undefined)[] =>
   Array.from({ length: nLocalRanks }, (_, localRank) => homeCores({ root, localRank, nLocalRanks, ignoreMask }));
 
 test('where one node has all cores of the mask there is nothing to choose', () => {
