@@ -33,7 +33,18 @@ const wings = {
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     pool: ['communicator', 'launch', 'bootstrap', 'device'],
+    channels: [
+      'observe',
+      'algorithms',
+      'bootstrap',
+      'detect',
+      'planner/plan',
+      'planner/schedule',
+      'planner/graph',
+      'planner/topology',
+    ],
     communicator: [
+      'channels',
       'observe',
       'objects',
       'threads',
@@ -70,7 +81,12 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
               ...(forbidden.length === 0 ? [] : [{ regex: `^(\\.\\./)+(${forbidden.join('|')})/`, message }]),
               ...(wing === 'planner'
                 ? []
-                : [{ regex: `^(\\.\\./)+planner/${ofPlanner.length === 0 ? '' : `(?!(${ofPlanner.join('|')})/)`}`, message }]),
+                : [
+                    {
+                      regex: `^(\\.\\./)+planner/${ofPlanner.length === 0 ? '' : `(?!(${ofPlanner.join('|')})/)[^/]+/`}`,
+                      message,
+                    },
+                  ]),
               { regex: `^(\\.\\./)+${above}`, message },
               { regex: '^(\\.\\./)+index\\.js$', message: 'Import from the room itself, not from the package entry.' },
             ],

@@ -6,6 +6,7 @@
 import { createServer, connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 import { encodeCall } from '../../dist/runtime/algorithms/call.js';
+import { ringInOrder } from '../../dist/runtime/algorithms/channels.js';
 import { NetworkEngine } from '../../dist/runtime/algorithms/network-engine.js';
 import { loadLibc } from '../../dist/runtime/device/libc.js';
 import { Segment } from '../../dist/runtime/device/segment.js';
@@ -80,7 +81,7 @@ async function measure(ring) {
     receive.release();
   };
   const buffer = segment.allocateBytes(slotBytes);
-  const engine = new NetworkEngine(Team.ofAll(segment), libc, ring, [], () =>
+  const engine = new NetworkEngine(Team.ofAll(segment), libc, [ring], ringInOrder([ring.order], 'one host'), () =>
     Promise.reject(new Error('a ring has all connections that it needs')),
   );
   const allReduce = encodeCall({

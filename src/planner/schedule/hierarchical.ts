@@ -34,6 +34,8 @@ export type RanksByHost = readonly (readonly number[])[];
 export interface HierarchicalEnd {
   readonly peer: number;
   readonly name: string;
+  /** Number of the share that a connection between hosts carries. */
+  readonly share?: number;
 }
 
 /** Connections of a worker, as the sets that moves use. */
@@ -120,7 +122,7 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
     const below = others.map((peer) => ({ peer, name: up }));
     const above = others.map((peer) => ({ peer, name: down }));
     const wire = (distance: number): HierarchicalEnd[] =>
-      nHosts === 1 ? [] : [{ peer: ownerOf(hosts, (host + distance + nHosts) % nHosts, share), name: `wire ${share}` }];
+      nHosts === 1 ? [] : [{ peer: ownerOf(hosts, (host + distance + nHosts) % nHosts, share), name: `wire ${share}`, share }];
     const [from, to] = [wire(-1), wire(1)];
     const ring = { receives: [[], from, below, [...from, ...below]], sends: [[], to, above, [...to, ...above]] };
     if (share > 0) return [{ ...place, role: 'owner', ring }];
@@ -129,6 +131,7 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
     const end = (other: number, isNext: boolean): HierarchicalEnd => ({
       peer: ownerOf(hosts, other, 0),
       name: isNext ? 'wire 0' : 'exchange',
+      share: 0,
     });
     const exchange = {
       moves: steps.map(({ move }) => move),

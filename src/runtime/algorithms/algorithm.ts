@@ -1,7 +1,7 @@
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Algorithm, CallKind } from './call.js';
+import type { Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import type { Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -30,10 +30,9 @@ export interface NetworkAlgorithm extends AlgorithmTraits {
   readonly fifo: (nRanks: number) => FifoSize;
   /**
    * The ends of a rank's connections.
-   * @param order the ranks in the order of the ring, host by host
-   * @param hosts the ranks of each host
+   * @param channels whose rings a WantedEnd may name, to use their NICs
    */
-  readonly ends: (order: readonly number[], rank: number, hosts: RanksByHost) => Ends;
+  readonly ends: (channels: Channels, rank: number) => Ends;
   /** Prepares this rank for calls. */
   readonly open: (context: NetworkContext) => NetworkPlayer;
 }
@@ -46,7 +45,7 @@ export interface Ends {
 export interface NetworkContext {
   readonly combiner: Combiner;
   readonly order: readonly number[];
-  readonly hosts: RanksByHost;
+  readonly channels: Channels;
   readonly rank: number;
   /**
    * The connections that `ends` requested, in that order. Slices must fit their `size.slotBytes`, which may be less than

@@ -12,9 +12,9 @@ import {
   type RingCut,
 } from '../../planner/schedule/hierarchical.js';
 import { callKinds } from '../device/kernels/kernels.js';
-import type { PeerConnections } from '../transport/peers.js';
+import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
-import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner, Piece } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
@@ -40,8 +40,14 @@ export const hierarchical: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: (_, isLayered) => (isLayered ? Infinity : 0),
   fifo: (nRanks) => hierarchicalFifo(nRanks),
-  ends: (_, rank, hosts) => endsOf(hosts, rank),
-  open: ({ combiner, rank, hosts, connections }) => new Hierarchical(combiner, hosts, rank, connections),
+  ends: ({ hosts, rings }, rank) => {
+    // Shares of a call go over the NICs of different rings.
+    const onNics = (ends: readonly HierarchicalEnd[]): WantedEnd[] =>
+      ends.map(({ peer, name, share }) => ({ peer, name, ...(share === undefined ? {} : { channel: share % rings.length }) }));
+    const { sendTo, receiveFrom } = endsOf(hosts, rank);
+    return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
+  },
+  open: ({ combiner, rank, channels: { hosts }, connections }) => new Hierarchical(combiner, hosts, rank, connections),
 };
 
 /** Size of a connection: the more ranks, the shorter the slices. */
@@ -50,7 +56,12 @@ function hierarchicalFifo(nRanks: number): FifoSize {
   return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }
 
-function endsOf(hosts: RanksByHost, rank: number): Ends {
+interface HierarchicalEnds {
+  readonly sendTo: readonly HierarchicalEnd[];
+  readonly receiveFrom: readonly HierarchicalEnd[];
+}
+
+function endsOf(hosts: RanksByHost, rank: number): HierarchicalEnds {
   const workers = hierarchicalWorkers(hosts, rank);
   const all = (sets: (ends: EndSets) => readonly (readonly HierarchicalEnd[])[]): HierarchicalEnd[] => {
     const ends = workers

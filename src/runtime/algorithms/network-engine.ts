@@ -1,14 +1,14 @@
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { NetworkPlayer } from './algorithm.js';
+import type { Channels } from './channels.js';
 import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
 import { Combiner } from './combiner.js';
-import { countsRoom, Exchange, type Track } from './exchange.js';
+import { Exchange, type Track } from './exchange.js';
 import { NetworkCall } from './network-call.js';
 import { networkAlgorithm } from './registry.js';
-import { Ring, ringFifo } from './ring.js';
+import { Ring, ringFifo, Rings } from './ring.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -35,13 +35,12 @@ export class NetworkEngine implements Engine {
   readonly transport: string;
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
-  readonly #ring: Ring;
+  readonly #ring: Rings;
   /** Algorithms whose connections exist. */
   readonly #players = new Map<Algorithm, NetworkPlayer>();
   /** True if no call needs further connections. */
   #hasAll = false;
-  readonly #order: readonly number[];
-  readonly #hosts: RanksByHost;
+  readonly #channels: Channels;
   readonly #connect: Connect;
   readonly #rank: number;
 
@@ -59,18 +58,19 @@ export class NetworkEngine implements Engine {
   /** Aborted when the engine ends. */
   readonly #stop = new AbortController();
 
-  /** @param hosts the ranks of each host */
-  constructor(team: Team, libc: Libc | undefined, ring: RingOfRanks, hosts: RanksByHost, connect: Connect) {
-    const { rank, order, links } = ring;
+  /** @param rings of `channels`, connected */
+  constructor(team: Team, libc: Libc | undefined, rings: readonly RingOfRanks[], channels: Channels, connect: Connect) {
+    const [first] = rings;
+    if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
+    const { rank, order, links } = first;
     this.transport = links === undefined ? 'nothing' : logNames[links.send.transport];
     this.#rank = rank;
-    this.#order = order;
-    this.#hosts = hosts;
+    this.#channels = channels;
     this.#connect = connect;
     this.#exchange = new Exchange(rank, team);
-    if (links !== undefined) this.#exchange.add([links.send], [links.receive]);
+    for (const ring of rings) if (ring.links !== undefined) this.#exchange.add([ring.links.send], [ring.links.receive]);
     this.#combiner = new Combiner(team, libc, order.length, (links?.send.size ?? ringFifo(1)).slotBytes);
-    this.#ring = new Ring(this.#combiner, ring, countsRoom(order.length));
+    this.#ring = new Rings(this.#combiner, rings);
     this.#players.set('ring', this.#ring);
     this.#call = new NetworkCall(rank, order.length);
   }
@@ -97,8 +97,8 @@ export class NetworkEngine implements Engine {
       algorithm,
       networkAlgorithm(algorithm).open({
         combiner: this.#combiner,
-        order: this.#order,
-        hosts: this.#hosts,
+        order: this.#channels.order,
+        channels: this.#channels,
         rank: this.#rank,
         connections,
       }),

@@ -1,19 +1,19 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { chooseInterface, systemInterfaces, type ChosenInterface } from '../bootstrap/interfaces.js';
+import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } from '../bootstrap/interfaces.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { Algorithm } from './call.js';
+import type { Channels } from './channels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
 import { REASON_BYTES } from '../transport/ending.js';
-import { connectPeers, type PeerConnections } from '../transport/peers.js';
+import { connectPeers, type PeerConnections, type TransportFor } from '../transport/peers.js';
 import type { Ends } from './algorithm.js';
-import { connectRing } from '../transport/ring.js';
+import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { SocketTransport } from '../transport/socket.js';
-import type { FifoSize, Transport } from '../transport/transport.js';
+import type { FifoSize } from '../transport/transport.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
@@ -41,23 +41,29 @@ export interface DataTransports {
   readonly secret: Uint8Array;
 }
 
-/** The same, for an engine. */
-export interface NetworkOptions extends DataTransports {
-  /** The ranks in the order of the ring. */
-  readonly order: readonly number[];
+/** The same, for connections of channels. */
+interface ChannelTransports extends DataTransports {
+  readonly channels?: Channels;
+  /** NICs of this host. */
+  readonly nics?: readonly Nic[];
 }
 
-/** Opens a ring, and returns it with a function that makes other connections. `signal` aborts the making of the ring. */
+/** The same, for an engine. */
+export interface NetworkOptions extends ChannelTransports {
+  readonly channels: Channels;
+}
+
+/** Opens all rings, and returns an engine that makes other connections when they are needed. `signal` aborts the opening. */
 export async function openNetwork(options: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
-  const { bootstrap, team, libc, order } = options;
+  const { bootstrap, team, libc, channels } = options;
   const { rank, nRanks } = bootstrap;
-  const hosts = ranksByHost(bootstrap);
-  const ring = await overTransports(options, ringFifo(nRanks), (transportFor) =>
-    connectRing(bootstrap, order, transportFor, signal),
+  const orders = channels.rings.map(({ order }) => order);
+  const rings = await overTransports(options, ringFifo(nRanks), (transportFor) =>
+    connectRings(bootstrap, orders, transportFor, signal),
   );
-  return new NetworkEngine(team, libc, ring, hosts, (algorithm, stop) => {
+  return new NetworkEngine(team, libc, rings, channels, (algorithm, stop) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
-    const { sendTo, receiveFrom } = ends(order, rank, hosts);
+    const { sendTo, receiveFrom } = ends(channels, rank);
     return overTransports(options, fifo(nRanks), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
         connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
@@ -68,25 +74,36 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
 
 /** Does something with transports whose connections have a size: shared memory within a host, sockets beyond. */
 async function overTransports<T>(
-  { bootstrap, shared, team, libc, host, secret }: DataTransports,
+  { bootstrap, shared, team, libc, host, secret, channels, nics = [] }: ChannelTransports,
   size: FifoSize,
-  make: (transportFor: (peer: number) => Transport) => Promise<T>,
+  make: (transportFor: TransportFor) => Promise<T>,
 ): Promise<T> {
   const { rank, localRanks } = bootstrap;
   const shm = new ShmTransport({ size, team, localRanks });
-  const socket = new SocketTransport({
-    size,
-    segment: team.segment,
-    rank,
-    host,
-    secret,
-    libc,
-    whyGone: (peer) => bootstrap.whyGone(peer),
-  });
+  const sockets = new Map<string, SocketTransport>();
+  const socketFor = (channel: number | undefined): SocketTransport => {
+    const name = channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name;
+    const nic = nics.find((own) => own.name === name);
+    const key = nic?.host ?? '';
+    const socket =
+      sockets.get(key) ??
+      new SocketTransport({
+        size,
+        segment: team.segment,
+        rank,
+        host: nic?.host ?? host,
+        nic,
+        secret,
+        libc,
+        whyGone: (peer) => bootstrap.whyGone(peer),
+      });
+    sockets.set(key, socket);
+    return socket;
+  };
   try {
-    return await make((peer) => (shared && localRanks.includes(peer) ? shm : socket));
+    return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : socketFor(channel)));
   } finally {
-    socket.close();
+    for (const socket of sockets.values()) socket.close();
     shm.close();
   }
 }
@@ -103,12 +120,7 @@ export function connectBeside(
   );
 }
 
-/** Order of the ring: host by host, so that data enter and leave each host once. */
-export function ringOrder(introduction: Introduction): number[] {
-  return ranksByHost(introduction).flat();
-}
-
-/** The ranks of each host. */
+/** The ranks of each host, hosts in the order of their lowest ranks. */
 export function ranksByHost({ peers }: Introduction): number[][] {
   const byHost = new Map<string, number[]>();
   for (const { hostHash, rank } of peers) {
@@ -132,16 +144,11 @@ export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): Chose
 }
 
 /** Enough memory in this rank's heap for a network with all connections of these algorithms. */
-export function networkMemoryBytes(
-  algorithms: readonly Algorithm[],
-  order: readonly number[],
-  hosts: RanksByHost,
-  rank: number,
-): number {
+export function networkMemoryBytes(algorithms: readonly Algorithm[], channels: Channels, rank: number): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
-    const size = fifo(order.length);
-    const { sendTo, receiveFrom } = ends(order, rank, hosts);
+    const size = fifo(channels.order.length);
+    const { sendTo, receiveFrom } = ends(channels, rank);
     return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);

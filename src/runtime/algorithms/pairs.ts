@@ -31,7 +31,7 @@ export const pairs: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: pairFifo,
-  ends: ({ length }, rank) => {
+  ends: ({ order: { length } }, rank) => {
     const ends = Array.from({ length: length - 1 }, (_, i) => ({ peer: (rank + 1 + i) % length, name: 'pair' }));
     return { sendTo: ends, receiveFrom: ends };
   },

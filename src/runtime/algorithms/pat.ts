@@ -25,7 +25,7 @@ export const pat: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: (nRanks) => (nRanks > 3 ? DEFAULT_BYTES : 0),
   fifo: () => patFifo,
-  ends: ({ length }, rank) => ({ sendTo: wanted(rank, length, 1), receiveFrom: wanted(rank, length, -1) }),
+  ends: ({ order: { length } }, rank) => ({ sendTo: wanted(rank, length, 1), receiveFrom: wanted(rank, length, -1) }),
   open: ({ combiner, order, rank, connections }) => new Pat(combiner, rank, order.length, connections),
 };
 

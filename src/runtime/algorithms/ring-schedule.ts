@@ -39,6 +39,8 @@ export class RingSchedule implements Piece {
   readonly #chunkBytes: number;
   #kind: Kind = 'barrier';
   #total = 0;
+  /** Start of the data in the arrays of calls without blocks. */
+  #base = 0;
   /**
    * Broadcast or reduce: number of positions after the root, and whether the root's output is another array than its input.
    */
@@ -73,15 +75,16 @@ export class RingSchedule implements Piece {
     this.#chunkBytes = slicesPerChunk * sliceBytes;
   }
 
-  startAllReduce(bytes: number): void {
-    this.#start('allReduce', bytes);
+  /** @param start of the data in the arrays */
+  startAllReduce(bytes: number, start = 0): void {
+    this.#start('allReduce', bytes, start);
     this.#enterStep();
   }
 
   /** @param blocks of the input */
   startReduceScatter(blocks: Blocks): void {
     this.#blocks = blocks;
-    this.#start('reduceScatter', blocks.longest);
+    this.#start('reduceScatter', blocks.longest, 0);
     this.#enterStep();
   }
 
@@ -89,23 +92,23 @@ export class RingSchedule implements Piece {
   startAllGather(blocks: Blocks, copiesOwn: boolean): void {
     this.#blocks = blocks;
     this.#copiesOwn = copiesOwn;
-    this.#start('allGather', blocks.longest);
+    this.#start('allGather', blocks.longest, 0);
     this.#enterStep();
   }
 
   startBarrier(): void {
-    this.#start('barrier', 0);
+    this.#start('barrier', 0, 0);
     this.#enterStep();
   }
 
   /** @param rootKeeps true if the root's output is another array than its input */
-  startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean): void {
+  startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean, start = 0): void {
     this.#rootKeeps = rootKeeps;
-    this.#startChain('broadcast', bytes, rootPlace);
+    this.#startChain('broadcast', bytes, rootPlace, start);
   }
 
-  startReduce(bytes: number, rootPlace: number): void {
-    this.#startChain('reduce', bytes, rootPlace);
+  startReduce(bytes: number, rootPlace: number, start = 0): void {
+    this.#startChain('reduce', bytes, rootPlace, start);
   }
 
   /** Moves on to the next move, or to the end. */
@@ -120,17 +123,18 @@ export class RingSchedule implements Piece {
     else this.#enterStep();
   }
 
-  #start(kind: Kind, bytes: number): void {
+  #start(kind: Kind, bytes: number, start: number): void {
     this.done = false;
+    this.#base = start;
     this.#kind = kind;
     this.#total = bytes;
     this.#column = 0;
     this.#step = 0;
   }
 
-  #startChain(kind: 'broadcast' | 'reduce', bytes: number, rootPlace: number): void {
+  #startChain(kind: 'broadcast' | 'reduce', bytes: number, rootPlace: number, start: number): void {
     const n = this.order.length;
-    this.#start(kind, bytes);
+    this.#start(kind, bytes, start);
     this.#distance = (this.place - rootPlace + n) % n;
     this.#enterPart();
   }
@@ -178,8 +182,8 @@ export class RingSchedule implements Piece {
     const share = alignedShare(bytes, n);
     this.#from = this.#column + Math.min(chunk * share, bytes);
     this.#to = this.#column + Math.min((chunk + 1) * share, bytes);
-    this.#ownBase = 0;
-    this.#keepBase = 0;
+    this.#ownBase = this.#base;
+    this.#keepBase = this.#base;
   }
 
   /**
@@ -189,10 +193,11 @@ export class RingSchedule implements Piece {
     const rank = this.order[place] ?? 0;
     const bytes = this.#blocks?.bytes[rank] ?? 0;
     const base = this.#blocks?.from[rank] ?? 0;
+    const within = this.#blocks?.within[rank] ?? 0;
     this.#from = Math.min(this.#column, bytes);
     this.#to = this.#kind === 'barrier' ? this.#from : Math.min(this.#column + this.#chunkBytes, bytes);
-    this.#ownBase = this.#kind === 'reduceScatter' ? base : 0;
-    this.#keepBase = this.#kind === 'allGather' ? base : 0;
+    this.#ownBase = this.#kind === 'reduceScatter' ? base : within;
+    this.#keepBase = this.#kind === 'allGather' ? base : within;
   }
 
   /**
@@ -216,8 +221,8 @@ export class RingSchedule implements Piece {
     this.complete = !broadcast && isRoot;
     this.#from = 0;
     this.#to = meeting ? 0 : this.#total;
-    this.#ownBase = !meeting && (!broadcast || isRoot) ? 0 : -1;
-    this.#keepBase = !meeting && (broadcast ? !isRoot || this.#rootKeeps : isRoot) ? 0 : -1;
+    this.#ownBase = !meeting && (!broadcast || isRoot) ? this.#base : -1;
+    this.#keepBase = !meeting && (broadcast ? !isRoot || this.#rootKeeps : isRoot) ? this.#base : -1;
     this.#takeSlice();
   }
 

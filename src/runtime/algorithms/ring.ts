@@ -1,10 +1,12 @@
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
-import { RingOfRanks } from '../transport/ring.js';
+import { ringEnds, RingOfRanks } from '../transport/ring.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
+import { alignedShare } from './alignment.js';
+import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
 import { RingSchedule } from './ring-schedule.js';
 
@@ -31,22 +33,17 @@ export const ring: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: ringFifo,
-  ends: (order, rank) => {
-    const place = new RingOfRanks(rank, order, undefined);
-    const end = (distance: number): { peer: number; name: string } => ({ peer: place.rankAt(distance), name: 'ring' });
-    return order.length === 1 ? { sendTo: [], receiveFrom: [] } : { sendTo: [end(1)], receiveFrom: [end(-1)] };
+  ends: ({ order, rings }, rank) => {
+    if (order.length === 1) return { sendTo: [], receiveFrom: [] };
+    const ends = rings.map((ring, number) => ringEnds(new RingOfRanks(rank, ring.order, undefined), number));
+    return { sendTo: ends.map(({ sendTo }) => sendTo), receiveFrom: ends.map(({ receiveFrom }) => receiveFrom) };
   },
-  open: ({
-    combiner,
-    order,
-    rank,
-    connections: {
-      sends: [send],
-      receives: [receive],
-    },
-  }) => {
-    const links = send === undefined || receive === undefined ? undefined : { send, receive };
-    return new Ring(combiner, new RingOfRanks(rank, order, links), countsRoom(order.length));
+  open: ({ combiner, channels, rank, connections: { sends, receives } }) => {
+    const rings = channels.rings.map(({ order }, number) => {
+      const [send, receive] = [sends[number], receives[number]];
+      return new RingOfRanks(rank, order, send === undefined || receive === undefined ? undefined : { send, receive });
+    });
+    return new Rings(combiner, rings);
   },
 };
 
@@ -59,10 +56,13 @@ export const ring: NetworkAlgorithm = {
  * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).
  */
 export class Ring implements NetworkPlayer, Track {
+  /** Longest slice. */
+  readonly sliceBytes: number;
   readonly #schedule: RingSchedule;
   readonly #from: readonly ReceiveConnection[];
   readonly #to: readonly SendConnection[];
   readonly #tracks: readonly Track[] = [this];
+  readonly #partBlocks: Blocks;
   /** The same ring with the protocol LL, for calls of at most `#quickBytes`. */
   #quick: Ring | undefined;
   #quickBytes = 0;
@@ -74,7 +74,9 @@ export class Ring implements NetworkPlayer, Track {
     roomBytes = 0,
   ) {
     const { steps, slotBytes } = ring.links?.send.size ?? ringFifo(1);
-    this.#schedule = new RingSchedule(ring.order, ring.index, slotBytes - HEADER_BYTES - roomBytes, steps / 2);
+    this.sliceBytes = slotBytes - HEADER_BYTES - roomBytes;
+    this.#schedule = new RingSchedule(ring.order, ring.index, this.sliceBytes, steps / 2);
+    this.#partBlocks = new Blocks(ring.order.length);
     this.#from = ring.links === undefined ? none : [ring.links.receive];
     this.#to = ring.links === undefined ? none : [ring.links.send];
   }
@@ -89,31 +91,44 @@ export class Ring implements NetworkPlayer, Track {
     const { kind, bytes } = call;
     const isUneven = kind === callKinds.allGatherV || kind === callKinds.reduceScatterV;
     if (this.#quick !== undefined && bytes <= this.#quickBytes && !isUneven) return this.#quick.start(call);
-    switch (kind) {
+    this.startPart(call, 0, 1);
+    return this.#tracks;
+  }
+
+  /** Starts part `part` of the `nParts` parts of a call, as a track. */
+  startPart(call: NetworkCall, part: number, nParts: number): void {
+    const share = nParts === 1 ? call.bytes : alignedShare(call.bytes, nParts);
+    const from = Math.min(part * share, call.bytes);
+    const bytes = Math.min(share, call.bytes - from);
+    switch (call.kind) {
       case callKinds.allReduce:
-        this.#schedule.startAllReduce(bytes);
+        this.#schedule.startAllReduce(bytes, from);
         break;
       case callKinds.broadcast:
-        this.#schedule.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace);
+        this.#schedule.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace, from);
         break;
       case callKinds.reduce:
-        this.#schedule.startReduce(bytes, this.ring.order.indexOf(call.root));
+        this.#schedule.startReduce(bytes, this.ring.order.indexOf(call.root), from);
         break;
       case callKinds.barrier:
         this.#schedule.startBarrier();
         break;
       case callKinds.allGather:
       case callKinds.allGatherV:
-        this.#schedule.startAllGather(call.blocks(), !call.isInPlace);
+        this.#schedule.startAllGather(this.#blocksOf(call, part, nParts), !call.isInPlace);
         break;
       case callKinds.reduceScatter:
       case callKinds.reduceScatterV:
-        this.#schedule.startReduceScatter(call.blocks());
+        this.#schedule.startReduceScatter(this.#blocksOf(call, part, nParts));
         break;
       default:
-        throw new InternalError('INTERNAL', `ring has no call of kind ${kind}`);
+        throw new InternalError('INTERNAL', `ring has no call of kind ${call.kind}`);
     }
-    return this.#tracks;
+  }
+
+  #blocksOf(call: NetworkCall, part: number, nParts: number): Blocks {
+    const whole = call.blocks();
+    return nParts === 1 ? whole : this.#partBlocks.partOf(whole, part, nParts);
   }
 
   /** Lets all ranks meet. */
@@ -149,4 +164,54 @@ export class Ring implements NetworkPlayer, Track {
     this.combiner.keep(this.#schedule);
     this.#schedule.next();
   }
+}
+
+/**
+ * The algorithm *ring* on the rings of several channels. Each ring carries a part of a large call over its own NICs, all at the
+ * same time; a small call takes the first ring.
+ */
+export class Rings implements NetworkPlayer {
+  readonly #rings: readonly Ring[];
+  readonly #first: Ring;
+  /** By number of parts: the rings that carry them. */
+  readonly #tracks: readonly (readonly Ring[])[];
+  /** A call uses another ring for each so many bytes: below, hand-overs cost more than another NIC saves. */
+  readonly #leastPartBytes: number;
+
+  constructor(combiner: Combiner, rings: readonly RingOfRanks[]) {
+    this.#rings = rings.map((ring) => new Ring(combiner, ring, countsRoom(ring.order.length)));
+    const [first] = this.#rings;
+    if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
+    this.#first = first;
+    this.#leastPartBytes = first.sliceBytes / 2;
+    this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) => this.#rings.slice(0, count));
+  }
+
+  start(call: NetworkCall): readonly Track[] {
+    const nParts = this.#partsOf(call);
+    if (nParts === 1) return this.#first.start(call);
+    for (let part = 0; part < nParts; part++) this.#rings[part]?.startPart(call, part, nParts);
+    return this.#tracks[nParts] ?? none;
+  }
+
+  /** Lets all ranks meet. */
+  barrier(): readonly Track[] {
+    return this.#first.barrier();
+  }
+
+  /** See Ring. */
+  useLowLatency(quick: Ring, bytes: number): void {
+    this.#first.useLowLatency(quick, bytes);
+  }
+
+  #partsOf(call: NetworkCall): number {
+    const most = this.#rings.length;
+    if (most === 1 || call.kind === callKinds.barrier) return 1;
+    const bytes = hasBlocks(call.kind) ? call.blocks().longest * this.#first.ring.order.length : call.bytes;
+    return Math.max(1, Math.min(most, Math.floor(bytes / this.#leastPartBytes)));
+  }
+}
+
+function hasBlocks(kind: number): boolean {
+  return kind !== callKinds.allReduce && kind !== callKinds.broadcast && kind !== callKinds.reduce;
 }

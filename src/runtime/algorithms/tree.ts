@@ -28,7 +28,7 @@ export const tree: NetworkAlgorithm = {
   // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
-  ends: (order, rank) => {
+  ends: ({ order }, rank) => {
     const ends = wantedEnds(order, rank);
     return { sendTo: ends, receiveFrom: ends };
   },

@@ -33,6 +33,11 @@ export interface ChosenInterface {
   readonly host: string;
 }
 
+/** An address that a rank can use for data, with the subnet that it reaches directly. */
+export interface Nic extends ChosenInterface {
+  readonly netmask: string;
+}
+
 /** The running interfaces of this host, in the kernel's order: IPv4 first, then global IPv6, then link-local. */
 export function systemInterfaces(): Interface[] {
   return Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
@@ -49,6 +54,12 @@ export function systemInterfaces(): Interface[] {
  * @throws SystemError `NETWORK` when no interface is up.
  */
 export function chooseInterface(interfaces: readonly Interface[], wish: InterfaceWish = {}): ChosenInterface {
+  const { name, host } = chooseNics(interfaces, wish)[0];
+  return { name, host };
+}
+
+/** All interfaces that are as good as the one that {@link chooseInterface} chooses, which is the first. Throws like it. */
+export function chooseNics(interfaces: readonly Interface[], wish: InterfaceWish = {}): readonly [Nic, ...Nic[]] {
   const { interfaceName = '', family, root } = wish;
   const usable = interfaces.filter((candidate) => family === undefined || candidate.family === family);
   if (interfaceName !== '') {
@@ -57,7 +68,7 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
       usable.filter(({ name }) => matches(name)),
       root?.host,
     );
-    if (chosen === undefined) throw nothingMatches(interfaceName, family, interfaces);
+    if (!isSome(chosen)) throw nothingMatches(interfaceName, family, interfaces);
     return chosen;
   }
 
@@ -67,7 +78,7 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
         interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
       : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
     const chosen = preferred(near, root.host);
-    if (chosen !== undefined) return chosen;
+    if (isSome(chosen)) return chosen;
   }
   for (const pattern of ['ib', '^docker,lo,virbr', 'docker', 'lo', 'virbr']) {
     const matches = nameMatcher(pattern);
@@ -75,7 +86,7 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
       usable.filter(({ name }) => matches(name)),
       root?.host,
     );
-    if (chosen !== undefined) return chosen;
+    if (isSome(chosen)) return chosen;
   }
   if (interfaces.length > 0) throw nothingMatches(undefined, family, interfaces);
   throw new SystemError('NETWORK', 'no network interface is up, not even loopback (lo)');
@@ -97,21 +108,47 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
   return (name) => names.some((wanted) => (exact === '' ? name.startsWith(wanted) : name === wanted)) !== (not !== '');
 }
 
-/** The first interface's address, of the root's family if it has one. */
-function preferred(candidates: readonly Interface[], rootHost: string | undefined): ChosenInterface | undefined {
-  const first = candidates[0];
-  if (first === undefined) return undefined;
+/** One address of each interface, of the root's family if it has one; without a root, of the first interface's family. */
+function preferred(candidates: readonly Interface[], rootHost: string | undefined): Nic[] {
+  const [first] = candidates;
+  if (first === undefined) return [];
   const family = rootHost === undefined ? first.family : addressBytes(rootHost)?.length === 16 ? 6 : 4;
-  const chosen = candidates.find((candidate) => candidate.name === first.name && candidate.family === family) ?? first;
-  return { name: chosen.name, host: isLinkLocal(chosen.address) ? `${chosen.address}%${chosen.name}` : chosen.address };
+  return [...new Set(candidates.map(({ name }) => name))].flatMap((name) => {
+    const ofName = candidates.filter((candidate) => candidate.name === name);
+    const chosen = ofName.find((candidate) => candidate.family === family) ?? ofName[0];
+    return chosen === undefined ? [] : [nicOf(chosen)];
+  });
+}
+
+function nicOf({ name, address, netmask }: Interface): Nic {
+  return { name, host: isLinkLocal(address) ? `${address}%${name}` : address, netmask };
+}
+
+function isSome<T>(list: readonly T[]): list is readonly [T, ...T[]] {
+  return list.length > 0;
 }
 
 function inSubnet(candidate: Interface, host: string): boolean {
-  const [own, mask, other] = [candidate.address, candidate.netmask, host].map(addressBytes);
-  if (own === undefined || mask === undefined || other?.length !== own.length) return false;
   // Every link has the subnet fe80::/64; the zone distinguishes them.
   if (isLinkLocal(host) && zoneOf(host) !== undefined && zoneOf(host) !== candidate.name) return false;
+  return reaches(nicOf(candidate), host);
+}
+
+/** True if an address is in the subnet of a NIC. */
+export function reaches(nic: Pick<Nic, 'host' | 'netmask'>, host: string): boolean {
+  const [own, mask, other] = [nic.host, nic.netmask, host].map(addressBytes);
+  if (own === undefined || mask === undefined || other?.length !== own.length) return false;
   return own.every((byte, i) => (byte & (mask[i] ?? 0)) === ((other[i] ?? 0) & (mask[i] ?? 0)));
+}
+
+/**
+ * Address to connect from, so that data to `target` use a NIC. Undefined where the kernel must choose: another interface is in
+ * the target's subnet, or the zone of a link-local address names the interface already.
+ */
+export function sourceAddress(nic: Nic, target: string, interfaces: readonly Interface[]): string | undefined {
+  if (isLinkLocal(nic.host) || addressBytes(nic.host)?.length !== addressBytes(target)?.length) return undefined;
+  if (reaches(nic, target)) return nic.host;
+  return interfaces.some((other) => inSubnet(other, target)) ? undefined : nic.host;
 }
 
 function nothingMatches(

@@ -3,6 +3,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
+import type { RankLocation } from '../channels/plan-channels.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';
@@ -16,6 +17,8 @@ export interface RankFacts {
   readonly sharedWithHost: boolean;
   readonly reason?: string;
   readonly cores: readonly number[];
+  /** Undefined if all ranks of init() are on one host. */
+  readonly location?: RankLocation;
   /** Profile of rank 0's host, on every rank, so that all make the same choices. */
   readonly profile?: Profile;
 }
@@ -24,6 +27,7 @@ export interface RankFacts {
  * Exchanges facts among all ranks, and throws if ranks have different settings.
  *
  * @param profile of this rank's host; all ranks use rank 0's
+ * @param location of this rank, if the ranks are on several hosts
  */
 export async function agree(
   bootstrap: Bootstrap,
@@ -31,6 +35,7 @@ export async function agree(
   config: CommunicatorConfig,
   joined: Joined,
   profile: Profile | undefined,
+  location: RankLocation | undefined,
 ): Promise<RankFacts[]> {
   const mine: RankFacts = {
     algorithm: forcedAlgorithm(settings, config) ?? 'auto',
@@ -38,6 +43,7 @@ export async function agree(
     engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
     cores: allowedCores(),
+    ...(location === undefined ? {} : { location }),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
     ...(profile === undefined || bootstrap.rank !== 0 ? {} : { profile }),
   };

@@ -4,6 +4,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { Algorithm } from '../algorithms/call.js';
+import { ringInOrder, type Channels } from '../algorithms/channels.js';
 import { HEADER_BYTES, HEADER_WORDS } from '../algorithms/exchange.js';
 import { carriesOut, isOverConnections } from '../algorithms/registry.js';
 import { lowLatencyFifo } from '../algorithms/ring.js';
@@ -11,6 +12,9 @@ import type { Libc } from '../device/libc.js';
 import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { connectRing } from '../transport/ring.js';
+import { unlessAborted } from '../transport/unless-aborted.js';
+import type { ChannelPlan, TopologyFiles } from '../channels/plan-channels.js';
+import { warn } from '../warn.js';
 import { ShmTransport } from '../transport/shm.js';
 import { inOneSegment, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
@@ -25,7 +29,7 @@ import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { startNetworkThread } from '../threads/network-threads.js';
 import { NvlsEngine } from '../algorithms/nvls-engine.js';
 import { ObservedEngine } from '../observe/observed-engine.js';
-import { dataHost, interfaceFor, openNetwork, ranksByHost, ringOrder } from '../algorithms/open-network.js';
+import { dataHost, interfaceFor, openNetwork, ranksByHost } from '../algorithms/open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
 import { shorterLimit } from '../progress/wait-limits.js';
@@ -60,6 +64,8 @@ export interface EngineContext {
   readonly libc: Libc | undefined;
   readonly nCores: number;
   readonly settings: RuntimeSettings;
+  /** Files of the topology; children do not overwrite those that init() wrote. */
+  readonly topology: TopologyFiles;
   readonly network: BootstrapEnvironment;
   readonly id: UniqueId;
   /** Aborts a set-up that takes too long. */
@@ -75,6 +81,13 @@ export interface EngineContext {
   readonly name: string | undefined;
 }
 
+/** The engine of a communicator. */
+export interface ChosenEngine {
+  readonly engine: CompositeEngine;
+  /** Channels of its algorithms over connections; undefined if it has none. */
+  readonly channels: Channels | undefined;
+}
+
 /**
  * Makes the engine of a communicator, with the algorithms that its calls may use: on one segment, those that work on shared
  * memory; otherwise those over connections, through the segment between ranks of one host and through sockets between hosts.
@@ -82,7 +95,7 @@ export interface EngineContext {
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: EngineContext): Promise<CompositeEngine> {
+export async function chooseEngine(circumstances: EngineContext): Promise<ChosenEngine> {
   const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
@@ -134,9 +147,11 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Compos
           });
   }
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
+  let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
-    const network = await networkEngine(circumstances, overNetwork, oneSegment, nThreads);
-    ring = { order: ringOrder(bootstrap), transport: network.transport };
+    plan = await channelsOf(circumstances);
+    const network = await networkEngine(circumstances, plan.channels, overNetwork, oneSegment, nThreads);
+    ring = { ...plan, transport: network.transport };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({
@@ -151,7 +166,8 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Compos
     listensOn: () => interfaceFor(circumstances.network, circumstances.id),
     secret: secretOf(circumstances.id),
   });
-  return observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+  const engine = observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
+  return { engine, channels: plan?.channels };
 }
 
 /** See ChoiceContext. */
@@ -191,17 +207,43 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
+/** The first communicator of this process without a plan has said so. */
+let saidUnplanned = false;
+
+/**
+ * Channels of the algorithms over connections: planned if the ranks are on several hosts. The planner is loaded only then,
+ * because it would double the time of init() on one host.
+ */
+async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: EngineContext): Promise<ChannelPlan> {
+  const { localRanks, nRanks, rank } = bootstrap;
+  if (localRanks.length === nRanks) return { channels: ringInOrder([localRanks], 'all ranks are on one host'), lines: [] };
+  const { planChannels } = await import('../channels/plan-channels.js');
+  const locations = facts.map(({ location }) => location);
+  const plan = await unlessAborted(
+    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: topology }),
+    signal,
+  );
+  const { unplanned } = plan.channels;
+  if (unplanned !== undefined && rank === 0 && !saidUnplanned) {
+    saidUnplanned = true;
+    (onWarning ?? warn)(`the ranks form a ring in rank order over one NIC: ${unplanned}; TCCL_TOPO_FILE can name a topology`);
+  }
+  return plan;
+}
+
 /** Makes the engine of the algorithms over connections. */
 async function networkEngine(
   circumstances: EngineContext,
+  channels: Channels,
   algorithms: readonly Algorithm[],
   oneSegment: boolean,
   nThreads: number,
 ): Promise<{ readonly engine: Engine; readonly transport: string }> {
-  const { bootstrap, shared, team, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
+  const { bootstrap, shared, team, facts, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
   const { onWarning, name, forwardReport } = circumstances;
-  const order = ringOrder(bootstrap);
-  const options = { bootstrap, shared, team, libc, order, host: dataHost(bootstrap, environment, id), secret: secretOf(id) };
+  const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
+  const host = dataHost(bootstrap, environment, id);
+  const options = { bootstrap, shared, team, libc, channels, nics, host, secret: secretOf(id) };
   if (nThreads > 0) {
     // Then a rank has two threads, one of which waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
@@ -223,7 +265,7 @@ async function networkEngine(
   // A blocking call cannot make connections.
   if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
-  if (lowLatencyBytes >= 0) await addLowLatency(circumstances, order, network, lowLatencyBytes);
+  if (lowLatencyBytes >= 0) await addLowLatency(circumstances, channels.order, network, lowLatencyBytes);
   return { engine: network, transport: network.transport };
 }
 

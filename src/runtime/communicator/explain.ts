@@ -1,4 +1,5 @@
 import type { Algorithm, CallKind } from '../algorithms/call.js';
+import type { Channels } from '../algorithms/channels.js';
 import { takesOnePhase } from '../algorithms/direct-small.js';
 import { counted } from '../../counted.js';
 import { callKinds } from '../device/kernels/kernels.js';
@@ -51,13 +52,15 @@ export interface ExplainContext {
   /** Largest call that uses a ring of the protocol LL; -1 without one. */
   readonly lowLatencyBytes: number;
   readonly channels: number;
+  /** Rings over connections; undefined if there are none. */
+  readonly rings: Channels | undefined;
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
 export function explainCall(
   collective: CallKind,
   bytes: number,
-  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels }: ExplainContext,
+  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels, rings }: ExplainContext,
 ): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
@@ -93,7 +96,8 @@ export function explainCall(
       : predictedUs === undefined
         ? '; it was never measured'
         : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`) +
-    (others.length === 0 ? '' : `; ${others.join(', ')}`);
+    (others.length === 0 ? '' : `; ${others.join(', ')}`) +
+    (algorithm === 'ring' && rings !== undefined ? `; ${ringsText(rings)}` : '');
   return {
     collective,
     bytes,
@@ -108,7 +112,7 @@ export function explainCall(
 }
 
 /** @internal Context of a communicator. */
-export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: CommunicatorParts): ExplainContext {
+export function groundsOf({ origin, bootstrap, engine, channels, facts, nCores, config }: CommunicatorParts): ExplainContext {
   const { nRanks, localRanks } = bootstrap;
   const { settings } = origin.facts;
   const { profile } = facts[0] ?? {};
@@ -123,8 +127,19 @@ export function groundsOf({ origin, bootstrap, engine, facts, nCores, config }: 
     nRanks,
     smallBytes: smallBytesOf(localRanks.length, nCores),
     lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
-    channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
+    channels: oneSegment ? Math.max(1, threads.inMemory) : (channels?.rings.length ?? 1),
+    rings: channels,
   };
+}
+
+/** Text about the rings and their NICs, and why they are so. */
+function ringsText({ rings, unplanned }: Channels): string {
+  if (unplanned !== undefined) return `its ring is in rank order: ${unplanned}`;
+  const each = rings.map(({ order, nics }) => {
+    const names = [...new Set(nics.map(({ name }) => name))];
+    return `${order.join(' ')} over ${names.join(', ')}`;
+  });
+  return `its rings are planned from the topology of the hosts: ${each.join('; ')}`;
 }
 
 const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;

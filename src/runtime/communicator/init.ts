@@ -1,7 +1,10 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { readBootstrapEnvironment } from '../bootstrap/environment.js';
+import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
+import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
-import { homeCores, moveTo } from '../device/affinity.js';
+import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { RankLocation } from '../channels/plan-channels.js';
+import { homeCores, homeNode, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/rank-lines.js';
@@ -57,7 +60,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
-    const facts = await agree(bootstrap, settings, config, joined, profile);
+    const facts = await agree(bootstrap, settings, config, joined, profile, locationOf(bootstrap, network, id));
     const origin = new Origin({ segment, shared, libc, settings, network, id, join, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     parts = await connectInTime(timeoutMs, (late) =>
@@ -74,6 +77,20 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     joined?.segment.close();
     throw error;
   }
+}
+
+/** Location of this rank, if the ranks are on several hosts. */
+function locationOf(
+  { localRank, localRanks, nRanks }: Bootstrap,
+  network: BootstrapEnvironment,
+  { root, origin }: UniqueId,
+): RankLocation | undefined {
+  if (localRanks.length === nRanks) return undefined;
+  return {
+    numaNode: homeNode({ localRank, nLocalRanks: localRanks.length })?.id,
+    nics: chooseNics(systemInterfaces(), { ...network, root: { host: root.host, origin } }),
+    nicsNamed: network.interfaceName !== undefined,
+  };
 }
 
 /** Moves this thread to the NUMA node of its memory, if there are several. */

@@ -2,6 +2,7 @@ import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
 import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
+import type { TopologyFiles } from '../channels/plan-channels.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
 /** Protocols of a ring: algorithms/ring.ts. */
@@ -34,6 +35,8 @@ export interface RuntimeSettings {
   readonly heartbeatMs: number;
   /** TCCL_WARN_AFTER: seconds after which a rank that waits for others warns; 0 means never. Default 30. */
   readonly warnAfterMs: number;
+  /** TCCL_TOPO_FILE, TCCL_TOPO_DUMP_FILE, TCCL_GRAPH_DUMP_FILE, for communicators whose ranks are on several hosts. */
+  readonly topology: TopologyFiles;
   /** TCCL_TRACE: file for the trace of this host's ranks; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
@@ -63,6 +66,11 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
     heartbeatMs: seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000,
     warnAfterMs: seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS) * 1000,
+    topology: {
+      topology: value(env, 'TCCL_TOPO_FILE'),
+      topologyDump: value(env, 'TCCL_TOPO_DUMP_FILE'),
+      graphDump: value(env, 'TCCL_GRAPH_DUMP_FILE'),
+    },
     tracePath: value(env, 'TCCL_TRACE'),
     debug: debugSettings(env),
     variables: Object.fromEntries(

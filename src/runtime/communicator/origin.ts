@@ -15,6 +15,7 @@ import { unlessAborted } from '../transport/unless-aborted.js';
 import type { RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
+import type { Channels } from '../algorithms/channels.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/open-network.js';
 import type { InitOptions } from './init-options.js';
@@ -26,6 +27,8 @@ export interface CommunicatorParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
+  /** Channels of the algorithms over connections; undefined if there are none. */
+  readonly channels: Channels | undefined;
   readonly pointToPoint: PointToPoint;
   /** Wait queries between ranks that share no memory. */
   readonly waitQueries: WaitQueries | undefined;
@@ -56,6 +59,7 @@ export interface OriginFacts {
  */
 export class Origin {
   #users = 0;
+  #hasFirst = false;
 
   constructor(readonly facts: OriginFacts) {}
 
@@ -75,8 +79,11 @@ export class Origin {
     const { shared, libc, settings, network, id } = this.facts;
     const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
     const { rank, nRanks, localRanks } = bootstrap;
+    const { topology } = settings;
+    const isFirst = !this.#hasFirst;
+    this.#hasFirst = true;
     const threads = engineThreads(config);
-    const engine = await chooseEngine({
+    const { engine, channels } = await chooseEngine({
       bootstrap,
       shared,
       team,
@@ -84,6 +91,7 @@ export class Origin {
       libc,
       nCores,
       settings,
+      topology: isFirst ? topology : { ...topology, topologyDump: undefined, graphDump: undefined },
       network,
       id,
       signal,
@@ -115,7 +123,7 @@ export class Origin {
       forwardInCalls: (report) => engine.forwardReport(report),
       observe: engine.observe,
     });
-    const parts = { origin: this, bootstrap, team, engine, pointToPoint, waitQueries, facts, nCores, config };
+    const parts = { origin: this, bootstrap, team, engine, channels, pointToPoint, waitQueries, facts, nCores, config };
     try {
       if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
       return parts;

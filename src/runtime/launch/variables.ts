@@ -29,11 +29,14 @@ const names = [
   'CMA_DISABLE',
   'MACHINE_CODE_DISABLE',
   'IGNORE_CPU_AFFINITY',
+  'TOPO_FILE',
   // Output
   'DEBUG',
   'DEBUG_SUBSYS',
   'DEBUG_FILE',
   'TRACE',
+  'TOPO_DUMP_FILE',
+  'GRAPH_DUMP_FILE',
 ];
 
 export const variables: readonly string[] = names.map((name) => PREFIX + name);

@@ -6,6 +6,7 @@ import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { doubleTree } from '../../planner/graph/merge/double-tree.js';
 import { version } from '../../version.js';
+import type { Channels } from '../algorithms/channels.js';
 import { algorithmsIn, rangesText, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { fileNamed } from './append-file.js';
 import { DebugLog, type DebugSettings } from './debug-log.js';
@@ -26,8 +27,8 @@ export interface FeedbackContext {
   readonly bootstrap: Bootstrap;
   readonly settings: ObservedSettings;
   readonly table: AlgorithmTable;
-  /** The order of the ranks in the ring, if there is one, and the transport to the next rank. */
-  readonly ring: { readonly order: readonly number[]; readonly transport: string } | undefined;
+  /** Channels over connections, if there are any, the transport to the next rank, and the graphs that this host found. */
+  readonly ring: { readonly channels: Channels; readonly transport: string; readonly lines: readonly string[] } | undefined;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
   /** Name of the communicator, from the program. */
@@ -127,10 +128,22 @@ function startLog(
   if (ring === undefined) {
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {
-    const next = ring.order[(ring.order.indexOf(rank) + 1) % nRanks] ?? rank;
-    if (rank === 0) log.info('GRAPH', `Channel 00/01 : ${ring.order.join(' ')}`);
-    if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(ring.order, rank)}`);
-    log.info('NET', `Channel 00/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${ring.transport}`);
+    const { order, rings, ringOfChannel, unplanned } = ring.channels;
+    for (const line of ring.lines) log.info('GRAPH', line);
+    if (rank === 0 && unplanned !== undefined) log.info('GRAPH', `Channels are not planned: ${unplanned}`);
+    if (rank === 0) {
+      const nChannels = twoDigits(ringOfChannel.length);
+      for (const [channel, number] of ringOfChannel.entries())
+        log.info('GRAPH', `Channel ${twoDigits(channel)}/${nChannels} : ${rings[number]?.order.join(' ') ?? ''}`);
+    }
+    if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(order, rank)}`);
+    for (const [number, { order: inRing, nics }] of rings.entries()) {
+      const next = inRing[(inRing.indexOf(rank) + 1) % nRanks] ?? rank;
+      const isFar = peers[next]?.hostHash !== peers[rank]?.hostHash;
+      const nic = isFar ? nics[rank] : undefined;
+      const via = nic === undefined ? ring.transport : `${ring.transport}/${nic.dev} (${nic.name})`;
+      log.info('NET', `Channel ${twoDigits(number)}/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${via}`);
+    }
   }
   log.info(
     'INIT',
@@ -138,6 +151,10 @@ function startLog(
   );
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
+}
+
+function twoDigits(number: number): string {
+  return String(number).padStart(2, '0');
 }
 
 /** A rank's neighbours in both trees, in NCCL's form: `[tree] child/child/-1->rank->parent`. */

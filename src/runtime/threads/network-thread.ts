@@ -2,6 +2,8 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import type { Algorithm } from '../algorithms/call.js';
+import type { Channels } from '../algorithms/channels.js';
+import type { Nic } from '../bootstrap/interfaces.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
@@ -25,7 +27,8 @@ export interface NetworkThreadData {
   readonly shared: boolean;
   readonly host: string;
   readonly secret: Uint8Array;
-  readonly order: readonly number[];
+  readonly channels: Channels;
+  readonly nics: readonly Nic[];
   readonly algorithms: readonly Algorithm[];
   readonly spins: number;
   readonly limits: WaitLimits;
@@ -86,9 +89,9 @@ if (network !== undefined) await serve(network);
 
 /** Makes all connections. Reports the result to the rank, which ends the thread after a failure. */
 async function open(): Promise<NetworkEngine | undefined> {
-  const { shared, host, secret, order, algorithms } = given;
+  const { shared, host, secret, channels, nics, algorithms } = given;
   try {
-    const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, order }, stop.signal);
+    const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, channels, nics }, stop.signal);
     await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
     post({ kind: 'opened', transport: opened.transport });

@@ -6,7 +6,7 @@ import { packReason, unpackReason } from '../transport/ending.js';
 import { answer } from './bootstrap-line.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
-import { networkMemoryBytes, ranksByHost, type NetworkOptions } from '../algorithms/open-network.js';
+import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
 import { workerFlags } from '../launch/worker-flags.js';
@@ -50,10 +50,10 @@ export interface NetworkThread {
  * @throws errors of connecting; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, order, algorithms, spins, limits, heartbeatMs, name } = options;
+  const { bootstrap, team, libc, shared, host, secret, channels, nics, algorithms, spins, limits, heartbeatMs, name } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
-  const bytes = networkMemoryBytes(algorithms, order, ranksByHost(bootstrap), rank);
+  const bytes = networkMemoryBytes(algorithms, channels, rank);
   const from = team.allocateBytes(bytes);
   const data: NetworkThreadData = {
     segment: team.segment.forThread(from, from + bytes),
@@ -62,7 +62,8 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     shared,
     host,
     secret,
-    order,
+    channels,
+    nics: nics ?? [],
     algorithms,
     spins,
     limits,

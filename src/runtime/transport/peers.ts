@@ -22,7 +22,12 @@ export interface WantedEnd {
   readonly peer: number;
   /** Distinguishes connections in the same direction between the same two ranks; both ends use the same name. */
   readonly name: string;
+  /** Number of the ring whose NICs it uses between hosts; left out, it uses the address that the rank listens on. */
+  readonly channel?: number;
 }
+
+/** The transport for data to and from a rank, over the NIC of a channel; both ranks of a pair must choose the same. */
+export type TransportFor = (peer: number, channel?: number) => Transport;
 
 /** Connected ends in the order in which they were requested. */
 export interface PeerConnections {
@@ -55,7 +60,6 @@ export interface Agreement {
  * it; two ranks that need several calls make them in the same order. A rank that fails must abort the bootstrap network, so
  * that the ranks that wait for it end too.
  *
- * @param transportFor the transport for data to and from a rank; both ranks of a pair must choose the same
  * @param signal aborts the attempt with its reason
  * @param tag of messages on the bootstrap network; other calls that may be under way have another
  * @throws InvalidUsageError `UNSUPPORTED` when two ranks chose differently; SystemError `OUT_OF_MEMORY`, `NETWORK`;
@@ -65,7 +69,7 @@ export function connectPeers(
   bootstrap: Introduction,
   sendTo: readonly WantedEnd[],
   receiveFrom: readonly WantedEnd[],
-  transportFor: (peer: number) => Transport,
+  transportFor: TransportFor,
   signal: AbortSignal,
   tag = TAG,
 ): Promise<PeerConnections> {
@@ -95,7 +99,7 @@ export async function connectEnds(
   bootstrap: Introduction,
   sendTo: readonly WantedEnd[],
   receiveFrom: readonly WantedEnd[],
-  transportFor: (peer: number) => Transport,
+  transportFor: TransportFor,
   signal: AbortSignal,
   agreement: Agreement,
 ): Promise<PeerConnections> {
@@ -106,8 +110,8 @@ export async function connectEnds(
   /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
   const opening = both(
-    open(sendTo, (peer) => transportFor(peer).setUpSend(peer), undo),
-    open(receiveFrom, (peer) => transportFor(peer).setUpReceive(peer), undo),
+    open(sendTo, (peer, channel) => transportFor(peer, channel).setUpSend(peer), undo),
+    open(receiveFrom, (peer, channel) => transportFor(peer, channel).setUpReceive(peer), undo),
   );
   try {
     const offers = await unlessAborted(
@@ -194,12 +198,12 @@ interface Ready<E> extends WantedEnd {
 
 function open<E>(
   wanted: readonly WantedEnd[],
-  setUpWith: (peer: number) => Promise<ConnectionSetUp<E>>,
+  setUpWith: (peer: number, channel: number | undefined) => Promise<ConnectionSetUp<E>>,
   undo: ((error: Error) => void)[],
 ): Promise<Ready<E>[]> {
   return allOrNone(
-    wanted.map(async ({ peer, name }) => {
-      const setUp = await setUpWith(peer);
+    wanted.map(async ({ peer, name, channel }) => {
+      const setUp = await setUpWith(peer, channel);
       undo.push(() => setUp.cancel());
       return { peer, name, setUp };
     }),
@@ -210,7 +214,7 @@ function open<E>(
 function offersOf(
   sends: readonly Ready<SendConnection>[],
   receives: readonly Ready<ReceiveConnection>[],
-  transportFor: (peer: number) => Transport,
+  transportFor: TransportFor,
 ): Map<number, Offer> {
   const infos = (ends: readonly Ready<unknown>[], peer: number): Record<string, string> =>
     Object.fromEntries(

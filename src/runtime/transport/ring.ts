@@ -2,8 +2,8 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
 import { packReason, unpackReason } from './ending.js';
-import { connectEnds, describeOffer, isAlike, type Agreement, type Offer } from './peers.js';
-import type { ReceiveConnection, SendConnection, Transport } from './transport.js';
+import { connectEnds, describeOffer, isAlike, type Agreement, type Offer, type TransportFor, type WantedEnd } from './peers.js';
+import type { ReceiveConnection, SendConnection } from './transport.js';
 
 /** The connections of one rank in a ring. */
 export interface RingLinks {
@@ -37,32 +37,45 @@ export class RingOfRanks {
   }
 }
 
+/** Connects all ranks in one ring; see {@link connectRings}. */
+export async function connectRing(
+  bootstrap: Introduction,
+  order: readonly number[],
+  transportFor: TransportFor,
+  signal: AbortSignal,
+): Promise<RingOfRanks> {
+  const [ring] = await connectRings(bootstrap, [order], transportFor, signal);
+  if (ring === undefined) throw new InternalError('INTERNAL', 'no ring was made');
+  return ring;
+}
+
 /**
- * Connects all ranks in a ring. Every rank calls it with the same order.
+ * Connects all ranks in rings, of which ring c uses the NICs of channel c. Every rank calls it with the same orders.
  *
- * @param transportFor the transport for data to and from a rank; both ranks of a pair must choose the same
  * @param signal aborts the attempt with its reason
  * @throws the same error on every rank, that of the first rank that failed: InvalidUsageError `UNSUPPORTED` when ranks chose
  *   different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
  */
-export async function connectRing(
+export async function connectRings(
   bootstrap: Introduction,
-  order: readonly number[],
-  transportFor: (peer: number) => Transport,
+  orders: readonly (readonly number[])[],
+  transportFor: TransportFor,
   signal: AbortSignal,
-): Promise<RingOfRanks> {
+): Promise<RingOfRanks[]> {
   const { rank, nRanks } = bootstrap;
-  if (new Set(order).size !== nRanks || order.length !== nRanks || !order.every((other) => other in bootstrap.peers)) {
-    throw new InternalError('INTERNAL', `[${order.join(', ')}] does not name each of ${nRanks} ranks once`);
+  for (const order of orders) {
+    if (new Set(order).size !== nRanks || order.length !== nRanks || !order.every((other) => other in bootstrap.peers)) {
+      throw new InternalError('INTERNAL', `[${order.join(', ')}] does not name each of ${nRanks} ranks once`);
+    }
   }
-  if (nRanks === 1) return new RingOfRanks(rank, order, undefined);
+  const places = orders.map((order) => new RingOfRanks(rank, order, undefined));
+  if (nRanks === 1) return places;
 
-  const place = new RingOfRanks(rank, order, undefined);
   let needsAll = false;
   const together: Agreement = {
     exchange: async (opening) => {
       const offers = await inStep(bootstrap, async (): Promise<Offers> => Object.fromEntries(await opening));
-      checkTransports(place, offers);
+      for (const place of places) checkTransports(place, offers);
       // Shared memory is connected as soon as it is set up. With other transports, all ranks wait until every rank has
       // connected or failed.
       needsAll = offers.some((offer) => Object.values(offer).some(({ transport }) => transport !== 'shm'));
@@ -70,19 +83,26 @@ export async function connectRing(
     },
     settle: (connecting) => (needsAll ? inStep(bootstrap, () => connecting.then(() => null)) : connecting),
   };
-  const {
-    sends: [send],
-    receives: [receive],
-  } = await connectEnds(
+  const ends = places.map(ringEnds);
+  const { sends, receives } = await connectEnds(
     bootstrap,
-    [{ peer: place.rankAt(1), name: 'ring' }],
-    [{ peer: place.rankAt(-1), name: 'ring' }],
+    ends.map(({ sendTo }) => sendTo),
+    ends.map(({ receiveFrom }) => receiveFrom),
     transportFor,
     signal,
     together,
   );
-  if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
-  return new RingOfRanks(rank, order, { send, receive });
+  return orders.map((order, ring) => {
+    const [send, receive] = [sends[ring], receives[ring]];
+    if (send === undefined || receive === undefined) throw new InternalError('INTERNAL', 'a ring without links');
+    return new RingOfRanks(rank, order, { send, receive });
+  });
+}
+
+/** Ends of a rank's connections in a ring of several ranks, which is number `ring` of several. */
+export function ringEnds(place: RingOfRanks, ring: number): { readonly sendTo: WantedEnd; readonly receiveFrom: WantedEnd } {
+  const end = (distance: number): WantedEnd => ({ peer: place.rankAt(distance), name: `ring ${ring}`, channel: ring });
+  return { sendTo: end(1), receiveFrom: end(-1) };
 }
 
 /** The offers of one rank to its neighbours, by rank. */

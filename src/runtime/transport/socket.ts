@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/address.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
+import { sourceAddress, systemInterfaces, type Nic } from '../bootstrap/interfaces.js';
 import { Listener } from '../bootstrap/listener.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
@@ -22,6 +23,8 @@ export interface SocketOptions {
   readonly rank: number;
   /** Address of this host to listen on: chooseInterface() of bootstrap/ finds one. */
   readonly host: string;
+  /** The NIC that connections to other hosts use, if `host` is its address. Left out, the kernel chooses. */
+  readonly nic?: Nic | undefined;
   /** Secret of the communicator, known to its ranks only. */
   readonly secret: Uint8Array;
   /**
@@ -118,7 +121,7 @@ export class SocketTransport implements Transport {
   /** @throws SystemError `OUT_OF_MEMORY`. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    const { segment, rank, host, secret } = this.#options;
+    const { segment, rank, host, nic, secret } = this.#options;
     const memory = new SlotMemory(segment, this.size, this.size.steps + 1);
     return {
       info: new Uint8Array(),
@@ -126,7 +129,15 @@ export class SocketTransport implements Transport {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
         const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
         const dial = new Dial(handshake, (welcomed) => new SocketReceiver(welcomed, peer, memory, this.#meansOf(welcomed)));
-        const socket = connect({ ...address, noDelay: true, keepAlive: true, keepAliveInitialDelay: 5000, onread: dial.onread });
+        const localAddress = nic === undefined ? undefined : sourceAddress(nic, address.host, systemInterfaces());
+        const socket = connect({
+          ...address,
+          ...(localAddress === undefined ? {} : { localAddress }),
+          noDelay: true,
+          keepAlive: true,
+          keepAliveInitialDelay: 5000,
+          onread: dial.onread,
+        });
         try {
           return await unlessAborted(dial.run(socket), signal);
         } catch (error) {

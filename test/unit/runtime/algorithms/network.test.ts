@@ -4,6 +4,10 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import { encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64, type NumericArray } from '../../../../src/runtime/device/types.js';
+import type { Combiner } from '../../../../src/runtime/algorithms/combiner.js';
+import { NetworkCall } from '../../../../src/runtime/algorithms/network-call.js';
+import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
+import type { PeerConnections } from '../../../../src/runtime/transport/peers.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
 import { attempt, begin, firstDifference, makeParts, operationOf, overtake, type Operation, type Part } from './operations.js';
 
@@ -58,6 +62,66 @@ test('any sequence of operations gives what a naive reference gives, however ran
     ),
     { numRuns: 150, seed: 7, endOnFailure: true },
   );
+});
+
+describe('rings of several channels', () => {
+  const several = new Map<number, Promise<Member[]>>();
+  const withRings = (n: number): Promise<Member[]> => {
+    const ascending = Array.from({ length: n }, (_, rank) => rank);
+    const evenFirst = [...ascending.filter((rank) => rank % 2 === 0), ...ascending.filter((rank) => rank % 2 === 1)];
+    if (!several.has(n)) several.set(n, openNetwork('shm', n, size, ascending, [ascending], [...ascending].reverse(), evenFirst));
+    return several.get(n)!;
+  };
+  afterAll(async () => {
+    for (const members of several.values()) await Promise.all((await members).map(({ engine }) => engine.close()));
+  });
+
+  test('share large calls, whatever their orders, and give what a naive reference gives', async () => {
+    const kinds = Object.entries(algorithmsOf).flatMap(([kind, names]) => (names.includes('ring') ? [[kind, ['ring']]] : []));
+    const byRing = operationOf({ ...algorithmsOf, ...(Object.fromEntries(kinds) as Partial<typeof algorithmsOf>) });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 2, max: 6 }),
+        fc.array(byRing, { minLength: 1, maxLength: 6 }),
+        fc.nat(),
+        async (n, script, seed) => {
+          await overtake(await withRings(n), script, seed);
+        },
+      ),
+      { numRuns: 150, seed: 8, endOnFailure: true },
+    );
+  });
+
+  test.each([
+    ['allReduce', 1, 1],
+    ['allReduce', 150, 2],
+    ['allReduce', 3000, 3],
+    ['broadcast', 3000, 3],
+    ['reduceScatter', 3000, 3],
+    ['allGather', 40, 1],
+    ['allGather', 3000, 3],
+    ['barrier', 0, 1],
+  ] as const)('carry %s of %i elements in %i parts', (kind, count, nParts) => {
+    const orders = [[0, 1, 2], [2, 1, 0], [0, 2, 1]]; // prettier-ignore
+    const rings = orders.map((order) => ({ order, nics: [] }));
+    const end = { size };
+    const connections = { sends: [end, end, end], receives: [end, end, end] } as unknown as PeerConnections;
+    const channels = { hosts: [[0, 1, 2]], order: orders[0]!, rings, ringOfChannel: [0, 1, 2], unplanned: undefined };
+    const player = networkAlgorithm('ring').open({
+      combiner: Object.create(null) as Combiner,
+      order: channels.order,
+      channels,
+      rank: 0,
+      connections,
+    });
+    const call = new NetworkCall(0, 3);
+    const array = new Float32Array(9000);
+    const code = encodeCall({ kind, type: float32, operator: 'sum', root: 0, count, algorithm: 'ring' });
+    call.begin(code, 4, 0, array, array, count, undefined);
+    const tracks = player.start(call);
+    expect(tracks).toHaveLength(nParts);
+    expect(tracks.some(({ done }) => done)).toBe(false);
+  });
 });
 
 describe('over sockets', () => {

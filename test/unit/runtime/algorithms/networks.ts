@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
+import type { Channels } from '../../../../src/runtime/algorithms/channels.js';
 import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
 import { NetworkEngine } from '../../../../src/runtime/algorithms/network-engine.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
@@ -23,7 +24,7 @@ export interface Member {
 }
 
 /**
- * n ranks with connections of one size, in a ring of the order given, or ascending. Others than the ring's come when needed.
+ * n ranks with connections of one size, in rings of the orders given, or ascending. Others than the rings' come when needed.
  * Hosts are a matter of the algorithms: all ranks have the same transport.
  */
 export async function openNetwork(
@@ -32,7 +33,11 @@ export async function openNetwork(
   size: FifoSize,
   order = Array.from({ length: n }, (_, rank) => rank),
   hosts: readonly (readonly number[])[] = [order],
+  ...more: readonly (readonly number[])[]
 ): Promise<Member[]> {
+  const orders = [order, ...more];
+  const rings = orders.map((each) => ({ order: each, nics: [] }));
+  const channels: Channels = { hosts, order, rings, ringOfChannel: orders.map((_, ring) => ring), unplanned: undefined };
   const shared = createMemory(2048);
   const segments = order.map((_, rank) =>
     name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1),
@@ -49,13 +54,11 @@ export async function openNetwork(
   return Promise.all(
     segments.map(async (segment, rank) => {
       const transportFor = (): Transport => transports[rank]!;
-      const place = new RingOfRanks(rank, order, undefined);
-      const toNext = [{ peer: place.rankAt(1), name: 'ring' }];
-      const fromPrevious = [{ peer: place.rankAt(-1), name: 'ring' }];
-      const { sends, receives } = await connectPeers(bootstraps[rank]!, toNext, fromPrevious, transportFor, never);
-      const ring = new RingOfRanks(rank, order, { send: sends[0]!, receive: receives[0]! });
-      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, ring, hosts, (algorithm) => {
-        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(order, rank, hosts);
+      const ends = networkAlgorithm('ring').ends(channels, rank);
+      const { sends, receives } = await connectPeers(bootstraps[rank]!, ends.sendTo, ends.receiveFrom, transportFor, never);
+      const rings = orders.map((each, i) => new RingOfRanks(rank, each, { send: sends[i]!, receive: receives[i]! }));
+      const engine = new NetworkEngine(Team.ofAll(segment), rank % 2 === 0 ? libc : undefined, rings, channels, (algorithm) => {
+        const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
         return connectPeers(bootstraps[rank]!, sendTo, receiveFrom, transportFor, never);
       });
       return { rank, engine, segment };

@@ -161,6 +161,7 @@ describe('predicted times', () => {
       smallBytes: 256,
       lowLatencyBytes: 256,
       channels: 1,
+      rings: undefined,
     } as const;
     expect(explainCall('allReduce', 8, { ...explained, table: usual })).toEqual({
       collective: 'allReduce',
@@ -168,6 +169,7 @@ describe('predicted times', () => {
       algorithm: 'direct',
       protocol: 'LL',
       channels: 1,
+      rings: undefined,
       predictedUs: 1,
       measured: 'here',
       candidates: [

@@ -1,0 +1,48 @@
+import { mergeHosts } from '../../planner/graph/merge/merge.js';
+import type { HostContribution } from '../../planner/graph/merge/contribution.js';
+import { defaultParameters } from '../../planner/parameters.js';
+import type { Channels, PlannedNic, RingChannel } from '../algorithms/channels.js';
+
+/** A host of a communicator, with what it decided by itself. */
+export interface PlannedHost {
+  /** Its ranks in the communicator, ascending. The planner counts them within the host. */
+  readonly ranks: readonly number[];
+  readonly contribution: HostContribution;
+  /** See HostGraphs. */
+  readonly ringNics: readonly (readonly PlannedNic[])[];
+}
+
+/**
+ * Joins the graphs of all hosts to channels through all ranks. The planner numbers ranks host by host, whatever numbers the
+ * launcher gave them.
+ *
+ * @param hosts in the order of their lowest ranks; hosts that are alike share one contribution
+ * @throws InputError where hosts do not fit together
+ */
+export function joinHosts(hosts: readonly PlannedHost[]): Channels {
+  const merged = mergeHosts(
+    hosts.map(({ contribution }) => ({ host: contribution, count: 1 })),
+    defaultParameters,
+  );
+  const rankOf = hosts.flatMap(({ ranks }) => ranks);
+  const { nRanks } = merged.nodes;
+  const rings = Array.from({ length: merged.rings.count }, (_, ring): RingChannel => {
+    const order = [...merged.rings.order.subarray(ring * nRanks, (ring + 1) * nRanks)].map((rank) => rankOf[rank] ?? 0);
+    const start = order.indexOf(0);
+    const nics: PlannedNic[] = [];
+    for (const { ranks, ringNics } of hosts) {
+      ranks.forEach((rank, local) => {
+        const nic = ringNics[ring % ringNics.length]?.[local];
+        if (nic !== undefined) nics[rank] = nic;
+      });
+    }
+    return { order: [...order.slice(start), ...order.slice(0, start)], nics };
+  });
+  return {
+    hosts: hosts.map(({ ranks }) => ranks),
+    order: rings[0]?.order ?? rankOf,
+    rings,
+    ringOfChannel: [...merged.ringOfChannel],
+    unplanned: undefined,
+  };
+}

@@ -1,0 +1,160 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { ringLines } from '../../src/planner/graph/merge/print.js';
+import { plan, type Plan } from '../../src/planner/plan/plan.js';
+import { parseXml } from '../../src/planner/topology/xml/parse.js';
+import { startFixture, type Fixture, type Outcome } from '../multi-process/fixtures/processes.js';
+import { madeTopology } from '../unit/runtime/channels/made-topology.js';
+import { makeRails, type Rails } from './rails.js';
+import { whyNoHosts } from './two-hosts.js';
+
+const reason = whyNoHosts();
+const SIZES = ['1', '1000', '300000'];
+
+describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tccl-channels-'));
+  const started: Fixture[] = [];
+  let rails: Rails | undefined;
+  let nextPort = 29711;
+  let nextJob = 0;
+  afterEach(() => {
+    for (const { child } of started.splice(0)) child.kill('SIGKILL');
+    rails?.remove();
+    rails = undefined;
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  interface Job {
+    readonly ended: readonly Outcome[];
+    /** The log's lines of all ranks, without what precedes `TCCL INFO`. */
+    readonly log: readonly string[];
+    /** What the planner makes of the dumped topologies. */
+    readonly planned: () => Plan;
+    readonly graphs: () => readonly string[];
+  }
+
+  /** @param hostOfRank the host of each rank */
+  async function run(
+    hostOfRank: readonly number[],
+    env: Record<string, string>,
+    envOfHost: Record<string, string>[] = [],
+  ): Promise<Job> {
+    const job = join(folder, String(nextJob++));
+    const port = nextPort++;
+    const fixtures = hostOfRank.map((host, rank) => {
+      const fixture = startFixture(
+        'channels.mjs',
+        SIZES,
+        {
+          TCCL_RANK: String(rank),
+          TCCL_NRANKS: String(hostOfRank.length),
+          TCCL_HOSTID: `host ${host}`,
+          TCCL_COMM_ID: `${rails!.root}:${port}`,
+          TCCL_ALGO: 'ring',
+          TCCL_DEBUG: 'INFO',
+          TCCL_DEBUG_FILE: `${job}.${rank}.log`,
+          TCCL_TOPO_DUMP_FILE: `${job}.topo.${host}.%h.xml`,
+          TCCL_GRAPH_DUMP_FILE: `${job}.graph.${host}.%h.xml`,
+          ...env,
+          ...envOfHost[host],
+        },
+        rails!.on[host],
+      );
+      started.push(fixture);
+      return fixture;
+    });
+    const ended = await Promise.all(fixtures.map((fixture) => fixture.ended));
+    const hosts = [...new Set(hostOfRank)];
+    const dumps = (what: string): string[] =>
+      hosts.map((host) => readFileSync(`${job}.${what}.${host}.${hostname()}.xml`, 'utf8'));
+    return {
+      ended,
+      log: hostOfRank.flatMap((_, rank) => {
+        const file = `${job}.${rank}.log`;
+        const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+        return lines.map((line) => line.replace(/^.*TCCL INFO /, ''));
+      }),
+      planned: () => plan({ hosts: dumps('topo').map((text) => ({ machine: parseXml(text).root, count: 1 })) }),
+      graphs: () => dumps('graph'),
+    };
+  }
+
+  /** The rings of the first communicator in a log. */
+  const loggedRings = (log: readonly string[], count: number): string[] =>
+    log.filter((line) => /^Channel \d+\/\d+ : /.test(line)).slice(0, count);
+
+  it("with one NIC are the planner's, and use it", async () => {
+    rails = makeRails(1);
+    const job = await run([0, 0, 1, 1], {});
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    const planned = job.planned();
+    expect(loggedRings(job.log, planned.nChannels)).toEqual(ringLines(planned, { whole: true }));
+    expect(job.ended[0]!.lines[0]!['explained']).toMatch(/its rings are planned .*: 0 1 2 3 over rail0/);
+    expect(job.graphs()[0]).toMatch(/<graphs version="1">\n {2}<graph id="0" pattern="4"/);
+  });
+
+  it('with two NICs use both, each for about half of the data', async () => {
+    rails = makeRails(2);
+    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail' });
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    const planned = job.planned();
+    expect(loggedRings(job.log, planned.nChannels)).toEqual(ringLines(planned, { whole: true }));
+    const { explained, sent } = job.ended[0]!.lines[0]! as { explained: string; sent: Record<string, number> };
+    expect(explained).toMatch(/ over rail0; .* over rail1/);
+    expect(sent['rail1']! / sent['rail0']!).toBeGreaterThan(0.8);
+    expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
+  });
+
+  it('keep to a rail where the hosts call their interfaces otherwise', async () => {
+    rails = makeRails(2, { swapped: true });
+    const job = await run([0, 1], { TCCL_SOCKET_IFNAME: 'rail' });
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    // Rails are subnets: the ring that leaves host a by rail0 enters host b by the interface named rail1.
+    expect(job.log.filter((line) => /^Channel \d+\/0 : /.test(line))).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^Channel 00\/0 : 0\[0\] -> 1\[0\] via NET\/Socket\/0 \(rail0\)/),
+        expect.stringMatching(/^Channel 00\/0 : 1\[0\] -> 0\[0\] via NET\/Socket\/0 \(rail1\)/),
+      ]),
+    );
+  });
+
+  it.each([
+    ['in blocks', [0, 0, 0, 0, 1, 1, 1, 1]],
+    ['dealt in turn', [0, 1, 0, 1, 0, 1, 0, 1]],
+  ])('follow topology files of hosts with uneven NUMA nodes, ranks %s', async (_, hostOfRank) => {
+    rails = makeRails(2);
+    const files = [
+      madeTopology([{ devs: [0, 2], nics: { rail0: 25_000 } }, { devs: [1, 3], nics: { rail1: 25_000 } }]), // prettier-ignore
+      madeTopology([{ devs: [0, 1, 3], nics: { rail0: 25_000, rail1: 25_000 } }, { devs: [2] }]), // prettier-ignore
+    ].map((text, host) => {
+      const file = join(folder, `given${host}.xml`);
+      writeFileSync(file, text);
+      return { TCCL_TOPO_FILE: file };
+    });
+    const job = await run(hostOfRank, { TCCL_SOCKET_IFNAME: 'rail' }, files);
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    const planned = job.planned();
+    // Not rank order, and the planner numbers ranks host by host.
+    expect(ringLines(planned)[0]).toMatch(/ : 0 2 1 3 4 5 7 6$/);
+    const rankOf = [0, 1].flatMap((host) => hostOfRank.flatMap((own, rank) => (own === host ? [rank] : [])));
+    const expected = ringLines(planned, { whole: true }).map((line) =>
+      line.replace(/(?<= : .*)\d+/g, (rank) => String(rankOf[Number(rank)])),
+    );
+    expect(loggedRings(job.log, planned.nChannels).map((line) => line.replaceAll('  ', ' '))).toEqual(expected);
+  });
+
+  it('are refused on every rank where a topology file is wrong', async () => {
+    rails = makeRails(1);
+    const file = join(folder, 'wrong.xml');
+    writeFileSync(file, madeTopology([{ devs: [0], nics: { rail0: 25_000 } }]));
+    const job = await run([0, 0, 1, 1], {}, [{}, { TCCL_TOPO_FILE: file }]);
+    for (const [rank, { code, lines }] of job.ended.entries()) {
+      expect(code).toBe(3);
+      expect(lines[0]!['message']).toMatch(/has no <gpu dev="1">, which stands for the rank with device cpu:1: add it/);
+      if (rank !== 2) expect(lines[0]!['message']).toContain(`rank 2: ${file}`);
+      else expect(lines[0]).toMatchObject({ code: 'CONTENT', file });
+    }
+  });
+});

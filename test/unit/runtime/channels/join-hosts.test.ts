@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { ringFrom } from '../../../../src/planner/graph/merge/links.js';
+import { plan } from '../../../../src/planner/plan/plan.js';
+import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
+import { joinHosts } from '../../../../src/runtime/channels/join-hosts.js';
+import { searchMachine } from '../../../../src/runtime/channels/host-graphs.js';
+import { madeTopology } from './made-topology.js';
+
+const twoRails = madeTopology([
+  { devs: [0, 2], nics: { eth0: 25_000 } },
+  { devs: [1, 3], nics: { eth1: 25_000 } },
+]);
+const uneven = madeTopology([{ devs: [0, 1, 3], nics: { eth0: 25_000, eth1: 25_000 } }, { devs: [2] }]);
+const oneRank = madeTopology([{ devs: [] }, { devs: [0], nics: { eth7: 10_000 } }]);
+
+test.each([
+  ['one rank on each host', [oneRank, oneRank], [[0], [1]]],
+  [
+    'ranks in blocks',
+    [twoRails, uneven],
+    [
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+    ],
+  ],
+  [
+    'ranks dealt in turn',
+    [uneven, twoRails],
+    [
+      [0, 2, 4, 6],
+      [1, 3, 5, 7],
+    ],
+  ],
+  ['hosts of different sizes', [oneRank, twoRails, oneRank], [[0], [1, 2, 3, 4], [5]]],
+] as const)('rings are those of the planner: %s', (_, texts, ranks) => {
+  const nRanks = ranks.flat().length;
+  const machines = texts.map((text) => parseXml(text).root);
+  const channels = joinHosts(
+    machines.map((machine, host) => ({ ranks: ranks[host]!, ...searchMachine(machine, nRanks, undefined) })),
+  );
+  const planned = plan({ hosts: machines.map((machine) => ({ machine, count: 1 })) });
+  const rankOf = ranks.flat();
+  expect(channels.ringOfChannel).toEqual([...planned.ringOfChannel]);
+  for (const [channel, ring] of channels.ringOfChannel.entries())
+    expect(channels.rings[ring]!.order).toEqual([...ringFrom(planned, channel, rankOf.indexOf(0))].map((rank) => rankOf[rank]));
+  for (const { order, nics } of channels.rings) for (const rank of order) expect(nics[rank]?.name).toMatch(/^eth/);
+});
+
+test('rings of two NICs use both', () => {
+  const ranks = [[0, 1, 2, 3], [4, 5, 6, 7]]; // prettier-ignore
+  const { rings } = joinHosts(ranks.map((own) => ({ ranks: own, ...searchMachine(parseXml(twoRails).root, 8, undefined) })));
+  expect(new Set(rings.flatMap(({ nics }) => nics.map(({ name }) => name)))).toEqual(new Set(['eth0', 'eth1']));
+});
