@@ -40,14 +40,14 @@ export interface ClusterInput {
   readonly cluster: Cluster;
   /** The kinds of hosts in the order in which they come first, with their topologies. */
   readonly machines: readonly ClusterMachine[];
-  /** For places in what planning throws: the file of the only kind of host, undefined where there are several. */
+  /** File of errors of planning: that of the only kind of host, undefined if there are several. */
   readonly fileName: string | undefined;
   readonly parameters: Parameters;
   /** All variables of NCCL that are set: by the environment of the command, by the cluster file, by `--env`. */
   readonly environment: Readonly<Record<string, string>>;
   /** The graph file that `NCCL_GRAPH_FILE` names, for planning. */
   readonly given: Pick<PrepareOptions, 'graphFile'>;
-  /** One line each: what NCCL reads otherwise than a person might, and what was added. */
+  /** One line each: text that NCCL reads in an unexpected way, and additions. */
   readonly notes: readonly string[];
   /** Assumptions of simulations of its calls. */
   readonly simulated: Environment;
@@ -204,7 +204,7 @@ function assembleCluster(
 
   const notes = environmentNotes.map(({ message }) => message);
   notes.push(...versionNotes(version));
-  // The same machine in several places is worked out once.
+  // A machine in several places is completed once.
   const built = new Map<string, ClusterMachine>();
   const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
     const key = JSON.stringify([input.fileName, input.title, hardware, overrides]);

@@ -4,7 +4,7 @@ import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
 import { complain, examples } from './output.js';
 
-/** A command is a file in commands/ that registers itself; what it needs it imports in its action. */
+/** A command is a file in commands/ that registers itself; its action imports its code. */
 interface CommandModule {
   register(program: Command): void;
 }
@@ -33,11 +33,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   completion: () => import('./commands/completion.js'),
 };
 
-/**
- * The `tccl` command.
- *
- * Exit codes: 0 fine, 1 failed, 2 wrong use; `tccl run` has those of its ranks.
- */
+/** The `tccl` command. Exit codes: 0 success, 1 failure, 2 wrong usage; `tccl run` has those of its ranks. */
 async function main(argv: readonly string[]): Promise<number> {
   const program = new Command('tccl')
     .description('Collective communication for TypeScript, and a planner that knows what NCCL will do')

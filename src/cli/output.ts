@@ -7,9 +7,9 @@ import { printable, printableJson } from '../printable.js';
 
 /** One line on a terminal that is written over until the work is done. */
 export interface ProgressLine {
-  /** Shows `text` in place of what was there; longer than the terminal is cut, several lines are not allowed. */
+  /** Replaces the line by `text`, cut to the width of the terminal; it must be one line. */
   update(text: string): void;
-  /** Wipes the line, so that what is printed next begins at its start. */
+  /** Clears the line, so that the next output begins at its start. */
   done(): void;
 }
 
@@ -70,8 +70,8 @@ export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
 }
 
 /**
- * One line as it goes to a terminal or a file: our own colours, and nothing else that a terminal would obey. Names of
- * machines, hosts and devices come from files that may hold anything, also line ends.
+ * One line of output: our own colours, and no other control characters. Names of machines, hosts and devices come from
+ * files that may hold anything, also line ends.
  */
 export function shown(line: string): string {
   return printable(line).replace(marks, '\u001b[$1m');
@@ -87,7 +87,7 @@ export function printJson(value: unknown, indent?: number): void {
   process.stdout.write(`${printableJson(value, indent)}\n`);
 }
 
-/** Prints the text of a file, which a pipe gets as it is. */
+/** Prints the text of a file; a pipe gets it unchanged. */
 export function printData(text: string): void {
   process.stdout.write(process.stdout.isTTY ? text.split('\n').map(printable).join('\n') : text);
 }
@@ -97,7 +97,7 @@ export function complain(command: string, text: string): void {
   process.stderr.write(`${shown(`${colorsFor(process.stderr).red(`${command}:`)} ${text}`)}\n`);
 }
 
-/** Notes go to stderr, so that what a pipe gets is the machine alone. */
+/** Prints notes on stderr, so that a pipe gets the result alone. */
 export function printNotes(notes: readonly string[]): void {
   const colors = colorsFor(process.stderr);
   for (const note of notes) process.stderr.write(`${shown(`${colors.yellow('note:')} ${note}`)}\n`);

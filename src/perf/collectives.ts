@@ -59,7 +59,7 @@ export interface Arguments {
   readonly recv: NumericArray;
   readonly operator: ReductionOperator;
   readonly root: number;
-  /** The elements' type, which a Uint16Array or Uint8Array does not tell. */
+  /** Type of the elements; the class of the array does not determine it. */
   readonly options: { readonly type: DataTypeName };
 }
 
@@ -72,7 +72,10 @@ export interface Collective {
   readonly inPlace: boolean;
   /** The shape for a size of about `elements`, that of the larger buffer, of elements of `bytes` bytes. */
   shape(elements: number, nRanks: number, bytes: number): Shape;
-  /** Bus bandwidth over algorithm bandwidth: what of the size each link must carry at least (nccl-tests, doc/PERFORMANCE.md). */
+  /**
+   * Bus bandwidth over algorithm bandwidth: the least part of the size that each link carries (nccl-tests,
+   * doc/PERFORMANCE.md).
+   */
   busFactor(nRanks: number): number;
   /** Expected content of this rank's receive buffer. */
   expected(shape: Shape, place: RankView): ResultPart[];

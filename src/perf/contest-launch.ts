@@ -15,7 +15,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /**
  * Holds a contest among `nRanks` ranks on this host, each a process, and resolves when it is over.
  *
- * @throws SystemError `LAUNCH` with the ranks' last words
+ * @throws SystemError `LAUNCH` with the last output of the ranks
  */
 export async function launchContest(
   nRanks: number,
@@ -36,14 +36,14 @@ export async function launchContest(
   const code = await launchRanks({
     nRanks,
     command: () => [process.execPath, ...process.execArgv, RANK_MODULE, JSON.stringify(options)],
-    // A profile is to be made, so what there is may be missing or spoilt.
+    // The old profile may be missing or invalid: a new one is being made.
     env: { ...Object.fromEntries(Object.entries(env).filter(([name]) => !unwanted.includes(name))), TCCL_PROFILE: NO_PROFILE },
     output: { kind: 'merged', stdout: byLine(take), stderr: byLine((line) => words.push(line)), prefix: () => '' },
     graceMs: 1000,
     report: (line) => words.push(line),
   });
   for (const signal of signals) process.off(signal, note);
-  // The ranks have ended, and so does this process, as if it had not listened.
+  // The ranks have ended; this process ends by the same signal.
   if (handedOn !== undefined) process.kill(process.pid, handedOn);
   if (code !== 0)
     throw new SystemError(
@@ -52,7 +52,7 @@ export async function launchContest(
     );
 }
 
-/** Hands on what is written to it, line by line. */
+/** Passes its input on, line by line. */
 function byLine(take: (line: string) => void): Writable {
   let rest = '';
   return new Writable({

@@ -26,7 +26,7 @@ export interface ContestOptions {
   readonly rounds: number;
   /** Length of a contestant's turn, milliseconds; at least a few calls. */
   readonly turnMs: number;
-  /** True if what the ranks choose by themselves takes part, too. */
+  /** True if the ranks' own choice takes part, too. */
   readonly withChoice: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface Standing {
   readonly ranks: number;
   /** Of the longer array. */
   readonly size: number;
-  /** As the choice of an algorithm sees them: the call's count times its elements' size. */
+  /** Bytes by which an algorithm is chosen: the call's count times its elements' size. */
   readonly bytes: number;
   /** True if the ranks chose by themselves, or this algorithm was forced. */
   readonly chosen: boolean;
@@ -51,7 +51,7 @@ export interface Failure {
   readonly error: string;
 }
 
-/** One kind at one size: what the algorithms compete in. */
+/** One kind at one size, in which the algorithms compete. */
 export interface Cell {
   readonly kind: CallKind;
   readonly collective: Collective;
@@ -71,7 +71,7 @@ const WARM_BYTES = 128 * 1024;
 /** Warm-up of a contestant, milliseconds: for its first cell of a kind, and for each further one. */
 const WARM_KIND_MS = 100;
 const WARM_CELL_MS = 40;
-/** V8 compiles what has run some thousand times. */
+/** Calls after which V8 has compiled them. */
 const WARM_CALLS = 30_000;
 const FEWEST_SAMPLES = 3;
 const MOST_SAMPLES = 1000;
@@ -171,7 +171,7 @@ function compete(
   for (let round = 0; round < rounds; round++) {
     const best = Math.min(...lowest);
     for (let turn = 0; turn < contestants.length; turn++) {
-      // Each round begins with another one, so that none always follows the same one.
+      // Each round begins with another contestant, so that none always follows the same one.
       const index = (round + turn) % contestants.length;
       const contestant = contestants[index];
       if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
@@ -201,7 +201,7 @@ class Course {
     this.#clockMs = this.#elapsed[0] ?? 0;
   }
 
-  /** Makes calls until V8 has compiled what they need, or the time is over; gives milliseconds from one to the next at last. */
+  /** Makes calls until V8 has compiled them, or the time is over; returns the last interval between two calls, milliseconds. */
   warmUp(comm: Communicator, collective: Collective, call: Arguments, limitMs: number): number {
     let spentMs = 0;
     let callMs = 0;

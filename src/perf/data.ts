@@ -2,9 +2,9 @@ import type { NumericArray } from '../runtime/device/types.js';
 import { type ElementType, type PerfOperator, scalarOf } from './types.js';
 
 /**
- * The numbers that a check sends, and what must come back. They are pseudo-random by rank, element and round, so that
- * an element that is missing, doubled, stale or in the wrong place shows; and they are chosen by operator so that each
- * result is exact in its type, in whatever order the ranks were combined:
+ * The numbers that a check sends, and the expected results. They are pseudo-random by rank, element and round, so that an
+ * element that is missing, doubled, stale or in the wrong place shows; and they are chosen by operator so that each result
+ * is exact in its type, in whatever order the ranks were combined:
  *
  *     sum       1 … 2^bits / nRanks, never 0, but for ranks beyond 2^bits
  *     mulsum    half of that: odd ranks double theirs
@@ -29,7 +29,7 @@ export class TestData {
   /** True if all ranks send the same. */
   readonly #alike: boolean;
 
-  /** @param round changes all numbers, so that what an earlier call left behind is wrong */
+  /** @param round changes all numbers, so that results of an earlier call are wrong */
   constructor(type: ElementType, operator: PerfOperator | undefined, nRanks: number, round: number) {
     const averages = operator === 'avg';
     const scales = operator === 'mulsum';
@@ -80,7 +80,7 @@ export class TestData {
     if (this.operator === 'avg') for (let i = 0; i < target.length; i++) target[i] = (target[i] ?? 0) / this.nRanks;
   }
 
-  /** Fills `target` with what `rank` sends from its element `first` on. */
+  /** Fills `target` with the input of `rank` from its element `first` on. */
   fill(target: NumericArray, rank: number, first: number): void {
     const numbers = new Float64Array(Math.min(BLOCK_LENGTH, target.length));
     for (let done = 0; done < target.length; done += BLOCK_LENGTH) {

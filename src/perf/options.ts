@@ -56,7 +56,7 @@ export interface RawOptions {
 }
 
 /**
- * Turns the command line into options, or says what is wrong with it.
+ * Parses the command line.
  *
  * @throws InvalidArgumentError `UNKNOWN_NAME` or `ARGUMENT_RANGE`
  */

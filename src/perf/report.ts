@@ -28,7 +28,7 @@ export interface Reporter {
 
 export const silent: Reporter = { start: () => undefined, progress: () => undefined, row: () => undefined, end: () => undefined };
 
-/** Tells several reporters. */
+/** Reports to several reporters. */
 export function all(reporters: readonly Reporter[]): Reporter {
   return {
     start: (nRanks, devices) => reporters.forEach((reporter) => reporter.start(nRanks, devices)),
@@ -91,7 +91,7 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
   };
 }
 
-/** Says on a line that is written over what is being measured. */
+/** Shows the current measurement on a progress line. */
 export function progressReporter(line: { update(text: string): void; done(): void }): Reporter {
   return {
     start: () => line.done(),

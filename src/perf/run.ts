@@ -17,8 +17,8 @@ interface Plan {
 }
 
 /**
- * Measures what the options say. All ranks call it with the same options; all get the same summary, and the reporter
- * of each is reported (give {@link silent} to all but one).
+ * Makes the measurements of the options. All ranks call it with the same options; all get the same summary, and the
+ * reporter of each is reported (give {@link silent} to all but one).
  *
  * @throws InvalidArgumentError `ROOT_RANGE` if the root is not a rank
  */

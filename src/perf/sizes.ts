@@ -2,7 +2,7 @@ import { InvalidArgumentError } from '../errors.js';
 
 const unitBytes: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 
-/** More rows than anybody reads; a step of one byte up to a gigabyte is a slip. */
+/** Limit of rows: a step of one byte up to a gigabyte is a typing error. */
 const MAX_SIZES = 100_000;
 
 /**

@@ -32,7 +32,7 @@ export interface ComparedResult extends PublishedResult {
 /**
  * Predicts each published result anew.
  *
- * @throws InputError for a list that does not read, or a result of which NCCL could do nothing
+ * @throws InputError for a malformed list, or a result that NCCL cannot carry out
  */
 export function compareResults(text: string): ComparedResult[] {
   return parsePublishedResults(text).map((result) => {

@@ -15,7 +15,7 @@ export interface PublishedResult {
   readonly environment: Readonly<Record<string, string>>;
   readonly collective: Collective;
   readonly type: DataTypeName;
-  /** NCCL's version; undefined where the source does not tell. */
+  /** NCCL's version; undefined if the source lacks it. */
   readonly nccl: string | undefined;
   /** Its address; undefined for figures that came without one. */
   readonly source: string | undefined;
@@ -26,7 +26,7 @@ export interface PublishedResult {
 }
 
 /**
- * Reads docs/notes/published-results.yaml, whose head tells what its fields mean.
+ * Reads docs/notes/published-results.yaml, whose head describes its fields.
  *
  * @throws InputError with the line of a field or value that does not belong there
  */

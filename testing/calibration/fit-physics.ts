@@ -50,7 +50,7 @@ function traitsOf({ simulator, collective, bytes, type }: Measurement): Traits |
   };
 }
 
-/** Spares the fit simulations that cannot come out otherwise. */
+/** Caches simulations for the fit. */
 function isAffected({ base, generation }: Variable, measurement: Measurement, traits: Traits | undefined): boolean {
   if (traits === undefined || (generation !== undefined && generation !== measurement.generation)) return false;
   const { way, isNet } = traits;
@@ -188,9 +188,9 @@ function variables(): Variable[] {
 }
 
 /**
- * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after
- * Geman and McClure). A parameter of one generation is pulled towards the others', as a fiftieth of a measurement
- * would: what nothing tells of is theirs.
+ * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after Geman
+ * and McClure). A parameter of one generation is pulled towards those of the others, as by a fiftieth of a measurement, so
+ * parameters without a measurement take their values.
  */
 export function fitPhysics(
   measurements: readonly Measurement[],
@@ -206,7 +206,7 @@ export function fitPhysics(
   let damping = 1e-2;
   let residuals = measurements.map((measurement) => residual(measurement, physics));
   for (let round = 0; round < rounds; round++) {
-    // At first all measurements count: what is far off may only be so because the start is.
+    // At first all measurements count: an outlier may be due to the start values.
     const outlier = SETTLED_OUTLIER * Math.max(1, 4 / 2 ** round);
     let cost = costOf(residuals, all, physics, outlier);
     onRound?.(round, mean(residuals.map(Math.abs)));
@@ -238,7 +238,7 @@ export function fitPhysics(
     }
     for (const [index, variable] of all.entries()) {
       if (variable.generation === undefined) {
-        // What nothing tells of stays where it started.
+        // Parameters without measurements keep their start values.
         const own = normal[index] ?? gradient;
         own[index] = (own[index] ?? 0) + PULL_WEIGHT * STIFFNESS ** 2;
         gradient[index] = (gradient[index] ?? 0) - PULL_WEIGHT * STIFFNESS * pullOf(physics, variable);

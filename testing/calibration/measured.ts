@@ -19,7 +19,7 @@ export interface MeasuredCall extends Measurement {
   readonly tuning: Tuning;
   /** True if a fit takes it: sizes and repetitions between two that it takes tell little more. */
   readonly isForFit: boolean;
-  /** Reason not to trust it; undefined if there is none. */
+  /** Reason to distrust it, if there is one. */
   readonly doubt: string | undefined;
 }
 

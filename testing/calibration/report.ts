@@ -15,11 +15,11 @@ export interface Calibration {
   readonly physics: Physics;
   /** Fitted without one machine each. */
   readonly without: ReadonlyMap<string, Physics>;
-  /** Every measurement that nothing is known against, predicted without its machine. */
+  /** Every trusted measurement, predicted without its machine. */
   readonly leftOut: readonly PredictedCall[];
 }
 
-/** Fits all machines, then all without each. @param say hears how far it is */
+/** Fits all machines, then all without each. @param say called with the progress */
 export function calibrate(calls: readonly MeasuredCall[], say: (line: string) => void): Calibration {
   const fit = (chosen: readonly MeasuredCall[], title: string, rounds: number) => {
     say(`fitting ${chosen.length} measurements: ${title}`);

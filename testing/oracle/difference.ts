@@ -9,8 +9,8 @@ export interface Difference {
 }
 
 /**
- * Compares what the planner gives with what NCCL gave, depth first in the order of `expected`. Numbers are C floats:
- * they are equal when they round to the same one. Keys that only `actual` has are not looked at.
+ * Compares a value of the planner with NCCL's, depth first in the order of `expected`. Numbers are C floats, equal if they
+ * round to the same one. Keys that only `actual` has are ignored.
  */
 export function firstDifference(expected: unknown, actual: unknown, path = ''): Difference | undefined {
   if (typeof expected === 'number' && typeof actual === 'number') {

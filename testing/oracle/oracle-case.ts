@@ -14,8 +14,8 @@ import { tune, type Tuning } from '../../src/planner/tuning/tune.js';
 import { defaultVersion } from '../../src/planner/versions/version.js';
 
 /**
- * One case of the oracle: a cluster with parameters (`case.json` and XML files), what NCCL answered for it
- * (`expected.json`), and what the planner answers, worked out when it is first asked for.
+ * One case of the oracle: a cluster with parameters (`case.json` and XML files), NCCL's answer (`expected.json`), and the
+ * planner's answer, computed at its first use.
  */
 export interface OracleInput {
   readonly name: string;

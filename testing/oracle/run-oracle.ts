@@ -7,7 +7,7 @@ import { type Section, sections } from './sections.js';
 export type Outcome =
   | { readonly kind: 'passed' }
   | { readonly kind: 'failed'; readonly difference: string }
-  /** There is nothing to compare: the case leaves the section out, or NCCL failed in another. */
+  /** Not compared: the case lacks the section, or NCCL failed in another one. */
   | { readonly kind: 'skipped' };
 
 export interface CaseResult {
@@ -20,7 +20,7 @@ export interface CaseResult {
 /** Names of all sections, in the order in which NCCL works them out. */
 export const sectionNames: readonly string[] = sections.map(({ name }) => name);
 
-/** Compares those sections of one case. Whatever goes wrong in the planner is a failed section, never a thrown error. */
+/** Compares sections of one case. An error of the planner is a failed section, never thrown. */
 export function runOracleCase(input: OracleInput, names: readonly string[]): CaseResult {
   const wanted = sections.filter(({ name }) => names.includes(name));
   let oracleCase: OracleCase;

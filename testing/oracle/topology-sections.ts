@@ -37,7 +37,7 @@ export function pathsDifference(oracleCase: OracleCase): Difference | undefined 
   }));
 }
 
-/** Compares what `describe` tells of each kind of host, and `xml`, with the same keys of `expected.nodeTypes`. */
+/** Compares `describe` of each kind of host, and `xml`, with the same keys of `expected.nodeTypes`. */
 export function compareNodeTypes(oracleCase: OracleCase, describe: (local: LocalSystem) => object): Difference | undefined {
   const actual = oracleCase.hosts.flatMap(({ xml, systems }) => systems.map((local) => ({ xml, ...describe(local) })));
   const { nodeTypes } = oracleCase.expected;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { examples } from '../output.js';
 
-/** `tccl diagnose`: all that was collected about a job, one verdict. */
+/** `tccl diagnose`: one verdict from all files about a job. */
 export function register(program: Command): void {
   program
     .command('diagnose')

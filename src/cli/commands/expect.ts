@@ -3,7 +3,7 @@ import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { ExpectOptions } from '../expect/show.js';
 import { examples } from '../output.js';
 
-/** `tccl expect`: results of nccl-tests against what the cluster should reach. */
+/** `tccl expect`: results of nccl-tests beside simulated times. */
 export function register(program: Command): void {
   withClusterOptions(
     program

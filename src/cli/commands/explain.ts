@@ -3,7 +3,7 @@ import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { ExplainOptions } from '../explain/show.js';
 import { examples } from '../output.js';
 
-/** `tccl explain`: why NCCL does what it does. */
+/** `tccl explain`: the reasons of NCCL's decisions. */
 export function register(program: Command): void {
   withClusterOptions(
     program

@@ -3,7 +3,7 @@ import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import type { GraphOptions } from '../graph/show.js';
 import { examples } from '../output.js';
 
-/** `tccl graph`: the channels that NCCL would find. */
+/** `tccl graph`: the channels of NCCL. */
 export function register(program: Command): void {
   withClusterOptions(
     program

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { LogOptions } from '../log/show.js';
 import { examples } from '../output.js';
 
-/** `tccl log`: what NCCL's own log tells, and what is wrong. */
+/** `tccl log`: the diagnosis of NCCL's logs. */
 export function register(program: Command): void {
   program
     .command('log')

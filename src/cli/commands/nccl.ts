@@ -8,7 +8,7 @@ interface RulesOptions {
   readonly markdown?: boolean;
 }
 
-/** `tccl nccl`: which versions are covered, and what changed between them. */
+/** `tccl nccl`: the covered versions, and the changes between them. */
 export function register(program: Command): void {
   const nccl = program
     .command('nccl')

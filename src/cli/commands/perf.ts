@@ -78,13 +78,13 @@ export function register(program: Command): void {
       const { findPlacement } = await import('../../runtime/launch/placement.js');
       const { misspeltVariables } = await import('../../runtime/launch/variables.js');
       const { checkRoot, perfOptions, wholeNumber } = await import('../../perf/options.js');
-      // Everything that can be wrong is found before a rank starts.
+      // Errors are reported before a rank starts.
       const program = options.program === undefined ? undefined : await programOf(options.program, collective);
       const measured = perfOptions(collective, program === undefined ? options : { ...options, api: 'promise' });
       const nRanks = options.ranks === undefined ? program?.nRanks : wholeNumber('--ranks', options.ranks, 1, 9999);
       if (nRanks !== undefined) checkRoot(measured, nRanks);
       const place = findPlacement(process.env);
-      // `tccl run` has said it already.
+      // `tccl run` has already reported it.
       if (place === undefined || (place.rank === 0 && place.launcher !== 'tccl')) misspeltVariables(process.env).forEach(report);
       if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
       else {
@@ -134,7 +134,7 @@ function report(line: string): void {
   complain('tccl perf', line);
 }
 
-/** The program of a file, verified. @throws InputError for one that is wrong, or does another collective */
+/** The verified program of a file. @throws InputError for a wrong one, or one of another collective */
 async function programOf(file: string, collective: string): Promise<AnyProgram> {
   const { readFile } = await import('node:fs/promises');
   const { readProgram, verifyProgram } = await import('../../planner/schedule/read-program.js');
@@ -179,7 +179,7 @@ async function measure(
     await runner?.close();
     return errors > 0 ? 1 : 0;
   } catch (error) {
-    // Rank 0 alone prints, so what ends the output is its to say.
+    // Only rank 0 prints, so it reports the end of the output.
     if (rank !== 0 && error instanceof TcclError && error.code === 'ABORTED' && error.message.endsWith(OUTPUT_ENDED)) return 0;
     const isEnd = error instanceof OutputEnded;
     if (isEnd || (error instanceof SystemError && error.code === 'FILE')) comm.abort(OUTPUT_ENDED);
@@ -193,7 +193,7 @@ async function measure(
   }
 }
 
-/** The same measurement, in which a program does the calls. */
+/** The same measurement with calls of a program. */
 function by(runner: ProgramRunner, options: PerfOptions): PerfOptions {
   const { collective } = options;
   return {
@@ -211,7 +211,7 @@ const OUTPUT_ENDED = 'the results cannot be written any more';
 /** The output cannot be written: its reader is gone, or the disk is full. main.ts reports the latter. */
 class OutputEnded extends Error {}
 
-/** Prints until that fails; then what is measured is of no use. */
+/** Prints until that fails; the measurement is then useless. */
 function resultsPrinter(): (text: string) => void {
   let hasEnded = false;
   process.stdout.on('error', () => {

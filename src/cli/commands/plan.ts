@@ -3,7 +3,7 @@ import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { PlanOptions } from '../plan/plan.js';
 
-/** `tccl plan`: what NCCL would do on a cluster, at one glance. */
+/** `tccl plan`: NCCL's decisions for a cluster, on one screen. */
 export function register(program: Command): void {
   withClusterOptions(
     program

@@ -36,7 +36,7 @@ export function register(program: Command): void {
     )
     .action(async ({ ranks, maxbytes, output, json }: TuneOptions) => {
       const { formatSize, parseSize } = await import('../../perf/sizes.js');
-      // Everything that can be wrong is found before minutes are spent.
+      // Errors are reported before the measurement, which takes minutes.
       const maxBytes = parseSize(maxbytes, '--maxbytes');
       const { profilePath } = await import('../../runtime/algorithms/profile.js');
       const { InvalidArgumentError: OutOfRange, InvalidUsageError } = await import('../../errors.js');

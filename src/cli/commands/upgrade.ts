@@ -14,7 +14,7 @@ interface UpgradeOptions {
   readonly exitCode?: boolean;
 }
 
-/** `tccl upgrade`: what another version of NCCL changes on a cluster. */
+/** `tccl upgrade`: changes of another version of NCCL on a cluster. */
 export function register(program: Command): void {
   program
     .command('upgrade')

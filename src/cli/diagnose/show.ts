@@ -74,7 +74,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
 }
 
-/** Reads a file for what it is, and says what that was. */
+/** Reads a file by its kind, and returns the kind. */
 async function readExhibit(
   file: string,
   place: LogPlace,
@@ -94,7 +94,7 @@ async function readExhibit(
     if (kind === 'other') return 'not read: binary';
     return inFile(file, () => readWhole(kind, file, place, recordings, found, shapes));
   } catch (error) {
-    // One file that is broken must not hide what the others tell.
+    // A broken file must not hide the findings of others.
     if (error instanceof TcclError) return `not read: ${error.message}`;
     throw error;
   }

@@ -12,7 +12,7 @@ import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readText } from '../topo/input.js';
 
-/** A plan to compare, and what there is to note about it. */
+/** A plan to compare, with notes about it. */
 export interface ReadSide {
   readonly side: Side;
   readonly notes: readonly string[];

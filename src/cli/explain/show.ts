@@ -10,13 +10,13 @@ import { colorsFor, print, printJson, printNotes, progressLine } from '../output
 
 export interface ExplainOptions extends ClusterOptions {
   readonly json?: boolean;
-  /** `--seconds`: how long to try changes. */
+  /** `--seconds`: time limit for trying changes. */
   readonly seconds?: string;
 }
 
 /** `tccl explain`. */
 export async function showAnswer(name: string, text: string, options: ExplainOptions): Promise<void> {
-  // Report a question that is not understood before planning anything.
+  // Refuse an unknown question before planning anything.
   const question = text.trim() === '' ? undefined : understood(text);
   const input = await readCluster([name], options);
   if (question === undefined) {

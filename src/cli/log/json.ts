@@ -5,7 +5,7 @@ import { verdictOf } from '../../planner/log/verdict.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
 
-/** All that a log told, as plain JSON; places are `{ file, line }`. */
+/** The contents of a log as plain JSON; places are `{ file, line }`. */
 export function logToJson(model: LogModel, findings: readonly LogFinding[], rank: number | undefined): object {
   const { causes, consequences, remarks } = verdictOf(findings);
   const at = ({ file, line }: LogPlace) => ({ file: model.files[file], line });

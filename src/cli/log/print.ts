@@ -14,7 +14,7 @@ const SHOWN_REMARKS = 6;
 /** A line of text is no longer than this. */
 const WIDTH = 150;
 
-/** The verdict, then what the job is like: the text for a person. */
+/** The verdict, then the description of the job, as text. */
 export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
   const paint = colorsFor(process.stdout);
   printVerdict(model, verdictOf(findings), paint);
@@ -23,7 +23,7 @@ export function printLog(model: LogModel, findings: readonly LogFinding[]): void
 
 /** Describes the job: its largest communicator, and measurements. */
 export function printJob({ communicators, tables, lines }: LogModel, paint: Colors): void {
-  // The largest and first are what a job is about.
+  // The largest communicator comes first.
   const [shown] = [...communicators].sort((a, b) => b.ranks.size - a.ranks.size);
   if (shown !== undefined) print(...summary(shown, paint));
   if (communicators.length > 1 && shown !== undefined)

@@ -31,7 +31,7 @@ export interface SizeOptions {
 
 /** `tccl plan`. */
 export async function showPlan(names: readonly string[], options: PlanOptions): Promise<void> {
-  // Everything that can be wrong with the command line is found before a file is read.
+  // Errors of the command line are reported before a file is read.
   const sizes = sizesOf(options);
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);

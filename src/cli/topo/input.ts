@@ -31,7 +31,7 @@ export function readTopologyInput(name: string): TopologyInput {
   return text === undefined ? catalogueInput(name) : parseTopology(text);
 }
 
-/** A text and how to call where it came from. */
+/** A text and the name of its source. */
 export interface NamedText {
   readonly text: string;
   readonly fileName: string;
@@ -120,7 +120,7 @@ function readOnce(file: number, piece: Buffer): number {
   }
 }
 
-/** A topology with all its devices, and how it got them. */
+/** A topology with all its devices, and notes on their origin. */
 export interface CompleteTopology {
   readonly root: XmlElement;
   /** One line each: what the text has that NCCL reads otherwise, and what was added. */

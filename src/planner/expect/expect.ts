@@ -21,16 +21,16 @@ export interface ExpectedRow extends ResultRow {
   readonly expectedGBps: number;
 }
 
-/** A table of results with what was expected. */
+/** A table of results beside the expected times. */
 export interface ExpectedTable {
   readonly collective: ScheduledCollective;
   readonly environment: Environment;
   readonly rows: readonly ExpectedRow[];
-  /** Of small, middle or large sizes, most rows are slow. A single slow row may be a hiccup. */
+  /** True if most rows of small, middle or large sizes are slow. A single slow row may be an outlier. */
   readonly isSlow: boolean;
 }
 
-/** Way in which a run launched its calls, and all else as given. */
+/** The environment with the launch mode of the run. */
 export function environmentOf({ run }: Results, given: Environment = defaultEnvironment): Environment {
   const launch = run.isGraph ? 'graph' : run.nProcesses > 1 ? 'processes' : 'queued';
   return { ...given, launch };
@@ -69,9 +69,9 @@ function isMostlySlow(rows: readonly ExpectedRow[]): boolean {
 /** A hypothesis, simulated. */
 export interface TriedHypothesis {
   readonly hypothesis: Hypothesis;
-  /** By how much measurements are off under it: mean of the logarithms' absolute values. */
+  /** Deviation of the measurements from it: mean of the logarithms' absolute values. */
   readonly error: number;
-  /** By how much they lie outside of the intervals under it, counted in the same way. */
+  /** Their mean distance from its intervals, counted in the same way. */
   readonly outside: number;
   /** Slow rows that are as expected under it. */
   readonly explained: number;
@@ -93,7 +93,7 @@ export function comparedRows({ rows }: ExpectedTable): readonly ExpectedRow[] {
   return rows.filter((_, index) => wanted.has(index));
 }
 
-/** By how much the rows of tables are off as they stand, as {@link TriedHypothesis.error} counts it. */
+/** Deviation of the tables' rows without a hypothesis, counted as {@link TriedHypothesis.error}. */
 export function errorOf(tables: readonly ExpectedTable[]): number {
   return meanOf(tables.flatMap((table) => comparedRows(table).map((row) => Math.abs(Math.log(row.timeUs / row.expectedUs)))));
 }
@@ -131,7 +131,7 @@ export function tryHypothesis(
   }
 }
 
-/** An explanation takes this part off the error at least. */
+/** Least part of the error that an explanation removes. */
 const LEAST_GAIN = 0.25;
 /** Among hypotheses that put the rows into the intervals, the error decides. */
 const ERROR_WEIGHT = 0.25;

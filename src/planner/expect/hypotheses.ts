@@ -3,12 +3,12 @@ import { linkSpeeds, type PciGeneration } from '../topology/catalogue/build.js';
 import { descendants, detach, type XmlElement } from '../topology/xml/tree.js';
 import type { Environment } from '../simulate/environment.js';
 
-/** One thing that may be wrong, as a change of the cluster or of what its calls meet. */
+/** A possible fault, as a change of the cluster or of its environment. */
 export interface Hypothesis extends ClusterChange {
   readonly code: string;
   /** The hypothesis in words. */
   readonly what: string;
-  /** Command or check that tells. */
+  /** Command or check that confirms it. */
   readonly check: string;
   /** Of hypotheses with the same family only the best is shown. */
   readonly family: string;
@@ -185,7 +185,7 @@ function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
   ];
 }
 
-/** Devices hang directly at their CPU. */
+/** Attaches devices directly to their CPU. */
 function flatten(machine: XmlElement): void {
   for (const cpu of named(machine, 'cpu')) {
     const devices = named(cpu, 'pci').filter((pci) => pci.children.some(({ name }) => name === 'gpu' || name === 'nic'));

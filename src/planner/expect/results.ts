@@ -8,12 +8,12 @@ import type { DataTypeName } from '../tuning/names.js';
 /** Measurements of one run of an nccl-tests program. */
 export interface Results {
   readonly collective: ScheduledCollective;
-  /** Undefined where the results do not say. */
+  /** Undefined if the results lack it. */
   readonly nRanks: number | undefined;
-  /** Hosts by name; empty where the results do not say. */
+  /** Hosts by name; empty if the results lack them. */
   readonly hosts: readonly string[];
   readonly run: TestRun;
-  /** Variables of NCCL that the run had, where the results say so. */
+  /** Variables of NCCL of the run, if the results have them. */
   readonly variables: Readonly<Record<string, string>>;
   readonly rows: readonly ResultRow[];
 }
@@ -40,10 +40,10 @@ const typesByName: Readonly<Record<string, DataTypeName>> = {
 };
 
 /**
- * Reads what nccl-tests printed, between other lines too, or the JSON that it wrote (`-J FILE`).
+ * Reads the output of nccl-tests, also between other lines, or its JSON (`-J FILE`).
  *
- * @param collective of tables that do not say which they are of: what nccl-tests calls it
- * @throws InputError with the line or field: no table, a row that is not whole, a collective that nothing is known of
+ * @param collective name in nccl-tests, for tables without one
+ * @throws InputError with the line or field: no table, an incomplete row, an unknown collective
  */
 export function readResults(text: string, collective?: string): Results[] {
   const named = collective === undefined ? undefined : collectiveNamed(collective, '--collective');
@@ -56,7 +56,7 @@ export function readResults(text: string, collective?: string): Results[] {
   return results.filter(({ rows }) => rows.length > 0);
 }
 
-/** @throws InputError for what is no program of nccl-tests that is simulated */
+/** @throws InputError for a name that is no simulated program of nccl-tests */
 function collectiveNamed(name: string, where: string): ScheduledCollective {
   const program = name.replace(/^.*\//, '').replace(/_perf.*$/, '');
   const found = Object.hasOwn(collectivesOfTests, program) ? collectivesOfTests[program] : undefined;

@@ -6,9 +6,9 @@ import { NcclLogReader } from './read-log.js';
 import type { LoggedMachine, LoggedWire } from './system-block.js';
 
 /**
- * The topology of a machine that NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH), as a file would have it. What is not printed is
- * taken for usual: links of 16 lanes where that fits the bandwidth, GPUs that NICs reach directly, the compute capability by
- * the bandwidth of an NVLink.
+ * The topology of a machine that NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH), as a file would have it. Missing values are the
+ * usual ones: links of 16 lanes if that fits the bandwidth, GPUs that NICs reach directly, the compute capability by the
+ * bandwidth of an NVLink.
  *
  * @returns undefined where it is no machine: without CPU or GPU
  */

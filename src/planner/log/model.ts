@@ -6,7 +6,7 @@ import type { LoggedMachine } from './system-block.js';
 import type { MeasuredTable } from './table.js';
 import type { Timeout } from './watchdog.js';
 
-/** All that a log told, as far as it is kept: what the checks and the summary are made from. */
+/** The contents of a log, as far as they are kept: the input of the checks and the summary. */
 export interface LogModel {
   /** Names of the files, by {@link LogPlace.file}. */
   readonly files: readonly string[];
@@ -15,7 +15,7 @@ export interface LogModel {
   readonly processes: readonly LoggedProcess[];
   /** Rules that lines matched. */
   readonly hits: readonly RuleHit[];
-  /** Warnings that no rule knows, and calls that gave an error back. */
+  /** Warnings without a rule, and calls that returned an error. */
   readonly warnings: readonly LoggedWarning[];
   /** Machines that NCCL printed, one a host. */
   readonly machines: readonly LoggedMachine[];
@@ -24,22 +24,22 @@ export interface LogModel {
   /** Communicators whose ranks called different collectives. */
   readonly calls: readonly CallDifference[];
   readonly tables: readonly MeasuredTable[];
-  /** The job says that it came to its end: a test its summary, or a rank that it destroyed its communicator. */
+  /** True if the job completed: a test printed its summary, or a rank destroyed its communicator. */
   readonly finished: boolean;
-  /** Lines that were NCCL's and are not whole, by host; `''` where not even the host can be told. */
+  /** Incomplete lines of NCCL, by host; `''` if the host is unknown. */
   readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: LogPlace }>;
   /** The file whose last line has no end and is NCCL's. */
   readonly unfinishedLine: LogPlace | undefined;
-  /** Things that were dropped for lack of room. */
+  /** Number of details dropped at limits of memory. */
   readonly left: { readonly communicators: number; readonly details: number; readonly processes: number };
 }
 
-/** A process of the job, with what it said of itself. */
+/** A process of the job, from its own lines. */
 export interface LoggedProcess {
   readonly host: string;
   readonly pid: number;
   readonly version: { readonly text: string; readonly place: LogPlace } | undefined;
-  /** Settings of NCCL that it said to have found. */
+  /** Settings of NCCL that it reported. */
   readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: LogPlace }>;
   /** Devices by network, as `NET/IB : Using …` lists them; empty where none was found. */
   readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: LogPlace }>;
@@ -139,9 +139,9 @@ export interface LoggedWarning {
   readonly text: string;
   readonly source: string | undefined;
   readonly count: number;
-  /** A call of the same thread gave an error back right after the first. */
+  /** True if a call of the same thread returned an error right after the first. */
   readonly failed: boolean;
-  /** A process that wrote it last said later that a connection was made. */
+  /** True if the process that wrote it last reported a connection afterwards. */
   readonly wentOn: boolean;
   readonly places: readonly LogPlace[];
   readonly ranks: readonly string[];

@@ -1,9 +1,9 @@
 import type { LogModel } from './model.js';
 
-/** Findings that say that a job did not go well, whatever the end of its log says. */
+/** Findings of a job that did not go well, whatever the end of its log. */
 const ends = new Set(['fault', 'failure', 'symptom', 'outcome']);
 
-/** Nothing in the log speaks of a failure: no rule of one, no call that gave an error back. */
+/** True if the log has no sign of a failure: no rule of one, no call that returned an error. */
 export function isUntroubled({ hits, warnings, timeouts }: LogModel): boolean {
   return (
     !hits.some(({ rule }) => ends.has(rule.kind)) &&
@@ -12,7 +12,7 @@ export function isUntroubled({ hits, warnings, timeouts }: LogModel): boolean {
   );
 }
 
-/** All ranks in the log got through init, and nothing in it speaks of a failure. */
+/** True if all ranks in the log completed init, and it has no sign of a failure. */
 export function isInitialised(model: LogModel): boolean {
   if (model.finished) return true;
   const ranks = model.communicators.flatMap((communicator) => [...communicator.ranks.values()]);
@@ -23,7 +23,7 @@ export function isInitialised(model: LogModel): boolean {
   );
 }
 
-/** Every communicator is known to be on one host. */
+/** True if every communicator is known to be on one host. */
 export function isOnOneHost({ communicators }: LogModel): boolean {
   return (
     communicators.length > 0 &&

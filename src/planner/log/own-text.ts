@@ -1,4 +1,4 @@
-/** A copy of a text that was cut out of a larger one: what is cut out keeps all of the larger one in memory. */
+/** A copy of a part of a larger text: a slice would keep all of the larger one in memory. */
 export function ownText(text: string): string {
   return ` ${text}`.slice(1);
 }

@@ -13,17 +13,17 @@ interface GrowingProcess extends Mutable<LoggedProcess> {
   >;
 }
 
-/** The most processes and settings of one that are kept. */
+/** Limits of processes, and of settings of one. */
 const PROCESS_LIMIT = 200_000;
 const SETTING_LIMIT = 500;
-/** The most names of which it is not known yet whether they are hosts. */
+/** Limit of names that may turn out to be hosts. */
 const DOUBT_LIMIT = 10_000;
 
-/** The processes of a log, and what each said about itself. */
+/** The processes of a log, from their own lines. */
 export class ProcessBook implements KnownProcesses {
   readonly #processes = new Map<string, GrowingProcess>();
   readonly #hosts = new Set<string>();
-  /** Hosts by process number: a torn line is put in its place by it. */
+  /** Hosts by process number, for torn lines. */
   readonly #hostsOfPid = new Map<number, string[]>();
   readonly #doubtful = new Set<string>();
   refused = 0;
@@ -57,7 +57,7 @@ export class ProcessBook implements KnownProcesses {
     return host !== '' && this.#hosts.has(host.slice(host.lastIndexOf(' ') + 1));
   }
 
-  /** Undefined where there are too many. */
+  /** Undefined beyond the limit. */
   find(name: string, pid: number): LoggedProcess | undefined {
     const key = `${name}:${pid}`;
     let process = this.#processes.get(key);

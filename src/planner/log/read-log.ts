@@ -62,7 +62,7 @@ export class NcclLogReader {
     else for (const piece of pieces) this.#read(withMarker(withoutColours(piece)), place);
   }
 
-  /** The last line, where the file does not end with the end of a line: it may be half of one. */
+  /** Reads a last line without a line end, which may be incomplete. */
   readUnfinishedLine(text: string): void {
     const before = this.#ncclLines;
     this.readLine(text);
@@ -148,7 +148,7 @@ export class NcclLogReader {
     if (line.torn || event.kind === 'cut') this.#countCut(line.host, place);
     if (event.kind === 'returned') this.#warnings.addReturn(line, event, thread, place);
     this.#warnings.pass(line, thread);
-    // Lines that are understood need no rule, but for those of settings and processes.
+    // Lines that the reader parses need no rule, except those of settings and processes.
     if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p')
       this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
     if (event.kind === 'call') {

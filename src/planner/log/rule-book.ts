@@ -25,14 +25,14 @@ interface GrowingHit extends RuleHit {
 
 const PLACE_LIMIT = 8;
 const WHO_LIMIT = 4096;
-/** Characters of a line that rules look at. NCCL's own lines are shorter. */
+/** Characters of a line that rules match. NCCL's own lines are shorter. */
 const LENGTH_LIMIT = 4000;
 
 const needles = [...new Set(lineRules.flatMap((rule) => rule.needles))];
 const rulesOfNeedle = needles.map((needle) => lineRules.flatMap((rule, index) => (rule.needles.includes(needle) ? [index] : [])));
 const finder = new NeedleFinder(needles);
 
-/** Holds every line against the table of rules. */
+/** Matches every line with the table of rules. */
 export class RuleBook {
   readonly #hits = new Map<LineRule, GrowingHit>();
   readonly #candidates = new Set<number>();

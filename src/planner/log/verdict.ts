@@ -7,11 +7,11 @@ export interface Verdict {
   readonly causes: readonly LogFinding[];
   /** Findings above `info` that follow from one of the causes. */
   readonly consequences: readonly LogFinding[];
-  /** Good to know. */
+  /** Remarks. */
   readonly remarks: readonly LogFinding[];
 }
 
-/** Root causes come before what follows from them, whatever their severity. */
+/** Root causes come before their consequences, whatever their severity. */
 const weights: Readonly<Record<Kind, number>> = {
   fault: 100,
   failure: 80,
@@ -53,7 +53,7 @@ function kindOf({ kind, severity }: LogFinding): Kind {
   return kind ?? kindOfSeverity[severity];
 }
 
-/** By weight; among equals what was written first. */
+/** By weight; among equals the earlier one. */
 function sorted(findings: readonly LogFinding[]): LogFinding[] {
   const at = ({ places: [first] }: LogFinding) => (first === undefined ? Infinity : first.line);
   return [...findings].sort(

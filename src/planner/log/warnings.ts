@@ -19,15 +19,15 @@ interface Growing extends LoggedWarning {
   readonly after: string[];
 }
 
-/** A connection came about: the job goes on in spite of a warning before. */
+/** Pattern of a connection that was made: the job continues in spite of an earlier warning. */
 const CONNECTED = /\b(?:connected|accepted|established)\b(?! to be)/i;
 
-/** Warnings that no rule knows, those alike together: a fabric that fails writes the same line ten thousand times. */
+/** Warnings without a rule, equal ones counted: a failing fabric writes the same line ten thousand times. */
 export class WarningBook {
   readonly #kinds = new Map<string, Growing>();
   readonly #recent: { readonly thread: string; readonly text: string }[] = [];
   #next = 0;
-  /** By thread, the warning whose context is not yet whole. */
+  /** By thread, the warning whose context is incomplete. */
   readonly #open = new Map<string, Growing>();
   /** By process, the warnings after which it has not yet said that it is connected. */
   readonly #pending = new Map<string, Set<Growing>>();
@@ -78,7 +78,7 @@ export class WarningBook {
     if (who !== '' && known.ranks.length < PLACE_LIMIT && !known.ranks.includes(who)) known.ranks.push(who);
   }
 
-  /** A function that gave an error back: it failed the warning before it, if there is one. */
+  /** A function that returned an error: the warning before it was fatal, if there is one. */
   addReturn(
     line: LogLine,
     { where, result }: { readonly where: string; readonly result: number },

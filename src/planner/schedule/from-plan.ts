@@ -22,7 +22,7 @@ export interface ScheduledWay {
 /**
  * The schedule of a collective on the channels of a plan.
  *
- * @throws RangeError for an algorithm that the plan has no channels for, or that does no such collective
+ * @throws RangeError for an algorithm without channels in the plan, or that does not support the collective
  */
 export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: ScheduledWay): Schedule {
   const { nRanks, nNodes } = merged.nodes;

@@ -4,7 +4,7 @@ import { didYouMean } from '../../suggest.js';
 import type { ChunkPlace, Program, ProgramBlock, ProgramRank, ProgramStep } from './program.js';
 import type { ScheduledCollective } from './schedule.js';
 
-/** The collectives of MSCCL by name; `custom` ones say nowhere what they do. */
+/** The collectives of MSCCL by name; the file does not define the result of `custom` ones. */
 const COLLECTIVES: Readonly<Record<string, ScheduledCollective>> = {
   allreduce: 'AllReduce',
   allgather: 'AllGather',
@@ -78,7 +78,7 @@ export function readMscclXml(text: string): Program {
 function readRank(gpu: Element): ProgramRank {
   const elements = gpu.children.filter(({ name }) => name === 'tb');
   const byId = new Map(elements.map((tb) => [integer(tb, 'id', 0), tb]));
-  // Steps that only wait are part of the next: numbers of steps change.
+  // Steps that only wait join the next one, so numbers of steps change.
   const places = new Map([...byId].map(([id, tb]) => [id, placesOf(tb)]));
   const numbers = new Map([...byId.keys()].map((id, index) => [id, index]));
   return { scratchChunks: integer(gpu, 's_chunks', 0), blocks: [...byId.values()].map((tb) => readBlock(tb, numbers, places)) };

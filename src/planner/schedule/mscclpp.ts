@@ -102,7 +102,7 @@ export function readMscclppJson(text: string): OneSidedProgram {
   };
 }
 
-/** What a thread block's operations refer to by number. */
+/** The objects that a thread block's operations name by number. */
 interface Names {
   readonly nRanks: number;
   /** Channels of the block, by kind of channel. */
@@ -208,7 +208,7 @@ function readOp(op: JsonReader, names: Names, barrierBlocks: (op: JsonReader) =>
     case 'wait':
     case 'rlxwait':
       return [{ kind: 'wait', channels: channelsOf(op, names) }];
-    // A block's operations follow each other, and what was sent may be changed.
+    // A block's operations run in sequence, and sent data may be changed.
     case 'nop':
     case 'flush':
       return [];

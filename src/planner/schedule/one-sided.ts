@@ -3,20 +3,20 @@ import { ConnectionTable, type Local, type Move, type Schedule, type ScheduledCo
 import { inputBytes, outputBytes } from './buffers.js';
 
 /**
- * An algorithm whose thread blocks read and write the memory of other ranks and tell them so by signals. MSCCL++'s
- * execution plans are read into one.
+ * An algorithm whose thread blocks read and write the memory of other ranks and notify them by signals, such as an
+ * execution plan of MSCCL++.
  */
 export interface OneSidedProgram {
   readonly isOneSided: true;
   readonly name: string;
   readonly collective: ScheduledCollective;
   readonly nRanks: number;
-  /** Into how many chunks the larger buffer of a rank is cut. */
+  /** Number of chunks of a rank's larger buffer. */
   readonly chunks: number;
   readonly protocol: 'LL' | 'LL128' | 'Simple';
   /** Input and output are one buffer. */
   readonly isInPlace: boolean;
-  /** Of each chunk, scratch holds so many bytes and is used again after them; unlimited by default. */
+  /** Bytes of each chunk that scratch holds before it is reused; unlimited by default. */
   readonly scratchChunkBytes?: number;
   readonly ranks: readonly OneSidedRank[];
 }
@@ -70,7 +70,7 @@ export interface FarPlace {
 export interface ScheduleOptions {
   /** Longest message; by default that of NCCL's kernels, or as long as a step of a one-sided program. */
   readonly pieceBytes?: number;
-  /** Pieces of `repeat`, and with them what scratch holds, are so long instead; for checks with few bytes. */
+  /** Length of the pieces of `repeat`, and of scratch, for checks with few bytes. */
   readonly unitBytes?: number;
 }
 
@@ -93,7 +93,7 @@ export function scheduleOneSided(program: OneSidedProgram, bytes: number, option
   return made.schedule();
 }
 
-/** A worker whose moves are being written down. */
+/** A worker whose moves are being recorded. */
 interface Draft {
   readonly rank: number;
   readonly channel: number;
@@ -110,14 +110,14 @@ interface Link {
   /** Place of the memory's worker. */
   readonly worker: number;
   readonly memory: Draft;
-  /** Where it sends what the block reads; made at the first read. */
+  /** Connection for data that the block reads; made at the first read. */
   reply: number;
 }
 
-/** Messages that a block knows to be on their way before anything that it does next, by link. */
+/** Messages that precede everything that a block does next, by link. */
 type Known = Map<number, number>;
 
-/** Something that a block may wait for: moves, and what was known to whom did it. */
+/** An event that a block may wait for: moves, and the knowledge of the block that made them. */
 interface Event {
   readonly after: readonly Wait[];
   readonly known: Known;
@@ -134,12 +134,12 @@ interface Block {
   readonly seen: Known;
   next: Concrete | undefined;
   done: boolean;
-  /** What its next move waits for. */
+  /** Moves that its next move waits for. */
   after: Wait[];
   hasArrived: boolean;
 }
 
-/** A step, with the piece of chunks that it is about. */
+/** A step with its piece of chunks. */
 interface Concrete {
   readonly step: Exclude<OneSidedStep, { readonly kind: 'repeat' }>;
   readonly at: string;
@@ -147,7 +147,7 @@ interface Concrete {
   readonly unit: number;
 }
 
-/** Data with flags that somebody wrote. */
+/** Written data with flags. */
 interface Flagged {
   readonly from: number;
   readonly to: number;
@@ -234,7 +234,7 @@ class Maker {
             const next = block.steps.next();
             if (next.done === true) {
               block.done = true;
-              // The block ends when what it waits for is done.
+              // The block ends after the moves that it waits for.
               if (block.after.length > 0) this.#post(block, [], { bytes: 0 });
               break;
             }
@@ -292,7 +292,7 @@ class Maker {
     return undefined;
   }
 
-  /** Does a step; false where it has to wait. */
+  /** Executes a step; returns false if it has to wait. */
   #step(block: Block, concrete: Concrete): boolean {
     const { step } = concrete;
     switch (step.kind) {
@@ -331,7 +331,7 @@ class Maker {
               each.hasArrived = false;
             }
             this.#arrived.set(key, []);
-            // The others go on behind the step in which they wait.
+            // The others continue after the step in which they wait.
             for (const each of waiting) if (each !== block) each.next = undefined;
             return true;
           }
@@ -360,7 +360,7 @@ class Maker {
     }
   }
 
-  /** @throws InputError where the order of several blocks at one semaphore is left to chance */
+  /** @throws InputError if the order of several blocks at one semaphore is undefined */
   #onlyOne(block: Block, how: string, semaphore: number): void {
     const key = `${block.rank} ${semaphore} ${how}`;
     const user = this.#users.get(key) ?? block.index;
@@ -469,7 +469,7 @@ class Maker {
     }
   }
 
-  /** A move of a block, and what memories do with the messages that it sends. */
+  /** A move of a block, and the moves of memories that take its messages. */
   #post(
     block: Block,
     links: readonly Link[],
@@ -511,7 +511,7 @@ class Maker {
     });
   }
 
-  /** From now on the block knows what another one knew, and its next move waits for what that sent to this rank. */
+  /** Adds another block's knowledge to this one's; its next move waits for the messages of that block to this rank. */
   #learn(block: Block, { after, known }: Event): void {
     block.after.push(...after.filter(({ worker }) => worker !== block.worker));
     for (const [number, messages] of known) {

@@ -11,7 +11,7 @@ import {
 /** NCCL's distribution of messages between pairs of ranks over channels. */
 export interface PairsInput {
   readonly nRanks: number;
-  /** By rank: with whom it exchanges in each round; the same round of two ranks matches. */
+  /** By rank: its peer in each round; rounds of two peers match. */
   readonly rounds: (rank: number) => { readonly send: ArrayLike<number>; readonly receive: ArrayLike<number> };
   readonly nChannels: number;
   /** Number of channels that carry a message of that many bytes between two ranks. */
@@ -19,7 +19,7 @@ export interface PairsInput {
   /** The channel of the first part of a round's messages. */
   readonly channelOfRound: (round: number) => number;
   readonly chunkBytes: number;
-  /** The ranks whose part of the schedule is wanted; all by default. */
+  /** The ranks whose part of the schedule is made; all by default. */
   readonly ranks?: readonly number[];
 }
 

@@ -12,7 +12,7 @@ import {
 import { inputBytes, outputBytes } from './buffers.js';
 
 /**
- * An algorithm of one's own: what the thread blocks of each rank do with chunks of the data. MSCCL's XML is read into one.
+ * An algorithm of the caller's own: steps of each rank's thread blocks on chunks of the data, such as one from MSCCL's XML.
  *
  *     const n = 4;
  *     const ring: Program = {
@@ -32,7 +32,7 @@ export interface Program {
   readonly name: string;
   readonly collective: ScheduledCollective;
   readonly nRanks: number;
-  /** Into how many chunks the whole of the data is cut: of AllGather and ReduceScatter those of all ranks together. */
+  /** Number of chunks of the data; for AllGather and ReduceScatter of all ranks together. */
   readonly chunks: number;
   readonly protocol: 'LL' | 'LL128' | 'Simple';
   /** Input and output are one buffer. */
@@ -40,17 +40,17 @@ export interface Program {
   readonly ranks: readonly ProgramRank[];
 }
 
-/** An algorithm of one's own: of messages, or of memory that ranks write and read. */
+/** An algorithm of the caller's own: of messages, or of memory that ranks write and read. */
 export type AnyProgram = Program | OneSidedProgram;
 
 /** Work of one rank. */
 export interface ProgramRank {
-  /** Chunks of room beside input and output. */
+  /** Chunks of scratch, beside input and output. */
   readonly scratchChunks: number;
   readonly blocks: readonly ProgramBlock[];
 }
 
-/** A thread block: its steps follow each other. */
+/** A thread block: its steps run in sequence. */
 export interface ProgramBlock {
   readonly channel: number;
   readonly sendTo?: number;
@@ -73,9 +73,9 @@ export interface ProgramStep {
   readonly kind: 'send' | 'receive' | 'forward' | 'reduce-send' | 'reduce-copy' | 'reduce-copy-send' | 'copy' | 'add';
   readonly from?: ChunkPlace;
   readonly to?: ChunkPlace;
-  /** Chunks that follow each other; 1 by default. */
+  /** Number of consecutive chunks; 1 by default. */
   readonly count?: number;
-  /** Steps of other blocks of the rank that have to be done before. */
+  /** Steps of other blocks of the rank that must be complete before. */
   readonly after?: readonly { readonly block: number; readonly step: number }[];
 }
 
@@ -127,7 +127,7 @@ export function schedule(program: AnyProgram, bytes: number, options: ScheduleOp
   return { call, nRanks, connections: table.all, workers, own: { scratchBytes, isInPlace: program.isInPlace } };
 }
 
-/** A chunk is moved in pieces where it is larger than a thread block moves at once, else several chunks together. */
+/** Splits a chunk that is larger than a thread block moves at once; otherwise joins several chunks. */
 function piecesOf(most: number, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
   return { pieceBytes: Math.min(most, perChunk), together: Math.max(1, Math.floor(most / perChunk)) };
 }
@@ -185,7 +185,7 @@ function checkedRank(peer: number, rank: number, nRanks: number): number {
   throw new InputError('CONTENT', `rank ${rank} has the peer ${peer}: ${peer === rank ? 'itself' : `there are ${nRanks} ranks`}`);
 }
 
-/** The steps of a block, each with what its kind needs. @throws InputError with the place */
+/** Checks the steps of a block. @throws InputError with the place */
 function checkedSteps(
   { steps, sendTo, receiveFrom }: ProgramBlock,
   blocks: readonly ProgramBlock[],

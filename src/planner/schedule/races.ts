@@ -1,13 +1,13 @@
 import { inputBytes, outputBytes } from './buffers.js';
 import type { Local, Move, Schedule } from './schedule.js';
 
-/** What a worker knows to be done: by worker, a number of moves. */
+/** The moves that a worker knows to be complete: their number, by worker. */
 type Clock = Int32Array;
 
 /**
- * Finds workers that use the same bytes of a rank though neither knows that the other is done: by vector clocks. An order
- * is known from a worker's own moves, from messages, and from waits within a rank. That a connection had room tells
- * nothing, for a longer one would not have made the sender wait.
+ * Finds races by vector clocks: workers that use the same bytes of a rank without an order between them. A worker's own
+ * moves, messages, and waits within a rank give an order. Room in a connection gives none, because a longer one would not
+ * have made the sender wait.
  */
 export class Races {
   readonly #schedule: Schedule;
@@ -29,7 +29,7 @@ export class Races {
         for (const wait of local?.after ?? []) this.#kept.set(`${wait.worker} ${wait.moves}`, undefined);
   }
 
-  /** Called after each move, in an order in which they may happen; tells the first conflict. */
+  /** Called after each move, in a possible order; returns the first conflict. */
   move(worker: number, rank: number, { receive, send, bytes, local }: Move): string | undefined {
     const clock = this.#clocks[worker] ?? new Int32Array();
     for (const wait of local?.after ?? []) join(clock, this.#kept.get(`${wait.worker} ${wait.moves}`));
@@ -46,7 +46,7 @@ export class Races {
     return conflict;
   }
 
-  /** Called after the last move: what others still do in the buffers of a rank when its own workers have ended. */
+  /** Called after the last move: uses of a rank's buffers by others after its own workers have ended. */
   end(): string | undefined {
     const { workers, nRanks } = this.#schedule;
     for (let rank = 0; rank < nRanks; rank++) {

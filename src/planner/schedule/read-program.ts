@@ -5,7 +5,7 @@ import { type OneSidedProgram, type OneSidedStep, unitOf } from './one-sided.js'
 import { type AnyProgram, schedule } from './program.js';
 import { type ScheduleFault, verifySchedule } from './verify.js';
 
-/** A program is verified with so many bytes a chunk, and messages in a connection. */
+/** Bytes of a chunk and messages in a connection, when a program is verified. */
 const VERIFIED_BYTES = 16;
 const VERIFIED_SLOTS = 4;
 /** Of programs that repeat steps: bytes of a piece, and most pieces of a chunk. */
@@ -33,7 +33,7 @@ export function verifyProgram(program: AnyProgram): ScheduleFault {
   const unit = unitOf(program);
   const most = mostParts(program);
   for (const parts of new Set([1, most])) {
-    // Some more pieces than scratch holds.
+    // More pieces than scratch holds.
     const held = Math.floor((program.scratchChunkBytes ?? 0) / (unit ?? 1));
     const bytes = unit === undefined ? VERIFIED_BYTES : Math.min(MOST_UNITS, held + 8) * VERIFIED_UNIT_BYTES;
     const options = unit === undefined ? {} : { unitBytes: VERIFIED_UNIT_BYTES };

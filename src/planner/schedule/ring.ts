@@ -11,7 +11,7 @@ import {
   type Worker,
 } from './schedule.js';
 
-/** Rings to send over, and in which pieces. */
+/** Rings, and the sizes of pieces. */
 export interface RingInput {
   /** By channel: all ranks in the order of the ring. */
   readonly rings: readonly ArrayLike<number>[];

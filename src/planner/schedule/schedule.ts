@@ -1,6 +1,6 @@
 /**
- * A collective as data: what the thread blocks of all ranks do, move after move. A schedule is described once; the
- * verifier executes it on numbers, the simulator in time.
+ * A collective as data: the moves of all ranks' thread blocks. The verifier executes a schedule on numbers, the simulator
+ * in time, ranks on arrays.
  *
  *     worker (rank 1, channel 0)      receive [3] ─┐
  *                                     input 4096 ──┴─► add ─► send [7], output 4096        one move
@@ -11,9 +11,9 @@ export interface Schedule {
   /** Connections, by the numbers that moves use. */
   readonly connections: readonly ScheduledConnection[];
   readonly workers: readonly Worker[];
-  /** Of algorithms that NCCL does not have: moves use {@link Move.local}. */
+  /** True for programs: moves use {@link Move.local}. */
   readonly own?: {
-    /** Room of each rank beside input and output. */
+    /** Scratch of each rank, beside input and output. */
     readonly scratchBytes: number;
     /** Input and output are one buffer. */
     readonly isInPlace: boolean;
@@ -48,7 +48,7 @@ export const collectivesOfTests: Readonly<Record<string, ScheduledCollective>> =
   scatter: 'Scatter',
 };
 
-/** The call that is to be scheduled. */
+/** The call to schedule. */
 export interface ScheduledCall {
   readonly collective: ScheduledCollective;
   /**

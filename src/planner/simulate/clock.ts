@@ -8,9 +8,9 @@ export interface Timing {
   readonly wireRate: Float64Array;
   /** Additional time of a NIC for each message, by connection. */
   readonly stepUs: Float64Array;
-  /** Additional time of a slice's sender, by connection: a NIC has to be told. */
+  /** Additional time of a slice's sender, by connection: it notifies the proxy of a NIC. */
   readonly sendUs: Float64Array;
-  /** From the last byte that left to the receiver that knows of it. */
+  /** Time from the last sent byte until the receiver sees it. */
   readonly latencyUs: Float64Array;
   /** Time that a connection's sender waits for a credit after the receiver is done. */
   readonly creditUs: Float64Array;
@@ -21,7 +21,7 @@ export interface Timing {
   readonly sliceUs: number;
   /** Cost of each further operand of a move, relative to a copy. */
   readonly operandCost: number;
-  /** A receiver may begin with the first bytes of a slice (LL, LL128), or has to wait for all of it (Simple). */
+  /** True if a receiver may begin with the first bytes of a slice (LL, LL128); with Simple it waits for all of it. */
   readonly cutsThrough: boolean;
   /** Slices that a connection holds; a power of two. */
   readonly slots: number;
@@ -40,7 +40,7 @@ export interface Finished {
   /** Times of the last worker. */
   readonly busyUs: Float64Array;
   readonly slices: number;
-  /** Time for which each connection's messages took its share of a NIC. */
+  /** Time in which each connection's messages used its share of a NIC. */
   readonly wireUs: Float64Array;
 }
 
@@ -56,10 +56,10 @@ export type SliceListener = (slice: {
 }) => void;
 
 /**
- * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and
- * the FIFOs it writes to have room. All times follow from those of earlier slices, whichever order they are worked out
- * in (the workers are a Kahn network), so the clock runs each worker as far as it goes and wakes those who wait for
- * what it did: no queue of events, the same result.
+ * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and the
+ * FIFOs it writes to have room. All times follow from those of earlier slices in any order of computation (the workers are
+ * a Kahn network). So the clock runs each worker as far as it can, then wakes the workers that wait for it; it needs no
+ * queue of events.
  */
 export function runClock(
   workers: readonly Worker[],
@@ -85,7 +85,7 @@ export function runClock(
   const current: (Move | undefined)[] = workers.map(() => undefined);
   const done = new Int32Array(workers.length);
   let slices = 0;
-  // Of algorithms of one's own: when each worker was done with each move, and who waits for the next.
+  // For programs: the time of each move's end by worker, and the workers that wait for the next.
   const doneAt: (number[] | undefined)[] = [];
   const waiting: (number[] | undefined)[] = [];
 

@@ -9,8 +9,8 @@ export interface Environment {
    */
   readonly launch: 'queued' | 'processes' | 'graph';
   /**
-   * By how much ranks start apart, µs. Default: 0 for `queued` and `graph`; for `processes` what the published
-   * results take beyond the same calls of one process (`processesUs` of the calibration).
+   * Difference between the ranks' start times, µs. Default: 0 for `queued` and `graph`; for `processes` the additional time
+   * of published results over the same calls of one process (`processesUs` of the calibration).
    */
   readonly skewUs: number | undefined;
   /** Network plugin: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */

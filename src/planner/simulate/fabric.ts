@@ -62,7 +62,7 @@ export function fabricUses({ rails, tiers }: Fabric, from: FabricEnd, to: Fabric
   });
 }
 
-/** First contradiction in a fabric for these hosts; undefined where there is none. */
+/** First contradiction in a fabric for these hosts, if there is one. */
 export function fabricFault(
   { rails, tiers }: Fabric,
   hosts: readonly { readonly name: string; readonly count: number; readonly nNics: number }[],

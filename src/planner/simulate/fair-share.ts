@@ -10,8 +10,8 @@ export interface Flows {
 }
 
 /**
- * Max-min fair rates (Bertsekas and Gallager, Data Networks, 6.5.2): all flows grow alike until a link is full or a flow has
- * all it can take; these stay, the others grow on.
+ * Max-min fair rates (Bertsekas and Gallager, Data Networks, 6.5.2): all flows grow equally until a link is full or a flow
+ * reaches its limit; these stop, the others continue.
  *
  * @param capacity of each link, GB/s
  */
@@ -47,7 +47,7 @@ export function fairRates({ first, link, weight, most }: Flows, capacity: Float6
       isSettled[flow] = 1;
       settled++;
     }
-    // Rounding may leave a link a hair short of full; then nothing more is to be had.
+    // Rounding may leave a link slightly below its capacity: it counts as full.
     if (settled === before) {
       for (let flow = 0; flow < count; flow++) if (isSettled[flow] === 0) rates[flow] = level;
       break;

@@ -3,8 +3,8 @@ import { hangTrees } from '../graph/merge/trees.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
- * Simulates one host for all: where every host does the same, what a rank gets from the host before is what the same
- * rank of its own host gives to the host after. Connections that differ only by the host become one.
+ * Replaces all hosts by one: if every host does the same, the data that a rank receives from the previous host are those
+ * that the same rank sends to the next host. Connections that differ only by the host become one.
  *
  *     … ─► host 0: 0 ─► 1 ─► 2 ─► 3 ─► host 1 …        becomes        ┌─► 0 ─► 1 ─► 2 ─► 3 ─┐
  *                                                                     └─────────────────────┘
@@ -44,10 +44,9 @@ const FEWER_HOSTS = 16;
 const MORE_HOSTS = 32;
 
 /**
- * Time of a tree over many hosts that are alike, from two smaller ones: what a tree is deeper by adds hops, each as many
- * µs as the last one added.
+ * Time of a tree over many equal hosts, from two smaller ones: each further level takes the time that the last one added.
  *
- * @param timeOf time of a tree over so many hosts
+ * @param timeOf time of a tree by number of hosts
  */
 export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number): number {
   const [fewer, more] = [timeOf(FEWER_HOSTS), timeOf(MORE_HOSTS)];
@@ -55,12 +54,12 @@ export function timeOfDeepTree(hosts: number, timeOf: (hosts: number) => number)
   return more + (levels * Math.max(0, more - fewer)) / Math.log2(MORE_HOSTS / FEWER_HOSTS);
 }
 
-/** True if trees over so many hosts are worked out from smaller ones. */
+/** True if trees over this many hosts are extrapolated from smaller ones. */
 export function isDeepTree(hosts: number): boolean {
   return hosts > MORE_HOSTS;
 }
 
-/** The first hosts of a cluster in which all are alike, with trees of their own. */
+/** The first hosts of a cluster of equal hosts, with trees of their own. */
 export function withFirstHosts(merged: Merged, hosts: number): Merged {
   const { nodes, graphs, trees } = merged;
   const nRanks = (nodes.nRanks / nodes.nNodes) * hosts;
@@ -77,9 +76,9 @@ export function withFirstHosts(merged: Merged, hosts: number): Merged {
 }
 
 /**
- * One channel for all that are alike: connections of the same rates in the same order.
+ * One channel for all equal ones, whose connections have the same rates in the same order.
  *
- * @param describe what of a connection its time depends on
+ * @param describe text of the properties of a connection that its time depends on
  */
 export function channelsThatDiffer(
   connections: readonly ScheduledConnection[],

@@ -21,14 +21,14 @@ const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; 
   { what: 'bandwidth of NICs', kind: 'rate', parameters: /^netPayload$/ },
 ];
 const REDUCTION: PhysicsName = 'operandCost';
-/** By how much parameters are changed. */
+/** Relative change of parameters. */
 const CHANGE = 0.02;
-/** Less than this is not told. */
+/** Least share that is reported. */
 const LEAST_PART = 0.005;
 
 /**
- * Splits the time of a call by cause. Time grows as all latencies grow and all throughputs shrink together, so what it grows with
- * each of them alone are parts of it that add up to the whole (Euler's theorem on homogeneous functions).
+ * Splits the time of a call by cause. Time is proportional to a common factor of all latencies and inverse throughputs. So
+ * its derivatives by each of them alone add up to the whole (Euler's theorem on homogeneous functions).
  *
  * @returns the largest part first; empty where there is nothing to simulate
  */
@@ -52,7 +52,7 @@ export function timeShares(
       kind === 'time' ? 1 + CHANGE : 1 / (1 + CHANGE),
     ),
   }));
-  // What further operands cost is a part of what thread blocks do.
+  // The cost of further operands is a part of the thread blocks' time.
   const reduction = partOf(
     all.filter(({ name }) => name === REDUCTION),
     1 + CHANGE,

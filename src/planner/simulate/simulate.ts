@@ -42,7 +42,7 @@ export interface SimulateOptions extends PredictOptions {
   /** Called with every slice. Then nothing is folded or extrapolated. */
   readonly onSlice?: (worker: Worker, slice: Parameters<SliceListener>[0], ways: ConnectionWays) => void;
   readonly root?: number;
-  /** Instead of what NCCL chooses. */
+  /** Replaces NCCL's choice. */
   readonly choice?: Choice;
 }
 
@@ -53,10 +53,10 @@ export interface ConnectionWays {
   readonly wireBytes: number;
 }
 
-/** Messages under way to a memory: as good as without a limit. */
+/** Slots of a connection to a memory: practically unlimited. */
 const MEMORY_SLOTS = 256;
 
-/** Simulates calls on one cluster: routes and rates are worked out once. */
+/** Simulates calls on one cluster: routes and rates are computed once. */
 export class Simulator {
   readonly #cluster: SimulatedCluster;
   readonly #tuning: Tuning;
@@ -103,7 +103,7 @@ export class Simulator {
    * Executes a call's schedule in time.
    *
    * @param bytes size as nccl-tests counts it
-   * @returns undefined where NCCL has nothing to choose from, and for one rank, which exchanges nothing
+   * @returns undefined if NCCL has no candidate, and for one rank, which exchanges nothing
    */
   simulate(collective: ScheduledCollective, bytes: number, options: SimulateOptions = {}): Simulated | undefined {
     const { nRanks } = this.#cluster.merged.nodes;
@@ -253,7 +253,7 @@ export class Simulator {
     const { nodes } = this.#cluster.merged;
     const perHost = nodes.nRanks / nodes.nNodes;
     return (
-      // Hosts at other places below switches fare otherwise.
+      // The time of a host depends on its place below switches.
       environment?.fabric === undefined &&
       !unfolded &&
       onSlice === undefined &&
@@ -326,7 +326,7 @@ export class Simulator {
     const known = structure ?? this.#structureOf(schedule, plan, fabric);
     this.#structures.set(key, known);
     if (onSlice !== undefined) return { structure: known, workers: schedule.workers };
-    // The last channel may have less to do than the others.
+    // The last channel may have fewer data than the others.
     const last = plan.nChannels - 1;
     const workers = schedule.workers.filter(({ channel }) => known.representatives.has(channel) || channel === last);
     if (this.#workers.size < 4096) this.#workers.set(callKey, workers);
@@ -480,7 +480,7 @@ interface Structure {
   readonly connections: readonly ScheduledConnection[];
   readonly routes: readonly Route[];
   readonly shared: SharedLinks;
-  /** Channels that stand for those that are like them. */
+  /** Channels that represent all equal ones. */
   readonly representatives: ReadonlySet<number>;
   rated: Rated | undefined;
 }
@@ -549,7 +549,7 @@ function sharedLinks(
   return { first, link: Int32Array.from(link), weight: Float64Array.from(weight), links };
 }
 
-/** Times as they follow from physics and environment. */
+/** Costs by physics and environment. */
 interface Rated {
   readonly physics: Physics;
   readonly environment: Environment;
@@ -573,9 +573,9 @@ function aloneAtNic({ wireRate, stepUs, nicRate }: Pick<Timing, 'wireRate' | 'st
 }
 
 /**
- * Channels of a ring are alike and out of step, and a NIC works on: what one leaves of its share while it waits, others
- * take. So a call takes as long as the NIC is busy, or as steps take that wait for each other, and a little more where both
- * are alike, for messages meet at random. In trees a rank sends the same to two others at once: there they share.
+ * Channels of a ring are equal and out of step, and use each other's share of a NIC while they wait. So a call takes the
+ * time that the NIC is busy or the time of its steps, and a little more if both are similar, because messages meet at
+ * random. In trees a rank sends the same data to two others at once, so they share.
  */
 function togetherUs(wireUs: number, aloneUs: number): number {
   return (wireUs ** CROWDING + aloneUs ** CROWDING) ** (1 / CROWDING);
@@ -605,9 +605,9 @@ interface CallPlan {
   /** Bytes of the call that one round of chunks on all channels moves. */
   readonly periodBytes: number;
   readonly schedule: (call: ScheduledCall) => Schedule;
-  /** True if what a host does is what every host does. */
+  /** True if every host does the same. */
   readonly mayFold: boolean;
-  /** Hosts hang in trees. */
+  /** True if hosts form trees. */
   readonly isTree: boolean;
 }
 
@@ -627,7 +627,7 @@ function isLopsided(collective: ScheduledCollective): boolean {
 const SETTLED_PERIODS = 4;
 const SAMPLED_PERIODS = 2;
 
-/** Splits a call into rounds that are alike and a rest that is simulated. */
+/** Splits a call into equal rounds and a rest that is simulated. */
 function periods(bytes: number, period: number): { readonly whole: number; readonly rest: number; readonly period: number } {
   const count = Math.floor(bytes / period);
   const kept = SETTLED_PERIODS + SAMPLED_PERIODS;

@@ -1,14 +1,14 @@
 import type { Move, ScheduledCollective, Worker } from '../schedule/schedule.js';
 import type { SimulateOptions, Simulated, Simulator } from './simulate.js';
 
-/** What a simulated call does when. Times in µs from the launch on. */
+/** The slices of a simulated call and the loads of links in time. Times in µs from the launch on. */
 export interface Timeline {
   readonly simulated: Simulated;
   /** In the order in which each worker does them. */
   readonly slices: readonly TimelineSlice[];
   /** Links that carry something, the fullest first. */
   readonly links: readonly TimelineLink[];
-  /** How long one value of {@link TimelineLink.load} is about. */
+  /** Length of one step of {@link TimelineLink.load}. */
   readonly stepUs: number;
 }
 
@@ -32,7 +32,7 @@ export interface TimelineLink {
   readonly node: number;
   readonly name: string;
   readonly gbps: number;
-  /** What part of it is used, step after step. */
+  /** Used part of its bandwidth in each step. */
   readonly load: Float64Array;
   /** The mean of all steps. */
   readonly meanLoad: number;
@@ -42,7 +42,7 @@ export interface TimelineLink {
 const LOAD_STEPS = 200;
 
 /**
- * Executes a call in time and takes down every slice. Nothing is folded, so that a large cluster takes long.
+ * Executes a call in time and records every slice. Nothing is folded, so large clusters take long.
  *
  * @param ranks whose slices are kept; all by default
  * @returns undefined where NCCL has nothing to choose from, and for one rank

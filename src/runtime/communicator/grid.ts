@@ -6,7 +6,7 @@ import { group, groupSync } from './group.js';
 
 /** Options of a grid. */
 export interface GridOptions {
-  /** Whether the grid closes in all dimensions, or in which: a last rank's upper neighbour is then the first. Default false. */
+  /** True if the grid is closed in all dimensions, or for each: the last rank's upper neighbour is the first. Default false. */
   readonly periodic?: boolean | readonly boolean[] | undefined;
 }
 
@@ -31,8 +31,8 @@ export interface GridMember {
 }
 
 /**
- * The ranks of a communicator as a Cartesian grid, the last dimension the fastest: in a grid of 2 by 3, rank 4 is at
- * [1, 1]. It is this rank's view alone: making it exchanges nothing.
+ * The ranks of a communicator as a Cartesian grid, the last dimension the fastest: in a grid of 2 by 3, rank 4 is at [1,
+ * 1]. Making one exchanges no data.
  */
 export class Grid {
   /** Number of ranks in each dimension. */
@@ -71,7 +71,7 @@ export class Grid {
     return reversed.reverse();
   }
 
-  /** The rank at a place; null outside of the grid. Closed dimensions go on from the other end. */
+  /** The rank at a place; null outside of the grid. Closed dimensions continue at the other end. */
   rankAt(coordinates: readonly number[]): number | null {
     let rank = 0;
     for (const [dimension, size] of this.dimensions.entries()) {
@@ -83,7 +83,7 @@ export class Grid {
     return rank;
   }
 
-  /** The ranks so many places lower and higher in a dimension; null outside of the grid. */
+  /** The ranks at a distance below and above in a dimension; null outside of the grid. */
   neighbours(dimension: number, distance = 1): { readonly low: number | null; readonly high: number | null } {
     const at = (by: number): number | null =>
       this.rankAt(this.coordinates.map((coordinate, d) => (d === dimension ? coordinate + by : coordinate)));
@@ -92,7 +92,7 @@ export class Grid {
 
   /**
    * Exchanges borders with the neighbours, all at the same time: `halos[d]` in dimension d, `undefined` for none. All ranks
-   * call it; what one sends and its neighbour receives must agree in type and length.
+   * call it; borders of two neighbours must agree in type and length.
    */
   exchange(halos: readonly (Halo | undefined)[], options?: CallOptions): Promise<void> {
     return group(() => {

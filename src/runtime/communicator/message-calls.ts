@@ -7,11 +7,11 @@ import { ObjectCalls } from './object-calls.js';
 
 /** Options of a receive. */
 export interface RecvOptions extends TimedCallOptions {
-  /** Whether the message may be shorter than the array. Then the call gives the number of elements that came. Default false. */
+  /** True if the message may be shorter than the array; the call returns the number of received elements. Default false. */
   readonly atMost?: boolean | undefined;
 }
 
-/** A message that has come and is not received yet. */
+/** A message that has arrived and is not received yet. */
 export interface ProbedMessage {
   /** Number of elements. */
   readonly count: number;
@@ -19,7 +19,7 @@ export interface ProbedMessage {
   readonly type: DataTypeName;
 }
 
-/** Messages between two ranks, and what is made of them. */
+/** Messages between two ranks, and calls made of them. */
 export abstract class MessageCalls extends ObjectCalls {
   abstract readonly rank: number;
   abstract readonly nRanks: number;
@@ -38,8 +38,8 @@ export abstract class MessageCalls extends ObjectCalls {
   abstract sendSync(array: MovableArray, peer: number, options?: CallOptions): void;
 
   /**
-   * Receives a message from rank `peer` into `array`; see {@link send}. With `{ atMost: true }` the message may be shorter, and
-   * the promise resolves to the number of elements that came; what is behind them stays as it was.
+   * Receives a message from rank `peer` into `array`; see {@link send}. With `{ atMost: true }` the message may be shorter,
+   * and the promise resolves to the number of received elements; the rest of the array is unchanged.
    */
   abstract recv(array: MovableArray, peer: number, options: RecvOptions & { readonly atMost: true }): Promise<number>;
   abstract recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<void>;
@@ -49,8 +49,8 @@ export abstract class MessageCalls extends ObjectCalls {
   abstract recvSync(array: MovableArray, peer: number, options?: RecvOptions): void;
 
   /**
-   * Waits until a message of rank `peer` has come that no receive awaits, and gives its length and type; the message stays for
-   * the next {@link recv}.
+   * Waits for a message of rank `peer` that no receive awaits, and returns its length and type; the message stays for the
+   * next {@link recv}.
    */
   abstract probe(peer: number): Promise<ProbedMessage>;
 
@@ -58,8 +58,8 @@ export abstract class MessageCalls extends ObjectCalls {
   abstract probeSync(peer: number): ProbedMessage;
 
   /**
-   * This communicator's ranks as a Cartesian grid of so many ranks in each dimension: coordinates, neighbours, and the exchange
-   * of borders with them. Exchanges nothing itself.
+   * This communicator's ranks as a Cartesian grid: coordinates, neighbours, and the exchange of borders with them. The call
+   * itself exchanges no data.
    *
    * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`, `UNKNOWN_NAME`
    */

@@ -42,7 +42,7 @@ export function checkOutputPlace(call: string, value: unknown): void {
   if (error !== undefined) throw error;
 }
 
-/** The parameter that a value was probably meant for, and how it is written there. */
+/** The parameter that a value was probably meant for, with the value's text there. */
 function meant(value: unknown): { readonly parameter: Parameter; readonly text: string } {
   if (typeof value === 'string') return { parameter: 'operator', text: literal(value) };
   if (typeof value === 'number') return { parameter: 'root', text: literal(value) };
@@ -56,7 +56,7 @@ function meant(value: unknown): { readonly parameter: Parameter; readonly text: 
   return isOptions ? { parameter: 'options', text: literal(value) } : { parameter: 'none of these', text: '' };
 }
 
-/** A value as a program writes it. */
+/** Source text of a value. */
 function literal(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`;
   if (typeof value === 'bigint') return `${value}n`;
