@@ -14,7 +14,7 @@ export interface VersionOptions {
 }
 
 /** Help text of `--nccl`. */
-export const NCCL_HELP = 'version of NCCL to plan for, as 2.26.2 (default: 2.30.7; tccl nccl versions)';
+export const NCCL_HELP = 'version of NCCL to plan for, as 2.26.2 or torch==2.7 (default: 2.30.7; tccl nccl versions)';
 /** Help text of `--torch`. */
 export const TORCH_HELP = 'the NCCL that a release of PyTorch brings, as 2.7';
 
@@ -32,7 +32,17 @@ export function versionOf({ nccl, torch }: VersionOptions): string {
   if (nccl !== undefined && torch !== undefined)
     throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
   if (torch !== undefined) return ncclOfTorch(torch);
-  return nccl === undefined ? defaultVersion : ncclVersion(nccl);
+  return nccl === undefined ? defaultVersion : namedVersion(nccl);
+}
+
+/**
+ * A version as people name it: `2.26.2`, or `torch==2.7` for the one that a release of PyTorch brings.
+ *
+ * @throws InvalidArgumentError for an unknown one
+ */
+export function namedVersion(text: string): string {
+  const [, torch] = /^\s*(?:py)?torch(?:==|[ =:-])?(\d.{0,40})$/i.exec(text) ?? [];
+  return torch === undefined ? ncclVersion(text) : ncclOfTorch(torch);
 }
 
 function ncclOfTorch(torch: string): string {

@@ -56,6 +56,16 @@ describe('tccl diff', () => {
     expect(same.stdout).toMatch(
       /^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.30\.7 decides differently here/,
     );
+    const byTorch = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', 'torch==2.7', '--to', 'torch==2.12+cu126']);
+    expect(byTorch.stdout).toContain('from NCCL 2.26.2 to 2.29.3 decide');
+    expect(await tccl(['upgrade', 'dgx-a100', '--from', 'torch==2.7+cu121', '--to', '2.30.7'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('PyTorch 2.7 has no wheels for cu121') as string,
+    });
+    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.30.7', '--to', '2.31.0'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the nearest that is: 2.30.7. Of 2.31 a preview says') as string,
+    });
     expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('is not covered') as string,

@@ -62,7 +62,8 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
     print(...versionsPage().trimEnd().split('\n'));
     return;
   }
-  const { coveredVersions, defaultVersion, ncclVersion } = await import('../../planner/versions/version.js');
+  const { coveredVersions, defaultVersion } = await import('../../planner/versions/version.js');
+  const { namedVersion } = await import('../version-options.js');
   if (from === undefined && to === undefined) {
     if (json === true) {
       printJson(allRules.map(({ name, group, rule }) => ({ name, group, ...rule })));
@@ -75,7 +76,7 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
     }
     return;
   }
-  const [older, newer] = [ncclVersion(from ?? coveredVersions.at(-1) ?? ''), ncclVersion(to ?? defaultVersion)];
+  const [older, newer] = [namedVersion(from ?? coveredVersions.at(-1) ?? ''), namedVersion(to ?? defaultVersion)];
   const changed = rulesBetween(older, newer);
   if (json === true) {
     printJson({

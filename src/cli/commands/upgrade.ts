@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .command('upgrade')
     .description('tell what another version of NCCL changes on a cluster: decisions, times, and the rules behind')
     .argument('<cluster>', CLUSTER_HELP)
-    .requiredOption('--from <version>', 'the version that runs now')
+    .requiredOption('--from <version>', 'the version that runs now, as 2.26.2 or torch==2.7')
     .requiredOption('--to <version>', 'the version that is to run')
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
@@ -31,14 +31,17 @@ export function register(program: Command): void {
     .option('--exit-code', 'exit with 1 where the plans differ')
     .addHelpText(
       'after',
-      examples(['from the NCCL of PyTorch 2.7 to that of 2.9', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5']),
+      examples(
+        ['another NCCL', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5'],
+        ['the NCCL of another PyTorch', 'tccl upgrade dgx-h100 --nodes 2 --from torch==2.6 --to torch==2.9'],
+      ),
     )
     .action(async (cluster: string, { from, to, ...rest }: UpgradeOptions) => {
       const { showDiff } = await import('../diff/show.js');
-      const { ncclVersion } = await import('../../planner/versions/version.js');
+      const { namedVersion } = await import('../version-options.js');
       const { rulesBetween } = await import('../../planner/versions/describe.js');
       const { changedLines } = await import('./nccl.js');
-      const [nccl, ncclB] = [ncclVersion(from), ncclVersion(to)];
+      const [nccl, ncclB] = [namedVersion(from), namedVersion(to)];
       const rules = rulesBetween(nccl, ncclB);
       const { differs, effects = [] } = await showDiff(
         cluster,

@@ -85,9 +85,16 @@ export function notCovered(version: string): string {
   const { older, newer } = nearestVersions(version);
   if (older !== undefined && newer !== undefined)
     return `is not covered; the nearest that are: ${older} and ${newer} (tccl nccl rules --from ${older} --to ${newer} lists what changed between them)`;
-  const nearest = `is not covered; the nearest that is: ${older ?? newer ?? ''}`;
-  return `${nearest}, and what ${older === undefined ? 'older' : 'newer'} versions do otherwise is not known (tccl nccl versions lists all)`;
+  return `is not covered; the nearest that is: ${older ?? newer ?? ''}. ${older === undefined ? KNOWN_OF_OLDER : KNOWN_OF_NEWER} (tccl nccl versions lists all)`;
 }
+
+/** Read from the differences of tags v2.18.1-1 and v2.18.3-1 to v2.18.5-1. */
+const KNOWN_OF_OLDER =
+  'Up to 2.18.5 changed, among others, the NICs that a GPU takes, the speeds tried between Hopper hosts, trees on Hopper, and LL128 over NVLink by way of a GPU';
+
+/** Read from the branch dev of NVIDIA/nccl at 2.31.0a7; no release has it yet. */
+const KNOWN_OF_NEWER =
+  'Of 2.31 a preview says: faster links between sockets of AMD Zen 3 and newer, newer Intel CPUs told apart, and a tuning model that was written anew';
 
 /** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */
 export function nearestVersions(version: string): { readonly older: string | undefined; readonly newer: string | undefined } {
