@@ -18,7 +18,10 @@ const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
   ['topology', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
   ['topology matrix', /^[^\n]{0,40}(?:\b|m)GPU0\b[^\n]{0,4000}(?:CPU Affinity|NUMA Affinity|\bGPU1\b)/m],
   ['NVLink status', /^GPU \d+: [^\n]{3,120}\n\s+Link \d+: /m],
-  ['ports', /^(?:CA '[^'\n]{1,40}'|hca_id:\s)/m],
+  [
+    'ports',
+    /^(?:CA '[^'\n]{1,40}'|hca_id:\s|Infiniband device '[^'\n]{1,40}' port \d+ status|(?:\d+: )?link \S{1,40}\/\d+ [^\n]{0,200}state \w)/m,
+  ],
   ['inspector', /^\s*\{\s*"header":\s*\{[^{}]{0,400}\},\s*"metadata":/],
   ['trace', /^\s*\[\s*(?:\{"name":|\{"ph":|\{"cat":)/],
   ['ras', /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks)/m],

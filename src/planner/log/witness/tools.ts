@@ -16,7 +16,8 @@ export function checkTopoMatrix(lines: readonly ToolLine[]): LogFinding[] {
     .trim()
     .split(/\t+|\s{2,}/)
     .map((name) => name.trim())
-    .filter((name) => /^(?:GPU|NIC|mlx|bnxt|irdma|efa|hfi)/i.test(name));
+    // A column `GPU NUMA ID` follows the devices.
+    .filter((name) => /^(?:GPU\d+|NIC\d+|(?:mlx|bnxt|irdma|efa|hfi|cxi)\w*)$/i.test(name));
   const cells: { readonly from: string; readonly to: string; readonly link: string; readonly place: LogPlace }[] = [];
   for (const { text, place } of lines) {
     const [from = '', ...links] = plain(text).trim().split(/\s+/);
@@ -27,7 +28,11 @@ export function checkTopoMatrix(lines: readonly ToolLine[]): LogFinding[] {
   const nvlinks = gpus.filter(({ link }) => link.startsWith('NV'));
   const findings: LogFinding[] = [];
   const without = gpus.filter(({ link }) => !link.startsWith('NV'));
-  if (nvlinks.length > without.length && without.length > 0) {
+  // On many machines some pairs have no NVLink by design: one GPU must be in all of them, or the others must all be linked.
+  const linked = new Set(nvlinks.map(({ from }) => from));
+  const lost = [...new Set(gpus.map(({ from }) => from))].filter((gpu) => !linked.has(gpu));
+  const othersAreLinked = lost.length < linked.size && linked.size > 2 && nvlinks.length === linked.size * (linked.size - 1);
+  if (without.length > 0 && (othersAreLinked || (nvlinks.length > without.length && hasCulprit(without)))) {
     const worst = mostCommon(without.map(({ from }) => from));
     findings.push({
       code: 'nvlink-degraded',
@@ -72,6 +77,10 @@ function hasCulprit(pairs: readonly { readonly from: string; readonly to: string
   return [...new Set(pairs.map(({ from }) => from))].some((gpu) => pairs.every(({ from, to }) => from === gpu || to === gpu));
 }
 
+/** Counters that stay at zero on a link in order; those of corrected errors (FEC) and of traffic do not. */
+const nvlinkTrouble =
+  /(?:replay|recovery|crc|uncorrect\w*|fatal|effective|overrun|malformed packet|link integrity|rx(?: remote| general)?) errors?|recovery failed/i;
+
 /** `nvidia-smi nvlink -s` and `-e`: links that are down on some GPUs, and errors. */
 export function checkNvlink(lines: readonly ToolLine[]): LogFinding[] {
   const gpus: { readonly name: string; active: number; inactive: number; readonly place: LogPlace }[] = [];
@@ -83,9 +92,8 @@ export function checkNvlink(lines: readonly ToolLine[]): LogFinding[] {
     if (gpu === undefined) continue;
     if (/Link \d+: <?inactive/i.test(text)) gpu.inactive++;
     else if (/Link \d+: [\d.]+ GB\/s/.test(text)) gpu.active++;
-    const [, kind, count] = /Link \d+: (.{3,40}?Errors?(?: Counter)?): (\d+)/i.exec(text) ?? [];
-    if (count !== undefined && Number(count) > 0 && /replay|recovery|crc|uncorrect|fatal/i.test(kind ?? ''))
-      errors.push({ gpu: gpu.name, text: text.trim(), place });
+    const [, kind, count] = /Link \d+: ([\w ]{3,40}): (\d+)\s*$/i.exec(text) ?? [];
+    if (Number(count) > 0 && nvlinkTrouble.test(kind ?? '')) errors.push({ gpu: gpu.name, text: text.trim(), place });
   }
   const most = Math.max(0, ...gpus.map(({ active }) => active));
   const fewer = gpus.filter(({ active, inactive }) => active + inactive > 0 && active < most);
@@ -126,26 +134,19 @@ interface Port {
   active: boolean | undefined;
   physical: string;
   rate: number | undefined;
+  layer: string;
+  /** Type of the card, as `MT4129`. */
+  readonly card: { type: string };
   readonly place: LogPlace;
 }
 
-/** `ibstat` and `ibv_devinfo`: ports that are down or slower than their like. */
+/** `ibstat`, `ibstatus`, `ibv_devinfo` and `rdma link`: ports that are down or slower than their like. */
 export function checkPorts(lines: readonly ToolLine[]): LogFinding[] {
-  const ports: Port[] = [];
-  let device = '';
-  for (const { text, place } of lines) {
-    device = /^CA '(\S+)'/.exec(text)?.[1] ?? /^hca_id:\s*(\S+)/.exec(text)?.[1] ?? device;
-    const [, number] = /^\s*(?:Port |port:\s*)(\d+):?\s*$/.exec(text) ?? [];
-    if (number !== undefined)
-      ports.push({ name: `${device}:${number}`, active: undefined, physical: '', rate: undefined, place });
-    const port = ports.at(-1);
-    if (port === undefined) continue;
-    const [, state] = /^\s*state:\s*(?:PORT_)?(\w+)/i.exec(text) ?? [];
-    if (state !== undefined) port.active = /^active/i.test(state);
-    port.physical = /^\s*Physical state:\s*(\S+)/i.exec(text)?.[1] ?? port.physical;
-    const [, rate] = /^\s*Rate:\s*(\d+)/i.exec(text) ?? [];
-    if (rate !== undefined) port.rate = Number(rate);
-  }
+  const all = readPorts(lines);
+  // The ports of the fabric are alike; others, such as those for management, may be slow or unused.
+  const kindOf = ({ layer, card }: Port) => `${layer} ${card.type}`;
+  const fabric = mostCommon(all.filter(({ active }) => active === true).map(kindOf));
+  const ports = fabric === undefined ? all : all.filter((port) => kindOf(port) === fabric);
   const up = ports.filter(({ active }) => active === true);
   const down = ports.filter(({ active }) => active === false);
   const findings: LogFinding[] = [];
@@ -158,9 +159,9 @@ export function checkPorts(lines: readonly ToolLine[]): LogFinding[] {
       problem: `${down
         .map(({ name, physical }) => `${name}${physical === '' ? '' : ` (${physical})`}`)
         .slice(0, 6)
-        .join(
-          ', ',
-        )} ${down.length === 1 ? 'is' : 'are'} not active, ${counted(up.length, 'other port')} ${up.length === 1 ? 'is' : 'are'}`,
+        .join(', ')} ${down.length === 1 ? 'is' : 'are'} not active, ${
+        up.length === 0 ? 'and no other port is' : `${counted(up.length, 'other port')} ${up.length === 1 ? 'is' : 'are'}`
+      }`,
       cause: 'cable, transceiver, switch port or subnet manager; or a port that is meant to be unused',
       remedy: "mlxlink -d <device> -m; the switch's port; sminfo for the subnet manager",
       places: down.slice(0, 4).map(({ place }) => place),
@@ -184,6 +185,41 @@ export function checkPorts(lines: readonly ToolLine[]): LogFinding[] {
     });
   }
   return findings;
+}
+
+function readPorts(lines: readonly ToolLine[]): Port[] {
+  const ports: Port[] = [];
+  let device = '';
+  let card = { type: '' };
+  const begin = (name: string, place: LogPlace) =>
+    ports.push({ name, active: undefined, physical: '', rate: undefined, layer: '', card, place });
+  for (const { text, place } of lines) {
+    const [, next] = /^(?:CA '|hca_id:\s*)([^\s']+)/.exec(text) ?? [];
+    if (next !== undefined) {
+      device = next;
+      card = { type: '' };
+    }
+    card.type = /^\s*(?:CA type|vendor_part_id):\s*(\S+)/.exec(text)?.[1] ?? card.type;
+    const [, number] = /^\s*(?:Port |port:\s*)(\d+):?\s*$/.exec(text) ?? [];
+    if (number !== undefined) begin(`${device}:${number}`, place);
+    const [, status, port] = /^Infiniband device '(\S{1,40})' port (\d+) status/i.exec(text) ?? [];
+    if (status !== undefined) begin(`${status}:${port ?? ''}`, place);
+    const [, link, index] = /^(?:\d+: )?link (\S{1,40})\/(\d+) /.exec(text) ?? [];
+    if (link !== undefined) begin(`${link}:${index ?? ''}`, place);
+    const last = ports.at(-1);
+    if (last === undefined) continue;
+    const [, state] =
+      /^\s*state:\s*(?:\d: )?(?:PORT_)?(\w+)/i.exec(text) ?? (link === undefined ? null : / state (\w+)/.exec(text)) ?? [];
+    if (state !== undefined) last.active = /^active/i.test(state);
+    last.physical =
+      /^\s*phys(?:ical)? state:\s*(?:\d: )?(\S+)/i.exec(text)?.[1] ?? / physical_state (\S+)/.exec(text)?.[1] ?? last.physical;
+    last.layer =
+      /^\s*link_?\s?layer:\s*(\S+)/i.exec(text)?.[1] ??
+      (link === undefined ? last.layer : text.includes(' netdev ') ? 'Ethernet' : 'InfiniBand');
+    const [, rate] = /^\s*Rate:\s*(\d+)/i.exec(text) ?? [];
+    if (rate !== undefined) last.rate = Number(rate);
+  }
+  return ports;
 }
 
 function plain(text: string): string {

@@ -305,6 +305,49 @@ describe('nvidia-smi', () => {
     expect(check('X NV1 NV2 NV2', 'NV1 X NV2 NV2', 'NV2 NV2 X NV1', 'NV2 NV2 NV1 X')).toEqual([]);
   });
 
+  // What drivers from 535 on print: an underlined head, NICs by number, and a column `GPU NUMA ID` after the affinities.
+  it('topo -m of newer drivers has a column more that is no GPU', () => {
+    const newer = (link: (i: number, j: number) => string) =>
+      [
+        '\t\u001b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u001b[0m',
+        ...[0, 1, 2, 3].map(
+          (i) => `GPU${i}\t${[0, 1, 2, 3].map((j) => (i === j ? ' X ' : link(i, j))).join('\t')}\tPXB\t0-55\t0\t\tN/A`,
+        ),
+        'NIC0\tPXB\tPXB\tPXB\tPXB\t X ',
+        '',
+        'NIC Legend:',
+        '',
+        '  NIC0: mlx5_0',
+      ].join('\n');
+    expect(checkTopoMatrix(linesOf(newer(() => 'NV18')))).toEqual([]);
+    expect(checkTopoMatrix(linesOf(newer(() => 'NV18').replaceAll('\t', '     ')))).toEqual([]);
+    const [finding, ...more] = checkTopoMatrix(linesOf(newer((i, j) => (i === 2 || j === 2 ? 'SYS' : 'NV18'))));
+    expect(finding?.problem).toBe('nvidia-smi topo -m: GPU2 has no NVLink to 3 GPUs (SYS), while other pairs have');
+    expect(more).toEqual([]);
+    const two = checkTopoMatrix(linesOf(newer((i, j) => (i % 3 === 0 || j % 3 === 0 ? 'SYS' : 'NV4'))));
+    expect(two).toEqual([]);
+  });
+
+  it('topo -m of a DGX-1, where each GPU is linked with four of seven, says nothing', () => {
+    const links = [
+      'X NV1 NV1 NV2 NV2 SYS SYS SYS',
+      'NV1 X NV2 NV1 SYS NV2 SYS SYS',
+      'NV1 NV2 X NV2 SYS SYS NV1 SYS',
+      'NV2 NV1 NV2 X SYS SYS SYS NV1',
+      'NV2 SYS SYS SYS X NV1 NV1 NV2',
+      'SYS NV2 SYS SYS NV1 X NV2 NV1',
+      'SYS SYS NV1 SYS NV1 NV2 X NV2',
+      'SYS SYS SYS NV1 NV2 NV1 NV2 X',
+    ].map((row) => row.split(' '));
+    const text = (rows: string[][]) =>
+      `\t${rows.map((_, gpu) => `GPU${gpu}`).join('\t')}\tCPU Affinity\n${rows.map((row, gpu) => `GPU${gpu}\t${row.join('\t')}\t0-19`).join('\n')}`;
+    expect(checkTopoMatrix(linesOf(text(links)))).toEqual([]);
+    const switched = links.map((row, i) =>
+      row.map((link, j) => (link === 'X' ? link : [2, 5].some((gpu) => gpu === i || gpu === j) ? 'SYS' : 'NV12')),
+    );
+    expect(checkTopoMatrix(linesOf(text(switched)))).toMatchObject([{ code: 'nvlink-degraded' }]);
+  });
+
   it('topo -m names the GPU whose NVLinks are missing or fewer', () => {
     expect(check('X NV18 NV16 NV18', 'NV18 X NV16 NV18', 'NV16 NV16 X NV16', 'NV18 NV18 NV16 X')).toEqual([
       'nvlink-degraded GPU2',
@@ -312,6 +355,22 @@ describe('nvidia-smi', () => {
     expect(check('X NV12 NV12 NV12 NV12', 'NV12 X NV12 NV12', 'SYS NV12 X NV12', 'NV12 NV12 NV12 X')[0]).toBe(
       'nvlink-degraded GPU2',
     );
+  });
+
+  it('nvlink -e of newer drivers counts traffic and corrected errors too', () => {
+    const counters = (failed: number, effective: number) =>
+      `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)
+\t Link 0: Tx packets: 982374234
+\t Link 0: Malformed packet Errors: 0
+\t Link 0: Link recovery successful events: 1
+\t Link 0: Link recovery failed events: ${failed}
+\t Link 0: Effective Errors: ${effective}
+\t Link 0: Effective BER: 15e-255
+\t Link 0: FEC Errors - 0: 81723481
+\t Link 0: FEC Errors - 2: N/A`;
+    expect(checkNvlink(linesOf(counters(0, 0)))).toEqual([]);
+    expect(codes(checkNvlink(linesOf(counters(4, 0))))).toEqual(['nvlink-errors warning']);
+    expect(codes(checkNvlink(linesOf(counters(0, 9))))).toEqual(['nvlink-errors warning']);
   });
 
   it('nvlink -s names the GPU with links that are down, nvlink -e errors', () => {
@@ -349,6 +408,42 @@ describe('ports', () => {
         ),
       ),
     ).toMatchObject([{ code: 'port-down' }]);
+  });
+
+  it('of other cards and for other networks say nothing', () => {
+    const port = (name: string, type: string, layer: string, state: string, rate: number) =>
+      `CA '${name}'\n\tCA type: ${type}\n\tPort 1:\n\t\tState: ${state}\n\t\tPhysical state: ${state === 'Down' ? 'Disabled' : 'LinkUp'}\n\t\tRate: ${rate}\n\t\tLink layer: ${layer}\n`;
+    const fabric = [0, 1, 2, 3].map((index) => port(`mlx5_${index}`, 'MT4129', 'InfiniBand', 'Active', 400)).join('');
+    const others = port('mlx5_4', 'MT41692', 'Ethernet', 'Active', 100) + port('mlx5_5', 'MT41692', 'Ethernet', 'Down', 40);
+    expect(checkPorts(linesOf(fabric + others))).toEqual([]);
+    expect(checkPorts(linesOf(`${fabric}${others}${port('mlx5_6', 'MT4129', 'InfiniBand', 'Down', 10)}`))).toMatchObject([
+      { problem: 'mlx5_6:1 (Disabled) is not active, 4 other ports are' },
+    ]);
+    const roce = [0, 1, 2, 3].map((index) => port(`mlx5_${index}`, 'MT4129', 'Ethernet', 'Active', 400)).join('');
+    expect(checkPorts(linesOf(roce + port('mlx5_4', 'MT4125', 'Ethernet', 'Active', 25)))).toEqual([]);
+  });
+
+  it('are read from ibstatus and rdma link too', () => {
+    const status = (index: number, state: string, physical: string) =>
+      `Infiniband device 'mlx5_${index}' port 1 status:\n\tstate:\t\t ${state}\n\tphys state:\t ${physical}\n\trate:\t\t 400 Gb/sec (4X NDR)\n\tlink_layer:\t InfiniBand\n`;
+    const up = [0, 1].map((index) => status(index, '4: ACTIVE', '5: LinkUp')).join('\n');
+    expect(checkPorts(linesOf(up))).toEqual([]);
+    expect(checkPorts(linesOf(`${up}${status(2, '1: DOWN', '3: Disabled')}`))).toMatchObject([
+      { code: 'port-down', problem: 'mlx5_2:1 (Disabled) is not active, 2 other ports are' },
+    ]);
+    const link = (index: number, state: string) =>
+      `link mlx5_${index}/1 subnet_prefix fe80:0000:0000:0000 lid 13 sm_lid 1 lmc 0 state ${state} physical_state ${state === 'DOWN' ? 'POLLING' : 'LINK_UP'}`;
+    const links = [
+      link(0, 'ACTIVE'),
+      link(1, 'ACTIVE'),
+      link(2, 'DOWN'),
+      'link mlx5_3/1 state DOWN physical_state DISABLED netdev eth3',
+    ];
+    expect(checkPorts(linesOf(links.join('\n')))).toMatchObject([
+      { problem: 'mlx5_2:1 (POLLING) is not active, 2 other ports are' },
+    ]);
+    const kindOf = (text: string) => classify(new TextEncoder().encode(text));
+    expect([kindOf(up), kindOf(links.join('\n'))]).toEqual(['ports', 'ports']);
   });
 });
 
