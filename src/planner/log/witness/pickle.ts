@@ -274,17 +274,66 @@ function pairs(values: readonly PickleValue[]): Map<PickleValue, PickleValue> {
   return map;
 }
 
-/** The same as JSON has it: objects for dictionaries, numbers for large integers (times in nanoseconds lose a few digits). */
-export function plainValue(value: PickleValue, depth = 0): unknown {
-  if (depth > 100) return null;
-  if (value instanceof Map)
-    return Object.fromEntries(
-      [...(value as ReadonlyMap<PickleValue, PickleValue>)].map(([key, each]) => [
-        typeof key === 'string' ? key : String(plainValue(key, depth + 1)),
-        plainValue(each, depth + 1),
-      ]),
-    );
-  if (Array.isArray(value)) return (value as readonly PickleValue[]).map((each) => plainValue(each, depth + 1));
-  if (typeof value === 'bigint') return Number(value);
-  return value instanceof Uint8Array ? null : value;
+/** Values that a pickle may unfold to where the same list stands in several places. */
+const MOST_VALUES = 50_000_000;
+/** Lists within lists deeper than this are null. */
+const MOST_DEPTH = 100;
+
+/**
+ * The same as JSON has it: objects for dictionaries, numbers for large integers (times in nanoseconds lose a few digits).
+ * A value that stands in several places is the same object in all; one that contains itself is null there.
+ *
+ * @throws InputError `TOO_LARGE` for lists within lists that unfold to more than anybody can have written
+ */
+export function plainValue(value: PickleValue): unknown {
+  return new Unfolder().plain(value).value;
+}
+
+interface Unfolded {
+  readonly value: unknown;
+  /** Number of values with all that it holds, each as often as it stands there. */
+  readonly count: number;
+}
+
+class Unfolder {
+  readonly #known = new Map<PickleValue, Unfolded>();
+  #depth = 0;
+
+  plain(value: PickleValue): Unfolded {
+    if (typeof value === 'bigint') return { value: Number(value), count: 1 };
+    if (typeof value !== 'object' || value === null) return { value, count: 1 };
+    if (value instanceof Uint8Array) return { value: null, count: 1 };
+    const known = this.#known.get(value);
+    if (known !== undefined) return known;
+    // Until it is known: null, for places within itself.
+    this.#known.set(value, { value: null, count: 1 });
+    if (this.#depth >= MOST_DEPTH) return { value: null, count: 1 };
+    this.#depth++;
+    const made = value instanceof Map ? this.#object(value) : this.#list(value as readonly PickleValue[]);
+    if (made.count > MOST_VALUES)
+      throw new InputError('TOO_LARGE', `is no recording: its lists unfold to more than ${MOST_VALUES} values`);
+    this.#depth--;
+    this.#known.set(value, made);
+    return made;
+  }
+
+  #list(values: readonly PickleValue[]): Unfolded {
+    let count = 1;
+    const list = values.map((each) => {
+      const made = this.plain(each);
+      count += made.count;
+      return made.value;
+    });
+    return { value: list, count };
+  }
+
+  #object(map: ReadonlyMap<PickleValue, PickleValue>): Unfolded {
+    let count = 1;
+    const fields = [...map].map(([key, each]): [string, unknown] => {
+      const made = this.plain(each);
+      count += made.count;
+      return [typeof key === 'object' ? '' : String(key), made.value];
+    });
+    return { value: Object.fromEntries(fields), count };
+  }
 }

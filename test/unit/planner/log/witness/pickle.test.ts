@@ -42,6 +42,22 @@ describe('a pickle', () => {
     expect(() => read(text)).toThrow(`operation "${code}" is refused`);
   });
 
+  it('whose lists unfold without end, or within themselves, is refused or cut', () => {
+    // Each list holds the one before ten times: 10^60 values from a kilobyte.
+    const laughs = Array.from({ length: 60 }, (_, at) =>
+      at === 0
+        ? ']q\u0000(' + 'K\u0001'.repeat(10) + 'e'
+        : `]q${String.fromCharCode(at)}(${`h${String.fromCharCode(at - 1)}`.repeat(10)}e`,
+    );
+    expect(() => read(`\u0080\u0002${laughs.join('0')}.`)).toThrow('its lists unfold to more than');
+    expect(read('\u0080\u0002]q\u0000(h\u0000h\u0000K\u0007e.')).toEqual([null, null, 7]);
+    expect(JSON.stringify(read(`\u0080\u0002${']'.repeat(50_000)}${'a'.repeat(49_999)}.`)).length).toBeLessThan(1000);
+    // What stands in several places is read once.
+    const shared = read('\u0080\u0002](]q\u0000K\u0001ah\u0000e.') as unknown[];
+    expect(shared).toEqual([[1], [1]]);
+    expect(shared[0]).toBe(shared[1]);
+  });
+
   it('of any bytes is read or refused, and nothing else', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
