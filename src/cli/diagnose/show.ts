@@ -7,6 +7,7 @@ import { sortFindings, verdictOf } from '../../planner/log/verdict.js';
 import { checkFlight } from '../../planner/log/witness/check-flight.js';
 import { classify, type WitnessKind } from '../../planner/log/witness/classify.js';
 import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../planner/log/witness/flight.js';
+import { parseJson } from '../../planner/log/witness/json.js';
 import { plainValue, readPickle } from '../../planner/log/witness/pickle.js';
 import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.js';
 import { checkTimelines, readInspector, readTrace, type TimedCall } from '../../planner/log/witness/timeline.js';
@@ -130,14 +131,6 @@ function readWhole(
   else if (kind === 'NVLink status') found.push(...checkNvlink(lines));
   else found.push(...checkPorts(lines));
   return kind;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new InputError('SYNTAX', `is no JSON: ${(error as Error).message}`);
-  }
 }
 
 function readValue(value: unknown, file: string, place: LogPlace, recordings: FlightRecording[], found: LogFinding[]): string {

@@ -103,6 +103,8 @@ function checkGroup({ name, ranks: told, title, members }: Group): Hold[] {
         waiting: inside,
       },
     ];
+  if (members.length === 1)
+    return [{ finding: onlyOne(title, first.own, first.recording, told?.length), blamed: [], waiting: inside }];
   const unrecorded = told?.filter((rank) => !members.some((each) => each.rank === rank)) ?? [];
   if (unrecorded.length > 0)
     return [{ finding: notRecorded(title, first.own, unrecorded, first.recording), blamed: unrecorded, waiting: inside }];
@@ -258,6 +260,21 @@ function notRecorded(
     cause: 'those processes died or were too stuck to write one',
     remedy: `look at the logs and stacks of ${namedRanks(ranks)} first`,
     places: witness === undefined ? [] : [witness.place],
+  };
+}
+
+/** One recording says where its rank stands, and nothing of the others. */
+function onlyOne(group: string, call: FlightCall, recording: FlightRecording, size: number | undefined): LogFinding {
+  return {
+    code: 'rank-absent',
+    severity: 'warning',
+    kind: 'failure',
+    ranks: [recording.rank],
+    explains: [],
+    problem: `rank ${recording.rank} waits in ${called(call, group)}${call.calledAt === '' ? '' : ` at ${call.calledAt}`}; of the other ${size === undefined ? '' : `${size - 1} `}ranks no recording was given`,
+    cause: 'one recording does not show which rank is behind',
+    remedy: 'give the recordings of all ranks; a rank that wrote none died or is stuck',
+    places: [recording.place],
   };
 }
 

@@ -45,7 +45,7 @@ export function isFlightRecording(value: unknown): value is Fields {
 
 /** @param name of the file, whose last number is the rank: the recording itself does not say */
 export function readFlightRecording(value: Fields, name: string, place: LogPlace): FlightRecording {
-  const entries = (value['entries'] as readonly unknown[]).filter(isFields);
+  const entries = (value['entries'] as readonly unknown[]).filter(isFields).filter((entry) => operationOf(entry) !== '');
   const config = isFields(value['pg_config']) ? value['pg_config'] : {};
   const groups = new Map(
     Object.entries(config).flatMap(([key, group]): [string, number[]][] =>
@@ -115,7 +115,7 @@ function groupOf(entry: Fields): string {
 }
 
 function operationOf(entry: Fields): string {
-  return textOf(entry['profiling_name'], '?').replace(/^\w+:/, '').trim();
+  return textOf(entry['profiling_name'], '').replace(/^\w+:/, '').trim();
 }
 
 function inputOf(entry: Fields): string {

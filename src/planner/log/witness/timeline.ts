@@ -1,6 +1,7 @@
 import type { LogFinding } from '../finding.js';
 import type { LogPlace } from '../line.js';
 import type { FlightCall, FlightRecording } from './flight.js';
+import { parseJson } from './json.js';
 
 /**
  * Recordings with times: what NCCL Inspector writes (a JSON record a line), what NCCL's example profiler writes, and what
@@ -184,7 +185,7 @@ function* values(text: string): Generator<{ readonly value: Fields; readonly lin
 
 function parsed(text: string): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return isFields(value) ? value : undefined;
   } catch {
     return undefined;

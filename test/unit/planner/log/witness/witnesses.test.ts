@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkFlight } from '../../../../../src/planner/log/witness/check-flight.js';
 import { classify } from '../../../../../src/planner/log/witness/classify.js';
 import { type FlightRecording, readFlightRecording } from '../../../../../src/planner/log/witness/flight.js';
+import { parseJson } from '../../../../../src/planner/log/witness/json.js';
 import { checkRasJson, RasText } from '../../../../../src/planner/log/witness/ras.js';
 import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../../../../src/planner/log/witness/tools.js';
 import { codes, findingsOf } from '../read.js';
@@ -173,6 +174,17 @@ describe('flight recordings', () => {
 
   it('name the rank that left no recording', () => {
     expect(check(recording(0, done, started), recording(2, done, started))).toEqual(['rank-absent 1']);
+    expect(checkFlight([recording(0, done, started)])[0]!.problem).toBe(
+      'rank 0 waits in all_reduce (number 2 of group 0) at train.py:2 step; of the other 2 ranks no recording was given',
+    );
+  });
+});
+
+describe('JSON from anybody', () => {
+  it('is refused where it is nested deeper than a recording can be', () => {
+    expect(parseJson('{"a": [1, "[[[[\\"[[", {"b": null}]}')).toEqual({ a: [1, '[[[["[[', { b: null }] });
+    expect(() => parseJson('['.repeat(100_000) + ']'.repeat(100_000))).toThrow('nested deeper than 200');
+    expect(() => parseJson('{"a": ')).toThrow('is no JSON');
   });
 });
 
