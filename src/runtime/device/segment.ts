@@ -270,7 +270,7 @@ export class Segment {
 
   /** Allocates `bytes` bytes of this rank's heap, like alloc(); their content is undefined. */
   allocateBytes(bytes: number, use: MemoryUse = 'staging'): number {
-    this.#settleSome();
+    this.settleSome();
     let offset = this.heap.allocate(bytes);
     if (offset === undefined) {
       this.settle();
@@ -383,7 +383,7 @@ export class Segment {
   }
 
   /** The same for some of the actions, in turn. */
-  #settleSome(): void {
+  settleSome(): void {
     for (const { isTime, action } of this.#lingering.splice(0, LOOKS)) this.when(isTime, action);
   }
 

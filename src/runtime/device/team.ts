@@ -57,6 +57,8 @@ export class Team {
     this.#words = new Int32Array(segment.buffer, this.#header, headerBytes(members.length) / 4);
     this.#reports = members.map((_, rank) => new WaitWords(this.#words, this.#lineOf(rank) + REPORT, LINE / 4 - REPORT));
     this.kernels.attach(address, this.localRank, this.nLocalRanks, stageBytes);
+    // Other members' memory of earlier teams waits for this rank, which may never allocate.
+    segment.settleSome();
   }
 
   /** The team of all ranks of a segment, at its fixed address. */
@@ -176,6 +178,7 @@ export class Team {
           );
       },
     );
+    this.segment.settleSome();
   }
 
   /** Counts an out-of-band call of this rank. Returns the number of calls so far. */

@@ -123,3 +123,16 @@ test('a rank that leaves hundreds of teams before the others do gets all their m
   for (let look = 0; look < 2; look++) for (const segment of segments) segment.settle();
   expect(first.heap.usedBytes).toBe(before);
 });
+
+test('memory of teams returns although the members that do not provide it never allocate', () => {
+  const { segments } = teams(4);
+  const [owner] = segments as [Segment];
+  const peak: number[] = [];
+  for (let round = 0; round < 20; round++) {
+    const address = Team.reserve(owner, 4);
+    const members = segments.map((segment, local) => new Team(segment, address, [0, 1, 2, 3], local === 0));
+    for (const team of members) team.leave();
+    peak.push(owner.heap.usedBytes);
+  }
+  expect(Math.max(...peak)).toBeLessThan(4 * peak[0]!);
+});
