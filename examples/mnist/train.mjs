@@ -1,5 +1,5 @@
-// Data-parallel training: every rank has the whole model and a share of each batch; after each batch the ranks average
-// their gradients, so that all take the same step. Run it in this folder:
+// Data-parallel training: every rank has the whole model and a share of each batch. While the backward pass goes on, the
+// ranks already average the gradients that it has computed; then all take the same step. Run it in this folder:
 //
 //   npm install
 //   npx tccl run -n 4 -- node train.mjs
@@ -8,6 +8,7 @@ import '@tensorflow/tfjs-backend-cpu';
 import * as tf from '@tensorflow/tfjs-core';
 import { layers, sequential } from '@tensorflow/tfjs-layers';
 import { init } from 'tccl';
+import { dataParallel, tfjsTensors, whenGradient } from 'tccl/ddp';
 import { PIXELS, readDigits } from './digits.mjs';
 
 const [epochs, batchSize, learningRate] = [Number(process.env.EPOCHS ?? 3), 240, 0.1];
@@ -19,20 +20,22 @@ const { train, test } = readDigits();
 const share = batchSize / comm.nRanks;
 const batches = Math.floor(train.count / batchSize);
 
-// The same seeds on every rank: all start from the same weights.
 const model = sequential({
   layers: [
     layers.dense({ inputShape: [PIXELS], units: 64, activation: 'relu', kernelInitializer: seeded(1) }),
     layers.dense({ units: 10, kernelInitializer: seeded(2) }),
   ],
 });
-const weights = model.trainableWeights.map((weight) => weight.read());
+const weights = Object.fromEntries(model.trainableWeights.map((weight) => [weight.name, weight.read()]));
 const optimizer = tf.train.sgd(learningRate);
 
-// One array holds all gradients, so that one call averages them. It comes from alloc, so that the ranks of a host
-// work on it in place.
-const lengths = weights.map((weight) => weight.size);
-const gradients = comm.alloc(Float32Array, lengths.reduce((sum, length) => sum + length, 0) + 1);
+// All ranks start from rank 0's weights. The gradients of the first kernel, which come last, have a bucket of their own.
+const ddp = await dataParallel(comm, weights, { tensors: tfjsTensors(tf), bucketBytes: 2 ** 16 });
+let training = false;
+for (const weight of model.trainableWeights) {
+  const read = weight.read.bind(weight);
+  weight.read = () => (training ? whenGradient(tf, read(), (gradient) => ddp.ready(weight.name, gradient)) : read());
+}
 
 let computing = 0;
 let communicating = 0;
@@ -41,53 +44,39 @@ for (let epoch = 1; epoch <= epochs; epoch++) {
   for (let batch = 0; batch < batches; batch++) {
     const first = batch * batchSize + comm.rank * share;
     const begun = performance.now();
-    gradients[gradients.length - 1] = computeGradients(train.slice(first, share), gradients);
+    loss += backward(train.slice(first, share));
     const computed = performance.now();
-    await comm.allReduce(gradients, gradients, 'avg');
+    const gradients = await ddp.finish();
     const reduced = performance.now();
-    applyGradients(gradients);
-    loss += gradients[gradients.length - 1];
+    optimizer.applyGradients(gradients);
+    tf.dispose(gradients);
     computing += computed - begun + (performance.now() - reduced);
     communicating += reduced - computed;
   }
-  if (comm.rank === 0) console.log(`epoch ${epoch}: loss ${(loss / batches).toFixed(6)}`);
+  const mean = await ddp.average({ loss: loss / batches });
+  if (comm.rank === 0) console.log(`epoch ${epoch}: loss ${mean.loss.toFixed(6)}`);
 }
 if (comm.rank === 0) {
   console.log(`accuracy on ${test.count} other digits: ${(100 * accuracy(test)).toFixed(2)}%`);
   console.log(
-    `computation ${(computing / 1e3).toFixed(2)} s, communication ${(communicating / 1e3).toFixed(2)} s (${comm.nRanks} ranks)`,
+    `computation ${(computing / 1e3).toFixed(2)} s, waiting for gradients ${(communicating / 1e3).toFixed(2)} s (${comm.nRanks} ranks)`,
   );
 }
 await comm.close();
 
-/** Writes the gradients of all weights into `into`, one after the other; returns the mean loss of these digits. */
-function computeGradients(digits, into) {
-  return tf.tidy(() => {
-    const x = tf.tensor2d(digits.pixels, [digits.count, PIXELS]);
-    const labels = tf.oneHot(tf.tensor1d(digits.labels, 'int32'), 10);
-    const { value, grads } = tf.variableGrads(() => tf.losses.softmaxCrossEntropy(labels, model.apply(x)), weights);
-    let at = 0;
-    for (const weight of weights) {
-      into.set(grads[weight.name].dataSync(), at);
-      at += weight.size;
-    }
-    return value.dataSync()[0];
-  });
-}
-
-function applyGradients(from) {
-  tf.tidy(() => {
-    let at = 0;
-    optimizer.applyGradients(
-      Object.fromEntries(
-        weights.map((weight) => {
-          const gradient = tf.tensor(from.slice(at, at + weight.size), weight.shape);
-          at += weight.size;
-          return [weight.name, gradient];
-        }),
-      ),
-    );
-  });
+/** Computes the gradients of all weights, and hands each over as soon as it is there; returns the mean loss. */
+function backward(digits) {
+  training = true;
+  try {
+    return tf.tidy(() => {
+      const x = tf.tensor2d(digits.pixels, [digits.count, PIXELS]);
+      const labels = tf.oneHot(tf.tensor1d(digits.labels, 'int32'), 10);
+      const { value } = tf.variableGrads(() => tf.losses.softmaxCrossEntropy(labels, model.apply(x)), Object.values(weights));
+      return value.dataSync()[0];
+    });
+  } finally {
+    training = false;
+  }
 }
 
 function accuracy(digits) {

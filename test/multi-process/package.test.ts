@@ -45,6 +45,7 @@ test('the package holds what runs and what explains, and nothing else', () => {
     'dist/index.js',
     'dist/index.d.ts',
     'dist/planner/index.js',
+    'dist/ddp/index.js',
     'dist/cli/main.js',
     'dist/runtime/device/kernels/kernels.wasm',
     'README.md',

@@ -1,0 +1,270 @@
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { checkOptionNames } from '../option-names.js';
+import { didYouMean } from '../suggest.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import type { NumericArray, NumericArrayConstructor } from '../runtime/device/types.js';
+import { bucketsOf, formOf, type BucketForm, type ParameterForm } from './buckets.js';
+import { copy, plainArrays, type Tensors } from './tensors.js';
+
+/** Options of dataParallel(). */
+export interface DataParallelOptions<Tensor> {
+  /** Access to the tensors of a library: `tfjsTensors(tf)`, `onnxTensors(ort)`. Default: parameters are typed arrays. */
+  readonly tensors?: Tensors<Tensor> | undefined;
+  /** Size of a bucket, after which its all-reduce begins. Default 4 MiB. The same on all ranks. */
+  readonly bucketBytes?: number | undefined;
+  /** Counts a gradient that is not there at finish() as zeros; otherwise it is an error. Default false. */
+  readonly allowUnused?: boolean | undefined;
+}
+
+const optionNames = Object.keys({ tensors: true, bucketBytes: true, allowUnused: true } satisfies Record<
+  keyof DataParallelOptions<unknown>,
+  true
+>);
+
+const DEFAULT_BUCKET_BYTES = 4 * 2 ** 20;
+
+/** A bucket of the running step. */
+interface Bucket {
+  readonly form: BucketForm;
+  readonly array: NumericArray;
+  /** Number of gradients that it does not have yet. */
+  missing: number;
+}
+
+/** Place of a parameter's gradient. */
+interface Place<Tensor> {
+  readonly bucket: Bucket;
+  /** Its part of the bucket's array. */
+  readonly part: NumericArray;
+  readonly parameter: Tensor;
+  isReady: boolean;
+}
+
+/**
+ * Prepares data-parallel training: gives every rank rank 0's parameters, and buckets for the gradients. Every rank calls it
+ * with parameters of the same names, lengths and types, in the same order.
+ *
+ * @param parameters by name; arrays, or variables of a library, which are overwritten
+ * @throws InvalidUsageError `CALL_MISMATCH` on all ranks when parameters differ; InvalidArgumentError `ARGUMENT_TYPE`,
+ *   `ARGUMENT_RANGE`, `UNKNOWN_NAME`; SystemError `OUT_OF_MEMORY`
+ *
+ * @example
+ * const ddp = await dataParallel(comm, { kernel, bias });
+ * // in the backward pass, for each layer:
+ * ddp.ready('bias', gradientOfBias);
+ * // after it:
+ * const gradients = await ddp.finish();
+ */
+export async function dataParallel<Tensor = NumericArray>(
+  comm: Communicator,
+  parameters: Readonly<Record<string, Tensor>>,
+  options: DataParallelOptions<Tensor> = {},
+): Promise<DataParallel<Tensor>> {
+  checkOptionNames('dataParallel', options, optionNames, '{ bucketBytes: 2 ** 20 }');
+  const { bucketBytes = DEFAULT_BUCKET_BYTES, allowUnused = false } = options;
+  if (!(typeof bucketBytes === 'number' && bucketBytes > 0)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `dataParallel: bucketBytes is a number of bytes above 0, not ${describeValue(bucketBytes)}`,
+    );
+  }
+  const tensors = options.tensors ?? (plainArrays as unknown as Tensors<Tensor>);
+  const entries = Object.entries(parameters);
+  const forms = entries.map(([name, parameter]) => formOf(name, tensors.read(parameter), tensors.typeOf(parameter)));
+  await agree(comm, forms, bucketBytes);
+  for (const [, parameter] of entries) {
+    const array = tensors.read(parameter).slice();
+    await comm.broadcast(array, array, 0, { type: tensors.typeOf(parameter) });
+    tensors.write(parameter, array);
+  }
+  return new DataParallel(comm, parameters, bucketsOf(forms, bucketBytes), tensors, allowUnused);
+}
+
+/** Compares the parameters of all ranks. Throws the same error on all. */
+async function agree(comm: Communicator, forms: readonly ParameterForm[], bucketBytes: number): Promise<void> {
+  const texts = [
+    ...forms.map(({ name, length, array, type }) => `${JSON.stringify(name)} (${length} of ${type ?? array})`),
+    `bucketBytes ${bucketBytes}`,
+  ];
+  const all = await comm.allGatherObject(texts);
+  const [first = []] = all;
+  for (const [rank, other] of all.entries()) {
+    const at = Array.from({ length: Math.max(first.length, other.length) }).findIndex((_, i) => first[i] !== other[i]);
+    if (at < 0) continue;
+    throw new InvalidUsageError(
+      'CALL_MISMATCH',
+      `dataParallel: rank 0 has ${first[at] ?? 'no more'} as parameter ${at}, rank ${rank} ${other[at] ?? 'no more'}; pass the same parameters on all ranks`,
+      { rank },
+    );
+  }
+}
+
+/** Averages the gradients of a model that every rank has. Made by {@link dataParallel}. */
+export class DataParallel<Tensor = NumericArray> {
+  /** The communicator that was given. */
+  readonly comm: Communicator;
+  /** Number of all-reduces of a step. */
+  readonly nBuckets: number;
+  readonly #tensors: Tensors<Tensor>;
+  readonly #allowUnused: boolean;
+  readonly #buckets: readonly Bucket[];
+  readonly #places = new Map<string, Place<Tensor>>();
+  /** All-reduces that have begun, of the first buckets: the order is the same on all ranks. */
+  readonly #begun: Promise<void>[] = [];
+
+  /** @internal */
+  constructor(
+    comm: Communicator,
+    parameters: Readonly<Record<string, Tensor>>,
+    forms: readonly BucketForm[],
+    tensors: Tensors<Tensor>,
+    allowUnused: boolean,
+  ) {
+    this.comm = comm;
+    this.nBuckets = forms.length;
+    this.#tensors = tensors;
+    this.#allowUnused = allowUnused;
+    this.#buckets = forms.map((form) => {
+      const [first] = form.parameters;
+      const sample = first === undefined ? undefined : parameters[first.name];
+      if (sample === undefined) throw new Error('unreachable: a bucket has parameters');
+      const type = tensors.read(sample).constructor as NumericArrayConstructor;
+      return { form, array: comm.alloc(type, form.length), missing: form.parameters.length };
+    });
+    const parts = new Map<string, Pick<Place<Tensor>, 'bucket' | 'part'>>();
+    for (const bucket of this.#buckets) {
+      let at = 0;
+      for (const { name, length } of bucket.form.parameters) {
+        parts.set(name, { bucket, part: bucket.array.subarray(at, at + length) });
+        at += length;
+      }
+    }
+    for (const [name, parameter] of Object.entries(parameters)) {
+      const place = parts.get(name);
+      if (place !== undefined) this.#places.set(name, { ...place, parameter, isReady: false });
+    }
+  }
+
+  /**
+   * Hands over a gradient, in any order; it is copied. The all-reduce of a bucket begins when it has all its gradients and
+   * those of the buckets before it have begun. Errors of an all-reduce come from finish().
+   *
+   * @throws InvalidArgumentError `UNKNOWN_NAME`, `BUFFER_SIZE`, `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` for a second
+   *   gradient of one parameter
+   */
+  ready(name: string, gradient: Tensor): void {
+    const place = this.#places.get(name);
+    if (place === undefined) {
+      throw new InvalidArgumentError(
+        'UNKNOWN_NAME',
+        `ready: there is no parameter ${JSON.stringify(name)}${didYouMean(name, this.#places.keys())}`,
+      );
+    }
+    if (place.isReady) {
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `ready: the gradient of ${name} is there already; add up gradients of one step first, and call finish() before the next`,
+      );
+    }
+    const array = this.#tensors.read(gradient);
+    if (array.constructor !== place.part.constructor) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `ready: the gradient of ${name} is ${describeValue(array)}, its parameter ${describeValue(place.part)}`,
+      );
+    }
+    if (array.length !== place.part.length) {
+      throw new InvalidArgumentError(
+        'BUFFER_SIZE',
+        `ready: the gradient of ${name} has ${array.length} elements, its parameter ${place.part.length}`,
+      );
+    }
+    copy(array, place.part);
+    this.#settle(place);
+  }
+
+  /**
+   * Waits for all all-reduces of the step. Resolves with the averaged gradients by name: new tensors of a library, which the
+   * caller disposes of, or parts of the buckets, valid until the next ready().
+   *
+   * @throws InvalidUsageError `UNSUPPORTED` when gradients are missing, unless `allowUnused`; errors of the all-reduces
+   */
+  async finish(): Promise<Record<string, Tensor>> {
+    const missing = [...this.#places].filter(([, { isReady }]) => !isReady);
+    if (missing.length > 0 && !this.#allowUnused) {
+      const names = missing.map(([name]) => name).join(', ');
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        `finish: rank ${this.comm.rank} has no gradient of ${names}; hand it to ready(), or give dataParallel { allowUnused: true }`,
+        { rank: this.comm.rank },
+      );
+    }
+    for (const [, place] of missing) {
+      const { buffer, byteOffset, byteLength } = place.part;
+      new Uint8Array(buffer, byteOffset, byteLength).fill(0);
+      this.#settle(place);
+    }
+    try {
+      await Promise.all(this.#begun);
+    } finally {
+      this.#begun.length = 0;
+      for (const bucket of this.#buckets) bucket.missing = bucket.form.parameters.length;
+      for (const place of this.#places.values()) place.isReady = false;
+    }
+    const own = this.#tensors === (plainArrays as unknown as Tensors<Tensor>);
+    return Object.fromEntries(
+      [...this.#places].map(([name, { part, parameter }]) => [
+        name,
+        own ? (part as unknown as Tensor) : this.#tensors.make(part, parameter),
+      ]),
+    );
+  }
+
+  /**
+   * Averages numbers over the ranks, such as losses. Every rank passes the same names.
+   *
+   * @param weight weight of this rank's numbers, such as the number of its samples
+   * @throws InvalidUsageError `CALL_MISMATCH` when ranks pass different names
+   */
+  async average<Name extends string>(metrics: Readonly<Record<Name, number>>, weight = 1): Promise<Record<Name, number>> {
+    const names = (Object.keys(metrics) as Name[]).sort();
+    const sums = Float64Array.from([...names.map((name) => metrics[name] * weight), weight, hashOf(names), hashOf(names) ** 2]);
+    await this.comm.allReduce(sums);
+    const [total = 0, hashes = 0, squares = 0] = sums.subarray(names.length);
+    const n = this.comm.nRanks;
+    if (hashes * hashes !== squares * n) {
+      throw new InvalidUsageError(
+        'CALL_MISMATCH',
+        `average: rank ${this.comm.rank} passes ${names.join(', ')}, another rank other names; pass the same on all ranks`,
+      );
+    }
+    return Object.fromEntries(names.map((name, i) => [name, (sums[i] ?? 0) / total])) as Record<Name, number>;
+  }
+
+  /** Frees the buckets; the communicator stays open. */
+  close(): void {
+    for (const { array } of this.#buckets) this.comm.free(array);
+  }
+
+  /** Counts a gradient, and begins the all-reduces that may begin. */
+  #settle(place: Place<Tensor>): void {
+    place.isReady = true;
+    place.bucket.missing--;
+    for (let next = this.#begun.length; next < this.#buckets.length; next++) {
+      const bucket = this.#buckets[next];
+      if (bucket === undefined || bucket.missing > 0) return;
+      const reduced = this.comm.allReduce(bucket.array, bucket.array, 'avg', { type: bucket.form.parameters[0]?.type });
+      // finish() reports it.
+      reduced.catch(() => undefined);
+      this.#begun.push(reduced);
+    }
+  }
+}
+
+/** A hash of at most 20 bits, so that sums of squares stay exact. */
+function hashOf(names: readonly string[]): number {
+  let hash = 0;
+  for (const char of names.join('\n')) hash = (Math.imul(hash, 31) + (char.codePointAt(0) ?? 0)) & 0xfffff;
+  return hash;
+}

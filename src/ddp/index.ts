@@ -1,0 +1,17 @@
+/**
+ * tccl/ddp: data-parallel training, and collectives on the tensors of TensorFlow.js and ONNX Runtime.
+ *
+ * @packageDocumentation
+ */
+export { dataParallel, type DataParallel, type DataParallelOptions } from './data-parallel.js';
+export { tensorCalls, type TensorCalls } from './tensor-calls.js';
+export {
+  onnxTensors,
+  tfjsTensors,
+  whenGradient,
+  type Onnx,
+  type OnnxTensor,
+  type Tensors,
+  type Tfjs,
+  type TfjsTensor,
+} from './tensors.js';

@@ -1,0 +1,50 @@
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import type { NumericArray, ReductionOperator } from '../runtime/device/types.js';
+import type { TimedCallOptions } from '../runtime/algorithms/arguments.js';
+import type { Tensors } from './tensors.js';
+
+/** Collectives on tensors; every rank passes one of the same type and number of elements. */
+export interface TensorCalls<Tensor> {
+  /** A new tensor with the elements of all ranks' tensors combined. */
+  allReduce(tensor: Tensor, operator?: ReductionOperator): Promise<Tensor>;
+  /** A new tensor with those of all ranks one after the other along the first dimension. */
+  allGather(tensor: Tensor): Promise<Tensor>;
+  /** A new tensor with the elements of rank `root`'s; other ranks pass one of the same type and shape. */
+  broadcast(tensor: Tensor, root?: number): Promise<Tensor>;
+}
+
+/**
+ * Collectives of `comm` on the tensors of a library. Elements are copied into memory that ranks share, and out of it.
+ *
+ * @example
+ * const calls = tensorCalls(comm, tfjsTensors(tf));
+ * const mean = await calls.allReduce(tf.tensor([1, 2]), 'avg');
+ */
+export function tensorCalls<Tensor>(comm: Communicator, tensors: Tensors<Tensor>): TensorCalls<Tensor> {
+  const optionsOf = (tensor: Tensor): TimedCallOptions => ({ type: tensors.typeOf(tensor) });
+  return {
+    async allReduce(tensor, operator = 'sum') {
+      const input = tensors.read(tensor);
+      const output = emptyOf(input, input.length);
+      await comm.allReduce(input, output, operator, optionsOf(tensor));
+      return tensors.make(output, tensor);
+    },
+    async allGather(tensor) {
+      const input = tensors.read(tensor);
+      const output = emptyOf(input, input.length * comm.nRanks);
+      await comm.allGather(input, output, optionsOf(tensor));
+      const [first = 1, ...others] = tensors.shapeOf(tensor);
+      return tensors.make(output, tensor, [first * comm.nRanks, ...others]);
+    },
+    async broadcast(tensor, root = 0) {
+      const input = tensors.read(tensor);
+      const output = emptyOf(input, input.length);
+      await comm.broadcast(input, output, root, optionsOf(tensor));
+      return tensors.make(output, tensor);
+    },
+  };
+}
+
+function emptyOf(array: NumericArray, length: number): NumericArray {
+  return new (array.constructor as new (length: number) => NumericArray)(length);
+}
