@@ -48,6 +48,7 @@ export type ErrorCode =
   | 'VERSION_MISMATCH'
   | 'DEVICE_MISMATCH' // hosts have different numbers of network devices
   | 'CALL_MISMATCH' // ranks called different operations, counts or types
+  | 'OPERATOR_FAILED' // a reduction operator of the program's own threw or gave no number
   // others
   | 'RANK_MISSING' // did not come in time
   | 'RANK_DIED'

@@ -17,6 +17,7 @@ export { init } from './runtime/communicator/init.js';
 export type { InitOptions } from './runtime/communicator/init-options.js';
 export type { Parts } from './runtime/communicator/parts.js';
 export type { PutOptions, Window } from './runtime/windows/window.js';
+export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from './runtime/operators/operator.js';
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from './runtime/programs/program.js';
 export type { Registration } from './runtime/communicator/registration.js';
 export { openPool, type Pool, type PoolFunction, type PoolOptions, type RankOutcome } from './runtime/pool/open-pool.js';

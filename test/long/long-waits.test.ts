@@ -93,7 +93,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
       const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
       const starts = [
         ...said.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text}`),
-        'TIMEOUT: split waited 10 s for rank 2',
+        'TIMEOUT: split: waited 10 s for rank 2',
         'RANK_MISSING: rank 2 did not call shrink in time',
         // The time of the last rank's message was over first: they go on without that rank.
         ...(scenario === 'shrinkAside' ? ['DONE: without rank 2'] : []),

@@ -75,15 +75,29 @@ test.each(configurations)('a collective that takes longer than its limit ends wi
   }
 });
 
-test('blocking calls and groups refuse signals and limits, and all calls wrong ones', async () => {
+test('blocking calls refuse signals, calls in groups refuse limits, and all calls wrong ones', async () => {
   for (const records of await outcomes('blocking and groups')) {
     expect(records.map(({ message }) => message)).toEqual([
-      'allReduceSync: signal and timeoutMs are for the promise form outside groups; leave them out, TCCL_TIMEOUT limits all calls',
-      'allReduce: signal and timeoutMs are for the promise form outside groups; leave them out, TCCL_TIMEOUT limits all calls',
+      ...['allReduceSync', 'broadcastObjectSync', 'recvSync', 'groupSync'].map(
+        (call) => `${call}: a call that blocks hears no signal; use the promise form, or pass timeoutMs`,
+      ),
+      ...['allReduce', 'sendRecv'].map(
+        (call) => `${call}: a call in a group has no signal or timeoutMs of its own; pass them to the group`,
+      ),
       'barrier: timeoutMs is a number of milliseconds above 0, 24 days at most, not -1',
       'barrier: signal is an AbortSignal, not "SIGINT"',
       undefined,
     ]);
+  }
+});
+
+test('the limit of init() is that of calls that stand still, also of communicators made from it', async () => {
+  for (const records of await outcomes('default', { TCCL_TEST_CONFIG: '{"timeoutMs":5000}' })) {
+    expect(records).toMatchObject([
+      { call: 5000, code: 'TIMEOUT' },
+      { call: 5000, code: 'TIMEOUT' },
+    ]);
+    for (const { message } of records) expect(message).toMatch(/ waited 5 s in .* \(timeoutMs of init\(\)\)$/);
   }
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/runtime/communicator/config.js';
 
 test('a child has what its parent has, but for the name, and what it is given', () => {
-  const parent = checkConfig({ name: 'world', blocking: false, engine: 'thread', channels: 4 });
+  const parent = checkConfig('init', { name: 'world', blocking: false, engine: 'thread', channels: 4 });
   expect(inherit(parent, {})).toEqual({ blocking: false, engine: 'thread', channels: 4 });
   expect(inherit(parent, { name: 'row', blocking: true, channels: 1 })).toEqual({
     name: 'row',
@@ -44,7 +44,7 @@ test.each([
   [{ minChannels: 65 }, 'ARGUMENT_RANGE'],
   [{ minChannels: 3, maxChannels: 2 }, 'ARGUMENT_RANGE'],
 ])('%j is refused with %s', (config, code) => {
-  expect(() => checkConfig(config as never)).toThrow(expect.objectContaining({ code }) as Error);
+  expect(() => checkConfig('init', config as never)).toThrow(expect.objectContaining({ code }) as Error);
 });
 
 test.each([

@@ -18,26 +18,51 @@ export interface CallOptions {
   readonly type?: DataTypeName | undefined;
 }
 
-/** Options of a call that can be cancelled: docs/guides/cancel.md has the rule. */
-export interface TimedCallOptions extends CallOptions {
-  /** Cancels the call, which rejects with the signal's reason. */
-  readonly signal?: PlatformAbortSignal | undefined;
-  /** Ends the call with `TIMEOUT` after so many milliseconds. Default: TCCL_TIMEOUT, counted while nothing moves. */
+/** Limit of a call that blocks. */
+export interface BlockingLimits {
+  /** Ends the call with `TIMEOUT` after so many milliseconds. Default: `comm.timeoutMs`, counted while nothing moves. */
   readonly timeoutMs?: number | undefined;
 }
 
+/** Limits of a call: docs/guides/cancel.md has the rule. */
+export interface CallLimits extends BlockingLimits {
+  /** Cancels the call, which rejects with the signal's reason. */
+  readonly signal?: PlatformAbortSignal | undefined;
+}
+
+/** Options of a blocking form. */
+export interface BlockingCallOptions extends CallOptions, BlockingLimits {}
+
+/** Options of a promise form. */
+export interface TimedCallOptions extends CallOptions, CallLimits {}
+
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
-const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal', 'timeoutMs'];
+export const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal', 'timeoutMs'];
+const limitNames: readonly (keyof CallLimits)[] = ['signal', 'timeoutMs'];
 
 /** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
 export function checkCallOptions(call: string, options: object, names: readonly string[] = callOptionNames): void {
-  checkOptionNames(call, options, names, "{ type: 'float16' }");
-  if (!names.includes('timeoutMs')) return; // "signal" of a put is another option
-  const { signal, timeoutMs } = options as TimedCallOptions;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: signal is an AbortSignal, not ${describeValue(signal)}`);
-  }
-  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= LONGEST_CALL_MS)) {
+  checkOptionNames(call, options, names, names.includes('type') ? "{ type: 'float16' }" : '{ timeoutMs: 1000 }');
+  checkLimitValues(call, options);
+}
+
+/** Throws for wrong limits of a call without other options. */
+export function checkLimits(call: string, options: object | undefined): void {
+  if (options !== undefined) checkCallOptions(call, options, limitNames);
+}
+
+function checkLimitValues(call: string, { signal, timeoutMs }: CallLimits): void {
+  if (signal !== undefined) checkSignal(call, signal);
+  if (timeoutMs !== undefined) checkTimeout(call, timeoutMs);
+}
+
+export function checkSignal(call: string, signal: unknown): void {
+  if (signal instanceof AbortSignal) return;
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: signal is an AbortSignal, not ${describeValue(signal)}`);
+}
+
+export function checkTimeout(call: string, timeoutMs: unknown): void {
+  if (!(typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= LONGEST_CALL_MS)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
       `${call}: timeoutMs is a number of milliseconds above 0, 24 days at most, not ${describeValue(timeoutMs)}`,
@@ -72,10 +97,12 @@ export function checkMoved(call: string, array: NumericArray, options: CallOptio
 
 /** Converts a DataView or an ArrayBuffer to an array of its bytes. The check of the type refuses other values. */
 export function asElements(call: string, array: MovableArray): NumericArray {
+  // Messages pass here each time, so typed arrays come first.
+  if (ArrayBuffer.isView(array) && !(array instanceof DataView)) return array as NumericArray;
   if (array instanceof DataView) return bytesOf(call, () => new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
   if (array instanceof ArrayBuffer || array instanceof SharedArrayBuffer)
     return bytesOf(call, () => new Uint8Array(array, 0, array.byteLength));
-  return array as NumericArray;
+  return array;
 }
 
 function bytesOf(call: string, view: () => Uint8Array): Uint8Array {

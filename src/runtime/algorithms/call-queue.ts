@@ -10,7 +10,15 @@ import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
-import { longWait, noLimits, ReportPace, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
+import {
+  longWait,
+  noLimits,
+  ReportPace,
+  shorterLimit,
+  timeToLimit,
+  whoseLimit,
+  type WaitLimits,
+} from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Parts that a queue uses. */
@@ -49,6 +57,16 @@ interface Request extends QueuedCall {
   readonly settled: (error?: Error) => void;
 }
 
+/** Limit of the time of calls that block. */
+interface CallLimit {
+  readonly clock: WatchClock;
+  /** End by the clock. */
+  readonly endMs: number;
+  readonly timeoutMs: number;
+  /** The program's call. */
+  readonly name: string;
+}
+
 const finished = Promise.resolve();
 
 /**
@@ -69,6 +87,8 @@ export class CallQueue implements Waitable {
   readonly #requests: Request[] = [];
   /** True while a blocking call runs. */
   #blocks = false;
+  /** Limit of the time of the blocking calls that run, if they have one. */
+  #limit: CallLimit | undefined;
   /** Steps of the engine at the last poll that ended no call. */
   #steps = -1;
   /** Time since which the running call has made no progress, as far as checked; undefined until the first check. */
@@ -127,6 +147,38 @@ export class CallQueue implements Waitable {
     }
   }
 
+  /** Runs a call and those that follow it in its chain. */
+  runChain(first: QueuedCall): void {
+    let next: QueuedCall | undefined = first;
+    while (next !== undefined) {
+      this.run(next);
+      next = this.#nextOf(first);
+    }
+  }
+
+  #nextOf({ chain }: QueuedCall): QueuedCall | undefined {
+    try {
+      return chain?.next();
+    } catch (error) {
+      throw addCallerFrames(this.#parts.fail(error));
+    }
+  }
+
+  /**
+   * Runs blocking calls that may take so long together.
+   * @param name of the program's call
+   */
+  within(timeoutMs: number, name: string, run: () => void): void {
+    const clock = new WatchClock(timeoutMs);
+    this.#limit = { clock, endMs: clock.look() + timeoutMs, timeoutMs, name };
+    this.#parts.progress.checkWithin(timeoutMs);
+    try {
+      run();
+    } finally {
+      this.#limit = undefined;
+    }
+  }
+
   /** Operations keep their order: queued promise calls come first. */
   #finishRequests(): void {
     this.#parts.progress.runUntil(this, () => this.#requests.length === 0);
@@ -168,6 +220,14 @@ export class CallQueue implements Waitable {
     return new Promise<void>((resolve) => {
       this.#requests.push({ code, type, root, send, recv, count, details, begun, settled: settlerOf(resolve) });
       this.#parts.progress.add(this);
+    });
+  }
+
+  /** Starts a call and those that follow it in its chain. */
+  startChain(first: QueuedCall): Promise<void> {
+    return new Promise<void>((resolve) => {
+      this.add(first, settlerOf(resolve));
+      this.kick();
     });
   }
 
@@ -217,8 +277,9 @@ export class CallQueue implements Waitable {
   }
 
   get checkEveryMs(): number {
-    if (this.#shorterMs === 0) return Infinity;
-    return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#limits, this.#stillMs));
+    const limitMs = this.#limit?.clock.lookEveryMs ?? Infinity;
+    if (this.#shorterMs === 0) return limitMs;
+    return Math.min(limitMs, this.#clock.lookEveryMs, timeToLimit(this.#limits, this.#stillMs));
   }
 
   wakeOn(sources: WakeSources): void {
@@ -298,7 +359,7 @@ export class CallQueue implements Waitable {
    * Throws the error of a call that has waited long enough: a timeout, or the error with which another rank has ended it
    * meanwhile.
    */
-  timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = 'TCCL_TIMEOUT sets the seconds, 0 means no limit'): never {
+  timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = whoseLimit(this.#parts.limits)): never {
     const { rank } = this.#parts;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
@@ -394,6 +455,8 @@ export class CallQueue implements Waitable {
       this.#parts.messages.throwRecordedFailure();
       throw error;
     }
+    const limit = this.#limit;
+    if (limit !== undefined && limit.clock.look() >= limit.endMs) this.timeOut(limit.timeoutMs, `timeoutMs of its ${limit.name}`);
     if (this.#shorterMs === 0) return;
     const { timeoutMs, warnAfterMs } = this.#limits;
     const now = this.#clock.look();

@@ -10,7 +10,21 @@ export type CallKind = keyof typeof callKinds;
  * Calls that engines carry out as calls of another kind. A call's code contains the index in this list: append only. Errors
  * name the program's call.
  */
-const derivedCalls = ['', 'gatherV', 'scatterV', 'broadcastObject', 'allGatherObject', 'gatherObject', 'scatterObjects'] as const;
+const derivedCalls = [
+  '',
+  'gatherV',
+  'scatterV',
+  'broadcastObject',
+  'allGatherObject',
+  'gatherObject',
+  'scatterObjects',
+  // reductions by an operator of the program's own
+  'allReduce',
+  'reduce',
+  'reduceScatter',
+  'scan',
+  'exscan',
+] as const;
 export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 /** A kind of call of a program, by the name of its method. */
 export type CallName = CallKind | DerivedCall;
@@ -117,11 +131,26 @@ export function callKindOf(collective: ScheduledCollective): CallKind | undefine
   return kindsOfSchedules[collective];
 }
 
+/** Whether an operator of the program's own combines, in a call of another kind. Without a root, `root` is its whole count. */
+function isOwnReduction({ derived }: Call): boolean {
+  return derived !== undefined && shapes[derived].reduces;
+}
+
+/** Text of the operator. */
+function operatorText(call: Call): string {
+  return isOwnReduction(call) ? 'own operator' : call.operator;
+}
+
+/** Number of elements of the program's call, as far as known: a gather has the root in its place. */
+function wholeCount(call: Call): number {
+  return isOwnReduction(call) && call.kind !== 'gather' ? call.root : call.count;
+}
+
 /** All of a call except its root and count, as a number: kind | type << 4 | operator << 8 | algorithm << 12 | derived << 16. */
 export function encodeCall(call: Call): number {
   const { kind } = call;
   const type = kind === 'barrier' ? 0 : call.type.code;
-  const operator = shapes[nameOf(call)].reduces ? operatorNames.indexOf(call.operator) : 0;
+  const operator = shapes[nameOf(call)].reduces && !isOwnReduction(call) ? operatorNames.indexOf(call.operator) : 0;
   const derived = call.derived === undefined ? 0 : derivedBits(call.derived);
   return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm) | derived;
 }
@@ -218,22 +247,24 @@ export function describeCall(call: Call, counts?: readonly number[]): string {
       ? ''
       : countless.has(name)
         ? ` of ${call.type.name}`
-        : ` of ${call.count} ${call.type.name}`;
-  const root = shape.root === undefined ? '' : ` ${shape.root} rank ${call.root}`;
+        : ` of ${wholeCount(call)} ${call.type.name}`;
+  const isRooted = shape.root !== undefined && (!isOwnReduction(call) || call.kind === 'gather');
+  const root = isRooted ? ` ${shape.root} rank ${call.root}` : '';
   const parts = shape.uneven
     ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`
     : '';
-  return `${name}${elements}${root}${parts} (${shape.reduces ? `${call.operator}, ` : ''}${algorithm})`;
+  return `${name}${elements}${root}${parts} (${shape.reduces ? `${operatorText(call)}, ` : ''}${algorithm})`;
 }
 
 /** Arguments of a call by name: operator and root only for kinds that have them. */
 export function callArguments(call: Call): Record<string, string | number> {
-  const { kind, type, operator, root, count, algorithm } = call;
+  const { kind, type, root, algorithm } = call;
   const { reduces, root: rooted } = shapes[nameOf(call)];
+  const count = wholeCount(call);
   return {
     ...(kind === 'barrier' ? {} : { count, type: type.name, bytes: count * type.bytes }),
-    ...(reduces ? { operator } : {}),
-    ...(rooted === undefined ? {} : { root }),
+    ...(reduces ? { operator: operatorText(call) } : {}),
+    ...(rooted === undefined || (isOwnReduction(call) && kind !== 'gather') ? {} : { root }),
     algorithm,
   };
 }

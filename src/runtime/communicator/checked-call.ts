@@ -20,15 +20,17 @@ import { errorOfCall } from '../caller-stack.js';
 import {
   asElements,
   checkArray,
-  checkCallOptions,
+  checkLimits,
   checkLength,
   checkMoved,
   checkOverlap,
   checkRoom,
   checkRoot,
   checkSameType,
+  type CallLimits,
   type CallOptions,
 } from '../algorithms/arguments.js';
+import { checkOwnOperator, isOwnOperator, type CheckedOperator, type UncheckedOperator } from '../operators/operator.js';
 import { checkOutputPlace, misplaced } from './misplaced.js';
 import {
   checkAllApart,
@@ -44,6 +46,9 @@ import {
 
 const GATHER_V = callKinds.allToAllV | derivedBits('gatherV');
 const SCATTER_V = callKinds.allToAllV | derivedBits('scatterV');
+
+/** An operator of a reduction, built in or the program's own. */
+type AnyOperator = ReductionOperator | UncheckedOperator;
 
 /** Empty array of a barrier. */
 const nothing = new Int32Array(0);
@@ -67,6 +72,8 @@ export class CheckedCall {
   recv: NumericArray = nothing;
   count = 0;
   details: CallDetails | undefined;
+  /** The program's own operator; the rest is then that of the call, not of the calls that carry it out. */
+  own: CheckedOperator | undefined;
   /** Remaining arguments of the last check. */
   #kind = 0;
   #typeName: string | undefined;
@@ -81,17 +88,17 @@ export class CheckedCall {
     readonly nRanks: number,
   ) {}
 
-  barrier(options?: CallOptions): this {
-    if (options !== undefined) this.#checked(() => checkCallOptions('barrier', options, ['signal', 'timeoutMs']));
+  barrier(options?: CallLimits): this {
+    if (options !== undefined) this.#checked(() => checkLimits('barrier', options));
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 
-  allReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+  allReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     if (operator === this.#operator && this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) return this;
     return this.#newAllReduce(send, recv, operator, options);
   }
 
-  #newAllReduce(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+  #newAllReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     return this.#checked(() => {
       if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
         const type = this.#checkPair('allReduce', send, recv, options);
@@ -106,7 +113,7 @@ export class CheckedCall {
   reduce(
     send: NumericArray,
     recv: NumericArray | null,
-    operator: ReductionOperator,
+    operator: AnyOperator,
     root: number,
     options: CallOptions | undefined,
   ): this {
@@ -129,11 +136,11 @@ export class CheckedCall {
     });
   }
 
-  scan(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+  scan(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     return this.#scan('scan', send, recv, operator, options);
   }
 
-  exscan(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+  exscan(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     return this.#scan('exscan', send, recv, operator, options);
   }
 
@@ -141,7 +148,7 @@ export class CheckedCall {
     call: 'scan' | 'exscan',
     send: NumericArray,
     recv: NumericArray,
-    operator: ReductionOperator,
+    operator: AnyOperator,
     options: CallOptions | undefined,
   ): this {
     if (!this.#isAsBefore(callKinds[call], 0, send, recv, options)) {
@@ -189,7 +196,7 @@ export class CheckedCall {
     });
   }
 
-  reduceScatter(send: NumericArray, recv: NumericArray, operator: ReductionOperator, options: CallOptions | undefined): this {
+  reduceScatter(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     if (!this.#isAsBefore(callKinds.reduceScatter, 0, send, recv, options)) this.#checkReduceScatter(send, recv, options);
     return this.#combining(callKinds.reduceScatter, operator);
   }
@@ -292,7 +299,7 @@ export class CheckedCall {
     send: NumericArray,
     recv: NumericArray,
     given: ArrayLike<number>,
-    operator: ReductionOperator,
+    operator: AnyOperator,
     options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
@@ -428,6 +435,7 @@ export class CheckedCall {
     this.recv = recv;
     this.count = count;
     this.details = undefined;
+    this.own = undefined;
     this.#operator = undefined;
     this.#kind = kind;
     this.#typeName = options?.type;
@@ -439,8 +447,10 @@ export class CheckedCall {
   }
 
   /** Sets the operator of a reduction, the one argument that may change while the rest is as before. */
-  #combining(kind: number, operator: ReductionOperator): this {
+  #combining(kind: number, operator: AnyOperator): this {
     return this.#checked(() => {
+      if (isOwnOperator(operator)) return this.#combiningOwn(kind, operator);
+      this.own = undefined;
       const code = this.#operatorCode(kind, operator);
       if (code > PREMUL_SUM) this.#checkFurther(operatorNames[code] ?? 'sum', kind);
       this.code = kind | (this.type.code << 4) | (code << 8);
@@ -453,6 +463,20 @@ export class CheckedCall {
       } else this.details = undefined;
       return this;
     });
+  }
+
+  #combiningOwn(kind: number, operator: UncheckedOperator): this {
+    const call = decodeCall(kind, 0, 0).kind;
+    if (kind === callKinds.reduceScatterV) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        'reduceScatterV: it takes no operator of your own; use reduceScatter with equal parts, or allReduce',
+      );
+    }
+    this.own = checkOwnOperator(call, operator, this.count);
+    this.#operator = undefined;
+    this.details = undefined;
+    return this;
   }
 
   #operatorCode(kind: number, operator: ReductionOperator): number {

@@ -252,7 +252,7 @@ async function networkEngine(
         ...options,
         algorithms,
         spins,
-        limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs },
+        limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs, isOfProgram: settings.isOfProgram },
         heartbeatMs: settings.heartbeatMs,
         onWarning,
         name,

@@ -1,12 +1,14 @@
 import type { MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
-import type { CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
+import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
+import type { OwnOperator } from '../operators/operator.js';
 import type { CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
 import type { Parts } from './parts.js';
 
 /**
  * The collectives of a communicator. Every rank calls the same ones in the same order. Each has a promise form and a blocking
- * form (…Sync), which may be mixed. Counts are in elements; the type is that of the array class, or `options.type`.
+ * form (…Sync), which may be mixed. Counts are in elements; the type is that of the array class, or `options.type`. An operator
+ * may be the program's own: a function of two numbers, or `{ combine }` of two arrays.
  *
  * All throw, or reject with, ARGUMENT_TYPE, ARGUMENT_RANGE, BUFFER_SIZE, BUFFER_OVERLAP, BUFFER_DETACHED, ROOT_RANGE or
  * UNKNOWN_NAME before data are exchanged.
@@ -23,7 +25,7 @@ export abstract class Collectives {
   allReduce<T extends NumericArray>(
     send: T,
     recv: T = send,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
     try {
@@ -37,8 +39,8 @@ export abstract class Collectives {
   allReduceSync<T extends NumericArray>(
     send: T,
     recv: T = send,
-    operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    options?: BlockingCallOptions,
   ): void {
     this.runSync(this.prepare('allReduce').allReduce(send, recv, operator, options), options);
   }
@@ -50,7 +52,7 @@ export abstract class Collectives {
   reduce<T extends NumericArray>(
     send: T,
     recv: T | null = send,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     root = 0,
     options?: TimedCallOptions,
   ): Promise<void> {
@@ -65,9 +67,9 @@ export abstract class Collectives {
   reduceSync<T extends NumericArray>(
     send: T,
     recv: T | null = send,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     root = 0,
-    options?: CallOptions,
+    options?: BlockingCallOptions,
   ): void {
     this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options), options);
   }
@@ -82,7 +84,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link broadcast}. */
-  broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: CallOptions): void {
+  broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options), options);
   }
 
@@ -99,7 +101,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGather}. */
-  allGatherSync<T extends MovableArray>(send: T, recv: T, options?: CallOptions): void {
+  allGatherSync<T extends MovableArray>(send: T, recv: T, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('allGather').allGather(send, recv, options), options);
   }
 
@@ -110,7 +112,7 @@ export abstract class Collectives {
   reduceScatter<T extends NumericArray>(
     send: T,
     recv: T,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
     try {
@@ -121,7 +123,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link reduceScatter}. */
-  reduceScatterSync<T extends NumericArray>(send: T, recv: T, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  reduceScatterSync<T extends NumericArray>(
+    send: T,
+    recv: T,
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options);
   }
 
@@ -138,7 +145,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allToAll}. */
-  allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: CallOptions): void {
+  allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('allToAll').allToAll(send, recv, options), options);
   }
 
@@ -155,7 +162,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link gather}. */
-  gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: CallOptions): void {
+  gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('gather').gather(send, recv, root, options), options);
   }
 
@@ -172,7 +179,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scatter}. */
-  scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: CallOptions): void {
+  scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('scatter').scatter(send, recv, root, options), options);
   }
 
@@ -201,7 +208,7 @@ export abstract class Collectives {
     recv: T,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
-    options?: CallOptions,
+    options?: BlockingCallOptions,
   ): void {
     this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
   }
@@ -230,7 +237,7 @@ export abstract class Collectives {
     recv: T,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
-    options?: CallOptions,
+    options?: BlockingCallOptions,
   ): void {
     this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
   }
@@ -249,7 +256,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allToAllV}. */
-  allToAllVSync<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: CallOptions): void {
+  allToAllVSync<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options), options);
   }
 
@@ -266,7 +273,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link gatherV}. */
-  gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: CallOptions): void {
+  gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('gatherV').gatherV(send, recv, root, options), options);
   }
 
@@ -283,7 +290,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scatterV}. */
-  scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: CallOptions): void {
+  scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options), options);
   }
 
@@ -294,7 +301,7 @@ export abstract class Collectives {
   scan<T extends NumericArray>(
     send: T,
     recv: T = send,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
     try {
@@ -305,7 +312,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scan}. */
-  scanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  scanSync<T extends NumericArray>(
+    send: T,
+    recv: T = send,
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('scan').scan(send, recv, operator, options), options);
   }
 
@@ -315,7 +327,7 @@ export abstract class Collectives {
   exscan<T extends NumericArray>(
     send: T,
     recv: T = send,
-    operator: ReductionOperator = 'sum',
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
     try {
@@ -326,12 +338,17 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link exscan}. */
-  exscanSync<T extends NumericArray>(send: T, recv: T = send, operator: ReductionOperator = 'sum', options?: CallOptions): void {
+  exscanSync<T extends NumericArray>(
+    send: T,
+    recv: T = send,
+    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('exscan').exscan(send, recv, operator, options), options);
   }
 
   /** Resolves when all ranks have called it. */
-  barrier(options?: TimedCallOptions): Promise<void> {
+  barrier(options?: CallLimits): Promise<void> {
     try {
       return this.start(this.prepare('barrier').barrier(options), options);
     } catch (error) {
@@ -340,7 +357,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link barrier}. */
-  barrierSync(): void {
-    this.runSync(this.prepare('barrier').barrier());
+  barrierSync(options?: BlockingLimits): void {
+    this.runSync(this.prepare('barrier').barrier(options), options);
   }
 }

@@ -1,3 +1,4 @@
+import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import { PointToPoint, type Found } from '../messages/p2p.js';
@@ -7,11 +8,22 @@ import type { Segment } from '../device/segment.js';
 import type { DataType, MovableArray, NumericArray, NumericArrayConstructor, TypedArray } from '../device/types.js';
 import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError, withRank } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
-import { asElements, checkMoved, checkPeer, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
+import {
+  asElements,
+  checkLimits,
+  checkMoved,
+  checkPeer,
+  type BlockingCallOptions,
+  type BlockingLimits,
+  type CallLimits,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { progressHere } from '../progress/progress.js';
 import { errorOfCall, addCallerFrames } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
@@ -23,7 +35,7 @@ import { currentGroup, group, groupSync, refused, type GroupMember } from './gro
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
-import { MessageCalls, type ProbedMessage, type RecvOptions } from './message-calls.js';
+import { MessageCalls, type BlockingRecvOptions, type ProbedMessage, type RecvOptions } from './message-calls.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
 import type { PlatformAsyncDisposable } from '../platform.js';
@@ -33,11 +45,18 @@ import type { Registration } from './registration.js';
 import {
   callName,
   isTimed,
+  limitedInGroup,
+  runTimedMessage,
+  runTimedWait,
+  signalUnheard,
   startTimedCollective,
   startTimedMessage,
-  timedUnsupported,
+  startTimedWait,
   type TimedCallParts,
-} from './timed-call.js';
+  type TimedMessage,
+  type TimedWait,
+} from '../messages/timed-call.js';
+import { ReductionChain, Scratch, type ReductionName } from '../operators/reduction.js';
 import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
@@ -95,6 +114,8 @@ export class Communicator extends MessageCalls {
   readonly #member: GroupMember;
   protected override readonly objects: ObjectExchange;
   readonly #timed: TimedCallParts;
+  /** Memory of reductions by operators of the program's own. */
+  readonly #scratch = new Scratch();
   readonly #stopExit: () => void;
   readonly #stopNews: () => void;
   /** Checks whether calls still make progress after another rank has failed. */
@@ -163,8 +184,10 @@ export class Communicator extends MessageCalls {
       team,
       limits: settings,
       waitQueries,
+      defaultMs: options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS,
       warn,
       fail,
+      abort: (reason) => this.abort(reason),
       checkAlive: () => {
         if (this.#failure !== undefined) throw this.#failure;
       },
@@ -177,14 +200,8 @@ export class Communicator extends MessageCalls {
       queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
       checkBlocking: () => this.#checkBlocking(),
-    });
-    this.objects = new Objects({
-      rank: this.rank,
-      nRanks: this.nRanks,
-      queue: this.#queue,
-      messenger: this.#messenger,
-      checkBlocking: () => this.#checkBlocking(),
       fail,
+      abort: (reason) => this.abort(reason),
     });
     this.#timed = {
       rank: this.rank,
@@ -193,6 +210,12 @@ export class Communicator extends MessageCalls {
       fail,
       abort: (reason) => this.abort(reason),
     };
+    this.objects = new Objects({
+      rank: this.rank,
+      nRanks: this.nRanks,
+      timed: this.#timed,
+      checkBlocking: () => this.#checkBlocking(),
+    });
     const stopNews = [
       bootstrap.onFailure((error) => this.#hearOf(error)),
       // A call that is under way may have all that it needs; later ones do not begin.
@@ -215,6 +238,14 @@ export class Communicator extends MessageCalls {
   /** The name given to init(), split(), shrink() or grow(). */
   get name(): string | undefined {
     return this.#parts.config.name;
+  }
+
+  /**
+   * Time that a call may stand still before it ends with `TIMEOUT`, milliseconds; 0 for no limit. From init(), or
+   * TCCL_TIMEOUT. A call's own `timeoutMs` limits that call, counted from its start.
+   */
+  get timeoutMs(): number {
+    return this.#parts.origin.facts.settings.timeoutMs;
   }
 
   /** The algorithm of large all-reduces. */
@@ -254,7 +285,7 @@ export class Communicator extends MessageCalls {
     return this.#message('send', array, peer, options);
   }
 
-  override sendSync(array: MovableArray, peer: number, options?: CallOptions): void {
+  override sendSync(array: MovableArray, peer: number, options?: BlockingCallOptions): void {
     this.#messageSync('send', array, peer, options);
   }
 
@@ -264,7 +295,7 @@ export class Communicator extends MessageCalls {
     return promise as Promise<never>;
   }
 
-  override recvSync(array: MovableArray, peer: number, options?: RecvOptions): never {
+  override recvSync(array: MovableArray, peer: number, options?: BlockingRecvOptions): never {
     const { atMost, ...others } = options ?? {};
     if (atMost !== true) {
       this.#messageSync('recv', array, peer, atMost === undefined ? options : others);
@@ -273,6 +304,11 @@ export class Communicator extends MessageCalls {
     const elements = this.#elements('recvSync', array);
     const type = this.#checkMessage('recvSync', elements, peer, others);
     this.#checkAlone('recvSync');
+    if (isTimed(others)) {
+      const receive = this.#receiveUpTo('recvSync', elements, peer, type);
+      runTimedMessage(this.#timed, receive.message, this.#blockingLimit('recvSync', others));
+      return receive.count() as never;
+    }
     return this.#messenger.runAtMost(peer, elements, type) as never;
   }
 
@@ -282,16 +318,33 @@ export class Communicator extends MessageCalls {
       const elements = this.#elements('recv', array);
       const type = this.#checkMessage('recv', elements, peer, others);
       this.#checkAlone('recv');
-      if (isTimed(others)) {
-        throw errorOfCall(
-          new InvalidUsageError('UNSUPPORTED', 'recv: { atMost: true } takes neither signal nor timeoutMs; leave them out'),
-          this.rank,
-        );
-      }
-      return this.#messenger.startAtMost(peer, elements, type);
+      if (!isTimed(others)) return this.#messenger.startAtMost(peer, elements, type);
+      const receive = this.#receiveUpTo('recv', elements, peer, type);
+      return startTimedMessage(this.#timed, receive.message, others).then(receive.count);
     } catch (error) {
       return refused(error);
     }
+  }
+
+  /** A receive of a message of at most so many elements, which `count` gives at its end. */
+  #receiveUpTo(
+    name: string,
+    array: NumericArray,
+    peer: number,
+    type: DataType,
+  ): { readonly message: TimedMessage; readonly count: () => number } {
+    let count = 0;
+    const add: TimedMessage['add'] = (settled) => {
+      const owner = {
+        settled: (error?: Error) => {
+          count = transfer.count;
+          settled(error);
+        },
+      };
+      const transfer = this.#messenger.addAtMost(peer, array, type, owner);
+      return owner;
+    };
+    return { message: { name, peer, add, mayWithdraw: () => true }, count: () => count };
   }
 
   /** A group's promise cannot give a length. */
@@ -306,27 +359,57 @@ export class Communicator extends MessageCalls {
     );
   }
 
-  override async probe(peer: number): Promise<ProbedMessage> {
-    this.#checkProbe('probe', peer);
-    const { count, type } = await new Promise<Found>((resolve, reject) => {
-      this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(addCallerFrames(found)) : resolve(found)));
-    });
-    return { count, type: type.name };
+  override async probe(peer: number, options?: CallLimits): Promise<ProbedMessage> {
+    this.#checkProbe('probe', peer, options);
+    if (isTimed(options)) {
+      const probe = this.#timedProbe('probe', peer);
+      await startTimedWait(this.#timed, probe.wait, options);
+      return probe.result();
+    }
+    return asProbed(
+      await new Promise<Found>((resolve, reject) => {
+        this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(addCallerFrames(found)) : resolve(found)));
+      }),
+    );
   }
 
-  override probeSync(peer: number): ProbedMessage {
-    this.#checkProbe('probeSync', peer);
+  override probeSync(peer: number, options?: BlockingLimits): ProbedMessage {
+    this.#checkProbe('probeSync', peer, options);
+    if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard('probeSync', this.rank);
     this.#messenger.checkBlocking(peer);
+    if (options?.timeoutMs !== undefined) {
+      const probe = this.#timedProbe('probeSync', peer);
+      runTimedWait(this.#timed, probe.wait, options.timeoutMs);
+      return probe.result();
+    }
     let result: Found | Error | undefined;
     this.#messenger.probe(peer, (found) => (result = found));
     this.#messenger.waitUntil(() => result !== undefined);
-    const { count, type } = result as unknown as Found;
-    return { count, type: type.name };
+    return asProbed(result as unknown as Found);
   }
 
-  #checkProbe(call: string, peer: number): void {
+  #timedProbe(name: string, peer: number): { readonly wait: TimedWait; readonly result: () => ProbedMessage } {
+    let result: Found | undefined;
+    const begin: TimedWait['begin'] = (settled) => {
+      const condition = this.#messenger.probe(peer, (found) => {
+        if (found instanceof Error) settled(found);
+        else {
+          result = found;
+          settled();
+        }
+      });
+      return () => this.#messenger.withdrawWait(condition);
+    };
+    const wait = { name, missing: `no message from rank ${peer} came`, ranks: () => [peer], begin };
+    return { wait, result: () => asProbed(result as Found) };
+  }
+
+  #checkProbe(call: string, peer: number, options: CallLimits | undefined): void {
     this.#checkUsable(call);
-    this.#ofThisRank(() => checkPeer(call, peer, this.nRanks));
+    this.#ofThisRank(() => {
+      checkPeer(call, peer, this.nRanks);
+      checkLimits(call, options);
+    });
   }
 
   /**
@@ -336,15 +419,12 @@ export class Communicator extends MessageCalls {
    * @throws InvalidArgumentError `ARGUMENT_TYPE` on the rank whose array is unsuitable; TimeoutError `TIMEOUT` when other
    *   ranks do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, after which the communicator stays usable
    */
-  async window<T extends TypedArray>(array: T, options?: CallOptions): Promise<Window<T>> {
+  async window<T extends TypedArray>(array: T, options?: TimedCallOptions): Promise<Window<T>> {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
     const { bootstrap, team } = this.#parts;
-    const {
-      libc,
-      settings: { timeoutMs },
-    } = this.#parts.origin.facts;
-    return this.#outOfBand.withAll('window', { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) }, () =>
+    const { libc } = this.#parts.origin.facts;
+    return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, () =>
       Window.open(
         {
           bootstrap,
@@ -355,6 +435,7 @@ export class Communicator extends MessageCalls {
           number: ++this.#windows,
           checkUsable: (call) => this.#checkUsable(call),
           observe: this.#engine.observe,
+          timed: this.#timed,
           barrier: () => this.barrier(),
         },
         array,
@@ -371,52 +452,47 @@ export class Communicator extends MessageCalls {
    * @throws InputError `CONTENT` for a program that deadlocks or gives a wrong result; InvalidArgumentError `ARGUMENT_RANGE` for
    *   one of another number of ranks; InvalidUsageError `CALL_MISMATCH` where ranks give different ones
    */
-  async program(program: AnyProgram | ScheduleMaker): Promise<ProgramRunner> {
+  async program(program: AnyProgram | ScheduleMaker, options?: CallLimits): Promise<ProgramRunner> {
     this.#checkUsable('program');
-    this.#ofThisRank(() => ProgramRunner.check(program, this.nRanks));
+    this.#ofThisRank(() => {
+      ProgramRunner.check(program, this.nRanks);
+      checkLimits('program', options);
+    });
     const { bootstrap, team, origin } = this.#parts;
-    const {
-      libc,
-      shared,
-      network,
-      id,
-      settings: { timeoutMs },
-    } = origin.facts;
-    return this.#outOfBand.withAll(
-      'program',
-      { timeoutMs: timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS) },
-      (signal) =>
-        ProgramRunner.open(
-          {
-            bootstrap,
-            team,
-            libc,
-            messenger: this.#messenger,
-            number: ++this.#programs,
-            connect: (size, ends) =>
-              connectBeside(
-                { bootstrap, shared, team, libc, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
-                size,
-                ends,
-                signal,
-              ),
-            checkUsable: (call) => this.#checkUsable(call),
-            fail: (error) => this.#failWith(error),
-            observe: this.#engine.observe,
-          },
-          program,
-        ),
+    const { libc, shared, network, id } = origin.facts;
+    return this.#outOfBand.withAll('program', { timeoutMs: this.#longestMs, ...options }, (signal) =>
+      ProgramRunner.open(
+        {
+          bootstrap,
+          team,
+          libc,
+          messenger: this.#messenger,
+          number: ++this.#programs,
+          connect: (size, ends) =>
+            connectBeside(
+              { bootstrap, shared, team, libc, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
+              size,
+              ends,
+              signal,
+            ),
+          checkUsable: (call) => this.#checkUsable(call),
+          timed: this.#timed,
+          fail: (error) => this.#failWith(error),
+          observe: this.#engine.observe,
+        },
+        program,
+      ),
     );
   }
 
   /** Starts all operations that `body` calls at once, on this or other communicators: {@link group}. */
-  group(body: () => void): Promise<void> {
-    return group(body);
+  group(body: () => void, options?: CallLimits): Promise<void> {
+    return group(body, options);
   }
 
   /** The blocking form of {@link Communicator.group}. */
-  groupSync(body: () => void): void {
-    groupSync(body);
+  groupSync(body: () => void, options?: BlockingLimits): void {
+    groupSync(body, options);
   }
 
   /**
@@ -434,7 +510,11 @@ export class Communicator extends MessageCalls {
       checkSplit(color, key);
       checkOptions('split', options);
     });
-    const parts = await this.#outOfBand.withAll('split', options, (signal) => split(this.#parts, color, key, options, signal));
+    return this.#split('split', color, key, options);
+  }
+
+  async #split(call: string, color: number | null, key: number, options: ChildOptions): Promise<Communicator | null> {
+    const parts = await this.#outOfBand.withAll(call, options, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
 
@@ -480,7 +560,7 @@ export class Communicator extends MessageCalls {
   async stream(options: ChildOptions = {}): Promise<Communicator> {
     this.#checkUsable('stream');
     this.#ofThisRank(() => checkOptions('stream', options));
-    return this.split(0, this.rank, options);
+    return (await this.#split('stream', 0, this.rank, options)) as Communicator;
   }
 
   /**
@@ -499,7 +579,7 @@ export class Communicator extends MessageCalls {
   deregister(registration: Registration): void {
     if (!this.#registrations.delete(registration)) {
       throw addCallerFrames(
-        new InvalidUsageError('ARGUMENT_TYPE', 'deregister takes what register of this communicator gave, once', {
+        new InvalidUsageError('ARGUMENT_TYPE', 'deregister: pass what register of this communicator gave, once', {
           rank: this.rank,
         }),
       );
@@ -550,7 +630,7 @@ export class Communicator extends MessageCalls {
   #refuse(call: string): never {
     if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
     throw addCallerFrames(
-      new InvalidUsageError('CLOSED', `rank ${this.rank} called ${call} after it closed the communicator`, { rank: this.rank }),
+      new InvalidUsageError('CLOSED', `${call}: rank ${this.rank} has closed the communicator`, { rank: this.rank }),
     );
   }
 
@@ -562,6 +642,12 @@ export class Communicator extends MessageCalls {
       checkPeer(call, peer, this.nRanks);
       return checkMoved(call, array, options);
     });
+  }
+
+  /** Longest wait of calls that all ranks make over the bootstrap network. */
+  get #longestMs(): number {
+    const { timeoutMs } = this;
+    return timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS);
   }
 
   #elements(call: string, array: MovableArray): NumericArray {
@@ -578,8 +664,8 @@ export class Communicator extends MessageCalls {
       const type = this.#checkMessage(call, array, peer, options);
       const group = currentGroup();
       if (options !== undefined && isTimed(options)) {
-        if (group !== undefined) throw timedUnsupported(call, this.rank);
-        return startTimedMessage(this.#timed, { sends: call === 'send', peer, array, type }, options);
+        if (group !== undefined) throw limitedInGroup(call, this.rank);
+        return startTimedMessage(this.#timed, this.#timedMessage(call === 'send', call, array, peer, type), options);
       }
       return group === undefined
         ? this.#messenger.start(call === 'send', peer, array, type)
@@ -589,19 +675,41 @@ export class Communicator extends MessageCalls {
     }
   }
 
-  #messageSync(call: 'send' | 'recv', given: MovableArray, peer: number, options: CallOptions | undefined): void {
+  #messageSync(call: 'send' | 'recv', given: MovableArray, peer: number, options: BlockingCallOptions | undefined): void {
     const array = this.#elements(`${call}Sync`, given);
     const type = this.#checkMessage(`${call}Sync`, array, peer, options);
-    if (options !== undefined && isTimed(options)) throw timedUnsupported(`${call}Sync`, this.rank);
     const group = currentGroup();
-    if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
+    if (options !== undefined && isTimed(options)) {
+      const name = `${call}Sync`;
+      const timeoutMs = this.#blockingLimit(name, options);
+      runTimedMessage(this.#timed, this.#timedMessage(call === 'send', name, array, peer, type), timeoutMs);
+    } else if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
     else void group.addMessage(this.#member, call === 'send', peer, array, type);
+  }
+
+  #timedMessage(sends: boolean, name: string, array: NumericArray, peer: number, type: DataType): TimedMessage {
+    const add: TimedMessage['add'] = (settled) => {
+      const owner = { settled };
+      this.#messenger.add(sends, peer, array, type, owner);
+      return owner;
+    };
+    return sends ? { name, peer, add } : { name, peer, add, mayWithdraw: () => true };
+  }
+
+  /** The limit of a blocking call outside groups. */
+  #blockingLimit(name: string, { signal, timeoutMs = 0 }: CallLimits): number {
+    if (currentGroup() !== undefined) throw limitedInGroup(name, this.rank);
+    if (signal !== undefined) throw signalUnheard(name, this.rank);
+    return timeoutMs;
   }
 
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   protected override runSync(call: CheckedCall, options?: TimedCallOptions): void {
-    if (options !== undefined && isTimed(options)) throw timedUnsupported(`${callName(call.code)}Sync`, this.rank);
+    if ((options !== undefined && isTimed(options)) || call.own !== undefined) {
+      this.#runSpecial(call, options);
+      return;
+    }
     const group = currentGroup();
     if (group !== undefined) void group.addCollective(this.#member, call);
     else if (this.#mayBlock) this.#queue.run(call);
@@ -609,12 +717,39 @@ export class Communicator extends MessageCalls {
   }
 
   protected override start(call: CheckedCall, options?: TimedCallOptions): Promise<void> {
+    if ((options !== undefined && isTimed(options)) || call.own !== undefined) return this.#startSpecial(call, options);
     const group = currentGroup();
-    if (options !== undefined && isTimed(options)) {
-      if (group !== undefined) throw timedUnsupported(callName(call.code), this.rank);
-      return startTimedCollective(this.#timed, call, options);
-    }
     return group === undefined ? this.#queue.start(call) : group.addCollective(this.#member, call);
+  }
+
+  /** Blocks in a call with a limit, or by an operator of the program's own. */
+  #runSpecial(call: CheckedCall, options: TimedCallOptions | undefined): void {
+    const name = callName(call.code);
+    const timeoutMs = isTimed(options) ? this.#blockingLimit(`${name}Sync`, options) : undefined;
+    const first = this.#queuedCall(call);
+    const group = currentGroup();
+    if (group !== undefined) void group.addCollective(this.#member, first);
+    else if (!this.#mayBlock) this.#refuseBlocking();
+    else if (timeoutMs === undefined) this.#queue.runChain(first);
+    else this.#queue.within(timeoutMs, name, () => this.#queue.runChain(first));
+  }
+
+  /** The promise form of {@link #runSpecial}. */
+  #startSpecial(call: CheckedCall, options: TimedCallOptions | undefined): Promise<void> {
+    const group = currentGroup();
+    if (isTimed(options)) {
+      if (group !== undefined) throw limitedInGroup(callName(call.code), this.rank);
+      return startTimedCollective(this.#timed, this.#queuedCall(call), options);
+    }
+    const first = this.#queuedCall(call);
+    return group === undefined ? this.#queue.startChain(first) : group.addCollective(this.#member, first);
+  }
+
+  /** A checked call as it is queued: with an operator of the program's own, the first of several. */
+  #queuedCall({ code, type, root, send, recv, count, details, own }: CheckedCall): QueuedCall {
+    if (own === undefined) return { code, type, root, send, recv, count, details };
+    const reduction = { name: callName(code) as ReductionName, type, root, send, recv, count, operator: own };
+    return new ReductionChain(this.rank, this.nRanks, reduction, this.#scratch).first;
   }
 
   #checkBlocking(): void {
@@ -726,6 +861,10 @@ export class Communicator extends MessageCalls {
     void this.#messenger.leave();
     void this.#parts.bootstrap.close();
   };
+}
+
+function asProbed({ count, type }: Found): ProbedMessage {
+  return { count, type: type.name };
 }
 
 /** `await using comm = await init()` closes it at the end of the block. */

@@ -1,7 +1,9 @@
+import { checkSignal } from '../algorithms/arguments.js';
 import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
+import type { PlatformAbortSignal } from '../platform.js';
 
 /** Settings of a communicator; a child inherits those that it is not given. */
 export interface CommunicatorConfig {
@@ -36,8 +38,10 @@ export interface CommunicatorConfig {
 
 /** Options of a communicator made from another. */
 export interface ChildOptions extends CommunicatorConfig {
-  /** Time to wait for the other ranks, milliseconds. Default 60,000. */
+  /** Time to wait for the other ranks, milliseconds. Default: that of init(), 60,000 if it had none. */
   readonly timeoutMs?: number | undefined;
+  /** Cancels the call, as it cancels a collective; `shrink` alone ends by itself. docs/guides/cancel.md has the rule. */
+  readonly signal?: PlatformAbortSignal | undefined;
 }
 
 /** Options of every call that makes a communicator. */
@@ -50,7 +54,8 @@ const optionNames = Object.keys({
   maxChannels: true,
   algorithm: true,
   timeoutMs: true,
-} satisfies Record<keyof CommunicatorConfig | 'timeoutMs', true>);
+  signal: true,
+} satisfies Record<keyof ChildOptions, true>);
 
 /** Longest timeout: the limit of timers. */
 export const LONGEST_MS = 2 ** 31 - 1;
@@ -61,20 +66,17 @@ export const LONGEST_MS = 2 ** 31 - 1;
  *
  * @param more names of further options of this call
  */
-export function checkOptions(
-  call: string,
-  options: CommunicatorConfig & { readonly timeoutMs?: number | undefined },
-  more: readonly string[] = [],
-): CommunicatorConfig {
+export function checkOptions(call: string, options: ChildOptions, more: readonly string[] = []): CommunicatorConfig {
   checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
-  const { timeoutMs } = options;
+  const { timeoutMs, signal } = options;
+  if (signal !== undefined) checkSignal(call, signal);
   if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
       `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`,
     );
   }
-  return checkConfig(options);
+  return checkConfig(call, options);
 }
 
 const LONGEST_NAME = 64;
@@ -82,48 +84,43 @@ const LONGEST_NAME = 64;
 const MOST_CHANNELS = 64;
 
 /** Checks a config. Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
-export function checkConfig({
-  name,
-  blocking,
-  engine,
-  channels,
-  minChannels,
-  maxChannels,
-  algorithm,
-}: CommunicatorConfig): CommunicatorConfig {
+export function checkConfig(
+  call: string,
+  { name, blocking, engine, channels, minChannels, maxChannels, algorithm }: CommunicatorConfig,
+): CommunicatorConfig {
   if (
     name !== undefined &&
     (typeof name !== 'string' || name.length === 0 || name.length > LONGEST_NAME || /\p{Cc}/u.test(name))
   ) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
-      `a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`,
+      `${call}: a communicator's name is a string of 1 to ${LONGEST_NAME} printable characters, not ${JSON.stringify(name)}`,
     );
   }
   if (blocking !== undefined && typeof blocking !== 'boolean') {
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `blocking is true or false, not ${JSON.stringify(blocking)}`);
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: blocking is true or false, not ${JSON.stringify(blocking)}`);
   }
   if (engine !== undefined && (engine as string) !== 'inline' && (engine as string) !== 'thread') {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
+    throw new InvalidArgumentError('UNKNOWN_NAME', `${call}: the engine is 'inline' or 'thread', not ${JSON.stringify(engine)}`);
   }
   if (algorithm !== undefined && !algorithms.includes(algorithm)) {
     throw new InvalidArgumentError(
       'UNKNOWN_NAME',
-      `there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`,
+      `${call}: there is no algorithm ${JSON.stringify(algorithm)}; use one of ${algorithms.join(', ')}`,
     );
   }
   for (const [what, value] of Object.entries({ channels, minChannels, maxChannels })) {
     if (value !== undefined && !(Number.isInteger(value) && value >= 1 && value <= MOST_CHANNELS)) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`,
+        `${call}: ${what} is a whole number from 1 to ${MOST_CHANNELS}, not ${describeValue(value)}`,
       );
     }
   }
   if ((minChannels ?? 1) > (maxChannels ?? MOST_CHANNELS)) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`,
+      `${call}: minChannels is ${String(minChannels)}, above maxChannels, ${String(maxChannels)}`,
     );
   }
   const config = { name, blocking, engine, channels, minChannels, maxChannels, algorithm };
@@ -166,5 +163,5 @@ export function forcedAlgorithm(
 export function inherit(parent: CommunicatorConfig, given: CommunicatorConfig): CommunicatorConfig {
   const config: { name?: string | undefined } = { ...parent };
   delete config.name;
-  return { ...config, ...checkConfig(given) };
+  return { ...config, ...checkConfig('split', given) };
 }

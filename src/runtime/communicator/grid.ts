@@ -1,8 +1,8 @@
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { checkCallOptions, type CallOptions } from '../algorithms/arguments.js';
+import { checkCallOptions, type BlockingCallOptions, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
-import { group, groupSync } from './group.js';
+import { asGroup, asGroupSync } from './group.js';
 
 /** Options of a grid. */
 export interface GridOptions {
@@ -94,16 +94,16 @@ export class Grid {
    * Exchanges borders with the neighbours, all at the same time: `halos[d]` in dimension d, `undefined` for none. All ranks
    * call it; borders of two neighbours must agree in type and length.
    */
-  exchange(halos: readonly (Halo | undefined)[], options?: CallOptions): Promise<void> {
-    return group(() => {
-      this.#start(halos, options);
+  exchange(halos: readonly (Halo | undefined)[], options?: TimedCallOptions): Promise<void> {
+    return asGroup('exchange', options, (type) => {
+      this.#start(halos, type);
     });
   }
 
   /** The blocking form of {@link exchange}. */
-  exchangeSync(halos: readonly (Halo | undefined)[], options?: CallOptions): void {
-    groupSync(() => {
-      this.#start(halos, options);
+  exchangeSync(halos: readonly (Halo | undefined)[], options?: BlockingCallOptions): void {
+    asGroupSync('exchangeSync', options, (type) => {
+      this.#start(halos, type);
     });
   }
 
@@ -130,7 +130,7 @@ function checkDimensions(dimensions: unknown, nRanks: number): void {
   if (!Array.isArray(dimensions) || dimensions.length === 0) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
-      `grid takes the number of ranks in each dimension, as in grid([4, 2]), not ${describeValue(dimensions)}`,
+      `grid: pass the number of ranks in each dimension, as in grid([4, 2]), not ${describeValue(dimensions)}`,
     );
   }
   const wrong = (dimensions as unknown[]).find((size) => !Number.isInteger(size) || (size as number) < 1);

@@ -17,6 +17,9 @@ export interface GroupMemberParts {
   readonly checkUsable: (call: string) => void;
   /** Throws if collectives cannot block. */
   readonly checkBlocking: () => void;
+  /** Ends the communicator. */
+  readonly fail: (error: unknown) => unknown;
+  readonly abort: (reason: string) => void;
 }
 
 /** Makes the view of a communicator that groups use: its messages, its queue of collectives, and memory for fused calls. */
@@ -28,6 +31,8 @@ export function makeGroupMember({
   queue,
   checkUsable,
   checkBlocking,
+  fail,
+  abort,
 }: GroupMemberParts): GroupMember {
   const fusion = new FusionRoom(team);
   return {
@@ -45,6 +50,9 @@ export function makeGroupMember({
       queue.kick();
     },
     waitUntil: (isDone) => messenger.waitUntil(isDone),
+    waitWithin: (isDone, timeoutMs) => messenger.waitWithin(isDone, timeoutMs),
+    fail,
+    abort,
     isFusable: (type, longestBytes, totalBytes) =>
       // With other algorithms, the position of an element in the array decides the order of its sums.
       !type.isFloat || [longestBytes, totalBytes].every((bytes) => engine.algorithmOf('allReduce', bytes) === 'direct'),

@@ -3,9 +3,18 @@ import type { Observe, Operation } from '../algorithms/operation.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError } from '../../errors.js';
+import { InvalidArgumentError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
-import type { CheckedCall } from './checked-call.js';
+import {
+  checkCallOptions,
+  checkLimits,
+  timedOptionNames,
+  type BlockingLimits,
+  type CallLimits,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
+import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
 import { fuse, type FusionMember } from './fusion.js';
 
 /** A send or receive that has not been started yet. */
@@ -30,6 +39,11 @@ export interface GroupMember extends FusionMember {
   kick(): void;
   /** Blocks until `isDone`. Operations of other members progress meanwhile. */
   waitUntil(isDone: () => boolean): void;
+  /** The same for so long at most; false if time was over before. */
+  waitWithin(isDone: () => boolean, timeoutMs: number): boolean;
+  /** Ends the communicator, for an error or for a reason of this rank. */
+  fail(error: unknown): unknown;
+  abort(reason: string): void;
 }
 
 /** The group whose body is running. Bodies are not asynchronous, so there is at most one. */
@@ -43,14 +57,50 @@ let current: Group | undefined;
  * All ranks must group the same collectives. Operations of a group run at the same time, so none may write an array that
  * another one uses. If an argument is wrong or `body` throws, the promise rejects with that error and nothing starts. A group
  * within a group's body joins the outer group.
+ *
+ * A signal or limit is that of the whole group: it ends all communicators of the group, as `abort` does.
  */
-export function group(body: () => void): Promise<void> {
+export function group(body: () => void, options?: CallLimits): Promise<void> {
+  return groupAs('group', body, options);
+}
+
+/** Messages that the program calls by one name, with their type. */
+export function asGroup(
+  call: string,
+  options: TimedCallOptions | undefined,
+  body: (type: CallOptions | undefined) => void,
+): Promise<void> {
+  if (options === undefined) return groupAs(call, () => body(undefined), undefined);
+  try {
+    checkCallOptions(call, options, timedOptionNames);
+  } catch (error) {
+    return refused(error);
+  }
+  const { type, ...limits } = options;
+  return groupAs(call, () => body({ type }), limits);
+}
+
+/** The blocking form of {@link asGroup}. */
+export function asGroupSync(
+  call: string,
+  options: TimedCallOptions | undefined,
+  body: (type: CallOptions | undefined) => void,
+): void {
+  if (options !== undefined) checkCallOptions(call, options, timedOptionNames);
+  const { type, ...limits } = options ?? {};
+  groupSyncAs(call, () => body({ type }), limits);
+}
+
+function groupAs(call: string, body: () => void, options: CallLimits | undefined): Promise<void> {
   try {
     checkBody(body);
+    checkLimits(call, options);
+    if (current !== undefined && isTimed(options)) throw limitedInGroup(call);
   } catch (error) {
     return refused(error);
   }
   if (current !== undefined) return current.include(body);
+  if (isTimed(options)) return startTimedGroup(call, body, options);
   const collected = new Group();
   try {
     collected.collect(body);
@@ -61,16 +111,41 @@ export function group(body: () => void): Promise<void> {
   return collected.promise;
 }
 
+function startTimedGroup(call: string, body: () => void, options: CallLimits): Promise<void> {
+  return startTimed(options, (settled) => {
+    const collected = new Group();
+    let members: readonly GroupMember[] = [];
+    try {
+      collected.collect(body);
+      members = collected.start();
+    } catch (error) {
+      collected.giveUp(error);
+    }
+    collected.promise.then(() => settled(), settled);
+    const look = (): void => {
+      for (const member of members) member.kick();
+    };
+    return endingAll(call, members, look, (timeoutMs) => collected.late(call, timeoutMs));
+  });
+}
+
 /** The blocking form of {@link group}, for messages between ranks that share memory and collectives that may block. */
-export function groupSync(body: () => void): void {
+export function groupSync(body: () => void, options?: BlockingLimits): void {
+  groupSyncAs('groupSync', body, options);
+}
+
+function groupSyncAs(call: string, body: () => void, options: CallLimits | undefined): void {
   checkBody(body);
+  checkLimits(call, options);
+  if (options?.signal !== undefined) throw signalUnheard(call);
   if (current !== undefined) {
+    if (isTimed(options)) throw limitedInGroup(call);
     current.includeSync(body);
     return;
   }
   const collected = new Group();
   collected.collect(body);
-  collected.runSync();
+  collected.runSync(call, options?.timeoutMs);
 }
 
 /**
@@ -81,7 +156,7 @@ function checkBody(body: unknown): void {
   if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
-    `group takes a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
+    `group: pass a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
   );
 }
 
@@ -160,9 +235,9 @@ export class Group {
     return this.#part;
   }
 
-  addCollective(member: GroupMember, { code, type, root, send, recv, count, details }: CheckedCall): Promise<void> {
+  addCollective(member: GroupMember, { code, type, root, send, recv, count, details, chain }: QueuedCall): Promise<void> {
     const calls = this.#collectives.get(member) ?? [];
-    calls.push({ code, type, root, send, recv, count, details });
+    calls.push({ code, type, root, send, recv, count, details, chain });
     this.#collectives.set(member, calls);
     return this.#part;
   }
@@ -201,13 +276,25 @@ export class Group {
     this.#end(error as Error);
   }
 
+  /** The error of a group that took too long. */
+  late(call: string, timeoutMs: number): TimeoutError {
+    const left = `${this.#outstanding} of its operations had not ended`;
+    return new TimeoutError('TIMEOUT', `${call}: ${left} within ${limitText(timeoutMs)}`);
+  }
+
   /** Starts all operations and blocks until all are done. */
-  runSync(): void {
+  runSync(call: string, timeoutMs: number | undefined): void {
     this.promise.catch(() => undefined); // nobody uses the promise
     for (const { member, peer } of this.#messages) member.checkBlocking(peer);
     for (const member of this.#collectives.keys()) member.checkBlocking();
-    const [first] = this.start();
-    first?.waitUntil(() => this.#outstanding === 0 || this.#error !== undefined);
+    const members = this.start();
+    const [first] = members;
+    const isDone = (): boolean => this.#outstanding === 0 || this.#error !== undefined;
+    if (timeoutMs === undefined) first?.waitUntil(isDone);
+    else if (first?.waitWithin(isDone, timeoutMs) === false) {
+      const error = this.late(call, timeoutMs);
+      for (const member of members) member.fail(error);
+    }
     if (this.#error !== undefined) throw this.#error.error;
   }
 

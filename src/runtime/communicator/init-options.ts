@@ -15,6 +15,7 @@ export interface InitOptions extends CommunicatorConfig {
   readonly device?: string | undefined;
   /**
    * Time to wait for the other ranks, milliseconds; time during which this process is stopped does not count. Default 60,000.
+   * Where it is given, also the default for calls, in place of TCCL_TIMEOUT: {@link Communicator.timeoutMs}.
    */
   readonly timeoutMs?: number | undefined;
   /** Aborts the wait for the other ranks. */

@@ -14,6 +14,7 @@ import { agree, type RankFacts } from './agree.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions } from './config.js';
+import type { Environment } from '../launch/environment.js';
 import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placementOf } from './meet.js';
@@ -36,9 +37,9 @@ export function init(options: InitOptions = {}): Promise<Communicator> {
 }
 
 async function join(options: InitOptions): Promise<CommunicatorParts> {
-  const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'signal', 'env', 'onWarning']);
+  const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'env', 'onWarning']);
   const env = options.env ?? process.env;
-  const settings = runtimeSettings(env);
+  const settings = settingsOf(options, env);
   const network = readBootstrapEnvironment(env);
   setHeartbeat(settings.heartbeatMs);
   const place = placementOf(options, env);
@@ -77,6 +78,12 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     joined?.segment.close();
     throw error;
   }
+}
+
+/** Settings of the environment, in which init's `timeoutMs` takes the place of TCCL_TIMEOUT. */
+function settingsOf({ timeoutMs = 0 }: InitOptions, env: Environment): RuntimeSettings {
+  const settings = runtimeSettings(env);
+  return timeoutMs > 0 ? { ...settings, timeoutMs, isOfProgram: true } : settings;
 }
 
 /** Location of this rank, if the ranks are on several hosts. */

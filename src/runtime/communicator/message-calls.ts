@@ -1,15 +1,18 @@
-import type { CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
+import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { DataTypeName, MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
-import { group, groupSync } from './group.js';
+import { asGroup, asGroupSync } from './group.js';
 import { ObjectCalls } from './object-calls.js';
 
-/** Options of a receive. */
-export interface RecvOptions extends TimedCallOptions {
+/** Options of a receive that blocks. */
+export interface BlockingRecvOptions extends BlockingCallOptions {
   /** True if the message may be shorter than the array; the call returns the number of received elements. Default false. */
   readonly atMost?: boolean | undefined;
 }
+
+/** Options of a receive. */
+export interface RecvOptions extends BlockingRecvOptions, CallLimits {}
 
 /** A message that has arrived and is not received yet. */
 export interface ProbedMessage {
@@ -21,7 +24,7 @@ export interface ProbedMessage {
 
 /** Messages between two ranks, and calls made of them. */
 export abstract class MessageCalls extends ObjectCalls {
-  abstract readonly rank: number;
+  abstract override readonly rank: number;
   abstract readonly nRanks: number;
 
   /**
@@ -35,7 +38,7 @@ export abstract class MessageCalls extends ObjectCalls {
   abstract send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void>;
 
   /** The blocking form of {@link send}: between ranks that share memory, and with `blocking: true` also between others. */
-  abstract sendSync(array: MovableArray, peer: number, options?: CallOptions): void;
+  abstract sendSync(array: MovableArray, peer: number, options?: BlockingCallOptions): void;
 
   /**
    * Receives a message from rank `peer` into `array`; see {@link send}. With `{ atMost: true }` the message may be shorter,
@@ -45,17 +48,17 @@ export abstract class MessageCalls extends ObjectCalls {
   abstract recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<void>;
 
   /** The blocking form of {@link recv}; see {@link sendSync}. */
-  abstract recvSync(array: MovableArray, peer: number, options: RecvOptions & { readonly atMost: true }): number;
-  abstract recvSync(array: MovableArray, peer: number, options?: RecvOptions): void;
+  abstract recvSync(array: MovableArray, peer: number, options: BlockingRecvOptions & { readonly atMost: true }): number;
+  abstract recvSync(array: MovableArray, peer: number, options?: BlockingRecvOptions): void;
 
   /**
    * Waits for a message of rank `peer` that no receive awaits, and returns its length and type; the message stays for the
    * next {@link recv}.
    */
-  abstract probe(peer: number): Promise<ProbedMessage>;
+  abstract probe(peer: number, options?: CallLimits): Promise<ProbedMessage>;
 
   /** The blocking form of {@link probe}; see {@link sendSync}. */
-  abstract probeSync(peer: number): ProbedMessage;
+  abstract probeSync(peer: number, options?: BlockingLimits): ProbedMessage;
 
   /**
    * This communicator's ranks as a Cartesian grid: coordinates, neighbours, and the exchange of borders with them. The call
@@ -72,18 +75,18 @@ export abstract class MessageCalls extends ObjectCalls {
   }
 
   /** Sends `array` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. */
-  sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: CallOptions): Promise<void> {
-    return group(() => {
-      void this.send(send, to, options);
-      void this.recv(recv, from, options);
+  sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: TimedCallOptions): Promise<void> {
+    return asGroup('sendRecv', options, (type) => {
+      void this.send(send, to, type);
+      void this.recv(recv, from, type);
     });
   }
 
   /** The blocking form of {@link sendRecv}; see {@link sendSync}. */
-  sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: CallOptions): void {
-    groupSync(() => {
-      void this.send(send, to, options);
-      void this.recv(recv, from, options);
+  sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: BlockingCallOptions): void {
+    asGroupSync('sendRecvSync', options, (type) => {
+      void this.send(send, to, type);
+      void this.recv(recv, from, type);
     });
   }
 }

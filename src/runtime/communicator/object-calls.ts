@@ -1,5 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { addCallerFrames } from '../caller-stack.js';
+import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
+import { signalUnheard } from '../messages/timed-call.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Collectives } from './collectives.js';
 import { currentGroup, refused } from './group.js';
@@ -12,70 +14,71 @@ import { currentGroup, refused } from './group.js';
  * All throw, or reject with, ARGUMENT_TYPE, ARGUMENT_RANGE, BUFFER_SIZE or ROOT_RANGE before anything is exchanged.
  */
 export abstract class ObjectCalls extends Collectives {
+  abstract readonly rank: number;
   /** Carries out the calls. */
   protected abstract readonly objects: ObjectExchange;
 
   /** Gives every rank the `value` of rank `root`; other values are ignored. The root gets its own value back. */
-  broadcastObject<T>(value: T, root = 0): Promise<T> {
-    return this.#start('broadcastObject', () => this.objects.broadcast(value, root)) as Promise<T>;
+  broadcastObject<T>(value: T, root = 0, options?: CallLimits): Promise<T> {
+    return this.#start('broadcastObject', () => this.objects.broadcast(value, root, options)) as Promise<T>;
   }
 
   /** The blocking form of {@link broadcastObject}. */
-  broadcastObjectSync<T>(value: T, root = 0): T {
-    return this.#run('broadcastObjectSync', () => this.objects.broadcastSync(value, root)) as T;
+  broadcastObjectSync<T>(value: T, root = 0, options?: BlockingLimits): T {
+    return this.#runSync(options, 'broadcastObjectSync', () => this.objects.broadcastSync(value, root, options)) as T;
   }
 
   /** Gives every rank the values of all ranks, in their order. This rank's is `value` itself. */
-  allGatherObject<T>(value: T): Promise<T[]> {
-    return this.#start('allGatherObject', () => this.objects.allGather(value)) as Promise<T[]>;
+  allGatherObject<T>(value: T, options?: CallLimits): Promise<T[]> {
+    return this.#start('allGatherObject', () => this.objects.allGather(value, options)) as Promise<T[]>;
   }
 
   /** The blocking form of {@link allGatherObject}. */
-  allGatherObjectSync<T>(value: T): T[] {
-    return this.#run('allGatherObjectSync', () => this.objects.allGatherSync(value)) as T[];
+  allGatherObjectSync<T>(value: T, options?: BlockingLimits): T[] {
+    return this.#runSync(options, 'allGatherObjectSync', () => this.objects.allGatherSync(value, options)) as T[];
   }
 
   /** Gives rank `root` the values of all ranks, in their order; other ranks get null. The root's is `value` itself. */
-  gatherObject<T>(value: T, root = 0): Promise<T[] | null> {
-    return this.#start('gatherObject', () => this.objects.gather(value, root)) as Promise<T[] | null>;
+  gatherObject<T>(value: T, root = 0, options?: CallLimits): Promise<T[] | null> {
+    return this.#start('gatherObject', () => this.objects.gather(value, root, options)) as Promise<T[] | null>;
   }
 
   /** The blocking form of {@link gatherObject}. */
-  gatherObjectSync<T>(value: T, root = 0): T[] | null {
-    return this.#run('gatherObjectSync', () => this.objects.gatherSync(value, root)) as T[] | null;
+  gatherObjectSync<T>(value: T, root = 0, options?: BlockingLimits): T[] | null {
+    return this.#runSync(options, 'gatherObjectSync', () => this.objects.gatherSync(value, root, options)) as T[] | null;
   }
 
   /**
    * Gives rank r the r-th of the `values` of rank `root`, an array with one for each rank; other ranks may pass null. The root's
    * is not copied.
    */
-  scatterObjects<T>(values: readonly T[] | null, root = 0): Promise<T> {
-    return this.#start('scatterObjects', () => this.objects.scatter(values, root)) as Promise<T>;
+  scatterObjects<T>(values: readonly T[] | null, root = 0, options?: CallLimits): Promise<T> {
+    return this.#start('scatterObjects', () => this.objects.scatter(values, root, options)) as Promise<T>;
   }
 
   /** The blocking form of {@link scatterObjects}. */
-  scatterObjectsSync<T>(values: readonly T[] | null, root = 0): T {
-    return this.#run('scatterObjectsSync', () => this.objects.scatterSync(values, root)) as T;
+  scatterObjectsSync<T>(values: readonly T[] | null, root = 0, options?: BlockingLimits): T {
+    return this.#runSync(options, 'scatterObjectsSync', () => this.objects.scatterSync(values, root, options)) as T;
   }
 
   /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
-  sendObject(value: unknown, peer: number): Promise<void> {
-    return this.#start('sendObject', () => this.objects.send(value, peer)) as Promise<void>;
+  sendObject(value: unknown, peer: number, options?: CallLimits): Promise<void> {
+    return this.#start('sendObject', () => this.objects.send(value, peer, options)) as Promise<void>;
   }
 
   /** The blocking form of {@link sendObject}. */
-  sendObjectSync(value: unknown, peer: number): void {
-    this.#run('sendObjectSync', () => this.objects.sendSync(value, peer));
+  sendObjectSync(value: unknown, peer: number, options?: BlockingLimits): void {
+    this.#runSync(options, 'sendObjectSync', () => this.objects.sendSync(value, peer, options));
   }
 
   /** Resolves with the value that rank `peer` sends with {@link sendObject}. */
-  recvObject(peer: number): Promise<unknown> {
-    return this.#start('recvObject', () => this.objects.recv(peer));
+  recvObject(peer: number, options?: CallLimits): Promise<unknown> {
+    return this.#start('recvObject', () => this.objects.recv(peer, options));
   }
 
   /** The blocking form of {@link recvObject}. */
-  recvObjectSync(peer: number): unknown {
-    return this.#run('recvObjectSync', () => this.objects.recvSync(peer));
+  recvObjectSync(peer: number, options?: BlockingLimits): unknown {
+    return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options));
   }
 
   #start(call: string, work: () => Promise<unknown>): Promise<unknown> {
@@ -84,6 +87,11 @@ export abstract class ObjectCalls extends Collectives {
     } catch (error) {
       return refused(error);
     }
+  }
+
+  #runSync<T>(options: BlockingLimits | undefined, call: string, work: () => T): T {
+    if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard(call, this.rank);
+    return this.#run(call, work);
   }
 
   #run<T>(call: string, work: () => T): T {

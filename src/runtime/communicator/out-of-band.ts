@@ -4,7 +4,8 @@ import type { Team } from '../device/team.js';
 import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
 import { withCallerFrames } from '../caller-stack.js';
-import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import type { CallLimits } from '../algorithms/arguments.js';
+import { reasonText } from '../messages/timed-call.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from '../algorithms/team-error.js';
 import { longWait, type WaitLimits } from '../progress/wait-limits.js';
@@ -17,12 +18,16 @@ export interface OutOfBandParts {
   readonly limits: WaitLimits;
   /** Queries to ranks that share no memory about their own waits. */
   readonly waitQueries: WaitQueries | undefined;
+  /** Time that a call may wait, if it has no limit of its own, milliseconds. */
+  readonly defaultMs: number;
   /** Called once for each call that waits for long. */
   readonly warn: (text: string) => void;
   /** Throws the error that ended the communicator, if it has failed. */
   readonly checkAlive: () => void;
   /** Ends the communicator with an error, and returns the error to throw. */
   readonly fail: (error: unknown) => unknown;
+  /** Ends it for a reason of this rank. */
+  readonly abort: (reason: string) => void;
 }
 
 /**
@@ -44,20 +49,25 @@ export class OutOfBandCalls {
    */
   withAll<T>(
     name: string,
-    { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
+    { timeoutMs = this.#parts.defaultMs, signal }: CallLimits,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#inTurn(async () => {
+      signal?.throwIfAborted();
       try {
         const calls = this.#parts.team.countCall();
         const wait = new OutOfBandWait(this.#parts, timeoutMs, () => this.#behind(calls));
         const stopWarning = this.#warnLater(name, timeoutMs, wait);
         try {
-          return await whileOthersCan(name, timeoutMs, () => this.#checkPresence(calls), wait, work);
+          return await whileOthersCan(name, { timeoutMs, signal }, () => this.#checkPresence(calls), wait, work);
         } finally {
           stopWarning();
         }
       } catch (error) {
+        if (signal?.aborted === true && error === signal.reason) {
+          this.#parts.abort(`its ${name} was cancelled (${reasonText(error)})`);
+          throw error;
+        }
         if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY'))
           throw error;
         throw this.#parts.fail(this.#recordedFailure() ?? error);
@@ -68,16 +78,21 @@ export class OutOfBandCalls {
   /** Runs a call that needs all remaining ranks. A failure ends this call only. */
   withRest<T>(
     name: string,
-    { timeoutMs = DEFAULT_INIT_TIMEOUT_MS }: { readonly timeoutMs?: number | undefined },
+    { timeoutMs = this.#parts.defaultMs, signal }: CallLimits,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#inTurn(async () => {
+      signal?.throwIfAborted();
       const late = new AbortController();
       const wait = new OutOfBandWait(this.#parts, timeoutMs);
       const stopWarning = this.#warnLater(name, timeoutMs, wait);
       const stopWaiting = afterWatching(timeoutMs, () => late.abort(tooLate(name, timeoutMs, wait)));
       try {
-        return await work(late.signal);
+        return await work(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]));
+      } catch (error) {
+        // What it waited for meanwhile does not matter.
+        signal?.throwIfAborted();
+        throw error;
       } finally {
         stopWarning();
         stopWaiting();
@@ -148,7 +163,7 @@ const LOOK_EVERY_MS = 20;
  */
 async function whileOthersCan<T>(
   name: string,
-  timeoutMs: number,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
   check: () => void,
   wait: OutOfBandWait,
   work: (signal: AbortSignal) => Promise<T>,
@@ -158,6 +173,8 @@ async function whileOthersCan<T>(
     stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
   });
   const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait)));
+  const cancel = (): void => stop.abort(signal?.reason);
+  signal?.addEventListener('abort', cancel, { once: true });
   const look = setInterval(() => {
     try {
       check();
@@ -169,6 +186,7 @@ async function whileOthersCan<T>(
     return await Promise.race([work(stop.signal), stopped]);
   } finally {
     clearInterval(look);
+    signal?.removeEventListener('abort', cancel);
     stopWaiting();
     wait.close();
   }
@@ -179,7 +197,7 @@ function tooLate(name: string, timeoutMs: number, wait: OutOfBandWait): TimeoutE
   const late = wait.late();
   return new TimeoutError(
     'TIMEOUT',
-    `${name} waited ${timeoutMs / 1000} s for ${wait.describe(late)} (it was not called there, or makes no progress)`,
+    `${name}: waited ${timeoutMs / 1000} s for ${wait.describe(late)} (it was not called there, or makes no progress)`,
     { ranks: late },
   );
 }

@@ -84,6 +84,9 @@ export interface DataType {
   read(array: NumericArray, index: number): number | bigint;
   /** Writes a number, rounded to nearest even for floating-point types; integers take what fits them. */
   write(array: NumericArray, index: number, value: number | bigint): void;
+  /** Of a type whose arrays hold encoded numbers: all of them, decoded; and their encoding into such an array. */
+  readonly decode?: (array: NumericArray) => Float32Array;
+  readonly encode?: (values: Float32Array, into: NumericArray) => void;
 }
 
 /** Types whose arrays hold the numbers themselves. */
@@ -105,7 +108,7 @@ const encoded = (
   code: number,
   array: typeof Uint16Array | typeof Uint8Array,
   decode: (bits: ArrayLike<number>) => Float32Array,
-  encode: (values: ArrayLike<number>) => ArrayLike<number>,
+  encode: (values: ArrayLike<number>, into?: never) => ArrayLike<number>,
 ): DataType => ({
   name,
   code,
@@ -116,6 +119,8 @@ const encoded = (
   write: (to, index, value) => {
     to[index] = (to instanceof array ? encode([Number(value)])[0] : Number(value)) as never;
   },
+  decode: (from) => decode(from as Uint16Array),
+  encode: (values, into) => void encode(values, into as never),
 });
 
 export const int8 = native('int8', 3, false, Int8Array);
@@ -268,6 +273,11 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
 /** The element type of an array that is only moved, like {@link dataTypeOf}; a Uint16Array without `name` is uint16. */
 export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: string): DataType {
   if (name !== undefined) return namedType(array, name, call);
+  // The most common classes first: every message asks.
+  if (array instanceof Float32Array) return float32;
+  if (array instanceof Float64Array) return float64;
+  if (array instanceof Int32Array) return int32;
+  if (array instanceof Uint8Array) return uint8;
   if (array instanceof Uint16Array) return uint16;
   if ((array as TypedArray) instanceof Int16Array) return int16;
   if ((array as TypedArray) instanceof Uint8ClampedArray) return uint8;

@@ -1,6 +1,6 @@
 import type { Found, PointToPoint } from './p2p.js';
 import { describeLate } from '../algorithms/activity.js';
-import { DEADLOCK, transferTimeout, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import { DEADLOCK, transferTimeout, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../../errors.js';
@@ -75,6 +75,8 @@ export class Messenger implements Waitable {
   #longestMs = 0;
   /** True if everything that the program started in this turn of the event loop will be polled at its end. */
   #isStarting = false;
+  /** Limit of the time of the blocking call that runs, if it has one. */
+  #limit: { readonly clock: WatchClock; readonly look: () => void } | undefined;
   /** Error with which everything in flight failed. */
   #failure: Error | undefined;
   /** Called when nothing is in flight, for close(). */
@@ -89,7 +91,7 @@ export class Messenger implements Waitable {
   }
 
   get isPending(): boolean {
-    return this.#pointToPoint.pending > 0 || this.#conditions.size > 0;
+    return this.#pointToPoint.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
   }
 
   /** Sends or receives all of `array` in the promise form. */
@@ -110,8 +112,7 @@ export class Messenger implements Waitable {
   /** Receives a message of at most `array.length` elements; resolves to how many came. */
   startAtMost(peer: number, array: NumericArray, type: DataType): Promise<number> {
     const p2p = this.#pointToPoint;
-    const transfer = p2p.add(false, peer, array, type, undefined);
-    transfer.atMost = true;
+    const transfer = this.addAtMost(peer, array, type, undefined);
     this.#try();
     if (transfer.done) {
       p2p.recycle(transfer);
@@ -127,20 +128,26 @@ export class Messenger implements Waitable {
   runAtMost(peer: number, array: NumericArray, type: DataType): number {
     this.checkBlockingCall(false, peer);
     const p2p = this.#pointToPoint;
-    const transfer = p2p.add(false, peer, array, type, undefined);
-    transfer.atMost = true;
+    const transfer = this.addAtMost(peer, array, type, undefined);
     this.#try();
     if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
     return transfer.count;
   }
 
+  /** Queues a receive of at most `array.length` elements, like {@link add}. Its count is valid when the owner is called. */
+  addAtMost(peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
+    const transfer = this.#pointToPoint.add(false, peer, array, type, owner);
+    transfer.atMost = true;
+    return transfer;
+  }
+
   /** Waits for a message that the next receive from `peer` would take. */
-  probe(peer: number, settle: (found: Found | Error) => void): void {
+  probe(peer: number, settle: (found: Found | Error) => void): Condition {
     const p2p = this.#pointToPoint;
     const text = `probe of a message from rank ${peer}`;
     let found: Found | undefined;
-    this.waitFor({
+    const condition: Condition = {
       isMet: () => (found = p2p.peek(peer)) !== undefined,
       awaited: () => [peer],
       polled: true,
@@ -148,7 +155,9 @@ export class Messenger implements Waitable {
       wakeOn: (sources) => p2p.wakeOnMessage(peer, sources),
       text,
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
-    });
+    };
+    this.waitFor(condition);
+    return condition;
   }
 
   /** Sends or receives in the blocking form. */
@@ -174,11 +183,7 @@ export class Messenger implements Waitable {
   /** Takes a receive back whose message has not begun to arrive; see PointToPoint. */
   withdraw(peer: number, owner: TransferOwner, error: Error): boolean {
     const isWithdrawn = this.#pointToPoint.withdraw(peer, owner, error);
-    if (isWithdrawn && !this.isPending) {
-      this.#pointToPoint.listen(false);
-      this.#parts.progress.remove(this);
-      this.#idle?.();
-    }
+    if (isWithdrawn) this.#restIfIdle();
     return isWithdrawn;
   }
 
@@ -217,6 +222,32 @@ export class Messenger implements Waitable {
     condition.settled(isMet ? undefined : inVain());
   }
 
+  /** Takes a wait back; false if its condition is met, or can no longer be, which then ends it. */
+  withdrawWait(condition: Condition): boolean {
+    if (!this.#conditions.has(condition)) return false;
+    try {
+      if (!condition.isMet()) {
+        this.#conditions.delete(condition);
+        this.#restIfIdle();
+        return true;
+      }
+    } catch (error) {
+      this.#parts.fail(error);
+      return false;
+    }
+    this.#conditions.delete(condition);
+    condition.settled();
+    this.#restIfIdle();
+    return false;
+  }
+
+  #restIfIdle(): void {
+    if (this.isPending) return;
+    this.#pointToPoint.listen(false);
+    this.#parts.progress.remove(this);
+    this.#idle?.();
+  }
+
   /** Blocks until `isDone`. Throws if everything here fails. */
   waitUntil(isDone: () => boolean): void {
     try {
@@ -226,6 +257,21 @@ export class Messenger implements Waitable {
     }
     this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
     if (this.#failure !== undefined && !isDone()) throw addCallerFrames(this.#failure);
+  }
+
+  /** Blocks until `isDone`, for so long at most. False if time was over before. Throws if everything here fails. */
+  waitWithin(isDone: () => boolean, timeoutMs: number): boolean {
+    const clock = new WatchClock(timeoutMs);
+    const endMs = clock.look() + timeoutMs;
+    let isOver = false;
+    this.#limit = { clock, look: () => (isOver ||= clock.look() >= endMs) };
+    this.#parts.progress.checkWithin(timeoutMs);
+    try {
+      this.waitUntil(() => isDone() || isOver);
+    } finally {
+      this.#limit = undefined;
+    }
+    return isDone();
   }
 
   /** Throws the error with which another rank of this host ended the communicator. */
@@ -333,8 +379,9 @@ export class Messenger implements Waitable {
   }
 
   get checkEveryMs(): number {
-    if (this.#shorterMs === 0) return Infinity;
-    return Math.min(this.#clock.lookEveryMs, timeToLimit(this.#parts.limits, this.#longestMs));
+    const limitMs = this.#limit?.clock.lookEveryMs ?? Infinity;
+    if (this.#shorterMs === 0) return limitMs;
+    return Math.min(limitMs, this.#clock.lookEveryMs, timeToLimit(this.#parts.limits, this.#longestMs));
   }
 
   wakeOn(sources: WakeSources): void {
@@ -394,6 +441,7 @@ export class Messenger implements Waitable {
       this.#pointToPoint.throwRecordedFailure();
       throw error;
     }
+    this.#limit?.look();
     if (this.#shorterMs === 0) return;
     const {
       rank,
@@ -403,7 +451,10 @@ export class Messenger implements Waitable {
     const now = this.#clock.look();
     this.#longestMs = now - this.#oldestMs(now);
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
-    if (late !== undefined) throw transferTimeout(rank, timeoutMs, late.text, this.#ranksBehind(late), this.#whom(late));
+    if (late !== undefined) {
+      const { limits } = this.#parts;
+      throw transferTimeout(rank, limits, late.text, this.#ranksBehind(late), this.#whom(late));
+    }
     const awaited = this.#longWait(this.#clock.gapMs, now);
     if (awaited !== undefined) this.#pointToPoint.reportWait(awaited, this.#shorterMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);

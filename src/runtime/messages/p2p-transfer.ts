@@ -4,6 +4,7 @@ import { describeElements, int32, typeOfCode, type DataType, type NumericArray }
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { Activity } from '../algorithms/activity.js';
 import { Operand } from '../algorithms/operand.js';
+import { whoseLimit, type WaitLimits } from '../progress/wait-limits.js';
 
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
@@ -131,14 +132,14 @@ export const DEADLOCK = ': the ranks wait for each other in a circle';
  */
 export function transferTimeout(
   rank: number,
-  timeoutMs: number,
+  limits: WaitLimits,
   what: string,
   late: readonly number[],
   whom: string,
 ): TimeoutError {
   return new TimeoutError(
     'TIMEOUT',
-    `rank ${rank} waited ${timeoutMs / 1000} s in ${what}, for ${whom} (TCCL_TIMEOUT sets the seconds, 0 means no limit)`,
+    `rank ${rank} waited ${limits.timeoutMs / 1000} s in ${what}, for ${whom} (${whoseLimit(limits)})`,
     { ranks: late },
   );
 }

@@ -1,6 +1,15 @@
 import { objectBytes } from '../device/types.js';
+import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 import { settlerOf } from '../caller-stack.js';
 import type { Messenger } from '../messages/messenger.js';
+import {
+  isTimed,
+  lookAt,
+  runTimedMessage,
+  startTimedMessage,
+  type TimedCallParts,
+  type TimedMessage,
+} from '../messages/timed-call.js';
 import type { TransferOwner } from '../messages/p2p-transfer.js';
 import { encodeValue } from './encode.js';
 import { HEAD_BYTES, isLong, readHead, writeHead } from './head.js';
@@ -13,67 +22,89 @@ import { Incoming } from './incoming.js';
 
 /** Sends and receives of objects of one communicator. Arguments were checked. */
 export class ObjectMessages {
-  constructor(readonly messenger: Messenger) {}
+  readonly #parts: TimedCallParts;
+
+  constructor(parts: TimedCallParts) {
+    this.#parts = parts;
+  }
 
   /** Throws, before anything starts, when the value cannot be sent. */
-  send(value: unknown, peer: number): Promise<void> {
-    let settled: (error?: Error) => void = () => undefined;
-    const promise = new Promise<void>((resolve) => (settled = settlerOf(resolve)));
-    this.#add(new ObjectSend(value, settled), peer);
-    this.#kick();
-    return promise;
+  send(value: unknown, peer: number, options?: CallLimits): Promise<void> {
+    return this.#start(this.#sendOf(value, peer, 'sendObject'), options);
   }
 
-  sendSync(value: unknown, peer: number): void {
-    let isDone = false;
-    const send = new ObjectSend(value, (error) => (isDone = error === undefined));
-    this.messenger.checkBlockingCall(true, peer);
-    this.#add(send, peer);
-    this.messenger.waitUntil(() => isDone);
+  sendSync(value: unknown, peer: number, options?: BlockingLimits): void {
+    this.#run(this.#sendOf(value, peer, 'sendObjectSync'), options);
   }
 
-  #kick(): void {
-    try {
-      this.messenger.kick();
-    } catch {
-      // The error has ended the communicator, and the promise with it.
-    }
-  }
-
-  #add(send: ObjectSend, peer: number): void {
-    for (const part of send.parts) this.messenger.add(true, peer, part, objectBytes, send);
-  }
-
-  recv(peer: number): Promise<unknown> {
-    let settled: (error?: Error) => void = () => undefined;
-    const promise = new Promise<void>((resolve) => (settled = settlerOf(resolve)));
-    const receive = new ObjectReceive(this.messenger, peer, settled);
-    this.messenger.add(false, peer, receive.head, objectBytes, receive);
-    this.#kick();
-    return promise.then(() => receive.value());
-  }
-
-  recvSync(peer: number): unknown {
-    const { messenger } = this;
-    let isDone = false;
-    const receive = new ObjectReceive(messenger, peer, (error) => (isDone = error === undefined));
-    messenger.checkBlockingCall(false, peer);
-    messenger.add(false, peer, receive.head, objectBytes, receive);
-    messenger.waitUntil(() => isDone);
+  async recv(peer: number, options?: CallLimits): Promise<unknown> {
+    const receive = new ObjectReceive(this.#parts.messenger, peer);
+    await this.#start(this.#receiveOf(receive, 'recvObject'), options);
     return receive.value();
+  }
+
+  recvSync(peer: number, options?: BlockingLimits): unknown {
+    const receive = new ObjectReceive(this.#parts.messenger, peer);
+    this.#run(this.#receiveOf(receive, 'recvObjectSync'), options);
+    return receive.value();
+  }
+
+  #sendOf(value: unknown, peer: number, name: string): TimedMessage {
+    const send = new ObjectSend(value);
+    return {
+      name,
+      peer,
+      add: (settled) => {
+        send.ended = settled;
+        for (const part of send.parts) this.#parts.messenger.add(true, peer, part, objectBytes, send);
+        return send;
+      },
+    };
+  }
+
+  #receiveOf(receive: ObjectReceive, name: string): TimedMessage {
+    const { peer, head } = receive;
+    return {
+      name,
+      peer,
+      add: (settled) => {
+        receive.ended = settled;
+        this.#parts.messenger.add(false, peer, head, objectBytes, receive);
+        return receive;
+      },
+      mayWithdraw: () => !receive.hasBegun,
+    };
+  }
+
+  #start(message: TimedMessage, options: CallLimits | undefined): Promise<void> {
+    if (isTimed(options)) return startTimedMessage(this.#parts, message, options);
+    return new Promise<void>((resolve) => {
+      message.add(settlerOf(resolve));
+      lookAt(this.#parts.messenger);
+    });
+  }
+
+  #run(message: TimedMessage, { timeoutMs }: BlockingLimits = {}): void {
+    if (timeoutMs !== undefined) {
+      runTimedMessage(this.#parts, message, timeoutMs);
+      return;
+    }
+    const { messenger } = this.#parts;
+    let isDone = false;
+    messenger.checkBlockingCall(message.mayWithdraw === undefined, message.peer);
+    message.add((error) => (isDone = error === undefined));
+    messenger.waitUntil(() => isDone);
   }
 }
 
 /** A send in flight: the owner of all its parts. */
 class ObjectSend implements TransferOwner {
   readonly parts: readonly Uint8Array[];
+  /** Called once, with an error if it failed. */
+  ended: (error?: Error) => void = () => undefined;
   #left: number;
 
-  /** @param ended called once, with an error if it failed */
-  constructor(
-    value: unknown,
-    readonly ended: (error?: Error) => void,
-  ) {
+  constructor(value: unknown) {
     const encoded = encodeValue('sendObject', value);
     const head = new Uint8Array(HEAD_BYTES);
     writeHead(head, 'sendObject', 0, encoded);
@@ -92,16 +123,21 @@ class ObjectSend implements TransferOwner {
 class ObjectReceive implements TransferOwner {
   readonly leads = true;
   readonly head = new Uint8Array(HEAD_BYTES);
+  /** Called once, with an error if it failed. */
+  ended: (error?: Error) => void = () => undefined;
   #incoming: Incoming | undefined;
   #pieces: readonly Uint8Array[] | undefined;
   #piecesAsked = 0;
 
-  /** @param ended called once, with an error if it failed */
   constructor(
     readonly messenger: Messenger,
     readonly peer: number,
-    readonly ended: (error?: Error) => void,
   ) {}
+
+  /** Whether its head has come; the rest follows. */
+  get hasBegun(): boolean {
+    return this.#incoming !== undefined;
+  }
 
   settled(error?: Error): void {
     const next = error === undefined ? this.#next() : undefined;

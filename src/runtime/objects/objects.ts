@@ -1,8 +1,6 @@
-import { checkPeer, checkRoot } from '../algorithms/arguments.js';
-import type { CallQueue } from '../algorithms/call-queue.js';
-import type { QueuedCall } from '../algorithms/queued-call.js';
-import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
-import type { Messenger } from '../messages/messenger.js';
+import { checkLimits, checkPeer, checkRoot, type BlockingLimits, type CallLimits } from '../algorithms/arguments.js';
+import { errorOfCall } from '../caller-stack.js';
+import { isTimed, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import {
   allGatherValues,
   broadcastValue,
@@ -19,12 +17,9 @@ import { ObjectMessages } from './object-messages.js';
 export interface ObjectsParts {
   readonly rank: number;
   readonly nRanks: number;
-  readonly queue: CallQueue;
-  readonly messenger: Messenger;
+  readonly timed: TimedCallParts;
   /** Throws `UNSUPPORTED` if collectives cannot block. */
   readonly checkBlocking: () => void;
-  /** Ends the communicator for an error; returns the error to throw. */
-  readonly fail: (error: unknown) => unknown;
 }
 
 type Begin<T> = (members: Members) => Exchange<T>;
@@ -39,41 +34,41 @@ export class Objects implements ObjectExchange {
 
   constructor(parts: ObjectsParts) {
     this.#parts = parts;
-    this.#messages = new ObjectMessages(parts.messenger);
+    this.#messages = new ObjectMessages(parts.timed);
   }
 
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  broadcast(value: unknown, root: number): Promise<unknown> {
-    return this.#start('broadcastObject', this.#broadcast(value, root));
+  broadcast(value: unknown, root: number, options?: CallLimits): Promise<unknown> {
+    return this.#start('broadcastObject', this.#broadcast(value, root), options);
   }
 
-  broadcastSync(value: unknown, root: number): unknown {
-    return this.#run('broadcastObject', this.#broadcast(value, root));
+  broadcastSync(value: unknown, root: number, options?: BlockingLimits): unknown {
+    return this.#run('broadcastObject', this.#broadcast(value, root), options);
   }
 
-  allGather(value: unknown): Promise<unknown[]> {
-    return this.#start('allGatherObject', (members) => allGatherValues(members, value));
+  allGather(value: unknown, options?: CallLimits): Promise<unknown[]> {
+    return this.#start('allGatherObject', (members) => allGatherValues(members, value), options);
   }
 
-  allGatherSync(value: unknown): unknown[] {
-    return this.#run('allGatherObject', (members) => allGatherValues(members, value));
+  allGatherSync(value: unknown, options?: BlockingLimits): unknown[] {
+    return this.#run('allGatherObject', (members) => allGatherValues(members, value), options);
   }
 
-  gather(value: unknown, root: number): Promise<unknown[] | null> {
-    return this.#start('gatherObject', this.#gather(value, root));
+  gather(value: unknown, root: number, options?: CallLimits): Promise<unknown[] | null> {
+    return this.#start('gatherObject', this.#gather(value, root), options);
   }
 
-  gatherSync(value: unknown, root: number): unknown[] | null {
-    return this.#run('gatherObject', this.#gather(value, root));
+  gatherSync(value: unknown, root: number, options?: BlockingLimits): unknown[] | null {
+    return this.#run('gatherObject', this.#gather(value, root), options);
   }
 
-  scatter(values: unknown, root: number): Promise<unknown> {
-    return this.#start('scatterObjects', this.#scatter(values, root));
+  scatter(values: unknown, root: number, options?: CallLimits): Promise<unknown> {
+    return this.#start('scatterObjects', this.#scatter(values, root), options);
   }
 
-  scatterSync(values: unknown, root: number): unknown {
-    return this.#run('scatterObjects', this.#scatter(values, root));
+  scatterSync(values: unknown, root: number, options?: BlockingLimits): unknown {
+    return this.#run('scatterObjects', this.#scatter(values, root), options);
   }
 
   #broadcast(value: unknown, root: number): Begin<unknown> {
@@ -91,19 +86,29 @@ export class Objects implements ObjectExchange {
     return (members) => scatterValues(members, values, root);
   }
 
-  #start<T>(call: string, begin: Begin<T>): Promise<T> {
-    const { queue } = this.#parts;
+  #start<T>(call: string, begin: Begin<T>, options: CallLimits | undefined): Promise<T> {
+    this.#checked(() => checkLimits(call, options));
+    const {
+      timed: { queue },
+    } = this.#parts;
     const chain = this.#chain(call, begin);
-    const ended = new Promise<void>((resolve) => queue.add(chain.first, settlerOf(resolve)));
-    queue.kick();
+    const ended = isTimed(options)
+      ? startTimedCollective(this.#parts.timed, chain.first, options)
+      : queue.startChain(chain.first);
     return ended.then(() => this.#checked(() => chain.result()));
   }
 
-  #run<T>(call: string, begin: Begin<T>): T {
-    const { queue, checkBlocking } = this.#parts;
+  #run<T>(call: string, begin: Begin<T>, options: BlockingLimits | undefined): T {
+    this.#checked(() => checkLimits(`${call}Sync`, options));
+    const {
+      timed: { queue },
+      checkBlocking,
+    } = this.#parts;
     const chain = this.#chain(call, begin);
     checkBlocking();
-    for (let next: QueuedCall | undefined = chain.first; next !== undefined; next = this.#next(chain)) queue.run(next);
+    const { timeoutMs } = options ?? {};
+    if (timeoutMs === undefined) queue.runChain(chain.first);
+    else queue.within(timeoutMs, call, () => queue.runChain(chain.first));
     return this.#checked(() => chain.result());
   }
 
@@ -112,38 +117,33 @@ export class Objects implements ObjectExchange {
     return this.#checked(() => new ObjectChain(call, rank, nRanks, begin));
   }
 
-  #next(chain: ObjectChain<unknown>): QueuedCall | undefined {
-    try {
-      return chain.next();
-    } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error));
-    }
-  }
-
   // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  send(value: unknown, peer: number): Promise<void> {
-    this.#checkPeer('sendObject', peer);
-    return this.#checked(() => this.#messages.send(value, peer));
+  send(value: unknown, peer: number, options?: CallLimits): Promise<void> {
+    this.#check('sendObject', peer, options);
+    return this.#checked(() => this.#messages.send(value, peer, options));
   }
 
-  sendSync(value: unknown, peer: number): void {
-    this.#checkPeer('sendObjectSync', peer);
-    this.#checked(() => this.#messages.sendSync(value, peer));
+  sendSync(value: unknown, peer: number, options?: BlockingLimits): void {
+    this.#check('sendObjectSync', peer, options);
+    this.#checked(() => this.#messages.sendSync(value, peer, options));
   }
 
-  recv(peer: number): Promise<unknown> {
-    this.#checkPeer('recvObject', peer);
-    return this.#messages.recv(peer);
+  recv(peer: number, options?: CallLimits): Promise<unknown> {
+    this.#check('recvObject', peer, options);
+    return this.#messages.recv(peer, options);
   }
 
-  recvSync(peer: number): unknown {
-    this.#checkPeer('recvObjectSync', peer);
-    return this.#checked(() => this.#messages.recvSync(peer));
+  recvSync(peer: number, options?: BlockingLimits): unknown {
+    this.#check('recvObjectSync', peer, options);
+    return this.#checked(() => this.#messages.recvSync(peer, options));
   }
 
-  #checkPeer(call: string, peer: number): void {
-    this.#checked(() => checkPeer(call, peer, this.#parts.nRanks));
+  #check(call: string, peer: number, options: BlockingLimits | undefined): void {
+    this.#checked(() => {
+      checkPeer(call, peer, this.#parts.nRanks);
+      checkLimits(call, options);
+    });
   }
 
   /** Runs `check`; adds this rank's number to its errors. */

@@ -5,7 +5,7 @@ import { verifyProgram } from '../../planner/schedule/read-program.js';
 import type { Schedule, ScheduledCollective } from '../../planner/schedule/schedule.js';
 import { verifySchedule } from '../../planner/schedule/verify.js';
 import { InputError, InvalidArgumentError, InvalidUsageError, withRank } from '../../errors.js';
-import { checkArray, type CallOptions } from '../algorithms/arguments.js';
+import { checkArray, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
 import { callKindOf, encodeCall } from '../algorithms/call.js';
 import { Exchange, HEADER_BYTES } from '../algorithms/exchange.js';
 import { Operand } from '../algorithms/operand.js';
@@ -19,6 +19,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { type DataType, type NumericArray, operatorCode } from '../device/types.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
+import { limited, type TimedCallParts } from '../messages/timed-call.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { Ends } from '../algorithms/algorithm.js';
@@ -48,6 +49,8 @@ export interface ProgramParts {
   readonly connect: (size: FifoSize, ends: Ends) => Promise<PeerConnections>;
   readonly checkUsable: (call: string) => void;
   readonly fail: (error: unknown) => unknown;
+  /** Means to end calls with a limit. */
+  readonly timed: TimedCallParts;
   readonly observe: Observe | undefined;
 }
 
@@ -143,7 +146,12 @@ export class ProgramRunner {
    * @param operator sum, prod, min or max
    * @throws (rejects) BUFFER_SIZE if lengths do not fit the collective or the program's chunks, ARGUMENT_TYPE, CLOSED
    */
-  run(send: NumericArray, recv: NumericArray = send, operator: ProgramOperator = 'sum', options?: CallOptions): Promise<void> {
+  run(
+    send: NumericArray,
+    recv: NumericArray = send,
+    operator: ProgramOperator = 'sum',
+    options?: TimedCallOptions,
+  ): Promise<void> {
     let call: PreparedCall;
     try {
       this.#checkOpen();
@@ -151,9 +159,12 @@ export class ProgramRunner {
     } catch (error) {
       return Promise.reject(errorOfCall(error, this.#parts.bootstrap.rank));
     }
-    const turn = this.#turn.then(() => this.#execute(call));
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+    const begin = (): Promise<void> => {
+      const turn = this.#turn.then(() => this.#execute(call));
+      this.#turn = turn.catch(() => undefined);
+      return turn;
+    };
+    return limited(this.#parts.timed, 'run', begin, options);
   }
 
   /** Closes the program on this rank after its calls; every rank calls it. */
@@ -181,8 +192,7 @@ export class ProgramRunner {
   #checkOpen(): void {
     this.#parts.checkUsable('program.run');
     const { rank } = this.#parts.bootstrap;
-    if (this.#isClosed)
-      throw new InvalidUsageError('CLOSED', `rank ${rank} called run on a program that it has closed`, { rank });
+    if (this.#isClosed) throw new InvalidUsageError('CLOSED', `run: rank ${rank} has closed the program`, { rank });
   }
 
   #prepare(send: NumericArray, recv: NumericArray, operator: ProgramOperator, options: CallOptions | undefined): PreparedCall {

@@ -111,6 +111,11 @@ export class Progress {
     }
   }
 
+  /** Checks time limits within `ms`, if anything is in flight. */
+  checkWithin(ms: number): void {
+    this.#healthAtMs = Math.min(this.#healthAtMs, performance.now() + ms);
+  }
+
   /** Progresses everything, beginning with `own`. */
   #turn(own?: Waitable): void {
     if (this.#pollAll(own)) this.#moved();

@@ -6,6 +6,7 @@ import type { Team } from '../device/team.js';
 import type { DataType } from '../device/types.js';
 import { InvalidUsageError, SystemError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
+import type { TimedCallParts } from '../messages/timed-call.js';
 import { progressHere } from '../progress/progress.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { WindowLanes } from './window-lanes.js';
@@ -24,6 +25,8 @@ export interface WindowParts {
   readonly checkUsable: (call: string) => void;
   /** Observer of operations, if the communicator is observed. */
   readonly observe: Observe | undefined;
+  /** Means to end calls with a limit. */
+  readonly timed: TimedCallParts;
   readonly barrier: () => Promise<void>;
 }
 

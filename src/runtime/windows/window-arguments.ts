@@ -2,15 +2,22 @@ import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { checkMoved, checkCallOptions, checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import {
+  checkCallOptions,
+  checkMoved,
+  checkPeer,
+  timedOptionNames,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
 
 /** Checks the array of a new window. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(
   array: NumericArray,
-  options: CallOptions | undefined,
+  options: TimedCallOptions | undefined,
   segment: Segment,
 ): { readonly type: DataType; readonly address: number } {
-  if (options !== undefined) checkCallOptions('window', options);
+  if (options !== undefined) checkCallOptions('window', options, timedOptionNames);
   const type = checkMoved('window', array, options);
   const address = segment.offsetOf(array);
   if (address >= 0) return { type, address };
@@ -27,9 +34,9 @@ export function checkWindowArray(
   array: NumericArray,
   windowType: DataType,
   options: CallOptions | undefined,
-  optionNames: readonly string[] | undefined,
+  check: (call: string, options: object) => void,
 ): void {
-  if (options !== undefined) checkCallOptions(call, options, optionNames);
+  if (options !== undefined) check(call, options);
   const type = checkMoved(call, array, { type: options?.type ?? windowType.name });
   if (type !== windowType) {
     throw new InvalidArgumentError(

@@ -17,6 +17,14 @@ export function countSignal(words: Int32Array, address: number, from: number): v
   Atomics.add(words, (address + from * LINE) / 4, 1);
 }
 
+/** A wait for signals that has begun. */
+export interface SignalWait {
+  /** The ranks whose signals have not come. */
+  readonly awaited: () => readonly number[];
+  /** Takes it back; false if it has ended. */
+  readonly withdraw: (error: Error) => boolean;
+}
+
 export interface WindowSignalsParts {
   readonly rank: number;
   readonly nRanks: number;
@@ -50,7 +58,7 @@ export class WindowSignals {
   }
 
   /** Waits for `count` signals of each of `peers`, and consumes them. */
-  wait(peers: readonly number[], count: number, settle: (error?: Error) => void): void {
+  wait(peers: readonly number[], count: number, settle: (error?: Error) => void): SignalWait {
     const { observe, isPolled, isOverSockets, wakeOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
     const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
@@ -73,6 +81,15 @@ export class WindowSignals {
     };
     this.#waits.add(wait);
     messenger.waitFor(wait);
+    return {
+      awaited: wait.awaited,
+      withdraw: (error) => {
+        if (!messenger.withdrawWait(wait)) return false;
+        this.#waits.delete(wait);
+        ended?.(error);
+        return true;
+      },
+    };
   }
 
   /** All ranks have closed the window: earlier signals have arrived, and no more will come. */

@@ -5,22 +5,45 @@ import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere } from '../transport/ending.js';
-import { checkPeer, type CallOptions } from '../algorithms/arguments.js';
+import {
+  checkCallOptions,
+  checkLimits,
+  checkPeer,
+  checkTimeout,
+  timedOptionNames,
+  type BlockingCallOptions,
+  type BlockingLimits,
+  type CallLimits,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
+import { describeValue } from '../../describe-value.js';
+import { checkOptionNames } from '../../option-names.js';
+import {
+  abortedBefore,
+  isTimed,
+  limited,
+  runTimedWait,
+  signalUnheard,
+  startTimedWait,
+  type TimedWait,
+} from '../messages/timed-call.js';
 import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
 import type { WindowLanes } from './window-lanes.js';
-import { countSignal, WindowSignals } from './window-signals.js';
+import { countSignal, WindowSignals, type SignalWait } from './window-signals.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
 
 const finished = Promise.resolve();
 
-/** Options of a put. */
-export interface PutOptions extends CallOptions {
+/** Options of a put, whose `signal` is one of the window: an AbortSignal goes to {@link Window.flush}. */
+export interface PutOptions extends BlockingCallOptions {
   /** Signals the target once the data have arrived. Default false. */
   readonly signal?: boolean | undefined;
 }
 
-const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal'];
+const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal', 'timeoutMs'];
 
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the owner's help: one-sided
@@ -102,12 +125,15 @@ export class Window<T extends TypedArray = NumericArray> {
    * @throws (rejects) BUFFER_SIZE if it exceeds the target's part, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
   put(source: T, peer: number, targetOffset = 0, options?: PutOptions): Promise<void> {
-    return this.#start(peer, () => this.#put('put', source as NumericArray, peer, targetOffset, options));
+    const timeoutMs = options?.timeoutMs;
+    const limits = timeoutMs === undefined ? undefined : { timeoutMs };
+    return this.#start('put', peer, limits, () => this.#put('put', source as NumericArray, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link put}: between ranks that share memory, and with `blocking: true` also between others. */
   putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
     this.#checkBlocking(peer);
+    refuseLimits('putSync', options?.timeoutMs);
     this.#finish(this.#put('putSync', source as NumericArray, peer, targetOffset, options), peer);
   }
 
@@ -117,19 +143,23 @@ export class Window<T extends TypedArray = NumericArray> {
    *
    * @throws (rejects) BUFFER_SIZE if it exceeds the target's part, ARGUMENT_TYPE, ARGUMENT_RANGE, CLOSED
    */
-  get(destination: T, peer: number, targetOffset = 0, options?: CallOptions): Promise<void> {
-    return this.#start(peer, () => this.#get('get', destination as NumericArray, peer, targetOffset, options));
+  get(destination: T, peer: number, targetOffset = 0, options?: TimedCallOptions): Promise<void> {
+    return this.#start('get', peer, options, () => this.#get('get', destination as NumericArray, peer, targetOffset, options));
   }
 
   /** The blocking form of {@link get}; see {@link putSync}. */
   getSync(destination: T, peer: number, targetOffset = 0, options?: CallOptions): void {
     this.#checkBlocking(peer);
+    refuseLimits('getSync', (options as TimedCallOptions | undefined)?.timeoutMs);
     this.#finish(this.#get('getSync', destination as NumericArray, peer, targetOffset, options), peer);
   }
 
   /** Signals rank `peer`: all data that this rank has put there have arrived. */
-  signal(peer: number): Promise<void> {
-    return this.#start(peer, () => this.#signal('signal', peer));
+  signal(peer: number, options?: CallLimits): Promise<void> {
+    return this.#start('signal', peer, options, () => {
+      checkLimits('signal', options);
+      return this.#signal('signal', peer);
+    });
   }
 
   /** The blocking form of {@link signal}; see {@link putSync}. */
@@ -138,10 +168,14 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#finish(this.#signal('signalSync', peer), peer);
   }
 
-  /** Resolves when each of `peers` has sent `count` more signals than earlier waits have consumed. */
-  waitSignal(peers: number | readonly number[], count = 1): Promise<void> {
+  /**
+   * Resolves when each of `peers` has sent `count` more signals than earlier waits have consumed. With a signal or a limit of
+   * time, a wait that ends before consumes none.
+   */
+  waitSignal(peers: number | readonly number[], count = 1, options?: CallLimits): Promise<void> {
     try {
-      const from = this.#checkWait('waitSignal', peers, count);
+      const from = this.#checkWait('waitSignal', peers, count, options);
+      if (isTimed(options)) return startTimedWait(this.#parts.timed, this.#timedWait('waitSignal', from, count), options);
       return new Promise((resolve) => {
         this.#signals.wait(from, count, settlerOf(resolve));
       });
@@ -151,19 +185,28 @@ export class Window<T extends TypedArray = NumericArray> {
   }
 
   /** The blocking form of {@link waitSignal}; see {@link putSync}. */
-  waitSignalSync(peers: number | readonly number[], count = 1): void {
-    const from = this.#checkWait('waitSignalSync', peers, count);
+  waitSignalSync(peers: number | readonly number[], count = 1, options?: BlockingLimits): void {
+    const from = this.#checkWait('waitSignalSync', peers, count, options);
+    if ((options as CallLimits | undefined)?.signal !== undefined)
+      throw signalUnheard('waitSignalSync', this.#parts.bootstrap.rank);
     for (const peer of from) this.#checkBlocking(peer);
-    this.#block((settle) => this.#signals.wait(from, count, settle));
+    if (options?.timeoutMs !== undefined)
+      runTimedWait(this.#parts.timed, this.#timedWait('waitSignalSync', from, count), options.timeoutMs);
+    else this.#block((settle) => this.#signals.wait(from, count, settle));
   }
 
   /** Resolves when all data that this rank has put have arrived. */
-  async flush(): Promise<void> {
+  async flush(options?: CallLimits): Promise<void> {
     try {
       this.#checkOpen('flush');
+      checkLimits('flush', options);
     } catch (error) {
       throw this.#ofThisRank(error);
     }
+    await limited(this.#parts.timed, 'flush', () => this.#flush(), options);
+  }
+
+  async #flush(): Promise<void> {
     const ended = this.#parts.observe?.({ name: 'flush', text: 'flush', args: {} });
     try {
       await this.#flushed();
@@ -201,7 +244,7 @@ export class Window<T extends TypedArray = NumericArray> {
     targetOffset: number,
     options: PutOptions | undefined,
   ): WindowCommand | undefined {
-    const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, putOptionNames);
+    const part = this.#checkMove(call, 'source', source, peer, targetOffset, options, checkPutOptions);
     const signals = options?.signal === true;
     const ended = this.#parts.observe?.(this.#moveOf('put', 'to', source.length, peer, targetOffset, signals));
     const bytes = source.length * this.#type.bytes;
@@ -264,11 +307,11 @@ export class Window<T extends TypedArray = NumericArray> {
     peer: number,
     targetOffset: number,
     options: CallOptions | undefined,
-    optionNames?: readonly string[],
+    check: (call: string, options: object) => void = checkGetOptions,
   ): WindowPart {
     const part = this.#checkTarget(call, peer);
     try {
-      checkWindowArray(call, what, array, this.#type, options, optionNames);
+      checkWindowArray(call, what, array, this.#type, options, check);
       checkTarget(call, array.length, targetOffset, peer, part.length);
     } catch (error) {
       throw this.#ofThisRank(error);
@@ -299,7 +342,7 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#parts.checkUsable(`window.${call}`);
     const { rank } = this.#parts.bootstrap;
     if (this.#closing !== undefined)
-      throw new InvalidUsageError('CLOSED', `rank ${rank} called ${call} on a window that it has closed`, { rank });
+      throw new InvalidUsageError('CLOSED', `${call}: rank ${rank} has closed the window`, { rank });
   }
 
   #ofThisRank(error: unknown): unknown {
@@ -308,9 +351,23 @@ export class Window<T extends TypedArray = NumericArray> {
 
   // ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #checkWait(call: string, peers: number | readonly number[], count: number): readonly number[] {
+  #timedWait(name: string, from: readonly number[], count: number): TimedWait {
+    let wait: SignalWait | undefined;
+    return {
+      name,
+      missing: `no ${count === 1 ? 'signal' : `${count} signals`} from ${nameRanks(from)} came`,
+      ranks: () => wait?.awaited() ?? from,
+      begin: (settled) => {
+        const begun = (wait = this.#signals.wait(from, count, settled));
+        return (error) => begun.withdraw(error);
+      },
+    };
+  }
+
+  #checkWait(call: string, peers: number | readonly number[], count: number, options: CallLimits | undefined): readonly number[] {
     try {
       this.#checkOpen(call);
+      checkLimits(call, options);
       return checkSenders(call, peers, count, this.#ranks.length);
     } catch (error) {
       throw this.#ofThisRank(error);
@@ -338,10 +395,13 @@ export class Window<T extends TypedArray = NumericArray> {
   }
 
   /** Starts a command that rank `peer` may have to carry out, and returns its promise. */
-  #start(peer: number, begin: () => WindowCommand | undefined): Promise<void> {
+  #start(name: string, peer: number, options: CallLimits | undefined, begin: () => WindowCommand | undefined): Promise<void> {
     try {
+      const refused = options === undefined ? undefined : abortedBefore(options);
+      if (refused !== undefined) return refused;
       const command = begin();
-      return command === undefined || command.done ? finished : this.#whenDone(command, peer);
+      if (command === undefined || command.done) return finished;
+      return limited(this.#parts.timed, name, () => this.#whenDone(command, peer), options);
     } catch (error) {
       return Promise.reject(this.#ofThisRank(error));
     }
@@ -409,6 +469,29 @@ export class Window<T extends TypedArray = NumericArray> {
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }
+}
+
+function checkPutOptions(call: string, options: PutOptions): void {
+  checkOptionNames(call, options, putOptionNames, '{ signal: true }');
+  const { signal, timeoutMs } = options;
+  if (timeoutMs !== undefined) checkTimeout(call, timeoutMs);
+  if (signal === undefined || typeof signal === 'boolean') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: signal says whether to signal the target, true or false, not ${describeValue(signal)}; flush takes an AbortSignal`,
+  );
+}
+
+function checkGetOptions(call: string, options: object): void {
+  checkCallOptions(call, options, timedOptionNames);
+}
+
+/** Refuses a limit of a blocking put or get, which mostly ends at once. */
+function refuseLimits(call: string, timeoutMs: number | undefined): void {
+  if (timeoutMs === undefined) return;
+  throw addCallerFrames(
+    new InvalidUsageError('UNSUPPORTED', `${call}: it takes no timeoutMs; leave it out, comm.timeoutMs limits it`),
+  );
 }
 
 /** Takes what has come on a lane. Returns the reason if no more will come. */

@@ -1,0 +1,324 @@
+import { describeValue } from '../../describe-value.js';
+import { InvalidUsageError, TimeoutError } from '../../errors.js';
+import type { CallLimits } from '../algorithms/arguments.js';
+import { nameOf, readCall } from '../algorithms/call.js';
+import type { CallQueue } from '../algorithms/call-queue.js';
+import type { QueuedCall } from '../algorithms/queued-call.js';
+import { addCallerFrames, settlerOf } from '../caller-stack.js';
+import { afterWatching } from '../progress/watch-clock.js';
+import type { Messenger } from './messenger.js';
+import type { TransferOwner } from './p2p-transfer.js';
+
+/*
+ * The rule of cancellation:
+ *     before the call                            refused alone; nothing was started
+ *     recv, recvObject, probe, waitSignal        withdrawn, unless what they wait for has begun to arrive: then they go on
+ *     all other calls                            as abort(): other ranks may have done their part, and count on this one
+ */
+
+export function isTimed(options: CallLimits | undefined): options is CallLimits {
+  return options !== undefined && (options.signal !== undefined || options.timeoutMs !== undefined);
+}
+
+/** The parts of a communicator that calls with limits use. */
+export interface TimedCallParts {
+  readonly rank: number;
+  readonly queue: CallQueue;
+  readonly messenger: Messenger;
+  /** Ends the communicator for an error; returns the error. */
+  readonly fail: (error: unknown) => unknown;
+  readonly abort: (reason: string) => void;
+}
+
+/** A started call. */
+export interface StartedCall {
+  /** Progresses the call once more. */
+  readonly look: () => void;
+  /** Ends the call for the reason of its signal, unless it goes on; calls `ended` first if it does not. */
+  readonly cancel: (reason: unknown, ended: () => void) => void;
+  /** Ends the call that has taken too long; gives the error, or undefined if the call goes on or gets its error by itself. */
+  readonly timeOut: (timeoutMs: number) => Error | undefined;
+}
+
+/** A call that ends its communicators when it ends before its time. */
+export function endingAll(
+  name: string,
+  members: readonly Pick<TimedCallParts, 'fail' | 'abort'>[],
+  look: () => void,
+  late: (timeoutMs: number) => unknown,
+): StartedCall {
+  return {
+    look,
+    cancel: (reason, ended) => {
+      ended();
+      for (const { abort } of members) abort(`its ${name} was cancelled (${reasonText(reason)})`);
+    },
+    timeOut: (timeoutMs) => {
+      const error = late(timeoutMs);
+      for (const { fail } of members) fail(error);
+      return undefined;
+    },
+  };
+}
+
+/**
+ * A call that only waits for what other ranks send.
+ * @param withdraw takes the call back; false where it goes on
+ */
+export function withdrawn(
+  look: () => void,
+  withdraw: (error: Error) => boolean,
+  late: (timeoutMs: number) => Error,
+): StartedCall {
+  return {
+    look,
+    cancel: (reason, ended) => {
+      if (withdraw(new Error(reasonText(reason)))) ended();
+    },
+    timeOut: (timeoutMs) => {
+      const error = late(timeoutMs);
+      return withdraw(error) ? error : undefined;
+    },
+  };
+}
+
+/** Starts a collective with a signal or a limit of time. */
+export function startTimedCollective(parts: TimedCallParts, call: QueuedCall, options: CallLimits): Promise<void> {
+  const { queue } = parts;
+  const name = callName(call.code);
+  return startTimed(options, (settled) => {
+    queue.add(call, settled);
+    queue.kick();
+    return endingAll(
+      name,
+      [parts],
+      () => queue.kick(),
+      (timeoutMs) => errorOf(() => queue.timeOut(timeoutMs, `timeoutMs of its ${name}`)),
+    );
+  });
+}
+
+/** One of the messages of a call. */
+export interface TimedMessage {
+  /** The call, for errors. */
+  readonly name: string;
+  readonly peer: number;
+  /** Starts it without looking at what has come; gives its owner, by which a receive can be withdrawn. */
+  readonly add: (settled: (error?: Error) => void) => TransferOwner;
+  /** Whether a receive has not begun to arrive; left out for a send. */
+  readonly mayWithdraw?: () => boolean;
+}
+
+/** Starts a send or receive with a signal or a limit of time. */
+export function startTimedMessage(parts: TimedCallParts, message: TimedMessage, options: CallLimits): Promise<void> {
+  return startTimed(options, (settled) => {
+    const owner = message.add(settled);
+    const look = (): void => lookAt(parts.messenger);
+    look();
+    return messageThatEnds(parts, message, owner, look);
+  });
+}
+
+function messageThatEnds(parts: TimedCallParts, message: TimedMessage, owner: TransferOwner, look: () => void): StartedCall {
+  const { name, peer, mayWithdraw } = message;
+  const late = (timeoutMs: number): TimeoutError => lateMessage(parts.rank, message, timeoutMs);
+  if (mayWithdraw === undefined) return endingAll(name, [parts], look, late);
+  return withdrawn(look, (error) => mayWithdraw() && parts.messenger.withdraw(peer, owner, error), late);
+}
+
+/** The blocking form of {@link startTimedMessage}. */
+export function runTimedMessage(parts: TimedCallParts, message: TimedMessage, timeoutMs: number): void {
+  const { messenger, rank, fail } = parts;
+  const { peer, mayWithdraw } = message;
+  messenger.checkBlockingCall(mayWithdraw === undefined, peer);
+  let outcome: { readonly error: Error | undefined } | undefined;
+  const owner = message.add((error) => (outcome = { error }));
+  const isDone = (): boolean => outcome !== undefined;
+  if (!messenger.waitWithin(isDone, timeoutMs)) {
+    const error = lateMessage(rank, message, timeoutMs);
+    if (mayWithdraw === undefined) throw addCallerFrames(fail(error));
+    if (mayWithdraw() && messenger.withdraw(peer, owner, error)) throw addCallerFrames(error);
+    messenger.waitUntil(isDone);
+  }
+  const { error } = outcome ?? { error: undefined };
+  if (error !== undefined) throw addCallerFrames(error);
+}
+
+function lateMessage(rank: number, { name, peer, mayWithdraw }: TimedMessage, timeoutMs: number): TimeoutError {
+  const what =
+    mayWithdraw === undefined
+      ? `rank ${peer} did not take the message of rank ${rank}`
+      : `no message from rank ${peer} came to rank ${rank}`;
+  return new TimeoutError('TIMEOUT', `${name}: ${what} within ${limitText(timeoutMs)}`, { ranks: [peer] });
+}
+
+/** A wait for a condition that other ranks bring about, such as a signal. */
+export interface TimedWait {
+  /** The call, for errors. */
+  readonly name: string;
+  /** What did not come, and from whom: `no signal from rank 1 came`. */
+  readonly missing: string;
+  readonly ranks: () => readonly number[];
+  /** Starts it; gives the function that takes it back, which returns false if it has ended. */
+  readonly begin: (settled: (error?: Error) => void) => (error: Error) => boolean;
+}
+
+/** Waits with a signal or a limit of time. */
+export function startTimedWait({ rank, messenger }: TimedCallParts, wait: TimedWait, options: CallLimits): Promise<void> {
+  return startTimed(options, (settled) => {
+    const withdraw = wait.begin(settled);
+    return withdrawn(
+      () => lookAt(messenger),
+      withdraw,
+      (timeoutMs) => lateWait(rank, wait, timeoutMs),
+    );
+  });
+}
+
+/** The blocking form of {@link startTimedWait}. */
+export function runTimedWait({ rank, messenger }: TimedCallParts, wait: TimedWait, timeoutMs: number): void {
+  let outcome: { readonly error: Error | undefined } | undefined;
+  const withdraw = wait.begin((error) => (outcome = { error }));
+  if (!messenger.waitWithin(() => outcome !== undefined, timeoutMs)) {
+    const error = lateWait(rank, wait, timeoutMs);
+    if (withdraw(error)) throw addCallerFrames(error);
+  }
+  const { error } = outcome ?? { error: undefined };
+  if (error !== undefined) throw addCallerFrames(error);
+}
+
+function lateWait(rank: number, { name, missing, ranks }: TimedWait, timeoutMs: number): TimeoutError {
+  return new TimeoutError('TIMEOUT', `${name}: ${missing} to rank ${rank} within ${limitText(timeoutMs)}`, { ranks: ranks() });
+}
+
+/** Limits a call that has a promise already; it ends the communicator when it ends before its time. */
+export function limited(
+  parts: TimedCallParts,
+  name: string,
+  begin: () => Promise<void>,
+  options: CallLimits | undefined,
+): Promise<void> {
+  if (!isTimed(options)) return begin();
+  return startTimed(options, (settled) => {
+    begin().then(() => settled(), settled);
+    return endingAll(
+      name,
+      [parts],
+      () => lookAt(parts.messenger),
+      (timeoutMs) => new TimeoutError('TIMEOUT', `${name}: rank ${parts.rank} did not end it within ${limitText(timeoutMs)}`),
+    );
+  });
+}
+
+/** Text of a limit that is over. */
+export function limitText(timeoutMs: number): string {
+  return `${timeoutMs / 1000} s (its timeoutMs)`;
+}
+
+/** Polls messages. An error has ended the communicator, and the call with it. */
+export function lookAt(messenger: Messenger): void {
+  try {
+    messenger.kick();
+  } catch {
+    return;
+  }
+}
+
+/** The error that `action` throws. */
+function errorOf(action: () => never): unknown {
+  try {
+    return action();
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Name of the public call, by its code. */
+export function callName(code: number): string {
+  const call = readCall(code, 0, 0);
+  return call === undefined ? 'call' : nameOf(call);
+}
+
+/** Text of a signal's reason. */
+export function reasonText(reason: unknown): string {
+  return reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : describeValue(reason);
+}
+
+/** The rejection of a call whose signal was aborted before; undefined if it was not. */
+export function abortedBefore({ signal }: CallLimits): Promise<never> | undefined {
+  // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the signal's reason is what its owner says
+  return signal?.aborted === true ? Promise.reject(signal.reason) : undefined;
+}
+
+/**
+ * Starts a call with a signal or a limit of time.
+ *
+ * @param start starts it; its argument is called at the end
+ */
+export function startTimed(options: CallLimits, start: (settled: (error?: Error) => void) => StartedCall): Promise<void> {
+  const refused = abortedBefore(options);
+  if (refused !== undefined) return refused;
+  const { signal, timeoutMs } = options;
+  return new Promise<void>((resolve, reject) => {
+    const settle = settlerOf(resolve);
+    let isOver = false;
+    let stopWaiting = (): void => undefined;
+    let stopListening = (): void => undefined;
+    const end = (error?: Error): void => {
+      if (isOver) return;
+      isOver = true;
+      stopWaiting();
+      stopListening();
+      settle(error);
+    };
+    const call = start(end);
+    const isDone = (): boolean => {
+      if (!isOver) call.look();
+      return isOver;
+    };
+    const cancel = (): void => {
+      if (isDone()) return;
+      const reason: unknown = signal?.reason;
+      call.cancel(reason, () => {
+        isOver = true;
+        stopWaiting();
+        reject(reason);
+      });
+    };
+    if (isDone()) return;
+    signal?.addEventListener('abort', cancel, { once: true });
+    stopListening = () => signal?.removeEventListener('abort', cancel);
+    if (timeoutMs === undefined) return;
+    stopWaiting = afterWatching(timeoutMs, () => {
+      if (isDone()) return;
+      const error = call.timeOut(timeoutMs);
+      if (error !== undefined) end(error);
+    });
+  });
+}
+
+/** The error for a limit of a call in a group. */
+export function limitedInGroup(call: string, rank?: number): InvalidUsageError {
+  return addCallerFrames(
+    new InvalidUsageError(
+      'UNSUPPORTED',
+      `${call}: a call in a group has no signal or timeoutMs of its own; pass them to the group`,
+      detailsOf(rank),
+    ),
+  );
+}
+
+/** The error for a signal that nothing could hear. */
+export function signalUnheard(call: string, rank?: number): InvalidUsageError {
+  return addCallerFrames(
+    new InvalidUsageError(
+      'UNSUPPORTED',
+      `${call}: a call that blocks hears no signal; use the promise form, or pass timeoutMs`,
+      detailsOf(rank),
+    ),
+  );
+}
+
+function detailsOf(rank: number | undefined): { readonly rank?: number } {
+  return rank === undefined ? {} : { rank };
+}

@@ -1,0 +1,82 @@
+import { types } from 'node:util';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+import type { NumericArray } from '../device/types.js';
+
+/** A number of an array: a bigint of 64-bit integers. */
+export type ElementOf<T extends NumericArray> = T extends BigInt64Array | BigUint64Array ? bigint : number;
+
+/**
+ * An operator of the program's own that combines two numbers: of lower ranks, and of a higher one. It must be associative,
+ * since tccl may group the ranks in any way, and the same on all ranks; it need not be commutative.
+ */
+export type ElementOperator<T extends NumericArray = NumericArray> = (lower: ElementOf<T>, higher: ElementOf<T>) => ElementOf<T>;
+
+/** The same for whole arrays: faster, and for results that depend on several elements. */
+export interface ArrayOperator<T extends NumericArray = NumericArray> {
+  /**
+   * Combines each element of `lower`, from lower ranks, with that of `higher`, and writes the results to `lower`. Both are
+   * parts of the inputs, of equal length, and only valid during the call.
+   */
+  readonly combine: (lower: T, higher: T) => void;
+  /** Number of consecutive elements that belong together, such as 4 for matrices of 2 by 2. No part cuts them. Default 1. */
+  readonly unit?: number | undefined;
+}
+
+/** An operator of the program's own: a function combines two numbers, `{ combine }` two arrays. */
+export type OwnOperator<T extends NumericArray = NumericArray> = ElementOperator<T> | ArrayOperator<T>;
+
+/** An operator of the program's own that was checked. */
+export interface CheckedOperator {
+  readonly ofElements: ((lower: number | bigint, higher: number | bigint) => unknown) | undefined;
+  readonly ofArrays: ((lower: NumericArray, higher: NumericArray) => unknown) | undefined;
+  readonly unit: number;
+}
+
+/** An operator of the program's own for arrays of any class, before it is checked. */
+export type UncheckedOperator =
+  | ((lower: never, higher: never) => unknown)
+  | { readonly combine: (lower: never, higher: never) => void; readonly unit?: number | undefined };
+
+export function isOwnOperator(operator: unknown): operator is UncheckedOperator {
+  return typeof operator === 'function' || (typeof operator === 'object' && operator !== null && 'combine' in operator);
+}
+
+const names: readonly string[] = Object.keys({ combine: true, unit: true } satisfies Record<keyof ArrayOperator, true>);
+
+/** Throws ARGUMENT_TYPE, ARGUMENT_RANGE, UNKNOWN_NAME, or BUFFER_SIZE where `count` elements are no whole units. */
+export function checkOwnOperator(call: string, operator: UncheckedOperator, count: number): CheckedOperator {
+  if (typeof operator === 'function') {
+    checkFunction(call, operator);
+    return { ofElements: operator as CheckedOperator['ofElements'], ofArrays: undefined, unit: 1 };
+  }
+  checkOptionNames(call, operator, names, '{ combine: (lower, higher) => { … }, unit: 4 }');
+  const { combine, unit = 1 } = operator;
+  checkFunction(call, combine);
+  if (!Number.isInteger(unit) || unit < 1 || unit > LONGEST_UNIT) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call}: the operator's unit is ${describeValue(unit)}; pass a whole number of elements from 1 to ${LONGEST_UNIT}`,
+    );
+  }
+  if (count % unit !== 0) {
+    throw new InvalidArgumentError(
+      'BUFFER_SIZE',
+      `${call}: the operator combines units of ${unit} elements, of which ${count} elements are no whole number`,
+    );
+  }
+  return { ofElements: undefined, ofArrays: combine as CheckedOperator['ofArrays'], unit };
+}
+
+const LONGEST_UNIT = 2 ** 20;
+
+function checkFunction(call: string, operator: unknown): void {
+  if (typeof operator === 'function' && !types.isAsyncFunction(operator) && !types.isGeneratorFunction(operator)) return;
+  const what =
+    typeof operator !== 'function' ? describeValue(operator) : types.isAsyncFunction(operator) ? 'an async one' : 'a generator';
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: an operator of your own is a function that is neither async nor a generator, not ${what}`,
+  );
+}

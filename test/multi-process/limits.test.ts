@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runRanks } from './ranks.js';
+
+const configurations = [
+  ['in shared memory', {}],
+  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+] as const;
+
+/** Calls that only wait for what another rank sends. */
+const withdrawn = ['recv', 'recv of at most', 'probe', 'recvObject', 'waitSignal', 'recvSync', 'recvSync of at most']
+  .concat(['probeSync', 'recvObjectSync', 'waitSignalSync'])
+  // It ends alone, too: the others may make the communicator without this rank.
+  .concat(['shrink']);
+
+/** The name under which an error tells of a call. */
+const nameOf = (call: string): string => (call === 'program.run' ? 'run' : call.replace(/ .*/, ''));
+
+async function outcomes(kind: string, env: Record<string, string> = {}) {
+  const { code, records, stdout, stderr } = await runRanks(2, 'limits.mjs', [kind], { env });
+  expect(code, `${stdout}\n${stderr}`).toBe(0);
+  return records.map((record) => ({ ...record, call: String(record['call']) })) as readonly Record<string, string>[];
+}
+
+test.each(configurations)('every promise call with a signal aborted before is refused alone (%s)', async (_, env) => {
+  const records = await outcomes('before', env);
+  expect(records.length).toBe(80);
+  for (const { call, message, code } of records) {
+    // A root that lacks its input is refused for that.
+    if (code === 'ARGUMENT_TYPE') expect(message).toMatch(/root (passes|, so it needs)|is the root/);
+    else expect({ call, message }).toEqual({ call, message: 'too late' });
+  }
+});
+
+test.each(configurations)('a signal withdraws what only waits, and ends the communicator otherwise (%s)', async (_, env) => {
+  const records = await outcomes('signal', env);
+  expect(records.length).toBeGreaterThan(70);
+  for (const { rank, call = '', message, next, why } of records) {
+    if (rank === (0 as unknown)) expect({ call, message }).toEqual({ call, message: 'enough' });
+    if (withdrawn.includes(call)) expect({ call, next }).toEqual({ call, next: 'goes on' });
+    else {
+      const reason = `rank 0 aborted the communicator: its ${nameOf(call)} was cancelled (enough)`;
+      expect({ call, next, why }).toEqual({ call, next: 'ABORTED', why: reason });
+    }
+  }
+});
+
+test.each([
+  ['limit', 'in shared memory', {}],
+  ['limit', 'over sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['blocking', 'in shared memory', {}],
+  ['blocking', 'over sockets', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+] as const)('a limit does the same with TIMEOUT, and names the call (%s, %s)', async (kind, _, env) => {
+  const records = await outcomes(kind, env);
+  expect(records.length).toBeGreaterThan(20);
+  for (const { rank, call = '', code, message, next } of records) {
+    if (rank === (0 as unknown)) {
+      expect({ call, code }).toEqual({ call, code: call === 'shrink' ? 'RANK_MISSING' : 'TIMEOUT' });
+      if (call !== 'shrink')
+        expect(message).toMatch(new RegExp(`^${nameOf(call)}: |\\(timeoutMs of its ${nameOf(call).replace('Sync', '')}\\)$`));
+    }
+    expect({ call, next }).toEqual({ call, next: withdrawn.includes(call) ? 'goes on' : 'TIMEOUT' });
+  }
+});
+
+test('calls of a window whose target is busy end by a signal or their limit', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'tccl-limits-'));
+  try {
+    const records = await outcomes('busy target', { TCCL_SHM_DISABLE: '1', TCCL_TEST_FILE: join(directory, 'done') });
+    expect(records).toEqual([
+      { rank: 0, call: 'get', message: 'enough' },
+      { rank: 0, call: 'put', code: 'TIMEOUT', message: 'put: rank 0 did not end it within 0.03 s (its timeoutMs)' },
+      { rank: 0, call: 'flush', message: 'enough' },
+    ]);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
+test('no other public method waits without a limit', async () => {
+  const { records } = await runRanks(2, 'limits.mjs', ['methods']);
+  const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
+  // Those that wait for nothing, those that close, and what is not for programs.
+  const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'close', 'abort'];
+  const internal = ['prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
+  expect(unknown.sort()).toEqual([...others, ...internal].sort());
+});
