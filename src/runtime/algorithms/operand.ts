@@ -116,6 +116,8 @@ export class Operand {
   /** A piece of an array outside the segment, which the caller may have detached during the call. */
   #piece(from: number, bytes: number): Uint8Array {
     if (this.#view.length < from + bytes) throw detached();
+    // A part of a detached array cannot be made, even if it has no bytes.
+    if (bytes === 0) return nothing;
     return this.#view.subarray(from, from + bytes);
   }
 

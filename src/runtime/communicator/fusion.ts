@@ -101,7 +101,7 @@ function copy(destination: NumericArray, to: number, source: NumericArray, from:
       'an array of a group was transferred or resized while the group was running',
     );
   }
-  bytesOf(destination, to, count).set(bytesOf(source, from, count));
+  if (count > 0) bytesOf(destination, to, count).set(bytesOf(source, from, count));
 }
 
 function bytesOf(array: NumericArray, from: number, count: number): Uint8Array {
