@@ -143,7 +143,13 @@ function readValue(value: unknown, file: string, place: LogPlace, recordings: Fl
     found.push(...checkRasJson(value, place));
     return 'ras';
   }
+  if (isTestResults(value)) return 'not read: results of nccl-tests; tccl expect CLUSTER FILE compares them with a prediction';
   return 'not read: no recording that tccl knows';
+}
+
+/** What nccl-tests writes with -J. */
+function isTestResults(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'results' in value && Array.isArray(value.results);
 }
 
 /** The doctor's findings in the words of logs. */

@@ -132,7 +132,8 @@ function readChannel(message: string): LogEvent {
   return { kind: 'ring-order', channel: Number(channel), nChannels: Number(nChannels), ranks, cut: rest !== '' };
 }
 
-const netForm = /^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]+|\([A-Za-z]+\))*)$/;
+const netForm =
+  /^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]{1,40}(?:=[A-Za-z0-9]{1,20})?|\([A-Za-z]{1,20}\)){0,8})$/;
 const p2pForm = /^P2P\/(?:(direct pointer)|(CUMEM|IPC|MNNVL)|indirect\/(\d+)\[[0-9a-f]+\])((?:\/[A-Za-z]+)*)(?: .*)?$/;
 const shmForm = /^SHM(?:\/([A-Za-z]+)(?:\/([A-Za-z]+))?)?$/;
 
@@ -140,7 +141,7 @@ const shmForm = /^SHM(?:\/([A-Za-z]+)(?:\/([A-Za-z]+))?)?$/;
 const transports = new Map<string, Transport>();
 const TRANSPORT_LIMIT = 1024;
 
-/** `NET/IB/3(5)/GDRDMA/Shared`, `P2P/CUMEM/read`, `SHM/direct/direct`. */
+/** `NET/IB/3(5)/GDRDMA/Shared/flush=C2c`, `P2P/CUMEM/read`, `SHM/direct/direct`. */
 export function readTransport(text: string): Transport | undefined {
   const known = transports.get(text);
   if (known !== undefined) return known;

@@ -83,7 +83,17 @@ export class TableReader {
     const start = text.search(/[^\s]/);
     if (start < 0) return;
     const first = text.charCodeAt(start);
-    if (first === 35 /* # */) this.#readHead(text);
+    if (first === 35 /* # */) {
+      this.#readHead(text);
+      return;
+    }
+    const head = text.indexOf('#', start);
+    if (head > 0 && head <= PREFIX_LENGTH && prefixForm.test(text.slice(start, head))) {
+      this.#readHead(text.slice(head));
+      return;
+    }
+    const named = this.#isTable || this.#ranks > 0 ? namedRow.exec(text.slice(0, ROW_LENGTH)) : null;
+    if (named !== null) this.#readRow(named[1] ?? '', place);
     else if (first === 91 /* [ */ || (first >= 48 && first <= 57)) this.#readRow(text, place);
   }
 
@@ -174,6 +184,14 @@ export class TableReader {
     return row;
   }
 }
+
+const PREFIX_LENGTH = 200;
+/** What launchers put before a line: `[1,0]<stdout>:`, `[pod/a/b] `, `0: `, `node7: `, `(pid=7) `, a time. */
+const prefixForm =
+  /^(?:(?:\[[^\]]{0,150}\](?:<\w{1,20}>:?)?|\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:?\d\d)|[\w./-]{1,100}:|\([^)]{1,100}\)) ?)+$/;
+/** A row behind the name of a rank or host. */
+const namedRow =
+  /^\s*(?:\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:?\d\d)|[\w./-]{1,100}:|\([^)]{1,100}\))\s+(\d+\s+\d+\s+[a-z]\S{0,15}\s.+)$/;
 
 /** `22902` is 2.29.2; releases before 2.9 had a digit less. */
 function versionOfCode(code: number): string {

@@ -85,6 +85,12 @@ describe('a message of NCCL', () => {
       { kind: 'connection', channel: 1, from: 3, to: 2, end: 'send' },
     ],
     ['Channel 01/0 : 2[c7000] -> 0[87000] [receive] via NET/IB/5', { kind: 'connection', end: 'receive' }],
+    // As the source of 2.31 prints it.
+    [
+      'Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA(PCI)/Shared/flush=C2c',
+      { kind: 'connection', end: 'receive', transport: { family: 'NET', network: 'IB', gdr: true } },
+    ],
+    ['Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA/flush=', { kind: 'cut' }],
     [
       'Channel 07 : 2[6] -> 3[7] via SHM/direct/direct',
       { kind: 'connection', channel: 7, end: 'send', transport: { family: 'SHM' } },

@@ -471,6 +471,16 @@ describe('a sweep of nccl-tests over pairs of hosts', () => {
   const sweep = (speed: (a: string, b: string) => number) =>
     ['n1', 'n2', 'n3', 'n4'].flatMap((a, index, all) => all.slice(index + 1).flatMap((b) => table(a, b, speed(a, b))));
 
+  it.each(['[1,0]<stdout>:', '0: ', 'n1: ', '(Worker pid=77) ', '[pod/sweep-1/main] ', '2025-11-17T03:12:44.123Z '])(
+    'is read behind what launchers put before each line: %s',
+    (prefix) => {
+      const lines = sweep((a, b) => (a === 'n2' || b === 'n2' ? 150 : 370)).map((line) => `${prefix}${line}`);
+      expect(findingsOf(lines)).toMatchObject([
+        { code: 'host-slow', problem: expect.stringContaining('3 of 6 pairs') as string },
+      ]);
+    },
+  );
+
   it('names the host that is slow with every other, or else the pair', () => {
     expect(codes(findingsOf(sweep(() => 48)))).toEqual([]);
     const [host] = findingsOf(sweep((a, b) => (a === 'n3' || b === 'n3' ? 24 : 48)));
