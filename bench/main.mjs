@@ -29,6 +29,7 @@ const suites = {
   children: () => import('./suites/children.mjs'),
   idle: () => import('./suites/idle.mjs'),
   hosts: () => import('./suites/hosts.mjs'),
+  rails: () => import('./suites/rails.mjs'),
 };
 
 /** Those that the peers' programs have. */

@@ -1,5 +1,5 @@
 /**
- * Two network namespaces joined by a cable, each like a host of its own, for measurements.
+ * Two network namespaces joined by cables, each like a host of its own, for measurements.
  *
  * @module
  */
@@ -8,21 +8,23 @@ import { execFileSync } from 'node:child_process';
 const ip = (/** @type {string[]} */ ...args) => execFileSync('ip', args, { stdio: 'pipe' }).toString();
 let made = 0;
 
-/** Name of the network interface on both hosts. */
+/** Name of the first network interface on both hosts. */
 export const cable = 'tccl0';
 
 /**
  * @typedef {object} TwoHosts
  * @property {readonly string[]} names of the namespaces
- * @property {readonly string[]} addresses
+ * @property {readonly string[]} addresses on the first cable
  * @property {() => void} remove
  */
 
 /**
+ * @param {{ cables?: number, mbit?: number }} [options] number of cables, called tccl0, tccl1 …; the rate of each in both
+ * directions, by default what the kernel gives
  * @returns {TwoHosts}
- * @throws Error where namespaces cannot be made, which needs root and the command `ip`
+ * @throws Error where namespaces cannot be made, which needs root and the command `ip`; for a rate also `tc`
  */
-export function makeTwoHosts() {
+export function makeTwoHosts({ cables = 1, mbit } = {}) {
   const names = ['a', 'b'].map((letter) => `tccl-bench-${letter}-${process.pid}-${made}`);
   const addresses = [1, 2].map((host) => `10.215.${made % 256}.${host}`);
   made++;
@@ -40,11 +42,19 @@ export function makeTwoHosts() {
   process.once('exit', remove);
   try {
     for (const name of names) ip('netns', 'add', name);
-    ip('link', 'add', cable, 'netns', a, 'type', 'veth', 'peer', 'name', cable, 'netns', b);
-    names.forEach((name, host) => {
-      ip('-n', name, 'address', 'add', `${addresses[host]}/24`, 'dev', cable);
-      for (const link of ['lo', cable]) ip('-n', name, 'link', 'set', link, 'up');
-    });
+    for (const name of names) ip('-n', name, 'link', 'set', 'lo', 'up');
+    for (let number = 0; number < cables; number++) {
+      const link = `tccl${number}`;
+      ip('link', 'add', link, 'netns', a, 'type', 'veth', 'peer', 'name', link, 'netns', b);
+      names.forEach((name, host) => {
+        const address = number === 0 ? addresses[host] : `10.${215 + number}.${(made - 1) % 256}.${host + 1}`;
+        ip('-n', name, 'address', 'add', `${address}/24`, 'dev', link);
+        ip('-n', name, 'link', 'set', link, 'up');
+        if (mbit === undefined) return;
+        const shape = `tc qdisc add dev ${link} root tbf rate ${mbit}mbit burst 256kb latency 20ms`;
+        execFileSync('ip', ['netns', 'exec', name, ...shape.split(' ')], { stdio: 'pipe' });
+      });
+    }
     for (const name of names) while (!/state UP/.test(ip('-n', name, 'link', 'show', cable)));
   } catch (error) {
     remove();

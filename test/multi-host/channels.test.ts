@@ -46,7 +46,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     const fixtures = hostOfRank.map((host, rank) => {
       const fixture = startFixture(
         'channels.mjs',
-        SIZES,
+        [env['CALLS'] ?? 'all', ...SIZES],
         {
           TCCL_RANK: String(rank),
           TCCL_NRANKS: String(hostOfRank.length),
@@ -95,9 +95,13 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(job.graphs()[0]).toMatch(/<graphs version="1">\n {2}<graph id="0" pattern="4"/);
   });
 
-  it('with two NICs use both, each for about half of the data', async () => {
+  it.each([
+    { form: 'inline', config: {} },
+    { form: 'blocking', config: { blocking: true } },
+    { form: 'thread', config: { engine: 'thread' } },
+  ])('with two NICs use both, each for about half of the data ($form)', async ({ config }) => {
     rails = makeRails(2);
-    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail' });
+    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', TCCL_TEST_CONFIG: JSON.stringify(config) });
     for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
     const planned = job.planned();
     expect(loggedRings(job.log, planned.nChannels)).toEqual(ringLines(planned, { whole: true }));
@@ -105,6 +109,14 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(explained).toMatch(/ over rail0; .* over rail1/);
     expect(sent['rail1']! / sent['rail0']!).toBeGreaterThan(0.8);
     expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
+  });
+
+  it.each(['tree', 'hierarchical'])('lend their NICs to the algorithm %s', async (algorithm) => {
+    rails = makeRails(2);
+    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', TCCL_ALGO: algorithm, CALLS: 'allReduce' });
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    const sent = job.ended.map(({ lines }) => lines[0]!['sent'] as Record<string, number>);
+    for (const rail of ['rail0', 'rail1']) expect(Math.max(...sent.map((bytes) => bytes[rail]!))).toBeGreaterThan(1_000_000);
   });
 
   it('keep to a rail where the hosts call their interfaces otherwise', async () => {

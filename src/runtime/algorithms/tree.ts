@@ -28,8 +28,8 @@ export const tree: NetworkAlgorithm = {
   // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
-  ends: ({ order }, rank) => {
-    const ends = wantedEnds(order, rank);
+  ends: ({ order, rings }, rank) => {
+    const ends = wantedEnds(order, rank, rings.length);
     return { sendTo: ends, receiveFrom: ends };
   },
   open: ({ combiner, order, rank, connections }) => new DoubleTree(combiner, order, rank, connections),
@@ -190,9 +190,14 @@ class DoubleTree implements NetworkPlayer {
   }
 }
 
-/** Connections of a rank: in each tree with its parent and its children, in both directions. */
-function wantedEnds(order: readonly number[], rank: number): readonly WantedEnd[] {
+/**
+ * Connections of a rank: in each tree with its parent and its children, in both directions. Each tree goes over the NICs of
+ * another ring, if there are several.
+ */
+function wantedEnds(order: readonly number[], rank: number, nRings: number): readonly WantedEnd[] {
   return doubleTree(order.length, order.indexOf(rank)).flatMap(({ parent, children }, index) =>
-    [parent, ...children].filter((place) => place >= 0).map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}` })),
+    [parent, ...children]
+      .filter((place) => place >= 0)
+      .map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}`, channel: index % nRings })),
   );
 }
