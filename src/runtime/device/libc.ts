@@ -73,6 +73,8 @@ export interface Libc {
    * @param callback called once when the descriptor is ready or broken; `start` watches again
    */
   watchFd(fd: number, wanted: Readiness, callback: () => void): FdWatch;
+  /** False in Bun and Deno, whose event loops do not watch descriptors that they did not open. */
+  readonly watchesFds: boolean;
 }
 
 export const POLLIN = 1;
@@ -306,5 +308,6 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       return nReady < 0 && koffi.errno() === constants.errno.EINTR ? 0 : check('poll', nReady);
     },
     watchFd: (fd, wanted, callback) => watches.open(fd, wanted, callback),
+    watchesFds: process.versions['bun'] === undefined && process.versions['deno'] === undefined,
   };
 }

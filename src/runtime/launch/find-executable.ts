@@ -12,7 +12,11 @@ export type Executable =
  * may not enter are skipped.
  */
 export function findExecutable(command: string, path: string): Executable {
-  const candidates = command.includes('/') ? [command] : path.split(delimiter).map((directory) => join(directory, command));
+  const isWindows = process.platform === 'win32';
+  const isPath = command.includes('/') || (isWindows && command.includes('\\'));
+  const candidates = (isPath ? [command] : path.split(delimiter).map((directory) => join(directory, command))).flatMap((file) =>
+    isWindows ? [`${file}.exe`, `${file}.com`, file] : [file],
+  );
   let notExecutable: string | undefined;
   for (const file of candidates) {
     if (!isFile(file)) continue;

@@ -149,10 +149,14 @@ export class Job {
 
 /** Whether a terminal sends its Ctrl-C to this process, and to the ranks of this host, which are in the same process group. */
 export function isForegroundJob(): boolean {
+  let stat: string;
+  try {
+    stat = readFileSync('/proc/self/stat', 'utf8');
+  } catch {
+    return process.stdin.isTTY; // not Linux
+  }
   // After the name in brackets: state, parent, process group, session, terminal, the terminal's foreground group.
-  const [, , group, , terminal, foreground] = readFileSync('/proc/self/stat', 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
+  const [, , group, , terminal, foreground] = stat.replace(/^.*\) /s, '').split(' ');
   return terminal !== '0' && foreground === group;
 }
 

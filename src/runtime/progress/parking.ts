@@ -72,6 +72,7 @@ export class Parking implements WakeSources {
   /** True if every wait has a source that wakes this thread. */
   get wakes(): boolean {
     if (this.#mustPoll) return false;
+    if (this.#libc?.watchesFds === false && this.#fds.size + this.#awaited.size > 0) return false;
     for (const { parkedRanks } of this.#awaited.keys()) if (!parkedRanks.canBeWoken) return false;
     return this.#libc !== undefined || this.#awaited.size === 0;
   }
