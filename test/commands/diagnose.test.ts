@@ -55,6 +55,44 @@ describe('tccl diagnose', () => {
     expect(right.stdout).not.toContain('the graph file uses');
   });
 
+  it('reads all that was pasted into one file: RAS, lines of the job, outputs of tools', async () => {
+    const pasted = mkdtempSync(join(tmpdir(), 'tccl-pasted-'));
+    // RAS finds nothing here, as in NVIDIA/nccl#1730, while the watchdog gives up.
+    writeFileSync(
+      join(pasted, 'report.txt'),
+      `NCCL version 2.26.2 compiled with CUDA 12.4
+CUDA runtime version 12040, driver version 12040
+
+Job summary
+===========
+
+  Nodes  Processes         GPUs  Processes     GPUs
+(total)   per node  per process    (total)  (total)
+     32          8            1        256      256
+
+Errors
+======
+
+Warnings
+========
+
+[rank118]:[E603 17:48:01.005271823 ProcessGroupNCCL.cpp:632] [Rank 118] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2398459, OpType=ALLREDUCE, NumelIn=8652160, NumelOut=8652160, Timeout(ms)=1800000) ran for 1800068 milliseconds before timing out.
+`,
+    );
+    expect(await tccl(['diagnose', pasted])).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("PyTorch's watchdog gave up on a collective") as string,
+    });
+    const port = (name: string, state: string) => `CA '${name}'\n\tPort 1:\n\t\tState: ${state}\n\t\tPhysical state: LinkUp\n`;
+    writeFileSync(
+      join(pasted, 'report.txt'),
+      `\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-23\nGPU1\tNV4\t X \t0-23\n\n${port('mlx5_0', 'Active')}${port('mlx5_1', 'Active')}${port('mlx5_2', 'Initializing')}`,
+    );
+    const { stdout } = await tccl(['diagnose', pasted]);
+    rmSync(pasted, { recursive: true });
+    expect(stdout).toMatch(/^Verdict: mlx5_2:1 \(LinkUp\) is not active, 2 other ports are\n/);
+  });
+
   it('says in one line what cannot be read at all', async () => {
     const file = join(folder, '..', 'tccl-nothing.bin');
     writeFileSync(file, Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]));

@@ -93,7 +93,7 @@ async function readExhibit(
       return 'log';
     }
     if (kind === 'other') return 'not read: binary';
-    return inFile(file, () => readWhole(kind, file, place, recordings, found, shapes));
+    return inFile(file, () => readWhole(kind, file, place, reader, recordings, found, shapes));
   } catch (error) {
     // A broken file must not hide the findings of others.
     if (error instanceof TcclError) return `not read: ${error.message}`;
@@ -105,6 +105,7 @@ function readWhole(
   kind: WitnessKind,
   file: string,
   place: LogPlace,
+  reader: NcclLogReader,
   recordings: FlightRecording[],
   found: LogFinding[],
   shapes: Shapes,
@@ -123,13 +124,13 @@ function readWhole(
   const lines = text
     .split(/\r?\n/)
     .map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
-  if (kind === 'ras') {
-    const ras = new RasText();
-    for (const line of lines) ras.read(line.text, line.place);
-    found.push(...ras.finish());
-  } else if (kind === 'topology matrix') found.push(...checkTopoMatrix(lines));
-  else if (kind === 'NVLink status') found.push(...checkNvlink(lines));
-  else found.push(...checkPorts(lines));
+  // People paste the outputs of several tools, and lines of the job, into one file.
+  const ras = new RasText();
+  for (const line of lines) {
+    ras.read(line.text, line.place);
+    reader.readLine(line.text);
+  }
+  found.push(...ras.finish(), ...checkTopoMatrix(lines), ...checkNvlink(lines), ...checkPorts(lines));
   return kind;
 }
 

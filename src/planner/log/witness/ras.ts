@@ -77,7 +77,7 @@ function countFindings(name: string, counts: Counts, place: LogPlace): LogFindin
     told ??=
       least < usual
         ? behindOthers(name, operation, ranksAt(least), least, usual, place)
-        : aheadOfOthers(name, operation, ranksAt(most), most, usual, place);
+        : aheadOfOthers(name, operation, ranksAt(most), most, usual, ranksAt(usual), place);
   }
   const astray = [...behind].find(([rank]) => ahead.has(rank));
   if (astray !== undefined) {
@@ -250,17 +250,17 @@ function behindOthers(
 function aheadOfOthers(
   name: string,
   operation: string,
-  ranks: readonly number[],
+  ahead: readonly number[],
   most: number,
   usual: number,
+  others: readonly number[],
   place: LogPlace,
 ): LogFinding {
   return {
-    ...behindOthers(name, operation, ranks, usual, most, place),
-    code: 'calls-differ',
-    problem: `${namedRanks(ranks)} of communicator ${name} launched ${most} ${operation} operations, the others ${usual}`,
+    ...behindOthers(name, operation, others, usual, most, place),
+    problem: `${namedRanks(ahead)} of communicator ${name} launched ${most} ${operation} operations, the others ${usual}`,
     cause:
-      'these ranks made a call that the others did not: one more batch, a condition on the rank; or all the others are stuck',
+      'the others have not made the call that these wait in: they are slower, or stuck elsewhere in the program; or these made one call too many',
   };
 }
 

@@ -209,7 +209,7 @@ describe('RAS', () => {
   });
 
   it('as JSON names ranks that are ahead, that called something else, and that are in another state', () => {
-    expect(json([rank(0, 41), rank(1, 42), rank(2, 41)])).toEqual(['calls-differ 1']);
+    expect(json([rank(0, 41), rank(1, 42), rank(2, 41)])).toEqual(['rank-behind 0 2']);
     const astray = { ...rank(1, 40), collective_counts: { AllGather: 1, AllReduce: 40 } };
     expect(json([rank(0, 41), astray, rank(2, 41)])).toEqual(['calls-differ 1']);
     const aborted = { ...rank(2, 41), status: { async_error: 0, abort_flag: true } };
@@ -234,6 +234,15 @@ describe('RAS', () => {
   Rank 3 -- GPU 3 managed by process 4711 on node 10.0.0.7
   Rank 5 -- GPU 5 managed by process 4713 on node 10.0.0.7`),
     ).toEqual(['rank-behind 3 5']);
+    // NVIDIA/nccl#1911: the ranks that are listed are those ahead.
+    expect(
+      texts(`#0-0 (fa93daea854b060b) MISMATCH
+  Communicator ranks have different AllGather operation counts
+  30 ranks have launched up to operation 640
+  2 ranks have launched up to operation 641
+  Rank 12 -- GPU 4 managed by process 323032 on node 10.137.190.124
+  Rank 13 -- GPU 5 managed by process 323033 on node 10.137.190.124`),
+    ).toEqual(['rank-behind']);
     expect(
       texts(`#0-0 (cf264af53edbe986) ERROR
   Asynchronous error on 1 rank
