@@ -3,7 +3,7 @@ import type { LogLine, LogPlace } from './line.js';
 import type { LoggedCommunicator, LoggedProcess } from './model.js';
 import { RankRecord, type Room } from './rank-record.js';
 
-/** The most communicators that are kept, and threads that are followed at a time. */
+/** Limits of communicators, and of threads that are followed at a time. */
 const COMMUNICATOR_LIMIT = 4096;
 const THREAD_LIMIT = 262_144;
 /** The most ranks of all communicators together. */
@@ -20,8 +20,8 @@ class Communicator {
 }
 
 /**
- * Puts lines to communicators. NCCL's lines name no communicator; but a thread sets up one after the other, so all that
- * it writes up to `Init COMPLETE` is about one:
+ * Assigns lines to communicators. NCCL's lines name no communicator, but a thread sets up one after the other, so all its
+ * lines up to `Init COMPLETE` are about one:
  *
  *     host:pid:tid   Init START   Trees …   Channel …   Init COMPLETE │ Init START   Trees …
  *                    └───────────── one record ─────────────────────┘ └── the next ───────
@@ -84,7 +84,7 @@ export class CommunicatorBook {
     const communicator = this.#communicatorOf(facts, line);
     if (communicator === undefined) return undefined;
     let record = communicator.ranks.get(facts.rank);
-    // The same log given twice says everything twice.
+    // A log that was given twice repeats every line.
     if (record === undefined || record.process !== process) record = this.#newRecord(thread, line, process, place);
     if (record === undefined) return undefined;
     record.begin(facts);
@@ -266,7 +266,7 @@ export class CommunicatorBook {
   }
 }
 
-/** The least number of ranks that what a rank wrote allows. */
+/** Least number of ranks that a rank's lines allow. */
 function atLeast(record: RankRecord): number {
   let most = record.rank;
   for (const { peer } of record.links) most = Math.max(most, peer);

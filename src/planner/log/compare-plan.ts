@@ -11,7 +11,7 @@ import type { LogFinding } from './finding.js';
 import type { LogPlace } from './line.js';
 import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from './model.js';
 
-/** One decision that the log and the plan give different answers to. */
+/** A decision that differs between the log and the plan. */
 export interface PlanDifference {
   /** The decision: `ring search`, `ring 3`, `tree 0 at rank 5`. */
   readonly decision: string;
@@ -27,9 +27,9 @@ export interface PlanComparison {
 }
 
 /**
- * A communicator of a log against a plan of the same size: searches, number of channels, rings, trees, NVLS heads,
- * transports. What a log does not tell is not compared. The first difference is the one to look at: the others mostly
- * follow from it.
+ * Compares a communicator of a log with a plan of the same size: searches, number of channels, rings, trees, NVLS heads,
+ * transports. Decisions that the log lacks are not compared. The first difference matters most: the others mostly follow
+ * from it.
  */
 export function comparePlan(communicator: LoggedCommunicator, plan: Plan, transports: Transports): PlanComparison {
   const comparison = new Comparison();
@@ -43,7 +43,7 @@ export function comparePlan(communicator: LoggedCommunicator, plan: Plan, transp
 }
 
 /**
- * The comparison as a finding, or undefined where all is as planned.
+ * The comparison as a finding, or undefined if nothing differs.
  *
  * @param planned the version of NCCL that the plan is for
  */

@@ -7,15 +7,15 @@ export type LogFindingCode = string;
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */
 export type LogSeverity = 'error' | 'warning' | 'info';
 
-/** Something that is wrong, or good to know, in a log: what, where, why and what to do. */
+/** A fault or a remark about a log: problem, place, cause and remedy. */
 export interface LogFinding {
   readonly code: LogFindingCode;
   readonly severity: LogSeverity;
-  /** Its part in what happened; by severity where it is not given. */
+  /** Its role in the incident; default: by severity. */
   readonly kind?: Kind;
-  /** Id of the communicator that it is about, where it is about one. */
+  /** Id of its communicator, if it is about one. */
   readonly communicator?: string;
-  /** Ranks that it is about, ascending. */
+  /** Its ranks, ascending. */
   readonly ranks?: readonly number[];
   /** The problem, with numbers. */
   readonly problem: string;

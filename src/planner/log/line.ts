@@ -6,7 +6,7 @@ export interface LogPlace {
 
 /** One message of NCCL: `host:pid:tid [cudaDev] NCCL INFO message`. */
 export interface LogLine {
-  /** Empty where the head was stripped, as people do who paste lines. */
+  /** Empty if the head was stripped, as in pasted excerpts. */
   readonly host: string;
   readonly pid: number;
   readonly tid: number;
@@ -24,13 +24,13 @@ export interface ReadLine {
   readonly lines: readonly LogLine[];
   /** Text before the first of them: a launcher's prefix, or half a line of another program. */
   readonly before: string;
-  /** NCCL's marker is there without a head, or with one that is not whole. */
+  /** True if NCCL's marker has no head or an incomplete one. */
   readonly broken: boolean;
-  /** The line is NCCL's and of a kind that tells nothing here (CALL, TRACE). */
+  /** True if the line is NCCL's, of a kind that is not read (CALL, TRACE). */
   readonly other: boolean;
 }
 
-/** Hosts and processes met so far: what a torn line's host must be among. */
+/** Hosts and processes so far, among which a torn line's host must be. */
 export interface KnownProcesses {
   hasHost(host: string): boolean;
   /** Any line had a head with a host. */

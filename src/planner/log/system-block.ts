@@ -43,7 +43,7 @@ const nodeForm = /^((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})(?: 
 const wireForm =
   /^( *)\+ ([A-Z0-9]{2,4})\[ *([\d.]{1,12})\] - ((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})(?: \(([\w./-]{1,60})\))?/;
 
-/** Puts the lines of NCCL_DEBUG_SUBSYS=GRAPH together to machines: one a host, for ranks of a host print the same. */
+/** Joins the lines of NCCL_DEBUG_SUBSYS=GRAPH to machines: one a host, because all ranks of a host print the same. */
 export class SystemBlocks {
   readonly #open = new Map<string, Block>();
   readonly #machines = new Map<string, LoggedMachine>();

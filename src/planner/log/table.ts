@@ -14,9 +14,9 @@ export interface MeasuredRow {
   readonly place: LogPlace;
 }
 
-/** One table: what a run of an nccl-tests program measured. */
+/** One table: the results of a run of an nccl-tests program. */
 export interface MeasuredTable {
-  /** `all_reduce`, or undefined where the program does not say; older ones do not. */
+  /** `all_reduce`; undefined if the program, an older one, does not print it. */
   readonly collective: string | undefined;
   /** The program said which collective it is; otherwise it is a guess. */
   readonly isNamed: boolean;
@@ -56,7 +56,7 @@ const ROW_LENGTH = 1000;
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
   readonly tables: MeasuredTable[] = [];
-  /** A test printed its summary: it came to its end. */
+  /** True if a test printed its summary, so it completed. */
   finished = false;
   /** The first fields of a row that other output cut in pieces. */
   #pending: string[] = [];

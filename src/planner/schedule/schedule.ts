@@ -35,7 +35,7 @@ export const scheduledCollectives = [
 /** One of {@link scheduledCollectives}. */
 export type ScheduledCollective = (typeof scheduledCollectives)[number];
 
-/** The same by what nccl-tests calls its programs. */
+/** The same by the names of nccl-tests' programs. */
 export const collectivesOfTests: Readonly<Record<string, ScheduledCollective>> = {
   all_reduce: 'AllReduce',
   all_gather: 'AllGather',
@@ -81,7 +81,7 @@ export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 
 /** Rank number of what belongs to no rank: the switches of a network that reduces. */
 export const NETWORK_RANK = -1;
 
-/** A thread block of a rank on a channel, or the part of one that does one job. Its moves follow each other. */
+/** A thread block of a rank on a channel, or a part of one with one job. Its moves run in sequence. */
 export interface Worker {
   readonly rank: number;
   readonly channel: number;
@@ -92,7 +92,7 @@ export interface Worker {
 
 /** One step of a worker. Ranges are in bytes; -1 stands for none. */
 export interface Move {
-  /** Connections from which it takes one message each; their contents are added up. */
+  /** Connections from which it takes one message each, and adds them up. */
   readonly receive: readonly number[];
   /** Offset of the range of the rank's input that is added, too. */
   readonly input: number;
@@ -105,11 +105,11 @@ export interface Move {
   readonly local?: LocalWork;
 }
 
-/** Work of a move within its rank, in algorithms of one's own. */
+/** Work of a move within its rank, in programs. */
 export interface LocalWork {
   /** Ranges that are added to what it receives. */
   readonly adds: readonly Local[];
-  /** Ranges that it writes the sum to, over what is there. */
+  /** Ranges that the sum overwrites. */
   readonly writes: readonly Local[];
   readonly after: readonly Wait[];
 }
@@ -120,7 +120,7 @@ export interface Local {
   readonly offset: number;
 }
 
-/** A worker, by its place in the schedule, has done so many moves. */
+/** A worker, by its place in the schedule, and a number of completed moves. */
 export interface Wait {
   readonly worker: number;
   readonly moves: number;
@@ -151,13 +151,13 @@ export function channelRange(bytes: number, nChannels: number, channel: number):
   return { offset, bytes: Math.min(part, bytes - offset) };
 }
 
-/** Cuts a range into chunks. */
+/** Splits a range into chunks. */
 export function* chunksOf({ offset, bytes }: Range, chunkBytes: number): Generator<Range> {
   for (let done = 0; done < bytes; done += chunkBytes) yield { offset: offset + done, bytes: Math.min(chunkBytes, bytes - done) };
 }
 
 /**
- * Cuts a range into rounds of `parts` chunks. The chunks of the last round are smaller, so that all parts have work.
+ * Splits a range into rounds of `parts` chunks. The chunks of the last round are smaller, so that all parts have work.
  *
  * @returns for each round where it begins, and the size of its chunks
  */

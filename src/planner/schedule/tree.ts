@@ -9,7 +9,7 @@ import {
   type Worker,
 } from './schedule.js';
 
-/** Trees through all ranks, and in which pieces data goes over them. */
+/** Trees through all ranks, and the sizes of pieces. */
 export interface TreeInput {
   readonly nRanks: number;
   /** By channel. */

@@ -6,13 +6,12 @@ import { type ScheduledConnection, NETWORK_RANK, type Move, type Schedule, type 
 export type ScheduleFault = string | undefined;
 
 /**
- * Executes a schedule on numbers and looks at the result. Each byte of each input is a number of its own, drawn at
- * random from 2^45, so a sum in which one is missing or counted twice is another number.
+ * Executes a schedule on numbers and checks the result. Each byte of each input is a number of its own, drawn at random
+ * from 2^45, so a sum in which one is missing or counted twice is another number.
  *
- * @param slots how many messages a connection holds before its sender waits
- * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages
- *   whose lengths differ, workers that use the same memory without waiting for each other, an output that is not what the
- *   collective promises
+ * @param slots number of messages that a connection holds before its sender waits
+ * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages whose
+ *   lengths differ, workers that use the same memory without waiting for each other, a wrong output
  */
 export function verifySchedule(schedule: Schedule, slots: number, seed = 1): ScheduleFault {
   const { call, nRanks, connections } = schedule;
@@ -98,7 +97,7 @@ interface Memory {
   readonly scratch: Float64Array;
 }
 
-/** Inputs are copied where moves may write to them: what was there at first tells what is right. */
+/** Copies inputs that moves may overwrite, for the check of results. */
 function memoriesOf(
   { call, nRanks, own }: Schedule,
   inputs: readonly Float64Array[],
@@ -110,7 +109,7 @@ function memoriesOf(
     if (own === undefined) return { input: given, output, scratch: nothing };
     const scratch = new Float64Array(own.scratchBytes).fill(Number.NaN);
     if (!own.isInPlace) return { input: given.slice(), output, scratch };
-    // A rank's part of a larger buffer is where it belongs in it.
+    // A rank's part of a larger buffer is at its place there.
     const whole = new Float64Array(Math.max(given.length, output.length)).fill(Number.NaN);
     const at = (part: Float64Array) => (part.length === whole.length ? 0 : (rank * call.bytes) / nRanks);
     whole.set(given, at(given));

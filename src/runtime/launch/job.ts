@@ -147,7 +147,7 @@ export class Job {
   }
 }
 
-/** Whether a terminal sends its Ctrl-C to this process, and to the ranks of this host, which are in the same process group. */
+/** True if a terminal sends its Ctrl-C to this process and to the ranks of this host, which share its process group. */
 export function isForegroundJob(): boolean {
   let stat: string;
   try {

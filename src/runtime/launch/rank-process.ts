@@ -19,7 +19,7 @@ export interface RankProcessOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly stdio: StdioOptions;
-  /** Where it starts; this process's directory if left out. */
+  /** Its working directory; default: this process's. */
   readonly directory?: string | undefined;
   /** Time from SIGTERM to SIGKILL for processes that the rank leaves behind, milliseconds. */
   readonly graceMs: number;

@@ -6,7 +6,7 @@ import { TimeoutError } from '../../errors.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { WaitOptions, Placement } from './placement.js';
 
-/** Interval at which the other ranks look for rank 0's file, milliseconds. */
+/** Interval of checks for rank 0's file, milliseconds. */
 const POLL_MS = 5;
 
 /** Number of texts that this process has passed so far. */

@@ -46,7 +46,7 @@ export interface SpawnThreadsOptions extends SpawnRanksOptions {
   readonly onEnd?: (rank: number) => void;
   /** False while a rank that exits with 0 has failed, too. */
   readonly mayEnd?: () => boolean;
-  /** `workerData` of one rank, with what moves to it, instead of `workerData`. */
+  /** `workerData` of one rank with its transfer list, instead of `workerData`. */
   readonly dataOf?: (rank: number) => { readonly workerData: unknown; readonly transferList: Transferable[] };
   /** Module of the user, if `module` is one of ours that imports it. */
   readonly userModule?: string | URL;

@@ -23,11 +23,11 @@ export interface Condition {
   readonly polled: boolean;
   /** True if `isMet` makes system calls. */
   readonly overSockets: boolean;
-  /** Registers what can wake this thread for it. */
+  /** Adds its wake sources. */
   readonly wakeOn: (sources: WakeSources) => void;
-  /** Description for messages to people. */
+  /** Description for errors and warnings. */
   readonly text: string;
-  /** Of a wait that ends step by step: the number of steps made. */
+  /** Number of completed steps of a wait with several. */
   readonly steps?: number;
   /** Called when the wait has ended; with an error when the communicator failed. */
   readonly settled: (error?: Error) => void;
@@ -49,7 +49,7 @@ export interface MessengerParts {
   readonly collectives: {
     /** Throws if the communicator has failed. */
     readonly check: () => void;
-    /** Returns what another rank is known to be waiting in. */
+    /** Text of another rank's activity, if known. */
     readonly doing: (rank: number) => string | undefined;
   };
   /** Progress of this thread. */
@@ -73,7 +73,7 @@ export class Messenger implements Waitable {
   readonly #conditions = new Set<Condition>();
   /** Age of the oldest wait at the last poll. */
   #longestMs = 0;
-  /** True if everything that the program started in this turn of the event loop will be polled at its end. */
+  /** True if a poll is scheduled at the end of this turn of the event loop. */
   #isStarting = false;
   /** Limit of the time of the blocking call that runs, if it has one. */
   #limit: { readonly clock: WatchClock; readonly look: () => void } | undefined;
@@ -109,7 +109,7 @@ export class Messenger implements Waitable {
     });
   }
 
-  /** Receives a message of at most `array.length` elements; resolves to how many came. */
+  /** Receives a message of at most `array.length` elements; resolves to their number. */
   startAtMost(peer: number, array: NumericArray, type: DataType): Promise<number> {
     const p2p = this.#pointToPoint;
     const transfer = this.addAtMost(peer, array, type, undefined);
@@ -180,7 +180,7 @@ export class Messenger implements Waitable {
     this.#pointToPoint.addNext(peer, array, type, owner);
   }
 
-  /** Takes a receive back whose message has not begun to arrive; see PointToPoint. */
+  /** Withdraws a receive whose message has not begun to arrive; see PointToPoint. */
   withdraw(peer: number, owner: TransferOwner, error: Error): boolean {
     const isWithdrawn = this.#pointToPoint.withdraw(peer, owner, error);
     if (isWithdrawn) this.#restIfIdle();
@@ -216,7 +216,7 @@ export class Messenger implements Waitable {
     try {
       isMet = condition.isMet();
     } catch {
-      // A rank that has left since brings nothing about any more, either.
+      // A rank that has left since cannot fulfil it, either.
     }
     this.#conditions.delete(condition);
     condition.settled(isMet ? undefined : inVain());
@@ -316,7 +316,7 @@ export class Messenger implements Waitable {
     }
   }
 
-  /** Throws `UNSUPPORTED` where a blocking call would wait for what cannot come. */
+  /** Throws `UNSUPPORTED` if a blocking call would wait for a message that cannot arrive. */
   checkBlockingCall(sends: boolean, peer: number): void {
     this.checkBlocking(peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
@@ -341,7 +341,7 @@ export class Messenger implements Waitable {
 
   // ── going on ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Polls everything that the program starts in this turn together, before any of it is waited for. */
+  /** Polls everything that the program starts in this turn together, before the first wait. */
   #startLater(): void {
     // Enlist again: a blocking call may have finished everything meanwhile.
     this.#parts.progress.enlist(this);

@@ -38,7 +38,7 @@ export interface WindowSignalsParts {
   readonly isPolled: (peer: number) => boolean;
   /** True if signals from a rank come over sockets. */
   readonly isOverSockets: (peer: number) => boolean;
-  /** Registers what can wake this thread for signals from a rank. */
+  /** Adds the wake sources of signals from a rank. */
   readonly wakeOn: (peer: number, sources: WakeSources) => void;
   /** Reason why no more signals come from a rank, if there is one. */
   readonly whyGone: (peer: number) => Error | undefined;

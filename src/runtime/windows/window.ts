@@ -51,8 +51,7 @@ const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal', 'timeou
  * rank put before a signal have arrived when the signal arrives.
  *
  * Between ranks that share memory, a put or get is a copy. Between others it is a message that the target carries out when
- * its event loop turns or while it blocks in a call, so a target that computes without a break neither receives nor answers
- * meanwhile.
+ * its event loop turns or while it blocks in a call, so a target that computes neither receives nor answers meanwhile.
  *
  * Every form that waits may fail like other calls of the communicator, which ends the communicator.
  */
@@ -374,10 +373,10 @@ export class Window<T extends TypedArray = NumericArray> {
     }
   }
 
-  /** Reason why nothing more comes from a rank, if there is one. */
+  /** Reason why no more data come from a rank, if there is one. */
   #whyGone(peer: number): Error | undefined {
     const reason = this.#whyEnded(peer);
-    // While all close the window, others may be done sooner: close() then ends the waits that are left.
+    // While all close the window, others may finish sooner: close() then ends the remaining waits.
     const isClosing = this.#closing !== undefined && reason instanceof TcclError && reason.code === 'CLOSED';
     return isClosing ? undefined : reason;
   }
@@ -494,7 +493,7 @@ function refuseLimits(call: string, timeoutMs: number | undefined): void {
   );
 }
 
-/** Takes what has come on a lane. Returns the reason if no more will come. */
+/** Takes arrived messages of a lane. Returns the reason if no more can arrive. */
 function lookAt(lane: WindowLane): Error | undefined {
   if (lane.polled) lane.progress();
   return lane.failure();

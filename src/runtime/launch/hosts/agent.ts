@@ -68,7 +68,7 @@ class Agent {
     else this.#obey(JSON.parse(payload.toString()) as ToAgent);
   }
 
-  /** The launcher is gone, or has nothing more to say. */
+  /** The connection to the launcher has ended. */
   disconnect(): void {
     if (!this.#isConnected) return;
     this.#isConnected = false;
@@ -176,7 +176,7 @@ class Agent {
     const input = this.#ranks?.input;
     if (input === undefined) return;
     if (chunk.length === 0) input.end();
-    // What a rank does not read any more counts as taken.
+    // Input that a rank no longer reads counts as taken.
     else input.write(chunk, () => this.#tell({ type: 'taken', bytes: chunk.length }));
   }
 
@@ -207,7 +207,7 @@ class Agent {
   }
 }
 
-/** What ssh gives on this host, and the variables of the launcher. The directory of this `node` is in PATH. */
+/** The environment of ssh on this host with the launcher's variables. The directory of this `node` is in PATH. */
 function rankEnvironment(ours: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env, ...ours };
   const directories = (env['PATH'] ?? '').split(delimiter).filter((directory) => directory !== '');
@@ -216,7 +216,7 @@ function rankEnvironment(ours: Readonly<Record<string, string>>): NodeJS.Process
   return { ...env, PATH: directories.join(delimiter) };
 }
 
-/** Sends the output of ranks, and no more of it than the launcher has room for: control messages never wait behind it. */
+/** Sends the output of ranks, limited by the launcher's window, so that control messages never wait behind it. */
 class WindowedOutput implements OutputSinks {
   readonly #output: Writable;
   #roomBytes = WINDOW_BYTES;
@@ -263,7 +263,7 @@ class WindowedOutput implements OutputSinks {
     }
   }
 
-  /** Nobody takes the output any more; ranks that write it shall not wait. */
+  /** Discards further output, so that ranks that write it do not wait. */
   discard(): void {
     this.#isDiscarding = true;
     for (const send of this.#waiting.splice(0)) send();

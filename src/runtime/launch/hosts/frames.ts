@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream';
 
 /**
- * What the launcher and its agent on another host write to each other, through ssh:
+ * Frames between the launcher and its agent on another host, through ssh:
  *
  *     bytes of the payload (4)   kind (1)   payload
  *
@@ -25,7 +25,7 @@ export function writeControl(to: Writable, message: object): void {
   writeFrame(to, frameKinds.control, Buffer.from(JSON.stringify(message)));
 }
 
-/** Cuts a byte stream into frames. */
+/** Splits a byte stream into frames. */
 export class FrameReader {
   readonly #take: (kind: number, payload: Buffer) => void;
   #chunks: Buffer[] = [];

@@ -4,9 +4,9 @@ import { InputError, InvalidUsageError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
 import type { RankRange } from '../local-ranks.js';
 
-/** A host as the user gave it. */
+/** A host of the user's list. */
 export interface Host {
-  /** What ssh gets: a name of DNS or of the user's ssh configuration, or an address; perhaps with a user before it. */
+  /** The destination for ssh: a name of DNS or of the user's ssh configuration, or an address; perhaps with a user. */
   readonly name: string;
   /** Number of ranks that it takes; undefined where the user gave none. */
   readonly slots: number | undefined;
@@ -20,7 +20,7 @@ export interface HostPlacement {
   readonly ranks: RankRange;
 }
 
-/** Most ranks of a host that a list may ask for: more is a slip of the keyboard. */
+/** Limit of ranks of a host: larger numbers are typing errors. */
 const MOST_SLOTS = 9999;
 
 /**
@@ -45,7 +45,7 @@ export function parseHostList(text: string): Host[] {
 
 /** Words of a host file that give the number of ranks: Open MPI has several. */
 const slotWords = ['slots', 'count', 'cpu', 'cpus'];
-/** Words of Open MPI and MPICH that say nothing about where ranks are placed here. */
+/** Words of Open MPI and MPICH that do not affect the placement of ranks here. */
 const otherWords = ['max_slots', 'max-slots', 'slots_max', 'max_cpus', 'binding', 'sockets', 'port'];
 const userWords = ['user', 'username', 'user_name', 'user-name'];
 

@@ -31,7 +31,7 @@ export interface HostsLaunchOptions extends JobOptions {
   readonly connectMs: number;
   /** `host:port` where the ranks meet, if the user chose it. */
   readonly address?: string | undefined;
-  /** Takes a line about how far the start is. */
+  /** Called with a line about the progress of the start. */
   readonly onProgress?: (line: string) => void;
 }
 
@@ -208,7 +208,7 @@ class Connecting {
     throw first.refusal;
   }
 
-  /** From now on signals are for the ranks. */
+  /** Ends the handling of signals, which then go to the ranks. */
   done(): void {
     this.#stopWaiting();
     this.#options.onProgress?.('');
@@ -216,7 +216,7 @@ class Connecting {
   }
 }
 
-/** Variables that ranks on other hosts get of this process's: those of tccl and NCCL, but not those of another job. */
+/** Variables of this process for ranks on other hosts: those of tccl and NCCL, but not those of another job. */
 function passedVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(
     Object.entries(env).flatMap(([name, text]) =>

@@ -1,11 +1,11 @@
 import { WatchClock } from '../../progress/watch-clock.js';
 
-/** Signs of life within the time after which the other end counts as gone. */
+/** Number of heartbeats in the time limit of the other end. */
 const SIGNS_PER_HEARTBEAT = 4;
 
 /**
- * Sends signs of life to the other end of a connection, and notices when none come. Time in which this process did not run
- * does not count.
+ * Sends heartbeats to the other end of a connection, and detects missing ones. Time in which this process did not run does
+ * not count.
  */
 export class Liveness {
   readonly #clock: WatchClock;
@@ -33,12 +33,12 @@ export class Liveness {
     });
   }
 
-  /** Something came from the other end. */
+  /** Records a message of the other end. */
   heard(): void {
     this.#heardMs = this.#clock.look();
   }
 
-  /** The other end is stopped on purpose, or goes on. */
+  /** Records that the other end is stopped on purpose, or continues. */
   suspend(isSuspended: boolean): void {
     this.#isSuspended = isSuspended;
     this.heard();

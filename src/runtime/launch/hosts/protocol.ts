@@ -3,19 +3,19 @@ import type { RankRange } from '../local-ranks.js';
 import type { MeetingPoint } from '../meeting-point.js';
 import type { Ending } from '../rank-process.js';
 
-/** What an agent is to start. It comes through the pipe of ssh: nobody else can read it. */
+/** The ranks that an agent starts. It comes through the pipe of ssh, which no other user can read. */
 export interface Preparation {
   readonly type: 'prepare';
   readonly directory: string;
   readonly command: readonly [string, ...string[]];
-  /** Variables beside those that the host gives. */
+  /** Variables in addition to those of the host. */
   readonly env: Readonly<Record<string, string>>;
   readonly bindTo: BindingUnit | 'none';
   readonly ranks: RankRange;
   readonly graceMs: number;
-  /** After so long without a sign of life the other side counts as gone; 0 for never. */
+  /** Time without a heartbeat after which the other side counts as gone; 0 for never. */
   readonly heartbeatMs: number;
-  /** Where the ranks meet is to be on this host. */
+  /** True if the ranks meet on this host. */
   readonly isMeetingHost: boolean;
 }
 
@@ -24,26 +24,26 @@ export type ToAgent =
   | Preparation
   | { readonly type: 'start'; readonly meetingPoint: MeetingPoint }
   | { readonly type: 'signal'; readonly signal: NodeJS.Signals }
-  /** So many bytes of output were written: the agent may send as many more. */
+  /** Number of bytes of output that were written: the agent may send as many more. */
   | { readonly type: 'written'; readonly bytes: number }
   | { readonly type: 'finish' }
   | { readonly type: 'alive' };
 
 /** Messages of the agent. */
 export type ToLauncher =
-  /** The command is there. `address` is `host:port` where the ranks can meet, if asked for. */
+  /** The command was found. `address` is `host:port` where the ranks can meet, if requested. */
   | { readonly type: 'ready'; readonly address?: string }
   | { readonly type: 'refused'; readonly message: string; readonly exitCode: number }
   | { readonly type: 'ended'; readonly rank: number; readonly ending: Ending }
   /** All output of the rank was sent. */
   | { readonly type: 'sent'; readonly rank: number }
-  /** Rank 0 took so many bytes of input. */
+  /** Number of bytes of input that rank 0 took. */
   | { readonly type: 'taken'; readonly bytes: number }
   /** No process of the job is left on the host. */
   | { readonly type: 'finished' }
   | { readonly type: 'alive' };
 
-/** The agent's first line, after whatever the host's shell prints by itself. */
+/** The agent's first line, after any output of the host's shell. */
 export interface Greeting {
   readonly version: string;
   /** `SSH_CONNECTION` there: addresses and ports of both ends. */

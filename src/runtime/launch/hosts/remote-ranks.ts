@@ -28,17 +28,17 @@ export class HostRefusal extends Error {
   }
 }
 
-/** What an agent says when it is ready to start its ranks. */
+/** The message of an agent that is ready to start its ranks. */
 export interface Readiness {
-  /** `host:port` where the ranks can meet, if it was asked for. */
+  /** `host:port` where the ranks can meet, if requested. */
   readonly address: string | undefined;
 }
 
-/** Time after SIGKILL in which a host must say that its ranks have ended, milliseconds. */
+/** Time after SIGKILL in which a host must report the end of its ranks, milliseconds. */
 const KILLED_MS = 10_000;
 /** Time for ssh to end by itself after its agent, milliseconds. */
 const SSH_ENDS_MS = 3000;
-/** What is kept of noise before the greeting and of messages of ssh. */
+/** Bytes that are kept of output before the greeting, and of messages of ssh. */
 const KEPT_CHARACTERS = 16_384;
 
 /** An agent on another host and its ranks there, through ssh. */
@@ -55,7 +55,7 @@ export class RemoteRanks implements RankGroup {
   /** What the host's shell printed before the greeting. */
   #noise = '';
   #stderr = '';
-  /** Why the host is lost. */
+  /** Reason of the host's loss. */
   #loss: (Ending & { readonly kind: 'lost' }) | undefined;
   #refuse: (refusal: HostRefusal) => void = () => undefined;
   #becomeReady: (readiness: Readiness) => void = () => undefined;
@@ -67,7 +67,7 @@ export class RemoteRanks implements RankGroup {
   #stopWaiting: () => void = () => undefined;
   readonly #input: InputOfRankZero | undefined;
 
-  /** Starts ssh, in a session of its own: a terminal's Ctrl-C is for the ranks, not for the way to them. */
+  /** Starts ssh in a session of its own, so that a terminal's Ctrl-C reaches the ranks through it and does not end it. */
   constructor(
     host: string,
     ranks: RankRange,
@@ -104,7 +104,7 @@ export class RemoteRanks implements RankGroup {
     });
   }
 
-  /** Hands the agent what it is to start. Rejects with a HostRefusal. */
+  /** Sends the agent its preparation. Rejects with a HostRefusal. */
   async prepare(preparation: Preparation): Promise<Readiness> {
     const ready = new Promise<Readiness>((resolve) => (this.#becomeReady = resolve));
     this.#tell(preparation);
@@ -156,7 +156,7 @@ export class RemoteRanks implements RankGroup {
     for (const stream of [this.#ssh.stdout, this.#ssh.stderr]) stream?.destroy();
   }
 
-  /** Reads the greeting behind whatever the host's shell prints, then frames. */
+  /** Reads the greeting, after any output of the host's shell, then frames. */
   #greeting(stdout: Readable): Promise<Greeting> {
     return new Promise((resolve, reject) => {
       let noise = Buffer.alloc(0);
@@ -232,9 +232,9 @@ export class RemoteRanks implements RankGroup {
     return this.ranks[rank - (this.ranks[0]?.rank ?? 0)];
   }
 
-  /** ssh has ended: at the start, unless a greeting is still to be read, and otherwise before its time. */
+  /** Handles the end of ssh: a refusal before the greeting, a loss afterwards. */
   async #lookAtEnd(exitCode: number | null, signal: NodeJS.Signals | null): Promise<void> {
-    // What it wrote last may still be in the pipes.
+    // Its last output may still be in the pipes.
     const { stdout, stderr } = this.#ssh;
     const drained = Promise.all([stdout, stderr].map(closed));
     await Promise.race([drained, delay(DRAIN_MS, undefined, { ref: false })]);
@@ -248,7 +248,7 @@ export class RemoteRanks implements RankGroup {
     this.#lose(`is lost: ssh ${end}${last === '' ? '' : ` (${printable(last.replace(/\.$/, ''))})`}`);
   }
 
-  /** Gives the host up. Its agent ends the ranks there when it notices, too. */
+  /** Gives the host up. Its agent ends the ranks there when it detects the loss. */
   #lose(how: string): void {
     if (this.#isFinished || this.#loss !== undefined) return;
     const ranks = this.ranks.filter((rank) => rank.running).map(({ rank }) => rank);
@@ -279,7 +279,7 @@ async function closed(stream: Readable | null): Promise<void> {
   if (stream !== null && !stream.closed) await new Promise((resolve) => stream.once('close', resolve));
 }
 
-/** Time for what ssh wrote last to be read after its end, milliseconds. */
+/** Time for reading the last output of ssh after its end, milliseconds. */
 const DRAIN_MS = 1000;
 
 /** A rank on another host. */
@@ -352,7 +352,7 @@ class ReceivedStream extends Readable {
   }
 }
 
-/** Sends the launcher's standard input to rank 0 on another host, no more than that has room for. */
+/** Sends the launcher's standard input to rank 0 on another host, as far as that has room. */
 class InputOfRankZero {
   readonly #toAgent: Writable;
   #roomBytes = WINDOW_BYTES;
@@ -385,7 +385,7 @@ class InputOfRankZero {
     if (this.#roomBytes > 0 && this.#state === 'reading') process.stdin.resume();
   }
 
-  /** Reads no more: this process can end. */
+  /** Stops reading, so that this process can end. */
   stop(): void {
     process.off('SIGCONT', this.#resume);
     if (this.#state === 'reading') process.stdin.destroy();

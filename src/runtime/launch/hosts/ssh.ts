@@ -11,7 +11,7 @@ export interface RemotePrograms {
 
 /**
  * Starts the agent: node and tccl at the same paths as here, else tccl in the directory of the job, else the one in PATH.
- * The names come as arguments ($1, $2, $3), so that no character in them means anything to the shell.
+ * The names are arguments ($1, $2, $3), so the shell interprets no character in them.
  */
 const SCRIPT = [
   'n=$1; [ -x "$n" ] || n=$(command -v node) || { echo "tccl-host-lacks node"; exit 127; }',
@@ -20,7 +20,7 @@ const SCRIPT = [
 ].join('; ');
 
 /**
- * Cuts the text of `--ssh` or `TCCL_SSH` into words as a shell does, with quotes and backslashes.
+ * Splits the text of `--ssh` or `TCCL_SSH` into words as a shell does, with quotes and backslashes.
  *
  * @throws InvalidUsageError `ENVIRONMENT` when a quote does not end or there is no word
  */
@@ -40,7 +40,7 @@ export function splitWords(text: string): string[] {
 /**
  * The command that starts the agent of a host. Nothing in it is secret: every user may read the arguments of processes.
  *
- * @param ssh the user's own command; what it sets counts more than what stands here
+ * @param ssh the user's own command; its options override these
  */
 export function sshCommand(
   ssh: readonly string[],
