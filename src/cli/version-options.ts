@@ -30,7 +30,7 @@ export function withVersionOptions(command: Command): Command {
  */
 export function versionOf({ nccl, torch }: VersionOptions): string {
   if (nccl !== undefined && torch !== undefined)
-    throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both say which NCCL: give one of them');
+    throw new InvalidUsageError('UNSUPPORTED', '--nccl and --torch both select the version of NCCL: give one of them');
   if (torch !== undefined) return ncclOfTorch(torch);
   return nccl === undefined ? defaultVersion : namedVersion(nccl);
 }

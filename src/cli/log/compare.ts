@@ -40,7 +40,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
   if (topology === undefined) {
     const option = nodes !== undefined ? '--nodes' : hardware !== undefined ? '--hardware' : undefined;
     if (option !== undefined)
-      throw new InvalidUsageError('UNSUPPORTED', `${option} says how to plan, but for which machine? Give --topology too`);
+      throw new InvalidUsageError('UNSUPPORTED', `${option} is for plans, which need a machine: give --topology, too`);
     return { findings: [], sentence: undefined };
   }
   if (model.hits.some(({ rule }) => rule.code === 'rccl'))

@@ -20,7 +20,7 @@ export interface CompleteOptions {
 export function complete(name: string, options: CompleteOptions): void {
   const { hardware: description, machine } = options;
   if (description !== undefined && machine !== undefined) {
-    throw new InvalidArgumentError('UNSUPPORTED', '--hardware and --machine both say what devices there are; give one of them');
+    throw new InvalidArgumentError('UNSUPPORTED', '--hardware and --machine both describe the devices; give one of them');
   }
   const input = readTopologyInput(name);
   const hardware = description === undefined ? undefined : readHardware(description);
@@ -46,6 +46,6 @@ function completeFromMachine(file: XmlElement, machine: string): Completed {
   if ([...descendants(detected.root)].some(({ name }) => name === 'gpu')) return detected;
   throw new InvalidUsageError(
     'UNSUPPORTED',
-    `no GPU found on the machine at ${machine}, so NCCL would not start there; describe what the file is for with --hardware`,
+    `no GPU found on the machine at ${machine}, so NCCL would not start there; describe the devices with --hardware`,
   );
 }

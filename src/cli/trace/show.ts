@@ -104,8 +104,7 @@ function showProgram(
   { schedule: asTable, out }: TraceOptions,
   ranks: ReadonlySet<number> | undefined,
 ): void {
-  if (out !== undefined)
-    throw new InvalidUsageError('UNSUPPORTED', '--out goes with --collective: timelines are of what NCCL does');
+  if (out !== undefined) throw new InvalidUsageError('UNSUPPORTED', '--out needs --collective: timelines are of calls of NCCL');
   if (program.nRanks !== simulator.nRanks)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',

@@ -119,7 +119,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   if (onlyDirect && (forced ?? 'direct') !== 'direct') {
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      `engine threads cannot be had: ${forced ?? ''} is not the direct algorithm, the only one that they carry out where all ranks share memory; leave engine: 'thread' out`,
+      `where all ranks share memory, engine threads carry out the direct algorithm only, not ${forced ?? ''}; leave out engine: 'thread' or the forced algorithm`,
     );
   }
   const isLayered = areLayered(ranksByHost(bootstrap), facts);

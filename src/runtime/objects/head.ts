@@ -62,7 +62,7 @@ export function readHead(from: Uint8Array): Head {
   const view = new DataView(from.buffer, from.byteOffset, HEAD_BYTES);
   const bodyBytes = view.getFloat64(0, true);
   const call = objectCalls[view.getUint32(12, true) - 1];
-  if (call === undefined) throw new InternalError('INTERNAL', 'what came before an object is not the head of one');
+  if (call === undefined) throw new InternalError('INTERNAL', 'the data in front of an object are not the head of an object');
   return {
     bodyBytes,
     nPieces: view.getUint32(8, true),
