@@ -111,6 +111,15 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
   });
 
+  it('leave out an interface that leads elsewhere, unless its whole name is given', async () => {
+    rails = makeRails(2, { cutFrom: 1 });
+    const matched = await run([0, 1], { TCCL_SOCKET_IFNAME: 'rail', CALLS: 'allReduce' });
+    for (const { code, stderr } of matched.ended) expect([code, stderr]).toEqual([0, '']);
+    expect(matched.ended[0]!.lines[0]!['explained']).toMatch(/takes ring \(Simple, 1 channel\).*: 0 1 over rail0$/);
+    const given = await run([0, 1], { TCCL_SOCKET_IFNAME: '=rail0,rail1', CALLS: 'allReduce' });
+    for (const { code, lines } of given.ended) expect([code, lines[0]!['code']]).toEqual([3, 'NETWORK']);
+  });
+
   it.each(['tree', 'hierarchical'])('lend their NICs to the algorithm %s', async (algorithm) => {
     rails = makeRails(2);
     const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', TCCL_ALGO: algorithm, CALLS: 'allReduce' });

@@ -15,8 +15,11 @@ export interface Rails {
   remove(): void;
 }
 
-/** @param swapped true if the interfaces of host b have each other's names: rail0 is in the subnet of rail1 of host a */
-export function makeRails(nRails: number, { swapped = false } = {}): Rails {
+/**
+ * @param swapped true if the interfaces of host b have each other's names: rail0 is in the subnet of rail1 of host a
+ * @param cutFrom from this rail on, host b's address is in a subnet that host a has no way to
+ */
+export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } = {}): Rails {
   const names = ['a', 'b'].map((letter) => `tccl-rail-${letter}-${process.pid}`) as [string, string];
   const ip = (...args: string[]): string => execFileSync('ip', args, { stdio: 'pipe' }).toString();
   const remove = (): void => {
@@ -31,7 +34,15 @@ export function makeRails(nRails: number, { swapped = false } = {}): Rails {
       for (const [host, name] of names.entries()) {
         const end = ends[host] ?? '';
         ip('-n', name, 'link', 'set', end, 'addrgenmode', 'none');
-        ip('-n', name, 'address', 'add', `10.213.${80 + rail}.${host + 1}/24`, 'dev', end);
+        ip(
+          '-n',
+          name,
+          'address',
+          'add',
+          `10.213.${(rail >= cutFrom && host === 1 ? 180 : 80) + rail}.${host + 1}/24`,
+          'dev',
+          end,
+        );
         ip('-n', name, 'link', 'set', end, 'up');
       }
     }

@@ -24,6 +24,14 @@ export function ringFifo(nRanks: number): FifoSize {
 const LL_SLICE_BYTES = 4096;
 export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
 
+/**
+ * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half slice. Below, hand-overs cost
+ * more than another NIC saves.
+ */
+export function ringParts(bytes: number, nRings: number, sliceBytes = SLICE_BYTES): number {
+  return Math.max(1, Math.min(nRings, Math.floor((2 * bytes) / sliceBytes)));
+}
+
 const none: readonly never[] = [];
 
 export const ring: NetworkAlgorithm = {
@@ -175,15 +183,12 @@ export class Rings implements NetworkPlayer {
   readonly #first: Ring;
   /** By number of parts: the rings that carry them. */
   readonly #tracks: readonly (readonly Ring[])[];
-  /** A call uses another ring for each so many bytes: below, hand-overs cost more than another NIC saves. */
-  readonly #leastPartBytes: number;
 
   constructor(combiner: Combiner, rings: readonly RingOfRanks[]) {
     this.#rings = rings.map((ring) => new Ring(combiner, ring, countsRoom(ring.order.length)));
     const [first] = this.#rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     this.#first = first;
-    this.#leastPartBytes = first.sliceBytes / 2;
     this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) => this.#rings.slice(0, count));
   }
 
@@ -208,7 +213,7 @@ export class Rings implements NetworkPlayer {
     const most = this.#rings.length;
     if (most === 1 || call.kind === callKinds.barrier) return 1;
     const bytes = hasBlocks(call.kind) ? call.blocks().longest * this.#first.ring.order.length : call.bytes;
-    return Math.max(1, Math.min(most, Math.floor(bytes / this.#leastPartBytes)));
+    return ringParts(bytes, most, this.#first.sliceBytes);
   }
 }
 

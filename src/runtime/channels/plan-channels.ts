@@ -33,7 +33,7 @@ export interface RankLocation {
   readonly numaNode: number | undefined;
   /** The NICs that the rank could use; equal on all ranks of a host. */
   readonly nics: readonly Nic[];
-  /** True if the user named these NICs. */
+  /** True if the user named each of these NICs: a beginning of names may also match interfaces that lead elsewhere. */
   readonly nicsNamed: boolean;
 }
 

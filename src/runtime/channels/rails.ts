@@ -6,7 +6,7 @@ import { reaches, type Nic } from '../bootstrap/interfaces.js';
  * ranks in any case.
  *
  * @param hosts NICs of all hosts, those of rank 0's host first
- * @param named true if the user named the interfaces
+ * @param named true if the user named each of them
  */
 export function railsOf(mine: readonly Nic[], hosts: readonly (readonly Nic[])[], named: boolean): Nic[] {
   const others = hosts.filter((nics) => nics !== mine);

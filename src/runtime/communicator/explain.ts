@@ -1,5 +1,6 @@
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import type { Channels } from '../algorithms/channels.js';
+import { ringParts } from '../algorithms/ring.js';
 import { takesOnePhase } from '../algorithms/direct-small.js';
 import { counted } from '../../counted.js';
 import { callKinds } from '../device/kernels/kernels.js';
@@ -88,8 +89,10 @@ export function explainCall(
   const others = candidates
     .filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
+  const nBlocks = collective === 'allGather' || collective === 'reduceScatter' ? nRanks : 1;
+  const parts = algorithm === 'ring' && rings !== undefined ? ringParts(bytes * nBlocks, rings.rings.length) : channels;
   const text =
-    `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(channels, 'channel')})` +
+    `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(parts, 'channel')})` +
     (forced === algorithm ? ', which is forced' : '') +
     (times === undefined
       ? '; how long calls take over sockets was never measured'
@@ -103,7 +106,7 @@ export function explainCall(
     bytes,
     algorithm,
     protocol,
-    channels,
+    channels: parts,
     predictedUs,
     measured: candidates.length === 0 ? 'nowhere' : measured,
     candidates,
@@ -127,7 +130,7 @@ export function groundsOf({ origin, bootstrap, engine, channels, facts, nCores, 
     nRanks,
     smallBytes: smallBytesOf(localRanks.length, nCores),
     lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
-    channels: oneSegment ? Math.max(1, threads.inMemory) : (channels?.rings.length ?? 1),
+    channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
     rings: channels,
   };
 }

@@ -96,7 +96,7 @@ function locationOf(
   return {
     numaNode: homeNode({ localRank, nLocalRanks: localRanks.length })?.id,
     nics: chooseNics(systemInterfaces(), { ...network, root: { host: root.host, origin } }),
-    nicsNamed: network.interfaceName !== undefined,
+    nicsNamed: /^\s*=/.test(network.interfaceName ?? ''),
   };
 }
 
