@@ -1,6 +1,6 @@
 import type { DataTypeName, NumericArray } from '../runtime/device/types.js';
 
-/** What ranks must agree on about a parameter. */
+/** Properties of a parameter that are equal on all ranks. */
 export interface ParameterForm {
   readonly name: string;
   readonly length: number;

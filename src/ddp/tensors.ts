@@ -24,7 +24,7 @@ export const plainArrays: Tensors<NumericArray> = {
   shapeOf: ({ length }) => [length],
 };
 
-/** What tfjsTensors() needs of a tensor of TensorFlow.js. */
+/** The part of a tensor of TensorFlow.js that tfjsTensors() uses. */
 export interface TfjsTensor {
   readonly shape: number[];
   readonly dtype: string;
@@ -32,7 +32,7 @@ export interface TfjsTensor {
   dispose(): void;
 }
 
-/** What tfjsTensors() needs of `@tensorflow/tfjs` or `@tensorflow/tfjs-core`. */
+/** The part of `@tensorflow/tfjs` or `@tensorflow/tfjs-core` that tfjsTensors() uses. */
 export interface Tfjs<Tensor> {
   tensor(values: never, shape?: never, dtype?: never): Tensor;
   customGrad(f: never): (...tensors: never[]) => Tensor;
@@ -90,14 +90,14 @@ export function whenGradient<Tensor extends TfjsTensor>(
   return (tf.customGrad.bind(tf) as unknown as (f: Identity) => (input: Tensor) => Tensor)(identity)(tensor);
 }
 
-/** What onnxTensors() needs of a tensor of ONNX Runtime. */
+/** The part of a tensor of ONNX Runtime that onnxTensors() uses. */
 export interface OnnxTensor {
   readonly type: string;
   readonly dims: readonly number[];
   readonly data: unknown;
 }
 
-/** What onnxTensors() needs of `onnxruntime-node`, `onnxruntime-web` or `onnxruntime-common`. */
+/** The part of `onnxruntime-node`, `onnxruntime-web` or `onnxruntime-common` that onnxTensors() uses. */
 export interface Onnx<Tensor> {
   readonly Tensor: new (type: never, data: never, dims: never) => Tensor;
 }

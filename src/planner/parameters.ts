@@ -100,7 +100,7 @@ const settings = {
     '1 accepts ranks whose hosts have different numbers of devices for reduction in the network',
   ),
 
-  // How many channels.
+  // Numbers of channels.
   minRings: unless(-2, 'NCCL_MIN_NRINGS', 'older name of NCCL_MIN_NCHANNELS, which wins'),
   maxRings: unless(-2, 'NCCL_MAX_NRINGS', 'older name of NCCL_MAX_NCHANNELS, which wins'),
   minChannels: unless(-2, 'NCCL_MIN_NCHANNELS', 'fewest channels: where the search gives fewer, they are copied'),

@@ -1,7 +1,4 @@
-/**
- * What variables do that no plan depends on, for those that people ask for most. What the others of a plan do is in
- * parameters.ts.
- */
+/** Meanings of common variables that no plan depends on. What the others of a plan do is in parameters.ts. */
 export const variableMeanings: ReadonlyMap<string, string> = new Map([
   ['NCCL_DEBUG', 'how much NCCL writes into its log: VERSION, WARN, INFO or TRACE; unset: nothing but what fails'],
   ['NCCL_DEBUG_FILE', 'where the log goes instead of the standard output; %h stands for the host and %p for the process'],

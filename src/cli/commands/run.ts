@@ -205,7 +205,7 @@ function refuseContradictions(options: RunOptions): void {
   if (options.json && !options.dryRun) refuse('--json needs --dry-run: the output of a job is that of its ranks');
 }
 
-/** Where this node's ranks stand in a job of several nodes, each with its own `tccl run`. */
+/** The place of this node's ranks in a job of several nodes, each with its own `tccl run`. */
 async function partOf(
   options: RunOptions,
   env: NodeJS.ProcessEnv,

@@ -148,7 +148,7 @@ function readValue(value: unknown, file: string, place: LogPlace, recordings: Fl
   return 'not read: no recording that tccl knows';
 }
 
-/** What nccl-tests writes with -J. */
+/** JSON of nccl-tests (-J). */
 function isTestResults(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'results' in value && Array.isArray(value.results);
 }

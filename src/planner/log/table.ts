@@ -186,7 +186,7 @@ export class TableReader {
 }
 
 const PREFIX_LENGTH = 200;
-/** What launchers put before a line: `[1,0]<stdout>:`, `[pod/a/b] `, `0: `, `node7: `, `(pid=7) `, a time. */
+/** Prefixes of launchers: `[1,0]<stdout>:`, `[pod/a/b] `, `0: `, `node7: `, `(pid=7) `, a time. */
 const prefixForm =
   /^(?:(?:\[[^\]]{0,150}\](?:<\w{1,20}>:?)?|\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:?\d\d)|[\w./-]{1,100}:|\([^)]{1,100}\)) ?)+$/;
 /** A row behind the name of a rank or host. */

@@ -111,7 +111,7 @@ export function planFromJson(value: unknown): Plan {
   };
 }
 
-/** What one host brings to a merge, as plain JSON. */
+/** One host's contribution to a merge, as plain JSON. */
 export function contributionToJson({ nRanks, nodes }: HostContribution): object {
   return { nRanks, nodes: nodes.map(nodeToJson) };
 }

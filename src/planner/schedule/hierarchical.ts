@@ -282,7 +282,7 @@ interface ExchangeStep {
 }
 
 /**
- * What the owner of share 0 on a host does in a small call: recursive doubling among hosts, so that data cross log2(H) wires
+ * Moves of the owner of share 0 on a host in a small call: recursive doubling among hosts, so that data cross log2(H) wires
  * in sequence. Hosts beyond the largest power of two give their sum to another host first, and get the result from it. Sums
  * are added in the order of the hosts on both sides, so all hosts get the same bits.
  */

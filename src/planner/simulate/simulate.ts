@@ -363,7 +363,7 @@ export class Simulator {
     const capacity = Float64Array.from(shared.links, (link) =>
       this.#capacity(link, blockGBps, physics, environment.oversubscription),
     );
-    // What is limited by NICs is written at the speed of blocks, and waits for the NIC.
+    // Data for a NIC are written at the speed of blocks, then wait for the NIC.
     const netGBps = Math.min(10 * blockGBps, this.#llGBps(plan));
     const most = Float64Array.from(connections, (_, index) => (routes[index]?.medium === 'net' ? netGBps : blockGBps));
     const rates = fairRates({ ...shared, most }, capacity);

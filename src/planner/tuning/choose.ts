@@ -44,7 +44,7 @@ export interface GivenWay extends Way {
 }
 
 /**
- * What NCCL does for one call where the way is given, as a tuner plugin gives it.
+ * NCCL's decisions for one call with a given algorithm and protocol, such as a tuner plugin's.
  *
  * @returns undefined where the call cannot be done that way; `predict` tells why
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name

@@ -74,7 +74,7 @@ function ringLatency(
   return fround(fround((nSteps - interSteps) * max(within, posting)) + fround(interSteps * between));
 }
 
-/** How many steps of a ring go from node to node by NCCL's count. */
+/** Number of a ring's steps between nodes, as NCCL counts them. */
 function nodeSteps(input: TuningInput, collective: Collective): number {
   const { nNodes } = input;
   if (collective !== 'AllReduce') return nNodes - 1;

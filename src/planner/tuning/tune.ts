@@ -111,7 +111,7 @@ function withRings(rules: Rules, models: Models): Models {
   return { ...models, Ring: byName(protocols, (protocol) => enabled(models.Ring[protocol])) };
 }
 
-/** What a ring carries where nothing else is left: 0 where the version does not use it then. */
+/** Bandwidth of a ring if no other algorithm is left; 0 if the version does not use it then. */
 export function lastResortGBps({ wouldBeGBps, disabled }: Model, { ringsForNothingElse }: Rules): number {
   switch (ringsForNothingElse) {
     case 'rings':
@@ -124,7 +124,7 @@ export function lastResortGBps({ wouldBeGBps, disabled }: Model, { ringsForNothi
   }
 }
 
-/** Where a list leaves nothing but CollNet and there is none, older versions use rings and trees. */
+/** True if a list leaves only CollNet, which is missing: older versions then use rings and trees. */
 function withoutCollnetOnly(
   input: TuningInput,
   asked: Readonly<Record<Collective, Asked<NcclAlgorithm>>>,

@@ -52,12 +52,12 @@ export function partOfTheWay(from: string, to: string, count: number): string {
   return count === 0 ? from : `${from} to ${to}, first ${count}`;
 }
 
-/** How many rules come before one in the order of decisions. */
+/** Number of rules before one in the order of decisions. */
 export function positionOf(name: RuleName): number {
   return Object.keys(table).indexOf(name);
 }
 
-/** How many rules there are up to the end of a group. */
+/** Number of rules up to the end of a group. */
 export function lastRuleOf(group: keyof typeof ruleGroups): number {
   const names = Object.keys(ruleGroups) as (keyof typeof ruleGroups)[];
   return names.slice(0, names.indexOf(group) + 1).reduce((count, name) => count + Object.keys(ruleGroups[name]).length, 0);

@@ -33,7 +33,7 @@ export type CallName = CallKind | DerivedCall;
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls', 'hierarchical'] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
-/** What a call's code has in place of an algorithm where a program of the caller's own carries it out. */
+/** In a call's code, in place of an algorithm: a program of the caller's own carries the call out. */
 const PROGRAM = 15;
 
 /** Description of a call. The ranks of a communicator must make equal calls in the same order. */
@@ -131,7 +131,7 @@ export function callKindOf(collective: ScheduledCollective): CallKind | undefine
   return kindsOfSchedules[collective];
 }
 
-/** Whether an operator of the program's own combines, in a call of another kind. Without a root, `root` is its whole count. */
+/** True if an operator of the program's own combines, in a call of another kind. Without a root, `root` is its whole count. */
 function isOwnReduction({ derived }: Call): boolean {
   return derived !== undefined && shapes[derived].reduces;
 }

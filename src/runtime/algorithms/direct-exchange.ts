@@ -448,7 +448,7 @@ function isScan(kind: number): boolean {
   return kind === callKinds.scan || kind === callKinds.exscan;
 }
 
-/** How many ranks' inputs a rank combines, from rank 0 on. */
+/** Number of ranks, from rank 0 on, whose inputs a rank combines. */
 function sourcesOf(kind: number, rank: number, nRanks: number): number {
   return kind === callKinds.scan ? rank + 1 : kind === callKinds.exscan ? rank : nRanks;
 }

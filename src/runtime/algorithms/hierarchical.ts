@@ -94,7 +94,7 @@ class Hierarchical implements NetworkPlayer {
     this.#slotBytes = size.slotBytes - HEADER_BYTES;
     this.#steps = size.steps;
     const workers = hierarchicalWorkers(hosts, rank);
-    // What sends first comes first: the others wait for it.
+    // The first sender comes first: the others wait for it.
     const order = ['up', 'owner', 'down'];
     workers.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role));
     const setsOf = (sets: EndSets): ConnectionSets => ({

@@ -19,10 +19,10 @@ export interface QueuedCall {
   readonly chain?: CallChain | undefined;
 }
 
-/** Calls that are made one after the other with no other call of the communicator between them. */
+/** Calls in sequence, without another call of the communicator between them. */
 export interface CallChain {
-  /** The next call, made from what the last one brought. What it throws ends the communicator. */
+  /** The next call, which depends on the result of the last one. An error ends the communicator. */
   next(): QueuedCall | undefined;
-  /** What later ones use. */
+  /** Arrays that later calls use. */
   arrays(): readonly NumericArray[];
 }

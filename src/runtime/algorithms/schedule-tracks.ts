@@ -7,7 +7,7 @@ import type { ReceiveConnection, SendConnection } from '../transport/transport.j
 import type { Track } from './exchange.js';
 import type { Ends } from './algorithm.js';
 
-/** Where the buffers of a schedule are, and what its sums are. */
+/** The places of a schedule's buffers, and the operator of its sums. */
 export interface ScheduleBuffers {
   readonly input: number;
   readonly output: number;
@@ -17,7 +17,7 @@ export interface ScheduleBuffers {
   readonly operator: number;
 }
 
-/** What a rank does in a schedule, ready to be done again and again. */
+/** A rank's part of a schedule, reusable for any number of calls. */
 export interface RankWork {
   readonly workers: readonly RankWorker[];
   /** True if moves write to the input. */

@@ -11,7 +11,7 @@ import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js
 import { writeXml } from '../../planner/topology/xml/write.js';
 import type { PlannedNic } from '../algorithms/channels.js';
 
-/** What a host decides by itself. */
+/** The decisions of one host. */
 export interface HostGraphs {
   readonly contribution: HostContribution;
   /** By channel of its ring graph × rank of the host: the NIC that the rank would use on it. */

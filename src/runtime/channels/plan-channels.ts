@@ -52,7 +52,7 @@ export interface ChannelPlan {
   readonly lines: readonly string[];
 }
 
-/** What the lowest rank of a host sends to all ranks. */
+/** Data that the lowest rank of a host sends to all ranks. */
 type HostWord =
   | {
       readonly kind: 'graphs';
@@ -63,7 +63,7 @@ type HostWord =
   | { readonly kind: 'nothing'; readonly reason: string }
   | { readonly kind: 'refused'; readonly error: TransferredError };
 
-/** What rank 0 sends to all ranks after it has joined the hosts. */
+/** Data that rank 0 sends to all ranks after it has joined the hosts. */
 type Verdict =
   { readonly kind: 'channels'; readonly channels: Channels } | { readonly kind: 'refused'; readonly error: TransferredError };
 

@@ -133,7 +133,7 @@ export interface EngineThreads {
   readonly inMemory: number;
   /** Otherwise. */
   readonly overSockets: number;
-  /** Whether all connections over sockets are made in advance, since a call that blocks cannot make them. */
+  /** True if all connections over sockets are made in advance, since a call that blocks cannot make them. */
   readonly connectsAll: boolean;
 }
 

@@ -37,7 +37,7 @@ export interface GridMember {
 export class Grid {
   /** Number of ranks in each dimension. */
   readonly dimensions: readonly number[];
-  /** Whether each dimension is closed. */
+  /** True for each closed dimension. */
   readonly periodic: readonly boolean[];
   /** Place of this rank. */
   readonly coordinates: readonly number[];

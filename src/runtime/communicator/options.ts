@@ -28,7 +28,7 @@ export interface RuntimeSettings {
    * (watch-clock.ts); 0 means no limit. Default 600.
    */
   readonly timeoutMs: number;
-  /** Whether the program gave `timeoutMs` to init() instead. */
+  /** True if the program gave `timeoutMs` to init() instead. */
   readonly isOfProgram?: boolean | undefined;
   /**
    * TCCL_HEARTBEAT: seconds after which an unresponsive host counts as gone (bootstrap/liveness.ts); 0 means never. Default

@@ -90,7 +90,7 @@ export class OutOfBandCalls {
       try {
         return await work(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]));
       } catch (error) {
-        // What it waited for meanwhile does not matter.
+        // The result of its own wait is ignored.
         signal?.throwIfAborted();
         throw error;
       } finally {

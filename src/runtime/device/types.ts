@@ -232,12 +232,12 @@ function otherOperatorCode(operator: unknown): number {
   );
 }
 
-/** Whether an operator combines pairs of elements. */
+/** True if an operator combines pairs of elements. */
 export function combinesPairs(operator: OperatorName): boolean {
   return operator === 'minloc' || operator === 'maxloc';
 }
 
-/** Whether an operator combines elements of a type: of small ones, a place would not fit into an element. */
+/** True if an operator combines elements of a type: in small ones, a place would not fit into an element. */
 export function canCombine(operator: OperatorName, type: DataType): boolean {
   if (combinesPairs(operator)) return type.bytes >= 4;
   return !(type.isFloat && (operator === 'band' || operator === 'bor' || operator === 'bxor'));

@@ -10,7 +10,7 @@ export interface LaunchOptions extends JobOptions {
   /** Environment of the ranks, beside the variables of their placement. */
   readonly env: NodeJS.ProcessEnv;
   readonly output: RankOutput;
-  /** Where this host's ranks stand in a job of several hosts, each with a launcher of its own. */
+  /** The place of this host's ranks in a job of several hosts, each with a launcher of its own. */
   readonly part?: { readonly first: number; readonly total: number; readonly meetingPoint: MeetingPoint } | undefined;
   readonly directory?: string | undefined;
 }

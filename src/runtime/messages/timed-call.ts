@@ -105,7 +105,7 @@ export interface TimedMessage {
   readonly peer: number;
   /** Starts it without looking at what has come; gives its owner, by which a receive can be withdrawn. */
   readonly add: (settled: (error?: Error) => void) => TransferOwner;
-  /** Whether a receive has not begun to arrive; left out for a send. */
+  /** True if the message of a receive has not begun to arrive; left out for a send. */
   readonly mayWithdraw?: () => boolean;
 }
 
@@ -156,7 +156,7 @@ function lateMessage(rank: number, { name, peer, mayWithdraw }: TimedMessage, ti
 export interface TimedWait {
   /** The call, for errors. */
   readonly name: string;
-  /** What did not come, and from whom: `no signal from rank 1 came`. */
+  /** Text of the missing message and its sender: `no signal from rank 1 came`. */
   readonly missing: string;
   readonly ranks: () => readonly number[];
   /** Starts it; gives the function that takes it back, which returns false if it has ended. */

@@ -134,7 +134,7 @@ class ObjectReceive implements TransferOwner {
     readonly peer: number,
   ) {}
 
-  /** Whether its head has come; the rest follows. */
+  /** True if its head has arrived; the rest follows. */
   get hasBegun(): boolean {
     return this.#incoming !== undefined;
   }

@@ -3,7 +3,7 @@ import { describeValue } from '../../describe-value.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { CheckedOperator } from './operator.js';
 
-/** What an operator is called for, for its errors. */
+/** The call that an operator serves, for its errors. */
 export interface FoldPlace {
   readonly call: string;
   readonly rank: number;

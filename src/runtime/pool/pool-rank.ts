@@ -15,7 +15,7 @@ let comm = await world.split(0);
 
 // Messages come one at a time: the pool begins a job when the one before has ended on all ranks.
 port.on('message', (message: ToPoolRank) => {
-  // What this throws is a defect and ends the thread, as an unhandled rejection does.
+  // An error here is a defect and ends the thread, as an unhandled rejection does.
   void (message.kind === 'run' ? run(message) : close());
 });
 send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });

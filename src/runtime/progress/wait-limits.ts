@@ -2,11 +2,11 @@
 export interface WaitLimits {
   readonly timeoutMs: number;
   readonly warnAfterMs: number;
-  /** Whether the program gave `timeoutMs` to init(); otherwise it is of the environment. */
+  /** True if the program gave `timeoutMs` to init(); otherwise it is from the environment. */
   readonly isOfProgram?: boolean | undefined;
 }
 
-/** What sets the time that a call may wait, for the error. */
+/** The option or variable that sets the time limit of a call, for the error. */
 export function whoseLimit({ isOfProgram }: WaitLimits): string {
   return isOfProgram === true ? 'timeoutMs of init()' : 'TCCL_TIMEOUT sets the seconds, 0 means no limit';
 }

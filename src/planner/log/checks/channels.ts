@@ -59,7 +59,7 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
   const findings: ChannelFinding[] = [];
   for (const { ringOrders } of ranks.values()) {
     for (const [channel, { ranks: listed, place, cut }] of ringOrders) {
-      // What follows the last rank of the ring is the rest of another line; the last one may lack digits.
+      // Text after the last rank of the ring is the rest of another line; the last number may lack digits.
       const order = nRanksKnown ? listed.slice(0, nRanks) : listed;
       const sure = order.slice(0, -1);
       const twice = firstTwice(sure);

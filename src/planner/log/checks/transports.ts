@@ -18,7 +18,7 @@ export function checkTransports(communicator: LoggedCommunicator): LogFinding[] 
     for (const link of from.links) {
       const peer = communicator.ranks.get(link.peer);
       if (link.transport.family === 'COLLNET') continue;
-      // What hosts names do not tell, transports do: only a host's own ranks share memory.
+      // Transports show hosts where names do not: only a host's own ranks share memory.
       const isInside =
         link.transport.family !== 'NET' ||
         (hosts !== undefined && peer !== undefined && peer !== from && peer.process.host === from.process.host);

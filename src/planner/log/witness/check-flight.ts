@@ -348,7 +348,7 @@ function called({ operation, sequence }: FlightCall, group: string): string {
   return `${operation} (${sequence < 0 ? '' : `number ${sequence} of `}group ${group})`;
 }
 
-/** Where a rank is by its recording: in a call or a message, or after its last one. */
+/** A rank's position by its recording: in a call or a message, or after its last one. */
 function whereabouts(recording: FlightRecording | undefined): { readonly text: string; readonly calledAt: string } {
   const calls = [...(recording?.messages.map(described) ?? []), ...(recording?.calls ?? [])];
   const last = calls.findLast(isOpen) ?? calls.at(-1);

@@ -2,7 +2,7 @@ import { formatBytes, formatWay } from '../overview/words.js';
 import type { RuleEffect } from './attribute.js';
 import type { Cost } from './cost.js';
 
-/** What a rule does on a cluster, in words. */
+/** Text of a rule's effect on a cluster. */
 export interface EffectText {
   /** Names of the rules. */
   readonly title: string;
@@ -22,7 +22,7 @@ export interface EffectText {
 /** So many decisions of a rule are named; the others are counted. */
 const MOST_DECISIONS = 4;
 
-/** What a rule does on a cluster in words: what it was and is, what sets it, and what changes. */
+/** Text of a rule's effect on a cluster: values before and after, the variable that sets it, and the changes. */
 export function describeEffect({ rules, differences, costs }: RuleEffect): EffectText {
   const named = differences.slice(0, MOST_DECISIONS);
   const more = differences.length - named.length;

@@ -7,7 +7,7 @@ import { formatBytes } from '../overview/words.js';
 import type { PlacedRow, TableFinding } from './read-table.js';
 import { algorithmWords, collectiveWords, protocolWords } from './row.js';
 
-/** What a table makes of a call. */
+/** A table's choice for a call. */
 export interface TableOutcome {
   /** The row that decides; undefined where none does. */
   readonly row: PlacedRow | undefined;
@@ -48,7 +48,7 @@ function isOfCluster({ nNodes, nRanks, nOperations, registered }: PlacedRow, { i
   return isAny(nNodes, input.nNodes) && isAny(nRanks, input.nRanks) && isAny(nOperations, 1) && isAny(registered, 0);
 }
 
-/** What a table does on a cluster that its author may not want; {@link readTunerTable} finds what is wrong with its text. */
+/** Findings about a table's effect on a cluster; {@link readTunerTable} finds faults of its text. */
 export function checkTunerTable(rows: readonly PlacedRow[], tuning: Tuning): TableFinding[] {
   const { input } = tuning;
   const findings: TableFinding[] = [];

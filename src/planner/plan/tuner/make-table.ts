@@ -8,12 +8,12 @@ import { predict } from '../../tuning/predict.js';
 import type { Tuning } from '../../tuning/tune.js';
 import type { TunerRow } from './row.js';
 
-/** What one size was found to be. */
+/** Result for one size. */
 export interface TunedSize {
   readonly bytes: number;
   readonly way: Way;
   readonly timeUs: number;
-  /** What NCCL would do. */
+  /** NCCL's choice. */
   readonly own: Way;
   readonly ownUs: number;
 }
@@ -24,7 +24,7 @@ export interface MadeRow extends TunerRow {
   readonly tried: readonly TunedSize[];
 }
 
-/** How a table is made. */
+/** Options of a table. */
 export interface MakeOptions {
   readonly environment?: Environment;
   /**
@@ -39,7 +39,7 @@ export interface MakeOptions {
 const LEAST_BYTES = 2 ** 10;
 const MOST_BYTES = 2 ** 33;
 const STEP = 4;
-/** What NCCL believes to take so many times as long is not tried. */
+/** Candidates that NCCL believes to be this many times slower are not tried. */
 const HOPELESS = 6;
 const LEAST_GAIN = 0.1;
 

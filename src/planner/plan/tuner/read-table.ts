@@ -15,7 +15,7 @@ export interface PlacedRow extends TunerRow {
   readonly line: number;
 }
 
-/** What is wrong with a table. */
+/** A fault of a table. */
 export interface TableFinding {
   /** From 1; undefined for what no line says. */
   readonly line: number | undefined;

@@ -137,7 +137,7 @@ function fromYaml(text: string): Hardware {
 }
 
 function gpuGroup(model: GpuModel, count: number, at: readonly string[], wiring: NvlinkWiring | undefined): GpuGroup {
-  // What a bridge or board joins, no model tells.
+  // The model does not determine the links of a bridge or board.
   return { model, count, at, nvlink: wiring ?? (model.nvlink === 'switch' ? 'switch' : 'none') };
 }
 

@@ -2,7 +2,7 @@ import type { FindingCode } from '../doctor/finding.js';
 import { inventedSwitch, nitroSwitch, pex89000 } from './build.js';
 import { below, type Domain, gpuAt, type Layout, nicAt, type Place } from './layout.js';
 
-/** Where a machine of the catalogue comes from. */
+/** Sources of a machine of the catalogue. */
 export interface Origin {
   /** Addresses of files and pages. */
   readonly sources: readonly string[];

@@ -91,7 +91,7 @@ export class PciDetector {
 
   #link(path: string | undefined, probed: ProbedGpu | undefined): [string, string][] {
     if (probed !== undefined) {
-      // What NCCL writes where the driver does not say; it then reads the speed as Gen3.
+      // NCCL writes this if the driver reports no speed, and then reads it as Gen3.
       const speed = (probed.pciGeneration === undefined ? undefined : speedTexts.get(probed.pciGeneration)) ?? '16.0 GT/s';
       return [
         ['link_speed', speed],

@@ -193,7 +193,7 @@ function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
   for (const { gpu, cards } of shares) {
     if (cards.length > 0) continue;
     const gain = graph?.measure.gain((copyOf) => {
-      // What a card at its switch, or beside it, would bring: one of the two moves there.
+      // Gain of a card at its switch, or beside it: one of the two moves there.
       const card = rich.cards.at(-1)?.element;
       const target = gpu.pci.element.parent;
       if (card === undefined || target === undefined) return;

@@ -85,7 +85,7 @@ export class Findings {
   add(element: XmlElement | TopologyPlace | undefined, finding: Omit<Finding, 'places'>): void {
     const { code, severity, gbps, remedy } = finding;
     const cost = gbps === undefined ? '' : `${formatGBps(gbps.is)} ${formatGBps(gbps.couldBe)}`;
-    // What the text says about NCCL's parser is about one thing each.
+    // Each finding about NCCL's parser is about one element.
     const key = [code, severity, cost, code.startsWith('nccl-') ? finding.problem : remedy].join('\n');
     let known = this.#byText.get(key);
     if (known === undefined) this.#byText.set(key, (known = { ...finding, places: [] }));

@@ -194,7 +194,7 @@ function leafLines(box: Box): string[] {
       ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' ')),
     ];
   }
-  // What its NVLinks join, the wires show, but those to the CPU around it.
+  // The wires show its NVLinks, except those to the CPU around it.
   const [busId = '', ...details] = box.details;
   return [
     `${box.label} ${busId}`,

@@ -52,7 +52,7 @@ export class RemoteRanks implements RankGroup {
   /** Resolves with the agent's greeting. */
   readonly greeted: Promise<Greeting>;
   readonly #exited: Promise<void>;
-  /** What the host's shell printed before the greeting. */
+  /** Output of the host's shell before the greeting. */
   #noise = '';
   #stderr = '';
   /** Reason of the host's loss. */

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { printable } from '../../../printable.js';
 import { InvalidUsageError } from '../../../errors.js';
 
-/** Where node and the tccl command are on other hosts. */
+/** Paths of node and the tccl command on other hosts. */
 export interface RemotePrograms {
   readonly node: string;
   readonly tccl: string;

@@ -35,7 +35,7 @@ export function answerPairChannels({ plan, parameters }: Situation, expected: nu
   };
 }
 
-/** What bounds a call that NCCL has no model of: where its time goes by the simulation. */
+/** Limits of a call without a model of NCCL: the parts of its simulated time. */
 export function answerPairLimits(situation: Situation, collective: ScheduledCollective, bytes: number): Answer {
   const { prepared, parameters, plan, tuning } = situation;
   const simulator = simulatorOf(prepared, parameters, plan, tuning);

@@ -94,7 +94,7 @@ function hopsOf(
   return { graph, channel, nHops: between.length, crossed };
 }
 
-/** How rings may use NICs, as the search found them. */
+/** The rings' use of NICs, as the search found it. */
 const rules: Readonly<Record<CrossNic, string>> = {
   [CrossNic.NEVER]: 'The search kept every ring on one NIC (NCCL_CROSS_NIC=1 would allow two, 0 forbids them).',
   [CrossNic.ALLOWED]: 'The search was allowed to leave a node by another NIC than it came in by (NCCL_CROSS_NIC=1).',
@@ -122,7 +122,7 @@ function told(graph: Hops['graph'], all: readonly Hops[]): string[] {
   ];
 }
 
-/** Where rings come into a node by one NIC and leave by another. */
+/** Rings that enter a node by one NIC and leave by another. */
 function insides({ plan, transports }: Situation): string[] {
   let through = 0;
   for (let channel = 0; channel < plan.nChannels; channel++) {

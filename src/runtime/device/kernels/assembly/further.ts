@@ -162,13 +162,13 @@ function isShort<T>(): bool {
   return is<T, Float32>() || is<T, Int32>() || is<T, Uint32>();
 }
 
-/** What holds of the values, for both elements of their pairs. */
+/** Widens a comparison of the values to both elements of their pairs. */
 @inline
 function ofValues<T>(mask: v128): v128 {
   return isShort<T>() ? v128.shuffle<i32>(mask, mask, 0, 0, 2, 2) : v128.shuffle<i64>(mask, mask, 0, 0);
 }
 
-/** What holds of the places, for both elements of their pairs. */
+/** Widens a comparison of the places to both elements of their pairs. */
 @inline
 function ofPlaces<T>(mask: v128): v128 {
   return isShort<T>() ? v128.shuffle<i32>(mask, mask, 1, 1, 3, 3) : v128.shuffle<i64>(mask, mask, 1, 1);

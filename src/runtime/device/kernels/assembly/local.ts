@@ -382,7 +382,7 @@ export function reduceTables(nDestinations: i32, from: usize, length: usize): vo
   reduceRange(nDestinations, from, length);
 }
 
-/** How many ranks' inputs are combined here: of a scan those up to this rank's. */
+/** Number of ranks whose inputs are combined here: of a scan those up to this rank. */
 @inline
 function nSources(): i32 {
   const kind = kindIn(code);
