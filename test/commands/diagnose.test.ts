@@ -93,6 +93,40 @@ Warnings
     expect(stdout).toMatch(/^Verdict: mlx5_2:1 \(LinkUp\) is not active, 2 other ports are\n/);
   });
 
+  it('RCCL is recognised, and not planned as NCCL', async () => {
+    const rccl = mkdtempSync(join(tmpdir(), 'tccl-rccl-'));
+    const [log, topology] = [join(rccl, 'rccl.log'), join(rccl, 'rccl.xml')];
+    writeFileSync(
+      log,
+      `n1:11:22 [0] NCCL INFO RCCL version : 2.22.3-HEAD:9d5cb5b
+n1:11:22 [0] NCCL INFO === System : maxBw 48.0 totalBw 336.0 ===
+n1:11:22 [0] NCCL INFO CPU/0 (1/2/-1)
+n1:11:22 [0] NCCL INFO + PCI[24.0] - GPU/5000 (0)
+n1:11:22 [0] NCCL INFO              + XGMI[48.0] - GPU/15000
+n1:11:22 [0] NCCL INFO ==========================================
+`,
+    );
+    const gpu = (dev: number) =>
+      `<pci busid="0000:${dev + 1}5:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="${dev}" sm="94" gcn="gfx942" rank="${dev}" gdr="1"><xgmi target="0000:${2 - dev}5:00.0" count="1"/></gpu></pci>`;
+    writeFileSync(
+      topology,
+      `<system version="2"><cpu numaid="0" affinity="ffff" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">${gpu(0)}${gpu(1)}</cpu></system>`,
+    );
+    for (const file of [log, topology])
+      for (const command of [['plan'], ['graph'], ['explain'], ['topo', 'show']])
+        expect(await tccl([...command, file])).toMatchObject({
+          code: 2,
+          stderr: expect.stringMatching(/of RCCL \(AMD.* which plans otherwise than NCCL: it is not supported/) as string,
+        });
+    expect(await tccl(['topo', 'doctor', topology])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('this is a topology of RCCL') as string,
+    });
+    const { code, stdout } = await tccl(['diagnose', rccl]);
+    rmSync(rccl, { recursive: true });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('this is the log of RCCL') as string]);
+  });
+
   it('says in one line what cannot be read at all', async () => {
     const file = join(folder, '..', 'tccl-nothing.bin');
     writeFileSync(file, Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]));

@@ -7,6 +7,7 @@ import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
 import { planPrepared } from '../../planner/plan/plan.js';
+import { isOfRccl } from '../../planner/log/logged-topology.js';
 import { defaultVersion, nearestVersions } from '../../planner/versions/version.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import { usedGpus, withUsedGpus } from './used-gpus.js';
@@ -43,7 +44,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
       throw new InvalidUsageError('UNSUPPORTED', `${option} is for plans, which need a machine: give --topology, too`);
     return { findings: [], sentence: undefined };
   }
-  if (model.hits.some(({ rule }) => rule.code === 'rccl'))
+  if (isOfRccl(model))
     throw new InvalidUsageError(
       'UNSUPPORTED',
       'this is the log of RCCL (AMD), which plans otherwise than NCCL: it cannot be compared with a plan',

@@ -1,12 +1,13 @@
 import { counted } from '../../../counted.js';
 import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { LogFinding } from '../finding.js';
-import { loggedTopology } from '../logged-topology.js';
+import { isOfRccl, loggedTopology } from '../logged-topology.js';
 import type { LogModel } from '../model.js';
 import type { LoggedMachine, LoggedWire } from '../system-block.js';
 
 /** Faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */
-export function checkMachines({ machines }: Pick<LogModel, 'machines'>): LogFinding[] {
+export function checkMachines({ machines, hits }: Pick<LogModel, 'machines' | 'hits'>): LogFinding[] {
+  if (isOfRccl({ hits })) return [];
   const findings = machines.flatMap((machine) => [
     ...oneWay(machine),
     ...fewerLinks(machine),

@@ -2,6 +2,7 @@ import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import { rulesOf } from '../../versions/rules.js';
 import type { System } from '../system.js';
+import { isOfRccl } from '../xml/rccl.js';
 import { describeElement, type XmlElement } from '../xml/tree.js';
 import { elementError } from './attributes.js';
 import { Draft } from './draft.js';
@@ -35,6 +36,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   if (root.name !== 'system') {
     throw elementError(root, 'a topology begins with <system version="1">; this is something else');
   }
+  if (isOfRccl(root)) throw new InputError('CONTENT', 'this is a topology of RCCL (AMD GPUs), which plans otherwise than NCCL: it is not supported', { line: root.line });
   const draft = new Draft();
   const build: Build = {
     draft,

@@ -3,6 +3,7 @@ import { defaultParameters, type Parameters } from '../../parameters.js';
 import { buildSystem } from '../build/build-system.js';
 import type { System } from '../system.js';
 import type { XmlNote } from '../xml/notes.js';
+import { isOfRccl } from '../xml/rccl.js';
 import type { XmlElement } from '../xml/tree.js';
 import { validateTopology } from '../xml/validate.js';
 import { markDesign } from './by-design.js';
@@ -42,6 +43,16 @@ export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Findi
 function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
   const findings = new Findings();
   const parameters = options.parameters ?? defaultParameters;
+  if (root.name === 'system' && isOfRccl(root)) {
+    findings.add(root, {
+      code: 'impossible',
+      severity: 'info',
+      problem: 'this is a topology of RCCL (AMD GPUs)',
+      consequence: 'RCCL plans otherwise than NCCL: it is not examined',
+      remedy: 'RCCL reads it as it is; tccl is about NCCL',
+    });
+    return findings.list();
+  }
   checkNotes(options.notes ?? [], findings);
   attempt(findings, 'impossible', () => {
     validateTopology(root);
