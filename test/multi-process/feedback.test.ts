@@ -57,6 +57,14 @@ describe('TCCL_DEBUG', () => {
     expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: `tccl run: ${text}\n` });
   });
 
+  it('cannot be made to write what a terminal obeys', async () => {
+    const { lines, stderr } = await run(1, { TCCL_DEBUG: 'WARN', 'TCCL_\u001b]0;title\u0007\nX': '1' });
+    expect(lines.filter((line) => line.includes('no such variable'))).toEqual([
+      expect.stringMatching(/ TCCL WARN TCCL_\\x1b\]0;title\\x07\\nX is set, but there is no such variable/),
+    ]);
+    expect(stderr).not.toContain('\u001b');
+  });
+
   it('INFO tells how ordinary arrays come to the others, and why', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'INFO' });
     expect(lines.filter((line) => / rank [01] ordinary arrays: read in place by process_vm_readv$/.test(line))).toHaveLength(2);
@@ -182,7 +190,10 @@ describe('TCCL_DEBUG', () => {
       { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COL' },
       'TCCL_DEBUG_SUBSYS=COL is not a list of INIT, COLL, GRAPH, TUNING, NET, ENV, ALL, or ^ and such a list; did you mean COLL?',
     ],
-    [{ TCCL_ALGO: '^ring' }, 'TCCL_ALGO=^ring is not one of direct, ring, tree, pat, pairs, nvls; lists and ^ are not supported'],
+    [
+      { TCCL_ALGO: '^ring' },
+      'TCCL_ALGO=^ring is not one of direct, ring, tree, pat, pairs, nvls, hierarchical; lists and ^ are not supported',
+    ],
     [{ TCCL_TRACE: '/nowhere/trace.json' }, 'the trace (TCCL_TRACE) cannot be written here'],
   ])('%j is refused', async (env, message) => {
     const { code, stderr } = await run(1, env);

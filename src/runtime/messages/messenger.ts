@@ -205,6 +205,8 @@ export class Messenger implements Waitable {
       condition.settled();
       return;
     }
+    // The news of the failure has been; nothing would end this wait.
+    if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
     this.#conditions.add(condition);
     this.#startLater();
   }

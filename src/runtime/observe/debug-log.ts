@@ -3,6 +3,7 @@ import { threadId } from 'node:worker_threads';
 import { describeCall, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import type { TcclError } from '../../errors.js';
+import { printable } from '../../printable.js';
 import { appendTo, type Appending, fileNamed } from './append-file.js';
 import type { Observer } from './observed-engine.js';
 
@@ -112,7 +113,7 @@ export class DebugLog implements Observer {
   }
 
   #line(level: 'INFO' | 'WARN', text: string): void {
-    this.#write(`${this.#prefix} ${level} ${text}\n`);
+    this.#write(`${printable(`${this.#prefix} ${level} ${text}`)}\n`);
   }
 }
 

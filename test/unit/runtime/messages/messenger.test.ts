@@ -51,6 +51,29 @@ test('a wait that is ended after its rank has left fails as one that is ended be
   expect(messages.isPending).toBe(false);
 });
 
+test('a wait that begins after everything has failed fails at once, such as the flush of a window that is closed', () => {
+  const [a] = ranks(2) as [Rank, Rank];
+  const messages = messenger(a);
+  messages.abort(new Error('rank 1 did not call'));
+  const waitFor = (isMet: boolean): string => {
+    let outcome = 'waits';
+    const settled = (): void => void (outcome = 'met');
+    messages.waitFor({
+      isMet: () => isMet,
+      awaited: () => [1],
+      polled: false,
+      overSockets: true,
+      wakeOn: () => undefined,
+      text: 'a wait',
+      settled,
+    });
+    return outcome;
+  };
+  expect(waitFor(true)).toBe('met');
+  expect(() => waitFor(false)).toThrow('rank 1 did not call');
+  expect(messages.isPending).toBe(false);
+});
+
 test('a message that begins while another one has been waited for long is looked at at once', async () => {
   const [a, b] = ranks(2) as [Rank, Rank];
   const messages = messenger(a);
