@@ -55,6 +55,7 @@ test.each([
     lateInPlace: 'TIMEOUT',
     message: 'TIMEOUT',
     messageInPlace: 'TIMEOUT',
+    messageInGroup: 'TIMEOUT',
   };
   expect(records, stderr).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));
 });

@@ -295,7 +295,7 @@ export class Group {
       const error = this.late(call, timeoutMs);
       for (const member of members) member.fail(error);
     }
-    if (this.#error !== undefined) throw this.#error.error;
+    if (this.#error !== undefined) throw addCallerFrames(this.#error.error);
   }
 
   #operationOf(member: GroupMember): Operation {
