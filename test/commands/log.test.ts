@@ -164,7 +164,7 @@ describe('tccl log', () => {
     expect(await tccl(['log', file('good.log', text), '--rank', '99'])).toMatchObject({ code: 2 });
     expect(await tccl(['log', file('good.log', text), '--nodes', '2'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('Give --topology too') as string,
+      stderr: expect.stringContaining('give --topology, too') as string,
     });
   });
 
