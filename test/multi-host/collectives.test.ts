@@ -18,14 +18,14 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
   });
   afterAll(() => hosts?.remove());
 
-  /** Two ranks on each host, found through the variables of Slurm. */
-  function start(program: string, args: string[], port: number, ownEnv: Record<string, string> = {}): Fixture[] {
+  /** Four ranks, two or `here` of them on the first host, found through the variables of Slurm. */
+  function start(program: string, args: string[], port: number, ownEnv: Record<string, string> = {}, here = 2): Fixture[] {
     return [0, 1, 2, 3].map((rank) => {
-      const host = rank < 2 ? 0 : 1;
+      const host = rank < here ? 0 : 1;
       const env = {
         SLURM_PROCID: String(rank),
         SLURM_NTASKS: '4',
-        SLURM_LOCALID: String(rank % 2),
+        SLURM_LOCALID: String(host === 0 ? rank : rank - here),
         SLURM_JOB_ID: '1',
         SLURM_STEP_ID: '0',
         TCCL_HOSTID: `host ${host}`,
@@ -50,6 +50,13 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
       for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
     },
   );
+
+  it.each(['promise', 'sync'])('compute the same with three ranks here and one there (%s)', async (form) => {
+    const args = ['--seed', '17', '--calls', '40', ...(form === 'sync' ? [] : ['--promises'])];
+    const env = { TCCL_ALGO: 'hierarchical', ...(form === 'sync' ? blocking : {}) };
+    const ended = await Promise.all(start('random-collectives.mjs', args, nextPort++, env, 3).map((rank) => rank.ended));
+    for (const { code, stderr } of ended) expect([code, stderr]).toEqual([0, '']);
+  });
 
   it('are measured by tccl perf', async () => {
     const args = ['perf', 'all_reduce', '-b', '8', '-e', '8K', '-f', '32', '-n', '5', '-w', '2', '--json'];

@@ -16,11 +16,9 @@ export interface AlgorithmTraits {
   readonly over: 'segment' | 'connections';
   /**
    * Largest call in bytes that uses this algorithm by default among ranks that use connections; 0 for none. A call uses the
-   * algorithm of the smallest range that contains it; where *hierarchical* applies, it takes all calls that it supports.
-   *
-   * @param isLayered see ChoiceContext
+   * algorithm of the smallest range that contains it.
    */
-  readonly defaultUpToBytes: (nRanks: number, isLayered: boolean) => number;
+  readonly defaultUpToBytes: (nRanks: number) => number;
 }
 
 /** An algorithm over connections, with everything specific to it. */

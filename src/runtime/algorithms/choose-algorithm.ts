@@ -17,7 +17,7 @@ export interface ChoiceContext {
   readonly nRanks: number;
   /** True if all ranks share one segment. */
   readonly oneSegment: boolean;
-  /** True if the ranks are on several hosts, and the ranks of a host, of which one has several, share memory. */
+  /** True if the ranks are on several hosts, some of which have several, and the ranks of each host share memory. */
   readonly isLayered?: boolean;
   /** TCCL_ALGO: used for every call that it supports. */
   readonly forced: Algorithm | undefined;
@@ -32,6 +32,12 @@ export function defaultTable(situation: ChoiceContext): AlgorithmTable {
   return Object.fromEntries(kinds.map((kind) => [kind, rangesOf(kind, situation)])) as unknown as AlgorithmTable;
 }
 
+/**
+ * Calls that *hierarchical* carries out by default among hosts. For other kinds it was not measured to be faster
+ * (docs/notes/algorithms.md).
+ */
+const defaultKindsByHost: ReadonlySet<CallKind> = new Set(['allReduce', 'barrier']);
+
 function rangesOf(kind: CallKind, { nRanks, oneSegment, isLayered = false, forced }: ChoiceContext): AlgorithmRange[] {
   const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
   if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
@@ -39,10 +45,10 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, isLayered = false, force
     if (carriesOut(forced, kind, nRanks)) return always(forced);
     if (!isOverConnections(forced)) return always('direct');
   }
-  if (forced === undefined && isLayered && carriesOut('hierarchical', kind, nRanks)) return always('hierarchical');
+  if (forced === undefined && isLayered && defaultKindsByHost.has(kind)) return always('hierarchical');
   const ranges = algorithms
     .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
-    .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks, isLayered), algorithm }))
+    .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
     .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
   return ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
 }

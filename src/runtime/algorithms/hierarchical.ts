@@ -1,15 +1,19 @@
 import { InternalError } from '../../errors.js';
 import {
   ExchangeMoves,
-  hierarchicalWorkers,
   partBytes,
   RingMoves,
+  type HierarchicalMoves,
+  type RankPlace,
+  type RingCut,
+} from '../../planner/schedule/hierarchical-moves.js';
+import {
+  hierarchicalWorkers,
+  placesOf,
   sharesOf,
   type EndSets,
   type HierarchicalEnd,
-  type HierarchicalMoves,
   type RanksByHost,
-  type RingCut,
 } from '../../planner/schedule/hierarchical.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
@@ -17,28 +21,27 @@ import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/t
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner, Piece } from './combiner.js';
-import { HEADER_BYTES, type Track } from './exchange.js';
+import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 
-const LONGEST_SLICE_BYTES = 64 * 1024;
-const SHORTEST_SLICE_BYTES = 8 * 1024;
+const LONGEST_SLICE_BYTES = 128 * 1024;
+const SHORTEST_SLICE_BYTES = 32 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 16 * 2 ** 20;
 const STEPS = 8;
 /** Slices that a share's chunk should have, so that hosts and wires work at the same time. */
 const SLICES = 4;
 /** Largest call that is not divided: fewer messages in sequence, but every host adds all data. */
-const EXCHANGE_BYTES = 16 * 1024;
-/** Smallest share: below, hand-overs within a host cost more than several owners gain. */
-const LEAST_SHARE_BYTES = 32 * 1024;
+const EXCHANGE_BYTES = 64 * 1024;
 
 /** The algorithm *hierarchical*: see planner/schedule/hierarchical.ts. */
 export const hierarchical: NetworkAlgorithm = {
   name: 'hierarchical',
-  kinds: ['allReduce', 'barrier'],
+  kinds: ['allReduce', 'barrier', 'reduceScatter', 'reduceScatterV', 'allGather', 'allGatherV', 'broadcast', 'reduce'],
   mostRanks: Infinity,
   over: 'connections',
-  defaultUpToBytes: (_, isLayered) => (isLayered ? Infinity : 0),
+  // See choose-algorithm.ts.
+  defaultUpToBytes: () => 0,
   fifo: (nRanks) => hierarchicalFifo(nRanks),
   ends: ({ hosts, rings }, rank) => {
     // Shares of a call go over the NICs of different rings.
@@ -53,7 +56,8 @@ export const hierarchical: NetworkAlgorithm = {
 /** Size of a connection: the more ranks, the shorter the slices. */
 function hierarchicalFifo(nRanks: number): FifoSize {
   const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
-  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  const sliceBytes = Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair));
+  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceBytes + countsRoom(nRanks) };
 }
 
 interface HierarchicalEnds {
@@ -83,7 +87,9 @@ class Hierarchical implements NetworkPlayer {
   readonly #inExchange: readonly { readonly moves: ExchangeMoves; readonly track: WorkerTrack }[];
   readonly #tracks: Track[] = [];
   readonly #slotBytes: number;
-  readonly #steps: number;
+  readonly #places: readonly RankPlace[];
+  /** Of the running call. */
+  readonly #cut: { -readonly [Name in keyof RingCut]: RingCut[Name] };
 
   constructor(combiner: Combiner, hosts: RanksByHost, rank: number, connections: PeerConnections) {
     this.#nShares = sharesOf(hosts);
@@ -91,8 +97,9 @@ class Hierarchical implements NetworkPlayer {
     const sends = new Map(ends.sendTo.map((end, i) => [keyOf(end), connections.sends[i]]));
     const receives = new Map(ends.receiveFrom.map((end, i) => [keyOf(end), connections.receives[i]]));
     const [{ size } = hierarchicalSize] = connections.sends;
-    this.#slotBytes = size.slotBytes - HEADER_BYTES;
-    this.#steps = size.steps;
+    this.#slotBytes = size.slotBytes - HEADER_BYTES - countsRoom(combiner.nRanks);
+    this.#cut = { sliceBytes: 0, slicesPerChunk: size.steps / 2, grainBytes: ALIGNMENT };
+    this.#places = placesOf(hosts);
     const workers = hierarchicalWorkers(hosts, rank);
     // The first sender comes first: the others wait for it.
     const order = ['up', 'owner', 'down'];
@@ -115,48 +122,82 @@ class Hierarchical implements NetworkPlayer {
   }
 
   start(call: NetworkCall): readonly Track[] {
-    switch (call.kind) {
-      case callKinds.allReduce:
-        return this.#allReduce(call.bytes);
-      case callKinds.barrier:
-        return this.#allReduce(0);
-      default:
-        throw new InternalError('INTERNAL', `hierarchical has no call of kind ${call.kind}`);
-    }
-  }
-
-  #allReduce(bytes: number): readonly Track[] {
+    const { kind, bytes } = call;
     const tracks = this.#tracks;
     tracks.length = 0;
-    if (bytes <= Math.min(EXCHANGE_BYTES, this.#slotBytes)) {
-      for (const { moves, track } of this.#inExchange) {
-        moves.start(bytes);
-        track.start();
-        tracks.push(track);
-      }
-      return tracks;
+    switch (kind) {
+      case callKinds.allReduce:
+        return bytes <= Math.min(EXCHANGE_BYTES, this.#slotBytes) ? this.#exchange(bytes) : this.#inShares(call);
+      case callKinds.barrier:
+        return this.#exchange(0);
+      case callKinds.broadcast:
+      case callKinds.reduce:
+        return this.#inShares(call);
+      case callKinds.allGather:
+      case callKinds.allGatherV:
+      case callKinds.reduceScatter:
+      case callKinds.reduceScatterV:
+        return this.#inBlocks(call);
+      default:
+        throw new InternalError('INTERNAL', `hierarchical has no call of kind ${kind}`);
     }
-    const count = Math.min(this.#nShares, Math.max(1, Math.floor(bytes / LEAST_SHARE_BYTES)));
-    const part = partBytes(bytes, count, ALIGNMENT);
-    const cut = this.#cut;
-    cut.sliceBytes = Math.min(this.#slotBytes, Math.max(SHORTEST_SLICE_BYTES, partBytes(part, 2 * SLICES, ALIGNMENT)));
-    cut.slicesPerChunk = this.#steps / 2;
-    for (const { share, moves, track } of this.#inRings) {
-      if (share >= count) continue;
-      const from = Math.min(bytes, share * part);
-      moves.start(from, Math.min(part, bytes - from), cut);
-      track.start();
-      tracks.push(track);
-    }
-    return tracks;
   }
 
-  /** Of the running call. */
-  readonly #cut: { -readonly [Name in keyof RingCut]: RingCut[Name] } = {
-    sliceBytes: 0,
-    slicesPerChunk: 0,
-    grainBytes: ALIGNMENT,
-  };
+  #exchange(bytes: number): readonly Track[] {
+    for (const { moves, track } of this.#inExchange) {
+      moves.start(bytes);
+      this.#add(track);
+    }
+    return this.#tracks;
+  }
+
+  /** Calls whose data are divided into shares. */
+  #inShares({ kind, bytes, root, isInPlace }: NetworkCall): readonly Track[] {
+    const nShares = this.#nShares;
+    // A share shorter than half a slot costs more hand-overs within a host than another owner gains.
+    const count = Math.min(nShares, Math.max(1, Math.floor((2 * bytes) / this.#slotBytes)));
+    const part = partBytes(bytes, count, ALIGNMENT);
+    const cut = this.#cutFor(part);
+    const place = this.#places[root];
+    // Few shares begin with the root's, so that it needs no owner.
+    const first = kind === callKinds.allReduce || place === undefined ? 0 : place.share;
+    for (const { share, moves, track } of this.#inRings) {
+      const index = (share - first + nShares) % nShares;
+      if (index >= count) continue;
+      const from = Math.min(bytes, index * part);
+      const length = Math.min(part, bytes - from);
+      if (kind === callKinds.allReduce || place === undefined) moves.startAllReduce(from, length, cut);
+      else if (kind === callKinds.broadcast) moves.startBroadcast(from, length, cut, place, !isInPlace);
+      else moves.startReduce(from, length, cut, place);
+      this.#add(track);
+    }
+    return this.#tracks;
+  }
+
+  /** Calls whose shares are blocks of ranks. */
+  #inBlocks(call: NetworkCall): readonly Track[] {
+    const gathers = call.kind === callKinds.allGather || call.kind === callKinds.allGatherV;
+    const blocks = call.blocks();
+    const cut = this.#cutFor(blocks.longest);
+    const copies = gathers && !call.isInPlace;
+    for (const { moves, track } of this.#inRings) {
+      if (gathers) moves.startAllGather(blocks, cut, copies);
+      else moves.startReduceScatter(blocks, cut);
+      this.#add(track);
+    }
+    return this.#tracks;
+  }
+
+  #cutFor(shareBytes: number): RingCut {
+    const wanted = partBytes(shareBytes, 2 * SLICES, ALIGNMENT);
+    this.#cut.sliceBytes = Math.min(this.#slotBytes, Math.max(SHORTEST_SLICE_BYTES, wanted));
+    return this.#cut;
+  }
+
+  #add(track: WorkerTrack): void {
+    track.start();
+    this.#tracks.push(track);
+  }
 }
 
 const hierarchicalSize = { size: hierarchicalFifo(1) };

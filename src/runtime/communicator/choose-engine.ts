@@ -122,8 +122,12 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
       `where all ranks share memory, engine threads carry out the direct algorithm only, not ${forced ?? ''}; leave out engine: 'thread' or the forced algorithm`,
     );
   }
-  const isLayered = areLayered(ranksByHost(bootstrap), facts);
-  const usual = defaultTable({ nRanks, oneSegment, isLayered, forced: onlyDirect ? 'direct' : forced });
+  const usual = defaultTable({
+    nRanks,
+    oneSegment,
+    isLayered: areLayered(ranksByHost(bootstrap), facts),
+    forced: onlyDirect ? 'direct' : forced,
+  });
   // A profile is measured with ranks that share memory.
   const profile = forced === undefined && oneSegment && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);

@@ -104,16 +104,23 @@ describe('schedules count every input once in every output', () => {
         fc.integer({ min: 1, max: 3 }),
         fc.record(sizes),
         (hosts, count, bytes, slicesPerChunk, { chunkBytes, slots }) => {
-          const call = { collective: 'AllReduce', bytes, root: 0 } as const;
+          const nRanks = hosts.flat().length;
           const shares = {
             count: Math.min(count, Math.max(...hosts.map(({ length }) => length))),
             sliceBytes: chunkBytes,
             slicesPerChunk,
             grainBytes: 16,
           };
-          expect(verifySchedule(hierarchicalSchedule(call, { hosts }), slots)).toBeUndefined();
-          // Owners that have filled all slots with their first chunk would wait for each other.
-          expect(verifySchedule(hierarchicalSchedule(call, { hosts, shares }), slicesPerChunk + slots)).toBeUndefined();
+          const small = { collective: 'AllReduce', bytes, root: 0 } as const;
+          expect(verifySchedule(hierarchicalSchedule(small, { hosts }), slots)).toBeUndefined();
+          for (const collective of ['AllReduce', 'ReduceScatter', 'AllGather', 'Broadcast', 'Reduce'] as const) {
+            const isInBlocks = collective === 'ReduceScatter' || collective === 'AllGather';
+            const size = isInBlocks ? nRanks * Math.ceil(bytes / nRanks) : bytes;
+            const call = { collective, bytes: size, root: bytes % nRanks };
+            // With less room, owners that have filled all slots would wait for each other.
+            const fault = verifySchedule(hierarchicalSchedule(call, { hosts, shares }), 2 * slicesPerChunk + slots - 1);
+            expect([collective, fault]).toEqual([collective, undefined]);
+          }
         },
       ),
       runs,
@@ -123,10 +130,12 @@ describe('schedules count every input once in every output', () => {
   it.each(Array.from({ length: 64 }, (_, index) => [index + 1]))('hierarchical: %i ranks on hosts of five', (nRanks) => {
     const ranks = Array.from({ length: nRanks }, (_, rank) => rank);
     const hosts = Array.from({ length: Math.ceil(nRanks / 5) }, (_, host) => ranks.slice(5 * host, 5 * host + 5));
-    const call = { collective: 'AllReduce', bytes: 700, root: 0 } as const;
     const shares = { count: Math.min(5, nRanks), sliceBytes: 16, slicesPerChunk: 2, grainBytes: 16 };
-    expect(verifySchedule(hierarchicalSchedule(call, { hosts }), 1)).toBeUndefined();
-    expect(verifySchedule(hierarchicalSchedule(call, { hosts, shares }), 4)).toBeUndefined();
+    expect(verifySchedule(hierarchicalSchedule({ collective: 'AllReduce', bytes: 700, root: 0 }, { hosts }), 1)).toBeUndefined();
+    for (const collective of ['AllReduce', 'ReduceScatter', 'AllGather', 'Broadcast', 'Reduce'] as const) {
+      const call = { collective, bytes: 20 * nRanks, root: nRanks - 1 };
+      expect([collective, verifySchedule(hierarchicalSchedule(call, { hosts, shares }), 4)]).toEqual([collective, undefined]);
+    }
   });
 
   it('NVLink SHARP: one host, trees between hosts, and a network that reduces', () => {

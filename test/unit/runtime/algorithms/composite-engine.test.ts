@@ -133,13 +133,12 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
   expect(largest(situation)).toEqual(expected);
 });
 
-test('ranks of several hosts, some of which share memory, take the hierarchical algorithm for what it can carry out', () => {
+test('ranks of several hosts that share memory within hosts take the hierarchical algorithm for all-reduces of any size', () => {
   const layered: ChoiceContext = { nRanks: 4, oneSegment: false, isLayered: true, forced: undefined };
-  const kinds = registry.hierarchical.kinds;
-  const byHost = Object.fromEntries(kinds.map((kind) => [kind, 'hierarchical']));
-  expect(largest(layered)).toEqual({ ...byRing, ...byHost });
-  expect(kinds.map((kind) => algorithmFor(defaultTable(layered)[kind], 8))).toEqual(kinds.map(() => 'hierarchical'));
+  expect(largest(layered)).toEqual({ ...byRing, allReduce: 'hierarchical', barrier: 'hierarchical' });
+  expect(algorithmFor(defaultTable(layered).allReduce, 8)).toBe('hierarchical');
   expect(largest({ ...layered, forced: 'ring' })).toEqual(byRing);
+  const byHost = Object.fromEntries(registry.hierarchical.kinds.map((kind) => [kind, 'hierarchical']));
   expect(largest({ ...layered, isLayered: false, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
 });
 

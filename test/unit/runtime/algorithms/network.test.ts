@@ -33,13 +33,13 @@ afterAll(async () => {
 
 const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
   allReduce: ['ring', 'tree', 'hierarchical'],
-  broadcast: ['ring', 'tree'],
+  broadcast: ['ring', 'tree', 'hierarchical'],
   barrier: ['ring', 'tree', 'hierarchical'],
-  reduce: ['ring', 'tree'],
-  allGather: ['ring', 'pat'],
-  reduceScatter: ['ring', 'pat'],
-  allGatherV: ['ring'],
-  reduceScatterV: ['ring'],
+  reduce: ['ring', 'tree', 'hierarchical'],
+  allGather: ['ring', 'pat', 'hierarchical'],
+  reduceScatter: ['ring', 'pat', 'hierarchical'],
+  allGatherV: ['ring', 'hierarchical'],
+  reduceScatterV: ['ring', 'hierarchical'],
   allToAll: ['pairs'],
   gather: ['pairs'],
   scatter: ['pairs'],
@@ -143,9 +143,11 @@ test.each<[Algorithm, CallKind]>([
   ['ring', 'allReduce'],
   ['tree', 'allReduce'],
   ['hierarchical', 'allReduce'],
+  ['hierarchical', 'reduce'],
   ['tree', 'reduce'],
   ['ring', 'reduceScatter'],
   ['pat', 'reduceScatter'],
+  ['hierarchical', 'reduceScatter'],
 ])('sums by %s have the same bits however ranks overtake each other (%s)', async (algorithm, kind) => {
   const n = 7;
   const members = await networkOf(n);
