@@ -56,11 +56,17 @@ export function errorOfCall<E>(error: E, rank: number): E {
 }
 
 /** Path of this package, whose frames, like those of Node.js in between, are left out. */
-const PACKAGE_PATH = new URL('../', import.meta.url).pathname;
+const PACKAGE_PATH = packagePath();
 const isInternal = (frame: string): boolean =>
   frame.includes(PACKAGE_PATH) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
 /** More frames than this package has between a public method and a check. */
 const INTERNAL_FRAMES = 30;
+
+/** A bundle in CommonJS has no URL: nothing is left out. */
+function packagePath(): string {
+  const url = import.meta.url as string | undefined;
+  return url === undefined ? '\0' : new URL('../', url).pathname;
+}
 
 /** The frames here outside this package, as many as errors have. */
 function programFrames(): string[] {

@@ -47,7 +47,7 @@ test('the package holds what runs and what explains, and nothing else', () => {
     'dist/planner/index.js',
     'dist/ddp/index.js',
     'dist/cli/main.js',
-    'dist/runtime/device/kernels/kernels.wasm',
+    'dist/runtime/device/kernels/kernels-wasm.js',
     'README.md',
     'LICENSE',
     'examples/sum.mjs',

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import { ownRequire } from '../own-module.js';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 
 /** Answers of NVML, or the reason why it is not available. */
@@ -14,7 +14,7 @@ export type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly re
 export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
   let nvml: Nvml;
   try {
-    nvml = bind(createRequire(import.meta.url)('koffi') as Koffi, library);
+    nvml = bind(ownRequire(import.meta.url)('koffi') as Koffi, library);
   } catch (error) {
     return { reason: `NVML cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
   }

@@ -1,7 +1,7 @@
-import { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { SystemError } from '../../errors.js';
+import { ownRequire } from '../own-module.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 
 /**
@@ -145,7 +145,7 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
   if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
   if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch))
     return { reason: `${process.arch} is not a 64-bit platform of tccl` };
-  const require = createRequire(import.meta.url);
+  const require = ownRequire(import.meta.url);
   let koffi: Koffi;
   try {
     koffi = require('koffi') as Koffi;

@@ -1,9 +1,10 @@
-import type { Transferable, Worker } from 'node:worker_threads';
+import type { Transferable, Worker, WorkerOptions } from 'node:worker_threads';
 import { resolve } from 'node:path';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
+import { bundleAdvice } from './bundle-advice.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { ThreadPort, type RankPort } from './rank-port.js';
 import { startThreadAt } from './thread-placement.js';
@@ -146,16 +147,15 @@ async function startThreads(nRanks: number, module: string | URL, options: Spawn
   try {
     for (let rank = 0; rank < nRanks; rank++) {
       const place = { launcher: 'threads', rank, nRanks, localRank: rank, nLocalRanks: nRanks, commId: TCCL_COMM_ID };
-      threads.push(
-        startThreadAt(memory === undefined ? place : { ...place, memory }, program, {
-          eval: tsx !== undefined,
-          name: `rank ${rank}`,
-          argv: [...(args ?? [])],
-          env: { ...process.env, ...env, TCCL_COMM_SECRET },
-          execArgv: [...flags],
-          ...(dataOf?.(rank) ?? { workerData }),
-        }),
-      );
+      const threadOptions: WorkerOptions = {
+        eval: tsx !== undefined,
+        name: `rank ${rank}`,
+        argv: [...(args ?? [])],
+        env: { ...process.env, ...env, TCCL_COMM_SECRET },
+        execArgv: [...flags],
+        ...(dataOf?.(rank) ?? { workerData }),
+      };
+      threads.push(startThreadAt(memory === undefined ? place : { ...place, memory }, program, threadOptions));
     }
     return threads;
   } catch (error) {
@@ -175,12 +175,14 @@ export function moduleAt(module: string | URL): string | URL {
   return module.startsWith('file:') ? new URL(module) : resolve(module);
 }
 
-function errorOf({ rank, cause, exitCode }: Failure, nRanks: number, { call }: SpawnThreadsOptions): RemoteError {
+function errorOf({ rank, cause, exitCode }: Failure, nRanks: number, { call, userModule }: SpawnThreadsOptions): RemoteError {
   const what =
     exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : `exited with code ${exitCode}`;
   const advice = typeScriptAdvice(cause);
-  return new RemoteError('RANK_DIED', `rank ${rank} of ${nRanks} ${what}${advice === '' ? '' : `; ${call}: ${advice}`}`, {
-    rank,
-    cause,
-  });
+  const ofBundle = userModule === undefined ? '' : bundleAdvice(cause, 'pool-rank.js');
+  return new RemoteError(
+    'RANK_DIED',
+    `rank ${rank} of ${nRanks} ${what}${advice === '' ? '' : `; ${call}: ${advice}`}${ofBundle}`,
+    { rank, cause },
+  );
 }

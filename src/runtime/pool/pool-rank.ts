@@ -8,7 +8,7 @@ import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } fro
 const { port, module, graceMs } = workerData as PoolRankData;
 const send = (message: FromPoolRank): void => port.postMessage(message);
 
-const exported = (await import(module)) as Readonly<Record<string, unknown>>;
+const exported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Readonly<Record<string, unknown>>;
 /** Outlives failed jobs, which end only the communicator that they were given. */
 const world = await init();
 let comm = await world.split(0);

@@ -11,6 +11,8 @@ import { TeamWaitChains } from '../algorithms/team-wait-chains.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
+import { ownModule } from '../own-module.js';
+import { bundleAdvice } from '../launch/bundle-advice.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
 /** Larger than all gaps between an engine thread's allocations. */
@@ -45,7 +47,11 @@ export async function startDirectThreads(options: DirectThreadsOptions): Promise
     await Promise.all(threads.map(({ worker }) => once(worker, 'message')));
   } catch (error) {
     for (const { worker } of threads) void worker.terminate();
-    throw new SystemError('LAUNCH', `an engine thread cannot be started: ${(error as Error).message}`, { cause: error });
+    throw new SystemError(
+      'LAUNCH',
+      `an engine thread cannot be started: ${(error as Error).message}${bundleAdvice(error, 'direct-thread.js')}`,
+      { cause: error },
+    );
   }
   for (const { worker } of threads) worker.unref();
   const waitChains = new TeamWaitChains(team, localRanks);
@@ -84,7 +90,7 @@ function startThread(
     limitMs,
     buffer: memory.buffer,
   };
-  const worker = new Worker(new URL('./direct-thread.js', import.meta.url), {
+  const worker = new Worker(ownModule('./direct-thread.js', import.meta.url), {
     workerData: data,
     execArgv: workerFlags(),
     name: `engine of rank ${localRanks[team.localRank] ?? 0}`,

@@ -9,6 +9,8 @@ import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './ne
 import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
+import { ownModule } from '../own-module.js';
+import { bundleAdvice } from '../launch/bundle-advice.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
 /** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
@@ -73,7 +75,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     buffer: memory.buffer,
   };
   signal.throwIfAborted();
-  const worker = new Worker(new URL('./network-thread.js', import.meta.url), {
+  const worker = new Worker(ownModule('./network-thread.js', import.meta.url), {
     workerData: data,
     execArgv: workerFlags(),
     name: `network of rank ${rank}`,
@@ -127,7 +129,13 @@ function whenOpened(
       else void answer(bootstrap, message).then(tell);
     });
     worker.on('error', (error) => {
-      reject(new SystemError('LAUNCH', `an engine thread cannot be started: ${error.message}`, { cause: error }));
+      reject(
+        new SystemError(
+          'LAUNCH',
+          `an engine thread cannot be started: ${error.message}${bundleAdvice(error, 'network-thread.js')}`,
+          { cause: error },
+        ),
+      );
       memory.gaveUp(packReason(error));
     });
   });

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { kernelsWasm } from './kernels-wasm.js';
 
 export { callKinds } from './call-kinds.js';
 
@@ -125,6 +125,6 @@ export type SumFloat16 = (
 
 /** Makes an instance of the kernels on `memory`. Each rank of a team has its own, which contains its state. */
 export function instantiateKernels(memory: WebAssembly.Memory, sumFloat16: SumFloat16 = () => 0): Kernels {
-  compiled ??= new WebAssembly.Module(readFileSync(new URL('./kernels.wasm', import.meta.url)));
+  compiled ??= new WebAssembly.Module(kernelsWasm());
   return new WebAssembly.Instance(compiled, { env: { memory, sumFloat16 } }).exports as unknown as Kernels;
 }
