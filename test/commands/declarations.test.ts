@@ -67,6 +67,7 @@ beforeAll(() => {
       'await comm.group(() => undefined, { timeoutMs: comm.timeoutMs });',
       'export const kept = [mine, all];',
     ].join('\n'),
+    'ddp.ts': "import * as ddp from 'tccl/ddp';\nexport const names: readonly string[] = Object.keys(ddp);\n",
     'tsconfig.json': JSON.stringify({
       compilerOptions: {
         strict: true,
@@ -80,11 +81,33 @@ beforeAll(() => {
         module: 'node16',
         moduleResolution: 'node16',
       },
-      files: ['planner.ts', 'runtime.ts'],
+      files: ['planner.ts', 'runtime.ts', 'ddp.ts'],
     }),
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
 });
+
+/** What each way to resolve modules needs; TypeScript 6 has given up node10. */
+const resolutions = [
+  ['node10', 'esnext', ['5.0', '5.9']],
+  ['node16', 'node16', ['5.0', '5.9', '7.0']],
+  ['nodenext', 'nodenext', ['5.0', '5.9', '7.0']],
+  ['bundler', 'esnext', ['5.0', '5.9', '7.0']],
+] as const;
+
+test
+  .skipIf(missing !== '')
+  .each(
+    resolutions.flatMap(([moduleResolution, module, versions]) => versions.map((version) => [moduleResolution, version, module])),
+  )(
+  `tccl, tccl/planner and tccl/ddp are found by moduleResolution %s of TypeScript %s${missing}`,
+  (moduleResolution, version, module) => {
+    const compiler = join(compilers, `typescript-${version}/bin/tsc`);
+    const flags = ['--moduleResolution', moduleResolution, '--module', module];
+    const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', project, ...flags], { encoding: 'utf8' });
+    expect({ stdout, status }).toEqual({ stdout: '', status: 0 });
+  },
+);
 
 describe('the declarations of tccl and tccl/planner compile without skipLibCheck', () => {
   test.skipIf(missing !== '').each(['5.0', '5.6', '5.9', '6.0', '7.0'])(`under TypeScript %s${missing}`, (version) => {
