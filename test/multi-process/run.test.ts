@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -313,6 +313,17 @@ describe('a command that cannot be run', () => {
     [['--rendezvous', 'a:1', 'true'], '--rendezvous needs --nnodes or --hosts'],
     [['--nproc_per_node', '4', 'true'], 'It is -n here.'],
     [['--rdzv-endpoint', 'a:1', 'true'], 'It is --rendezvous HOST:PORT here.'],
+    [['--np', '4', 'true'], 'It is -n here.'],
+    [['-ppn', '4', 'true'], 'It is -n here.'],
+    [['-c', '4', 'true'], 'It is -n here.'],
+    [['-genv', 'A', '1', 'true'], 'It is -x NAME=value here.'],
+    [['--map-by', 'core', 'true'], 'It is --bind-to here.'],
+    [['--mca', 'btl', 'tcp', 'true'], 'It is -x TCCL_…=value, for a setting of tccl, here.'],
+    [['--stdin', '1', 'true'], 'It is --tty RANK here.'],
+    [['--oversubscribe', 'true'], '--oversubscribe is not needed here: tccl run always does so; leave it out'],
+    [['--standalone', 'true'], '--standalone is not needed here'],
+    [['-n', '2', '--tty', '2', 'true'], '--tty 2: there is no such rank; they are 0 to 1'],
+    [['--tty', '0', '-H', 'a:2', 'true'], '--tty gives a terminal to a rank that tccl run starts on this host'],
     [['--json', 'true'], '--json needs --dry-run'],
     [['--timeout', '0', 'true'], 'It must be more than 0; leave it out to wait without a limit.'],
     [['--grace', '-1', 'true'], "option '--grace <seconds>' argument '-1' is invalid"],
@@ -330,5 +341,33 @@ describe('a command that cannot be run', () => {
     expect(stderr).toContain(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(code).toBe(args[0] === '--output-dir' && args[1] !== '' ? 1 : 2);
+  });
+});
+
+describe('a terminal', () => {
+  const missing = existsSync('/usr/bin/script') ? '' : ' (needs: script of util-linux)';
+  /** What a terminal shows of ranks that run a command of the shell. */
+  const shownOf = async (...args: string[]): Promise<string> => {
+    const command = [process.execPath, cliPath, 'run', '-n', '2', ...args].map((word) => `'${word}'`).join(' ');
+    return (await start('/usr/bin/script', ['-qec', command, '/dev/null']).finished).stdout;
+  };
+
+  it.skipIf(missing)(`is that of the rank of --tty, and of no other${missing}`, async () => {
+    const shown = await shownOf('--tty', '1', '--', 'sh', '-c', 'test -t 0 && test -t 1; echo "rank $TCCL_RANK: $?"');
+    expect(shown).toMatch(/^rank 1: 0\r$/m);
+    expect(shown).toMatch(/^\x1b\[\d+m\[0\]\x1b\[39m rank 0: 1\r$/m);
+  });
+
+  it.skipIf(missing)(`shows lines that are written again and again in one line, behind their rank${missing}`, async () => {
+    const shown = await shownOf('--', 'sh', '-c', 'printf "10 %%\\r"; printf "90 %%\\r"; echo done');
+    for (const rank of [0, 1]) expect(shown).toMatch(new RegExp(`\\[${rank}\\]\\x1b\\[39m done(\\x1b\\[K)?\\r\\n`));
+    // States that the launcher read before their line ended.
+    for (const [, prefix] of shown.matchAll(/(.{0,12})[19]0 %/g)) expect(prefix).toMatch(/\[[01]\]/);
+  });
+
+  it('or a pipe is the input of the rank of --tty, which writes without a prefix', async () => {
+    const script = 'read line; echo "$TCCL_RANK got $line"';
+    const { stdout } = await tccl(['run', '-n', '2', '--tty', '1', '--', 'sh', '-c', script], { input: 'typed\n' });
+    expect(stdout.split('\n').sort()).toEqual(['', '1 got typed', '[0] 0 got ']);
   });
 });

@@ -21,6 +21,7 @@ interface RunOptions {
   /** Seconds. */
   readonly timeout?: number;
   readonly prefix: boolean;
+  readonly tty?: number;
   readonly outputDir?: string;
   readonly wdir?: string;
   readonly hosts?: string;
@@ -33,6 +34,10 @@ interface RunOptions {
   readonly nnodes?: number;
   readonly nodeRank?: number;
   readonly rendezvous?: string;
+  readonly oversubscribe?: boolean;
+  readonly allowRunAsRoot?: boolean;
+  readonly tagOutput?: boolean;
+  readonly standalone?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
 }
@@ -64,6 +69,7 @@ export function register(program: Command): void {
     .option('--grace <seconds>', 'time for the others when a rank fails, until SIGTERM, and again until SIGKILL', parseSeconds, 1)
     .option('--timeout <seconds>', 'end all ranks after this time', parseTimeout)
     .option('--no-prefix', 'leave out the [rank] before each line')
+    .option('--tty <rank>', 'give this rank the terminal: its input and output are those of tccl run', parseIndex)
     .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there', parseDirectory)
     .option('--wdir <directory>', 'directory in which the ranks start, on every host', parseDirectory)
     .option('-H, --hosts <list>', 'start ranks on these hosts through ssh: a:4,b:4')
@@ -77,6 +83,21 @@ export function register(program: Command): void {
     .option('--rendezvous <host:port>', 'where ranks meet: the host of rank 0 and a free port there')
     .option('--dry-run', 'print which rank goes where, and start none')
     .option('--json', 'with --dry-run: as JSON')
+    .addOption(hint('--np <count>', '-n'))
+    .addOption(hint('-p <count>', '-n'))
+    .addOption(hint('-c <count>', '-n'))
+    .addOption(hint('--ntasks <count>', '-n'))
+    .addOption(hint('--env <name>', '-x NAME=value'))
+    .addOption(hint('-g <name>', '-x NAME=value'))
+    .addOption(hint('--stdin <rank>', '--tty RANK'))
+    .addOption(hint('--map-by <unit>', '--bind-to'))
+    .addOption(hint('--log-dir <directory>', '--output-dir'))
+    .addOption(hint('--output-filename <file>', '--output-dir'))
+    .addOption(hint('--mca <name>', '-x TCCL_…=value, for a setting of tccl,'))
+    .addOption(new Option('--oversubscribe').hideHelp())
+    .addOption(new Option('--allow-run-as-root').hideHelp())
+    .addOption(new Option('--tag-output').hideHelp())
+    .addOption(new Option('--standalone').hideHelp())
     .addOption(new Option('--machinefile <file>').argParser(called('--hostfile')).hideHelp())
     .addOption(new Option('--nproc-per-node <count>').argParser(called('-n')).hideHelp())
     .addOption(new Option('--nproc_per_node <count>').argParser(called('-n')).hideHelp())
@@ -116,6 +137,9 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
 
   const part = await partOf(options, env);
   const nRanks = part?.count ?? options.ranks?.[0] ?? availableParallelism();
+  const { tty } = options;
+  if (tty !== undefined && tty >= nRanks)
+    throw new InvalidUsageError('UNSUPPORTED', `--tty ${tty}: there is no such rank; they are 0 to ${nRanks - 1}`);
   if (options.dryRun) {
     const ranks = { first: part?.first ?? 0, count: nRanks, total: part?.total ?? nRanks };
     showPlacements([{ host: { name: 'localhost', slots: undefined }, ranks }], options);
@@ -137,6 +161,7 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
     directory,
     part,
     output: outputOf(nRanks, options),
+    attached: options.tty,
     ...limits(options),
   });
 }
@@ -182,6 +207,14 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
   });
 }
 
+/** Options of other launchers for what is always so here. */
+const needless = [
+  ['oversubscribe', '--oversubscribe'],
+  ['allowRunAsRoot', '--allow-run-as-root'],
+  ['tagOutput', '--tag-output'],
+  ['standalone', '--standalone'],
+] as const;
+
 /** Options that have no meaning together, or without another one. */
 function refuseContradictions(options: RunOptions): void {
   const given = (name: keyof RunOptions) => options[name] !== undefined;
@@ -189,6 +222,10 @@ function refuseContradictions(options: RunOptions): void {
   const refuse = (text: string): never => {
     throw new InvalidUsageError('UNSUPPORTED', text);
   };
+  for (const [name, flag] of needless)
+    if (given(name)) refuse(`${flag} is not needed here: tccl run always does so; leave it out`);
+  if (given('tty') && (hosts.length > 0 || given('nnodes')))
+    refuse('--tty gives a terminal to a rank that tccl run starts on this host: leave out --hosts, --hostfile and --nnodes');
   if (hosts.length > 1) refuse('--hosts and --hostfile both name the hosts: give one of them');
   if (hosts.length > 0 && given('nnodes'))
     refuse('--hosts starts the ranks of all hosts from here, --nnodes those of this node only: give one of them');
@@ -310,6 +347,11 @@ function parseNodes(text: string): number {
 function parseIndex(text: string): number {
   if (!/^\d{1,4}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 0.');
   return Number(text);
+}
+
+/** A hidden option of mpirun, srun or torchrun that has another name here. */
+function hint(flags: string, name: string): Option {
+  return new Option(flags).argParser(called(name)).hideHelp();
 }
 
 /** An option of mpirun or torchrun that has another name here. */

@@ -687,6 +687,18 @@ export class Communicator extends MessageCalls {
     else void group.addMessage(this.#member, call === 'send', peer, array, type);
   }
 
+  protected override addMessage(
+    call: string,
+    sends: boolean,
+    given: MovableArray,
+    peer: number,
+    options: CallOptions | undefined,
+  ): void {
+    const array = this.#elements(call, given);
+    const type = this.#checkMessage(call, array, peer, options);
+    void currentGroup()?.addMessage(this.#member, sends, peer, array, type);
+  }
+
   #timedMessage(sends: boolean, name: string, array: NumericArray, peer: number, type: DataType): TimedMessage {
     const add: TimedMessage['add'] = (settled) => {
       const owner = { settled };

@@ -26,8 +26,8 @@ export interface Halo {
 export interface GridMember {
   readonly rank: number;
   readonly nRanks: number;
-  send(array: MovableArray, peer: number, options?: CallOptions): Promise<void>;
-  recv(array: MovableArray, peer: number, options?: CallOptions): Promise<void>;
+  /** Adds a message to the group whose body is running; `call` is what the program called. */
+  addMessage(call: string, sends: boolean, array: MovableArray, peer: number, options: CallOptions | undefined): void;
 }
 
 /**
@@ -96,14 +96,14 @@ export class Grid {
    */
   exchange(halos: readonly (Halo | undefined)[], options?: TimedCallOptions): Promise<void> {
     return asGroup('exchange', options, (type) => {
-      this.#start(halos, type);
+      this.#start('exchange', halos, type);
     });
   }
 
   /** The blocking form of {@link exchange}. */
   exchangeSync(halos: readonly (Halo | undefined)[], options?: BlockingCallOptions): void {
     asGroupSync('exchangeSync', options, (type) => {
-      this.#start(halos, type);
+      this.#start('exchangeSync', halos, type);
     });
   }
 
@@ -111,12 +111,14 @@ export class Grid {
    * In a closed dimension of two ranks, or one, both neighbours are the same rank: what it sent down comes first, and from
    * above.
    */
-  #start(halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
+  #start(name: string, halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
+    const given: unknown = halos;
+    if (!Array.isArray(given)) throw noHalos(name, given);
     for (const [dimension, halo] of halos.entries()) {
       if (halo === undefined) continue;
       const { low, high } = this.neighbours(dimension);
       const move = (call: 'send' | 'recv', array: MovableArray | undefined, peer: number | null): void => {
-        if (array !== undefined && peer !== null) void this.#member[call](array, peer, options);
+        if (array !== undefined && peer !== null) this.#member.addMessage(name, call === 'send', array, peer, options);
       };
       move('send', halo.sendLow, low);
       move('send', halo.sendHigh, high);
@@ -124,6 +126,13 @@ export class Grid {
       move('recv', halo.recvLow, low);
     }
   }
+}
+
+function noHalos(call: string, value: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: pass an array with the borders of each dimension, as in [{ sendLow, recvHigh }], not ${describeValue(value)}`,
+  );
 }
 
 function checkDimensions(dimensions: unknown, nRanks: number): void {

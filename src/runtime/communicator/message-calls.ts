@@ -1,4 +1,4 @@
-import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
+import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import type { DataTypeName, MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
@@ -26,6 +26,14 @@ export interface ProbedMessage {
 export abstract class MessageCalls extends ObjectCalls {
   abstract override readonly rank: number;
   abstract readonly nRanks: number;
+  /** Adds a message to the group whose body is running; `call` is what the program called. */
+  protected abstract addMessage(
+    call: string,
+    sends: boolean,
+    array: MovableArray,
+    peer: number,
+    options: CallOptions | undefined,
+  ): void;
 
   /**
    * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
@@ -68,7 +76,8 @@ export abstract class MessageCalls extends ObjectCalls {
    */
   grid(dimensions: readonly number[], options: GridOptions = {}): Grid {
     try {
-      return new Grid(this, dimensions, options);
+      const { rank, nRanks } = this;
+      return new Grid({ rank, nRanks, addMessage: (...message) => this.addMessage(...message) }, dimensions, options);
     } catch (error) {
       throw errorOfCall(error, this.rank);
     }
@@ -77,16 +86,16 @@ export abstract class MessageCalls extends ObjectCalls {
   /** Sends `array` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. */
   sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: TimedCallOptions): Promise<void> {
     return asGroup('sendRecv', options, (type) => {
-      void this.send(send, to, type);
-      void this.recv(recv, from, type);
+      this.addMessage('sendRecv', true, send, to, type);
+      this.addMessage('sendRecv', false, recv, from, type);
     });
   }
 
   /** The blocking form of {@link sendRecv}; see {@link sendSync}. */
   sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: BlockingCallOptions): void {
     asGroupSync('sendRecvSync', options, (type) => {
-      void this.send(send, to, type);
-      void this.recv(recv, from, type);
+      this.addMessage('sendRecvSync', true, send, to, type);
+      this.addMessage('sendRecvSync', false, recv, from, type);
     });
   }
 }

@@ -249,13 +249,13 @@ export class Segment {
       const given = typeof type === 'function' ? type.name : describeValue(type);
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
-        `alloc takes the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`,
+        `alloc: pass the class of the array and its length, as in alloc(Float32Array, 1000); the class is one of ${arrayNames()}, not ${given}`,
       );
     }
     if (!Number.isSafeInteger(length) || length < 0) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `alloc takes a whole number of elements from 0, not ${describeValue(length)}`,
+        `alloc: pass a whole number of elements from 0, not ${describeValue(length)}`,
       );
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
@@ -328,7 +328,7 @@ export class Segment {
     if (place?.segment !== this || place.isFree) {
       throw new InvalidUsageError(
         'ARGUMENT_TYPE',
-        `free takes an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
+        `free: pass an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
       );
     }
     const end = place.offset + this.heap.lengthOf(place.offset);

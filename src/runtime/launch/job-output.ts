@@ -37,22 +37,35 @@ export class JobOutput implements OutputSinks {
   readonly #output: RankOutput;
   /** File descriptors by rank. */
   readonly #logs: ReadonlyMap<number, number>;
+  readonly #terminal = { showsProgress: false };
   /** Called when a destination fails. */
   onUnwritable: (error: NodeJS.ErrnoException) => void = () => undefined;
 
-  /** @throws SystemError `FILE` when the directory or its files cannot be made */
-  constructor(output: RankOutput, firstRank: number, nRanks: number) {
+  /**
+   * @param attached the rank that writes to the launcher's own output, if there is one
+   * @throws SystemError `FILE` when the directory or its files cannot be made
+   */
+  constructor(
+    output: RankOutput,
+    firstRank: number,
+    nRanks: number,
+    readonly attached?: number,
+  ) {
     this.#output = output;
     this.#logs = output.kind === 'files' ? openLogs(output.directory, firstRank, nRanks) : new Map();
   }
 
   stdio(rank: number): 'inherit' | 'pipe' | number {
+    if (rank === this.attached) return 'inherit';
     return this.#logs.get(rank) ?? (this.#output.kind === 'inherited' ? 'inherit' : 'pipe');
   }
 
   async take(rank: number, stream: OutputStream, source: Readable): Promise<void> {
     const output = this.#output;
-    const lines = output.kind === 'merged' ? new LinePrefixer(output.prefix(rank, stream)) : new PassThrough();
+    const lines =
+      output.kind === 'merged'
+        ? new LinePrefixer(output.prefix(rank, stream), { terminal: this.#terminalOf(output[stream]) })
+        : new PassThrough();
     // The pipe may be destroyed before its end is read; the last line must be printed nevertheless.
     source.pipe(lines, { end: false });
     source.once('close', () => lines.end());
@@ -73,6 +86,11 @@ export class JobOutput implements OutputSinks {
     const log = this.#logs.get(rank);
     if (log === undefined) return process[stream];
     return createWriteStream('', { fd: log, autoClose: false });
+  }
+
+  /** The terminal behind a stream; standard output and errors are mostly one. */
+  #terminalOf(stream: Writable): { showsProgress: boolean } | undefined {
+    return (stream as Writable & { readonly isTTY?: boolean }).isTTY === true ? this.#terminal : undefined;
   }
 
   /** Closes the files. */

@@ -27,7 +27,9 @@ export interface LocalRanksOptions {
   readonly directory?: string | undefined;
   readonly meetingPoint: MeetingPoint;
   readonly output: OutputSinks;
-  /** Standard input of rank 0. */
+  /** The rank that has a standard input. Default 0. */
+  readonly reader?: number | undefined;
+  /** Standard input of that rank. */
   readonly input: 'inherit' | 'pipe';
   readonly graceMs: number;
   readonly host?: string | undefined;
@@ -47,7 +49,7 @@ export class LocalRanks implements RankGroup {
   readonly #job: JobProcesses;
   readonly #watchdog: Watchdog;
 
-  constructor({ ranks, command, env, directory, meetingPoint, output, input, graceMs, host }: LocalRanksOptions) {
+  constructor({ ranks, command, env, directory, meetingPoint, output, reader = 0, input, graceMs, host }: LocalRanksOptions) {
     // Not the job's secret: the user may have set that for other programs too.
     const job = { TCCL_JOB: randomBytes(16).toString('hex') };
     this.#job = new JobProcesses(job);
@@ -66,7 +68,7 @@ export class LocalRanks implements RankGroup {
         graceMs,
         directory,
         processes: new JobProcesses({ ...job, TCCL_RANK: String(rank) }),
-        stdio: [rank === 0 ? input : 'ignore', out, out],
+        stdio: [rank === reader ? input : 'ignore', out, out],
         env: {
           ...env,
           GLIBC_TUNABLES: tunables,

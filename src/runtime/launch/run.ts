@@ -13,6 +13,8 @@ export interface LaunchOptions extends JobOptions {
   /** The place of this host's ranks in a job of several hosts, each with a launcher of its own. */
   readonly part?: { readonly first: number; readonly total: number; readonly meetingPoint: MeetingPoint } | undefined;
   readonly directory?: string | undefined;
+  /** The rank that has this process's own input and output, a terminal for example. Default: rank 0 has its input. */
+  readonly attached?: number | undefined;
 }
 
 /**
@@ -26,9 +28,9 @@ export interface LaunchOptions extends JobOptions {
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
  */
 export async function launchRanks(options: LaunchOptions): Promise<number> {
-  const { nRanks, command, env, directory, part, graceMs } = options;
+  const { nRanks, command, env, directory, part, graceMs, attached } = options;
   const { first, total, meetingPoint } = part ?? { first: 0, total: nRanks, meetingPoint: await localMeetingPoint() };
-  const output = new JobOutput(options.output, first, nRanks);
+  const output = new JobOutput(options.output, first, nRanks, attached);
   const ranks = new LocalRanks({
     ranks: { first, count: nRanks, total },
     command,
@@ -37,6 +39,7 @@ export async function launchRanks(options: LaunchOptions): Promise<number> {
     meetingPoint,
     output,
     input: 'inherit',
+    reader: attached,
     graceMs,
   });
   const code = await new Job(options, [ranks], output).finished();

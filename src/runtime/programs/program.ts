@@ -10,6 +10,7 @@ import { callKindOf, encodeCall } from '../algorithms/call.js';
 import { Exchange, HEADER_BYTES } from '../algorithms/exchange.js';
 import { Operand } from '../algorithms/operand.js';
 import type { Observe } from '../algorithms/operation.js';
+import { describeValue } from '../../describe-value.js';
 import { type RankWork, scheduleEnds, ScheduleTracks, workOf } from '../algorithms/schedule-tracks.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
@@ -382,6 +383,13 @@ function wholeLength(collective: ScheduledCollective, nRanks: number, rank: numb
 }
 
 function makerOf(program: AnyProgram | ScheduleMaker): ScheduleMaker {
+  const given: unknown = program;
+  if (typeof given !== 'object' || given === null || !('collective' in given)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `program: pass a program of tccl/planner, or { name, collective, nRanks, chunks, schedule }, not ${describeValue(given)}`,
+    );
+  }
   if ('schedule' in program) return program;
   const { name, collective, nRanks, chunks } = program;
   return { name, collective, nRanks, chunks, schedule: (bytes, pieceBytes) => schedule(program, bytes, { pieceBytes }) };

@@ -131,6 +131,7 @@ export class Window<T extends TypedArray = NumericArray> {
 
   /** The blocking form of {@link put}: between ranks that share memory, and with `blocking: true` also between others. */
   putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
+    this.#checkTarget('putSync', peer);
     this.#checkBlocking(peer);
     refuseLimits('putSync', options?.timeoutMs);
     this.#finish(this.#put('putSync', source as NumericArray, peer, targetOffset, options), peer);
@@ -148,6 +149,7 @@ export class Window<T extends TypedArray = NumericArray> {
 
   /** The blocking form of {@link get}; see {@link putSync}. */
   getSync(destination: T, peer: number, targetOffset = 0, options?: CallOptions): void {
+    this.#checkTarget('getSync', peer);
     this.#checkBlocking(peer);
     refuseLimits('getSync', (options as TimedCallOptions | undefined)?.timeoutMs);
     this.#finish(this.#get('getSync', destination as NumericArray, peer, targetOffset, options), peer);
@@ -163,6 +165,7 @@ export class Window<T extends TypedArray = NumericArray> {
 
   /** The blocking form of {@link signal}; see {@link putSync}. */
   signalSync(peer: number): void {
+    this.#checkTarget('signalSync', peer);
     this.#checkBlocking(peer);
     this.#finish(this.#signal('signalSync', peer), peer);
   }
