@@ -286,7 +286,7 @@ export class Communicator extends MessageCalls {
   }
 
   override sendSync(array: MovableArray, peer: number, options?: BlockingCallOptions): void {
-    this.#messageSync('send', array, peer, options);
+    this.#messageSync('sendSync', true, array, peer, options);
   }
 
   override recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<never> {
@@ -296,11 +296,10 @@ export class Communicator extends MessageCalls {
   }
 
   override recvSync(array: MovableArray, peer: number, options?: BlockingRecvOptions): never {
-    const { atMost, ...others } = options ?? {};
-    if (atMost !== true) {
-      this.#messageSync('recv', array, peer, atMost === undefined ? options : others);
-      return undefined as never;
-    }
+    // Without another object of options: messages pass here each time.
+    if (options?.atMost === undefined) return this.#messageSync('recvSync', false, array, peer, options) as never;
+    const { atMost, ...others } = options;
+    if (!atMost) return this.#messageSync('recvSync', false, array, peer, others) as never;
     const elements = this.#elements('recvSync', array);
     const type = this.#checkMessage('recvSync', elements, peer, others);
     this.#checkAlone('recvSync');
@@ -675,16 +674,21 @@ export class Communicator extends MessageCalls {
     }
   }
 
-  #messageSync(call: 'send' | 'recv', given: MovableArray, peer: number, options: BlockingCallOptions | undefined): void {
-    const array = this.#elements(`${call}Sync`, given);
-    const type = this.#checkMessage(`${call}Sync`, array, peer, options);
+  #messageSync(
+    name: 'sendSync' | 'recvSync',
+    sends: boolean,
+    given: MovableArray,
+    peer: number,
+    options: BlockingCallOptions | undefined,
+  ): void {
+    const array = this.#elements(name, given);
+    const type = this.#checkMessage(name, array, peer, options);
     const group = currentGroup();
     if (options !== undefined && isTimed(options)) {
-      const name = `${call}Sync`;
       const timeoutMs = this.#blockingLimit(name, options);
-      runTimedMessage(this.#timed, this.#timedMessage(call === 'send', name, array, peer, type), timeoutMs);
-    } else if (group === undefined) this.#messenger.run(call === 'send', peer, array, type);
-    else void group.addMessage(this.#member, call === 'send', peer, array, type);
+      runTimedMessage(this.#timed, this.#timedMessage(sends, name, array, peer, type), timeoutMs);
+    } else if (group === undefined) this.#messenger.run(sends, peer, array, type);
+    else void group.addMessage(this.#member, sends, peer, array, type);
   }
 
   protected override addMessage(
