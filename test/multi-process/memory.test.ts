@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { afterAll, expect, test, vi } from 'vitest';
-import { cliPath, fixture, numbersOf, start, startTccl } from './cli.js';
+import { cliPath, fixture, numbersOf, start, startTccl, tccl } from './cli.js';
 
 /** A control group of our own that allows 400 MiB, or why there is none. */
 function limitedGroup(): { folder: string } | { reason: string } {
@@ -153,3 +153,10 @@ function isMemory(path: string): boolean {
     return false; // closed meanwhile
   }
 }
+
+test('a limit of address space in which no WebAssembly memory fits is named with what to do', async () => {
+  const rank = ['sh', '-c', 'ulimit -v 8000000; exec "$0" "$@"', process.execPath, fixture('sum.mjs')];
+  const { code, stderr } = await tccl(['run', '-n', '2', '--no-prefix', '--', ...rank]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/\d+ bytes of address space cannot be reserved: .*raise the limit \(ulimit -v\)/);
+});

@@ -22,9 +22,10 @@ export function createMemory(pages?: number): WebAssembly.Memory {
       return new WebAssembly.Memory({ shared: true, initial: size, maximum: size });
     } catch (error) {
       if (pages === undefined && size > MIN_PAGES) continue;
-      throw new SystemError('OUT_OF_MEMORY', `${String(size * PAGE_BYTES)} bytes of address space cannot be reserved`, {
-        cause: error,
-      });
+      const wanted = `${String(size * PAGE_BYTES)} bytes of address space cannot be reserved`;
+      // V8 reserves the same addresses for a small memory as for a large one.
+      const advice = 'a WebAssembly memory takes some 10 GB of addresses; raise the limit (ulimit -v)';
+      throw new SystemError('OUT_OF_MEMORY', `${wanted}: ${advice}`, { cause: error });
     }
   }
 }
