@@ -297,9 +297,15 @@ export class Communicator extends MessageCalls {
 
   override recvSync(array: MovableArray, peer: number, options?: BlockingRecvOptions): never {
     // Without another object of options: messages pass here each time.
-    if (options?.atMost === undefined) return this.#messageSync('recvSync', false, array, peer, options) as never;
+    if (options?.atMost === undefined) {
+      this.#messageSync('recvSync', false, array, peer, options);
+      return undefined as never;
+    }
     const { atMost, ...others } = options;
-    if (!atMost) return this.#messageSync('recvSync', false, array, peer, others) as never;
+    if (!atMost) {
+      this.#messageSync('recvSync', false, array, peer, others);
+      return undefined as never;
+    }
     const elements = this.#elements('recvSync', array);
     const type = this.#checkMessage('recvSync', elements, peer, others);
     this.#checkAlone('recvSync');
