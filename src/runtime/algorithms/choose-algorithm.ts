@@ -33,10 +33,15 @@ export function defaultTable(situation: ChoiceContext): AlgorithmTable {
 }
 
 /**
- * Calls that *hierarchical* carries out by default among hosts. For other kinds it was not measured to be faster
- * (docs/notes/algorithms.md).
+ * Calls of more bytes than these use *hierarchical* by default among hosts; measured (docs/notes/algorithms.md). Smaller ones,
+ * and other kinds, use what ranks that share no memory use.
  */
-const defaultKindsByHost: ReadonlySet<CallKind> = new Set(['allReduce', 'barrier']);
+const hierarchicalAbove: Readonly<Partial<Record<CallKind, number>>> = {
+  allReduce: -1,
+  barrier: -1,
+  allGather: 16 * 1024,
+  reduceScatter: 16 * 1024,
+};
 
 function rangesOf(kind: CallKind, { nRanks, oneSegment, isLayered = false, forced }: ChoiceContext): AlgorithmRange[] {
   const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
@@ -45,12 +50,16 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, isLayered = false, force
     if (carriesOut(forced, kind, nRanks)) return always(forced);
     if (!isOverConnections(forced)) return always('direct');
   }
-  if (forced === undefined && isLayered && defaultKindsByHost.has(kind)) return always('hierarchical');
   const ranges = algorithms
     .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
     .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
     .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
-  return ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
+  ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
+  const above = isLayered && forced === undefined ? hierarchicalAbove[kind] : undefined;
+  if (above === undefined) return ranges;
+  const below = ranges.map(({ upToBytes, algorithm }) => ({ upToBytes: Math.min(upToBytes, above), algorithm }));
+  const first = below.findIndex(({ upToBytes }) => upToBytes === above);
+  return above < 0 ? always('hierarchical') : [...below.slice(0, first + 1), ...always('hierarchical')];
 }
 
 /** The algorithm of a call of `bytes` bytes. */

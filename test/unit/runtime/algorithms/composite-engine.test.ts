@@ -135,7 +135,18 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
 
 test('ranks of several hosts that share memory within hosts take the hierarchical algorithm for all-reduces of any size', () => {
   const layered: ChoiceContext = { nRanks: 4, oneSegment: false, isLayered: true, forced: undefined };
-  expect(largest(layered)).toEqual({ ...byRing, allReduce: 'hierarchical', barrier: 'hierarchical' });
+  const large = Object.fromEntries(
+    (['allReduce', 'barrier', 'allGather', 'reduceScatter'] as const).map((kind) => [kind, 'hierarchical']),
+  );
+  expect(largest(layered)).toEqual({ ...byRing, ...large });
+  expect(defaultTable(layered).allGather).toEqual([
+    { upToBytes: 16_384, algorithm: 'pat' },
+    { upToBytes: Infinity, algorithm: 'hierarchical' },
+  ]);
+  expect(defaultTable({ ...layered, nRanks: 3 }).reduceScatter).toEqual([
+    { upToBytes: 16_384, algorithm: 'ring' },
+    { upToBytes: Infinity, algorithm: 'hierarchical' },
+  ]);
   expect(algorithmFor(defaultTable(layered).allReduce, 8)).toBe('hierarchical');
   expect(largest({ ...layered, forced: 'ring' })).toEqual(byRing);
   const byHost = Object.fromEntries(registry.hierarchical.kinds.map((kind) => [kind, 'hierarchical']));
