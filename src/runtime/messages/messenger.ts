@@ -257,6 +257,7 @@ export class Messenger implements Waitable {
     } catch (error) {
       throw addCallerFrames(this.#parts.fail(error));
     }
+    if (isDone()) return;
     this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
     if (this.#failure !== undefined && !isDone()) throw addCallerFrames(this.#failure);
   }
@@ -398,7 +399,7 @@ export class Messenger implements Waitable {
     for (let looks = 0; looks <= spins && this.isPending; looks++) {
       const { steps } = p2p;
       if (p2p.pending > 0) p2p.progress();
-      const moved = this.#lookAtConditions();
+      const moved = this.#conditions.size > 0 && this.#lookAtConditions();
       if (p2p.steps === steps && !moved) continue;
       hasMoved = true;
       looks = 0;

@@ -91,6 +91,8 @@ export class PointToPoint {
   /** For each awaited rank, the ranks that it waits for itself. */
   readonly #awaited: (readonly Awaited[])[] = [];
   readonly #stop = new AbortController();
+  /** True if a connection may call `onNews`; see listen(). */
+  #listens = false;
   /** Transport of messages and of connections for other purposes. */
   #transport: Transport | undefined;
   /** True if all ranks that share no memory with this one were connected before the first message. */
@@ -230,6 +232,7 @@ export class PointToPoint {
     if (inlet instanceof SocketInlet) {
       inlet.wakeOn(sources);
       inlet.listen(true);
+      this.#listens = true;
     }
   }
 
@@ -327,6 +330,9 @@ export class PointToPoint {
 
   /** Enables or disables news: while enabled, connections call `onNews` and keep the process alive. */
   listen(wanted: boolean): void {
+    // Every blocking message ends with a call of this.
+    if (!wanted && !this.#listens) return;
+    this.#listens = wanted;
     for (const peer of this.#peers) {
       for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.shared) link.listen(wanted);
     }
