@@ -46,7 +46,8 @@ describe.each([
       'BUFFER_SIZE',
       ...Array.from({ length: 5 }, () => 'ARGUMENT_RANGE'),
       'UNKNOWN_NAME',
-      'UNKNOWN_NAME',
+      // get takes the signal that ends a call.
+      'ARGUMENT_TYPE',
       'ARGUMENT_TYPE',
       'CLOSED',
       'ARGUMENT_TYPE',

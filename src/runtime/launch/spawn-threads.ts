@@ -34,6 +34,7 @@ export interface SpawnRanksOptions {
 
 /** Ranks that run as threads: a promise that resolves when all have ended without error, and a port to each. */
 export interface SpawnedRanks extends Promise<void> {
+  /** A port for messages to and from each rank, by rank. */
   readonly ranks: readonly RankPort[];
 }
 

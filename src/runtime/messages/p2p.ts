@@ -30,6 +30,9 @@ const FIRST_TAG = 0x70327000;
 /** The lane of send and receive. */
 const MESSAGES = 0;
 
+/** After the news that a rank failed, how long connections may still be made. */
+const GIVE_UP_MS = 200;
+
 /**
  * The tag of a lane, see Dialling.
  * @param lane a small whole number, the same at both ends: 0 for send and receive
@@ -288,13 +291,18 @@ export class PointToPoint {
     this.#connectedAll = true;
   }
 
-  /** Waits for connections that all ranks make at the same time. Gives up when any rank fails, or this communicator ends. */
+  /**
+   * Waits for connections that all ranks make at the same time. Gives up when this communicator ends, or some time after any
+   * rank failed: the connections of others may be about to be made.
+   */
   async allMet(connecting: readonly Promise<void>[]): Promise<void> {
     const failed = new AbortController();
-    const unwatch = this.#options.bootstrap.onFailure((error) => failed.abort(error));
+    let timer: NodeJS.Timeout | undefined;
+    const unwatch = this.#options.bootstrap.onFailure((error) => (timer ??= setTimeout(() => failed.abort(error), GIVE_UP_MS)));
     try {
       await unlessAborted(Promise.all(connecting), AbortSignal.any([this.#stop.signal, failed.signal]));
     } finally {
+      clearTimeout(timer);
       unwatch();
     }
   }
