@@ -8,6 +8,7 @@ import { TcclError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
+import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
 import {
@@ -210,7 +211,7 @@ export class CallQueue implements Waitable {
           status = engine.progress(this.#spins);
         }
         this.#parkedRanks.wake();
-        if (status === DONE) return finished;
+        if (status === DONE) return isTurnDue() ? nextTurn() : finished;
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
@@ -226,7 +227,11 @@ export class CallQueue implements Waitable {
   /** Starts a call and those that follow it in its chain. */
   startChain(first: QueuedCall): Promise<void> {
     return new Promise<void>((resolve) => {
-      this.add(first, settlerOf(resolve));
+      const settle = settlerOf(resolve);
+      this.add(first, (error) => {
+        if (error === undefined && isTurnDue()) setImmediate(settle);
+        else settle(error);
+      });
       this.kick();
     });
   }

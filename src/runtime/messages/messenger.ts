@@ -6,6 +6,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
+import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
 import { longWait, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
@@ -101,7 +102,7 @@ export class Messenger implements Waitable {
     this.#try();
     if (transfer.done) {
       p2p.recycle(transfer);
-      return finished;
+      return isTurnDue() ? nextTurn() : finished;
     }
     return new Promise<void>((resolve) => {
       transfer.owner = { settled: settlerOf(resolve) };

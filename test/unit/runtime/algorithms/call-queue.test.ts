@@ -212,3 +212,16 @@ describe('a call that waits for news', () => {
     expect(fail).not.toHaveBeenCalled();
   });
 });
+
+it.each(['start', 'startChain'] as const)(
+  'a loop of calls that finish where they are made lets the event loop turn (%s)',
+  async (form) => {
+    const { engine, calls } = queue();
+    engine.begin = () => DONE;
+    const turn = { hasBeen: false };
+    setImmediate(() => (turn.hasBeen = true));
+    // Without a turn, this takes some seconds.
+    for (let n = 0; !turn.hasBeen && n < 1e6; n++) await calls[form](call);
+    expect(turn.hasBeen).toBe(true);
+  },
+);
