@@ -349,7 +349,8 @@ describe('a terminal', () => {
   /** What a terminal shows of ranks that run a command of the shell. */
   const shownOf = async (...args: string[]): Promise<string> => {
     const command = [process.execPath, cliPath, 'run', '-n', '2', ...args].map((word) => `'${word}'`).join(' ');
-    return (await start('/usr/bin/script', ['-qec', command, '/dev/null']).finished).stdout;
+    const colored = `env -u NO_COLOR TERM=xterm ${command}`;
+    return (await start('/usr/bin/script', ['-qec', colored, '/dev/null']).finished).stdout;
   };
 
   it.skipIf(missing)(`is that of the rank of --tty, and of no other${missing}`, async () => {
