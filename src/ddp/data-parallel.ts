@@ -61,6 +61,12 @@ export async function dataParallel<Tensor = NumericArray>(
   parameters: Readonly<Record<string, Tensor>>,
   options: DataParallelOptions<Tensor> = {},
 ): Promise<DataParallel<Tensor>> {
+  if (typeof parameters !== 'object' || (parameters as unknown) === null) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `dataParallel: pass a communicator and its parameters by name, as in dataParallel(comm, { weights }), not ${describeValue(parameters)} as parameters`,
+    );
+  }
   checkOptionNames('dataParallel', options, optionNames, '{ bucketBytes: 2 ** 20 }');
   const { bucketBytes = DEFAULT_BUCKET_BYTES, allowUnused = false } = options;
   if (!(typeof bucketBytes === 'number' && bucketBytes > 0)) {

@@ -38,6 +38,7 @@ export interface TimedCallOptions extends CallOptions, CallLimits {}
 
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
 export const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal', 'timeoutMs'];
+const receiveOptionNames: readonly string[] = [...timedOptionNames, 'atMost'];
 const limitNames: readonly (keyof CallLimits)[] = ['signal', 'timeoutMs'];
 
 /** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
@@ -78,7 +79,9 @@ const LONGEST_CALL_MS = 2 ** 31 - 1;
  * @param typeOf says which arrays the call takes
  */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
-  if (options !== undefined) checkCallOptions(call, options, timedOptionNames);
+  if (options !== undefined) {
+    checkCallOptions(call, options, call === 'recv' || call === 'recvSync' ? receiveOptionNames : timedOptionNames);
+  }
   const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   if (wasFreed(array)) {
@@ -188,7 +191,8 @@ export function checkRoot(call: string, root: number, nRanks: number): void {
   if (!Number.isInteger(root) || root < 0 || root >= nRanks) {
     throw new InvalidArgumentError(
       'ROOT_RANGE',
-      `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}`,
+      `${call}: root is ${describeValue(root)}, but ranks go from 0 to ${String(nRanks - 1)}` +
+        (typeof root === 'object' ? '; options come after the root' : ''),
     );
   }
 }
@@ -214,7 +218,9 @@ export function checkPeer(call: string, peer: number, nRanks: number): void {
   if (!Number.isInteger(peer) || peer < 0 || peer >= nRanks) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${call}: there is no rank ${describeValue(peer)}; ranks go from 0 to ${String(nRanks - 1)}`,
+      Number.isInteger(peer)
+        ? `${call}: there is no rank ${String(peer)}; ranks go from 0 to ${String(nRanks - 1)}`
+        : `${call}: a rank is a whole number from 0 to ${String(nRanks - 1)}, not ${describeValue(peer)}`,
     );
   }
 }

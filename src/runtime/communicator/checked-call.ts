@@ -31,7 +31,7 @@ import {
   type CallOptions,
 } from '../algorithms/arguments.js';
 import { checkOwnOperator, isOwnOperator, type CheckedOperator, type UncheckedOperator } from '../operators/operator.js';
-import { checkOutputPlace, misplaced } from './misplaced.js';
+import { checkOutputGiven, checkOutputPlace, misplaced } from './misplaced.js';
 import {
   checkAllApart,
   checkCounts,
@@ -509,14 +509,14 @@ export class CheckedCall {
 
   #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
     const type = checkArray(call, send, options);
-    if (recv !== send) checkOutputPlace(call, recv);
+    if (recv !== send) checkOutputGiven(call, recv);
     if (recv !== send) checkSameType(call, type, recv, options);
     return type;
   }
 
   #checkMovedPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
     const type = checkMoved(call, send, options);
-    if (recv !== send) checkOutputPlace(call, recv);
+    if (recv !== send) checkOutputGiven(call, recv);
     if (recv !== send) checkSameType(call, type, recv, options, movedTypeOf);
     return type;
   }

@@ -1,6 +1,13 @@
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
-import { checkCallOptions, type BlockingCallOptions, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';
+import { checkOptionNames } from '../../option-names.js';
+import {
+  checkCallOptions,
+  checkPeer,
+  type BlockingCallOptions,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
 import { asGroup, asGroupSync } from './group.js';
 
@@ -54,14 +61,22 @@ export class Grid {
         `grid: periodic has ${String(periodic.length)} entries for ${String(dimensions.length)} dimensions; pass one a dimension, or true`,
       );
     }
+    const wrong: unknown = [periodic].flat().find((closed: unknown) => typeof closed !== 'boolean');
+    if (wrong !== undefined) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        `grid: periodic is true or false, or an array of these, not ${describeValue(wrong)}`,
+      );
+    }
     this.#member = member;
     this.dimensions = [...dimensions];
     this.periodic = typeof periodic === 'boolean' ? dimensions.map(() => periodic) : [...periodic];
     this.coordinates = this.coordinatesOf(member.rank);
   }
 
-  /** Place of a rank. */
+  /** Place of a rank. Throws ARGUMENT_RANGE. */
   coordinatesOf(rank: number): number[] {
+    checkPeer('coordinatesOf', rank, this.#member.nRanks);
     let rest = rank;
     const reversed = [...this.dimensions].reverse().map((size) => {
       const at = rest % size;
@@ -71,8 +86,16 @@ export class Grid {
     return reversed.reverse();
   }
 
-  /** The rank at a place; null outside of the grid. Closed dimensions continue at the other end. */
+  /** The rank at a place; null outside of the grid. Closed dimensions continue at the other end. Throws ARGUMENT_RANGE. */
   rankAt(coordinates: readonly number[]): number | null {
+    const { length } = this.dimensions;
+    const given: unknown = coordinates;
+    if (!Array.isArray(given) || given.length !== length || !given.every(Number.isInteger)) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `rankAt: pass an array with a whole number for each of ${String(length)} dimensions, not ${Array.isArray(given) ? `[${given.join(', ')}]` : describeValue(given)}`,
+      );
+    }
     let rank = 0;
     for (const [dimension, size] of this.dimensions.entries()) {
       const at = coordinates[dimension] ?? 0;
@@ -83,8 +106,14 @@ export class Grid {
     return rank;
   }
 
-  /** The ranks at a distance below and above in a dimension; null outside of the grid. */
+  /** The ranks at a distance below and above in a dimension; null outside of the grid. Throws ARGUMENT_RANGE. */
   neighbours(dimension: number, distance = 1): { readonly low: number | null; readonly high: number | null } {
+    if (!Number.isInteger(dimension) || dimension < 0 || dimension >= this.dimensions.length) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `neighbours: there is no dimension ${describeValue(dimension)}; dimensions go from 0 to ${String(this.dimensions.length - 1)}`,
+      );
+    }
     const at = (by: number): number | null =>
       this.rankAt(this.coordinates.map((coordinate, d) => (d === dimension ? coordinate + by : coordinate)));
     return { low: at(-distance), high: at(distance) };
@@ -114,8 +143,15 @@ export class Grid {
   #start(name: string, halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
     const given: unknown = halos;
     if (!Array.isArray(given)) throw noHalos(name, given);
+    if (halos.length > this.dimensions.length) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${name}: there are borders for ${String(halos.length)} dimensions, but the grid has ${String(this.dimensions.length)}; pass one entry a dimension`,
+      );
+    }
     for (const [dimension, halo] of halos.entries()) {
       if (halo === undefined) continue;
+      checkOptionNames(name, halo, borderNames, '[{ sendLow, recvHigh }]');
       const { low, high } = this.neighbours(dimension);
       const move = (call: 'send' | 'recv', array: MovableArray | undefined, peer: number | null): void => {
         if (array !== undefined && peer !== null) this.#member.addMessage(name, call === 'send', array, peer, options);
@@ -127,6 +163,8 @@ export class Grid {
     }
   }
 }
+
+const borderNames = ['sendLow', 'sendHigh', 'recvLow', 'recvHigh'];
 
 function noHalos(call: string, value: unknown): InvalidArgumentError {
   return new InvalidArgumentError(

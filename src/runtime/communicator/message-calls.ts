@@ -1,5 +1,13 @@
-import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
-import type { DataTypeName, MovableArray } from '../device/types.js';
+import { InvalidUsageError } from '../../errors.js';
+import {
+  asElements,
+  type BlockingCallOptions,
+  type BlockingLimits,
+  type CallLimits,
+  type CallOptions,
+  type TimedCallOptions,
+} from '../algorithms/arguments.js';
+import type { DataTypeName, MovableArray, NumericArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
 import { asGroup, asGroupSync } from './group.js';
@@ -83,11 +91,15 @@ export abstract class MessageCalls extends ObjectCalls {
     }
   }
 
-  /** Sends `array` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. */
+  /**
+   * Sends `send` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. The arrays may not
+   * overlap.
+   */
   sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: TimedCallOptions): Promise<void> {
     return asGroup('sendRecv', options, (type) => {
       this.addMessage('sendRecv', true, send, to, type);
       this.addMessage('sendRecv', false, recv, from, type);
+      this.#checkApart('sendRecv', send, recv);
     });
   }
 
@@ -96,6 +108,21 @@ export abstract class MessageCalls extends ObjectCalls {
     asGroupSync('sendRecvSync', options, (type) => {
       this.addMessage('sendRecvSync', true, send, to, type);
       this.addMessage('sendRecvSync', false, recv, from, type);
+      this.#checkApart('sendRecvSync', send, recv);
     });
   }
+
+  /** Throws if the received message would overwrite the sent one while it is read. */
+  #checkApart(call: string, send: MovableArray, recv: MovableArray): void {
+    if (!overlap(asElements(call, send), asElements(call, recv))) return;
+    throw errorOfCall(
+      new InvalidUsageError('BUFFER_OVERLAP', `${call}: the sent and the received array overlap; pass arrays apart`),
+      this.rank,
+    );
+  }
+}
+
+function overlap(a: NumericArray, b: NumericArray): boolean {
+  if (a.buffer !== b.buffer) return false;
+  return a.byteOffset < b.byteOffset + b.byteLength && b.byteOffset < a.byteOffset + a.byteLength;
 }

@@ -35,6 +35,14 @@ export function misplaced(call: string, value: unknown, place: number): InvalidA
   );
 }
 
+/** Throws for a call without its output, and as {@link checkOutputPlace}. */
+export function checkOutputGiven(call: string, value: unknown): void {
+  if (value === undefined) {
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: there is no output; pass an array for it after the input`);
+  }
+  checkOutputPlace(call, value);
+}
+
 /** Throws for an output that is no array but belongs in another place. */
 export function checkOutputPlace(call: string, value: unknown): void {
   if (value === null || ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return;
@@ -45,13 +53,14 @@ export function checkOutputPlace(call: string, value: unknown): void {
 /** The parameter that a value was probably meant for, with the value's text there. */
 function meant(value: unknown): { readonly parameter: Parameter; readonly text: string } {
   if (typeof value === 'string') return { parameter: 'operator', text: literal(value) };
+  if (typeof value === 'function') return { parameter: 'operator', text: literal(value) };
   if (typeof value === 'number') return { parameter: 'root', text: literal(value) };
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return { parameter: 'none of these', text: '' };
   const named = value as Record<string, unknown>;
   const operator = named['op'] ?? named['operator'];
   if (operator !== undefined) return { parameter: 'operator', text: literal(operator) };
   if (typeof named['root'] === 'number') return { parameter: 'root', text: literal(named['root']) };
-  if ('premulSum' in named) return { parameter: 'operator', text: literal(value) };
+  if ('premulSum' in named || 'combine' in named) return { parameter: 'operator', text: literal(value) };
   const isOptions = ['type', 'signal', 'timeoutMs'].some((name) => name in named);
   return isOptions ? { parameter: 'options', text: literal(value) } : { parameter: 'none of these', text: '' };
 }
@@ -60,6 +69,7 @@ function meant(value: unknown): { readonly parameter: Parameter; readonly text: 
 function literal(value: unknown): string {
   if (typeof value === 'string') return `'${value}'`;
   if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'function') return /^[\w$]{1,40}$/.test(value.name) ? value.name : '(a, b) => …';
   if (typeof value !== 'object' || value === null) return String(value);
   const fields = Object.entries(value);
   if (Object.getPrototypeOf(value) !== Object.prototype || fields.length > 3) return describeValue(value);

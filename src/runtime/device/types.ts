@@ -281,7 +281,12 @@ export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: str
   if (array instanceof Uint16Array) return uint16;
   if ((array as TypedArray) instanceof Int16Array) return int16;
   if ((array as TypedArray) instanceof Uint8ClampedArray) return uint8;
-  return dataTypeOf(array, undefined, call);
+  if (ArrayBuffer.isView(array)) return dataTypeOf(array, undefined, call);
+  throw refusal(
+    'ARGUMENT_TYPE',
+    call,
+    `${describeValue(array)} cannot be exchanged; pass a typed array, or take a call for objects (sendObject, broadcastObject …)`,
+  );
 }
 
 /** Throws for a type whose elements are only moved. */
@@ -312,7 +317,7 @@ export function arrayNames(): string {
 function namedType(array: NumericArray, name: unknown, call: string | undefined): DataType {
   const type = allTypes.find((candidate) => candidate.name === name);
   if (type === undefined) {
-    const names = allTypes.map((candidate) => candidate.name);
+    const names = [...new Set(allTypes.map((candidate) => candidate.name))];
     throw refusal(
       'UNKNOWN_NAME',
       call,

@@ -131,7 +131,7 @@ export function encodeValue(call: string, value: unknown, limit = BODY_LIMIT): E
   } catch (error) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
-      `${call}: the value cannot be sent: ${(error as Error).message} Pass what structuredClone takes: data without functions, symbols or handles`,
+      `${call}: the value cannot be sent: ${(error as Error).message.replace(/\.?$/, '.')} Pass what structuredClone takes: data without functions, symbols or handles`,
       { cause: error },
     );
   }

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { dataParallel } from '../../../../src/ddp/data-parallel.js';
+import { checkMoved, checkPeer, checkRoot } from '../../../../src/runtime/algorithms/arguments.js';
 import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
 
 const x = new Float32Array(4);
@@ -47,6 +49,16 @@ test.each<[string, () => unknown, string]>([
     () => call.allToAll(x, wrong({ timeoutMs: 5 }), undefined),
     'allToAll: { timeoutMs: 5 } is where the output belongs; pass the options so: allToAll(x, undefined, { timeoutMs: 5 })',
   ],
+  [
+    'a function for the output',
+    () => call.allReduce(x, wrong(Math.max), 'sum', undefined),
+    'allReduce: max is where the output belongs; pass the operator so: allReduce(x, undefined, max)',
+  ],
+  [
+    'a call without its output',
+    () => call.allGather(x, wrong(undefined), undefined),
+    'allGather: there is no output; pass an array for it after the input',
+  ],
 ])('%s is refused with the call that was meant', (_, act, message) => {
   expect(act).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', message, rank: 0 }));
 });
@@ -54,5 +66,24 @@ test.each<[string, () => unknown, string]>([
 test('an operator that does not exist is refused with the name of the call', () => {
   expect(() => call.reduceScatter(x, new Float32Array(2), wrong('summ'), undefined)).toThrow(
     /^reduceScatter: there is no reduction operator "summ"; did you mean sum\?/,
+  );
+});
+
+test('options in place of the root, values that are no arrays, and ranks that are no numbers are refused with what to pass', () => {
+  expect(() => checkRoot('broadcastObject', wrong({ timeoutMs: 3 }), 2)).toThrow(
+    /ranks go from 0 to 1; options come after the root$/,
+  );
+  expect(() => checkMoved('send', wrong([1, 2]), undefined)).toThrow(
+    'send: an object of class Array cannot be exchanged; pass a typed array, or take a call for objects (sendObject, broadcastObject …)',
+  );
+  expect(() => checkPeer('send', wrong(x), 2)).toThrow(
+    'send: a rank is a whole number from 0 to 1, not an object of class Float32Array',
+  );
+  expect(() => checkMoved('send', x, { type: wrong('bf16') })).toThrow(/int16, uint16$/);
+});
+
+test('a data-parallel model without a communicator is refused with what to pass', async () => {
+  await expect(dataParallel(wrong({ x }), wrong(undefined))).rejects.toThrow(
+    /^dataParallel: pass a communicator and its parameters by name/,
   );
 });

@@ -75,6 +75,11 @@ test('cycles and shared parts of a value stay what they are', () => {
 
 test.each([
   ['a function', { f: () => 1 }, /sendObject: the value cannot be sent: .*could not be cloned\. Pass what structuredClone takes/],
+  [
+    'a detached array',
+    detached(),
+    /sendObject: the value cannot be sent: .*detached ArrayBuffer\. Pass what structuredClone takes/,
+  ],
   ['a symbol', Symbol('s'), /sendObject: the value cannot be sent: .*could not be cloned/],
   ['a port', new MessageChannel().port1, /sendObject: the value cannot be sent: .*could not be cloned/],
 ])('%s is refused', (_, value, message) => {
@@ -92,3 +97,9 @@ test('a value above the limit is refused with both sizes, and long typed arrays 
 test('bytes that are no value are refused', () => {
   expect(() => decodeValue('recvObject', Uint8Array.of(1, 2, 3))).toThrow(/recvObject: the value that came cannot be read here/);
 });
+
+function detached(): Float64Array {
+  const array = new Float64Array(10);
+  structuredClone(array, { transfer: [array.buffer] });
+  return array;
+}

@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { bundleAdvice } from '../../../../src/runtime/launch/bundle-advice.js';
+
+test('a missing module of tccl gets advice about bundles, a missing module of the program none', () => {
+  const ofBundle = new Error("Cannot find module '/app/pool-rank.js'");
+  const ofProgram = new Error(
+    "Cannot find module '/app/job.mjs' imported from /app/node_modules/tccl/dist/runtime/pool/pool-rank.js",
+  );
+  expect(bundleAdvice(ofBundle, 'pool-rank.js')).toMatch(/^; a bundle has no pool-rank\.js/);
+  expect(bundleAdvice(ofProgram, 'pool-rank.js')).toBe('');
+});
