@@ -71,14 +71,14 @@ export function isWaitReport(words: readonly number[]): boolean {
   return decodeActivity(words)?.kind !== 'last';
 }
 
-/** Text of what a reporting rank does: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
+/** Text of a reporting rank's activity: `waiting in recv of 4 int32 from rank 0`, `last call barrier (direct), call 3`. */
 export function describeReport(words: readonly number[]): string | undefined {
   const activity = decodeActivity(words);
   return activity && `${activity.kind === 'last' ? 'last call' : 'waiting in'} ${describeActivity(activity)}`;
 }
 
 /**
- * Text of the ranks that hold up another one, with what each does: `rank 1, waiting in recv of 4 int32 from rank 0; ranks
+ * Text of the ranks that hold up another one, with the activity of each: `rank 1, waiting in recv of 4 int32 from rank 0; ranks
  * 2,3, last call barrier (direct)`.
  */
 export function describeLate(late: readonly number[], doing: (rank: number) => string | undefined): string {

@@ -133,7 +133,7 @@ export function checkSameType(
   }
 }
 
-/** Throws if an output is too short. `what` names what it must have room for. */
+/** Throws if an output is too short. `what` names the content that it must have room for. */
 export function checkRoom(call: string, recv: NumericArray, wanted: number, what: string): void {
   if (recv.length < wanted) {
     throw new InvalidArgumentError(

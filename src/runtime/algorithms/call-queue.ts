@@ -41,7 +41,7 @@ export interface CallQueueParts {
   readonly messages: {
     /** Throws the error with which another rank of this host ended the communicator. */
     throwRecordedFailure(): void;
-    /** Reports to ranks that may wait for this rank's messages what it waits for. */
+    /** Reports this rank's wait to ranks that may wait for its messages. */
     forwardReport(report: readonly number[]): void;
   };
   /** Progress of this thread. */
@@ -361,8 +361,7 @@ export class CallQueue implements Waitable {
   }
 
   /**
-   * Throws the error of a call that has waited long enough: a timeout, or the error with which another rank has ended it
-   * meanwhile.
+   * Throws the error of a call whose time limit is over: a timeout, or the error with which another rank has ended it meanwhile.
    */
   timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = whoseLimit(this.#parts.limits)): never {
     const { rank } = this.#parts;
@@ -413,7 +412,7 @@ export class CallQueue implements Waitable {
     waitQueries?.ask(this.#engine.late(this.#limitMs));
   }
 
-  /** Text of what another rank does, if known; see Engine. */
+  /** Text of another rank's activity, if known; see Engine. */
   doing(rank: number): string | undefined {
     const answer = this.#parts.waitQueries?.answer(rank);
     const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;

@@ -155,7 +155,7 @@ export function encodeCall(call: Call): number {
   return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm) | derived;
 }
 
-/** The bits of a code that say what the program called. */
+/** The bits of a code that encode the program's call. */
 export function derivedBits(name: DerivedCall): number {
   return derivedCalls.indexOf(name) << 16;
 }

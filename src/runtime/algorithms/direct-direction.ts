@@ -8,9 +8,8 @@ import { CACHED_BYTES, streamedBytes } from '../launch/copy-tunables.js';
 const TURNED_BYTES = 128 * 1024;
 
 /**
- * Decides the direction of copies. Programs repeat the same call on more data than a cache holds. Read from the first byte to
- * the last each time, none of it would still be cached when its turn comes. So every second call of a kind goes backward and
- * begins with the data that the one before ended with:
+ * Direction of copies. Programs repeat the same call on more data than a cache holds, so every second call of a kind goes
+ * backward and begins with the data that are still cached:
  *
  *      forward     | from itself | from rank + 1 | … | from rank - 1 |
  *      backward    | from rank - 1 | … | from rank + 1 | from itself |     each from its last bytes on
@@ -41,10 +40,8 @@ export class Direction {
   }
 
   /**
-   * True if these bytes are copied in pieces, the last one first: in every second call, unless the copy bypasses the caches,
-   * because nothing stays cached then. Whole copies of such lengths do bypass them. But a broadcast, with one copy for each
-   * rank, is better copied in pieces if input and outputs fit the caches: 8 MiB between two ranks take half the time on cores
-   * that share a cache, and 0.85 on others.
+   * True if these bytes are copied in pieces, the last one first: in every second call, unless the copy bypasses the caches. A
+   * broadcast is copied in pieces if input and outputs fit the caches (8 MiB between two ranks: 0.5 to 0.85 of the time).
    */
   copiesBackward(bytes: number): boolean {
     if (bytes < streamedBytes(this.#nRanks)) return this.#isBackward;

@@ -147,7 +147,7 @@ export class DirectEngine implements Engine {
   }
 }
 
-/** Text of what a rank that holds up a *direct* call does; see Engine. */
+/** Text of the activity of a rank that holds up a *direct* call; see Engine. */
 export function doingInTeam(
   team: Team,
   localRanks: readonly number[],
@@ -161,7 +161,7 @@ export function doingInTeam(
   return last === undefined ? 'no call yet' : `last call ${describeCall(last)}`;
 }
 
-/** Tells the other members of a team that the communicator has failed, and why. */
+/** Reports the failure of the communicator, with its reason, to the other members of a team. */
 export function raiseTeamAbort(team: Team, localRanks: readonly number[], error: TcclError): void {
   const isOver = error.code === 'RANK_DIED' || error.code === 'CLOSED';
   // -1: a rank of another host.

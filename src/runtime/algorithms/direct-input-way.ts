@@ -87,7 +87,7 @@ export class InputWay {
     return this.#rank === (isFromRoot(this.#code) ? 1 - this.#root : isToRoot(this.#code) ? this.#root : 0);
   }
 
-  /** Chooses by time, except for calls on arrays in the segment, which would pay for what only a mixture gains. */
+  /** Chooses by time, except for calls on arrays in the segment: measuring would slow them down without a gain. */
   #choose(isOutside: boolean): Way {
     this.#measures = isOutside && this.opens();
     return this.#measures ? this.#ways.choose(this.#code & TIMED_CODE, this.#plan.longestPart) : 'open';

@@ -18,8 +18,8 @@ const reducingKinds: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Positions of all data of a call: which bytes of the others' inputs go where in this rank's output, and the parts of its own
- * input. The form is the same for every kind of call, so that one piece of code carries out all. One object serves all calls.
+ * Offsets of all data of a call: the bytes that this rank takes of the others' inputs, and the parts of its own input. The form
+ * is the same for every kind of call; one object serves all calls.
  */
 export class ExchangePlan {
   /**
@@ -147,7 +147,7 @@ export class ExchangePlan {
           this.takeBytes[r] = bytesOf(counts, me);
           break;
         default:
-          // allToAllV: the others' tables tell where they have this rank's part.
+          // allToAllV: the others' tables contain the offset of this rank's part.
           this.takeTo[r] = bytesOf(recvDisplacements, r);
           this.takeBytes[r] = bytesOf(recvCounts, r);
       }

@@ -29,11 +29,9 @@ interface Experience {
 }
 
 /**
- * Finds the faster way by measuring both. No rule would do: cores that share a cache copy through staging memory in two
- * thirds of the time that the kernel takes to read pages of 4 KiB, and in the same time as for huge ones; for cores that
- * share none, staging takes five times as long, and the kernel no longer than before. Programs move between cores, and
- * virtual cores between real ones. So one rank of a call measures its time from the moment when all have arrived, and now and
- * then lets some calls go the other way; even if that one takes five times as long, this costs less than two percent.
+ * Finds the faster way by measuring both, because it depends on the caches that the cores share (docs/notes/transports.md) and
+ * programs move between cores. One rank of a call measures its time from the moment when all have arrived, and tries the other
+ * way now and then: less than two percent of the time.
  */
 export class Ways {
   readonly #experiences = new Map<number, Experience>();

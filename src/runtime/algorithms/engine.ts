@@ -29,7 +29,7 @@ export interface Engine {
     spins: number,
     details?: CallDetails,
   ): number;
-  /** Progresses the running call, with at most `spins` polls of what has not arrived. */
+  /** Progresses the running call, with at most `spins` polls for missing data. */
   progress(spins: number): number;
   /** Changes whenever the running call progresses: a wait counts as long only while this stands still. */
   readonly steps: number;
@@ -37,7 +37,7 @@ export interface Engine {
   readonly polled: boolean;
   /** See Waitable. */
   readonly parkAfterMs: number;
-  /** Registers what can wake this thread for the running call. */
+  /** Registers the wake sources of the running call. */
   wakeOn(sources: WakeSources): void;
   /** Blocks until there may be news, at most for `ms`; absent if polling finds the news. */
   readonly rest?: ((ms: number) => void) | undefined;
@@ -49,17 +49,17 @@ export interface Engine {
    */
   late(limitMs: number): number[];
   /**
-   * Reports to ranks that may wait for this one that it waits too, and why; called at intervals while a call makes no
-   * progress. Returns the report if this thread sent it.
+   * Reports this rank's wait and its cause to ranks that may wait for it; called at intervals while a call makes no progress.
+   * Returns the report if this thread sent it.
    */
   reportWait(limitMs: number, activity: Activity): readonly number[] | undefined;
-  /** Reports to ranks that wait for this one in a call that it has not made what it waits for elsewhere. */
+  /** Reports this rank's wait elsewhere to ranks that wait for it in a call that it has not made. */
   forwardReport(report: readonly number[]): void;
   /** The running call. */
   underWay(): Call | undefined;
-  /** Text of what a rank that holds up the call does: `waiting in …`, `last call …`. */
+  /** Text of the activity of a rank that holds up the call: `waiting in …`, `last call …`. */
   doing(rank: number): string | undefined;
-  /** Reports to the others that the communicator has failed, and why. */
+  /** Reports the failure of the communicator, with its reason, to the others. */
   abort(error: TcclError): void;
   /** Leaves. No call is running. */
   close(): Promise<void>;

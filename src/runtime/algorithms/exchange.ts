@@ -18,8 +18,8 @@ const SEQUENCE = 4;
 export const HEADER_WORDS = 5;
 
 /**
- * Room after the data in a slot for the sender's counts, float64 by rank, in calls for which all ranks must give the same.
- * With it, an error can show the first difference.
+ * Room after the data in a slot for the sender's counts, float64 by rank, in calls for which all ranks must give the same: an
+ * error then shows the first difference.
  */
 export function countsRoom(nRanks: number): number {
   return Math.ceil((nRanks * 8) / 128) * 128;
@@ -140,7 +140,7 @@ export class Exchange {
   }
 
   /**
-   * Makes all moves that are possible now, with at most `spins` polls of what has not arrived.
+   * Makes all moves that are possible now, with at most `spins` polls for missing messages.
    * @throws InvalidUsageError `CALL_MISMATCH` when another rank called something else, RemoteError `RANK_DIED` and other
    *   errors that end a connection
    */
@@ -190,7 +190,7 @@ export class Exchange {
     return this.#waitChains.find(this.#awaited(), limitMs);
   }
 
-  /** Text of what an awaited rank does; see WaitChains. */
+  /** Text of an awaited rank's activity; see WaitChains. */
   doing(rank: number): string | undefined {
     return this.#waitChains.doing(rank);
   }
@@ -228,7 +228,7 @@ export class Exchange {
     return [...new Set(this.#awaited().map(({ peer }) => peer))];
   }
 
-  /** Registers what can wake this thread: awaited connections, and connections with unsent bytes. */
+  /** Registers the wake sources of this thread: awaited connections, and connections with unsent bytes. */
   wakeOn(sources: WakeSources): void {
     let hasMembers = false;
     for (const connection of this.#awaited()) {

@@ -26,9 +26,8 @@ const logNames: Readonly<Record<TransportName, string>> = { shm: 'SHM', socket: 
 export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
 
 /**
- * Carries out calls over connections, one at a time. The ring's connections exist from the beginning. Before the first call
- * by another algorithm, all ranks meet around the ring, which detects different calls; then they make its connections, unless
- * `openAll` has.
+ * Carries out calls over connections, one at a time. The ring's connections exist from the beginning; those of another algorithm
+ * are made at its first call, after all ranks have met around the ring, unless `openAll` has made them.
  */
 export class NetworkEngine implements Engine {
   /** Transport to the next rank of the ring, as NCCL's log names it. */

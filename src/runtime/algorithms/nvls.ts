@@ -123,7 +123,7 @@ export class Nvls {
     Atomics.store(this.#counters, call, this.#sequence);
   }
 
-  /** Does what is possible now. Returns MISMATCH if all have begun, but with different calls. */
+  /** Progresses as far as possible now. Returns MISMATCH if all have begun, but with different calls. */
   progress(spins: number): number {
     while (!this.#met) {
       if (this.#ahead(CALL, this.#sequence) < 0) {

@@ -86,8 +86,8 @@ export class Operand {
   }
 
   /**
-   * Copies `bytes` bytes to byte `from` from another rank of the segment that opened its array. Returns false if they cannot
-   * be read; the reason is found elsewhere.
+   * Copies `bytes` bytes to byte `from` from another rank of the segment that opened its array. Returns false if they cannot be
+   * read; checks of liveness find the reason.
    */
   readFrom(from: number, bytes: number, localRank: number, address: number): boolean {
     const destination = this.placed ? this.#at(this.#offset + from, bytes) : this.#piece(from, bytes);

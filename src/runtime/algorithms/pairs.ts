@@ -162,7 +162,7 @@ class Pairs implements NetworkPlayer {
     return this.#tracks;
   }
 
-  /** Ranks in a chain: each adds its input to what the one before it sends, and passes the result on. */
+  /** Ranks in a chain: each adds its input to the received sum, and passes the result on. */
   #scan(bytes: number, isExclusive: boolean): readonly Track[] {
     const { rank } = this;
     this.#tracks.length = 0;
@@ -193,7 +193,7 @@ class Pairs implements NetworkPlayer {
   }
 }
 
-/** Slices of an exclusive scan: what comes is the output, and with this rank's input it is what goes on. */
+/** Slices of an exclusive scan: the received sum is the output; with this rank's input added, it is sent on. */
 class ExclusiveSlices extends Slices {
   override pass(inputs: readonly number[], outputs: readonly number[]): void {
     const { combiner, bytes, own, keep, from, to } = this;

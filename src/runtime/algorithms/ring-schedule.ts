@@ -201,8 +201,8 @@ export class RingSchedule implements Piece {
   }
 
   /**
-   * Enters the next of up to two parts of a rank's chain: its data, and the empty slice that connects the root with the rank
-   * that would otherwise hear nothing.
+   * Enters the next of up to two parts of a rank's chain: its data, and the empty slice that connects the root with the rank that
+   * would otherwise receive nothing.
    */
   #enterPart(): void {
     const broadcast = this.#kind === 'broadcast';

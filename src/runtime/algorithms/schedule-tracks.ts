@@ -162,7 +162,7 @@ export class ScheduleTracks {
     return this.#tracks;
   }
 
-  /** Frees what it allocated. */
+  /** Frees its memory. */
   close(): void {
     if (this.#tables !== undefined) this.#team.freeBytes(this.#tables.address);
     this.#tables = undefined;
@@ -222,7 +222,7 @@ class WorkerTrack implements Track {
     this.#go();
   }
 
-  /** False while another worker of the rank has not done what the move waits for. */
+  /** False while another worker of the rank has not done the moves that this one waits for. */
   get ready(): boolean {
     const after = this.#move?.after ?? none;
     for (let index = 0; index < after.length; index++) {

@@ -15,11 +15,11 @@ interface Observation {
   readonly witness: number;
   /** Time of the last observation: milliseconds of the witness's clock, as int32. */
   readonly time: number;
-  /** Time at which this rank heard of it. */
+  /** Time at which this rank received it. */
   readonly atMs: number;
 }
 
-/** A report is valid for this share of a rank's time limit, so that there is time to hear new ones. */
+/** A report is valid for this share of a rank's time limit, so that new ones have time to arrive. */
 const FRESH_PART = 1 / 4;
 /** In a report, after the activity, each observation has three words: rank, witness and time. */
 const OBSERVATION_WORDS = 3;
@@ -29,9 +29,8 @@ const noActivity: readonly number[] = new Array<number>(ACTIVITY_WORDS).fill(0);
 const COMPARED_MS = 3_600_000;
 
 /**
- * Finds the ranks that hold up a waiting rank. The rank that it waits for may wait for another one itself, so a rank that
- * waits for long reports this repeatedly to all that may wait for it. A rank without reports is stopped or does something
- * else; its witnesses pass that on.
+ * Finds the ranks that hold up a waiting rank, at the ends of its wait chains. A rank that waits for long reports this repeatedly
+ * to all that may wait for it; a rank without reports is stopped or does something else, which its witnesses pass on.
  *      rank 0                      rank 1                     rank 2
  *      waits for 1                 waits for 2                is stopped
  *         ◄─── "I wait; 2 is ────────│◄──────── nothing ────────│
@@ -103,7 +102,9 @@ export class WaitChains {
     return fresh.length > 0 && fresh.every(({ rank, witness }) => rank === witness);
   }
 
-  /** Text of what an awaited rank waits in, if its last report is recent: `waiting in recv of 4 int32 from rank 0`. */
+  /**
+   * Text of the operation in which an awaited rank waits, if its last report is recent: `waiting in recv of 4 int32 from rank 0`.
+   */
   doing(rank: number): string | undefined {
     const report = this.#activities.get(rank);
     return report === undefined || performance.now() - report.atMs > this.#freshMs ? undefined : describeReport(report.words);

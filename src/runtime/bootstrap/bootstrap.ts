@@ -65,8 +65,8 @@ export interface Bootstrap {
    */
   onFailure(listener: (error: Error) => void): () => void;
   /**
-   * Calls `listener` at once when another network of this process has ended because a rank of this one died. Returns a function
-   * that removes the listener.
+   * Calls `listener` immediately when another network of this process has ended because a rank of this one died. Returns a
+   * function that removes the listener.
    */
   onDeath(listener: (error: Error) => void): () => void;
   /** Resolves to the reason why `peer` ended, once known: it is gone, or this network has failed. */
@@ -89,7 +89,7 @@ export interface Bootstrap {
     excluded: readonly number[],
     signal: AbortSignal,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
-  /** The last step of making something on this network together: every rank calls it once, at the beginning. */
+  /** The barrier that commits something that the ranks make on this network: every rank calls it once, at the beginning. */
   lastStep(): LastStep;
   /** Says goodbye; sockets close with the last network on them. Pending operations reject. */
   close(): Promise<void>;

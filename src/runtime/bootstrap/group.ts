@@ -84,7 +84,7 @@ export class RankGroup {
     for (const listener of this.#failureListeners) listener(error);
   }
 
-  /** Tells the others that this rank takes part in no further operations, so that those which wait for it fail. */
+  /** Reports to the others that this rank takes part in no further operations, so that operations that wait for it fail. */
   sayGoodbye(): void {
     this.#mesh.tell(this.ranks, { kind: 'closed', rank: this.#mesh.rank, group: this.#name, sequence: this.#sequence });
   }

@@ -9,9 +9,9 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
  *        proof = HMAC(secret, both)      ──►
  *                                        ◄──      welcome: the first record, sealed with a key from secret and both
  *
- * Until the acceptor trusts the connector, every message has a fixed length. The nonces make keys that no other connection
- * has, so recordings of one connection are useless on another. A stranger who only connects learns one nonce.
- * Messages are authentic, not encrypted: anybody who can read the network can read them.
+ * Until the acceptor trusts the connector, every message has a fixed length. The nonces make keys that no other connection has,
+ * so recordings of one connection are useless on another. A connector without the secret learns one nonce. Messages are
+ * authentic, not encrypted: anybody who can read the network can read them.
  */
 
 export const HELLO_BYTES = 48;

@@ -13,7 +13,7 @@ export interface Interface {
   readonly family: 4 | 6;
 }
 
-/** The user's settings, and what is known of the root. */
+/** The user's settings, and the address of the root if known. */
 export interface InterfaceWish {
   /**
    * `TCCL_SOCKET_IFNAME`, in NCCL's syntax: names or their beginnings, separated by commas; a leading `=` means whole names,

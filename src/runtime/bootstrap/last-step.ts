@@ -1,21 +1,21 @@
 import type { Mesh } from './mesh.js';
 
-/** A rank's state in the step, as it answers to queries. */
+/** A rank's state in the barrier, as it answers queries. */
 const COMING = 0;
 const REACHED = 1;
 const DONE = 2;
 const GIVEN_UP = 3;
 
-/** Answers of a rank that completed the step: all that is kept of it. */
+/** Answers of a rank that completed the barrier: all that it keeps. */
 const finished = { words: () => [DONE], answered: () => undefined };
 
-/** Interval of queries to a rank that has not reached the step. */
+/** Interval of queries to a rank that has not reached the barrier. */
 const ASK_EVERY_MS = 50;
 
 /**
- * The last step of something that the ranks of a network make together: it counts if all have reached it. A rank that
- * completes the step (a barrier) knows that all have. If a rank dies in it, the others do not know, and ask each other: if a
- * live rank gave up before, no rank completed the step, and all give up; otherwise all reached it.
+ * The barrier that commits something that the ranks of a network make together, with the same outcome on all live ranks. If a
+ * rank dies in it, the others ask each other: if a live rank gave up before, no rank completed the barrier, and all give up;
+ * otherwise all reached it.
  *
  *      rank 0            rank 1            rank 2
  *      reached ─────────► reached ───────► reached, dies
@@ -50,12 +50,12 @@ export class LastStep {
     });
   }
 
-  /** This rank has reached the step. */
+  /** This rank has reached the barrier. */
   reached(): void {
     this.#state = REACHED;
   }
 
-  /** This rank has completed the step, or knows that the step counts. */
+  /** This rank has completed the barrier, or knows that the ranks commit. */
   done(): void {
     this.#mesh.answerQueries(this.#space, finished);
   }
@@ -65,8 +65,8 @@ export class LastStep {
   }
 
   /**
-   * Resolves to whether the step counts, the same on all live ranks. This rank has reached it. Rejects with the signal's
-   * reason.
+   * Resolves to true if the ranks commit, the same on all live ranks. This rank has reached the barrier. Rejects with the
+   * signal's reason.
    */
   async counts(signal: AbortSignal): Promise<boolean> {
     const ask = (): void => {

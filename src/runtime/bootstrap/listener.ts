@@ -15,10 +15,10 @@ export interface ListenerOptions {
   readonly host: string;
   /** 0 or undefined: any free port. */
   readonly port?: number | undefined;
-  /** Connectors wait until it is known. */
+  /** Connectors wait until it is set. */
   readonly secret: Uint8Array | Promise<Uint8Array>;
   readonly limits?: StrangerLimits | undefined;
-  /** Returns whether a greeting is for this listener. */
+  /** Returns true if a greeting is for this listener. */
   readonly expects: (greeting: Greeting) => boolean;
   /**
    * Called when a connector has proved that it knows the secret; must `open` the connection immediately, or take over the
@@ -34,8 +34,8 @@ export interface Admitted {
 }
 
 /**
- * A listening socket that passes on authenticated connections only. A connector that sends garbage, nothing or too much is
- * closed without notice. It never keeps the process alive.
+ * A listening socket that passes on authenticated connections only; others are closed without notice. It never keeps the process
+ * alive.
  */
 export class Listener {
   readonly address: Address;

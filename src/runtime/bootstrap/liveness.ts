@@ -18,11 +18,8 @@ interface Watched {
 }
 
 /**
- * Detects hosts that have vanished: the power is off, a cable is cut, or the network drops their large packets. The heartbeat
- * is that of the two kernels: TCP confirms data, and probes of an idle connection, whatever the processes do. So a rank that
- * computes, is stopped, or has no room for more data counts as alive. Keep-alive alone does not detect such hosts while data
- * are unconfirmed, and TCP_USER_TIMEOUT kills a connection whose receiver computes behind a full window. So this thread reads
- * the kernel's state of its connections, and destroys one whose host answers nothing for too long.
+ * Detects hosts that have vanished by the acknowledgements of TCP, which the kernels send whatever the processes do. This thread
+ * reads the kernel's state of its connections, and destroys one whose host answers nothing for too long (docs/notes/failures.md).
  */
 const watched = new Set<Watched>();
 let heartbeatMs = 0;

@@ -65,7 +65,7 @@ export class Mesh {
   readonly #queryHandlers = new Map<number, QueryHandler>();
   /** Messages that are waited for: the sender, and the time since which. */
   readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
-  /** Number of networks that this rank has numbered. */
+  /** Count of networks that this rank has numbered. */
   #numbered = 0;
   #ringSecret: Uint8Array | undefined;
   #zone: string | undefined;
@@ -256,8 +256,7 @@ export class Mesh {
   }
 
   /**
-   * Tells those of some ranks that have a connection with this one that no more messages of a space will come, after all that
-   * were sent.
+   * Sends the end of a space's messages, behind all that were sent, to those of some ranks that have a connection with this one.
    */
   fallSilent(ranks: readonly number[], space: number, failure?: TcclError): void {
     const text = JSON.stringify({
@@ -273,8 +272,8 @@ export class Mesh {
   }
 
   /**
-   * Makes sure that this rank is told when a rank from which it waits for messages in a space closes, or has closed, that
-   * network.
+   * Makes sure that this rank receives a notice when a rank from which it waits for messages in a space closes, or has closed,
+   * that network.
    */
   watch(rank: number, space: number): void {
     this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
@@ -302,7 +301,7 @@ export class Mesh {
     return () => this.#deathListeners.delete(listener);
   }
 
-  /** A network has found a rank dead, perhaps before its connections here broke. */
+  /** Records a rank that a network has found dead, perhaps before its connections here broke. */
   foundDead(rank: number): void {
     if (this.#foundDead.has(rank)) return;
     this.#foundDead.add(rank);

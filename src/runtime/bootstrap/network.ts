@@ -154,7 +154,7 @@ export class Network implements Bootstrap {
     excluded: readonly number[],
     signal: AbortSignal,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
-    // A query is repeated when a rank dies, by some ranks more often than by others, which heard of the death sooner.
+    // A query is repeated when a rank dies, by some ranks more often than by others, which knew of the death sooner.
     if (signal !== this.#askedWith) this.#asked++;
     this.#askedWith = signal;
     const question = {

@@ -29,7 +29,7 @@ export class Peer {
     return this.#hasLeft;
   }
 
-  /** Records its goodbye; waiting receivers may be told later. */
+  /** Records its goodbye; waiting receivers may fail later. */
   leave(): void {
     this.#hasLeft = true;
   }

@@ -31,7 +31,7 @@ export interface RootOptions {
   readonly family?: 4 | 6 | undefined;
   /** Limits for connections before their proof. */
   readonly limits?: StrangerLimits | undefined;
-  /** After a conflict between ranks, how long to wait for one more rank before all are told. */
+  /** After a conflict between ranks, time to wait for one more rank before the ranks get the error. */
   readonly settleMs?: number | undefined;
 }
 
@@ -213,7 +213,7 @@ class Desk {
     clearTimeout(this.#settled);
     this.#verdict = this.#rollCall.conflict() ?? this.#rollCall.missing();
     const answer = failure(this.#verdict);
-    // Tell the others first, because this process may end with the error of its own rank.
+    // The others first, because this process may end with the error of its own rank.
     const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;
     const checkIns = this.#rollCall.checkIns;
     const othersTold = this.#answerAll(

@@ -5,10 +5,8 @@ import { socketStates } from './socket-table.js';
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
 
 /**
- * Keeps a socket open after a write to a side that has closed. The last messages of that side, perhaps its goodbye, may still
- * be unread here, and node:net would drop them with the socket: a rank that computed for long and then writes twice would
- * take a rank that closed meanwhile for dead. So such a write counts as done, and the end is found by reading, after the
- * remaining data.
+ * Keeps a socket open after a write to a side that has closed: node:net would drop that side's last messages, perhaps its
+ * goodbye, with the socket. Such a write counts as done, and the end is found by reading, after the remaining data.
  *
  * @param failed called with the error of the write
  */
@@ -36,10 +34,8 @@ const LOOK_EVERY_MS = 100;
 const KERNEL_HOLDS_BYTES = 48 * 1024;
 
 /**
- * Ends this side's direction after all written data, and waits until the other side does the same: then it has read
- * everything. If that takes long, because the other side computes or is stopped, this side closes as soon as the other kernel
- * has all data, from where they can be read at any time. Earlier, data could be lost: a kernel drops unsent data when the
- * other side answers on a connection that is closed here. Keeps the process alive until then.
+ * Ends this side's direction after all written data, and waits until the other side does the same or, if that takes long, until
+ * the other kernel has all data: closing earlier could lose unsent data. Keeps the process alive until then.
  *
  * @param limitMs time after which it closes by force in any case, milliseconds in which this process runs
  * @param unreadBytes number of bytes that the other side may not have read yet
