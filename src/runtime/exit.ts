@@ -16,7 +16,7 @@ export function onExit(listener: ExitListener): () => void {
   };
 }
 
-/** The newest first: what was opened last is closed first. */
+/** The newest first: resources are closed in the reverse order of opening. */
 function gatherJson(exitCode: number): void {
   for (const listener of [...listeners].reverse()) listener(exitCode);
 }

@@ -16,9 +16,9 @@ export interface HostGraphs {
   readonly contribution: HostContribution;
   /** By channel of its ring graph × rank of the host: the NIC that the rank would use on it. */
   readonly ringNics: readonly (readonly PlannedNic[])[];
-  /** For the log: its graphs in NCCL's words. */
+  /** Lines of the log about its graphs, in NCCL's form. */
   readonly lines: readonly string[];
-  /** For TCCL_GRAPH_DUMP_FILE. */
+  /** Text for TCCL_GRAPH_DUMP_FILE. */
   readonly xml: () => string;
 }
 

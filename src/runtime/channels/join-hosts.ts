@@ -3,7 +3,7 @@ import type { HostContribution } from '../../planner/graph/merge/contribution.js
 import { defaultParameters } from '../../planner/parameters.js';
 import type { Channels, PlannedNic, RingChannel } from '../algorithms/channels.js';
 
-/** A host of a communicator, with what it decided by itself. */
+/** A host of a communicator, with its own decisions. */
 export interface PlannedHost {
   /** Its ranks in the communicator, ascending. The planner counts them within the host. */
   readonly ranks: readonly number[];

@@ -7,7 +7,7 @@ import { validateTopology } from '../../planner/topology/xml/validate.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { detect } from '../detect/detect.js';
 
-/** A rank of this host, as the topology places it. */
+/** A rank of this host, with its place in the topology. */
 export interface PlacedRank {
   /** See PeerInfo. */
   readonly device: string;

@@ -18,7 +18,7 @@ import { detectedMachine, machineOfFile } from './machine.js';
 import { railsOf } from './rails.js';
 import { searchMachine, type HostGraphs } from './host-graphs.js';
 
-/** Files of the user's that a plan begins with, and those that it is written to. */
+/** Files of the user: topology to begin with, and dumps to write. */
 export interface TopologyFiles {
   /** TCCL_TOPO_FILE: the topology of this host, instead of detection; `%h` stands for the host's name. */
   readonly topology: string | undefined;
@@ -46,7 +46,7 @@ export interface PlanContext {
   readonly files: TopologyFiles;
 }
 
-/** Channels, and for this host's log how it found its part. */
+/** Channels, and the decisions of this host for its log. */
 export interface ChannelPlan {
   readonly channels: Channels;
   readonly lines: readonly string[];
@@ -68,12 +68,10 @@ type Verdict =
   { readonly kind: 'channels'; readonly channels: Channels } | { readonly kind: 'refused'; readonly error: TransferredError };
 
 /**
- * Plans the channels of a communicator whose ranks are on several hosts, as NCCL does: the lowest rank of each host detects the
- * machine and searches its graphs, all graphs are gathered, and joined to channels through all ranks. Rank 0 joins them for
- * all, so all ranks have the same channels whatever their hosts compute. Every rank calls it.
+ * Plans the channels of a communicator whose ranks are on several hosts: the lowest rank of each host detects the machine and
+ * searches its graphs, and rank 0 joins all graphs, so all ranks have the same channels. Every rank calls it.
  *
- * Where a host cannot be detected or planned, there is one ring in rank order, and `channels.unplanned` gives the reason. Files
- * that the user named are another matter:
+ * Where a host cannot be detected or planned, there is one ring in rank order, and `channels.unplanned` gives the reason.
  *
  * @throws the same on every rank where TCCL_TOPO_FILE cannot be used or a dump cannot be written: InputError or SystemError on
  *   the rank that read or wrote it, RemoteError or SystemError on the others
@@ -151,7 +149,7 @@ function nicsOfHost({ bootstrap, hosts: ranksByHost, locations }: PlanContext): 
   return railsOf(hosts[leaders.indexOf(own)] ?? [], hosts, locations[own]?.nicsNamed ?? false);
 }
 
-/** Joins what the hosts sent; on rank 0. */
+/** Joins the graphs of all hosts; on rank 0. */
 function judge(words: readonly Uint8Array[], hosts: RanksByHost): Verdict {
   const spoken = hosts.map((ranks) => ({ ranks, word: decodeJson(words[ranks[0] ?? 0] ?? new Uint8Array()) as HostWord }));
   const refused = spoken.find(({ word }) => word.kind === 'refused')?.word;
@@ -176,8 +174,8 @@ function judge(words: readonly Uint8Array[], hosts: RanksByHost): Verdict {
 }
 
 /**
- * Writes what this host used. Hosts may share a file system: all except that of rank 0 put their name before the file's ending,
- * unless the pattern has `%h`.
+ * Writes this host's topology and graphs. Hosts may share a file system: all except that of rank 0 put their name before the
+ * file's ending, unless the pattern has `%h`.
  *
  * @throws SystemError `FILE`
  */

@@ -1,9 +1,8 @@
 import { reaches, type Nic } from '../bootstrap/interfaces.js';
 
 /**
- * The NICs of a host that channels may use, in the order of rails: NICs in one subnet have the same place on every host. A NIC
- * that the user did not name counts only if each other host has one in its subnet, apart from the first, which connects the
- * ranks in any case.
+ * The NICs of a host that channels may use, in the order of rails: NICs in one subnet have the same place on every host. Without
+ * the user's choice, a NIC other than the first counts only if each other host has one in its subnet.
  *
  * @param hosts NICs of all hosts, those of rank 0's host first
  * @param named true if the user named each of them
@@ -21,7 +20,7 @@ export function railsOf(mine: readonly Nic[], hosts: readonly (readonly Nic[])[]
   return used.sort((a, b) => placeOf(a) - placeOf(b));
 }
 
-/** True for two addresses of one subnet; an address that several hosts have, as that of a local bridge, connects none. */
+/** True for two addresses of one subnet. An address that several hosts have, such as that of a local bridge, connects none. */
 function shareSubnet(a: Nic, b: Nic): boolean {
   return a.host !== b.host && reaches(a, b.host) && reaches(b, a.host);
 }

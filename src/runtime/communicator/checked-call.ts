@@ -56,9 +56,8 @@ const nothing = new Int32Array(0);
 const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
 
 /**
- * A collective with checked arguments, in the form that engines take. One object serves all calls of a communicator, so that
- * a call allocates nothing: each method checks the arguments of the public method of its name and stores the result. Calls on
- * the same two arrays with the same lengths as the last one are not checked again.
+ * A collective with checked arguments, in the form that engines take. One object serves all calls of a communicator, so that a
+ * call allocates nothing; calls on the same arrays with the same lengths as the last one are not checked again.
  *
  * All methods throw ARGUMENT_TYPE, BUFFER_SIZE, BUFFER_DETACHED, BUFFER_OVERLAP, ROOT_RANGE, ARGUMENT_RANGE or UNKNOWN_NAME,
  * with this rank's number, before data are exchanged.

@@ -93,7 +93,7 @@ export async function shrink(
   const config = inherit(parent.config, given);
   const out = new Set(excluded);
   while (true) {
-    // A rank knows more, and sooner, of ranks that share its memory than the network does.
+    // Shared memory shows departed ranks earlier than the network.
     (origin.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
@@ -164,8 +164,8 @@ async function makeChild(
 }
 
 /**
- * Waits until all members have the child. If a rank dies now, some members may not hear that all have arrived, but all still
- * decide the same: once all had arrived, they keep the child, and its next call fails.
+ * Waits until all members have the child. If a rank dies now, all members still decide the same: if all had arrived, they keep
+ * the child, and its next call fails.
  */
 async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSignal): Promise<void> {
   lastStep.reached();

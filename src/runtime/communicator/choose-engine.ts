@@ -179,7 +179,7 @@ function areLayered(hosts: RanksByHost, facts: readonly RankFacts[]): boolean {
   return hosts.length > 1 && hosts.some(({ length }) => length > 1) && facts.every(({ sharedWithHost }) => sharedWithHost);
 }
 
-/** For the log: how arrays outside the segment are read, or why they are copied twice. */
+/** Text of the log: how arrays outside the segment are read, or why they are copied twice. */
 function wayOfOrdinaryArrays({ bootstrap, shared, team, settings }: EngineContext): string | undefined {
   if (!shared || bootstrap.localRanks.length === 1) return undefined;
   const { peerMemory } = team.segment;
@@ -211,7 +211,7 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
   return (decodeJson(told) as number[]).map((address, index) => new Team(segment, address, members, mine[index] !== undefined));
 }
 
-/** The first communicator of this process without a plan has said so. */
+/** True after the warning of the first communicator of this process without a plan. */
 let saidUnplanned = false;
 
 /**

@@ -490,7 +490,7 @@ export class Communicator extends MessageCalls {
     );
   }
 
-  /** Starts all operations that `body` calls at once, on this or other communicators: {@link group}. */
+  /** Starts all operations that `body` calls together, on this or other communicators: {@link group}. */
   group(body: () => void, options?: CallLimits): Promise<void> {
     return group(body, options);
   }
@@ -569,7 +569,7 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * Corresponds to NCCL's registration of a buffer that is used often; here it tells whether the array is used without
+   * Registers an array, like NCCL's registration of a buffer that is used often; the result shows whether calls use it without
    * copies.
    */
   register(array: TypedArray): Registration {
@@ -797,7 +797,7 @@ export class Communicator extends MessageCalls {
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait forever.
+   * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait without end.
    */
   #failWith(cause: unknown): TcclError {
     const error =
@@ -836,8 +836,8 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * Another rank has failed. Its data may still be in flight, and a call that makes progress may already have all that it
-   * needs. A call without progress ends with this error, whichever ranks it waits for.
+   * Handles the failure of another rank. Its data may still be in flight, so only a call without progress ends with this error,
+   * whichever ranks it waits for.
    */
   #hearOf(error: Error): void {
     if (this.#failure !== undefined || this.#newsWatch !== undefined) return;
@@ -873,7 +873,7 @@ export class Communicator extends MessageCalls {
     this.#hasLeft = true;
   }
 
-  /** Tells the other ranks when this process exits in order without close(), so that they need not detect it. */
+  /** Reports to the other ranks that this process exits in order without close(), so that they need not detect it. */
   readonly #leave = (exitCode: number): void => {
     if (exitCode !== 0) return;
     this.#segment.ranks.setState(rankStates.closed);

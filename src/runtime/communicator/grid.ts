@@ -137,8 +137,8 @@ export class Grid {
   }
 
   /**
-   * In a closed dimension of two ranks, or one, both neighbours are the same rank: what it sent down comes first, and from
-   * above.
+   * In a closed dimension of one or two ranks both neighbours are the same rank: its message to the lower neighbour arrives
+   * first, from above.
    */
   #start(name: string, halos: readonly (Halo | undefined)[], options: CallOptions | undefined): void {
     const given: unknown = halos;

@@ -39,7 +39,7 @@ export interface GroupMember extends FusionMember {
   kick(): void;
   /** Blocks until `isDone`. Operations of other members progress meanwhile. */
   waitUntil(isDone: () => boolean): void;
-  /** The same for so long at most; false if time was over before. */
+  /** Blocks as above for a limited time; false if time was over before. */
   waitWithin(isDone: () => boolean, timeoutMs: number): boolean;
   /** Ends the communicator, for an error or for a reason of this rank. */
   fail(error: unknown): unknown;
@@ -50,9 +50,9 @@ export interface GroupMember extends FusionMember {
 let current: Group | undefined;
 
 /**
- * Starts all operations that `body` calls at once, and resolves when all are done. Sends and receives may be in any order, on
- * several communicators; small all-reduces with one type and operator become one exchange. `body` must not be asynchronous:
- * calls after an `await` are not in the group.
+ * Starts all operations that `body` calls together, and resolves when all are done. Sends and receives may be in any order, on
+ * several communicators; small all-reduces with one type and operator become one exchange. `body` must not be asynchronous: calls
+ * after an `await` are not in the group.
  *
  * All ranks must group the same collectives. Operations of a group run at the same time, so none may write an array that
  * another one uses. If an argument is wrong or `body` throws, the promise rejects with that error and nothing starts. A group

@@ -45,7 +45,7 @@ export abstract class MessageCalls extends ObjectCalls {
 
   /**
    * Sends all of `array` to rank `peer`, which receives it with {@link recv}. Resolves when the array may be changed; small
-   * messages, and those that are copied on their way, do not wait for the receiver.
+   * messages, and others that are copied, do not wait for the receiver.
    *
    * Sends and receives are not collectives: all that are in flight progress at the same time, so `Promise.all` of a send and
    * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and

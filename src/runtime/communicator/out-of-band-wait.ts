@@ -12,9 +12,8 @@ export interface OutOfBandWaitParts {
 }
 
 /**
- * Finds the ranks that hold up an out-of-band call: those that have not made it, or that are stuck in it. A rank knows
- * whose messages it waits for, and reads the wait reports of those ranks: from queries on the bootstrap network, and in
- * shared memory. See WaitChains.
+ * Finds the ranks that hold up an out-of-band call: those that have not made it, or that are stuck in it. Their wait reports come
+ * from queries on the bootstrap network, and from shared memory; see WaitChains.
  */
 export class OutOfBandWait {
   readonly #bootstrap: Bootstrap;
@@ -51,7 +50,7 @@ export class OutOfBandWait {
     return this.#waitChains.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
   }
 
-  /** Text with the ranks that hold the call up and what they reported to be waiting for. */
+  /** Text with the ranks that hold the call up and the waits that they reported. */
   describe(late: readonly number[]): string {
     return describeLate(late, (rank) => this.#waitChains.doing(rank));
   }

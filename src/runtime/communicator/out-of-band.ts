@@ -144,7 +144,7 @@ export class OutOfBandCalls {
   #checkPresence(calls: number): void {
     const { team, bootstrap, checkAlive } = this.#parts;
     checkAlive();
-    // A rank that already has its data from the failed rank now waits for those that lack theirs.
+    // A rank that already has the failed rank's data now waits for ranks that lack them.
     if (bootstrap.failure !== undefined) throw bootstrap.failure;
     const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
     const dead = team.findDead();
@@ -158,8 +158,8 @@ export class OutOfBandCalls {
 const LOOK_EVERY_MS = 20;
 
 /**
- * Returns the result of `work`, unless `check` throws because a needed rank is gone, or time is up. A signal tells `work`,
- * which may report more precisely what it waited for.
+ * Returns the result of `work`, unless `check` throws because a needed rank is gone, or time is up. `work` gets a signal, since
+ * its own error may name the awaited ranks more precisely.
  */
 async function whileOthersCan<T>(
   name: string,

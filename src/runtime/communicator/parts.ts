@@ -119,7 +119,7 @@ interface Stretch {
   readonly to: number;
 }
 
-/** Throws if two parts of an output share elements: which one is written last would be left to chance. */
+/** Throws if two parts of an output share elements, because their order of writing is undefined. */
 function checkPartsApart(call: string, array: NumericArray, counts: readonly number[], displacements: readonly number[]): void {
   let left: Stretch | undefined;
   for (const right of stretchesOf(array, counts, displacements)) {

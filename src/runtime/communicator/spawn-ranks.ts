@@ -16,8 +16,8 @@ const optionNames = Object.keys({
 
 /**
  * Runs ranks as threads of this process, each on `module`, and resolves when all have ended without error. Ranks run the same
- * code as in processes: init() finds their placement. Threads share memory even without FFI, which processes need for it;
- * they also share one process's limits and crashes.
+ * code as in processes: init() finds their placement. Unlike processes, threads share memory without FFI, and share one process's
+ * limits and crashes.
  *
  * The promise has a port to each rank: `ranks[1].postMessage(value, transferList)`; `onMessage` receives what ranks send.
  *

@@ -45,9 +45,9 @@ const MOST_EVENTS = 64;
 const [EVENT_WORDS, FD_WORD] = process.arch === 'x64' ? [3, 1] : [4, 2];
 
 /**
- * Watches descriptors in a thread's event loop. libuv refuses a second handle on a descriptor of node:net, and a duplicate
- * would keep a connection open when the thread is terminated. One epoll instance has neither problem, so it contains all
- * descriptors, and libuv watches the instance.
+ * Watches descriptors in a thread's event loop: one epoll instance contains all of them, and libuv watches the instance. libuv
+ * refuses a second handle on a descriptor of node:net, and a duplicate would keep a connection open when the thread is
+ * terminated.
  */
 export class FdWatches {
   readonly #calls: EpollCalls;
@@ -88,7 +88,7 @@ export class FdWatches {
     this.#event[FD_WORD] = fd;
     if (watch.isRegistered) this.#calls.modify(this.#epoll, fd, this.#event);
     else watch.isRegistered = this.#calls.add(this.#epoll, fd, this.#event);
-    // A poll may have closed it since the caller read its number. Like a broken connection, that is news.
+    // A poll may have closed it since the caller read its number: report it as ready, like a broken connection.
     if (!watch.isRegistered) setImmediate(() => this.#callBack(watch));
     if (watch.isWatching) return;
     watch.isWatching = true;
@@ -117,8 +117,7 @@ export class FdWatches {
   }
 
   /**
-   * Koffi ends the process if this thread is terminated while a callback of its runs. So the callback takes microseconds, and an
-   * immediate, which comes right after it, does the rest.
+   * Koffi ends the process if this thread is terminated during one of its callbacks, so the callback only schedules an immediate.
    */
   readonly #ready = (): void => {
     setImmediate(this.#dispatch);

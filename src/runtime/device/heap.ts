@@ -6,11 +6,8 @@ const ALIGNMENT = 128;
  */
 const GAP = 5 * ALIGNMENT;
 /**
- * The same for large allocations: more than half a page, so that the next array, to which this one is likely to be copied, is
- * not a few lines ahead of it within their pages. Measured on an AMD EPYC: at some distances (16.5 MiB for one), a copy whose
- * writes run 64 to 1920 bytes ahead of its reads, counting only page offsets, takes 1.5 to 3 times as long, but not from 2048
- * bytes on; presumably lines of both collide in the first-level cache, which selects ways by a hash of addresses. And another
- * page, for arrays that are not neighbours, whose distance within a page is short again.
+ * The same for large allocations: more than half a page, because a copy whose writes run up to 1920 bytes ahead of its reads
+ * within a page takes 1.5 to 3 times as long (docs/notes/memory.md). Another page separates arrays that are not neighbours.
  */
 const LARGE_GAP = 4096 + 2048 + ALIGNMENT;
 /** Shortest large allocation. */

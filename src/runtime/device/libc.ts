@@ -232,7 +232,7 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
       return { start: () => handle.start(wanted, callback), stop: () => handle.stop(), close: () => handle.close() };
     },
   });
-  /** Result of a call that moves bytes. It never waits, so interrupting signals need no retry. */
+  /** Result of a call that moves bytes. Such calls never wait, so interrupting signals need no retry. */
   const moved = (bytes: unknown): number => (bytes === -1 ? -koffi.errno() : (bytes as number));
   // struct iovec: address u64, length u64
   const local = new BigInt64Array(2);

@@ -58,7 +58,7 @@ export class ParkedRanks {
     this.#nLocalRanks = nLocalRanks;
   }
 
-  /** Registers this rank as parked until one of `awaited` wakes it. Afterwards, poll once more for what they did before. */
+  /** Registers this rank as parked until one of `awaited` wakes it. Poll once more afterwards: they may have acted before. */
   register({ fd, pid, inode }: WakePipe, awaited: RankSet): void {
     const words = this.#words;
     const line = lineOf(this.#localRank);
@@ -106,7 +106,7 @@ export class ParkedRanks {
   #write(rank: number, pid: number, number: number, inode: number): void {
     const fd = this.#pipeOf(rank, pid, number, inode);
     if (fd === undefined) {
-      // From now on it polls by itself, more often than a rank that others wake.
+      // From now on that rank polls by itself, more often than a rank that others wake.
       Atomics.store(this.#words, lineOf(rank) + OUT_OF_REACH, 1);
       return;
     }

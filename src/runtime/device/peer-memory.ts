@@ -14,8 +14,8 @@ export interface ProbeWord {
 const WORD_BYTES = 16;
 
 /**
- * The kernel looks up each page that it copies from, which for pages of 4 KiB takes as long as copying them. So long arrays
- * that are opened repeatedly are moved to huge pages (Linux 6.1 and later). That takes as long as six reads save (measured).
+ * Uses after which a long array is moved to huge pages (Linux 6.1 and later), where the kernel looks up fewer pages; the move
+ * takes as long as six reads save (measured).
  */
 const HUGE_PAGE_BYTES = 2 * 1024 * 1024;
 const MOVE_BYTES = 256 * 1024;
@@ -31,13 +31,11 @@ const COUNTED_ARRAYS = 64;
  *     rank 0  | meet: it lies at 0x7f…    |          wait         | goes on
  *     rank 1  | meet  | process_vm_readv into its own array | finish | goes on
  *
- * The kernel allows this between processes of one user, unless something forbids it (Yama, seccomp, namespaces). So each rank
- * tries once with all others, and writes to the segment whether it can. A rank checks that before it opens an array; no
- * further agreement is needed, because readers follow the owner's post.
+ * The kernel allows this between processes of one user, unless Yama, seccomp or namespaces forbid it. So each rank tries once
+ * with all others and writes the result to the segment, which owners check before they open an array.
  *
- * The call never faults. If an array was freed or transferred, or its process has ended, read() returns false, and the
- * owner's failure or death is detected as usual. That is why threads use it, too: a plain copy from memory that another
- * thread has freed would end the process.
+ * The call never faults: if an array was freed or transferred, or its process has ended, read() returns false. So threads use it,
+ * too; a plain copy from memory that another thread has freed would end the process.
  */
 export class PeerMemory {
   readonly #ranks: RankLines;

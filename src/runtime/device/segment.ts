@@ -64,7 +64,7 @@ export interface SegmentInThread {
   readonly machineCode: boolean;
 }
 
-/** True if an array of alloc() was freed. Not known of its parts, such as those of `subarray`. */
+/** True if an array of alloc() was freed. Parts of it, such as those of `subarray`, are not marked. */
 export function wasFreed(array: TypedArray): boolean {
   return (array as Placed)[PLACE]?.isFree === true;
 }

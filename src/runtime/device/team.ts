@@ -12,9 +12,8 @@ const FORGETS = 2;
 const FAILURE_BYTES = LEFT - FAILURE - 64;
 
 /**
- * If any rank's arrays are outside the segment, rounds move at most this much of each array. Lines that one core wrote and
- * another reads arrive much faster once they have left the first core's cache, so this is about the size of that cache
- * (measured: 256 KiB takes 1.2 to 1.8 times as long for 1 MiB between two ranks, more than 1 MiB as long).
+ * If any rank's arrays are outside the segment, rounds move at most this much of each array: about the size of a core's cache,
+ * because lines arrive faster once they have left the writer's cache (256 KiB takes 1.2 to 1.8 times as long).
  */
 const STAGE_BYTES = 1024 * 1024;
 
@@ -198,7 +197,7 @@ export class Team {
     return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
-  /** Reports to the other members that this rank has waited for long, and for whom (algorithms/wait-chains.ts). */
+  /** Reports to the other members that this rank has waited for long, and for which ranks (algorithms/wait-chains.ts). */
   reportWait(report: readonly number[]): void {
     if (!this.#isForgotten) this.#reports[this.localRank]?.publish(report);
   }

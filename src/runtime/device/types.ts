@@ -82,7 +82,7 @@ export interface DataType {
   readonly array: NumericArrayConstructor;
   /** Element `index` of such an array, as a number. */
   read(array: NumericArray, index: number): number | bigint;
-  /** Writes a number, rounded to nearest even for floating-point types; integers take what fits them. */
+  /** Writes a number, rounded to nearest even for floating-point types; integers keep the bits that fit. */
   write(array: NumericArray, index: number, value: number | bigint): void;
   /** Of a type whose arrays hold encoded numbers: all of them, decoded; and their encoding into such an array. */
   readonly decode?: (array: NumericArray) => Float32Array;

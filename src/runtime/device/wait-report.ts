@@ -1,4 +1,4 @@
-/** Last report of a rank that waits for long, with what it knows of the cause (algorithms/wait-chains.ts). */
+/** Last report of a rank that waits for long, with its observations of the cause (algorithms/wait-chains.ts). */
 export interface WaitReport {
   /** Changes with each report: a reader that sees new numbers knows that the rank still waits. */
   readonly count: number;

@@ -80,10 +80,9 @@ export const launchers: readonly Launcher[] = [
 ];
 
 /**
- * Only `srun` starts one process for each task. The shell of `sbatch` and the interactive shell of `salloc` also have
- * SLURM_PROCID=0 and the job's SLURM_NTASKS, but nobody starts the other tasks: such a process would wait forever as rank 0.
- * Their steps have an id from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed signed by some
- * versions), or none.
+ * True in the shells of `sbatch` and `salloc`, which have SLURM_PROCID=0 and the job's SLURM_NTASKS although nobody starts the
+ * other tasks. Their step id is from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed signed by some
+ * versions), or absent.
  */
 function isSlurmTask(env: Environment): boolean {
   const step = value(env, 'SLURM_STEP_ID') ?? value(env, 'SLURM_STEPID');

@@ -61,7 +61,7 @@ export class LinePrefixer extends Transform {
   /** Returns one buffer, because a destination takes one write as a whole. */
   #prefixed(lines: Buffer): Buffer {
     if (this.#prefix.length === 0) return lines;
-    // Else a state that stands in the terminal's last line would show behind a shorter line.
+    // Otherwise the rest of a longer earlier state would show behind a shorter line.
     const erases = this.#terminal?.showsProgress === true;
     const parts: Buffer[] = [];
     for (let start = 0; start < lines.length;) {
@@ -73,7 +73,7 @@ export class LinePrefixer extends Transform {
   }
 }
 
-/** What follows the last carriage return of a line, but for one at its end. */
+/** Text after the last carriage return of a line, except for one at its end. */
 function lastState(line: Buffer): Buffer {
   const end = line.at(-1) === CARRIAGE_RETURN ? line.length - 1 : line.length;
   return line.subarray(line.subarray(0, end).lastIndexOf(CARRIAGE_RETURN) + 1);

@@ -18,6 +18,6 @@ export interface RankGroup {
   readonly isRemote: boolean;
   /** Signals the ranks that run, and all they started. */
   signal(signal: NodeJS.Signals): void;
-  /** Ends what the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */
+  /** Ends processes that the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */
   finish(graceMs: number): Promise<void>;
 }

@@ -1,12 +1,12 @@
 import type { Transferable as Transferred, Worker } from 'node:worker_threads';
 import { InvalidArgumentError } from '../../errors.js';
 
-/** The way to a rank that is a thread. Its answers come to `onMessage`. */
+/** A port for messages to a rank that is a thread. Its answers come to `onMessage`. */
 export interface RankPort {
   /** The rank's number. */
   readonly rank: number;
   /**
-   * Sends `value` to the rank, which receives it with `parentPort.on('message', …)`. What structured clone carries is copied;
+   * Sends `value` to the rank, which receives it with `parentPort.on('message', …)`. Values are copied by structured clone;
    * buffers and ports in `transferList` move. Messages wait until the rank listens; those to a rank that has ended are lost.
    *
    * @throws InvalidArgumentError `ARGUMENT_TYPE` for a value that cannot be copied
@@ -37,7 +37,7 @@ export class ThreadPort implements RankPort {
     }
   }
 
-  /** Sends what was posted before `thread` was started. */
+  /** Sends the messages that were posted before `thread` was started. */
   open(thread: Worker): void {
     this.#thread = thread;
     for (const [value, moved] of this.#early.splice(0)) thread.postMessage(value, moved);

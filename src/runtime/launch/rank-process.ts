@@ -89,9 +89,8 @@ export class RankProcess {
   }
 
   /**
-   * Waits until all output was read. A process that left the job is not ended, but it may hold the pipes open forever; the
-   * pipes are closed when nothing was written for the grace time. Output that waits because our own reader is slow still
-   * arrives.
+   * Waits until all output was read. A process that left the job may hold the pipes open; they are closed when nothing was
+   * written for the grace time.
    */
   async #drain(drained: Promise<void>, graceMs: number): Promise<void> {
     const pipes = [this.#child.stdout, this.#child.stderr].filter((stream) => stream instanceof Socket);

@@ -9,8 +9,8 @@ const REMEDY =
   'install tsx in the project (npm install --save-dev tsx), use Node 22.18 or newer, or pass the JavaScript that the compiler writes';
 
 /**
- * URL of tsx's module that makes a thread read TypeScript, if threads that run `module` need it. A thread does not read
- * TypeScript because the test runner or the thread around it does; in Node 20 not even with `--import tsx` among its flags.
+ * URL of tsx's module that makes a thread read TypeScript, if threads that run `module` need it: a thread does not inherit
+ * loaders, in Node 20 not even from `--import tsx` among its flags.
  *
  * @returns undefined for JavaScript, and where the runtime or a loader among the flags reads TypeScript
  * @throws InvalidUsageError `UNSUPPORTED` for TypeScript that nothing here can read

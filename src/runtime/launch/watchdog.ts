@@ -2,13 +2,11 @@ import { spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 
 /**
- * Ends the ranks when the launcher cannot: if it is killed with SIGKILL it cannot clean up, and a rank that spins in a
- * collective would spin forever.
+ * Ends the ranks when the launcher was killed with SIGKILL and cannot: a rank that spins in a collective would spin without end.
  *
- * A shell in a session of its own reads a pipe that only the launcher writes to. The first line is the job's environment
- * entry; if the pipe closes without a second line, the shell kills all processes with that entry in their environment. This
- * also works for programs that never load tccl. Without /bin/sh or grep, ranks outlive a launcher that is killed with
- * SIGKILL.
+ * A shell in a session of its own reads a pipe that only the launcher writes to. The first line is the job's environment entry;
+ * if the pipe closes without a second line, the shell kills all processes with that entry. Without /bin/sh or grep, ranks outlive
+ * such a launcher.
  *
  * The entry is a secret, and every user can read the arguments of every process; so only the pipe and the shell's built-in
  * `echo` carry it.

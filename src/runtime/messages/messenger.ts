@@ -206,7 +206,7 @@ export class Messenger implements Waitable {
       condition.settled();
       return;
     }
-    // The news of the failure has been; nothing would end this wait.
+    // The failure was reported before: nothing would end this wait.
     if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
     this.#conditions.add(condition);
     this.#startLater();
@@ -225,7 +225,7 @@ export class Messenger implements Waitable {
     condition.settled(isMet ? undefined : inVain());
   }
 
-  /** Takes a wait back; false if its condition is met, or can no longer be, which then ends it. */
+  /** Withdraws a wait; false if its condition is met, or can no longer be, which then ends it. */
   withdrawWait(condition: Condition): boolean {
     if (!this.#conditions.has(condition)) return false;
     try {
@@ -263,7 +263,7 @@ export class Messenger implements Waitable {
     if (this.#failure !== undefined && !isDone()) throw addCallerFrames(this.#failure);
   }
 
-  /** Blocks until `isDone`, for so long at most. False if time was over before. Throws if everything here fails. */
+  /** Blocks until `isDone`, for a limited time. False if time was over before. Throws if everything here fails. */
   waitWithin(isDone: () => boolean, timeoutMs: number): boolean {
     const clock = new WatchClock(timeoutMs);
     const endMs = clock.look() + timeoutMs;

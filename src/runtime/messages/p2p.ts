@@ -53,7 +53,7 @@ export interface PointToPointOptions {
   readonly onNews: () => void;
   /** Queries to ranks that share no memory about their waits; without it they report on their connections only. */
   readonly waitQueries?: WaitQueries | undefined;
-  /** Reports to ranks that may wait for this one in a collective what this rank waits for. */
+  /** Reports this rank's wait to ranks that may wait for it in a collective. */
   readonly forwardInCalls: (report: readonly number[]) => void;
   /** Observer of transfers, if the communicator is observed. */
   readonly observe?: Observe | undefined;
@@ -76,8 +76,8 @@ interface Peer {
 
 /**
  * Send and receive. All transfers in flight progress at the same time; those from one rank to another are matched in order.
- * Nothing here waits: `progress` returns when it would have to. The link to another rank is made at first use: a mailbox in
- * shared memory (p2p-mailbox.ts), or sockets (p2p-socket.ts).
+ * Nothing here waits; the link to another rank is made at first use: a mailbox in shared memory (p2p-mailbox.ts), or sockets
+ * (p2p-socket.ts).
  */
 export class PointToPoint {
   /** Number of transfers in flight. */
@@ -464,7 +464,7 @@ export class PointToPoint {
     waitQueries?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
   }
 
-  /** Reports to ranks that may wait for this rank's messages what it waits for elsewhere. */
+  /** Reports this rank's wait elsewhere to ranks that may wait for its messages. */
   forwardReport(report: readonly number[]): void {
     if (this.pending === 0) this.#tell(report);
   }

@@ -36,7 +36,7 @@ export interface StartedCall {
   readonly look: () => void;
   /** Ends the call for the reason of its signal, unless it goes on; calls `ended` first if it does not. */
   readonly cancel: (reason: unknown, ended: () => void) => void;
-  /** Ends the call that has taken too long; gives the error, or undefined if the call goes on or gets its error by itself. */
+  /** Ends the call that has taken too long; returns the error, or undefined if the call goes on or gets its error by itself. */
   readonly timeOut: (timeoutMs: number) => Error | undefined;
 }
 
@@ -62,8 +62,8 @@ export function endingAll(
 }
 
 /**
- * A call that only waits for what other ranks send.
- * @param withdraw takes the call back; false where it goes on
+ * A call that only waits for data of other ranks.
+ * @param withdraw withdraws the call; false where it goes on
  */
 export function withdrawn(
   look: () => void,
@@ -103,7 +103,7 @@ export interface TimedMessage {
   /** The call, for errors. */
   readonly name: string;
   readonly peer: number;
-  /** Starts it without looking at what has come; gives its owner, by which a receive can be withdrawn. */
+  /** Starts it without a poll; returns its owner, by which a receive can be withdrawn. */
   readonly add: (settled: (error?: Error) => void) => TransferOwner;
   /** True if the message of a receive has not begun to arrive; left out for a send. */
   readonly mayWithdraw?: () => boolean;
@@ -159,7 +159,7 @@ export interface TimedWait {
   /** Text of the missing message and its sender: `no signal from rank 1 came`. */
   readonly missing: string;
   readonly ranks: () => readonly number[];
-  /** Starts it; gives the function that takes it back, which returns false if it has ended. */
+  /** Starts it; returns the function that withdraws it, which returns false if it has ended. */
   readonly begin: (settled: (error?: Error) => void) => (error: Error) => boolean;
 }
 
@@ -308,7 +308,7 @@ export function limitedInGroup(call: string, rank?: number): InvalidUsageError {
   );
 }
 
-/** The error for a signal that nothing could hear. */
+/** The error for a signal whose abort could not be noticed. */
 export function signalUnheard(call: string, rank?: number): InvalidUsageError {
   return addCallerFrames(
     new InvalidUsageError(

@@ -18,8 +18,8 @@ const KEPT_US = 200_000;
  * slice for each observed step. Messages, groups and windows, several of which may run at a time, are asynchronous events
  * with tracks of their own by rank and name.
  *
- * A collective is two events, its beginning and its end, so that one that never ended is visible too. Events of equal time
- * are ordered by their position in the file, so a call's steps are written between its two events.
+ * A collective is two events, its beginning and its end, so that one that never ended is visible too; its steps are written
+ * between them.
  *
  * All ranks of a host append to one file. The format is a JSON array whose last bracket may be missing, because no rank knows
  * whether it is the last to write.

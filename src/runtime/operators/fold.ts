@@ -15,7 +15,7 @@ export type Fold = (lower: NumericArray, higher: NumericArray) => void;
 /**
  * Makes a function that combines arrays of a type by an operator.
  *
- * The function throws InvalidUsageError `OPERATOR_FAILED` where the operator throws, or gives something else than a number.
+ * The function throws InvalidUsageError `OPERATOR_FAILED` where the operator throws, or returns something else than a number.
  */
 export function foldOf(operator: CheckedOperator, type: DataType, place: FoldPlace): Fold {
   const { ofElements, ofArrays } = operator;
@@ -39,7 +39,7 @@ export function foldOf(operator: CheckedOperator, type: DataType, place: FoldPla
   };
 }
 
-/** Combines two arrays; gives what was wrong with the operator's result. */
+/** Combines two arrays; returns the fault of the operator's result, if any. */
 type Combine = (lower: NumericArray, higher: NumericArray) => string | undefined;
 
 function ofWhole(operator: (lower: NumericArray, higher: NumericArray) => unknown): Combine {

@@ -151,7 +151,7 @@ class Steps {
     } else {
       const results = this.#results(length);
       this.#scan(inputs, share, results, name === 'exscan' ? 1 : 0);
-      // Rank 0 has nothing before it, and keeps what it has.
+      // Rank 0 has nothing before it, and keeps its elements.
       yield this.#call('allToAll', this.#total, results, name === 'exscan' && rank === 0 ? inputs : piece, share);
     }
   }

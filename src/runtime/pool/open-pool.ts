@@ -22,7 +22,7 @@ export interface PoolOptions extends Omit<SpawnRanksOptions, 'workerData'> {
   readonly module: string | PlatformURL;
 }
 
-/** A function that a pool runs on every rank: it gets a communicator of all ranks, then the arguments of `run`. */
+/** A function that a pool runs on every rank, with a communicator of all ranks, then the arguments of `run`. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- parameters are checked where a module's type is known
 export type PoolFunction = (comm: Communicator, ...args: any[]) => unknown;
 
@@ -57,7 +57,7 @@ export interface Pool<Module = Readonly<Record<string, PoolFunction>>> extends P
   /**
    * Waits for the jobs, then ends the ranks. A second call returns the same promise.
    *
-   * @throws RemoteError `RANK_DIED` when a rank has died and no job told so
+   * @throws RemoteError `RANK_DIED` when a rank has died and no job has reported it
    */
   close(): Promise<void>;
 }
@@ -74,8 +74,8 @@ const optionNames = Object.keys({
 } satisfies Record<keyof PoolOptions, true>);
 
 /**
- * Starts ranks as threads that load `module` once and then run its exported functions again and again. A job on
- * ranks that are ready takes some 0.05 ms beside its own work, where starting and joining takes a few 100 ms.
+ * Starts ranks as threads that load `module` once and then run its exported functions repeatedly. A job on ready ranks adds some
+ * 0.05 ms to its own work; starting ranks takes a few 100 ms.
  *
  * @throws InvalidArgumentError, InvalidUsageError, SystemError as spawnRanks(); RemoteError `RANK_DIED` when the module cannot
  *   be loaded
@@ -145,7 +145,7 @@ class ThreadPool {
   /** The error that ended the pool. */
   #failure: { readonly error: unknown; isTold: boolean } | undefined;
   #names: readonly string[] = [];
-  /** Settles when the last job that was asked for has. */
+  /** Settles with the last requested job. */
   #last: Promise<unknown> = Promise.resolve();
   #afterFailure = false;
   #closing: Promise<void> | undefined;
@@ -208,7 +208,7 @@ class ThreadPool {
     return finish(await collected);
   }
 
-  /** Begins something that every rank answers once, and waits for the answers. */
+  /** Sends a request that every rank answers once, and waits for the answers. */
   async #collect(begin: () => void): Promise<Collected> {
     if (this.#failure !== undefined) {
       this.#failure.isTold = true;

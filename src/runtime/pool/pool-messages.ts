@@ -7,7 +7,7 @@ export interface PoolRankData {
   readonly port: MessagePort;
   /** URL of the module whose exports the pool runs. */
   readonly module: string;
-  /** Time after which a rank that is told to end does so in spite of timers and listeners of the module. */
+  /** Time after which a rank ends on request in spite of timers and listeners of the module. */
   readonly graceMs: number;
 }
 
@@ -27,7 +27,9 @@ export type FromPoolRank =
       readonly isConsequence: boolean;
     };
 
-/** An error in the form in which it goes between threads, which keep the message and stack but lose classes and fields. */
+/**
+ * An error in the form in which threads send it: messages between threads keep its text and stack but lose classes and fields.
+ */
 export type SentError =
   | { readonly ours: TransferredError; readonly stack: string | undefined }
   | { readonly thrown: unknown; readonly fields: Readonly<Record<string, unknown>> };

@@ -1,4 +1,4 @@
-/** A rank of a pool: the module of its thread. It loads the user's module, joins the others, and runs what the pool asks for. */
+/** A rank of a pool: the module of its thread. It loads the user's module, joins the others, and runs jobs. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { Communicator } from '../communicator/communicator.js';
@@ -13,7 +13,7 @@ const exported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ modu
 const world = await init();
 let comm = await world.split(0);
 
-// Messages come one at a time: the pool begins a job when the one before has ended on all ranks.
+// Messages come one at a time: the pool begins a job after the one before has ended on all ranks.
 port.on('message', (message: ToPoolRank) => {
   // An error here is a defect and ends the thread, as an unhandled rejection does.
   void (message.kind === 'run' ? run(message) : close());

@@ -7,8 +7,8 @@ let calls = 0;
 let turnedMs = 0;
 
 /**
- * True if the event loop should turn before a promise call that has finished resolves. A program that awaits such calls in a
- * loop would run no timer, and hear of no failure, because promises that are resolved already do not return to the event loop.
+ * True if the event loop should turn before a finished promise call resolves. Awaiting a resolved promise does not return to the
+ * event loop, so a loop of such calls would run no timer and notice no failure.
  */
 export function isTurnDue(): boolean {
   if (++calls % CALLS_PER_CLOCK !== 0) return false;

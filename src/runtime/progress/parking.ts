@@ -77,7 +77,7 @@ export class Parking implements WakeSources {
     return this.#libc !== undefined || this.#awaited.size === 0;
   }
 
-  /** Asks other ranks to wake this thread. Afterwards, poll once more for what they did before. */
+  /** Registers this thread with the ranks that can wake it. Poll once more afterwards: they may have acted before. */
   register(): void {
     if (this.#awaited.size === 0 || this.#libc === undefined) return;
     const { pipe } = (this.#pipe ??= this.#openPipe(this.#libc));

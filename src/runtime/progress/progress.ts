@@ -15,7 +15,7 @@ export interface Waitable {
   readonly parkAfterMs: number;
   /** Longest time until the next check(), milliseconds. */
   readonly checkEveryMs: number;
-  /** Progresses as far as possible, with at most `spins` polls of what has not arrived. Returns true after progress. */
+  /** Progresses as far as possible, with at most `spins` polls for missing data. Returns true after progress. */
   poll(spins: number): boolean;
   /** Checks liveness of the awaited ranks and the time limits. Throws the error that ends the wait. */
   check(): void;
@@ -153,7 +153,7 @@ export class Progress {
   /** Returns true if it was registered. */
   #drop(waitable: Waitable): boolean {
     const at = this.#waitables.indexOf(waitable);
-    // The last one, as a rule: every blocking call that waits comes and goes, and a splice takes 50 ns.
+    // Usually the last one: every blocking wait is added and removed, and a splice takes 50 ns.
     if (at >= 0 && at === this.#waitables.length - 1) this.#waitables.pop();
     else if (at >= 0) this.#waitables.splice(at, 1);
     return at >= 0;

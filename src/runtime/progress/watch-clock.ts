@@ -8,10 +8,9 @@ const SHORTEST_GAP_MS = 50;
 const LOOKS_PER_GAP = 4;
 
 /**
- * Measures how long a rank has watched the others, for limits on waiting. A rank that does not look cannot know whether the
- * others are late: the whole job may have been stopped (Ctrl-Z, a debugger), or the program computed for long while news lay
- * in its event loop. So only a short part of the time between two looks counts, at most a quarter of the limit. For a rank
- * that looks all the time everything counts; a rank that is stopped alone is late for the others, as it should be.
+ * Measures the time in which a rank has watched the others, for limits on waiting. Of the time between two looks only a short
+ * part counts, at most a quarter of the limit: the whole job may have been stopped (Ctrl-Z, a debugger), or the program may have
+ * computed.
  */
 export class WatchClock {
   /** Longest time from one look to the next that counts. */

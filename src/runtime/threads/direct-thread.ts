@@ -68,7 +68,7 @@ class Call implements Waitable {
     return true;
   }
 
-  /** Tells the rank which ranks this thread waits for, and the others that it waits. The rank's thread checks time limits. */
+  /** Reports the awaited ranks to the rank's thread, which checks time limits, and the wait to the other ranks. */
   check(): void {
     engine.check();
     if (limitMs === 0) return;

@@ -182,7 +182,7 @@ interface News {
   readonly value: Promise<string>;
 }
 
-/** Newer than the language version whose types this is compiled with; Node.js has had it since version 16. */
+/** Atomics.waitAsync: newer than the language version of our types; Node.js has it since version 16. */
 const { waitAsync } = Atomics as unknown as { readonly waitAsync: (words: Int32Array, index: number, value: number) => News };
 
 /** JSON has neither bigints nor NaN, infinities and -0, so a scalar is sent as text. */

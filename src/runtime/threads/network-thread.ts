@@ -51,7 +51,7 @@ export type FromNetworkThread =
   | { readonly kind: 'waits'; readonly report: readonly number[] }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
-/** Interval at which the rank is told whether its call makes progress. */
+/** Interval of reports to the rank on the progress of its call. */
 const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;

@@ -28,7 +28,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
   readonly onWarning: ((text: string) => void) | undefined;
   /** Name of the communicator. */
   readonly name: string | undefined;
-  /** Takes what the thread tells others while it waits. */
+  /** Receives the thread's wait reports. */
   readonly forwardReport: (report: readonly number[]) => void;
 }
 

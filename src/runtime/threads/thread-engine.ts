@@ -13,14 +13,14 @@ import { StagedArrays } from './staged-arrays.js';
 import type { WakeSources } from '../progress/parking.js';
 import { sharesOf } from './shared-calls.js';
 
-/** When a rank leaves, how long it waits for its idle threads to tell the others. */
+/** Time that a leaving rank waits until its idle threads have reported this to the others. */
 const GOODBYE_MS = 1000;
 
 /** An engine thread. */
 export interface EngineThread {
   readonly memory: EngineThreadMemory;
   readonly worker: Worker;
-  /** Ends the running call, and with it the thread, and tells the other ranks why. */
+  /** Ends the running call, and with it the thread, and reports the reason to the other ranks. */
   readonly fail: (error: TcclError) => void;
   /** See Engine. */
   readonly forwardReport: (report: readonly number[]) => void;

@@ -47,7 +47,7 @@ export interface Offer {
 /** Synchronises the ranks that connect with each other. */
 export interface Agreement {
   /**
-   * Sends each peer what this rank opened for it (or the failure to open), and returns what each peer opened for this rank.
+   * Sends each peer this rank's connect information for it (or the failure to open), and returns each peer's for this rank.
    * Throws if the offers of two ranks do not match.
    */
   exchange(opening: Promise<ReadonlyMap<number, Offer>>): Promise<ReadonlyMap<number, Offer>>;
@@ -56,9 +56,8 @@ export interface Agreement {
 }
 
 /**
- * Connects any ranks with each other, and gives up when any of them fails. Every rank that is an end of a connection calls
- * it; two ranks that need several calls make them in the same order. A rank that fails must abort the bootstrap network, so
- * that the ranks that wait for it end too.
+ * Connects any ranks with each other, and gives up when any of them fails. Every rank that is an end of a connection calls it, in
+ * the same order as its peers; a rank that fails must abort the bootstrap network, so that ranks that wait for it end too.
  *
  * @param signal aborts the attempt with its reason
  * @param tag of messages on the bootstrap network; other calls that may be under way have another

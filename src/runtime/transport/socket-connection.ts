@@ -9,7 +9,7 @@ import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
 import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
-/** After `close`, how long a live peer may take to read what was posted: the default timeout of a call. */
+/** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
 const DELIVERY_MS = 600_000;
 /** The same after `abort`. */
 const ABORT_MS = 1000;
@@ -245,7 +245,7 @@ abstract class SocketConnection implements Connection {
     this.socket.destroy();
   }
 
-  /** For callers that block the event loop: reads what has arrived, and checks the connection. */
+  /** Reads arrived data and checks the connection, for callers that block the event loop. */
   #look(): void {
     lookAtHosts();
     while (this.pull());

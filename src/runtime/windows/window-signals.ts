@@ -21,7 +21,7 @@ export function countSignal(words: Int32Array, address: number, from: number): v
 export interface SignalWait {
   /** The ranks whose signals have not come. */
   readonly awaited: () => readonly number[];
-  /** Takes it back; false if it has ended. */
+  /** Withdraws it; false if it has ended. */
   readonly withdraw: (error: Error) => boolean;
 }
 

@@ -488,7 +488,7 @@ function checkGetOptions(call: string, options: object): void {
   checkCallOptions(call, options, timedOptionNames);
 }
 
-/** Refuses a limit of a blocking put or get, which mostly ends at once. */
+/** Refuses a limit of a blocking put or get, which mostly finishes immediately. */
 function refuseLimits(call: string, timeoutMs: number | undefined): void {
   if (timeoutMs === undefined) return;
   throw addCallerFrames(

@@ -22,9 +22,8 @@ let made: Functions | { readonly reason: string } | undefined;
 
 /**
  * Operations that WebAssembly lacks, as processor instructions: conversions of float16, stores around the caches, and sums of
- * arrays outside the memory that would have to be copied into it and out of it. The kernels hand over data that are worth a
- * call (0.3 µs), and process the rest themselves: all of it on other processors and systems, and where memory cannot be made
- * executable. Results have the same bits in both cases.
+ * arrays outside the memory. The kernels hand over data that are worth a call (0.3 µs), and process the rest themselves with the
+ * same bits as result.
  */
 export class MachineCode {
   readonly #libc: Libc;

@@ -105,7 +105,7 @@ export function placeRanks(hosts: readonly Host[], nRanks: number | undefined): 
       `${total} ranks do not fit on the hosts, which take ${available}: raise their numbers (${hosts[0]?.name ?? 'a'}:${total})`,
     );
   }
-  // Without numbers the hosts share the ranks, the first ones get what is left over.
+  // Without numbers the hosts share the ranks; the first ones get the remainder.
   const share = (index: number) => Math.floor(total / hosts.length) + (index < total % hosts.length ? 1 : 0);
   let first = 0;
   return hosts.flatMap((host, index) => {

@@ -70,7 +70,7 @@ export interface FailedStart {
   readonly stderr: string;
 }
 
-/** One line about a host where the agent could not be started, with what to do. */
+/** One line about a host where the agent could not be started, with the remedy. */
 export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: FailedStart, programs: RemotePrograms): string {
   const lines = stderr
     .split('\n')
