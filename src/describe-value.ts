@@ -20,7 +20,7 @@ export function describeValue(value: unknown): string {
   }
 }
 
-/** The beginning of a text that a message quotes: it may be long, and it may be a damaged unique id, whose end is secret. */
+/** The beginning of a quoted text: it may be long, or a damaged unique id, whose end is secret. */
 export function describeText(text: string): string {
   return JSON.stringify(text.length <= 40 ? text : `${text.slice(0, 37)}…`);
 }

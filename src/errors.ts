@@ -1,6 +1,6 @@
 /**
- * Errors of tccl. Every error that a caller can meet is a {@link TcclError} with a stable `code`; its class says
- * what kind of cause it has, and both map to the `ncclResult_t` that a user of NCCL knows.
+ * Errors of tccl. Every error of a call is a {@link TcclError} with a stable `code`, whose class is the kind of its cause; both
+ * map to NCCL's `ncclResult_t`.
  *
  *     TcclError ─┬─ InvalidArgumentError   a value that no call could accept            ncclInvalidArgument 4
  *                ├─ InvalidUsageError      a value or call that does not fit the others ncclInvalidUsage    5
@@ -37,7 +37,7 @@ export type ErrorCode =
   // use
   | 'CLOSED' // the communicator was closed
   | 'UNSUPPORTED' // cannot be done here (says why)
-  | 'RANK_UNKNOWN' // no launcher told this process its rank
+  | 'RANK_UNKNOWN' // no launcher set the rank of this process
   | 'ENVIRONMENT' // a variable of the environment is wrong
   | 'UNIQUE_ID' // not a unique id
   | 'MULTICAST' // a step in the life of a multicast object that is out of order
@@ -94,7 +94,7 @@ export abstract class TcclError extends Error {
   readonly code: ErrorCode;
   /** The `ncclResult_t` that NCCL would return for a cause of this kind. */
   abstract readonly ncclResult: number;
-  // Declared only: what is not known is no property, so that a printed error shows what there is.
+  // Declared only: unknown details are not properties, so that a printed error shows only known ones.
   /** The rank that it is about, such as the one that died. */
   declare readonly rank: number | undefined;
   /** Several such ranks, such as those that did not come. */
@@ -106,7 +106,7 @@ export abstract class TcclError extends Error {
   /** 1-based. */
   declare readonly column: number | undefined;
 
-  /** @param message one line; characters that a terminal would obey are shown as escapes, since names in it may hold any */
+  /** @param message one line; control characters, which names in it may contain, are shown as escapes */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(printable(withoutIds(message)), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
@@ -121,7 +121,7 @@ export abstract class TcclError extends Error {
   abstract override readonly name: string;
 }
 
-/** Hides unique ids, which hold a secret: a message that quotes what the user gave may quote one. */
+/** Hides unique ids, which contain a secret: a message may quote one from the user's input. */
 function withoutIds(message: string): string {
   return message.replace(/tccl1:[\w-]{8,}…?/g, 'tccl1:…');
 }
@@ -138,7 +138,7 @@ export class InvalidUsageError extends TcclError {
   readonly ncclResult = ncclResults.InvalidUsageError;
 }
 
-/** A file or text that cannot be used; `file`, `line` and `column` say where. */
+/** A file or text that cannot be used; `file`, `line` and `column` give the place. */
 export class InputError extends TcclError {
   override readonly name = 'InputError';
   readonly ncclResult: number;
@@ -155,13 +155,13 @@ export class SystemError extends TcclError {
   readonly ncclResult = ncclResults.SystemError;
 }
 
-/** Another rank failed, died or aborted; `rank` says which. */
+/** Another rank, `rank`, failed, died or aborted. */
 export class RemoteError extends TcclError {
   override readonly name = 'RemoteError';
   readonly ncclResult = ncclResults.RemoteError;
 }
 
-/** Others did not come in time; `ranks` says which. */
+/** Other ranks, `ranks`, did not come in time. */
 export class TimeoutError extends TcclError {
   override readonly name = 'TimeoutError';
   readonly ncclResult = ncclResults.TimeoutError;
@@ -183,7 +183,7 @@ export function withRank<E>(error: E, rank: number): E {
   return error;
 }
 
-/** One line for a person: `rank 3: …` or `file:line:column: …` before the message. */
+/** One line for the user: `rank 3: …` or `file:line:column: …` before the message. */
 export function describeError(error: unknown): string {
   if (!(error instanceof TcclError)) return error instanceof Error ? error.message : String(error);
   if (error.file === undefined) return error.message;
@@ -201,7 +201,7 @@ export function inFile<Result>(file: string | undefined, action: () => Result): 
   }
 }
 
-/** All that an error knows beside its message, for another one that says more. */
+/** The details of an error besides its message, for an error that extends it. */
 export function detailsOf({ rank, ranks, file, line, column, ncclResult, cause }: InputError): ErrorDetails {
   const known = Object.entries({ rank, ranks, file, line, column, ncclResult, cause }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known);

@@ -5,8 +5,8 @@ import { didYouMean } from './suggest.js';
 /**
  * Refuses options that do not exist: a misspelt one would be without effect.
  *
- * @param call what the options were given to
- * @param example what they can look like
+ * @param call the call with the options
+ * @param example of valid options
  * @throws InvalidArgumentError `ARGUMENT_TYPE`, `UNKNOWN_NAME`
  */
 export function checkOptionNames(call: string, options: unknown, names: readonly string[], example: string): void {

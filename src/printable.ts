@@ -1,6 +1,6 @@
 /**
- * Characters that a terminal, an editor or a browser obeys instead of showing: C0 and C1 controls, format characters such
- * as bidi overrides, line separators, lone surrogates. Joiners (U+200C, U+200D) belong to the spelling of words.
+ * Characters that control a terminal, an editor or a browser: C0 and C1 controls, format characters such as bidi overrides, line
+ * separators, lone surrogates. Joiners (U+200C, U+200D) belong to the spelling of words.
  */
 const unprintable = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
@@ -20,7 +20,7 @@ function shown(character: string): string {
   );
 }
 
-/** JSON of one value, safe on a terminal: the same characters are escaped as JSON has it. */
+/** JSON of one value with these characters escaped, safe on a terminal. */
 export function printableJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).replace(unprintable, (character) =>
     character === '\n'

@@ -1,6 +1,6 @@
 /**
- * The name among `names` that `word` was most likely meant to be, or undefined when none is near: at most two
- * or a third of its letters differ, and never all of them (Levenshtein distance, case ignored).
+ * The name among `names` that is nearest to `word`, or undefined without a near one: at most two or a third of its letters
+ * differ, and never all (Levenshtein distance, case ignored).
  */
 export function nearestName(word: string, names: Iterable<string>): string | undefined {
   const lower = word.toLowerCase();

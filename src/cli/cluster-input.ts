@@ -38,7 +38,7 @@ export interface ClusterInput {
   /** `2 x dgx-h100`, or the name in the cluster file. */
   readonly title: string;
   readonly cluster: Cluster;
-  /** The kinds of hosts in the order in which they come first, with their topologies. */
+  /** The kinds of hosts in the order of their first hosts, with their topologies. */
   readonly machines: readonly ClusterMachine[];
   /** File of errors of planning: that of the only kind of host, undefined if there are several. */
   readonly fileName: string | undefined;
@@ -47,7 +47,7 @@ export interface ClusterInput {
   readonly environment: Readonly<Record<string, string>>;
   /** The graph file that `NCCL_GRAPH_FILE` names, for planning. */
   readonly given: Pick<PrepareOptions, 'graphFile'>;
-  /** One line each: text that NCCL reads in an unexpected way, and additions. */
+  /** Notes of one line: text that NCCL reads in an unexpected way, and additions. */
   readonly notes: readonly string[];
   /** Assumptions of simulations of its calls. */
   readonly simulated: Environment;
@@ -55,13 +55,13 @@ export interface ClusterInput {
 
 export interface ClusterMachine {
   readonly title: string;
-  /** For places in messages; undefined for a machine of the catalogue. */
+  /** File name for messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;
   readonly root: XmlElement;
   readonly system: System;
 }
 
-/** Hosts as the command line or a cluster file names them. */
+/** Hosts of the command line or a cluster file. */
 interface NamedHosts {
   readonly input: TopologyInput;
   readonly count: number;
@@ -73,8 +73,8 @@ interface NamedHosts {
 }
 
 /**
- * @param names what stands for CLUSTER: one or several
- * @throws InputError, InvalidArgumentError, InvalidUsageError or SystemError: one line that says where and what to do
+ * @param names one or several names of CLUSTER
+ * @throws InputError, InvalidArgumentError, InvalidUsageError or SystemError: one line with the place and the remedy
  */
 export async function readCluster(names: readonly string[], options: ClusterOptions = {}): Promise<ClusterInput> {
   const texts = names.map((name) => ({ name, text: readText(name) }));
@@ -124,7 +124,9 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
   return { ...defaultEnvironment, fabric };
 }
 
-/** By its ending, else by its first sign: what is neither XML nor a log with a machine is a cluster file. */
+/**
+ * Decides by the ending, otherwise by the first character: text that is neither XML nor a log with a machine is a cluster file.
+ */
 function isClusterFile({ text, fileName }: NamedText): boolean {
   const ending = extname(fileName).toLowerCase();
   if (['.yaml', '.yml', '.json'].includes(ending)) return true;
@@ -184,7 +186,7 @@ function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware
   };
 }
 
-/** @param folder where files that the environment names are looked for */
+/** @param folder of files that the environment names */
 function assembleCluster(
   hosts: readonly NamedHosts[],
   fileEnvironment: Readonly<Record<string, string>>,

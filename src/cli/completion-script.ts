@@ -1,13 +1,12 @@
 import type { Command, Option } from 'commander';
 
 /**
- * Completion scripts, written out from the tree of commands: pressing Tab asks the shell alone and starts no Node.
- * Commands, options and values from a fixed set are offered; anywhere else the shell completes files, which is what
- * most arguments are.
+ * Completion scripts, generated from the tree of commands, so that pressing Tab starts no Node. They offer commands, options and
+ * values of fixed sets; elsewhere the shell completes files.
  */
 export const shells = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 
-/** A command with what may follow it. */
+/** A command with its subcommands, options and values. */
 interface Node {
   /** Names from the program down to the command, `['tccl', 'topo', 'show']`. */
   readonly path: readonly string[];
@@ -79,7 +78,7 @@ function bashScript(program: Command): string {
   const key = (node: Node) => node.path.join(' ');
   const reply = (words: readonly string[]) => `COMPREPLY=($(compgen -W ${quote(words.join(' '))} -- "$current"))`;
 
-  // Follows the words to the command, past options and their values, and to the command line that it wraps.
+  // Finds the command of the words, skipping options and their values, and the command line that it wraps.
   const steps = [
     ...nodes.slice(1).map((node) => `      ${quote(key(node))}) command=${quote(key(node))} ;;`),
     ...nodes.flatMap((node) => valueFlags(node).map((flag) => `      ${quote(`${key(node)} ${flag}`)}) ((i++)) ;;`)),

@@ -10,8 +10,8 @@ interface CommandModule {
 }
 
 /**
- * The commands by name, in the order of `tccl --help`. Only the one that is asked for is loaded; all of them for the
- * help, for a name that might be misspelt, and for the completion script.
+ * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; all of them for the help, for a misspelt
+ * name, and for the completion script.
  */
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
@@ -65,7 +65,7 @@ async function main(argv: readonly string[]): Promise<number> {
     }
     if (!(error instanceof TcclError)) throw error;
     complain('tccl', describeError(error));
-    // A file that is no XML is wrong use of the command, whatever NCCL returns for it.
+    // A file that is not XML is wrong use of the command, regardless of NCCL's result for it.
     const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
     return isWrongUse ? 2 : 1;
   }
@@ -87,8 +87,8 @@ function oneLine(message: string): string {
     .replaceAll('\n', ' ');
 }
 
-// The reader of our output may stop before its end, as `head` does; that is no failure, but a full disk is. A command
-// that listens too (`tccl run`, which has ranks to end) goes on by itself.
+// The reader of our output may stop before its end, as `head` does, which is not a failure; a full disk is. A command with a
+// listener of its own (`tccl run`) handles this itself.
 let unwritable: Error | undefined;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {

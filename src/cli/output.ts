@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 import { SystemError } from '../errors.js';
 import { printable, printableJson } from '../printable.js';
 
-/** One line on a terminal that is written over until the work is done. */
+/** One line on a terminal that is overwritten until the work is done. */
 export interface ProgressLine {
   /** Replaces the line by `text`, cut to the width of the terminal; it must be one line. */
   update(text: string): void;
@@ -13,19 +13,16 @@ export interface ProgressLine {
   done(): void;
 }
 
-/** Moves to the line's start and wipes to its end (ECMA-48: CR, EL). */
+/** Moves to the line's start and erases to its end (ECMA-48: CR, EL). */
 const WIPE = '\r\u001b[K';
 
-/**
- * A progress line on stderr, so that a table on stdout stays clean. It shows only where stderr is a terminal:
- * a log file gets no trace of it.
- */
+/** A progress line on stderr, only where stderr is a terminal. */
 export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'> = process.stderr): ProgressLine {
   if (!stream.isTTY) return { update() {}, done() {} };
   let shown = '';
   return {
     update(text) {
-      // Some terminals don't know how wide they are.
+      // Some terminals do not report their width.
       const line = printable(text).slice(0, (stream.columns > 0 ? stream.columns : 80) - 1);
       if (line === shown) return;
       shown = line;
@@ -43,12 +40,12 @@ export function collect(value: string, before: readonly string[] = []): readonly
   return [...before, value];
 }
 
-/** Examples for the end of a command's help: a line of what it does, and the command. */
+/** Examples for the end of a command's help: a description, and the command. */
 export function examples(...pairs: readonly (readonly [purpose: string, command: string])[]): string {
   return `\nExamples:\n${pairs.map(([purpose, command]) => `  # ${purpose}\n  ${command}\n`).join('\n')}`;
 }
 
-/** Stands for ESC in text that we colour ourselves. Files cannot hold it: it is random. */
+/** Placeholder for ESC in our own coloured text. It is random, so files cannot contain it. */
 const MARK = `\ufdd0${randomBytes(12).toString('hex')}`;
 const marks = new RegExp(`${MARK}(\\d+)m`, 'g');
 
@@ -69,10 +66,7 @@ export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
   ) as Colors;
 }
 
-/**
- * One line of output: our own colours, and no other control characters. Names of machines, hosts and devices come from
- * files that may hold anything, also line ends.
- */
+/** One line of output: our own colours, and no other control characters, which names from files may contain. */
 export function shown(line: string): string {
   return printable(line).replace(marks, '\u001b[$1m');
 }
@@ -97,7 +91,7 @@ export function complain(command: string, text: string): void {
   process.stderr.write(`${shown(`${colorsFor(process.stderr).red(`${command}:`)} ${text}`)}\n`);
 }
 
-/** Prints notes on stderr, so that a pipe gets the result alone. */
+/** Prints notes on stderr, so that a pipe gets only the result. */
 export function printNotes(notes: readonly string[]): void {
   const colors = colorsFor(process.stderr);
   for (const note of notes) process.stderr.write(`${shown(`${colors.yellow('note:')} ${note}`)}\n`);

@@ -36,7 +36,7 @@ export function versionOf({ nccl, torch }: VersionOptions): string {
 }
 
 /**
- * A version as people name it: `2.26.2`, or `torch==2.7` for the one that a release of PyTorch brings.
+ * A version from a user's text: `2.26.2`, or `torch==2.7` for the NCCL of a release of PyTorch.
  *
  * @throws InvalidArgumentError for an unknown one
  */

@@ -21,8 +21,8 @@ export function formOf(name: string, array: NumericArray, type: DataTypeName | u
 }
 
 /**
- * Sorts parameters into buckets of at most `bucketBytes`, or one larger parameter. The last parameter comes first: a backward
- * pass ends with the layers that the forward pass began with. All ranks get the same buckets from the same parameters.
+ * Sorts parameters into buckets of at most `bucketBytes`, or one larger parameter, the same on all ranks. The last parameter
+ * comes first, because the backward pass computes its gradient first.
  */
 export function bucketsOf(parameters: readonly ParameterForm[], bucketBytes: number): BucketForm[] {
   const buckets: { parameters: ParameterForm[]; length: number; bytes: number }[] = [];

@@ -13,7 +13,7 @@ export interface DataParallelOptions<Tensor> {
   readonly tensors?: Tensors<Tensor> | undefined;
   /** Size of a bucket, after which its all-reduce begins. Default 4 MiB. The same on all ranks. */
   readonly bucketBytes?: number | undefined;
-  /** Counts a gradient that is not there at finish() as zeros; otherwise it is an error. Default false. */
+  /** Counts a gradient that is missing at finish() as zeros; otherwise it is an error. Default false. */
   readonly allowUnused?: boolean | undefined;
 }
 
@@ -28,7 +28,7 @@ const DEFAULT_BUCKET_BYTES = 4 * 2 ** 20;
 interface Bucket {
   readonly form: BucketForm;
   readonly array: NumericArray;
-  /** Number of gradients that it does not have yet. */
+  /** Number of missing gradients. */
   missing: number;
 }
 
@@ -108,7 +108,7 @@ async function agree(comm: Communicator, forms: readonly ParameterForm[], bucket
 
 /** Averages the gradients of a model that every rank has. Made by {@link dataParallel}. */
 export class DataParallel<Tensor = NumericArray> {
-  /** The communicator that was given. */
+  /** The communicator of the gradients. */
   readonly comm: Communicator;
   /** Number of all-reduces of a step. */
   readonly nBuckets: number;

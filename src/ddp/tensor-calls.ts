@@ -7,9 +7,9 @@ import type { Tensors } from './tensors.js';
 export interface TensorCalls<Tensor> {
   /** A new tensor with the elements of all ranks' tensors combined. */
   allReduce(tensor: Tensor, operator?: ReductionOperator): Promise<Tensor>;
-  /** A new tensor with those of all ranks one after the other along the first dimension. */
+  /** A new tensor with all ranks' tensors concatenated along the first dimension. */
   allGather(tensor: Tensor): Promise<Tensor>;
-  /** A new tensor with the elements of rank `root`'s; other ranks pass one of the same type and shape. */
+  /** A new tensor with the elements of rank `root`'s tensor; other ranks pass one of the same type and shape. */
   broadcast(tensor: Tensor, root?: number): Promise<Tensor>;
 }
 

@@ -15,7 +15,7 @@ export function clockCost(): number {
   return best / 1e3;
 }
 
-/** The middle one; sorts the array. */
+/** The median; sorts the array. */
 export function median(values: Float64Array): number {
   return values.sort()[values.length >> 1] ?? 0;
 }

@@ -2,7 +2,7 @@ import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { DataTypeName, NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { ResultPart } from './data.js';
 
-/** The part of a communicator that perf calls. */
+/** The part of a communicator that perf uses. */
 export type MeasuredCommunicator = Pick<
   Communicator,
   | 'rank'
@@ -34,9 +34,9 @@ export type MeasuredCommunicator = Pick<
   | 'recv'
 >;
 
-/** Lengths of a collective's buffers and where they lie in each other in place, all in elements (as nccl-tests has them). */
+/** Lengths of a collective's buffers, and their offsets in place, all in elements (as in nccl-tests). */
 export interface Shape {
-  /** The `count` column of the table: the count that the call is given. */
+  /** The `count` column of the table: the count of the call. */
   readonly count: number;
   readonly sendCount: number;
   readonly recvCount: number;
@@ -68,9 +68,9 @@ export interface Collective {
   readonly name: string;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** True if what is sent and received may lie in one buffer. */
+  /** True if input and output may share one buffer. */
   readonly inPlace: boolean;
-  /** The shape for a size of about `elements`, that of the larger buffer, of elements of `bytes` bytes. */
+  /** The shape for about `elements` elements of `bytes` bytes in the larger buffer. */
   shape(elements: number, nRanks: number, bytes: number): Shape;
   /**
    * Bus bandwidth over algorithm bandwidth: the least part of the size that each link carries (nccl-tests,
@@ -92,7 +92,7 @@ const whole = (elements: number): Shape => ({
   recvOffset: 0,
 });
 
-/** Elements of one rank's block: blocks are whole multiples of 16 bytes, as nccl-tests has them. */
+/** Elements of one rank's block: blocks are whole multiples of 16 bytes, as in nccl-tests. */
 const block = (elements: number, nRanks: number, bytes: number): number => {
   const count = Math.floor(elements / nRanks);
   return count - (count % (16 / bytes));
@@ -110,7 +110,7 @@ const scattered = (elements: number, nRanks: number, bytes: number): Shape => {
   return { count, sendCount: count * nRanks, recvCount: count, sendOffset: 0, recvOffset: count };
 };
 
-/** The part of the message that leaves or enters a rank where each has one block of it already. */
+/** The share of the message that enters or leaves a rank that already has its own block. */
 const allButOwn = (nRanks: number): number => (nRanks - 1) / nRanks;
 
 /** Block r of the receive buffer is rank r's, from its element `first` on. */

@@ -7,13 +7,13 @@ import type { ContestOptions, Failure, Standing } from './contest.js';
 
 const RANK_MODULE = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
-/** Variables that would force one algorithm or protocol on all contestants, or slow their calls down. */
+/** Variables that would force one algorithm or protocol on all candidates, or slow their calls down. */
 const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Holds a contest among `nRanks` ranks on this host, each a process, and resolves when it is over.
+ * Compares algorithms among `nRanks` ranks on this host, each a process.
  *
  * @throws SystemError `LAUNCH` with the last output of the ranks
  */

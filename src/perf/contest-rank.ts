@@ -1,6 +1,6 @@
 /**
- * A rank of a contest, as contest-launch.ts starts it: its argument is the options as JSON. Rank 0 prints the standings
- * as JSON lines; a rank that fails prints a line with the error.
+ * A rank of a comparison of algorithms; its argument is the options as JSON. Rank 0 prints the results as JSON lines; a rank that
+ * fails prints a line with the error.
  *
  * @module
  */

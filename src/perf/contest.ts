@@ -7,7 +7,7 @@ import { clockCost, median } from './clock.js';
 import { type Arguments, type Collective, collectives, type Shape } from './collectives.js';
 import { Buffers } from './measure.js';
 
-/** Kinds of calls with a contest, under perf's names. */
+/** Kinds of calls that are compared, under perf's names. */
 const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
   allReduce: 'all_reduce',
   reduce: 'reduce',
@@ -24,13 +24,13 @@ export interface ContestOptions {
   readonly sizes: readonly number[];
   /** Number of rounds among the algorithms of a cell. */
   readonly rounds: number;
-  /** Length of a contestant's turn, milliseconds; at least a few calls. */
+  /** Length of a candidate's turn, milliseconds; at least a few calls. */
   readonly turnMs: number;
-  /** True if the ranks' own choice takes part, too. */
+  /** True if the ranks' own choice is a candidate, too. */
   readonly withChoice: boolean;
 }
 
-/** Result of a contestant in a cell. */
+/** Result of a candidate in a cell. */
 export interface Standing {
   readonly kind: CallKind;
   readonly ranks: number;
@@ -40,7 +40,7 @@ export interface Standing {
   readonly bytes: number;
   /** True if the ranks chose by themselves, or this algorithm was forced. */
   readonly chosen: boolean;
-  /** The contestant's own explanation of its calls. */
+  /** The candidate's own explanation of its calls. */
   readonly algorithm: Algorithm;
   readonly protocol: Explanation['protocol'];
   readonly us: number;
@@ -51,7 +51,7 @@ export interface Failure {
   readonly error: string;
 }
 
-/** One kind at one size, in which the algorithms compete. */
+/** One kind of call at one size, for which the algorithms are compared. */
 export interface Cell {
   readonly kind: CallKind;
   readonly collective: Collective;
@@ -59,16 +59,16 @@ export interface Cell {
   readonly shape: Shape;
 }
 
-/** One way to carry out calls. */
+/** An algorithm with its communicator. */
 interface Contestant {
-  /** Undefined: as chosen. */
+  /** Undefined for the ranks' own choice. */
   readonly algorithm: Algorithm | undefined;
   readonly comm: Communicator;
 }
 
 /** A size at which no algorithm takes one phase, or one message, any more. */
 const WARM_BYTES = 128 * 1024;
-/** Warm-up of a contestant, milliseconds: for its first cell of a kind, and for each further one. */
+/** Warm-up of a candidate, milliseconds: for its first cell of a kind, and for each further one. */
 const WARM_KIND_MS = 100;
 const WARM_CELL_MS = 40;
 /** Calls after which V8 has compiled them. */
@@ -81,25 +81,24 @@ const MOST_SAMPLES = 1000;
  */
 const HOPELESS = 4;
 
-/** The cells of a contest among `nRanks` ranks. */
+/** The cells of a comparison among `nRanks` ranks. */
 export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
   return (Object.entries(contestKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
     const collective = collectives.find((one) => one.name === name);
     if (collective === undefined) return [];
     const cells = sizes.map((size) => ({ kind, collective, size, shape: shapeOf(collective, size, nRanks) }));
-    // Small sizes are rounded to whole blocks: nothing is left, or the same as of the size before.
+    // Rounding to whole blocks may leave nothing of small sizes, or the same as of the size before.
     return cells.filter(({ shape: { count } }, i) => count > (cells[i - 1]?.shape.count ?? 0));
   });
 }
 
 /**
- * Lets the algorithms compete in every collective and size: float sums out of place, arrays in shared memory, the
- * blocking API. All ranks call it with the same options, and all get the same result.
+ * Compares the algorithms in every collective and size: float sums out of place, arrays in shared memory, the blocking API. All
+ * ranks call it with the same options, and all get the same result.
  *
- * Differences between two launches (placement of pages, distance of cores) must not decide. So each
- * algorithm has a communicator of its own on the same memory, all work on the same arrays, and they take turns of some
- * milliseconds. A sample is one call behind a barrier, the slowest rank's time; an algorithm's time is the lowest of its
- * turns' medians. Before, it is called until V8 has compiled its path.
+ * Each algorithm has a communicator of its own on the same memory and arrays, and they take turns of some milliseconds, so that
+ * placement of pages and cores is the same for all. A sample is the slowest rank's time of one call behind a barrier; an
+ * algorithm's time is the lowest of its turns' medians.
  */
 export async function runContest(comm: Communicator, options: ContestOptions, tell: (standing: Standing) => void): Promise<void> {
   const contestants = await enter(comm, options.withChoice);
@@ -155,7 +154,7 @@ async function enter(comm: Communicator, withChoice: boolean): Promise<Contestan
   return contestants;
 }
 
-/** The time of each contestant in one cell, µs. */
+/** The time of each candidate in one cell, µs. */
 function compete(
   course: Course,
   contestants: readonly Contestant[],
@@ -171,7 +170,7 @@ function compete(
   for (let round = 0; round < rounds; round++) {
     const best = Math.min(...lowest);
     for (let turn = 0; turn < contestants.length; turn++) {
-      // Each round begins with another contestant, so that none always follows the same one.
+      // Each round begins with another candidate, so that none always follows the same one.
       const index = (round + turn) % contestants.length;
       const contestant = contestants[index];
       if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
@@ -184,7 +183,7 @@ function compete(
   return lowest.map((ms) => ms * 1e3);
 }
 
-/** Timer of contestants: every rank gets the same times. */
+/** Timer of candidates: every rank gets the same times. */
 class Course {
   readonly #comm: Communicator;
   readonly #times: Float64Array;
@@ -192,7 +191,7 @@ class Course {
   /** Cost of reading the clock at the fastest rank: all subtract the same, so that they drop the same candidates. */
   readonly #clockMs: number;
 
-  /** @param comm whose barrier starts calls; no contestant's */
+  /** @param comm communicator whose barrier starts calls; not a candidate's */
   constructor(comm: Communicator) {
     this.#comm = comm;
     this.#times = comm.alloc(Float64Array, MOST_SAMPLES);

@@ -2,9 +2,8 @@ import type { NumericArray } from '../runtime/device/types.js';
 import { type ElementType, type PerfOperator, scalarOf } from './types.js';
 
 /**
- * The numbers that a check sends, and the expected results. They are pseudo-random by rank, element and round, so that an
- * element that is missing, doubled, stale or in the wrong place shows; and they are chosen by operator so that each result
- * is exact in its type, in whatever order the ranks were combined:
+ * The inputs of a check, and the expected results. They are pseudo-random by rank, element and round, so that a missing, doubled,
+ * stale or misplaced element is detected; and each result is exact in its type for any order of the ranks:
  *
  *     sum       1 … 2^bits / nRanks, never 0, but for ranks beyond 2^bits
  *     mulsum    half of that: odd ranks double theirs
@@ -19,7 +18,7 @@ export class TestData {
   readonly type: ElementType;
   readonly operator: PerfOperator | undefined;
   readonly nRanks: number;
-  /** Largest difference from the expected element that is not wrong. */
+  /** Largest tolerated difference from the expected element. */
   readonly tolerance: number;
   readonly #round: number;
   /** Sources are multiples of this … */
@@ -47,7 +46,7 @@ export class TestData {
     this.tolerance = averages && !this.#alike && type.isFloat && !Number.isInteger(Math.log2(nRanks)) ? 0.25 : 0;
   }
 
-  /** Elements `first`, `first + 1`, … of what `rank` sends, as many as `target` has. */
+  /** Elements `first`, `first + 1`, … of the input of `rank`, as many as `target` has. */
   source(target: Float64Array, rank: number, first: number): void {
     const sender = this.#alike ? 0 : rank;
     const seed = mix(Math.imul(this.#round, 0x9e3779b1) ^ Math.imul(sender + 1, 0x85ebca6b));
@@ -146,7 +145,7 @@ export function countWrong(result: NumericArray, parts: readonly ResultPart[], d
       const expected = numbers.subarray(0, length);
       if (part.from === 'all') data.reduced(expected, part.first + done);
       else data.source(expected, part.from, part.first + done);
-      // Through the type and back: what is below zero wraps around where there is no sign.
+      // Converted to the type and back: negative numbers wrap around in unsigned types.
       type.store(stored, expected);
       const want = type.load(stored.subarray(0, length));
       const got = type.load(result.subarray(part.at + done, part.at + done + length));

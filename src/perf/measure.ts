@@ -53,15 +53,15 @@ export class Buffers {
   }
 }
 
-/** Calls a case `calls` times, and does not look at the clock. */
+/** Calls a case `calls` times without reading the clock. */
 export async function warmUp(comm: MeasuredCommunicator, one: Case, calls: number, api: PerfOptions['api']): Promise<void> {
   if (api === 'sync') for (let i = 0; i < calls; i++) callSync(comm, one);
   else for (let i = 0; i < calls; i++) await call(comm, one);
 }
 
 /**
- * The time of one call at this rank in microseconds: the mean of `iterations` in a row, as nccl-tests has it. Ranks
- * start together, behind a barrier.
+ * The time of one call at this rank in microseconds: the mean of `iterations` consecutive calls, as in nccl-tests. Ranks start
+ * together, behind a barrier.
  */
 export async function timeCase(comm: MeasuredCommunicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
   const data = new TestData(one.type, one.operator, comm.nRanks, 0);

@@ -28,8 +28,8 @@ export interface PerfOptions {
   readonly checks: number;
   readonly average: Average;
   /**
-   * nccl-tests' -z: whether the calls of an iteration wait for each other (all but 0; blocking calls always do), and for all
-   * ranks: 1 a barrier after each call, in the time; 3 a barrier after each iteration, not in the time.
+   * nccl-tests' -z. 0: the calls of an iteration do not wait for each other (blocking calls always do); 1: a barrier after each
+   * call, in the time; 3: a barrier after each iteration, not in the time.
    */
   readonly blocking: number;
   readonly api: 'sync' | 'promise';
@@ -98,10 +98,7 @@ export function checkRoot({ root }: PerfOptions, nRanks: number): void {
   );
 }
 
-/**
- * As many calls as move 16 MiB, between 20 and 1000: small sizes need many calls to be told from the clock, large ones
- * take their time.
- */
+/** The number of calls that move 16 MiB, between 20 and 1000: small sizes need many calls because of the clock's resolution. */
 export const defaultIterations = (bytes: number): number => callsMoving16MiB(bytes, 20);
 
 /** As {@link defaultIterations}, at least 2: V8 compiles a path when it has been called some hundred times. */

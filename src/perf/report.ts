@@ -8,7 +8,7 @@ import { formatFooter, formatHeader, formatRowHalf, formatRowHead, type Measurem
 export interface Row extends RowHead {
   readonly iterations: number;
   readonly outOfPlace: Measurement;
-  /** Undefined where nothing can be sent and received in one buffer. */
+  /** Undefined if the collective has no in-place form. */
   readonly inPlace: Measurement | undefined;
 }
 
@@ -120,5 +120,5 @@ export function fileWriter(path: string): (text: string) => void {
   return (text) => orFail(() => writeSync(file, text));
 }
 
-/** Six significant digits are more than any timing has. */
+/** Six significant digits exceed the precision of any timing. */
 const rounded = (value: number): number => Number(value.toPrecision(6));

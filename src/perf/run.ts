@@ -8,7 +8,7 @@ import type { Reporter, Summary } from './report.js';
 import type { Measurement, RowHead } from './table.js';
 import type { ElementType } from './types.js';
 
-/** One row of the table to come. */
+/** One row to measure. */
 interface Plan {
   readonly bytes: number;
   readonly type: ElementType;
@@ -118,7 +118,7 @@ async function measureHalf(
   return { timeUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
 }
 
-/** This rank's line in the head of the table, as nccl-tests prints it. */
+/** This rank's line in the head of the table, in the form of nccl-tests. */
 function deviceLine(comm: MeasuredCommunicator): string {
   const cores = allowedCoreList() ?? '?';
   return (
@@ -127,7 +127,7 @@ function deviceLine(comm: MeasuredCommunicator): string {
   );
 }
 
-/** A short line of each rank, by rank: each adds its bytes where the others add zeros. */
+/** A short line of each rank, by rank, gathered by a sum to which each adds its own bytes. */
 async function gatherText(comm: MeasuredCommunicator, text: string): Promise<string[]> {
   const slot = 256;
   const bytes = new Int32Array(comm.nRanks * slot);

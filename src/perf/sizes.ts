@@ -6,8 +6,8 @@ const unitBytes: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 **
 const MAX_SIZES = 100_000;
 
 /**
- * A number of bytes as nccl-tests writes it: a number, then nothing, `K`, `M` or `G` in powers of 1024
- * (`8`, `64K`, `1.5M`, `1g`, also `64KiB` and `64KB`). A fraction of a byte is cut off.
+ * A number of bytes in the syntax of nccl-tests: a number, then nothing, `K`, `M` or `G` in powers of 1024 (`8`, `64K`, `1.5M`,
+ * `1g`, also `64KiB` and `64KB`). A fraction of a byte is cut off.
  *
  * @param flag names the option in the error
  * @throws InvalidArgumentError `ARGUMENT_RANGE`
@@ -48,7 +48,7 @@ export function sweep(minBytes: number, maxBytes: number, step: Step): number[] 
   return sizes;
 }
 
-/** A size for a person: `8 B`, `64 KiB`, `1.5 MiB`. */
+/** Text of a size: `8 B`, `64 KiB`, `1.5 MiB`. */
 export function formatSize(bytes: number): string {
   let value = bytes;
   let unit = 'B';

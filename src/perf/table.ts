@@ -1,8 +1,8 @@
 import { averages, type PerfOptions } from './options.js';
 
 /**
- * nccl-tests' table, column by column, so that scripts that read nccl-tests read this too (its src/util.cu is the
- * authority). All functions return whole lines with their line ends, but for the halves of a row.
+ * nccl-tests' table (its src/util.cu), column by column, for scripts that read nccl-tests. All functions return whole lines with
+ * their line ends, except the halves of a row.
  */
 
 /** One timed case: out of place is a row's left half, in place its right half. */
@@ -52,7 +52,7 @@ export function formatRowHead({ bytes, count, type, operator, root }: RowHead): 
   return `${String(bytes).padStart(12)}  ${String(count).padStart(12)}  ${type.padStart(8)}  ${operator.padStart(6)}  ${String(root).padStart(6)}`;
 }
 
-/** The four columns of one half; of one that there is not, what nccl-tests prints for it. */
+/** The four columns of one half, or nccl-tests' text for a missing half. */
 export function formatRowHalf(measured: Measurement | undefined): string {
   if (measured === undefined) return `  ${'N/A'.padStart(7)}  ${'N/A'.padStart(6)}  ${'N/A'.padStart(6)}  ${'N/A'.padStart(5)}`;
   const { timeUs, algbwGBps, busbwGBps, wrong } = measured;
@@ -84,7 +84,7 @@ function titles(...names: readonly [string, string, string, string]): string {
   return `${half}  ${half} `;
 }
 
-/** A number in `width` columns with as many of two decimals as fit, else with an exponent. */
+/** A number in `width` columns with up to two decimals, otherwise with an exponent. */
 function fit(value: number, width: number): string {
   for (const decimals of [2, 1, 0]) {
     const text = value.toFixed(decimals);

@@ -15,17 +15,17 @@ export interface TuneOptions {
   readonly onProgress: (done: number, total: number, last: Standing) => void;
 }
 
-/** Smaller ones take as long. */
+/** Smallest measured size; smaller calls take as long. */
 export const SMALLEST_BYTES = 8;
-/** Long enough for medians that stay, short enough for two minutes in all. */
+/** Long enough for stable medians, short enough for two minutes in all. */
 const ROUNDS = 4;
 const TURN_MS = 6;
-/** A disturbance of some seconds, or the placement of ranks, must not decide: each contest is repeated later. */
+/** Number of repetitions of each comparison, against disturbances of some seconds and placements of ranks. */
 const PASSES = 2;
 
 /**
- * Measures all algorithms for all collectives on this host, in contests among each number of ranks, of which the lowest
- * times count.
+ * Measures all algorithms for all collectives on this host, in comparisons among each number of ranks, of which the lowest times
+ * count.
  */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
   const options: ContestOptions = { sizes: tunedSizes(maxBytes), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
@@ -56,7 +56,7 @@ export function tunedSizes(maxBytes: number): number[] {
   return sizes.at(-1) === maxBytes ? sizes : [...sizes, maxBytes];
 }
 
-/** By number of ranks, kind and algorithm, the lowest of several passes; in each of them standings ascend in size. */
+/** By number of ranks, kind and algorithm: the lowest times of several passes, in each of which results ascend in size. */
 export function timesOf(standings: readonly Standing[]): Record<string, Times> {
   const times: Record<string, Times> = {};
   for (const { ranks, kind, algorithm, bytes, us: exact } of standings) {
@@ -73,7 +73,7 @@ export function timesOf(standings: readonly Standing[]): Record<string, Times> {
   return times;
 }
 
-/** Choices that a profile changes: a line for each collective and number of ranks. */
+/** Choices that a profile changes, a line for each collective and number of ranks. */
 export function changesBy({ times }: Profile): string[] {
   return Object.entries(times).flatMap(([ranks, measured]) => {
     const nRanks = Number(ranks);

@@ -35,7 +35,7 @@ export type PerfOperator = (typeof perfOperators)[number];
 /** Factor of a rank's input in a mulsum. */
 export const scalarOf = (rank: number): number => 1 + (rank % 2);
 
-/** An element type as perf knows it: under nccl-tests' name, with what a check needs to know. */
+/** An element type of perf: nccl-tests' name, with properties that checks need. */
 export interface ElementType {
   readonly name: string;
   /** Options of a call. */

@@ -1,7 +1,7 @@
 import { InputError } from '../errors.js';
 
 /**
- * Reads values out of parsed JSON, and says where it does not hold what it should.
+ * Reads values of parsed JSON; errors name the path of a wrong value.
  *
  *     const hosts = new JsonReader(json, 'plan').field('hosts');
  *     hosts.items().map((host) => host.field('count').integer(1))
@@ -33,7 +33,7 @@ export class JsonReader {
     return value as Readonly<Record<string, unknown>>;
   }
 
-  /** @param length how many there have to be; any number if not given */
+  /** @param length required number; any if not given */
   items(length?: number): JsonReader[] {
     return this.#array(length).map((item, index) => new JsonReader(item, `${this.#path}[${index}]`));
   }

@@ -1,6 +1,6 @@
 /**
- * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`: so
- * that a name that is none of them can be called a mistake. What the planner makes of some of them is in parameters.ts.
+ * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`; any
+ * other name is a mistake. parameters.ts has those that the planner uses.
  */
 const NAMES = `
   ALGO ALLGATHERV_ENABLE ALLOC_P2P_NET_LL_BUFFERS BUFFSIZE CGA_CLUSTER_SIZE CHECKS_DISABLE CHECK_MODE CHECK_POINTERS
@@ -59,10 +59,7 @@ const AS_THE_TOPOLOGY_SAYS =
   'the planner takes network devices as the topology has them; leave out those that are not used (overrides.nics of a cluster file)';
 const RACKS_AS_THE_TOPOLOGY_SAYS = 'the planner takes NVLinks between hosts as the topology has them';
 
-/**
- * Variables that change what NCCL does on a machine before, or instead of, what the planner works out, and what to do
- * about it here.
- */
+/** Variables that change NCCL's decisions outside of the planner's model, with the equivalent here. */
 export const outsideThePlan: ReadonlyMap<string, string> = new Map([
   ['NCCL_IB_HCA', AS_THE_TOPOLOGY_SAYS],
   ['NCCL_IB_DISABLE', AS_THE_TOPOLOGY_SAYS],

@@ -9,11 +9,11 @@ import { defaultVersion } from './versions/version.js';
 const NOT_SET = -2147483648;
 
 /**
- * All settings of the planner, one line each: the field's name, the variable of NCCL that sets it, how its text is
- * read, its value when unset, and what it does. A room that needs a new setting adds its line here.
+ * All settings of the planner, one line each: the field's name, NCCL's variable, the reader of its text, its value when unset,
+ * and its effect. A new setting is a line here.
  */
 const settings = {
-  // Which GPUs reach each other directly.
+  // Direct paths between GPUs.
   p2pLevel: level(
     'NCCL_P2P_LEVEL',
     'farthest path over which GPUs use peer-to-peer copies: a path type, or the older numbers 0 to 5; unset: PXB, or SYS on AMD CPUs with at most two GPUs',
@@ -38,7 +38,7 @@ const settings = {
   netDisableIntra: integer('NCCL_NET_DISABLE_INTRA', 0, '1 never uses the network inside a host, even where it is faster'),
   nvbDisable: integer('NCCL_NVB_DISABLE', 0, '1 allows no path over NVLink by way of another GPU'),
 
-  // Which NIC a GPU uses, and how.
+  // NICs of a GPU, and access to its memory.
   netGdrLevel: level(
     'NCCL_NET_GDR_LEVEL',
     'farthest GPU-NIC path over which the NIC reads and writes GPU memory: a path type, or the older numbers 0 to 5; unset: P2C, or PXB when NCCL_NET_GDR_C2C=0',
@@ -129,7 +129,7 @@ const settings = {
   llBufferBytes: unless(-2, 'NCCL_LL_BUFFSIZE', 'the same of protocol LL; unset: 512 KiB'),
   ll128BufferBytes: unless(-2, 'NCCL_LL128_BUFFSIZE', 'the same of protocol LL128; unset: 4,915,200 bytes'),
 
-  // Which algorithm and protocol.
+  // Algorithm and protocol.
   algorithms: text('NCCL_ALGO', 'algorithms to choose from, as ring,tree;allreduce:^ring; unset: all'),
   protocols: text(
     'NCCL_PROTO',
@@ -200,11 +200,11 @@ interface Setting<Value> {
   readonly variable: string;
   readonly whenUnset: Value;
   readonly doc: string;
-  /** The value that NCCL takes from this text; `complain` gets what a person should know about the text. */
+  /** NCCL's value for this text; `complain` receives notes about the text for the user. */
   read(text: string, complain: (problem: string) => void): Value;
 }
 
-/** Something about the environment that a person should know. */
+/** A note about the environment for the user. */
 export interface EnvironmentNote {
   readonly variable: string;
   readonly message: string;
@@ -227,10 +227,9 @@ export function isPlanned(variable: string): boolean {
 }
 
 /**
- * The parameters that an environment asks for, read as NCCL reads it: integers in decimal, hexadecimal or octal,
- * what follows the number ignored, an empty value as unset. Names that begin with `NCCL_` and that NCCL does not know,
- * variables that no plan takes into account though they change what NCCL does, and values that NCCL reads differently than
- * a person might, come back as notes; nothing is refused.
+ * The parameters of an environment, read as NCCL reads it: integers in decimal, hexadecimal or octal, text after the number
+ * ignored, an empty value as unset. Notes are about unknown names that begin with `NCCL_`, variables that plans cannot take into
+ * account, and values that NCCL reads in an unexpected way; nothing is refused.
  */
 export function parametersFromEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
@@ -282,7 +281,7 @@ function unless(unsetNumber: number, variable: string, doc: string): Setting<num
   };
 }
 
-/** A number of threads: whole warps of 32, within limits; 0 and less mean unset. */
+/** A number of threads: whole warps of 32, within limits; 0 and negative numbers mean unset. */
 function threads(variable: string, fewest: number, most: number, doc: string): Setting<number | undefined> {
   return {
     variable,

@@ -1,4 +1,4 @@
-/** Meanings of common variables that no plan depends on. What the others of a plan do is in parameters.ts. */
+/** Meanings of common variables that no plan depends on; parameters.ts has those of the others. */
 export const variableMeanings: ReadonlyMap<string, string> = new Map([
   ['NCCL_DEBUG', 'how much NCCL writes into its log: VERSION, WARN, INFO or TRACE; unset: nothing but what fails'],
   ['NCCL_DEBUG_FILE', 'where the log goes instead of the standard output; %h stands for the host and %p for the process'],

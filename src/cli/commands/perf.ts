@@ -94,7 +94,7 @@ export function register(program: Command): void {
     });
 }
 
-/** Names for help and completion. They are not checked by it: perfOptions() does, with a guess at what was meant. */
+/** Names for help and completion. perfOptions() checks them, with a suggestion for misspelt ones. */
 function offering<Taker extends Argument | Option>(taker: Taker, names: readonly string[]): Taker {
   taker.argChoices = [...names];
   return taker;

@@ -207,7 +207,7 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
   });
 }
 
-/** Options of other launchers for what is always so here. */
+/** Options of other launchers for behaviour that is the default here. */
 const needless = [
   ['oversubscribe', '--oversubscribe'],
   ['allowRunAsRoot', '--allow-run-as-root'],
@@ -215,7 +215,7 @@ const needless = [
   ['standalone', '--standalone'],
 ] as const;
 
-/** Options that have no meaning together, or without another one. */
+/** Refuses options that exclude each other, or that need another one. */
 function refuseContradictions(options: RunOptions): void {
   const given = (name: keyof RunOptions) => options[name] !== undefined;
   const hosts = (['hosts', 'host', 'hostfile'] as const).filter(given);
@@ -315,14 +315,14 @@ function outputOf(nRanks: number, { prefix, outputDir }: RunOptions, hostOf?: (r
   };
 }
 
-/** Node writes to a terminal synchronously: after Ctrl-S no sign of life would reach other hosts. */
+/** Node writes to a terminal synchronously: after Ctrl-S no heartbeat would reach other hosts. */
 function destination(stream: 'stdout' | 'stderr', hasHosts: boolean): Writable {
   return hasHosts && process[stream].isTTY
     ? createWriteStream('', { fd: process[stream].fd, autoClose: false })
     : process[stream];
 }
 
-/** `[rank] `, or `[rank host] `, on a terminal in a colour that neighbours don't share. */
+/** `[rank] `, or `[rank host] `, on a terminal in another colour than its neighbours'. */
 function coloredPrefix(rank: number, host: string, stream: 'stdout' | 'stderr'): string {
   const colors = colorsFor(process[stream]);
   const palette = [colors.cyan, colors.yellow, colors.green, colors.magenta, colors.blue, colors.red];
@@ -375,7 +375,7 @@ function parseTimeout(text: string): number {
   return seconds;
 }
 
-/** As a variable gives it that is not set. */
+/** Text of an unset variable. */
 function parseDirectory(text: string): string {
   if (text === '') throw new InvalidArgumentError('It names no directory.');
   return text;

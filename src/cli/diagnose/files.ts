@@ -5,10 +5,10 @@ import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
 
 const FILE_LIMIT = 20_000;
 const HEAD_BYTES = 65_536;
-/** Larger files are read line by line as logs, or not at all. */
+/** Limit of files that are read as a whole; larger ones are read line by line as logs, or not at all. */
 const WHOLE_LIMIT = 512 * 2 ** 20;
 
-/** The files that are named, and all in folders that are; hidden ones are left out. */
+/** The named files, and all files in named folders except hidden ones. */
 export function filesOf(paths: readonly string[]): string[] {
   const files = paths.flatMap((path): string[] => {
     const status = statSync(path, { throwIfNoEntry: false });

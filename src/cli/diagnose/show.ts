@@ -22,7 +22,7 @@ import { readFile } from '../log/read.js';
 import { colorsFor, print, printJson } from '../output.js';
 import { filesOf, headOf, whole } from './files.js';
 
-/** Files that are examined together: topologies with graphs, calls with their times. */
+/** Files that are compared with each other: topologies with graphs, calls with their times. */
 interface Shapes {
   readonly topologies: XmlElement[];
   readonly timed: TimedCall[];
@@ -36,7 +36,7 @@ interface Exhibit {
   readonly kind: string;
 }
 
-/** `tccl diagnose`; gives back the exit code. */
+/** `tccl diagnose`; returns the exit code. */
 export async function showDiagnosis(paths: readonly string[], { json }: { readonly json?: boolean }): Promise<number> {
   const files = filesOf(paths);
   const reader = new NcclLogReader();
@@ -124,7 +124,7 @@ function readWhole(
   const lines = text
     .split(/\r?\n/)
     .map((line, index): ToolLine => ({ text: line, place: { file: place.file, line: index + 1 } }));
-  // People paste the outputs of several tools, and lines of the job, into one file.
+  // A file may contain the outputs of several tools, and lines of the job.
   const ras = new RasText();
   for (const line of lines) {
     ras.read(line.text, line.place);
@@ -153,7 +153,7 @@ function isTestResults(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'results' in value && Array.isArray(value.results);
 }
 
-/** The doctor's findings in the words of logs. */
+/** The doctor's findings in the form of findings of logs. */
 function readTopology(
   text: string,
   { file, place }: { readonly file: string; readonly place: LogPlace },

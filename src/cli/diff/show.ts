@@ -30,7 +30,7 @@ export interface Shown {
   readonly effects: readonly RuleEffect[] | undefined;
 }
 
-/** More rows of one kind than this are counted only, unless all are asked for. */
+/** Maximum number of rows of one kind; further ones are only counted, unless `--all` is given. */
 const MOST_ROWS = 12;
 
 /**
@@ -182,7 +182,7 @@ function grouped(differences: readonly Difference[]): Map<string, Difference[]> 
   return groups;
 }
 
-/** Time by size: AllReduce in full, of the others as much as fits, since they mostly go alike. */
+/** Times by size: AllReduce in full, the others shortened, since they are mostly similar. */
 function costTable(costs: readonly Cost[], effects: readonly RuleEffect[] | undefined, all: boolean): string[] {
   const paint = colorsFor(process.stdout);
   if (costs.length === 0) return ['No call takes another time or another way at the sizes that were compared.'];

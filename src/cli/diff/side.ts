@@ -37,7 +37,7 @@ export async function readSide(name: string, options: ClusterOptions): Promise<R
   const { title, cluster, machines, fileName, parameters, given, notes, simulated } = await readCluster([name], options);
   refuseContradictions(parameters);
   return inFile(fileName, () => {
-    // As they were before any version read them.
+    // Copies from before any version has read them.
     const rootOf = new Map<Cluster['hosts'][number]['machine'], XmlElement>(machines.map(({ system, root }) => [system, root]));
     const unbuilt = { hosts: cluster.hosts.map((hosts) => ({ ...hosts, machine: rootOf.get(hosts.machine) ?? hosts.machine })) };
     const prepared = prepareCluster(cluster, parameters, given);

@@ -64,7 +64,7 @@ export async function showExpected(name: string, resultsName: string, options: E
   return found.isSlow;
 }
 
-/** The version of NCCL and the variables of the run, unless the command line says otherwise. */
+/** The version of NCCL and the variables of the run; options override them. */
 function clusterOptionsOf(
   results: readonly Results[],
   options: ExpectOptions,
@@ -109,7 +109,7 @@ function refuseOther({ nRanks, hosts, run, rows }: Results, { title, cluster, ma
   }
 }
 
-/** The model that the driver's name of a GPU tells of: `NVIDIA H100 80GB HBM3`. */
+/** The model of a driver's name of a GPU: `NVIDIA H100 80GB HBM3`. */
 function gpuModelNamed(name: string) {
   const words = new Set(name.toLowerCase().split(/[^a-z0-9]+/));
   return gpuModels.find(({ id, aliases }) => [id.replace(/-.*$/, ''), ...aliases].some((each) => words.has(each)));
@@ -198,7 +198,7 @@ function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
     : `faster: ${(timeUs / expectedUs).toFixed(2)} x the time`;
 }
 
-/** Number of explanations shown; more would not be followed up. */
+/** Number of explanations that are shown. */
 const MOST_TOLD = 5;
 
 function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {

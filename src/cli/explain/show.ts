@@ -52,7 +52,7 @@ function planned({ cluster, fileName, parameters, given, simulated }: ClusterInp
   );
 }
 
-/** Tries changes until all are tried or the time is over; one that has begun is finished. */
+/** Tries changes until all are tried or the time is over; a started one is finished. */
 function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help' }>, { seconds = '8' }: ExplainOptions): Answer {
   const limit = Number(seconds);
   if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${seconds}' must be a number above 0`);

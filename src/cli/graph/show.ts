@@ -26,7 +26,7 @@ export interface GraphOptions extends ClusterOptions {
   readonly json?: boolean;
 }
 
-/** Ranks of a machine that see the same of it, and their graphs. */
+/** Ranks of a machine with the same system, and their graphs. */
 interface Searched {
   readonly machine: string;
   readonly local: LocalSystem;
@@ -147,7 +147,7 @@ function searchedLines({ machine, local, graphs, stories }: Searched, all: reado
   return lines;
 }
 
-/** The channels through all ranks as NCCL writes them, with the trees of some ranks. */
+/** The channels through all ranks in the form of NCCL's log, with the trees of some ranks. */
 function channelsLines(plan: Plan, { ranks, whole = false }: GraphOptions, story: readonly string[]): string[] {
   const paint = colorsFor(process.stdout);
   const { nRanks } = plan.nodes;

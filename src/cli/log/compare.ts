@@ -24,7 +24,7 @@ export interface ComparisonResult {
   readonly sentence: string | undefined;
 }
 
-/** Files and places of the job, which this machine need not have, and what says nothing about channels. */
+/** Variables without effect on channels, or with files of the job, which this machine need not have. */
 const notOurs = new Set([
   'NCCL_TOPO_FILE',
   'NCCL_GRAPH_FILE',
@@ -35,7 +35,7 @@ const notOurs = new Set([
   'NCCL_DEBUG_SUBSYS',
 ]);
 
-/** The largest communicator of the log against the plan for a cluster, with the settings that the log tells of. */
+/** Compares the largest communicator of the log with the plan for a cluster, with the settings of the log. */
 export async function comparePlanned(model: LogModel, options: ComparisonOptions): Promise<ComparisonResult> {
   const { topology, nodes, hardware } = options;
   if (topology === undefined) {
@@ -82,7 +82,7 @@ export async function comparePlanned(model: LogModel, options: ComparisonOptions
   });
 }
 
-/** The version that the log tells of, or the nearest that is covered. */
+/** The version of the log, or the nearest covered one. */
 function plannedVersion({ ranks }: LoggedCommunicator): string {
   const text = [...ranks.values()].find(({ process }) => process.version !== undefined)?.process.version?.text;
   const version = /^[0-9]+\.[0-9]+\.[0-9]+/.exec(text ?? '')?.[0] ?? defaultVersion;
@@ -90,7 +90,7 @@ function plannedVersion({ ranks }: LoggedCommunicator): string {
   return older ?? newer ?? defaultVersion;
 }
 
-/** `NAME=VALUE` of what the ranks said to have found in their environment. */
+/** `NAME=VALUE` of the variables that the ranks reported. */
 function settingsOf({ ranks }: LoggedCommunicator): string[] {
   const settings = new Map<string, string>();
   for (const { process } of ranks.values()) {
@@ -101,8 +101,8 @@ function settingsOf({ ranks }: LoggedCommunicator): string[] {
 }
 
 /**
- * The cluster as the communicator uses it: as many hosts as it needs where `--nodes` does not say how many, and of each host
- * the GPUs that it uses.
+ * The part of the cluster that the communicator uses: the number of hosts that it needs without `--nodes`, and of each host the
+ * GPUs that it uses.
  *
  * @throws InvalidArgumentError where the machines have other GPUs than the log
  */

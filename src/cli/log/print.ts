@@ -209,7 +209,7 @@ function tuningText(records: readonly LoggedRank[]): string {
   return runs.map(({ name, from, text }) => `${name} from ${from} B ${text}`).join(', ');
 }
 
-/** All that is known of one rank, on every communicator that has it. */
+/** All details of one rank, on every communicator that has it. */
 export function printRank(model: LogModel, rank: number): void {
   const paint = colorsFor(process.stdout);
   for (const { id, ranks, nRanks } of model.communicators) {

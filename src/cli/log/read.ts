@@ -13,7 +13,7 @@ import { progressLine } from '../output.js';
 
 /** Bytes that are kept of a line: NCCL's own are shorter than 5 KiB. */
 const LINE_LIMIT = 65_536;
-/** Bytes that are read at a time: texts of this size die young in the garbage collector. */
+/** Bytes that are read at a time, few enough for the young generation of the garbage collector. */
 const PIECE_BYTES = 65_536;
 /** Bytes after which the progress line moves. */
 const PROGRESS_STEP = 2 ** 26;
@@ -22,7 +22,7 @@ const PROGRESS_STEP = 2 ** 26;
  * Reads logs piece by piece, one file after the other.
  *
  * @param names files, `-` for the standard input
- * @throws InvalidArgumentError where one is not there; SystemError where one cannot be read; InputError where one is no text
+ * @throws InvalidArgumentError where one does not exist; SystemError where one cannot be read; InputError where one is not text
  */
 export async function readLogs(names: readonly string[]): Promise<LogModel> {
   if (names.filter((name) => name === '-').length > 1)
@@ -42,8 +42,8 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
 }
 
 /**
- * Keeps the heap of V8 small. Almost all that is read is garbage at once, so a heap that grows slowly takes hardly longer, and
- * half the memory for a log of gigabytes.
+ * Keeps the heap of V8 small: almost all data become garbage immediately, so a heap that grows slowly takes half the memory for a
+ * log of gigabytes, and hardly more time.
  */
 function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -118,7 +118,7 @@ async function* readInput(): AsyncGenerator<Buffer> {
       yield buffer.subarray(0, bytesRead);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      // Windows tells the end of a pipe so.
+      // Windows reports the end of a pipe in this way.
       if (code === 'EOF') return;
       if (code !== 'EAGAIN') throw error;
       await setTimeout(INPUT_PAUSE_MS);

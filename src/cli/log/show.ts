@@ -14,7 +14,7 @@ export interface LogOptions extends ComparisonOptions {
   readonly rank?: string;
 }
 
-/** `tccl log`; gives back the exit code. */
+/** `tccl log`; returns the exit code. */
 export async function showLog(names: readonly string[], options: LogOptions): Promise<number> {
   const rank = rankAsked(options.rank);
   const model = await readLogs(names);

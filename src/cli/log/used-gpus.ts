@@ -40,8 +40,8 @@ function deviceOf({ busId, nvmlDev, cudaDev }: LoggedRank): UsedGpus['gpus'][num
 }
 
 /**
- * The machine with those GPUs only, in use by ranks 0, 1, … in that order. GPUs are found by bus id; where the file does not
- * have all of the log's, by number.
+ * The machine with those GPUs only, in use by ranks 0, 1, … in that order. GPUs are found by bus id, or by number if the file
+ * does not have all bus ids of the log.
  *
  * @throws InvalidArgumentError where the machine lacks one
  */

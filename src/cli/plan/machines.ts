@@ -4,7 +4,7 @@ import { draw } from '../../planner/topology/view/drawing.js';
 import { drawingSvg } from '../../planner/topology/view/svg.js';
 import type { ClusterInput } from '../cluster-input.js';
 
-/** Drawings of the machines of a cluster; racks of many hosts are too large for a page. */
+/** Drawings of the machines of a cluster, without racks of many hosts, which are too large for a page. */
 export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): MachinePicture[] {
   return machines
     .filter(({ system }) => system.hostHashes.length <= MOST_HOSTS)

@@ -66,7 +66,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   printNotes(input.notes);
 }
 
-/** The plan of a cluster and what NCCL's model makes of it. */
+/** The plan of a cluster with NCCL's times. */
 function makeOverview(
   { title, cluster, fileName, parameters, environment, given, simulated }: ClusterInput,
   sizes: readonly number[],
@@ -86,10 +86,10 @@ function makeOverview(
   });
 }
 
-/** More rows than anybody reads. */
+/** Maximum number of rows. */
 const MOST_SIZES = 1000;
 
-/** @throws InvalidArgumentError for a size that is none, InvalidUsageError for options that do not go together */
+/** @throws InvalidArgumentError for an invalid size, InvalidUsageError for options that exclude each other */
 function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
   if (sizes !== undefined) {
     if (minbytes !== undefined || maxbytes !== undefined || stepfactor !== undefined) {

@@ -11,7 +11,7 @@ export interface TextOptions {
   readonly width: number;
 }
 
-/** A plan on one screen: facts as `label  text`, then the table of sizes and collectives. */
+/** A plan on one screen: facts as `label text`, then the table of sizes and collectives. */
 export function overviewLines(overview: Overview, options: TextOptions): string[] {
   const { paint } = options;
   const { nRanks, nNodes, hosts, nChannels, graphs, environment } = overview;
@@ -78,7 +78,7 @@ function ringsText({ rings, nRanks }: Pick<HostOverview, 'rings' | 'nRanks'>): s
   return `${ringText(first)}${others === 0 ? '' : `; ${counted(others, 'other way')} on other channels`}`;
 }
 
-/** More ranks than this of a rack would fill lines. */
+/** Maximum number of ranks of a rack that are listed. */
 const MOST_SHOWN = 16;
 
 function ringText({ entry, exit, ranks }: RingOverview): string {
@@ -86,7 +86,7 @@ function ringText({ entry, exit, ranks }: RingOverview): string {
   return [entry, shown.join(' '), exit].filter((part) => part !== undefined).join(' > ');
 }
 
-/** A block of columns for each collective; those with the same numbers share one; as many side by side as there is room. */
+/** A block of columns for each collective, shared by those with the same numbers; as many in a row as the width allows. */
 function tableLines(forecasts: readonly Forecast[], { paint, width }: TextOptions): string[] {
   const sizes = forecasts[0]?.rows.map(({ bytes }) => formatBytes(bytes)) ?? [];
   const sizeWidth = Math.max('size'.length, ...sizes.map(({ length }) => length));

@@ -40,7 +40,7 @@ export function complete(name: string, options: CompleteOptions): void {
   printNotes([...mergeNotes, ...notes]);
 }
 
-/** The topology that NCCL makes of the file on that machine. */
+/** NCCL's topology from the file on that machine. */
 function completeFromMachine(file: XmlElement, machine: string): Completed {
   const detected = detect({ root: machine, file });
   if ([...descendants(detected.root)].some(({ name }) => name === 'gpu')) return detected;

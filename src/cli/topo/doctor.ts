@@ -19,10 +19,10 @@ export interface DoctorOptions extends VersionOptions {
   readonly json?: boolean;
 }
 
-/** Places of one finding that the text shows; JSON has all. */
+/** Number of places of one finding in the text; JSON has all. */
 const SHOWN_PLACES = 4;
 
-/** `tccl topo doctor`; gives back the exit code. */
+/** `tccl topo doctor`; returns the exit code. */
 export function doctor(name: string, options: DoctorOptions): number {
   const input = readTopologyInput(name);
   const hardware = options.hardware === undefined ? undefined : readHardware(options.hardware);

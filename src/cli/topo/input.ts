@@ -18,13 +18,13 @@ import { validateTopology } from '../../planner/topology/xml/validate.js';
 export interface TopologyInput extends ParsedXml {
   /** Name in titles. */
   readonly title: string;
-  /** For places in messages; undefined for a machine of the catalogue. */
+  /** File name for messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;
 }
 
 /**
- * @throws SystemError where a file cannot be read, InputError where it is no XML or too large, InvalidArgumentError
- *   where there is neither a file nor a machine of that name.
+ * @throws SystemError where a file cannot be read, InputError where it is not XML or too large, InvalidArgumentError where
+ *   neither a file nor a machine has that name.
  */
 export function readTopologyInput(name: string): TopologyInput {
   const text = readText(name);
@@ -60,7 +60,7 @@ export function parseTopology({ text, fileName }: NamedText): TopologyInput {
   return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
 }
 
-/** By its first sign. */
+/** Decides by the first character. */
 export function isXml(text: string): boolean {
   return /^\uFEFF?\s*</.test(text);
 }
@@ -77,7 +77,7 @@ export function catalogueInput(name: string): TopologyInput {
   );
 }
 
-/** The file, or undefined where there is none. */
+/** The file, or undefined if it does not exist. */
 function tryOpen(name: string): number | undefined {
   try {
     return openSync(name, 'r');
@@ -114,7 +114,7 @@ function readOnce(file: number, piece: Buffer): number {
   try {
     return readSync(file, piece, 0, piece.length, null);
   } catch (error) {
-    // Windows tells the end of a pipe so.
+    // Windows reports the end of a pipe in this way.
     if ((error as NodeJS.ErrnoException).code === 'EOF') return 0;
     throw error;
   }
@@ -123,12 +123,12 @@ function readOnce(file: number, piece: Buffer): number {
 /** A topology with all its devices, and notes on their origin. */
 export interface CompleteTopology {
   readonly root: XmlElement;
-  /** One line each: what the text has that NCCL reads otherwise, and what was added. */
+  /** Notes of one line: differences from NCCL's reading of the text, and additions. */
   readonly notes: readonly string[];
 }
 
 /**
- * Adds the devices of a description where the input has places only.
+ * Adds the devices of a description if the input has only places.
  *
  * @throws InputError where the input cannot be a machine, or has no GPUs and none are described
  */
@@ -148,7 +148,7 @@ export function completeTopology({ fileName, root, notes }: TopologyInput, hardw
   });
 }
 
-/** The graph of a machine, and one line for each thing that NCCL reads otherwise than a person might. */
+/** The graph of a machine, and notes of one line on values that NCCL reads in an unexpected way. */
 export function buildNoted(
   root: XmlElement,
   fileName: string | undefined,

@@ -10,21 +10,21 @@ import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { newGpuNotes, versionNotes, type VersionOptions, versionOf } from '../version-options.js';
 import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
 
-/** A machine ready to be looked at. */
+/** A machine with its graph and paths. */
 export interface LoadedMachine {
   readonly title: string;
   readonly root: XmlElement;
   readonly system: System;
   readonly paths: Paths;
   readonly parameters: Parameters;
-  /** One line each: what NCCL reads otherwise, and what was added. */
+  /** Notes of one line: differences from NCCL's reading, and additions. */
   readonly notes: readonly string[];
 }
 
 /**
- * The graph and paths of an input, with the settings that the environment asks for.
+ * The graph and paths of an input, with the settings of the environment.
  *
- * @throws InputError where NCCL would refuse it, where it cannot be, or where it has no GPUs and none are described.
+ * @throws InputError where NCCL would refuse it, where it is impossible, or where it has no GPUs and none are described.
  */
 export function loadMachine(
   input: TopologyInput,
@@ -54,7 +54,7 @@ export function loadMachine(
   };
 }
 
-/** Merges network devices where that is asked for; gives back a note where only a variable asks for it. */
+/** Merges network devices on request; returns a note if only a variable requests it. */
 export function mergeAsAsked(
   root: XmlElement,
   parameters: Parameters,

@@ -15,7 +15,7 @@ export interface ShowOptions extends VersionOptions {
   readonly mergeNics?: boolean;
 }
 
-/** More GPUs and network devices than this make a matrix that no terminal holds. */
+/** Maximum number of GPUs and network devices whose matrix fits a terminal. */
 const WIDEST_MATRIX = 40;
 
 /** `tccl topo show`. */

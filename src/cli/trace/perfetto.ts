@@ -2,7 +2,7 @@ import { printableJson } from '../../printable.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';
 import type { Timeline } from '../../planner/simulate/timeline.js';
 
-/** Counters begin here: no rank has such a number. */
+/** First number of counters, above all ranks. */
 const FIRST_LINK_PROCESS = 2_000_000;
 
 /**

@@ -30,7 +30,7 @@ export interface TraceOptions extends ClusterOptions {
   readonly root: string;
 }
 
-/** More slices than a viewer is quick with. */
+/** Number of slices from which viewers become slow. */
 const MOST_SLICES = 2_000_000;
 
 /** `tccl trace`. */
@@ -84,7 +84,7 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
   printNotes(input.notes);
 }
 
-/** @throws InputError for a file that is no program, and for one that is wrong: what it would do is said */
+/** @throws InputError for a file that is no program, and for a wrong program, with its fault */
 function readCheckedProgram(name: string): AnyProgram {
   const file = readText(name);
   if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });

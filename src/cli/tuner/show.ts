@@ -26,7 +26,7 @@ export interface TunerOptions extends ClusterOptions {
   readonly json?: boolean;
 }
 
-/** `tccl tuner`. @returns whether nothing is wrong */
+/** `tccl tuner`. @returns true without faults */
 export async function showTuner(name: string, options: TunerOptions): Promise<boolean> {
   const percent = options.gain === undefined ? undefined : Number(options.gain);
   if (percent !== undefined && !(percent >= 0 && percent < 100))
@@ -159,7 +159,7 @@ interface ComparedSize {
 }
 
 const comparedSizes = [1, 16, 256, 4096, 65536, 1048576].map((kib) => kib * 1024);
-/** A part by which a prediction has to be worse to be worth a warning. */
+/** Relative loss from which a prediction is reported. */
 const WORSE = 0.1;
 
 function check(
@@ -219,7 +219,7 @@ function compare(collective: Collective, rows: readonly PlacedRow[], simulator: 
   });
 }
 
-/** Rows that make calls slower, each once, at its worst size. Calls without a row are said elsewhere. */
+/** Rows that make calls slower, each once, at its worst size. Calls without a row have findings of their own. */
 function slowerFindings(compared: readonly ComparedSize[]): TableFinding[] {
   const worst = new Map<number, ComparedSize>();
   for (const each of compared) {

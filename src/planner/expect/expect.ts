@@ -12,7 +12,7 @@ import type { ResultRow, Results } from './results.js';
 /** A measured time beside the expected one. */
 export interface ExpectedRow extends ResultRow {
   readonly expectedUs: number;
-  /** Eight of ten measurements lie in between. */
+  /** Bounds between which eight of ten measurements lie. */
   readonly leastUs: number;
   readonly mostUs: number;
   readonly verdict: 'expected' | 'slow' | 'fast';
@@ -73,7 +73,7 @@ export interface TriedHypothesis {
   readonly error: number;
   /** Their mean distance from its intervals, counted in the same way. */
   readonly outside: number;
-  /** Slow rows that are as expected under it. */
+  /** Slow rows that match it. */
   readonly explained: number;
   /** Times of the compared rows under it, by table. */
   readonly timesUs: readonly (readonly number[])[];

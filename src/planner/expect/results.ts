@@ -22,7 +22,7 @@ export interface Results {
 export interface ResultRow {
   readonly bytes: number;
   readonly type: DataTypeName;
-  /** The better of out of place and in place. */
+  /** The faster of out of place and in place. */
   readonly timeUs: number;
   /** Place of the row: `line 12`, `results[3]`. */
   readonly place: string;
@@ -40,7 +40,7 @@ const typesByName: Readonly<Record<string, DataTypeName>> = {
 };
 
 /**
- * Reads the output of nccl-tests, also between other lines, or its JSON (`-J FILE`).
+ * Reads the output of nccl-tests, also among other lines, or its JSON (`-J FILE`).
  *
  * @param collective name in nccl-tests, for tables without one
  * @throws InputError with the line or field: no table, an incomplete row, an unknown collective
@@ -102,7 +102,7 @@ function readText(text: string, named: ScheduledCollective | undefined): Results
   });
 }
 
-/** Older programs do not name themselves; only of an all-reduce does the bus carry more than the size. */
+/** Older programs do not print their name; only in an all-reduce does the bus carry more than the size. */
 function collectiveOf({ collective, isNamed, rows }: MeasuredTable): ScheduledCollective {
   if (isNamed && collective !== undefined) return collectiveNamed(collective, 'the program');
   if (rows.some(({ busGBps, bytes, timeUs }) => busGBps > (1.05 * bytes) / timeUs / 1000)) return 'AllReduce';
@@ -125,7 +125,7 @@ function readJson(text: string, named: ScheduledCollective | undefined): Results
   return [
     {
       collective: named ?? collectiveNamed(program, 'the program'),
-      // Of each process, the list has the first device only.
+      // The list has only the first device of each process.
       nRanks: devices.length === 0 ? undefined : devices.length * perProcess,
       hosts: texts('hostname'),
       run: {

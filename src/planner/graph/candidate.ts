@@ -22,8 +22,8 @@ export interface Bounds {
 }
 
 /**
- * A graph in the making: the settings that a walk has to keep to, and the channels that it has laid so far. The search
- * works on two: the one being tried and the best so far, which is a copy of an earlier state of the first.
+ * A graph under construction: the settings of a walk, and the channels found so far. The search works on two: the one being
+ * tried, and a copy of the best so far.
  */
 export class Candidate {
   readonly id: GraphId;
@@ -41,13 +41,13 @@ export class Candidate {
   typeInter: PathType;
   sameChannels: boolean;
   nHops = 0;
-  /** Nothing was found: the GPUs as they are numbered, with the NICs of the first and the last. */
+  /** The fallback without a solution: the GPUs in the order of their numbers, with the NICs of the first and the last. */
   isSimpleOrder = false;
   /** Older versions write id 0 for both NICs of that channel. */
   namesNoNic = false;
   /** GPUs by index, `gpuCount` a channel. */
   readonly gpus: Int32Array;
-  /** NETs by index, two a channel: where it comes in and where it goes out. */
+  /** NETs by index, two for each channel: entry and exit. */
   readonly nics: Int32Array;
 
   constructor(request: GraphRequest, gpuCount: number, bounds: Bounds) {
@@ -65,7 +65,7 @@ export class Candidate {
     this.nics = new Int32Array(request.maxChannels * 2);
   }
 
-  /** Takes over the settings that a file gives, but for the pattern, which is in the request. */
+  /** Copies the settings of a file, except the pattern, which is in the request. */
   adopt(given: GivenGraph): void {
     this.crossNic = given.crossNic;
     this.bwIntra = given.bwIntra;
@@ -76,7 +76,7 @@ export class Candidate {
     this.sameChannels = given.sameChannels;
   }
 
-  /** Takes over settings and channels of another candidate for the same request. */
+  /** Copies settings and channels of another candidate for the same request. */
   copyFrom(other: Candidate): void {
     this.pattern = other.pattern;
     this.crossNic = other.crossNic;
@@ -102,8 +102,8 @@ export class Candidate {
   /** The finished graph, with ranks and NET ids in place of indexes. */
   finish({ system, inter: leavesHost }: LocalSystem, rules: Rules): ChannelGraph {
     const intra = this.gpus.slice(0, this.nChannels * this.gpuCount).map((gpu) => system.gpus[gpu]?.rank ?? -1);
-    // A search within one host names no NICs. NCCL's ids then stay 0, which it takes for a NIC all the same where it
-    // connects two of these GPUs by the network.
+    // A search within one host chooses no NICs. NCCL's ids then stay 0, which it reads as a NIC where it connects two of these
+    // GPUs over the network.
     const namesNics = leavesHost || this.isSimpleOrder;
     const inter = BigInt64Array.from(this.nics.subarray(0, this.nChannels * 2), (nic) => {
       if (!namesNics || this.namesNoNic) return 0n;

@@ -1,4 +1,4 @@
-/** Kinds of choices that a walk makes; walk.ts tells what each is about. */
+/** Kinds of choices that a walk makes; walk.ts describes each. */
 export const Choice = { ENTRY: 0, FIRST_GPU: 1, NEXT_GPU: 2, EXIT: 3, CLOSE: 4, HEAD: 5 } as const;
 export type Choice = (typeof Choice)[keyof typeof Choice];
 
@@ -6,13 +6,13 @@ export type Choice = (typeof Choice)[keyof typeof Choice];
 export const Order = { BEST: 0, BY_NUMBER: 1, REPEAT: 2 } as const;
 export type Order = (typeof Order)[keyof typeof Order];
 
-/** A choice that is still open: what it is about, and which alternatives are still to try. */
+/** An open choice: its kind, its place, and the alternatives left to try. */
 export class OpenChoice {
   kind: Choice = Choice.ENTRY;
   /** Position in the channel of the GPU where the choice is made. */
   step = 0;
   gpu = -1;
-  /** Position at which the channel leaves the host from here on, or -1. */
+  /** Position at which the channel leaves the host, or -1. */
   exitStep = -1;
   order: Order = Order.BEST;
   /** GPUs or NICs to try: those from `next` up to `end`. */
@@ -21,11 +21,11 @@ export class OpenChoice {
   end = 0;
   /** The alternative that is being tried, or -1. */
   taken = -1;
-  /** True if the channel begins here: when all is tried, the one before is the last again. */
+  /** True if the channel begins here: after the last alternative, the previous channel is the last one again. */
   opensChannel = false;
   /** FIRST_GPU: the NIC that the channel came in by, or -1. */
   entry = -1;
-  /** FIRST_GPU: the first alternative has steps of its own, and these are the others'. */
+  /** FIRST_GPU: true if the first alternative has a step limit of its own; `stepsBefore` is that of the others. */
   ownSteps = false;
   stepsBefore = 0;
   /** ENTRY: a head was found. */
@@ -93,7 +93,7 @@ export class ChoiceStack {
     return this.#pool;
   }
 
-  /** Gives back the room that the list of the top did not need. */
+  /** Releases the unused room of the top's list. */
   trim(choice: OpenChoice): void {
     this.#poolEnd = choice.end;
   }

@@ -4,8 +4,8 @@ import type { Rules } from '../versions/rules.js';
 import type { Improvement } from './trace.js';
 
 /**
- * Compares a candidate that has just completed a channel with the best so far. It is better by more bandwidth
- * over all channels, or the same over fewer hops. For NVLS more heads count first: each is one more GPU that reduces.
+ * Compares a candidate that has just completed a channel with the best so far: more bandwidth over all channels is better, then
+ * fewer hops. For NVLS more heads count first, because each is one more GPU that reduces.
  */
 export function improvement(
   candidate: Candidate,

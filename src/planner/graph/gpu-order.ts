@@ -5,27 +5,23 @@ import type { Rules } from '../versions/rules.js';
 import type { Ledger } from './ledger.js';
 import type { Routes } from './routes.js';
 
-/** The best next GPU depends on the part of the channel that comes next. */
+/** Distance of a channel's next GPU from the GPU where it leaves the host. */
 export const Outlook = {
-  /** It stays in the host. */
+  /** It does not leave the host. */
   INSIDE: 0,
-  /** The next GPU goes out: those near the NIC first. */
+  /** The next GPU leaves: those near the NIC first. */
   OUT_NEXT: 1,
-  /** A later one goes out: those near the NIC first, but last where all GPUs are equally near to each other. */
+  /** A later GPU leaves: those near the NIC first, but last where all GPUs are equally near to each other. */
   OUT_LATER: 2,
 } as const;
 export type Outlook = (typeof Outlook)[keyof typeof Outlook];
 
 /**
- * In which order a channel tries the GPUs that may come next: the sooner a good channel is found, the better the answer
- * when the steps run out. GPUs are compared by, in this order:
+ * Order in which a channel tries the GPUs that may come next: the sooner a good channel is found, the better the answer when the
+ * steps run out. GPUs are compared by, in this order:
  *
- *  1. bandwidth from the NIC that the channel came in by
- *  2. what is left of their PCI link
- *  3. hops from that NIC
- *  4. bandwidth from the GPU that the channel is at
- *  5. hops from it
- *  6. number, counted on from that GPU
+ * 1. bandwidth from the NIC that the channel came in by 2. what is left of their PCI link 3. hops from that NIC 4. bandwidth from
+ * the GPU that the channel is at 5. hops from it 6. number, counted on from that GPU
  *
  * Without a NIC in view only the last three count. Bandwidths count in whole GB/s. All but the second never change, so
  * GPUs are sorted by them once.
@@ -34,7 +30,7 @@ export class GpuOrder {
   readonly #routes: Routes;
   readonly #ledger: Ledger;
   readonly #hasSwitch: boolean;
-  /** With NVSwitches: whether a GPU talks to its neighbours only, or to others too when these are taken. */
+  /** With NVSwitches: true if a GPU talks to its neighbours only, not to others when these are taken. */
   readonly #neighboursOnly: boolean;
   readonly #neighboursFirst: boolean;
   /** PCI link of each GPU's hardware, and the one back; -1 where there is none. */
@@ -71,8 +67,8 @@ export class GpuOrder {
   }
 
   /**
-   * Writes the GPUs to try after `gpu` into `result` at `position`, best first, and gives the end. `used` holds 1 at
-   * `usedStart` + GPU for those that the channel has visited. `entry` is the NIC that it came in by, if any.
+   * Writes the GPUs to try after `gpu` into `result` at `position`, best first, and returns the end. `used` has 1 at `usedStart`
+   * + GPU for those that the channel has visited; `entry` is the NIC by which it entered, if any.
    */
   write(
     gpu: number,
@@ -119,7 +115,7 @@ export class GpuOrder {
     return end;
   }
 
-  /** Puts the neighbours in front of the others. */
+  /** Moves the neighbours before the others. */
   #moveNeighbours(
     gpu: number,
     pattern: Pattern,

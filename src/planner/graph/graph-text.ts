@@ -5,7 +5,7 @@ import type { ChannelGraph } from './graph.js';
 import { channelRanks, netName } from './graph-json.js';
 
 /**
- * A graph in the words of NCCL's log (`NCCL_DEBUG=INFO`, `NCCL_DEBUG_SUBSYS=GRAPH`), without what stands before them:
+ * A graph as lines of NCCL's log (`NCCL_DEBUG=INFO`, `NCCL_DEBUG_SUBSYS=GRAPH`), without their prefix:
  *
  *     Pattern 4, crossNic 0, nChannels 2, bw 20.000000/20.000000, type NVL/PIX, sameChannels 1
  *      0 : NET/0-0 GPU/0-1000 GPU/0-2000 NET/0-0

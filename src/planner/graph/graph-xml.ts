@@ -23,7 +23,7 @@ import { collnetDirectRequest, collnetChainRequest, nvlsRequest } from './reques
 /** A graph from a file. If it has no channels, the search begins with its settings. */
 export type GivenGraph = Omit<ChannelGraph, 'id' | 'collNet' | 'minChannels' | 'maxChannels' | 'nHops'>;
 
-/** Path types that files can name; NCCL takes any other name, C2C too, for LOC. */
+/** Path types that files can name; NCCL reads any other name, C2C too, as LOC. */
 const typeDictionary: readonly (readonly [string, PathType])[] = [
   'LOC',
   'NVL',
@@ -37,8 +37,8 @@ const typeDictionary: readonly (readonly [string, PathType])[] = [
 ].map((name) => [name, PathType[name as keyof typeof PathType]]);
 
 /**
- * The graph with that id in a file: the last of several, undefined if there is none. Graphs
- * that go over several NICs are passed over when `NCCL_CROSS_NIC=0`.
+ * The graph with that id in a file: the last of several, undefined if there is none. Graphs that cross NICs are skipped when
+ * `NCCL_CROSS_NIC=0`.
  *
  * @param root the `<graphs>` of the file
  * @throws InputError for what NCCL refuses, and for channels that it would misread or that could not be connected:
@@ -94,7 +94,7 @@ function readGraph(element: XmlElement, id: GraphId, crossNic: CrossNic, local: 
   };
 }
 
-/** GB/s of a channel. A graph without channels may have any, for nothing goes by it. */
+/** GB/s of a channel. Of a graph without channels it has no effect, so any value is accepted. */
 function readSpeed(element: XmlElement, attribute: string, nChannels: number): number {
   const text = requiredText(element, attribute);
   const gbps = parseFloat32(text);
@@ -106,8 +106,7 @@ function readSpeed(element: XmlElement, attribute: string, nChannels: number): n
 }
 
 /**
- * NCCL takes names that it does not know for LOC; those of paths that its dictionary lacks are meant so, all others are
- * mistakes.
+ * The path type of a name. NCCL reads unknown names as LOC: accept those of paths that its dictionary lacks, refuse all others.
  */
 function readType(element: XmlElement, attribute: string): PathType {
   const text = requiredText(element, attribute);
@@ -202,10 +201,10 @@ function wrong(element: XmlElement, problem: string, ncclResult = 3): InputError
 }
 
 /**
- * The graphs of a host as NCCL's dump has them; a graph that was not requested is empty.
+ * The graphs of a host in the form of NCCL's dump; a graph that was not requested is empty.
  *
- * NCCL itself fails with an internal error when a graph's paths are of type C2C or worse than SYS, for its dictionary
- * lacks their names; here they are written all the same.
+ * Path types C2C and beyond SYS, for which NCCL fails with an internal error because its dictionary lacks their names, are
+ * written.
  */
 export function graphsToXml(graphs: HostGraphs, local: LocalSystem, rules: Rules = defaultRules): XmlElement {
   const root = createElement('graphs', undefined, [['version', '1']]);

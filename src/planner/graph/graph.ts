@@ -3,7 +3,7 @@ import type { PathType } from '../topology/types.js';
 
 /** Shapes of a channel within a host, with NCCL's numbers. */
 export const Pattern = {
-  /** Chain of GPUs; the tree's parent and one child meet the network at the first GPU, the other child at the second. */
+  /** Chain of GPUs; the tree's parent and one child are reached from the first GPU, the other child from the second. */
   BALANCED_TREE: 1,
   /** Chain of GPUs; the parent at the first GPU, the children at the second. */
   SPLIT_TREE: 2,
@@ -24,11 +24,11 @@ export type GraphId = (typeof GraphId)[keyof typeof GraphId];
 
 /** Ways to use several NICs per channel. */
 export const CrossNic = {
-  /** A channel leaves by the NIC (the rail) it entered by. */
+  /** A channel leaves by the NIC (the rail) by which it entered. */
   NEVER: 0,
   /** A channel may leave by another. */
   ALLOWED: 1,
-  /** Channels come in pairs: the second enters where the first left and leaves where it entered. */
+  /** Channels form pairs: the second enters where the first left and leaves where it entered. */
   PAIRED: 2,
 } as const;
 export type CrossNic = (typeof CrossNic)[keyof typeof CrossNic];
@@ -60,9 +60,9 @@ export interface ChannelGraph {
   readonly bwInter: number;
   /** Latency of the NIC in µs, a C float. */
   readonly latencyInter: number;
-  /** The worst type that a path between GPUs was allowed to have. */
+  /** The farthest path type allowed between GPUs. */
   readonly typeIntra: PathType;
-  /** The worst type that a path between GPU and NIC was allowed to have. */
+  /** The farthest path type allowed between GPU and NIC. */
   readonly typeInter: PathType;
   /** True if all channels visit the GPUs in the same order. */
   readonly sameChannels: boolean;

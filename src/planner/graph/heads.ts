@@ -22,7 +22,7 @@ export class Heads {
     this.#gpuCount = attempt.gpuCount;
   }
 
-  /** Reserves all legs of a head for the channel that is being laid; false where one cannot be had. */
+  /** Reserves all legs of a head for the current channel; false if one of them has too little bandwidth. */
   take(head: number): boolean {
     const legs = 2 * this.#gpuCount;
     for (let leg = 0; leg < legs; leg++) {

@@ -6,7 +6,7 @@ import { Ledger } from './ledger.js';
 import { Nics } from './nics.js';
 import { Routes } from './routes.js';
 
-/** A host made ready for searching. The bandwidths in it change while a graph is searched, and stay rounded for the next. */
+/** A host prepared for searching. Its bandwidths change while a graph is searched, and stay rounded for the next. */
 export class SearchHost {
   readonly local: LocalSystem;
   readonly parameters: Parameters;
@@ -16,7 +16,7 @@ export class SearchHost {
   readonly nics: Nics;
   readonly gpuOrder: GpuOrder;
 
-  /** @throws InputError where a link that the search must pay on does not exist. */
+  /** @throws InputError where a link on which the search reserves bandwidth does not exist. */
   constructor(local: LocalSystem, parameters: Parameters) {
     this.local = local;
     this.parameters = parameters;

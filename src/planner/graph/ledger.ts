@@ -5,7 +5,7 @@ import { nodeName } from '../topology/system.js';
 import { defaultRules, type Rules } from '../versions/rules.js';
 import { type Routes, Toll } from './routes.js';
 
-/** A link that cannot carry a channel, and both figures in GB/s. */
+/** A link that cannot carry a channel; both figures in GB/s. */
 export interface Shortage {
   readonly link: number;
   readonly needed: number;
@@ -13,11 +13,11 @@ export interface Shortage {
 }
 
 /**
- * Bandwidth left on every link while channels are laid: taking a path subtracts the channel's
- * bandwidth from each of its links, and given back by adding it.
+ * Residual bandwidth of every link while channels are searched: taking a path subtracts the channel's bandwidth from each of its
+ * links, releasing it adds it again.
  *
- * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. So a link that was touched once keeps a
- * rounded bandwidth, and the next graph of the host is searched on that: one ledger serves all graphs of a host.
+ * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. A link that was used once keeps its rounded
+ * bandwidth, so one object serves all graphs of a host.
  */
 export class Ledger {
   /** Bandwidth left by link, GB/s. */
@@ -27,7 +27,7 @@ export class Ledger {
   readonly #toll: Uint8Array;
   readonly #reverse: Int32Array;
 
-  /** @throws InputError where a path must pay on a link back that does not exist. */
+  /** @throws InputError where a path takes bandwidth of a link back that does not exist. */
   constructor({ system }: LocalSystem, routes: Routes, { linksBackByType }: Rules = defaultRules) {
     this.left = system.links.bandwidthGBps.slice();
     this.#firstHop = routes.firstHop;
@@ -73,8 +73,8 @@ export class Ledger {
   }
 
   /**
-   * Subtracts `gbps` from hop after hop, up to `end` or to the first that has too little: where it stopped. With less
-   * than 0 it adds, and never stops. This is where the search spends its time, so it is plain arithmetic on arrays.
+   * Subtracts `gbps` from each hop up to `end`, or to the first that has too little, and returns where it stopped; a negative
+   * `gbps` is added and never stops. The search spends its time here, so it is plain arithmetic on arrays.
    */
   #charge(first: number, end: number, gbps: number): number {
     const links = this.#link;

@@ -11,15 +11,15 @@ import type { Routes } from './routes.js';
 export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
 
 /**
- * The NICs of a host as the search uses them: in which order they are tried, which GPUs stand next to them, which two
- * go together in one channel, and how much bandwidth their ports have left. NICs are NETs by index.
+ * The NICs of a host in the search: their order, the GPUs beside them, the pairs that one channel may use, and the residual
+ * bandwidth of their ports. NICs are NETs by index.
  */
 export class Nics {
   /** Bandwidth left by NET, GB/s. NETs of one port of one card share it. */
   readonly left: Float32Array;
   /** The GPU that uses each NET first, or -1. */
   readonly localGpu: Int32Array;
-  /** The first NET with the same id: NCCL takes one for the other. */
+  /** The first NET with the same id, which NCCL uses for both. */
   readonly namesake: Int32Array;
   readonly #local: LocalSystem;
   readonly #routes: Routes;
@@ -55,12 +55,12 @@ export class Nics {
     this.#relations = Uint8Array.from(nets.flatMap((net) => nets.map((other) => this.#relate(net, other))));
   }
 
-  /** True if the port still has that bandwidth. */
+  /** True if the port has that bandwidth left. */
   hasLeft(net: number, gbps: number): boolean {
     return (this.left[net] ?? 0) >= gbps;
   }
 
-  /** Takes bandwidth from the port of a NET, or with less than 0 gives it back. */
+  /** Takes bandwidth from the port of a NET; a negative value releases it. */
   borrow(net: number, gbps: number): void {
     const mates = this.#onPort[net] ?? [];
     for (let index = 0; index < mates.length; index++) {
@@ -70,8 +70,8 @@ export class Nics {
   }
 
   /**
-   * NETs in the order in which they are tried: first those that the GPU uses, or that any GPU uses when `gpu` is -1;
-   * then others at most `farthest` away, nearest first.
+   * NETs in the order in which they are tried: first those that the GPU uses, or that any GPU uses when `gpu` is -1; then others
+   * at most `farthest` away, the nearest first.
    *
    * @throws InputError when a GPU reaches no NET.
    */
@@ -80,14 +80,14 @@ export class Nics {
     return (this.#orders[key] ??= this.#computeOrder(gpu, farthest));
   }
 
-  /** GPUs at which a channel that comes in there may start: the one that uses the NET, then all that are nearest. */
+  /** GPUs at which a channel that enters there may start: the one that uses the NET, then all that are nearest. */
   gpusBeside(net: number): Int32Array {
     return (this.#beside[net] ??= this.#computeBeside(net));
   }
 
   /**
-   * True for a NET that no GPU reaches although paths to it carry a bandwidth. NCCL forgets to give the bandwidth of its
-   * port back after trying it.
+   * True for a NET that no GPU reaches although paths to it carry a bandwidth. NCCL does not release the bandwidth of its port
+   * after trying it.
    */
   keepsBorrowed(net: number): boolean {
     const { firstGpus } = this.#rules;
@@ -99,9 +99,9 @@ export class Nics {
   }
 
   /**
-   * Reason why a channel that enters by `entry` cannot leave by `exit`, or undefined when it can. `partnerEntry` is where the
-   * channel before comes in when this is the second of a pair, else -1; `firstExit` is where the first GPU of this
-   * channel goes out when its second is about to, else -1.
+   * Reason why a channel that enters by `entry` cannot leave by `exit`, or undefined when it can. `partnerEntry` is the entry of
+   * the channel before if this is the second of a pair, otherwise -1; `firstExit` is the exit of this channel's first GPU if its
+   * second is about to leave, otherwise -1.
    */
   refusesExit(
     exit: number,
@@ -122,7 +122,7 @@ export class Nics {
     return firstExit >= 0 && !this.#same(exit, firstExit) ? 'other NIC' : undefined;
   }
 
-  /** True if channels come in pairs of which the second enters where the first leaves, and leaves where it enters. */
+  /** True if channels form pairs of which the second enters where the first leaves, and leaves where it enters. */
   inPairs(pattern: Pattern, crossNic: CrossNic): boolean {
     switch (this.#rules.pairedPatterns) {
       case 'none':
@@ -162,7 +162,7 @@ export class Nics {
     if (order.size >= most) return Int32Array.from(order);
     for (let type = 0; type <= farthest; type++) {
       for (const each of asking) {
-        // NCCL looks at the first NETs only, as many as it has channels.
+        // NCCL checks only the first NETs, as many as it has channels.
         for (let net = 0; net < Math.min(nets.length, this.#rules.mostChannels); net++) {
           if (this.#routes.type[this.#routes.between(each, this.#routes.gpuCount + net)] !== type) continue;
           order.add(net);

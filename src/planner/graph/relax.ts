@@ -7,15 +7,15 @@ import { placeOfType } from './routes.js';
 import type { SearchListener } from './trace.js';
 
 /**
- * The first pass: which settings are tried after which. Settings turn like the digits of a counter, the first one
- * fastest: it is relaxed until it can go no further, then set back while the next is relaxed by one, and so on.
+ * The order of settings in the first pass. Settings change like the digits of a counter, the first one fastest: it is relaxed to
+ * its limit, then reset while the next is relaxed by one, and so on.
  *
  *     sameChannels ► pattern ► typeIntra ► typeInter ► crossNic ► speed
  *     same, own      balanced   nearest …   nearest …   no, pairs   fastest …
  *                    or plain   farthest    farthest                slowest
  *
- * Once there is a solution, only what might be better is tried: path types nearer than the solution's, and speeds of
- * more than about half of its speed.
+ * After a solution, only settings that might be better are tried: path types nearer than the solution's, and speeds of more than
+ * about half of its speed.
  */
 export class Relaxation {
   readonly #host: SearchHost;
@@ -60,7 +60,7 @@ export class Relaxation {
     return false;
   }
 
-  /** All but {@link ownChannels}: a pair of tries with the same settings is never torn apart. */
+  /** All but {@link ownChannels}: a pair of tries with the same settings stays together. */
   rest(): boolean {
     return this.#plainTree() || this.#fartherGpus() || this.#fartherNics() || this.#pairedNics() || this.#slower();
   }
@@ -72,7 +72,7 @@ export class Relaxation {
       attempt.pattern = Pattern.TREE;
       return true;
     }
-    // Back to the pattern of the best: where a plain tree was best, balanced ones are not tried again.
+    // Reset to the pattern of the best: where a plain tree was best, balanced ones are not tried again.
     attempt.pattern = this.#best.pattern;
     return false;
   }

@@ -5,8 +5,8 @@ import type { SearchHost } from './host.js';
 import type { SearchListener } from './trace.js';
 
 /**
- * Paths that a walk reserves for the channel that it lays: only where their type is allowed, and only where all links
- * have enough left. Places are those of {@link Routes}.
+ * Paths that a walk reserves for its channel: only of an allowed type, and only where all links have enough bandwidth left.
+ * Places are those of {@link Routes}.
  */
 export class Reservations {
   readonly #host: SearchHost;
@@ -52,7 +52,7 @@ export class Reservations {
     return true;
   }
 
-  /** NCCL adds shares of hops to an integer, so that fractions get lost. */
+  /** NCCL adds shares of hops to an integer, which loses fractions. */
   #countHops(route: number, share: number): void {
     const hops = this.#host.routes.hopCount[route] ?? 0;
     if (share === 1) this.#attempt.nHops += hops;
@@ -60,7 +60,7 @@ export class Reservations {
     else this.#attempt.nHops = Math.trunc(Math.fround(this.#attempt.nHops + Math.fround(share * hops)));
   }
 
-  /** Tells the listener why a path was not taken. */
+  /** Reports to the listener why a path was not taken. */
   #refuse(from: number, to: number, gbps: number, allowed: PathType, stuckAt: number): false {
     if (this.#trace === undefined) return false;
     const {

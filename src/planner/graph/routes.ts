@@ -14,8 +14,8 @@ export const Toll = {
 } as const;
 
 /**
- * The paths that the search walks, laid out flat: between any two of the host's places (GPUs, NETs, and the NVSwitches
- * as one), all links of a path in a row.
+ * The paths that the search uses, as flat arrays: between any two of the host's places (GPUs, NETs, and the NVSwitches as one),
+ * all links of a path in sequence.
  *
  *     place   0 … gpuCount-1   gpuCount … gpuCount+netCount-1   gpuCount+netCount
  *                GPUs                      NETs                    NVSwitches
@@ -23,7 +23,7 @@ export const Toll = {
  *     route = between(from, to)       type[route]  gbps[route]  hopCount[route]
  *     hops firstHop[route] up to firstHop[route + 1]:   link[hop]  toll[hop]
  *
- * Links that can never be short of bandwidth are left out of the rows, for they are half of all.
+ * Links that can never be short of bandwidth, half of all, are left out.
  */
 export class Routes {
   readonly gpuCount: number;
@@ -35,7 +35,7 @@ export class Routes {
   /** Bandwidth of the path when nothing is reserved, GB/s. */
   readonly gbps: Float32Array;
   readonly firstHop: Int32Array;
-  /** All hops of the path, also those that are left out of the row. */
+  /** Number of all hops of the path, including those left out. */
   readonly hopCount: Uint16Array;
   readonly link: Int32Array;
   readonly toll: Uint8Array;
@@ -112,8 +112,8 @@ export function placeOfType(type: number, { pathOrder }: Rules): PathType {
 }
 
 /**
- * The links between a GPU and its hardware that carry more than twice what all other links of the hardware do together:
- * whatever passes them passes one of these too, and stops there first.
+ * The links between a GPU and its hardware that carry more than twice the bandwidth of all other links of the hardware together:
+ * these others always limit first.
  */
 function linksNeverShort({ links, gpus, hardware }: System): Set<number> {
   const never = new Set<number>();

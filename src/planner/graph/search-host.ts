@@ -19,15 +19,14 @@ import type { SearchListener } from './trace.js';
 export interface SearchOptions {
   /** True if the network can reduce and is asked to (SHARP, `NCCL_COLLNET_ENABLE=1`). */
   readonly collnet?: boolean;
-  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`): what is in it is not searched. */
+  /** The `<graphs>` of a file (`NCCL_GRAPH_FILE`): graphs in it are not searched. */
   readonly graphFile?: XmlElement;
   /** Called with each decision. */
   readonly trace?: SearchListener;
 }
 
 /**
- * Searches the graphs of a host, in the order in which NCCL does: rings first, since they tell how many channels trees
- * have to have.
+ * Searches the graphs of a host in NCCL's order: rings first, because they determine the number of channels of trees.
  *
  * @throws InputError where NCCL fails, and for a graph file that does not fit the host
  */

@@ -13,8 +13,8 @@ import type { SearchListener } from './trace.js';
 import { PERFECT, Walk } from './walk.js';
 
 /**
- * Searches the channels of one graph on one host, as NCCL does. docs/notes/search.md tells how. A graph given with channels
- * is the answer itself; one without channels only gives the settings to begin with.
+ * Searches the channels of one graph on one host, as NCCL does (docs/notes/search.md). A given graph with channels is the answer
+ * itself; one without channels gives the initial settings.
  *
  * The host's links end with rounded bandwidths, so the order in which graphs are searched is part of the answer.
  *
@@ -92,11 +92,11 @@ class Search {
     return this.#best.finish(this.#host.local, this.#host.rules);
   }
 
-  /** From the fastest speed and the nearest paths down, until something is found that cannot be improved much. */
+  /** The first pass, from the fastest speed and the nearest paths on, until a solution cannot be improved much. */
   #firstPass(): void {
     const { maxGBps, totalGBps, system } = this.#host.local;
     const { speeds } = this.#bounds;
-    // Only a ring has to come back to where it began; what the others save there, they may use.
+    // Only a ring has to return to its start; other patterns may use that bandwidth.
     const devs = system.hardware.length;
     const usable =
       devs > 1 && this.#request.pattern !== Pattern.RING
@@ -119,14 +119,14 @@ class Search {
 
       stepsLeft -= steps;
       if (relaxation.ownChannels()) continue;
-      // Of two walks with the same settings, only what the second left is counted back.
+      // Of two walks with the same settings, only the steps left by the second are counted back.
       stepsLeft += left;
       if (stepsLeft < 0 && this.#best.nChannels > 0) return stopped('out of steps');
       if (!relaxation.rest()) return stopped('nothing left to relax');
     }
   }
 
-  /** Fast channels are split into two each, for more kernels can then work in parallel. */
+  /** Splits fast channels into two each, so that more kernels work in parallel. */
   #duplicate(): void {
     const best = this.#best;
     if (best.nChannels === 0 || best.pattern === Pattern.NVLS || best.bwIntra < 25) return;
@@ -143,7 +143,7 @@ class Search {
     this.#trace?.({ kind: 'duplicated', from, to, bwIntra: best.bwIntra, bwInter: best.bwInter });
   }
 
-  /** With settings and number of channels of the best: is more speed possible? Rings get it everywhere, trees inside. */
+  /** The second pass: more speed with the settings and number of channels of the best; for rings everywhere, for trees inside. */
   #secondPass(): void {
     const best = this.#best;
     const attempt = this.#attempt;
@@ -174,7 +174,7 @@ class Search {
     }
   }
 
-  /** Nothing was found: one slow channel through the GPUs as they are numbered. */
+  /** The fallback without a solution: one slow channel through the GPUs in the order of their numbers. */
   #simpleOrder(): void {
     const best = this.#best;
     const { nics, local, rules } = this.#host;
@@ -228,7 +228,7 @@ class Search {
     return total(this.#best.nChannels, this.#best.bwInter) >= this.#host.local.totalGBps;
   }
 
-  /** Says which two GPUs are the worst connected. */
+  /** Text of the two GPUs with the worst connection. */
   #nothingFound(): InputError {
     const { routes, local } = this.#host;
     const slowest = this.#bounds.speeds.at(-1) ?? 0;
@@ -262,7 +262,7 @@ function lacksNvls(host: SearchHost, request: GraphRequest): boolean {
   return request.pattern === Pattern.NVLS && (host.local.system.nvSwitches.length === 0 || host.lowestSm < NVLS_FROM_SM);
 }
 
-/** The request, cut to what kernels and GPUs of the host allow. */
+/** The request, limited by the kernels and the GPUs of the host. */
 function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   if (lacksNvls(host, request)) return request;
   const {
@@ -279,7 +279,7 @@ function fitting(request: GraphRequest, host: SearchHost): GraphRequest {
   }
   if (pattern === Pattern.COLLNET_DIRECT) maxChannels = Math.min(rules.mostDirectHeads, gpuCount);
   if (gpuCount === 1 && pattern !== Pattern.RING) pattern = Pattern.TREE;
-  // Two NVLink islands: trees will do better than rings, and need at least two channels; so rings have to have as many.
+  // Two NVLink islands: trees will be faster than rings, and need at least two channels; so rings need as many.
   if (pattern === Pattern.RING && rules.twoRingsForIslands && hasTwoIslands(host) && maxChannels >= 2 && minChannels === 1)
     minChannels = 2;
   return { ...request, pattern, minChannels, maxChannels };

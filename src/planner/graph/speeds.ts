@@ -1,9 +1,8 @@
 import type { Rules } from '../versions/rules.js';
 
 /**
- * The speeds that the search tries for a channel of GPUs before Hopper, in GB/s, fastest first. They are NCCL's, tuned by
- * hand: what NVLink, PCI and NICs of a generation can be divided into without much loss. Those of later GPUs are rules,
- * since they changed with versions.
+ * The speeds that the search tries for a channel of GPUs before Hopper, in GB/s, fastest first. They are NCCL's, tuned by hand to
+ * divide NVLink, PCI and NICs of a generation without much loss. Those of later GPUs are rules, since they changed with versions.
  */
 const withinHost = [40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3];
 const betweenHosts = [48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12];

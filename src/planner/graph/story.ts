@@ -3,15 +3,14 @@ import { pathTypeNames } from '../topology/types.js';
 import { type ChannelGraph, CrossNic, type GraphId, Pattern } from './graph.js';
 import type { PathRefusal, SearchEvent, Settings } from './trace.js';
 
-/** Story of the search of one graph, in sentences. */
+/** The search of one graph in sentences. */
 export interface GraphStory {
   readonly id: GraphId;
   readonly sentences: readonly string[];
 }
 
 /**
- * Listens to searches and tells them: what was tried at each speed, what stood in the way, what was found and what made
- * it better, which settings were relaxed.
+ * Describes searches from their events: tries at each speed, obstacles, solutions and their improvements, relaxed settings.
  *
  *     const teller = new StoryTeller();
  *     searchHost(local, parameters, { trace: teller.listen });
@@ -72,7 +71,7 @@ export class StoryTeller {
   }
 }
 
-/** An event that is a sentence of its own. */
+/** The sentence of an event. */
 type OwnSentence = Exclude<
   SearchEvent,
   { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }
@@ -139,13 +138,13 @@ function resultOf(graph: ChannelGraph, inter: boolean): string {
   return `Result: ${count} of ${speeds(graph.bwIntra, inter ? graph.bwInter : graph.bwIntra)}, GPUs at most ${pathTypeNames[graph.typeIntra]} apart${nics}.`;
 }
 
-/** Tries at the same speed, and what came of them. */
+/** Tries at the same speed, and their outcomes. */
 class Tries {
   readonly #first: Settings & { readonly pass: 1 | 2 };
   #last: Settings;
   #count = 0;
   #outOfSteps = 0;
-  /** Examples of each kind of trouble, and how often each was met. */
+  /** Examples of each kind of obstacle, and their counts. */
   readonly #troubles = new Map<string, Map<string, number>>();
   /** The last improvement of each try that had one. */
   readonly #found: string[] = [];

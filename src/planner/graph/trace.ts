@@ -2,7 +2,7 @@ import type { PathType } from '../topology/types.js';
 import type { ExitRefusal } from './nics.js';
 import type { ChannelGraph, CrossNic, GraphId, Pattern } from './graph.js';
 
-/** The settings that all channels of one try have to keep to. */
+/** The settings of all channels of one try. */
 export interface Settings {
   readonly pattern: Pattern;
   readonly crossNic: CrossNic;
@@ -22,7 +22,7 @@ export interface Settings {
 /** Reason why a path could not be part of a channel. */
 export type PathRefusal =
   | { readonly why: 'unconnected' }
-  /** It is farther than the settings allow; `back` when it is the way back that is, which trees use too. */
+  /** It is farther than the settings allow; `back` if that is the path back, which trees use too. */
   | { readonly why: 'type'; readonly type: PathType; readonly allowed: PathType; readonly back: boolean }
   /** A link of it has too little left, GB/s. */
   | {
@@ -39,14 +39,14 @@ export type EntryRefusal =
   | 'collnet'
   /** Its port has too little bandwidth left. */
   | 'bandwidth'
-  /** The second of a pair comes in where the first goes out. */
+  /** The second of a pair enters where the first leaves. */
   | 'pair';
 
 /** Property that made a solution better than the best before it. */
 export type Improvement = 'first' | 'bandwidth' | 'hops' | 'heads';
 
 /**
- * Decisions of a search, in the order in which they are made. Nodes go by name, as `GPU/0-1b000`.
+ * Decisions of a search in their order. Nodes have their names, as `GPU/0-1b000`.
  *
  *     search ─► (attempt ─► refused-path, refused-entry, refused-exit, solution … ─► ended ─► relaxed)* ─► stopped
  *            ─► duplicated? ─► (attempt … ─► ended)* ─► simple-order? ─► result
@@ -104,7 +104,7 @@ export type SearchEvent =
       readonly bwIntra: number;
       readonly bwInter: number;
     }
-  /** Nothing was found: one channel in the order of the GPUs, whatever it costs. */
+  /** No solution: one channel in the order of the GPUs, whatever it costs. */
   | { readonly kind: 'simple-order' }
   | { readonly kind: 'result'; readonly graph: ChannelGraph };
 

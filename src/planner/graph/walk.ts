@@ -16,17 +16,17 @@ import type { EntryRefusal, SearchListener } from './trace.js';
  *     NIC it       it                                           or CLOSE: back to the first GPU
  *     comes in     starts
  *
- * Each of these is a choice with alternatives. Taking one reserves the bandwidth of a path; when all that follows from
- * it has been tried, the path is given back and the next alternative taken. Open choices are kept on a stack of our
- * own (choices.ts), for a rack with many GPUs and channels goes deeper than a call stack can.
+ * Each of these is a choice with alternatives. Taking one reserves the bandwidth of a path; when all its continuations have been
+ * tried, the path is released and the next alternative taken. Open choices are on a stack of our own (choices.ts), because a rack
+ * with many GPUs and channels exceeds the call stack.
  *
  * Patterns differ in where the EXIT comes: a ring leaves at its last GPU, a tree at its first; a balanced tree leaves
  * at its first two, with half of the bandwidth each. NVLS and CollNet direct have no NEXT_GPU but one HEAD, which
  * reserves paths from and to all GPUs at once.
  *
- * The walk ends after a given number of steps, a step being one arrival at a GPU or at the end of a channel. So the
- * order of alternatives decides what is found, and both are NCCL's. Even when steps have run out, the alternatives that
- * are still open are taken and given back once more: that rounds the bandwidth of their links, and later walks see it.
+ * The walk ends after NCCL's number of steps, a step being one arrival at a GPU or at the end of a channel, so the order of
+ * alternatives decides the result. When steps have run out, open alternatives are still taken and released once, because that
+ * rounds the bandwidth of their links for later walks.
  */
 export class Walk {
   readonly #host: SearchHost;
@@ -69,7 +69,7 @@ export class Walk {
     return this.#steps;
   }
 
-  /** Gives back what the choice holds and takes its next alternative; false when there is none. */
+  /** Releases the choice's path and takes its next alternative; false when there is none. */
   #takeNext(choice: OpenChoice): boolean {
     switch (choice.kind) {
       case Choice.ENTRY:
@@ -120,7 +120,7 @@ export class Walk {
       list[choice.end++] = nChannels;
       return;
     }
-    // First the GPUs as they are numbered, or as the channel before had them; then whatever else there is.
+    // First the GPUs in the order of their numbers, or of the channel before; then all others.
     choice.order = nChannels === 0 ? Order.BY_NUMBER : Order.REPEAT;
     list[choice.end++] = nChannels === 0 ? 0 : this.#attempt.gpuAt(nChannels - 1, 0);
     if (sameChannels && nChannels > 0) return;
@@ -186,7 +186,7 @@ export class Walk {
       list[choice.end++] = this.#attempt.gpuAt(nChannels - 1, 0);
     }
     if (nChannels === 0 && (local.system.nvSwitches.length === 0 || rules.byNumberWithSwitches)) {
-      // The GPUs as they are numbered give something to be better than. It gets few steps, and they are not counted.
+      // The GPUs in the order of their numbers give a first solution to improve on; its few steps are not counted.
       choice.order = Order.BY_NUMBER;
       choice.ownSteps = true;
       list[choice.end++] = 0;
@@ -208,7 +208,7 @@ export class Walk {
     return start <= 0 ? beside : Int32Array.from([...beside.subarray(start), ...beside.subarray(0, start)]);
   }
 
-  /** NVLS and CollNet direct only ask which GPU belongs to the NIC; whether it became a head is the answer. */
+  /** Tries the GPU of the NIC as a head of NVLS or CollNet direct; returns true if it became one. */
   #startHead(nic: number, nicOrder: Int32Array, nicCount: number): boolean {
     const { nics, rules } = this.#host;
     const { nChannels } = this.#attempt;
@@ -230,7 +230,7 @@ export class Walk {
     return choice;
   }
 
-  /** At which GPU of the channel it goes out to the network. */
+  /** Position of the GPU at which the channel leaves to the network. */
   #exitStep(): number {
     switch (this.#attempt.pattern) {
       case Pattern.RING:
@@ -427,7 +427,7 @@ export class Walk {
   }
 }
 
-/** Steps left over when nothing better can be found. */
+/** Steps left when nothing better can be found. */
 export const PERFECT = -1;
 
 /** Steps for the first channel in the order of the GPUs' numbers. */

@@ -10,7 +10,7 @@ export interface LoggedCall {
   readonly place: LogPlace;
 }
 
-/** Two ranks of a communicator that called different collectives at one place of their sequence. */
+/** Two ranks of a communicator that called different collectives at the same position of their sequences. */
 export interface CallDifference {
   readonly communicator: string;
   readonly first: LoggedCall;
@@ -20,7 +20,7 @@ export interface CallDifference {
 interface CallGroup {
   /** The first rank's call, by number. */
   readonly calls: Map<string, LoggedCall>;
-  /** By rank, its last call's number, and how often it had that number: calls of one group share theirs. */
+  /** By rank: the number of its last call, and the count of calls with that number, which calls of one group share. */
   readonly ranks: Map<string, { opCount: number; repeats: number }>;
   /** By device, the address of its communicator. */
   readonly addresses: Map<string, string>;
@@ -36,7 +36,7 @@ const CALL_LIMIT = 512;
 export class CallBook {
   readonly #groups = new Map<string, CallGroup>();
 
-  /** @param communicator its name, or undefined where the log does not have its beginning */
+  /** @param communicator its name, or undefined where the log lacks its beginning */
   read(line: LogLine, call: CallEvent, communicator: string | undefined, place: LogPlace): void {
     const name = communicator ?? `of ${call.nRanks} ranks`;
     const group = this.#groupOf(name);
@@ -47,7 +47,7 @@ export class CallBook {
     group.addresses.set(device, address);
     const rank = `${host}:${pid} ${call.address}`;
     const last = group.ranks.get(rank);
-    // Messages are counted too but not by all ranks; a number that falls is of another communicator at the same address.
+    // Messages are counted too but not by all ranks; a smaller number belongs to another communicator at the same address.
     if (
       call.operation === 'Send' ||
       call.operation === 'Recv' ||

@@ -17,7 +17,7 @@ import type { LogFinding } from './finding.js';
 import type { LogModel } from './model.js';
 import { sortFindings } from './verdict.js';
 
-/** Findings about a log, the likeliest cause first; one finding per code and kind of object. */
+/** Findings about a log, the likeliest cause first; one finding for each code and kind of object. */
 export function checkLog(model: LogModel): LogFinding[] {
   const byCommunicator = model.communicators.flatMap((communicator) => [
     ...checkInit(communicator, model),

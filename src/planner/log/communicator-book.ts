@@ -3,7 +3,7 @@ import type { LogLine, LogPlace } from './line.js';
 import type { LoggedCommunicator, LoggedProcess } from './model.js';
 import { RankRecord, type Room } from './rank-record.js';
 
-/** Limits of communicators, and of threads that are followed at a time. */
+/** Limits of communicators, and of threads that are tracked at a time. */
 const COMMUNICATOR_LIMIT = 4096;
 const THREAD_LIMIT = 262_144;
 /** The most ranks of all communicators together. */
@@ -20,20 +20,20 @@ class Communicator {
 }
 
 /**
- * Assigns lines to communicators. NCCL's lines name no communicator, but a thread sets up one after the other, so all its
- * lines up to `Init COMPLETE` are about one:
+ * Assigns lines to communicators. NCCL's lines name no communicator, but a thread initializes one after the other, so all its
+ * lines up to `Init COMPLETE` belong to one:
  *
  *     host:pid:tid   Init START   Trees …   Channel …   Init COMPLETE │ Init START   Trees …
  *                    └───────────── one record ─────────────────────┘ └── the next ───────
  *
- * Before 2.17 there is no `Init START`, and only the end tells whose lines these were. Connections that are made later
- * (since 2.22 by threads of their own) go to the last communicator of that process and device with that rank.
+ * Before 2.17 there is no `Init START`, and only the end identifies the communicator. Connections that are made later (since 2.22
+ * by threads of their own) belong to the last communicator of that process and device with that rank.
  */
 export class CommunicatorBook {
   readonly #communicators = new Map<string, Communicator>();
-  /** By thread: what it sets up, or set up last. */
+  /** By thread: the record that it initializes, or its last one. */
   readonly #threads = new Map<string, RankRecord>();
-  /** By process and device: what was set up, the latest last. */
+  /** By process and device: initialized records, the latest last. */
   readonly #ofDevice = new Map<string, RankRecord[]>();
   readonly #byAddress = new Map<string, Communicator>();
   /** Records that have no communicator yet. */
@@ -62,7 +62,10 @@ export class CommunicatorBook {
     return this.#byAddress.get(addressKey(line, address))?.id;
   }
 
-  /** A line into which another is written may hold any number. That a rank is done, it tells if all else in it is right. */
+  /**
+   * A line into which another is written may contain any number; it counts as the end of a rank's init if the rest of it is
+   * valid.
+   */
   #hearTorn(thread: string, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     if (open === undefined) return undefined;
@@ -84,7 +87,7 @@ export class CommunicatorBook {
     const communicator = this.#communicatorOf(facts, line);
     if (communicator === undefined) return undefined;
     let record = communicator.ranks.get(facts.rank);
-    // A log that was given twice repeats every line.
+    // A log that is given twice repeats every line.
     if (record === undefined || record.process !== process) record = this.#newRecord(thread, line, process, place);
     if (record === undefined) return undefined;
     record.begin(facts);
@@ -135,7 +138,7 @@ export class CommunicatorBook {
     return record;
   }
 
-  /** The record that a line belongs to which names no communicator. */
+  /** The record of a line that names no communicator. */
   #recordOf(thread: string, line: LogLine, process: LoggedProcess, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     const begins =
@@ -194,7 +197,7 @@ export class CommunicatorBook {
   #communicatorOf(facts: InitFacts, line: LogLine): Communicator | undefined {
     const { commId, nRanks } = facts;
     if (commId !== undefined) return this.#named(`${commId} ${nRanks}`, commId, facts);
-    // Without a name: the first of that size and origin that still lacks this rank.
+    // Without a name: the first of that size and origin that lacks this rank.
     const parent = facts.parent === undefined ? '' : (this.#byAddress.get(addressKey(line, facts.parent))?.id ?? '?');
     const origin =
       facts.parent === undefined ? `of ${nRanks} ranks` : `of ${nRanks} ranks, split off ${parent}, color ${facts.color ?? '?'}`;
@@ -222,7 +225,7 @@ export class CommunicatorBook {
     return communicator;
   }
 
-  /** All communicators, in the order of their first lines; records that never got one are put where they fit. */
+  /** All communicators, in the order of their first lines; records without one are assigned where they fit. */
   finish(): LoggedCommunicator[] {
     for (const record of this.#pending) this.#place(record);
     this.#pending.clear();

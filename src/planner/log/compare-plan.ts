@@ -188,8 +188,8 @@ function compareNvls({ ranks }: LoggedCommunicator, { nodes, nvls }: Plan, compa
 }
 
 /**
- * With whom a rank is connected is compared by rings and trees; here, how. A log does not tell which of the two a
- * connection is for.
+ * Compares the transports of connections; rings and trees compare the peers. A log does not distinguish connections of rings from
+ * those of trees.
  */
 function compareTransports({ ranks }: LoggedCommunicator, plan: Plan, transports: Transports, comparison: Comparison): void {
   for (const record of ranks.values()) {
@@ -213,7 +213,7 @@ function compareTransports({ ranks }: LoggedCommunicator, plan: Plan, transports
   }
 }
 
-/** By peer, how a rank is connected with it, on all channels. */
+/** By peer: the transports of a rank's connections with it, on all channels. */
 function plannedLinks(plan: Plan, transports: Transports, record: LoggedRank, end: Direction): Map<number, Set<string>> {
   const planned = new Map<number, Set<string>>();
   for (let channel = 0; channel < plan.nChannels; channel++) {

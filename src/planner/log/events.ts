@@ -1,19 +1,19 @@
 /** Connection of two ranks. */
 export interface Transport {
   readonly family: 'P2P' | 'SHM' | 'NET' | 'COLLNET';
-  /** As NCCL names it, without rank and device: `P2P/CUMEM`, `SHM/direct`, `NET/IB`. */
+  /** NCCL's name, without rank and device: `P2P/CUMEM`, `SHM/direct`, `NET/IB`. */
   readonly name: string;
   /** The network's name, as `IB`, `Socket`, `AWS Libfabric`. */
   readonly network?: string;
   /** Number of the network device. */
   readonly nic?: number;
-  /** The rank whose GPU and NIC the data goes through (PXN), or the GPU between two that are not linked. */
+  /** The rank whose GPU and NIC relay the data (PXN), or the GPU between two that are not linked. */
   readonly via?: number;
   /** True if the NIC reads and writes the memory of the GPU. */
   readonly gdr?: boolean;
 }
 
-/** One of the searches' results, as `Pattern 4, crossNic 0, nChannels 8, bw …` tells it. */
+/** Result of a search, from `Pattern 4, crossNic 0, nChannels 8, bw …`. */
 export interface SearchResult {
   readonly pattern: number;
   readonly crossNic: number;
@@ -31,7 +31,7 @@ export interface TreeLink {
   readonly up: number;
 }
 
-/** A device as `NET/IB : Using [0]mlx5_0:1/IB` lists it. */
+/** A device of `NET/IB : Using [0]mlx5_0:1/IB`. */
 export interface NetDevice {
   readonly number: number;
   readonly name: string;
@@ -46,7 +46,7 @@ export interface InitFacts {
   readonly nvmlDev?: number;
   readonly busId?: string;
   readonly commId?: string;
-  /** Of a communicator that was split off another: that one's address, and the colour. */
+  /** Of a communicator that was split off another: the address of the parent, and the color. */
   readonly parent?: string;
   readonly color?: number;
 }
@@ -120,9 +120,9 @@ export type LogEvent =
       readonly channels: number;
     }
   | CallEvent
-  /** A call that gave back an error to its caller. */
+  /** A call that returned an error to its caller. */
   | { readonly kind: 'returned'; readonly where: string; readonly result: number }
   | { readonly kind: 'no-p2p'; readonly text: string }
-  /** Begins as a line that we know and does not go on like it. */
+  /** A line that begins like a known one and continues otherwise. */
   | { readonly kind: 'cut' }
   | { readonly kind: 'other' };

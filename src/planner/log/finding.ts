@@ -1,7 +1,7 @@
 import type { LogPlace } from './line.js';
 import type { Kind } from './rules/rule.js';
 
-/** Stable name of what is found; docs/log.md lists them. Rules bring their own (rules/). */
+/** Stable name of a finding; docs/reference/log-findings.md lists them. Rules have their own (rules/). */
 export type LogFindingCode = string;
 
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */

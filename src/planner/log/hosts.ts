@@ -1,8 +1,8 @@
 import type { LoggedCommunicator, LoggedRank } from './model.js';
 
 /**
- * The ranks of a communicator by host, or undefined where host names do not tell machines apart: containers may all have
- * the same name. A device that is there twice, or a count of nodes that NCCL says to be another, gives that away.
+ * The ranks of a communicator by host, or undefined where host names do not distinguish machines, as in containers with equal
+ * names: a device occurs twice, or NCCL reports another count of nodes.
  */
 export function ranksByHost({ ranks, nNodes, nRanks }: LoggedCommunicator): Map<string, LoggedRank[]> | undefined {
   const hosts = new Map<string, LoggedRank[]>();
@@ -19,12 +19,12 @@ export function ranksByHost({ ranks, nNodes, nRanks }: LoggedCommunicator): Map<
   return hosts;
 }
 
-/** True if any rank of a host saw NVLink. */
+/** True if any rank of a host detected NVLink. */
 export function hasNvlink(local: readonly LoggedRank[]): boolean {
   return local.some(({ nvlink }) => nvlink);
 }
 
-/** InfiniBand or RoCE, by NCCL's own code or a vendor's plugin in its name. */
+/** True for InfiniBand or RoCE, by NCCL's own code or a vendor's plugin. */
 export function isRdma(network: string | undefined): boolean {
   return network !== undefined && network !== 'Socket';
 }

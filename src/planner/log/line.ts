@@ -1,4 +1,4 @@
-/** A place in the input: which file, by its position among those given, and which line, 1-based. */
+/** A place in the input: the file, by its position among those given, and the line, 1-based. */
 export interface LogPlace {
   readonly file: number;
   readonly line: number;
@@ -12,14 +12,14 @@ export interface LogLine {
   readonly tid: number;
   readonly cudaDev: number;
   readonly level: 'INFO' | 'WARN';
-  /** `init.cc:327`, as warnings have it. */
+  /** `init.cc:327`, of warnings. */
   readonly source: string | undefined;
   readonly message: string;
-  /** Another line begins within this one, or this one began within another: a third may have left a piece in it, too. */
+  /** True if another line begins within this one, or this one began within another; it may contain a piece of a third. */
   readonly torn: boolean;
 }
 
-/** Parts of a line of text that are NCCL's. */
+/** NCCL's parts of a line of text. */
 export interface ReadLine {
   readonly lines: readonly LogLine[];
   /** Text before the first of them: a launcher's prefix, or half a line of another program. */
@@ -33,11 +33,11 @@ export interface ReadLine {
 /** Hosts and processes so far, among which a torn line's host must be. */
 export interface KnownProcesses {
   hasHost(host: string): boolean;
-  /** Any line had a head with a host. */
+  /** True if any line had a head with a host. */
   hasHosts(): boolean;
   /** The host of a process with this number whose name ends as `text` does, or that `text` ends with. */
   hostLike(text: string, pid: number): string | undefined;
-  /** True if this was asked of the name before. */
+  /** True if the name was asked for before. */
   isSeenAgain(host: string): boolean;
 }
 
@@ -81,8 +81,8 @@ export function withMarker(plain: string): string {
 }
 
 /**
- * The lines of NCCL in one line of text: none in an application's own, several where ranks wrote at once. What
- * launchers and collectors put before them (`[1,3]<stdout>:`, `3: `, `[rank3]:`, a timestamp) is passed over.
+ * The lines of NCCL in one line of text: none in an application's own, several where ranks wrote at the same time. Prefixes of
+ * launchers and collectors (`[1,3]<stdout>:`, `3: `, `[rank3]:`, a timestamp) are skipped.
  */
 export function readLine(plain: string, known: KnownProcesses): ReadLine {
   let at = plain.indexOf(MARKER);
@@ -123,7 +123,7 @@ function levelAt(text: string, at: number): 'INFO' | 'WARN' | 'CALL' | undefined
   return text.startsWith('CALL ', at) || text.startsWith('TRACE ', at) ? 'CALL' : undefined;
 }
 
-/** A warning reaches the reader whatever stands before it; other lines only in a log in which no line has a head. */
+/** A warning is read with any prefix; other lines without a head only in a log in which no line has one. */
 function isStripped(before: string, level: 'INFO' | 'WARN', known: KnownProcesses): boolean {
   return level === 'WARN' || (!known.hasHosts() && /^\s*(?:\[-?\d{1,4}\] )?$/.test(before));
 }
@@ -187,7 +187,7 @@ function holdsHead(prefix: string, known: KnownProcesses): boolean {
   );
 }
 
-/** The host's name at the end of what stands before the process number. */
+/** The host's name at the end of the text before the process number. */
 function hostIn(
   text: string,
   pid: number,
@@ -201,7 +201,7 @@ function hostIn(
   const like = known.hostLike(name, pid);
   if (like !== undefined) return { name: like, torn: true };
   if (isWithinLine || name === '') return undefined;
-  // `job.log:node1` is what grep writes; `node0:400node1` are two lines. The second comes once.
+  // grep writes `job.log:node1`; `node0:400node1` are two lines, and such a name occurs only once.
   const isPlain = launcherPrefix.test(untimed.slice(0, untimed.length - name.length));
   return isPlain || known.isSeenAgain(name) ? { name, torn: false } : undefined;
 }

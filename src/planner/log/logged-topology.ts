@@ -8,9 +8,8 @@ import { NcclLogReader } from './read-log.js';
 import type { LoggedMachine, LoggedWire } from './system-block.js';
 
 /**
- * The topology of a machine that NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH), as a file would have it. Missing values are the
- * usual ones: links of 16 lanes if that fits the bandwidth, GPUs that NICs reach directly, the compute capability by the
- * bandwidth of an NVLink.
+ * The topology of a machine that NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH), in the form of a file. Missing values get usual ones:
+ * links of 16 lanes if that fits the bandwidth, GPU Direct RDMA, the compute capability by the bandwidth of an NVLink.
  *
  * @returns undefined where it is no machine: without CPU or GPU
  */
@@ -24,7 +23,7 @@ export function loggedTopology(machine: LoggedMachine): XmlElement | undefined {
     if (!known.some(({ to }) => to === wire.to)) known.push(wire);
   };
   for (const printed of machine.wires) {
-    // Versions that split GPUs write DEV for what holds the links of one.
+    // Versions that split GPUs write DEV for the hardware that has the links of one.
     const wire = { ...printed, from: printed.from.replace(/^DEV/, 'GPU'), to: printed.to.replace(/^DEV/, 'GPU') };
     if (wire.type === 'PCI') addTo(tree, wire);
     else if (wire.type === 'NVL') addTo(nvlinks, wire);
@@ -99,7 +98,7 @@ export function topologyInLog(text: string): XmlElement | undefined {
 }
 
 const MOST_DEPTH = 16;
-/** NVLinks of usual GPUs, the newest first: those with which the bandwidth is a whole number of links. */
+/** NVLinks of usual GPUs, the newest first, of which the bandwidth is a whole multiple. */
 const smWithNvlink = [100, 90, 80, 86, 60];
 const MOST_NVLINKS = 18;
 const MOST_VOLTA_GBPS = 120.1;

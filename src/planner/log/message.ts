@@ -8,11 +8,11 @@ const cut: LogEvent = { kind: 'cut' };
 const CHANNEL_LIMIT = 64;
 
 /**
- * Reads a message of `NCCL INFO` in the words of any NCCL from 2.8 to 2.30. Numbers at the very end of a message may
- * be cut off: callers must allow for it.
+ * Reads a message of `NCCL INFO` of any NCCL from 2.8 to 2.30. Numbers at the end of a message may be cut off; callers must allow
+ * for it.
  */
 export function readMessage(message: string): LogEvent {
-  // Most lines of a long log are not ours to read: the first word decides.
+  // Most lines of a long log are not read: the first word decides.
   switch (message.slice(0, 4)) {
     case 'Chan':
       return readChannel(message);
@@ -55,7 +55,7 @@ export function readMessage(message: string): LogEvent {
   }
 }
 
-/** Messages that begin with something of their own: an address, a count, a node of the topology. */
+/** Messages that begin with a variable part: an address, a count, a node of the topology. */
 function readLater(message: string): LogEvent {
   if (message.includes('comm 0x')) return readInit(message);
   if (message.startsWith('[Rank ')) return cut;
@@ -127,7 +127,7 @@ function readChannel(message: string): LogEvent {
   const [, channel, nChannels, list = '', rest = ''] = order;
   if (Number(channel) >= CHANNEL_LIMIT) return cut;
   const ranks = list.trim().split(/ +/).map(Number);
-  // `12...` is a rank that NCCL's buffer had no room for: the digits may not be all.
+  // `12...` is a rank for which NCCL's buffer had no room: digits may be missing.
   if (rest !== '') ranks.pop();
   return { kind: 'ring-order', channel: Number(channel), nChannels: Number(nChannels), ranks, cut: rest !== '' };
 }
@@ -192,7 +192,7 @@ function readCollnet(message: string): LogEvent {
 const linkForm = /\[(\d+)\] (-?\d+(?:\/-?\d+){0,2})->(-?\d+)->(-?\d+)(?:\|[-\d>/]*)?(?= |$)/g;
 
 function readTrees(message: string): LogEvent {
-  // `Tree 0 : up -> rank -> down/down/down`, of NCCL_DEBUG_SUBSYS=GRAPH, says what `Trees` says again.
+  // `Tree 0 : up -> rank -> down/down/down`, of NCCL_DEBUG_SUBSYS=GRAPH, repeats `Trees`.
   if (!message.startsWith('Trees')) return other;
   const links: TreeLink[] = [];
   let rank: number | undefined;
@@ -241,7 +241,7 @@ function readNccl(message: string): LogEvent {
   return message.startsWith('NCCL_') || message.startsWith('NCCL version') ? cut : other;
 }
 
-/** `NCCL version 2.19.3+cuda12.2`, which also stands on a line of its own. */
+/** `NCCL version 2.19.3+cuda12.2`, which also has a line of its own. */
 export function readVersion(text: string): string | undefined {
   return /^NCCL version (\d+\.\d+\.\d+[^\s+]*\+cuda\d+\.\d+)/.exec(text)?.[1];
 }

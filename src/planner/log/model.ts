@@ -6,7 +6,7 @@ import type { LoggedMachine } from './system-block.js';
 import type { MeasuredTable } from './table.js';
 import type { Timeout } from './watchdog.js';
 
-/** The contents of a log, as far as they are kept: the input of the checks and the summary. */
+/** The contents of a log that are kept: the input of the checks and the summary. */
 export interface LogModel {
   /** Names of the files, by {@link LogPlace.file}. */
   readonly files: readonly string[];
@@ -41,13 +41,13 @@ export interface LoggedProcess {
   readonly version: { readonly text: string; readonly place: LogPlace } | undefined;
   /** Settings of NCCL that it reported. */
   readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: LogPlace }>;
-  /** Devices by network, as `NET/IB : Using …` lists them; empty where none was found. */
+  /** Devices by network, from `NET/IB : Using …`; empty where none was found. */
   readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: LogPlace }>;
   /** `Using network IB`. */
   readonly network: { readonly name: string; readonly place: LogPlace } | undefined;
   /** True if network devices were merged to larger ones: their numbers are not those of `devices`. */
   readonly mergedNics: boolean;
-  /** Versions of the interface of network plugins: the newest that NCCL sought in vain, and the one that it loaded. */
+  /** Versions of the interface of network plugins: the newest that NCCL did not find, and the one that it loaded. */
   readonly pluginSought: number | undefined;
   readonly plugin: { readonly name: string; readonly version: number; readonly place: LogPlace } | undefined;
   /** The file of the network plugin, empty where NCCL found none. */
@@ -62,14 +62,14 @@ export type Stage = (typeof Stage)[keyof typeof Stage];
 
 /** A communicator, from the lines of its ranks. */
 export interface LoggedCommunicator {
-  /** `commId`, or a name of ours for versions and splits that have none. */
+  /** `commId`, or a generated name for versions and splits without one. */
   readonly id: string;
   /** Number of ranks; a lower bound if the log has no beginning. */
   readonly nRanks: number;
   readonly nRanksKnown: boolean;
-  /** From `nNodes`, since 2.19; undefined where no rank said. */
+  /** From `nNodes`, since 2.19; undefined where no rank printed it. */
   readonly nNodes: number | undefined;
-  /** Those of which there is a line, by rank. */
+  /** Ranks with a line, by rank. */
   readonly ranks: ReadonlyMap<number, LoggedRank>;
   /** True if it was split off another communicator. */
   readonly isSplit: boolean;
@@ -108,7 +108,7 @@ export interface LoggedRank {
   readonly choices: ReadonlyMap<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }>;
 }
 
-/** In {@link LoggedRank.trees}: nothing was said about this channel. */
+/** In {@link LoggedRank.trees}: no line about this channel. */
 export const UNKNOWN = -2;
 /** Numbers a channel in {@link LoggedRank.trees}. */
 export const TREE_STRIDE = 4;
@@ -133,7 +133,7 @@ export interface LoggedLink {
   readonly place: LogPlace;
 }
 
-/** Warnings that no rule knows and that read alike, but for numbers and names. */
+/** Warnings without a rule that are equal apart from numbers and names. */
 export interface LoggedWarning {
   /** The text of the first. */
   readonly text: string;

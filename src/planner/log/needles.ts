@@ -1,9 +1,6 @@
-/**
- * Finds many short texts in a long one in a single pass (Aho-Corasick), whatever their number. Letters count the same in
- * upper and lower case; texts are ASCII.
- */
+/** Finds many short texts in a long one in a single pass (Aho-Corasick). Upper and lower case are equal; texts are ASCII. */
 export class NeedleFinder {
-  /** By character code below 128, its column in the table; 0 for all that no needle has. */
+  /** By character code below 128, its column in the table; 0 for characters of no needle. */
   readonly #columns = new Uint8Array(128);
   readonly #width: number;
   /** By state and column, the next state. */
@@ -39,7 +36,7 @@ export class NeedleFinder {
     this.#ends = ends.map((list) => (list.length === 0 ? undefined : list));
   }
 
-  /** Calls `found` with the index of each needle in the text, as often as it is there. */
+  /** Calls `found` with the index of each needle at each of its occurrences in the text. */
   find(text: string, found: (needle: number) => void): void {
     // A plain loop over typed arrays: every character of a log passes here.
     const columns = this.#columns;

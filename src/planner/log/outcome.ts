@@ -1,6 +1,6 @@
 import type { LogModel } from './model.js';
 
-/** Findings of a job that did not go well, whatever the end of its log. */
+/** Findings that show a failed job, regardless of the end of its log. */
 const ends = new Set(['fault', 'failure', 'symptom', 'outcome']);
 
 /** True if the log has no sign of a failure: no rule of one, no call that returned an error. */

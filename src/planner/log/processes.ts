@@ -89,7 +89,7 @@ export class ProcessBook implements KnownProcesses {
     return process;
   }
 
-  /** @returns whether the event is about the process rather than about a communicator */
+  /** @returns true if the event is about the process rather than about a communicator */
   hear(process: LoggedProcess, event: LogEvent, place: LogPlace): boolean {
     const growing: GrowingProcess = process as GrowingProcess;
     switch (event.kind) {

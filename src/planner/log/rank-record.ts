@@ -2,7 +2,7 @@ import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
 import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
-/** Room for details, shared by all ranks of a log: counts down, and nothing is kept when it is used up. */
+/** Room for details, shared by all ranks of a log: counts down, and at 0 no more are kept. */
 export interface Room {
   left: number;
   /** Details that were not kept. */
@@ -13,7 +13,7 @@ type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 type GrowingLink = Mutable<LoggedLink>;
 
-/** Most ranks have nothing in most of their maps; hundreds of thousands of empty ones would fill the memory. */
+/** Shared empty map: most maps of most ranks are empty, and hundreds of thousands of them would fill the memory. */
 const none = new Map<never, never>();
 const noNumbers = new Int32Array(0);
 
@@ -136,7 +136,7 @@ export class RankRecord implements LoggedRank {
         this.#reach(Stage.DONE);
         break;
       case 'choice':
-        // A job that calls with ever new sizes says nothing new.
+        // A job that calls with many different sizes adds no information.
         if (this.choices.size < 512)
           this.#keep(4, () => (this.choices = own(this.choices)).set(`${event.collective} ${event.bytes}`, event));
         break;
@@ -151,7 +151,7 @@ export class RankRecord implements LoggedRank {
     this.#reach(Stage.DONE);
   }
 
-  /** Takes over what another record of the same rank has and this one lacks: lines whose beginning was lost. */
+  /** Adds the details of another record of the same rank that this one lacks: of lines whose beginning was lost. */
   absorb(other: RankRecord): void {
     this.facts ??= other.facts;
     this.nRanks ??= other.nRanks;
@@ -181,7 +181,7 @@ export class RankRecord implements LoggedRank {
     if (stage > this.stage) this.stage = stage;
   }
 
-  /** Before 2.17 nothing tells the rank at the beginning: the first line that names it does. */
+  /** Sets the rank from the first line that names it; before 2.17 the beginning does not. */
   #nameRank(rank: number): void {
     if (this.rank < 0) this.rank = rank;
   }

@@ -18,8 +18,8 @@ import { WatchdogBook } from './watchdog.js';
 const DETAIL_LIMIT = 64_000_000;
 
 /**
- * Reads a log line by line, of one rank or of many, mixed as they come. Memory grows with ranks and channels, not with the
- * length of the log, and ends at fixed limits; what finds no room is counted.
+ * Reads a log line by line, of one rank or of many mixed. Memory grows with ranks and channels, not with the length of the log,
+ * up to fixed limits; dropped details are counted.
  *
  *     const reader = new NcclLogReader();
  *     reader.openFile('job.log');

@@ -42,7 +42,7 @@ export class RuleBook {
     return this.#match(text)?.rule;
   }
 
-  /** @param who names the rank or process that wrote the line; asked only where a rule matches */
+  /** @param who returns the rank or process that wrote the line; called only where a rule matches */
   read(text: string, place: LogPlace, who: () => string): LineRule | undefined {
     const match = this.#match(text);
     if (match === undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { LogPlace } from './line.js';
 import { ownText } from './own-text.js';
 
-/** A link of the machine as NCCL prints it, in its direction; bandwidth in GB/s. */
+/** A link of the machine in NCCL's output, in its direction; bandwidth in GB/s. */
 export interface LoggedWire {
   readonly from: string;
   readonly to: string;
@@ -12,7 +12,7 @@ export interface LoggedWire {
   readonly place: LogPlace;
 }
 
-/** A machine: what NCCL printed between `=== System` and the line of equal signs. */
+/** A machine: NCCL's lines between `=== System` and the line of equal signs. */
 export interface LoggedMachine {
   readonly host: string;
   readonly wires: readonly LoggedWire[];
@@ -43,7 +43,7 @@ const nodeForm = /^((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})(?: 
 const wireForm =
   /^( *)\+ ([A-Z0-9]{2,4})\[ *([\d.]{1,12})\] - ((?:CPU|GPU|PCI|NIC|NET|NVS|DEV|GIN)\/[0-9a-fA-F-]{1,40})(?: \(([\w./-]{1,60})\))?/;
 
-/** Joins the lines of NCCL_DEBUG_SUBSYS=GRAPH to machines: one a host, because all ranks of a host print the same. */
+/** Joins the lines of NCCL_DEBUG_SUBSYS=GRAPH to machines: one for each host, because all ranks of a host print the same. */
 export class SystemBlocks {
   readonly #open = new Map<string, Block>();
   readonly #machines = new Map<string, LoggedMachine>();

@@ -4,9 +4,9 @@ import { ownText } from './own-text.js';
 /** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
 export interface MeasuredRow {
   readonly bytes: number;
-  /** As nccl-tests names it: `float`, `half`. */
+  /** nccl-tests' name: `float`, `half`. */
   readonly type: string;
-  /** The better of out of place and in place. */
+  /** The faster of out of place and in place. */
   readonly timeUs: number;
   readonly busGBps: number;
   /** Wrong elements, of both; NaN where they were not counted. */
@@ -18,11 +18,11 @@ export interface MeasuredRow {
 export interface MeasuredTable {
   /** `all_reduce`; undefined if the program, an older one, does not print it. */
   readonly collective: string | undefined;
-  /** The program said which collective it is; otherwise it is a guess. */
+  /** True if the program printed its collective; otherwise it is a guess. */
   readonly isNamed: boolean;
-  /** Number of ranks that its head lists, or undefined where it has none. */
+  /** Number of ranks in its head, or undefined where it has none. */
   readonly nRanks: number | undefined;
-  /** Hosts that its head lists. */
+  /** Hosts in its head. */
   readonly hosts: readonly string[];
   readonly run: TestRun;
   readonly rows: MeasuredRow[];
@@ -35,17 +35,17 @@ export interface MeasuredTable {
 export interface TestRun {
   /** The version of NCCL that the program ran with, as `2.29.2`. */
   readonly nccl: string | undefined;
-  /** Processes that its head lists, 0 where it lists none. */
+  /** Processes in its head, 0 where it lists none. */
   readonly nProcesses: number;
   /** GPUs by name, each once. */
   readonly gpus: readonly string[];
   /** Calls came from a CUDA graph. */
   readonly isGraph: boolean;
-  /** Times are those that a CPU needs to queue a call (`-C 1`), not those of calls. */
+  /** True if times are those of queueing a call on the CPU (`-C 1`). */
   readonly isCpuTime: boolean;
 }
 
-/** Rows that are kept. More come from a loop, and the first and best are enough. */
+/** Number of rows that are kept: more come from a loop. */
 const ROW_LIMIT = 1000;
 const TABLE_LIMIT = 5000;
 const MOST_HOSTS = 64;
@@ -58,7 +58,7 @@ export class TableReader {
   readonly tables: MeasuredTable[] = [];
   /** True if a test printed its summary, so it completed. */
   finished = false;
-  /** The first fields of a row that other output cut in pieces. */
+  /** The first fields of a row that other output has cut in pieces. */
   #pending: string[] = [];
   #collective: string | undefined;
   #ranks = 0;
@@ -68,13 +68,13 @@ export class TableReader {
   #nccl: string | undefined;
   #isGraph = false;
   #isCpuTime = false;
-  /** The names of columns stand above: numbers that follow are rows. */
+  /** True after the names of columns: numbers that follow are rows. */
   #isTable = false;
   #pendingAt: LogPlace | undefined;
   #broken: LogPlace | undefined;
   #open: MeasuredTable | undefined;
 
-  /** The first row that begins and does not end, or line of numbers below the head of a table that is no row. */
+  /** The first incomplete row, or line of numbers below the head of a table that is no row. */
   get broken(): LogPlace | undefined {
     return this.#broken ?? this.#pendingAt;
   }
@@ -131,7 +131,7 @@ export class TableReader {
   }
 
   #readRow(text: string, place: LogPlace): void {
-    // A launcher's `[0]` may stand anywhere in the row, for the row is written in pieces.
+    // A launcher's `[0]` may be anywhere in the row, because the row is written in pieces.
     const fields = text
       .slice(0, ROW_LENGTH)
       .replaceAll(/\[[^\]]{0,200}\](?:<\w{1,20}>:)?/g, ' ')
@@ -259,7 +259,7 @@ function readFields(all: readonly string[], place: LogPlace): MeasuredRow | unde
   };
 }
 
-/** Old programs do not name themselves; those without an operator are all-gather, all-to-all and the like. */
+/** Old programs do not print their name; those without an operator are all-gather, all-to-all and the like. */
 function guessed(fields: readonly string[]): string | undefined {
   return ['sum', 'prod', 'min', 'max', 'avg'].includes(fields[3] ?? '') && fields[4] === '-1' ? 'all_reduce' : undefined;
 }

@@ -2,8 +2,8 @@
 const fields = ['log', 'message', 'msg', 'MESSAGE', '@message', 'textPayload', 'line', 'text'];
 
 /**
- * The lines in a line of text: those of a record of JSON that a collector made, and the pieces between the carriage
- * returns of a progress bar. Nearly always the text itself, then undefined.
+ * The lines in a line of text: those of a collector's JSON record, or the pieces between the carriage returns of a progress bar.
+ * Undefined for the text itself, which is the usual case.
  */
 export function unwrapped(text: string): string[] | undefined {
   const inner = text.charCodeAt(0) === 123 /* { */ ? ofJson(text) : undefined;
@@ -21,7 +21,7 @@ function ofJson(text: string): string | undefined {
       if (typeof value === 'string') return value;
     }
   } catch {
-    // It only looks like JSON: an application's own line.
+    // Not JSON after all: an application's own line.
   }
   return undefined;
 }

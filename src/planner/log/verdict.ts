@@ -23,7 +23,7 @@ const weights: Readonly<Record<Kind, number>> = {
 };
 const kindOfSeverity: Readonly<Record<LogSeverity, Kind>> = { error: 'failure', warning: 'cost', info: 'note' };
 
-/** Orders findings by likelihood, and parts causes from their consequences. */
+/** Orders findings by likelihood, and separates causes from their consequences. */
 export function verdictOf(findings: readonly LogFinding[]): Verdict {
   const found = sorted(findings.filter(({ severity }) => severity !== 'info'));
   const hasReason = found.some((finding) => ['fault', 'failure'].includes(kindOf(finding)));

@@ -2,10 +2,13 @@ import type { LogLine, LogPlace } from './line.js';
 import type { LoggedWarning } from './model.js';
 import { ownText } from './own-text.js';
 
-/** The most kinds of warnings that are kept, and places of one. */
+/** Limits of kinds of warnings, and of places of one. */
 const KIND_LIMIT = 500;
 const PLACE_LIMIT = 50;
-/** Lines of a warning's thread that are kept before and after it, and lines among which those before are sought. */
+/**
+ * Number of lines of a warning's thread that are kept before and after it, and number of lines that are searched for those
+ * before.
+ */
 const CONTEXT_LINES = 3;
 const RECENT_LINES = 48;
 
@@ -29,7 +32,7 @@ export class WarningBook {
   #next = 0;
   /** By thread, the warning whose context is incomplete. */
   readonly #open = new Map<string, Growing>();
-  /** By process, the warnings after which it has not yet said that it is connected. */
+  /** By process, the warnings without a later report of a connection. */
   readonly #pending = new Map<string, Set<Growing>>();
 
   /** Keeps a line of NCCL as context of warnings before and after it. */
@@ -135,7 +138,7 @@ function resultName(result: number): string {
   return results[result] ?? `error ${result}`;
 }
 
-/** The text without what differs from one line to the next: addresses, numbers. */
+/** The text without its variable parts: addresses, numbers. */
 function alike(text: string): string {
   return text.slice(0, 300).replaceAll(/0x[0-9a-f]+|\d+/gi, '#');
 }

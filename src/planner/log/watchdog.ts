@@ -3,7 +3,7 @@ import { ownText } from './own-text.js';
 
 /** A rank's collective that PyTorch's watchdog gave up on. */
 export interface Timeout {
-  /** The process group's name or number, as the rank's lines have it; empty where they do not. */
+  /** The process group's name or number in the rank's lines; empty if they lack it. */
   readonly group: string;
   readonly rank: number;
   /** Number of the collective in its group. */

@@ -3,7 +3,7 @@ import type { System } from '../topology/system.js';
 import { cloneElement, type XmlElement } from '../topology/xml/tree.js';
 import type { Cluster, ClusterHosts, PrepareOptions } from './cluster.js';
 
-/** A cluster with what it takes to change it: the topologies of its machines, and the variables that are set. */
+/** A cluster that can be changed: with the topologies of its machines, and the variables that are set. */
 export interface ChangeableCluster {
   readonly cluster: Cluster;
   /** The topology of each machine that the cluster holds as a finished graph. */
@@ -20,7 +20,7 @@ export interface ClusterChange {
   readonly variable?: { readonly name: string; readonly value: string | null };
   /** Changes a machine, which is a copy. */
   readonly apply?: (machine: XmlElement) => void;
-  /** Only the first host is changed, not all. */
+  /** True if only the first host is changed. */
   readonly isOneHost?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-words.js';
 import type { Overrides } from './overrides.js';
 import { YamlReader } from './yaml-reader.js';
 
-/** A cluster as a person writes it down. */
+/** The contents of a cluster file. */
 export interface ClusterFile {
   readonly name: string | undefined;
   /** In the order of their ranks. */
@@ -15,7 +15,7 @@ export interface ClusterFile {
   readonly fabric: { readonly fabric: Fabric; readonly wrong: (message: string) => InputError } | undefined;
 }
 
-/** Machines that follow each other and are alike. */
+/** Consecutive machines that are equal. */
 export interface ClusterFileMachine {
   /** A machine of the catalogue or a topology file. */
   readonly machine: string;
@@ -51,7 +51,7 @@ export interface ClusterFileMachine {
  *
  * `machines` may also be a single name, or names with a count (`dgx-h100:4`).
  *
- * @throws InputError with the line: no YAML, a field or variable that there is not, a value of the wrong kind
+ * @throws InputError with the line: no YAML, an unknown field or variable, a value of the wrong kind
  */
 export function parseClusterFile(text: string): ClusterFile {
   const file = YamlReader.parse(text, 'the cluster file');

@@ -1,7 +1,7 @@
 import { ncclVariables } from '../nccl-variables.js';
 import { didYouMean } from '../../suggest.js';
 
-/** Sentences and checks that command lines and cluster files share. */
+/** Texts and checks that command lines and cluster files share. */
 
 /** The most hosts that a cluster can have. */
 export const MOST_HOSTS = 1_000_000;

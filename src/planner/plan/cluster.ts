@@ -18,11 +18,11 @@ export interface Cluster {
   readonly hosts: readonly ClusterHosts[];
 }
 
-/** Hosts that follow each other and are alike. */
+/** Consecutive hosts that are equal. */
 export interface ClusterHosts {
   /**
-   * The machine: its `<system>` or the graph made of it. Its ranks only give the order of its GPUs: those of the
-   * second host of a job, 8 to 15, are as good as 0 to 7. Machines that are alike are worked out once.
+   * The machine: its `<system>` or the graph made of it. Its ranks only give the order of its GPUs, so 8 to 15 are equivalent to
+   * 0 to 7. Equal machines are computed once.
    */
   readonly machine: System | XmlElement;
   /** Number of such hosts. */
@@ -39,23 +39,23 @@ export interface PrepareOptions {
   readonly onSearch?: (event: SearchEvent, node: { readonly machine: string; readonly ranks: readonly number[] }) => void;
 }
 
-/** Hosts with all that is decided about each on its own. */
+/** Hosts with the decisions about each of them alone. */
 export interface PreparedHosts extends HostRun {
   readonly name: string;
-  /** The machine as its ranks see it: one system a node. */
+  /** The machine as its ranks see it: one system for each node. */
   readonly systems: readonly LocalSystem[];
 }
 
 /**
- * Plans every host by itself: its graph, paths and channels. Each machine is worked out once,
- * however many hosts are like it, and whether they are one object or read from a file each.
+ * Plans every host by itself: its graph, paths and channels. Equal machines are computed once, even if each was read from a file
+ * of its own.
  *
  * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank
  * @throws InvalidArgumentError for a count that is not a whole number above 0, or no host
  */
 export function prepareCluster(cluster: Cluster, parameters: Parameters, options: PrepareOptions = {}): PreparedHosts[] {
   const systems = new Map<System | XmlElement, System>();
-  // Of machines that are alike, one stands for all.
+  // One of several equal machines represents all.
   const models = new Map<string, System>();
   const named = cluster.hosts.map((hosts, position) => ({ ...hosts, name: hosts.name ?? `machine ${position}` }));
   for (const { machine, count, name } of named) {
@@ -83,7 +83,7 @@ export function prepareCluster(cluster: Cluster, parameters: Parameters, options
   });
 }
 
-/** Does `action`; what is wrong is said with the name of the machine, whose own ranks it speaks of. */
+/** Does `action`; adds the name of the machine to its errors, whose rank numbers are the machine's own. */
 function naming<Result>(name: string | undefined, action: () => Result): Result {
   try {
     return action();

@@ -7,10 +7,10 @@ import type { Tuning } from '../tuning/tune.js';
 
 /** Expected time of a call, from published measurements. */
 export interface Estimate {
-  /** As NCCL chooses, rightly or wrongly. */
+  /** NCCL's choice, even if another candidate is faster. */
   readonly algorithm: Choice['algorithm'];
   readonly protocol: Choice['protocol'];
-  /** Time of a call as nccl-tests takes it, calls launched one after the other without a CUDA graph; µs. */
+  /** Time of a call as nccl-tests measures it, calls launched one after the other without a CUDA graph; µs. */
   readonly timeUs: number;
   /** Size by time, GB/s. */
   readonly algorithmGBps: number;
@@ -19,8 +19,8 @@ export interface Estimate {
 }
 
 /**
- * Of which links it is known how much they reach of the bandwidth that NCCL believes in: NVLinks under rings, NVSwitches that
- * reduce, those with trees between nodes, NICs under rings and trees, and LL128 between two Blackwell GPUs.
+ * Links with a measured share of NCCL's believed bandwidth: NVLinks under rings, NVSwitches that reduce, those with trees between
+ * nodes, NICs under rings and trees, and LL128 between two Blackwell GPUs.
  */
 export type ReachName =
   | 'Ring ampere'
@@ -34,15 +34,15 @@ export type ReachName =
 
 /** Corrections of NCCL's belief; the same for all machines. */
 export interface EstimateParameters {
-  /** µs that a call costs beside what NCCL's model counts: launching the kernel, above all. */
+  /** µs of a call that NCCL's model does not count, mostly the launch of the kernel. */
   readonly launchUs: number;
   /** Rounds of chunks that pass before all links are busy and after the first is idle again. */
   readonly rounds: number;
-  /** Bandwidth that links reach, by NCCL's belief. Links without a published measurement are left out and count as 1. */
+  /** Bandwidth of links over NCCL's belief. Links without a published measurement are left out and count as 1. */
   readonly reach: Readonly<Record<ReachName, number>>;
 }
 
-/** As the published results marked `fit` have it (`fitParameters`, docs/notes/accuracy.md). */
+/** Fitted to the published results marked `fit` (`fitParameters`, docs/notes/accuracy.md). */
 export const measuredParameters: EstimateParameters = {
   launchUs: 12,
   rounds: 1.2,
@@ -65,23 +65,22 @@ export interface EstimateTerms {
   /** NCCL's latency, µs, and bandwidth of the call's data, GB/s. */
   readonly latencyUs: number;
   readonly believedGBps: number;
-  /** Data in flight in one round, as bytes of the call's data that take as long. */
+  /** Data in flight in one round, in bytes of the call's data with the same time. */
   readonly roundBytes: number;
   readonly reach: ReachName | undefined;
 }
 
 /**
- * Our estimate for one call, beside what NCCL believes (`choose`). It starts from NCCL's choice, latency and bandwidth,
- * and corrects three things by parameters that are the same for all machines:
+ * Our estimate for one call, beside NCCL's belief (`choose`). It starts from NCCL's choice, latency and bandwidth, and corrects
+ * them by parameters that are the same for all machines:
  *
  *     time = launch + latency + (size + rounds × data on its way) / (bandwidth × reach)
  *
- * The launch of a kernel is not in NCCL's model. Data moves in chunks: until the first has come round and while the last
- * does, links idle, which at middle sizes costs as much as the transfer. And links reach a little more or less than NCCL
- * has in its tables. docs/notes/accuracy.md tells how the parameters were found and how far the estimate is off.
+ * The launch of a kernel is not in NCCL's model; links idle before the first chunk has gone round and during the last one; and
+ * they reach a little more or less than NCCL's tables. docs/notes/accuracy.md has the fit and the errors.
  *
  * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
- * @returns undefined where NCCL has nothing to choose from, and for one rank, which exchanges nothing
+ * @returns undefined where NCCL has no candidate, and for one rank, which exchanges nothing
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function estimate(
@@ -107,7 +106,7 @@ export function estimateTimeUs(
   return parameters.launchUs + latencyUs + (bytes + parameters.rounds * roundBytes) / gbps / 1000;
 }
 
-/** Undefined and throws as {@link estimate}. */
+/** Returns undefined and throws as {@link estimate}. */
 export function estimateTerms(
   tuning: Tuning,
   collective: Collective,
@@ -149,7 +148,7 @@ function isReachName(name: string): name is ReachName {
   return Object.hasOwn(measuredParameters.reach, name);
 }
 
-/** A chunk in each channel, with NVLink SHARP one for each head too; smaller where there is less data than that. */
+/** A chunk in each channel, with NVLink SHARP also for each head; less where the call has less data. */
 function bytesOnTheirWay(
   { nRanks, nvls }: TuningInput,
   collective: Collective,

@@ -5,9 +5,9 @@ import { cloneElement, descendants, detach, type XmlElement } from '../topology/
 
 /** Differences between a machine and its topology file. */
 export interface Overrides {
-  /** The GPUs that have ranks, by `dev`, or how many of the first; the others are as if they were not there. */
+  /** The GPUs that have ranks, by `dev`, or the number of first ones; the others are ignored. */
   readonly gpus?: readonly number[] | number;
-  /** The network devices that are used, by name, or how many of the first. */
+  /** The network devices that are used, by name, or the number of first ones. */
   readonly nics?: readonly string[] | number;
   /** Speed of each network device, Mb/s. */
   readonly nicSpeedMbps?: number;
@@ -16,8 +16,8 @@ export interface Overrides {
 }
 
 /**
- * The machine with these differences, as a new tree; what then stands alone is trimmed as NCCL trims it, and ranks are
- * counted anew in their order.
+ * The machine with these differences, as a new tree: branches without devices are trimmed as in NCCL, and ranks are renumbered in
+ * their order.
  *
  * @throws InputError where it has no such GPU or NIC
  */

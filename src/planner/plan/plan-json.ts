@@ -19,8 +19,8 @@ const FORMAT = 'tccl plan';
 const FORMAT_VERSION = 1;
 
 /**
- * The plan as plain JSON. `kinds` are the different nodes, `hosts` name them by position. Rings, trees and chains are
- * lists by ring or tree, of ranks or by rank; `ringOfChannel` and `treeOfChannel` tell which one a channel is.
+ * The plan as plain JSON. `kinds` are the different nodes, `hosts` refer to them by position. Rings, trees and chains are lists
+ * by ring or tree, of ranks or by rank; `ringOfChannel` and `treeOfChannel` give that of a channel.
  */
 export function planToJson(plan: Plan): object {
   const { nodes, rings, trees, collnet } = plan;
@@ -55,7 +55,7 @@ export function planToJson(plan: Plan): object {
 }
 
 /**
- * The plan that such JSON holds.
+ * Reads such JSON.
  *
  * @param value what `JSON.parse` gives
  * @throws InputError `CONTENT` where it is not of that form; the message names the place
@@ -117,7 +117,7 @@ export function contributionToJson({ nRanks, nodes }: HostContribution): object 
 }
 
 /**
- * The contribution that such JSON holds.
+ * Reads such JSON.
  *
  * @throws InputError `CONTENT` where it is not of that form
  */
@@ -130,7 +130,7 @@ function nodeToJson(node: NodeContribution): object {
   return { ...node, graphs: graphsToJson(node.graphs) };
 }
 
-/** Parameters that are not as they are by default. */
+/** Parameters that differ from their defaults. */
 function changedParameters(parameters: Parameters): Partial<Parameters> {
   const defaults: Readonly<Record<string, unknown>> = defaultParameters;
   return Object.fromEntries(

@@ -6,9 +6,8 @@ import { defaultParameters, type Parameters } from '../parameters.js';
 import { type Cluster, type PreparedHosts, type PrepareOptions, prepareCluster } from './cluster.js';
 
 /**
- * NCCL's decisions for a cluster: all channels through all ranks. A plain value: the same cluster and parameters give
- * the same plan; `planToJson` and `planFromJson` turn it to JSON and back. What one rank finds in it, `planForRank` and
- * the functions of `graph/merge/links` tell.
+ * NCCL's decisions for a cluster: all channels through all ranks. A plain value, the same for the same cluster and parameters;
+ * `planToJson` and `planFromJson` convert it, `planForRank` gives one rank's part.
  */
 export interface Plan extends Merged {
   /** The hosts in the order of their ranks. */
@@ -16,14 +15,14 @@ export interface Plan extends Merged {
   readonly parameters: Parameters;
 }
 
-/** Hosts that follow each other and are alike. */
+/** Consecutive hosts that are equal. */
 export interface PlannedHosts extends HostRun {
   readonly name: string;
 }
 
 /** Options of a plan. */
 export interface PlanOptions extends PrepareOptions {
-  /** Parameters that contradict each other are refused unless NCCL's way is wanted all the same. */
+  /** `follow` accepts parameters that contradict each other, as NCCL does; by default they are refused. */
   readonly contradictions?: 'refuse' | 'follow';
   /** Called with each decision of the merge. */
   readonly onMerge?: MergeListener;
@@ -48,7 +47,7 @@ export function plan(cluster: Cluster, parameters: Parameters = defaultParameter
   return planPrepared(prepareCluster(cluster, parameters, options), parameters, options);
 }
 
-/** Plans hosts of which each is worked out on its own already. */
+/** Plans hosts that {@link prepareCluster} has planned one by one. */
 export function planPrepared(
   prepared: readonly PreparedHosts[],
   parameters: Parameters,

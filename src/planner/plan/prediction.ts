@@ -16,7 +16,7 @@ import { type Plan, planPrepared } from './plan.js';
  *     const prepared = prepareCluster({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] }, defaultParameters);
  *     simulatorOf(prepared, defaultParameters).simulate('AllToAll', 64 << 20)       // { timeUs, … }
  *
- * @param made the plan of the same hosts, and its tuning, where they are there already
+ * @param made the plan of the same hosts, and its tuning, if already computed
  */
 export function simulatorOf(
   prepared: readonly PreparedHosts[],
@@ -27,7 +27,7 @@ export function simulatorOf(
   return new Simulator({ merged: made, machines: machinesOf(prepared), parameters }, tuning);
 }
 
-/** The machine that each kind of node is about. */
+/** The machine of each kind of node. */
 export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<NodeContribution, LocalSystem> {
   return new Map(
     prepared.flatMap(({ host, systems }) =>
@@ -45,10 +45,10 @@ export interface PredictedRow {
   /** Undefined for messages between pairs, for which NCCL has no model. */
   readonly choice: Choice | undefined;
   readonly timeUs: number;
-  /** Eight of ten measurements of machines that no parameter came from lay in between. */
+  /** Bounds between which eight of ten measurements of machines outside the fit lay. */
   readonly leastUs: number;
   readonly mostUs: number;
-  /** Bandwidth that links then carry, as nccl-tests counts it, GB/s. */
+  /** Bus bandwidth as nccl-tests counts it, GB/s. */
   readonly busGBps: number;
 }
 
@@ -58,10 +58,10 @@ export interface PredictedCollective {
   readonly rows: readonly PredictedRow[];
 }
 
-/** The calls that people measure. */
+/** Frequently measured calls. */
 export const predictedCollectives = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const;
 
-/** Predictions for the collectives that people measure. @param sizes as nccl-tests counts them */
+/** Predictions for frequently measured collectives. @param sizes as nccl-tests counts them */
 export function predictCollectives(
   simulator: Simulator,
   sizes: readonly number[],
@@ -73,7 +73,7 @@ export function predictCollectives(
   }));
 }
 
-/** The prediction for one call; none for one rank, and where NCCL has nothing to choose from. */
+/** The prediction for one call; none for one rank, and where NCCL has no candidate. */
 export function predictCall(
   simulator: Simulator,
   collective: ScheduledCollective,

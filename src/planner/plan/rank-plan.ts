@@ -16,7 +16,7 @@ import type { Merged } from '../graph/merge/merge.js';
 import type { NvlsLinks } from '../graph/merge/nvls.js';
 import type { P2pSchedule } from '../graph/merge/p2p-schedule.js';
 
-/** All that one rank needs to know of the channels: what the runtime connects. */
+/** One rank's part of the channels: its connections. */
 export interface RankPlan {
   readonly rank: number;
   readonly nRanks: number;
@@ -36,7 +36,7 @@ export interface RankPlan {
   readonly p2pSchedule: P2pSchedule;
 }
 
-/** One channel as a rank sees it. */
+/** One channel from one rank's point of view. */
 export interface RankChannel {
   readonly ring: RingNeighbours & {
     /** All ranks in the order of the ring, from this one on. Channels with the same ring share the array. */
@@ -47,7 +47,7 @@ export interface RankChannel {
   readonly collnetChain: ChainLinks | undefined;
 }
 
-/** NVLink SHARP as a rank sees it. */
+/** NVLink SHARP from one rank's point of view. */
 export interface RankNvls {
   readonly nChannels: number;
   /** Links on even and on odd channels. */

@@ -3,7 +3,7 @@ import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 
 /**
- * Reads values out of YAML (so JSON too) that a person wrote, and says in which line it does not hold what it should.
+ * Reads values of YAML (and so JSON); errors name the line of a wrong value.
  *
  *     const file = YamlReader.parse(text, 'a cluster file');
  *     file.fields(['machines', 'environment']).machines.items().map((machine) => machine.text('a name'))
@@ -24,7 +24,7 @@ export class YamlReader {
   }
 
   /**
-   * @param what how messages call the whole
+   * @param what name of the whole in messages
    * @throws InputError `SYNTAX` with its line
    */
   static parse(text: string, what: string): YamlReader {
@@ -40,7 +40,7 @@ export class YamlReader {
     return new YamlReader(document.contents, what, { document, lines }, 0);
   }
 
-  /** 1-based place, for errors about what the value means. */
+  /** 1-based place, for errors about the meaning of the value. */
   get place(): { readonly line: number; readonly column: number } {
     const { line, col } = this.#source.lines.linePos(this.#offset);
     return { line, column: col };
@@ -55,7 +55,7 @@ export class YamlReader {
     return typeof value === 'number' || typeof value === 'bigint' ? 'number' : typeof value === 'boolean' ? 'flag' : 'text';
   }
 
-  /** The fields that are there and not empty. Any other name is refused. */
+  /** The fields with values. Any other name is refused. */
   fields<const Name extends string>(names: readonly Name[]): Partial<Record<Name, YamlReader>> {
     const found: Partial<Record<Name, YamlReader>> = {};
     for (const [name, value] of this.entries()) {
@@ -114,7 +114,7 @@ export class YamlReader {
     try {
       return JSON.stringify(this.#node?.toJS(this.#source.document, { maxAliasCount: 100 }) ?? null);
     } catch {
-      // It refers to itself, or to more than anybody writes.
+      // It refers to itself, or expands to too many values.
       throw this.wrong('a value without such references');
     }
   }
@@ -129,10 +129,10 @@ export class YamlReader {
   }
 }
 
-/** More than a person writes; what programs write is shorter as several files. */
+/** Limit of the length of a file written by hand. */
 const MOST_CHARACTERS = 2 ** 20;
 
-/** Deeper than a person nests, the library runs out of stack. */
+/** Limit of nesting, beyond which the library runs out of stack. */
 function parseOrRefuse(text: string, what: string, lines: LineCounter): Document {
   try {
     return parseDocument(text, { lineCounter: lines, prettyErrors: false });

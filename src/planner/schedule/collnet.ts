@@ -161,7 +161,7 @@ function* each(own: Range, chunkBytes: number, move: (chunk: Range) => Move): Ge
   for (const chunk of chunksOf(own, chunkBytes)) yield move(chunk);
 }
 
-/** The shares of all heads but the rank itself. */
+/** The shares of all heads except the rank itself. */
 function* eachShare(
   own: Range,
   heads: readonly number[],

@@ -114,7 +114,7 @@ export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { 
   const stepBytes = protocol === 'LL' ? buffers.ll / 16 : p2p.chunkBytes;
   const most = p2p.channelsPerPeer;
   let fewest = most;
-  // One node: rather all channels, with one operation each.
+  // One node: all channels, with one operation each.
   while (nNodes === 1 && fewest * nRanks > p2p.nChannels && fewest > 1) fewest /= 2;
   const [leastPart, mostPart] = nNodes > 1 ? [stepBytes / 2, stepBytes] : [stepBytes / 8, stepBytes * 32];
   let channelsPerMessage = Math.min(fewest, Math.max(1, Math.ceil(messageBytes / leastPart)));

@@ -4,7 +4,7 @@
 
 export type HierarchicalRole = 'up' | 'owner' | 'down';
 
-/** What a rank does in a share, and where. */
+/** Role and position of a rank in a share. */
 export interface WorkerPlace {
   readonly share: number;
   readonly role: HierarchicalRole;
@@ -29,7 +29,7 @@ export interface HierarchicalMoves {
   /** Numbers of the sets of connections. */
   readonly receives: number;
   readonly sends: number;
-  /** Position of the stored sum among what is added up. */
+  /** Position of the stored sum among the addends. */
   readonly held: 'none' | 'first' | 'last';
   /** True if the move stores its sum. */
   readonly holds: boolean;
@@ -115,7 +115,7 @@ export class RingMoves implements HierarchicalMoves {
   #step = 0;
   /** The column whose last step is still to come after the current step; -1 for none. */
   #behind = -1;
-  /** The rest of the chunk, and where it counts from in the input and the output; -1 if not used. */
+  /** The rest of the chunk, and the start of its offsets in the input and the output; -1 if not used. */
   #from = 0;
   #to = 0;
   #ownBase = -1;
@@ -196,8 +196,8 @@ export class RingMoves implements HierarchicalMoves {
   }
 
   /**
-   * Moves on to the next step. The last step of a column sends nothing over the wire: the first step of the next column, which
-   * receives nothing from it, comes before, so that the wire stays busy.
+   * Moves on to the next step. The last step of a column sends nothing over the wire, so the first step of the next column comes
+   * before it and keeps the wire busy.
    */
   #advance(): void {
     const last = this.#nSteps - 1;

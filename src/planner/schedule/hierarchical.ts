@@ -158,7 +158,7 @@ export interface HierarchicalInput {
 /**
  * The moves of all ranks.
  *
- * @throws RangeError for a collective that it does not do
+ * @throws RangeError for a collective that it does not support
  */
 export function hierarchicalSchedule(call: ScheduledCall, { hosts, shares }: HierarchicalInput): Schedule {
   const { collective, bytes } = call;

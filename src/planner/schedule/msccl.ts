@@ -84,7 +84,7 @@ function readRank(gpu: Element): ProgramRank {
   return { scratchChunks: integer(gpu, 's_chunks', 0), blocks: [...byId.values()].map((tb) => readBlock(tb, numbers, places)) };
 }
 
-/** By number of a step in the file: its place among those that do something; a wait counts as the one before. */
+/** By number of a step in the file: its position among steps other than waits; a wait counts as the step before. */
 function placesOf(tb: Element): number[] {
   let next = 0;
   return stepsOf(tb).map((step) => (step.attributes['type'] === 'nop' ? next - 1 : next++));

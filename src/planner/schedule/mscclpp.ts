@@ -21,7 +21,7 @@ const MOST_BYTES = 2 ** 40;
 
 /** Rules of an operation that moves data. The first `plain` of its buffers have no flags. */
 interface MoveRule {
-  /** Flags of what it reads behind the first, and of the first. */
+  /** Flags of the buffers that it reads: of those after the first, and of the first. */
   readonly reads: 'plain' | 'flags' | 'flags behind the first';
   readonly writes: 'plain' | 'flags' | 'flags behind the first';
   /** Pairs of a source and a target, rather than one sum for all targets. */

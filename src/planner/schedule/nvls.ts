@@ -38,8 +38,8 @@ interface Channel {
 }
 
 /**
- * The NVSwitch adds what all ranks of a node have at one address, and writes what a head stores to all of them. Warps
- * of a block do one job each:
+ * The NVSwitch adds the data of all ranks of a node at one address, and writes a head's stores to all of them. Each warp of a
+ * block has one task:
  *
  *     scatter   input of the rank ─► a share for each head, in its own memory
  *     reduce    a head loads the sum of its share from the switch, and stores it for all (between nodes: by way of

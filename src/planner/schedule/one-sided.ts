@@ -31,8 +31,8 @@ export interface OneSidedRank {
 }
 
 /**
- * `move` writes the sum of `from` to all of `to`. `signal` and `wait`: the n-th wait on a channel ends after the n-th signal
- * on it. `barrier`: so many blocks of the rank meet. `repeat`: the steps for one piece of the chunks after the other.
+ * `move` writes the sum of `from` to all of `to`. `signal` and `wait`: the n-th wait on a channel ends after the n-th signal on
+ * it. `barrier`: `blocks` blocks of the rank meet. `repeat`: the steps for each piece of the chunks in turn.
  */
 export type OneSidedStep = { /** Place in the file, for messages. */ readonly at?: string } & (
   | {
@@ -78,8 +78,8 @@ export interface ScheduleOptions {
 const GRAIN_BYTES = 16;
 
 /**
- * The schedule of a one-sided program. What a block writes to another rank is a message to that rank's memory: a worker of
- * its own there, which stores it. Signals and requests to read go the same way, so that they arrive behind the data.
+ * The schedule of a one-sided program. Writes of a block to another rank are messages to a worker that stands for that rank's
+ * memory; signals and requests to read go the same way, so that they arrive behind the data.
  *
  *     rank 0, block 0   put ──► signal ──►┐                         ┌─► block 0 waits for move 2 of the memory
  *     rank 1, memory                      └─ 1: store ─ 2: signal ──┘
@@ -114,7 +114,7 @@ interface Link {
   reply: number;
 }
 
-/** Messages that precede everything that a block does next, by link. */
+/** Messages that precede the next moves of a block, by link. */
 type Known = Map<number, number>;
 
 /** An event that a block may wait for: moves, and the knowledge of the block that made them. */
@@ -204,7 +204,7 @@ class Maker {
         });
       });
     });
-    // All ways first, so that they are the same whatever the size.
+    // All connections first, so that they do not depend on the size.
     for (const block of this.#blocks) this.#openLinks(block, program.ranks[block.rank]?.blocks[block.index] ?? []);
   }
 
@@ -224,7 +224,7 @@ class Maker {
     }
   }
 
-  /** Executes the blocks on no data, and writes down their moves. */
+  /** Executes the blocks without data, and records their moves. */
   run(): void {
     for (let isMoving = true; isMoving;) {
       isMoving = false;

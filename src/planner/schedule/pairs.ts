@@ -34,9 +34,9 @@ interface Message {
 }
 
 /**
- * All-to-all, send and receive around a circle, gather and scatter: messages between pairs of ranks, round after round.
- * A message is cut into parts for several channels. On each channel the warps of a block take up to eight rounds at
- * once, and each sends and receives at the same time; further rounds wait for their turn.
+ * All-to-all, send and receive around a circle, gather and scatter: messages between pairs of ranks, round after round, each cut
+ * into parts for several channels. On each channel the warps of a block handle up to eight rounds concurrently, and each sends
+ * and receives at the same time.
  */
 export function pairsSchedule(
   call: ScheduledCall,

@@ -10,8 +10,8 @@ import { channelRange, chunksOf, ConnectionTable, type Move, type Range, type Sc
  *          ├──► 2 ─► 3
  *          └──► 1
  *
- * A rank serves its places in all trees in the order of `away`; so the rank that is least far can always continue, with one slot
- * a connection. A reduce-scatter is the same backwards.
+ * A rank serves its places in all trees in the order of `away`, so the nearest rank can always continue, with one slot for each
+ * connection. A reduce-scatter is the same backwards.
  */
 export function patSchedule(call: ScheduledCall, nRanks: number, nChannels: number, chunkBytes: number): Schedule {
   const table = new ConnectionTable();

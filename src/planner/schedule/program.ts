@@ -79,7 +79,7 @@ export interface ProgramStep {
   readonly after?: readonly { readonly block: number; readonly step: number }[];
 }
 
-/** Bytes that a thread block moves at once, by protocol: half of a connection's buffer with Simple, a step of it else. */
+/** Bytes that a thread block moves at a time, by protocol: half of a connection's buffer with Simple, otherwise a step of it. */
 const chunkBytes = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
 
 /**
@@ -127,7 +127,7 @@ export function schedule(program: AnyProgram, bytes: number, options: ScheduleOp
   return { call, nRanks, connections: table.all, workers, own: { scratchBytes, isInPlace: program.isInPlace } };
 }
 
-/** Splits a chunk that is larger than a thread block moves at once; otherwise joins several chunks. */
+/** Splits a chunk that is larger than a thread block moves at a time; otherwise joins several chunks. */
 function piecesOf(most: number, perChunk: number): { readonly pieceBytes: number; readonly together: number } {
   return { pieceBytes: Math.min(most, perChunk), together: Math.max(1, Math.floor(most / perChunk)) };
 }
@@ -150,7 +150,7 @@ interface BlockMoves {
   readonly together: number;
 }
 
-/** Piece after piece of the chunks, all steps for each. */
+/** All steps for each piece of the chunks in turn. */
 function* movesOf({ steps, send, receive, first, movesBefore, perChunk, pieceBytes, together }: BlockMoves): Generator<Move> {
   for (let offset = 0, round = 0; offset < perChunk; offset += pieceBytes, round++) {
     const piece = Math.min(pieceBytes, perChunk - offset);

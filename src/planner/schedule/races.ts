@@ -5,9 +5,8 @@ import type { Local, Move, Schedule } from './schedule.js';
 type Clock = Int32Array;
 
 /**
- * Finds races by vector clocks: workers that use the same bytes of a rank without an order between them. A worker's own
- * moves, messages, and waits within a rank give an order. Room in a connection gives none, because a longer one would not
- * have made the sender wait.
+ * Finds races by vector clocks: workers that use the same bytes of a rank without an order between them. A worker's own moves,
+ * messages, and waits within a rank give an order; waiting for room in a connection gives none, because its length is arbitrary.
  */
 export class Races {
   readonly #schedule: Schedule;
@@ -96,7 +95,7 @@ export class Races {
     return `byte ${offset} of the ${buffer} is ${how} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and neither waits for the other`;
   }
 
-  /** The same bytes have one place: in one buffer, a rank's part is where it belongs in the whole. */
+  /** Position of a range in memory: if input and output are one buffer, a rank's part is at its offset in the whole. */
   #place(rank: number, buffer: Local['buffer'], offset: number): [string, number] {
     const { call, nRanks, own } = this.#schedule;
     if (buffer === 'scratch' || own?.isInPlace !== true) return [`${rank} ${buffer}`, offset];

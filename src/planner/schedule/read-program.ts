@@ -25,15 +25,15 @@ export function readProgram(text: string): AnyProgram {
 }
 
 /**
- * Executes a program with few bytes on numbers: {@link verifySchedule}. Pieces are short, so that all that repeats does, and
- * chunks long enough that all blocks that share one have work.
+ * Executes a program with few bytes on numbers: {@link verifySchedule}. Pieces are so short that repeated steps repeat, and
+ * chunks so long that all blocks that share one have work.
  */
 export function verifyProgram(program: AnyProgram): ScheduleFault {
   if (!('isOneSided' in program)) return verifySchedule(schedule(program, VERIFIED_BYTES * program.chunks), VERIFIED_SLOTS);
   const unit = unitOf(program);
   const most = mostParts(program);
   for (const parts of new Set([1, most])) {
-    // More pieces than scratch holds.
+    // More pieces than scratch memory holds.
     const held = Math.floor((program.scratchChunkBytes ?? 0) / (unit ?? 1));
     const bytes = unit === undefined ? VERIFIED_BYTES : Math.min(MOST_UNITS, held + 8) * VERIFIED_UNIT_BYTES;
     const options = unit === undefined ? {} : { unitBytes: VERIFIED_UNIT_BYTES };

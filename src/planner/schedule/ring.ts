@@ -28,8 +28,8 @@ interface RingView {
 }
 
 /**
- * Each rank passes data on to the next one. In an all-reduce every chunk goes around twice: once to be added up, once
- * to be handed out.
+ * Each rank passes data on to the next one. In an all-reduce every chunk goes around twice: first it is summed, then the result
+ * is copied.
  */
 export function ringSchedule(call: ScheduledCall, { rings, chunkBytes }: RingInput): Schedule {
   const nRanks = rings[0]?.length ?? 0;

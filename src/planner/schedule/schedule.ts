@@ -72,13 +72,13 @@ export interface ScheduledConnection {
 }
 
 /**
- * `direct`: a rank writes into the buffer of the other. `switch-in`: a rank leaves data in its own memory, where the
- * NVSwitch reads and adds it for the head. `switch-out`: the NVSwitch writes what the head stored to the rank.
- * `net-in`, `net-out`: to and from a network that reduces.
+ * `direct`: a rank writes into the buffer of the other. `switch-in`: the NVSwitch reads data in a rank's memory and adds them for
+ * the head. `switch-out`: the NVSwitch writes the head's result to the rank. `net-in`, `net-out`: to and from a network that
+ * reduces.
  */
 export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
 
-/** Rank number of what belongs to no rank: the switches of a network that reduces. */
+/** Rank number of the switches of a network that reduces. */
 export const NETWORK_RANK = -1;
 
 /** A thread block of a rank on a channel, or a part of one with one job. Its moves run in sequence. */
@@ -86,7 +86,7 @@ export interface Worker {
   readonly rank: number;
   readonly channel: number;
   readonly moves: () => Iterable<Move>;
-  /** The worker stands for the memory of its rank, as this rank writes and reads it; it takes no time of its own. */
+  /** The rank that writes and reads the memory that the worker stands for; such a worker takes no time. */
   readonly serves?: number;
 }
 
@@ -107,7 +107,7 @@ export interface Move {
 
 /** Work of a move within its rank, in programs. */
 export interface LocalWork {
-  /** Ranges that are added to what it receives. */
+  /** Ranges that are added to the received data. */
   readonly adds: readonly Local[];
   /** Ranges that the sum overwrites. */
   readonly writes: readonly Local[];

@@ -26,8 +26,8 @@ export interface Tree {
 }
 
 /**
- * An all-reduce over trees: sums go up to the root, the result down again. NCCL splits the threads of a block, so that
- * a rank does both at the same time; the root, which turns the data around, has one job.
+ * An all-reduce over trees: sums go up to the root, the result down again. NCCL splits the threads of a block, so that a rank
+ * does both at the same time; the root has one worker for both.
  */
 export function treeSchedule(call: ScheduledCall, { nRanks, trees, chunkBytes }: TreeInput): Schedule {
   const table = new ConnectionTable();

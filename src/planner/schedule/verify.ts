@@ -6,8 +6,8 @@ import { type ScheduledConnection, NETWORK_RANK, type Move, type Schedule, type 
 export type ScheduleFault = string | undefined;
 
 /**
- * Executes a schedule on numbers and checks the result. Each byte of each input is a number of its own, drawn at random
- * from 2^45, so a sum in which one is missing or counted twice is another number.
+ * Executes a schedule on numbers and checks the result. Each byte of each input is a random number below 2^45, so a sum in which
+ * one is missing or counted twice differs.
  *
  * @param slots number of messages that a connection holds before its sender waits
  * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages whose
@@ -75,7 +75,7 @@ export function verifySchedule(schedule: Schedule, slots: number, seed = 1): Sch
   return wrong ?? races?.end();
 }
 
-/** `rank 0, channel 2`; of a memory also who uses it. */
+/** `rank 0, channel 2`; of a memory also the rank that uses it. */
 function nameOf({
   rank,
   channel,

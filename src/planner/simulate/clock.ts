@@ -56,10 +56,9 @@ export type SliceListener = (slice: {
 }) => void;
 
 /**
- * Executes workers in time. A worker does its slices one after the other; a slice starts when its data have arrived and the
- * FIFOs it writes to have room. All times follow from those of earlier slices in any order of computation (the workers are
- * a Kahn network). So the clock runs each worker as far as it can, then wakes the workers that wait for it; it needs no
- * queue of events.
+ * Executes workers in time. A slice starts when its data have arrived and the FIFOs it writes to have room. Workers are a Kahn
+ * network, so times do not depend on the order of computation: the clock runs each worker as far as it can, then wakes those that
+ * wait for it, without a queue of events.
  */
 export function runClock(
   workers: readonly Worker[],
@@ -187,7 +186,7 @@ export function runClock(
             lastArrival[slot] = end + latency;
             wires?.push({ connection: number, startUs: start, endUs: end });
           } else {
-            // A NIC sends a slice when all of it is there; its first bytes arrive while the last are on the way.
+            // A NIC sends a slice when all of it has arrived; its first bytes arrive while the last are in flight.
             const begins = Math.max(end, wireFree[number] ?? 0);
             const leaves = begins + size / wire;
             wireFree[number] = leaves + (stepUs[number] ?? 0);

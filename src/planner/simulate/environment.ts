@@ -3,9 +3,8 @@ import type { Fabric } from './fabric.js';
 /** Conditions that a call's time depends on besides its plan. */
 export interface Environment {
   /**
-   * Way in which calls are launched. `queued`: many calls wait on the stream, so that launching one is hidden behind the one
-   * before (nccl-tests with one process). `processes`: the same from a process a GPU, whose launches are not at the
-   * same time. `graph`: from a CUDA graph. Default: `queued`, as most measurements here were taken.
+   * Launch of calls. `queued` (default): many calls wait on the stream, which hides their launches (nccl-tests with one process);
+   * `processes`: the same with a process for each GPU, whose launches differ in time; `graph`: from a CUDA graph.
    */
   readonly launch: 'queued' | 'processes' | 'graph';
   /**
@@ -15,10 +14,7 @@ export interface Environment {
   readonly skewUs: number | undefined;
   /** Network plugin: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */
   readonly network: 'verbs' | 'efa' | 'sockets';
-  /**
-   * Bandwidth of all hosts by that of the fabric above their switches, 1 for a fabric without a bottleneck.
-   * Default: 1.
-   */
+  /** Bandwidth of all hosts over that of the fabric above their switches. Default: 1, a fabric without a bottleneck. */
   readonly oversubscription: number;
   /** The switches between hosts. Default: undefined, every NIC reaches every other at its full speed. */
   readonly fabric?: Fabric;
@@ -27,8 +23,5 @@ export interface Environment {
 /** Queued calls, InfiniBand or RoCE through verbs, a fabric without oversubscription. */
 export const defaultEnvironment: Environment = { launch: 'queued', skewUs: undefined, network: 'verbs', oversubscription: 1 };
 
-/**
- * µs that a hop takes beyond one with verbs: EFA's and the kernel's own latency, as their makers publish it for small
- * messages.
- */
+/** Additional µs of a hop over one with verbs: EFA's and the kernel's own latency, as published for small messages. */
 export const networkExtraUs: Readonly<Record<Environment['network'], number>> = { verbs: 0, efa: 12, sockets: 25 };

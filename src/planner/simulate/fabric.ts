@@ -38,7 +38,7 @@ export interface FabricUse {
 }
 
 /**
- * The links between switches that data takes from a NIC to another.
+ * The links between switches on the way from a NIC to another.
  *
  * @throws InputError where a fabric of rails only does not connect them
  */

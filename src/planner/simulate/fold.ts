@@ -3,8 +3,8 @@ import { hangTrees } from '../graph/merge/trees.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
- * Replaces all hosts by one: if every host does the same, the data that a rank receives from the previous host are those
- * that the same rank sends to the next host. Connections that differ only by the host become one.
+ * Replaces hosts that all do the same by one: the data that a rank receives from the previous host are those that it sends to the
+ * next. Connections that differ only by the host become one.
  *
  *     … ─► host 0: 0 ─► 1 ─► 2 ─► 3 ─► host 1 …        becomes        ┌─► 0 ─► 1 ─► 2 ─► 3 ─┐
  *                                                                     └─────────────────────┘

@@ -26,7 +26,7 @@ const intervals: Readonly<Record<'oneNode' | 'oneNodePairs' | 'nodes' | 'nodesPa
     { least: 0.94, most: 1.22 },
     { least: 0.98, most: 1.06 },
   ],
-  // Nearly all measurements took longer than predicted; the prediction itself is left within.
+  // Nearly all measurements took longer than predicted; the prediction itself stays within.
   nodesPairs: [
     { least: 0.5, most: 2 },
     { least: 0.98, most: 1.32 },

@@ -1,8 +1,8 @@
 import { type Generation, generations } from '../tuning/constants.js';
 
 /**
- * Physical parameters of machines that `npm run calibrate` fits. They hold for
- * a generation of GPUs or for all machines, never for one machine. Ranges are what is plausible; the fit stays within.
+ * Physical parameters of machines that `npm run calibrate` fits, within plausible ranges. They hold for a generation of GPUs or
+ * for all machines, never for one machine.
  */
 export interface PhysicsParameter {
   readonly unit: 'us' | 'GB/s' | 'ratio';

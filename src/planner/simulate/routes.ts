@@ -133,7 +133,7 @@ export class Routes {
     );
   }
 
-  /** GB/s of a link, with what of it is payload. */
+  /** GB/s of a link, and the share of it that is payload. */
   capacityGBps({ node, link }: Pick<LinkUse, 'node' | 'link'>, { common }: Physics): number {
     const { system } = this.#machine(node);
     const gbps = system.links.bandwidthGBps[link] ?? 0;

@@ -138,7 +138,7 @@ export class Simulator {
   }
 
   /**
-   * Executes a schedule of one's own in time: thread blocks, FIFOs and links are those of NCCL's kernels.
+   * Executes any schedule in time: thread blocks, FIFOs and links are those of NCCL's kernels.
    *
    * @returns µs, with the launch
    */
@@ -378,7 +378,7 @@ export class Simulator {
     });
   }
 
-  /** The most that a channel sends to another node with LL, whose buffers lie in memory of the CPU, which checks all flags. */
+  /** Bandwidth limit of a channel to another node with LL, whose buffers lie in memory of the CPU, which checks all flags. */
   #llGBps({ protocol, isPairs, nChannels }: CallPlan): number {
     return protocol === 'LL' && !isPairs && this.usesNetwork ? llCap(this.#tuning.input) / nChannels : Infinity;
   }
@@ -427,7 +427,7 @@ export class Simulator {
       writeRate[number] = isNet ? block * 1000 : rate;
       wireRate[number] = isNet ? rate : Infinity;
       if (isNet) {
-        // Messages of all connections take turns at a NIC, and so does what each costs besides.
+        // Messages of all connections, and their additional costs, take turns at a NIC.
         nicRate[number] = 1000 * (nicGBps[number] ?? 0);
         stepUs[number] = common.netStepUs * Math.max(1, (1000 * (nicGBps[number] ?? 0)) / rate);
         sendUs[number] = plan.protocol === 'Simple' ? common.netSendUs : 0;
@@ -475,7 +475,7 @@ export interface LinkDescription {
   readonly gbps: number;
 }
 
-/** Connections with their links, and times as they were last worked out. */
+/** Connections with their links, and the times of the last computation. */
 interface Structure {
   readonly connections: readonly ScheduledConnection[];
   readonly routes: readonly Route[];
@@ -556,7 +556,7 @@ interface Rated {
   /** Bytes a µs. */
   readonly copyRate: number;
   readonly timing: Omit<Timing, 'copyRate'>;
-  /** The same where each connection has its NIC for itself; only of rings whose channels share NICs. */
+  /** The same with a NIC for each connection; only for rings whose channels share NICs. */
   readonly alone: Pick<Timing, 'wireRate' | 'stepUs'> | undefined;
 }
 
@@ -573,9 +573,9 @@ function aloneAtNic({ wireRate, stepUs, nicRate }: Pick<Timing, 'wireRate' | 'st
 }
 
 /**
- * Channels of a ring are equal and out of step, and use each other's share of a NIC while they wait. So a call takes the
- * time that the NIC is busy or the time of its steps, and a little more if both are similar, because messages meet at
- * random. In trees a rank sends the same data to two others at once, so they share.
+ * Channels of a ring use each other's share of a NIC while they wait. So a call takes the time of the NIC or of its steps,
+ * whichever is longer, and a little more if both are similar. In trees a rank sends the same data to two others at the same time,
+ * so they share the NIC.
  */
 function togetherUs(wireUs: number, aloneUs: number): number {
   return (wireUs ** CROWDING + aloneUs ** CROWDING) ** (1 / CROWDING);

@@ -1,7 +1,7 @@
 import type { CpuNode, DevNode, GpuNode, Links, NetNode, PciNode, PlainNode, PluginNode, System, SystemNode } from './system.js';
 import { NodeType, NODE_TYPES } from './types.js';
 
-/** The system that holds these nodes: they must be sorted by type and know their numbers. */
+/** The system of these nodes, which must be sorted by type and numbered. */
 export function assemble(nodes: readonly SystemNode[], links: Links, hostHashes: readonly bigint[], systemId: number): System {
   const first = new Int32Array(NODE_TYPES + 1);
   for (const node of nodes) first[node.type + 1] = (first[node.type + 1] ?? 0) + 1;
@@ -57,7 +57,7 @@ export function linksFromLists(
   return links;
 }
 
-/** For each link the first back, whatever its type, as older versions look for it; -1 where there is none. */
+/** For each link the first link back of any type, as in older versions; -1 without one. */
 export function anyReverse({ start, from, to }: Links): Int32Array {
   return Int32Array.from(to, (back, link) => {
     const first = start[back] ?? 0;

@@ -1,7 +1,7 @@
 import { defaultRules, type Rules } from '../versions/rules.js';
 import { CpuArch, CpuModel, CpuVendor } from './system.js';
 
-/** Bandwidths that NCCL assumes for what no file tells, in GB/s, as C floats. The figures are from its `topo.h`. */
+/** Bandwidths that NCCL assumes where a file has none, in GB/s, as C floats, from its `topo.h`. */
 
 /** Within a GPU, and between a CPU and a NIC that is no PCI device. */
 export const LOCAL_GBPS = 5000;
@@ -40,7 +40,7 @@ const intelInterconnectGBps = new Map<number, number>([
   [CpuModel.INTEL_ERP, 40],
 ]);
 
-/** PCI link speeds as /sys writes them, in 100 Mb/s per lane; the first that begins the text counts. */
+/** PCI link speeds in the form of /sys, in 100 Mb/s per lane; the first that begins the text counts. */
 const pciLaneSpeeds: readonly (readonly [string, number])[] = [
   ['2.5 GT/s', 15],
   ['5 GT/s', 30],
@@ -57,7 +57,7 @@ const pciLaneSpeeds: readonly (readonly [string, number])[] = [
 /** NCCL's value for an unknown speed: Gen3. */
 const UNKNOWN_LANE_SPEED = 60;
 
-/** Bandwidth of a PCI link, and whether NCCL knows the text of its speed. Width 0 counts as 16. */
+/** Bandwidth of a PCI link; `known` is false if NCCL does not know the text of its speed. Width 0 counts as 16. */
 export function pciLink(width: number, speed: string): { readonly bandwidthGBps: number; readonly known: boolean } {
   const found = pciLaneSpeeds.find(([text]) => speed.startsWith(text));
   return {

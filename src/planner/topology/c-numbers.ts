@@ -1,10 +1,10 @@
-/** Reading of numbers as the C library does it, which is how NCCL reads XML attributes and the environment. */
+/** Reads numbers as the C library does, and so as NCCL reads XML attributes and the environment. */
 
 const integer = /^[ \t\n\v\f\r]*([+-]?)(0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)/;
 
 /**
  * The integer at the start of `text`, as `strtol` (base 0) reads it: leading blanks, sign, then hexadecimal after `0x`, octal
- * after `0`, else decimal; 0 when there is none. What follows is not looked at. Exact up to 2^53.
+ * after `0`, else decimal; 0 when there is none. Later text is ignored. Exact up to 2^53.
  */
 export function parseInteger(text: string): number {
   return Number(parseBigInteger(text, 0));
@@ -27,8 +27,8 @@ export function parseBigInteger(text: string, base: 0 | 10 | 16): bigint {
 }
 
 /**
- * The integer at the start of `text`, as `strtoull` reads it: a minus wraps around, and what needs more than 64 bits
- * becomes the greatest.
+ * The integer at the start of `text`, as `strtoull` reads it: a minus wraps around, and integers of more than 64 bits become the
+ * greatest.
  */
 export function parseUnsigned64(text: string, base: 10 | 16): bigint {
   const value = parseBigInteger(text, base);
@@ -42,7 +42,7 @@ export function parseFloat32(text: string): number {
   return Number.isNaN(value) ? 0 : Math.fround(value);
 }
 
-/** True when the whole of `text` is one integer, blanks around it allowed: what a careful writer would have written. */
+/** True if the whole text is one integer; blanks around it are allowed. */
 export function isWholeInteger(text: string): boolean {
   return /^\s*[+-]?(0[xX][0-9a-fA-F]+|[0-9]+)\s*$/.test(text);
 }

@@ -1,9 +1,8 @@
 import type { System } from './system.js';
 
 /**
- * A text that is the same for machines in which NCCL sees no difference: as machines of one model are, each read from a
- * file of its own. GUIDs of network cards count by which are the same, for no two cards in the world have one; hashes of
- * hosts do not count.
+ * A text that is the same for machines that are equal for NCCL, such as machines of one model from different files. GUIDs of
+ * network cards count only by which of them are equal, because they are unique; hashes of hosts are ignored.
  */
 export function likeness({ nodes, links, hostHashes, systemId }: System): string {
   const cards = new Map<bigint, number>();

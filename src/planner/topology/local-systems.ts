@@ -10,17 +10,17 @@ import { LinkType, NodeType, PathType } from './types.js';
 import { rulesOf } from '../versions/rules.js';
 import { withoutNodes } from './without-nodes.js';
 
-/** A machine as some of its ranks see it: ready for the search of channels. */
+/** A machine from the point of view of some of its ranks: the input of the search. */
 export interface LocalSystem {
   /** Its ranks, ascending; the order of its GPUs may be another. */
   readonly ranks: readonly number[];
   readonly system: System;
   readonly paths: Paths;
-  /** True where the communicator has ranks outside. */
+  /** True if the communicator has ranks outside. */
   readonly inter: boolean;
-  /** The most that one channel can get: bandwidth of the best path from a GPU to another, or to a NET when inter. GB/s. */
+  /** Upper bound of one channel: bandwidth of the best path from a GPU to another, or to a NET when inter; GB/s. */
   readonly maxGBps: number;
-  /** The most that one GPU can move over its NVLinks, or over PCI. GB/s. */
+  /** Upper bound of one GPU over its NVLinks, or over PCI; GB/s. */
   readonly totalGBps: number;
   /** GPU (by index) that uses each NET, -1 for none. */
   readonly gpuOfNet: Int32Array;
@@ -29,12 +29,12 @@ export interface LocalSystem {
 }
 
 /**
- * The machine as its ranks see it. Mostly they all see the same; but ranks that cannot reach each other by peer-to-peer
- * or shared memory (forbidden, or the network is faster) count as being on different hosts: each such group then sees
- * a system in which the GPUs of the others are missing.
+ * The machine from the point of view of its ranks, mostly the same for all. Groups of ranks that cannot reach each other by
+ * peer-to-peer or shared memory (forbidden, or the network is faster) count as different hosts, each with a system without the
+ * GPUs of the others.
  *
  * @param communicatorRanks number of ranks of the communicator, of which those in the system are some or all
- * @returns one entry a group, in the order of their lowest ranks
+ * @returns one entry for each group, in the order of their lowest ranks
  * @throws InputError where NCCL fails
  */
 export function localSystems(
@@ -57,7 +57,7 @@ export function localSystems(
   return locals.sort((a, b) => (a.ranks[0] ?? 0) - (b.ranks[0] ?? 0));
 }
 
-/** The lowest GPU that each GPU belongs with. Only earlier GPUs are looked at, so the answer depends on their order. */
+/** The lowest GPU in the group of each GPU. Only earlier GPUs are compared, so the result depends on their order. */
 function domainOfGpus(system: System, paths: Paths): number[] {
   const domains: number[] = [];
   for (const { index: gpu } of system.gpus) {
@@ -73,7 +73,7 @@ function domainOfGpus(system: System, paths: Paths): number[] {
 
 function finish(system: System, paths: Paths, parameters: Parameters, communicatorRanks: number): LocalSystem {
   const hasOthers = system.gpus.length !== communicatorRanks;
-  // Versions that take NICs of a whole communicator out go by whether there are any.
+  // Versions that remove the NICs of a whole communicator check whether there are any.
   const rules = rulesOf(parameters);
   const inter = hasOthers && (rules.netsOfOneHost || system.nets.length > 0);
   const locality = new Locality(system, paths, parameters);

@@ -1,8 +1,7 @@
 import { NodeType, nodeTypeNames } from './types.js';
 
 /**
- * One machine (or one NVLink domain of several) as a graph. A system never changes after it is built: the search keeps
- * its own account of what is left of each link.
+ * One machine (or one NVLink domain of several) as a graph, which never changes: the search keeps residual bandwidths itself.
  *
  *     GPU ─LOC─ DEV ─PCI─ PCI ─PCI─ CPU ─SYS─ CPU        nodes:  GPU GPU … PCI … NVS CPU … NIC … NET … DEV …
  *                │         │                                      0                               (vertex numbers)
@@ -123,10 +122,10 @@ export interface PluginNode extends NodeCommon<typeof NodeType.GIN | typeof Node
   readonly bandwidthGBps: number;
 }
 
-/** A node that is nothing but a place where links meet. */
+/** A node without properties of its own, at which links meet. */
 export type PlainNode = NodeCommon<typeof NodeType.NVS | typeof NodeType.NIC | typeof NodeType.CXB>;
 
-/** A vertex of the system graph; `type` says of which kind. */
+/** A vertex of the system graph; `type` is its kind. */
 export type SystemNode = GpuNode | PciNode | CpuNode | NetNode | PluginNode | DevNode | PlainNode;
 
 /** All directed links; those of vertex v are `start[v]` up to `start[v + 1]`. */

@@ -21,7 +21,7 @@ export const NodeType = {
   GIN: 6,
   /** A device of a remote memory access plugin. */
   RMA: 7,
-  /** The hardware below one or several GPU nodes: it holds the PCI link and the NVLinks. */
+  /** The hardware below one or several GPU nodes: it has the PCI link and the NVLinks. */
   DEV: 8,
   /** The C2C bus that the halves of a split GPU share. */
   CXB: 9,
@@ -51,7 +51,7 @@ export const PathType = {
   LOC: 0,
   /** Over NVLink. */
   NVL: 1,
-  /** Over NVLink by way of one other GPU. */
+  /** Over NVLink through one other GPU. */
   NVB: 2,
   /** Over a chip-to-chip link (Grace). */
   C2C: 3,
@@ -61,7 +61,7 @@ export const PathType = {
   PXB: 5,
   /** GPU to NIC: C2C to the CPU, then PCI. */
   P2C: 6,
-  /** GPU to NIC by way of another GPU that is nearer to the NIC. */
+  /** GPU to NIC through another GPU that is nearer to the NIC. */
   PXN: 7,
   /** Through the host bridge of a CPU. */
   PHB: 8,
@@ -78,13 +78,13 @@ export type PathType = (typeof PathType)[keyof typeof PathType];
 export const pathTypeNames = ['LOC', 'NVL', 'NVB', 'C2C', 'PIX', 'PXB', 'P2C', 'PXN', 'PHB', 'SYS', 'NET', 'DIS'] as const;
 
 /**
- * A path type by its place in an order in which PXN comes before P2C, as NCCL 2.27.3 has them; the same function goes back.
- * Versions without P2C never have such paths, so the usual order serves them.
+ * Converts a path type to and from its place in the order of NCCL 2.27.3, in which PXN comes before P2C. Versions without P2C
+ * never have such paths, so the usual order serves them.
  */
 export function pxnFirst(type: number): number {
   if (type === PathType.P2C) return PathType.PXN;
   return type === PathType.PXN ? PathType.P2C : type;
 }
 
-/** Between two ports of one card: when NICs are merged, this stands between LOC and PIX. */
+/** Between two ports of one card: in merging of NICs, the level between LOC and PIX. */
 export const PATH_TYPE_PORT = PathType.NVL;

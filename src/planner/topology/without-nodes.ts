@@ -2,7 +2,7 @@ import { assemble, linksFromLists } from './assemble.js';
 import { hardwareType, type System, type SystemNode } from './system.js';
 import { NodeType } from './types.js';
 
-/** The system without those nodes and the links to them. DEV, PCI and NIC nodes above them stay, as in NCCL. */
+/** The system without the given nodes and the links to them. DEV, PCI and NIC nodes above them stay, as in NCCL. */
 export function withoutNodes(system: System, removed: readonly SystemNode[]): System {
   if (removed.length === 0) return system;
   const gone = new Set(removed);

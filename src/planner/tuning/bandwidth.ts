@@ -19,11 +19,11 @@ const { fround, min } = Math;
 
 /** Bound on the bandwidth of a candidate. */
 export type BandwidthLimit =
-  /** The channels that the search found, times what the protocol makes of them. */
+  /** The channels that the search found, times the efficiency of the protocol. */
   | 'graph'
-  /** The most that LL reaches, by GPUs on one node, by CPUs between several. */
+  /** The limit of LL, by GPUs on one node, by CPUs between several. */
   | 'll'
-  /** The most that one channel carries with this algorithm and protocol on such GPUs. */
+  /** The limit of one channel with this algorithm and protocol on such GPUs. */
   | 'channel'
   /** Calls that the NVSwitch reduces. */
   | 'switch'
@@ -116,7 +116,7 @@ function ringBandwidth(
   switch (protocol) {
     case 'Simple':
       return { gbps, limit: 'graph' };
-    // Half of what LL moves are flags; older versions count on less.
+    // Half of LL's bytes are flags; older versions assume a smaller share of data.
     case 'LL': {
       const copies = nNodes === 1 && collective !== 'AllReduce' && collective !== 'Reduce';
       return capped(gbps * rules.ringLlShare[copies ? 'copies' : 'usual'], llCap(input), 'll');
@@ -142,7 +142,7 @@ function treeBandwidth(input: TuningInput, nChannels: number, channels: number, 
   return pattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
 }
 
-/** The most that LL reaches, all channels of a node together: between nodes its data pass through memory of the CPU. GB/s. */
+/** The limit of LL for all channels of a node together, GB/s: between nodes its data pass through memory of the CPU. */
 export function llCap(input: TuningInput): number {
   const { nNodes, minCompCap, cpuVendor } = input;
   const amdOrMixed = cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED;
@@ -158,12 +158,12 @@ function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collecti
   if (graph.nChannels === 0) return 0;
   const ranksPerNode = fround(nRanks / nNodes);
   if (collective !== 'AllReduce' && !rulesOf(input).collnetGatherByHeads) {
-    // Measured with one and with eight ranks a node; between them NCCL draws a line.
+    // Measured with one and with eight ranks a node; NCCL interpolates linearly between them.
     const share = fround(fround(ranksPerNode - 1) / 7);
     return fround(fround(ranksPerNode * graph.bwIntra) * (share * 0.85 + fround(1 - share) * 0.95));
   }
   if (collective !== 'AllReduce') return fround(ranksPerNode * min(graph.bwIntra, fround(graph.bwInter * fround(0.9))));
-  // It takes a NIC for each GPU to work at full speed; half of what is missing is lost.
+  // Full speed needs a NIC for each GPU; half of the missing share is lost.
   const ratio = fround(ranksPerNode / graph.nChannels);
   const factor = fround(ratio - fround(fround(ratio - 1) / 2));
   const gbps = fround(fround(graph.nChannels * graph.bwIntra) / factor);
@@ -193,7 +193,7 @@ function nvlsBandwidth(
   return { gbps: fround(nChannels * gbps), limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel' };
 }
 
-/** GB/s of one channel as versions before 2.28 have it: what its graph says. */
+/** GB/s of one channel before 2.28: the figure of its graph. */
 function plainNvlsBandwidth(
   { ncclVersion, nRanks, nNodes }: TuningInput,
   { bwIntra, bwInter }: GraphHeader,

@@ -13,7 +13,7 @@ export interface Choice {
   readonly protocol: Protocol;
   /** Time that NCCL believes, µs. A C float. */
   readonly timeUs: number;
-  /** The most channels that the call may use. */
+  /** Maximum number of channels of the call. */
   readonly nChannels: number;
   /** Threads of each channel. */
   readonly nThreads: number;
@@ -29,7 +29,7 @@ export interface Choice {
  * NCCL's choice for one call: the candidate of least predicted time, and then channels and threads by size.
  *
  * @param bytes size as nccl-tests counts it: for AllGather and ReduceScatter the data of all ranks together
- * @returns undefined where nothing is left to choose from; `predict` tells why. NCCL fails the call then
+ * @returns undefined without a candidate, which NCCL fails; `predict` gives the reasons
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function choose(tuning: Tuning, collective: Collective, bytes: number, options: PredictOptions = {}): Choice | undefined {
@@ -37,16 +37,16 @@ export function choose(tuning: Tuning, collective: Collective, bytes: number, op
   return best && choiceOf(tuning, collective, bytes, best);
 }
 
-/** A way of doing a call that something other than NCCL's model chose. */
+/** A choice for a call from elsewhere than NCCL's model. */
 export interface GivenWay extends Way {
-  /** The most channels that the call may use; as many as NCCL takes for this way and size when not given. */
+  /** Maximum number of channels of the call; default: NCCL's number for this candidate and size. */
   readonly nChannels?: number;
 }
 
 /**
  * NCCL's decisions for one call with a given algorithm and protocol, such as a tuner plugin's.
  *
- * @returns undefined where the call cannot be done that way; `predict` tells why
+ * @returns undefined if the candidate is impossible; `predict` gives the reasons
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function chooseWay(
@@ -93,7 +93,7 @@ export function choiceOf(
   };
 }
 
-/** Bus bandwidth over algorithm bandwidth: the part of the data that each rank's link has to carry. */
+/** Bus bandwidth over algorithm bandwidth: the share of the data that each rank's link carries. */
 export function busFactor(collective: Collective, nRanks: number): number {
   switch (collective) {
     case 'AllReduce':

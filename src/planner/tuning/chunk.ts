@@ -15,7 +15,7 @@ const BYTES_PER_WARP_LL128 = 1920;
 /** Chunks are a multiple of this. */
 const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: BYTES_PER_WARP_LL128, Simple: 512 };
 
-/** Choice for a call, as far as its chunks depend on it. */
+/** The parts of a choice that determine its chunks. */
 export interface ChunkedCall {
   readonly collective: Collective;
   readonly algorithm: NcclAlgorithm;
@@ -25,8 +25,8 @@ export interface ChunkedCall {
 }
 
 /**
- * Size of a chunk, bytes: what the buffers allow, less where the data would otherwise be too few
- * chunks for ranks to work at the same time.
+ * Size of a chunk, bytes: limited by the buffers, and smaller where the data would be too few chunks for ranks to work at the
+ * same time.
  */
 export function chunkBytes({ input, model }: Tuning, call: ChunkedCall): number {
   const nvlsIsSlow = rulesOf(input).nvlsSmallWhereSlow && input.nNodes > 1 && model.AllReduce.NVLS.Simple.bandwidthGBps < 150;
@@ -59,7 +59,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
   }
 }
 
-/** The most that the buffers of the protocol allow: half of LL's and 1/16 of LL128's are flags. */
+/** The limit by the buffers of the protocol: half of LL's and 1/16 of LL128's are flags. */
 function bufferChunk({ buffers }: TuningInput, { collective, algorithm, protocol }: ChunkedCall): number {
   const goesAround = collective !== 'Broadcast' && collective !== 'Reduce';
   switch (protocol) {
@@ -145,7 +145,7 @@ function treeSimpleChunk({ treeDepth }: TuningInput, { bytes, nChannels }: Chunk
   return halved(halved(halved(most, 128 * KIB, fewerThan(8)), 64 * KIB, fewerThan(4)), 32 * KIB, fewerThan(1));
 }
 
-/** A tree needs as many chunks as it is deep to be busy all along. */
+/** A tree needs as many chunks as it is deep to be busy all the time. */
 function treeLl128Chunk({ nRanks, nNodes }: TuningInput, { bytes, nChannels }: ChunkedCall, most: number): number {
   const ranksPerNode = fround(nRanks / nNodes);
   const depth = fround(1 + floorLog2(nNodes) + 0.1 * ranksPerNode);

@@ -2,13 +2,13 @@ import type { Rules } from '../versions/rules.js';
 import type { NcclAlgorithm, Protocol } from './names.js';
 
 /**
- * The figures that NVIDIA measured and NCCL carries (its `ncclTunerConstants`); those that changed are rules. They are
- * C doubles there; where NCCL stores one in a float, the code that uses it rounds.
+ * NVIDIA's measured figures in NCCL (`ncclTunerConstants`), C doubles; the code that uses them rounds where NCCL stores a float.
+ * Figures that changed with versions are rules.
  */
 
 type Latencies = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, number>>>>;
 
-/** Kind of link, as far as latency is concerned. */
+/** Kind of link for latencies. */
 export type Medium = 'nvlink' | 'pci' | 'net';
 
 /** Generations of GPUs that have figures of their own; older ones count as Volta. */
@@ -73,7 +73,7 @@ function us(ll: number, ll128: number, simple: number): Record<Protocol, number>
   return { LL: ll, LL128: ll128, Simple: simple };
 }
 
-/** The most that LL reaches on one node, by its GPUs; GB/s. */
+/** The limit of LL on one node, by its GPUs; GB/s. */
 const llOneNodeGBps = { volta: 39.0, ampere: 87.7 } as const;
 
 /** The same between nodes, by their CPUs, for two nodes and for more: AMD and mixed, then all others. */
@@ -87,7 +87,7 @@ export function llCapGBps(nNodes: number, generation: Generation, amdOrMixed: bo
   return llBetweenNodesGBps[amdOrMixed ? 'amd' : 'other'][nNodes === 2 ? 0 : 1];
 }
 
-/** The most that one channel of a ring carries with LL128; GB/s. */
+/** The limit of one channel of a ring with LL128; GB/s. */
 export const ringLl128Caps = (rules: Rules): Caps => ({
   volta: [20, 20, 20],
   ampere: [20, 20, 20],
@@ -95,7 +95,7 @@ export const ringLl128Caps = (rules: Rules): Caps => ({
   blackwell: rules.ringLl128CapBlackwell,
 });
 
-/** The most that one channel of a tree carries with LL128; GB/s. */
+/** The limit of one channel of a tree with LL128; GB/s. */
 export const treeLl128Caps = (rules: Rules): Caps => ({
   volta: [20, 20, 20],
   ampere: [20, 20, 20],
@@ -103,7 +103,7 @@ export const treeLl128Caps = (rules: Rules): Caps => ({
   blackwell: rules.treeLl128CapBlackwell,
 });
 
-/** The most that one channel of a tree carries; GB/s. */
+/** The limit of one channel of a tree; GB/s. */
 export const treeCaps = (rules: Rules): Caps => ({
   volta: [26.5, 18.5, 10.0],
   ampere: [24.0, 23.6, 17.8],
@@ -111,7 +111,7 @@ export const treeCaps = (rules: Rules): Caps => ({
   blackwell: rules.treeCapBlackwell,
 });
 
-/** The most that one head of NVLink SHARP carries with trees between nodes; GB/s. */
+/** The limit of one head of NVLink SHARP with trees between nodes; GB/s. */
 export const nvlsTreeCaps = (rules: Rules): Caps => ({
   volta: [26.5, 18.5, 10.0],
   ampere: [24.0, 23.6, 17.8],

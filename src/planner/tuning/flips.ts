@@ -3,15 +3,15 @@ import type { NcclAlgorithm, Collective, Protocol } from './names.js';
 import { type PredictOptions, CostModel } from './predict.js';
 import type { Tuning } from './tune.js';
 
-/** A way of doing a call; null where there is none. */
+/** Algorithm and protocol of a call; null without a candidate. */
 export interface Way {
   readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
 }
 
-/** A size at which NCCL goes over to another algorithm or protocol. */
+/** A size at which NCCL changes to another algorithm or protocol. */
 export interface Flip {
-  /** The smallest size that is done the new way. */
+  /** The smallest size with the new choice. */
   readonly bytes: number;
   readonly from: Way | null;
   readonly to: Way | null;
@@ -20,9 +20,8 @@ export interface Flip {
 /**
  * All sizes between two at which the choice changes, to the byte.
  *
- * Time is a straight line over sizes between two powers of two (the corrections of trees change there, and the plateau of
- * rings begins once). The least of straight lines bends one way only, so where both ends of a stretch have the same
- * choice, all of it has.
+ * Between two powers of two, times are linear in size (the corrections of trees change there, and the plateau of rings begins
+ * once), and the minimum of linear functions is concave: if both ends of a range have the same choice, all of it has.
  *
  * @throws InvalidArgumentError for sizes that are not whole numbers above 0, the second not below the first
  */
@@ -61,7 +60,7 @@ export function flips(
   let low = fromBytes;
   let way = wayAt(low);
   for (const start of ends) {
-    // The last size of a stretch, then the first of the next.
+    // The last size of a range, then the first of the next.
     for (const high of [start - 1, start]) {
       if (high <= low) continue;
       const highWay = wayAt(high);
@@ -73,7 +72,7 @@ export function flips(
   return found;
 }
 
-/** Sizes where a new straight line begins, ascending, and at the end the size to which to look. */
+/** Sizes at which a new linear piece begins, ascending, and the last size to search. */
 function stretches({ input }: Tuning, fromBytes: number, toBytes: number): number[] {
   const starts = [64 * input.nChannels * input.nRanks];
   for (let bytes = 64; bytes <= toBytes && bytes <= 64 * 2 ** 24; bytes *= 2) starts.push(bytes);

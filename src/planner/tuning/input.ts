@@ -9,11 +9,10 @@ import { rulesOf } from '../versions/rules.js';
 import type { NcclAlgorithm } from './names.js';
 
 /**
- * All that the tuning model looks at: a few dozen figures, however many ranks there are. What ranks could disagree about
- * is rank 0's.
+ * Inputs of the tuning model: a few dozen figures for any number of ranks. Figures that may differ between ranks are rank 0's.
  */
 export interface TuningInput {
-  /** The version of NCCL whose model it is. */
+  /** The version of NCCL of the model. */
   readonly ncclVersion: string;
   readonly nRanks: number;
   readonly nNodes: number;
@@ -35,10 +34,10 @@ export interface TuningInput {
   readonly graphs: AlignedGraphs;
   /** Channels of rings and trees. */
   readonly nChannels: number;
-  /** Those of them that one call may use. */
+  /** Maximum number of them in one call. */
   readonly callChannels: number;
   readonly buffers: BufferBytes;
-  /** Ranks of the longest way from the root of a tree down, as NCCL counts it. */
+  /** Ranks of the longest path from the root of a tree down, as NCCL counts it. */
   readonly treeDepth: number;
   /** NVLink SHARP; null without. */
   readonly nvls: {

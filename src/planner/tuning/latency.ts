@@ -11,8 +11,8 @@ import type { NcclAlgorithm, Collective, Protocol } from './names.js';
 const { fround, max, min, trunc } = Math;
 
 /**
- * Latency of a collective in NCCL's model, µs: the fixed cost of a call and the cost of the steps
- * that have to follow each other. A C float; each `fround` stands where NCCL stores one.
+ * Latency of a collective in NCCL's model, µs: the fixed cost of a call and the cost of its consecutive steps. A C float, with an
+ * `fround` wherever NCCL stores one.
  */
 export function modelLatency(
   input: TuningInput,
@@ -48,7 +48,7 @@ export function modelLatency(
     case 'NVLSTree':
       if (rules.nvlsModel === 'as rings') return fround(rules.nvlsUs + 2 * (nNodes - 1) * rules.nvlsTreeNetUs);
       return fround(base + fround(within + fround(2 * depth * between)));
-    // The linear part is there in NCCL too.
+    // The linear part is in NCCL, too.
     case 'PAT':
       return fround(base + (depth * (between / 3.5) + nRanks * 2.8));
   }
@@ -82,7 +82,7 @@ function nodeSteps(input: TuningInput, collective: Collective): number {
   return 2 * (rulesOf(input).ringNodeSteps === 'nodes' ? nNodes : nNodes - 1);
 }
 
-/** One step from node to node. With one rank a node nothing hides it, so that it costs what it costs trees. */
+/** One step from node to node. With one rank a node nothing hides it, so it costs as much as in trees. */
 function betweenNodes(input: TuningInput, algorithm: NcclAlgorithm, protocol: Protocol): number {
   const { latencyInter } = input.graphs[graphOf[algorithm]];
   const alone = input.nRanks === input.nNodes && rulesOf(input).aloneAsTree;

@@ -15,11 +15,10 @@ export type Asked<Name extends string> = Readonly<Record<Name, 'on' | 'off' | 'u
  *
  *     ring,tree;allreduce:^ring     Ring or Tree, but for AllReduce all except Ring
  *
- * Case does not matter. Names that an entry does not leave out are `on`, which is more than `unset`: `NCCL_PROTO=^LL`
- * uses LL128 even where NCCL would not.
+ * Case is ignored. Names that an entry does not exclude are `on`, which is stronger than `unset`: `NCCL_PROTO=^LL` uses LL128
+ * even where NCCL would not.
  *
- * @throws InvalidUsageError for a name that there is not, or a later entry without collective; NCCL then fails to make
- *   the communicator
+ * @throws InvalidUsageError for an unknown name, or a later entry without collective; NCCL then fails to make the communicator
  */
 export function readNameList<const Name extends string>(
   variable: string,
@@ -33,7 +32,7 @@ export function readNameList<const Name extends string>(
     return byName(collectives, () => value);
   }
   for (const { text: entry, start } of tokens(text ?? '', ';')) {
-    // NCCL looks no further than the second colon.
+    // NCCL ignores text after the second colon.
     const [first, second] = tokens(entry, ':').map((token) => token.text);
     if (first === undefined)
       throw new InvalidUsageError('ENVIRONMENT', `${variable}=${text ?? ''}: an entry has nothing but colons`);
@@ -50,7 +49,7 @@ export function readNameList<const Name extends string>(
   return asked;
 }
 
-/** One list for all collectives, as older versions read it: they ignore names that they do not know. */
+/** One list for all collectives in older versions, which ignore unknown names. */
 function readKnownNames<const Name extends string>(text: string, names: readonly Name[]): Asked<Name> {
   const except = text.startsWith('^');
   const listed = tokens(except ? text.slice(1) : text, ',').map((word) => word.text.toLowerCase());

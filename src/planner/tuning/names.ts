@@ -1,6 +1,6 @@
 /** Names of the tuning model, in NCCL's order: the first of equal candidates wins. */
 
-/** The collectives that NCCL has a model for. Send, receive and what is made of them (all-to-all, gather, scatter) have none. */
+/** The collectives with a model in NCCL. Send, receive and calls made of them (all-to-all, gather, scatter) have none. */
 export const collectives = ['Broadcast', 'Reduce', 'AllGather', 'ReduceScatter', 'AllReduce'] as const;
 /** One of {@link collectives}. */
 export type Collective = (typeof collectives)[number];

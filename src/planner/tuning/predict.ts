@@ -22,7 +22,7 @@ import { lastResortGBps, type Model, type Tuning } from './tune.js';
 
 const { fround } = Math;
 
-/** Properties of a call beside collective and size. */
+/** Properties of a call besides collective and size. */
 export interface PredictOptions {
   /** float32 when not given. */
   readonly dataType?: DataTypeName;
@@ -32,15 +32,15 @@ export interface PredictOptions {
   readonly operations?: number;
 }
 
-/** One way of doing a call. */
+/** A candidate for a call: algorithm and protocol, with NCCL's belief. */
 export interface Prediction {
   readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   /** Time that NCCL believes, µs; null if the call cannot be done this way. A C float. */
   readonly timeUs: number | null;
-  /** The part of it that does not grow with size, with what NCCL corrects for this one; null as `timeUs`. */
+  /** The part of it that does not grow with size, corrected by NCCL for this size; null like `timeUs`. */
   readonly latencyUs: number | null;
-  /** GB/s at which the rest goes, with NCCL's corrections for this size; null as `timeUs`. */
+  /** GB/s of the rest, with NCCL's corrections for this size; null like `timeUs`. */
   readonly bandwidthGBps: number | null;
   /** Reasons against it; empty if `timeUs` is a number. */
   readonly reasons: readonly Reason[];
@@ -60,7 +60,7 @@ export function predict(tuning: Tuning, collective: Collective, bytes: number, o
 const MOST_COLLNET_LOCAL_RANKS = 8;
 /** Number of operations that fit into one batch of work. */
 const OPERATIONS_PER_BATCH = 8;
-/** NCCL prefers anything to a long ring for 8-bit floats, which lose precision at each step. */
+/** Factor of NCCL on the time of long rings for 8-bit floats, which lose precision at each step. */
 const FLOAT8_RING_PENALTY = 1024;
 
 interface Candidate {
@@ -76,7 +76,7 @@ interface Cost {
   readonly bandwidthGBps: number;
 }
 
-/** Rings as older versions take them where no candidate can be used, whatever disables them. */
+/** Rings, which older versions use without any candidate, even if disabled. */
 function lastResort({ Ring }: Tuning['model'][Collective], rules: Rules, reasons: Candidate['reasons']): Candidate[] {
   return protocols.flatMap((protocol) => {
     const bandwidthGBps = lastResortGBps(Ring[protocol], rules);
@@ -119,7 +119,7 @@ export class CostModel {
         return { algorithm, protocol, model: entry, reasons: [...entry.disabled, ...unable] };
       });
     });
-    // Most calls have a candidate and never look at these.
+    // Rarely needed: most calls have a candidate.
     this.#makeLastResort = () =>
       lastResort(model[collective], this.#rules, callTroubles(input, collective, 'Ring', dataType, operator));
   }
@@ -136,7 +136,7 @@ export class CostModel {
   }
 
   /**
-   * The candidate that takes the least time, the first of equal ones; undefined where there is none.
+   * The fastest candidate, the first of equal ones; undefined without one.
    *
    * @throws InvalidArgumentError for a size that is not a whole number above 0
    */
@@ -160,7 +160,7 @@ export class CostModel {
   /** NCCL's formula, in its floats; undefined where the candidate cannot be used. */
   #cost({ algorithm, protocol, model, reasons }: Candidate, bytes: number): Cost | undefined {
     const { nRanks, nNodes, nChannels, minCompCap, cpuArch } = this.#input;
-    // One rank copies, and NCCL calls that a ring that takes no time.
+    // One rank copies, which NCCL counts as a ring without time.
     if (nRanks === 1)
       return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
     if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
@@ -229,7 +229,7 @@ function callTroubles(
   return reasons;
 }
 
-/** True if data is combined; what is only copied is bytes to NCCL, whatever its type. */
+/** True if data are combined; NCCL treats copied data as bytes of any type. */
 function reduces(collective: Collective): boolean {
   return collective !== 'AllGather' && collective !== 'Broadcast';
 }
@@ -238,7 +238,7 @@ function isFloat8(dataType: DataTypeName): boolean {
   return dataType === 'float8e4m3' || dataType === 'float8e5m2';
 }
 
-/** Types and operators that NVSwitches reduce. An average is more than a sum to them. */
+/** True for types and operators that NVSwitches reduce; averages are not among them. */
 function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean {
   switch (dataType) {
     case 'int32':

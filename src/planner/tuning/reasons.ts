@@ -13,9 +13,9 @@ export type Reason =
   | { readonly why: 'asked'; readonly variable: 'NCCL_ALGO' | 'NCCL_PROTO'; readonly value: string }
   /** The graph of the algorithm has no channels, or fewer than it takes. */
   | { readonly why: 'channels'; readonly algorithm: NcclAlgorithm; readonly nChannels: number; readonly fewest: number }
-  /** It reduces in the network, which is off. */
+  /** It needs reduction in the network, which is off. */
   | { readonly why: 'no-collnet'; readonly algorithm: NcclAlgorithm }
-  /** Heads of the chains are none of the heads that reach the network. */
+  /** Heads of the chains are not among the heads that reach the network. */
   | { readonly why: 'collnet-chain-heads' }
   /** CollNet direct is for machines with NVSwitch. */
   | { readonly why: 'no-nvswitch' }
@@ -25,7 +25,7 @@ export type Reason =
   | { readonly why: 'collnet-local-ranks'; readonly localRanks: number; readonly most: number }
   /** The network cannot reduce this. */
   | { readonly why: 'collnet-operator'; readonly operator: OperatorName; readonly dataType: DataTypeName }
-  /** NVLink SHARP is not there, or switched off. */
+  /** NVLink SHARP is not available, or switched off. */
   | { readonly why: 'no-nvls' }
   /** NVLink SHARP with trees joins several nodes. */
   | { readonly why: 'one-node' }

@@ -5,15 +5,15 @@ import { type NcclAlgorithm, algorithms, byName, type Protocol, protocols } from
 /** Threads of a channel, or bytes a thread, by algorithm and protocol. */
 export type ByCandidate = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, number>>>>;
 
-/** The most threads that a kernel has; LL128, Tree, PAT, NVLS and CollNet take all. */
+/** Maximum number of threads of a kernel; LL128, Tree, PAT, NVLS and CollNet use all. */
 export const MOST_THREADS = 640;
 const MOST_SIMPLE_THREADS = 512;
 const MOST_LL_THREADS = 512;
 
-/** A ring that does no more than PCI of generation 3 with 16 lanes does needs fewer threads; GB/s. */
+/** Speed of PCI of generation 3 with 16 lanes, up to which a ring needs fewer threads; GB/s. */
 const PCI_GBPS = 12;
 
-/** The most threads of a channel; 0 for what there is not (PAT, whose kernel always has all). */
+/** Maximum number of threads of a channel; 0 without one (PAT, whose kernel always has all). */
 export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parameters): ByCandidate {
   const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= PCI_GBPS;
   const ll = parameters.maxThreads ?? MOST_LL_THREADS;

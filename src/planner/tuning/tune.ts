@@ -14,13 +14,13 @@ const { fround } = Math;
 
 /** NCCL's belief about one collective with one algorithm and protocol. */
 export interface Model {
-  /** GB/s of the call's data for large calls; 0 where it is disabled. A C float. */
+  /** GB/s of the call's data for large calls; 0 if it is disabled. A C float. */
   readonly bandwidthGBps: number;
-  /** µs for very small calls; 0 where NCCL works out none. A C float. */
+  /** µs for very small calls; 0 where NCCL computes none. A C float. */
   readonly latencyUs: number;
   /** The bandwidth before anything disables it. */
   readonly wouldBeGBps: number;
-  /** Bound on that; null where it is 0. */
+  /** Bound on that; null if it is 0. */
   readonly limit: BandwidthLimit | null;
   /** Reasons why it is disabled; empty if it is not. */
   readonly disabled: readonly Reason[];
@@ -43,17 +43,17 @@ export interface Tuning {
  *     const tuning = tune(made, parameters);
  *     choose(tuning, 'AllReduce', 1 << 20)      // { algorithm: 'Tree', protocol: 'LL128', timeUs: …, … }
  *
- * Costs the same however many ranks there are.
+ * Its cost does not depend on the number of ranks.
  *
- * @throws InvalidUsageError where `NCCL_ALGO` or `NCCL_PROTO` names what there is not; NCCL makes no communicator then
+ * @throws InvalidUsageError where `NCCL_ALGO` or `NCCL_PROTO` has an unknown name; NCCL then makes no communicator
  */
 export function tune(merged: Merged, parameters: Parameters): Tuning {
   return tuneFor(tuningInput(merged, parameters), parameters);
 }
 
-/** The same from the figures that matter, so that one of them can be changed. */
+/** The same from the model's inputs, so that one of them can be changed. */
 export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
-  // One rank alone never reads them.
+  // One rank alone never uses them.
   const isAlone = input.nRanks <= 1;
   const rules = rulesOf(input);
   const askedAlgorithms = withoutCollnetOnly(
@@ -101,7 +101,7 @@ export function tuneFor(input: TuningInput, parameters: Parameters): Tuning {
 
 type Models = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, Model>>>>;
 
-/** Older versions give a collective rings where nothing else is left. */
+/** Older versions use rings where all other algorithms are excluded. */
 function withRings(rules: Rules, models: Models): Models {
   if (algorithms.some((name) => protocols.some((protocol) => models[name][protocol].bandwidthGBps !== 0))) return models;
   const enabled = (model: Model): Model => {
@@ -204,7 +204,7 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
   return reasons;
 }
 
-/** LL128 is for paths on which 128 bytes stay together; a user who asks for it by name gets it anyway. */
+/** LL128 needs paths on which 128 bytes stay together; a user's choice by name overrides this. */
 function ll128Troubles(input: TuningInput, algorithm: NcclAlgorithm, asked: Asked<Protocol>, { ll128C2c }: Parameters): Reason[] {
   if (asked.LL128 !== 'unset') return [];
   const { minCompCap, maxCompCap, graphs } = input;

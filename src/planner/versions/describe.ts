@@ -4,7 +4,7 @@ import { torchReleases } from './torch.js';
 import { compareVersions, comparedVersions, coveredVersions, isCompared } from './version.js';
 import { missingUntil, variableSince } from './variables.js';
 
-/** A rule by name, to be shown. */
+/** A rule with its name, for output. */
 export interface NamedRule {
   readonly name: RuleName;
   readonly group: string;
@@ -20,11 +20,13 @@ export const allRules: readonly NamedRule[] = Object.entries(ruleGroups).flatMap
   })),
 );
 
-/** A rule that says something else in two versions. */
+/** A rule that differs between two versions. */
 export interface ChangedRule extends NamedRule {
   readonly before: Step<unknown>;
   readonly after: Step<unknown>;
-  /** The variable that gives the older behaviour with the newer version, and since when there is one where that has none yet. */
+  /**
+   * The variable that gives the older behaviour with the newer version, and the first version that has it if that one lacks it.
+   */
   readonly setBy: string | undefined;
 }
 

@@ -5,7 +5,7 @@
 export interface Rule<Value> {
   /** The decision, in a sentence. */
   readonly about: string;
-  /** Place of the decision in NCCL's source; the tag is that of the version where a step begins. */
+  /** Place of the decision in NCCL's source, at the tag of the version where a step begins. */
   readonly source: string;
   /** Variable that gives the older behaviour with a newer version, if there is one. */
   readonly undo?: string;
@@ -17,14 +17,14 @@ export interface Rule<Value> {
 export interface Step<Value> {
   readonly from: string;
   readonly value: Value;
-  /** In a sentence. */
+  /** The behaviour in a sentence. */
   readonly means: string;
 }
 
 /** The oldest version that is covered: the first step of every rule begins there. */
 export const OLDEST_VERSION = '2.18.1';
 
-/** A decision that is made in another way from a version on: false before, true since. */
+/** A decision that changed with a version: false before, true since. */
 export function since(
   version: string,
   told: {
@@ -47,7 +47,7 @@ export function since(
   };
 }
 
-/** A figure, or a choice of several, by version; the first of the values holds from the oldest version on. */
+/** A figure, or one of several alternatives, by version; the first value holds from the oldest version on. */
 export function byVersion<const Value>(
   told: { readonly about: string; readonly source: string; readonly undo?: string },
   steps: Readonly<Record<string, readonly [value: Value, means: string]>>,

@@ -5,7 +5,7 @@ import { topologyRules } from './topology-rules.js';
 import { tuningRules } from './tuning-rules.js';
 import { compareVersions, defaultVersion } from './version.js';
 
-/** The rules by what they are about, in the order in which NCCL decides. */
+/** The rules by subject, in the order of NCCL's decisions. */
 export const ruleGroups = {
   'Topology and paths': topologyRules,
   'Channel search': searchRules,
@@ -23,7 +23,7 @@ export type Rules = { readonly [Name in RuleName]: (typeof table)[Name] extends 
 
 const known = new Map<string, Rules>();
 
-/** The rules of a version. The same object each time, so that it can be asked for anywhere. */
+/** The rules of a version; the same object each time. */
 export function rulesOf({ ncclVersion }: { readonly ncclVersion: string }): Rules {
   let rules = known.get(ncclVersion);
   if (rules === undefined) {
@@ -45,8 +45,8 @@ function makeRules(ncclVersion: string): Rules {
 }
 
 /**
- * What stands for a version of which the first rules, in the order of decisions, are those of another one: for asking which
- * rule decides what.
+ * Identifies a version whose first rules, in the order of decisions, are those of another one, to find the rule behind a
+ * difference.
  */
 export function partOfTheWay(from: string, to: string, count: number): string {
   return count === 0 ? from : `${from} to ${to}, first ${count}`;

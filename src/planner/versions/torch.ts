@@ -11,9 +11,9 @@ export interface TorchRelease {
 }
 
 /**
- * The NCCL of each release of PyTorch: what its wheels on PyPI for x86-64 Linux require (package nvidia-nccl-cu12 or
- * nvidia-nccl-cu13), then that of builds for other versions of CUDA where it differs. Builds, and from 2.10 on NCCL too,
- * are those of the table in PyTorch's RELEASE.md (pytorch/pytorch#190386).
+ * The NCCL of each release of PyTorch: the requirement of its wheels on PyPI for x86-64 Linux (package nvidia-nccl-cu12 or
+ * nvidia-nccl-cu13), then that of builds for other versions of CUDA where it differs. The source of builds, and from 2.10 on of
+ * NCCL, is the table in PyTorch's RELEASE.md (pytorch/pytorch#190386).
  */
 export const torchReleases: readonly TorchRelease[] = [
   { release: '2.1', nccl: '2.18.1', builds: ['cu118', 'cu121'] },

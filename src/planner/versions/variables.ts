@@ -1,6 +1,6 @@
 import { compareVersions } from './version.js';
 
-/** Since which version NCCL has a variable that a plan depends on; all others are as old as the oldest version covered. */
+/** First version of NCCL with a variable that affects plans; all others are as old as the oldest covered version. */
 export const variableSince: ReadonlyMap<string, string> = new Map([
   ['NCCL_NVLSTREE_MAX_CHUNKSIZE', '2.20.3'],
   ['NCCL_NVLS_CHUNKSIZE', '2.21.5'],
@@ -24,7 +24,7 @@ export const variableSince: ReadonlyMap<string, string> = new Map([
   ['NCCL_TOPO_SPLIT_MLOPART', '2.30.7'],
 ]);
 
-/** Since when NCCL has the variable, where that version has none yet. */
+/** First version with the variable, if the given version lacks it. */
 export function missingUntil(variable: string, version: string): string | undefined {
   const since = variableSince.get(variable);
   return since !== undefined && compareVersions(version, since) < 0 ? since : undefined;

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from '../../errors.js';
 
-/** The version whose decisions the planner makes unless another is asked for. */
+/** The version for which the planner decides by default. */
 export const defaultVersion = '2.30.7';
 
 /** Versions of which recorded answers are compared with the planner's, newest first. */
@@ -56,8 +56,8 @@ export const releases: readonly string[] = [
 const OLDEST_COVERED = '2.18.5';
 
 /**
- * The releases that the planner covers, newest first. Those that are not compared are read from their source only. Older
- * ones decide differently in ways that are no rules yet.
+ * The releases that the planner covers, newest first; those without recorded answers are read from source. Older ones decide
+ * differently in ways that have no rules yet.
  */
 export const coveredVersions: readonly string[] = releases.slice(0, releases.indexOf(OLDEST_COVERED) + 1);
 
@@ -67,7 +67,7 @@ export function isCompared(version: string): boolean {
 }
 
 /**
- * A covered version from what a person, a log or a package writes: `2.26.2`, `v2.26.2-1`, `2.26.2+cuda12.2`.
+ * A covered version from the text of a user, log or package: `2.26.2`, `v2.26.2-1`, `2.26.2+cuda12.2`.
  *
  * @throws InvalidArgumentError `UNKNOWN_NAME` for others; the message names the nearest covered ones
  */
@@ -80,7 +80,7 @@ export function ncclVersion(text: string): string {
   throw new InvalidArgumentError('UNKNOWN_NAME', `NCCL ${version} ${notCovered(version)}`);
 }
 
-/** `is not covered; …`: the nearest covered versions, and what is known to differ. */
+/** `is not covered; …`: the nearest covered versions, and known differences. */
 export function notCovered(version: string): string {
   const { older, newer } = nearestVersions(version);
   if (older !== undefined && newer !== undefined)

@@ -6,7 +6,7 @@ import { kindOf, type NodeTable } from './nodes.js';
 import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { MergeListener } from './trace.js';
 
-/** Figures that all ranks agree on before channels are made: mostly the least, or the greatest, that any rank has. */
+/** Figures that all ranks agree on before channels are made: mostly the minimum or maximum over the ranks. */
 export interface Agreement {
   readonly nRanks: number;
   readonly nNodes: number;
@@ -62,7 +62,7 @@ export function agree(nodes: NodeTable, parameters: Parameters, listen?: MergeLi
   };
 }
 
-/** Older versions do not exchange it, and do not look with one rank. */
+/** Older versions do not exchange it, and do not check it with one rank. */
 function minNetGBps(nodes: NodeTable, { netSpeedOfRank }: Rules): number {
   if (netSpeedOfRank) return Math.min(...ofRanks(nodes.kinds, 'minNetGBps'));
   return nodes.nRanks === 1 ? 0 : (kindOf(nodes, 0).byRank[0]?.minNetGBps ?? 0);

@@ -8,9 +8,9 @@ import type { MergeListener } from './trace.js';
 export type AlignedGraphs = Readonly<Record<GraphName, GraphHeader>>;
 
 /**
- * All ranks must choose the same algorithm for the same call, so all must believe the same about the graphs: of each
- * figure the worst that any node has. `pattern`, `minChannels`, `maxChannels`, `latencyInter` and `nHops` stay each
- * rank's own in NCCL; here they are those of rank 0.
+ * Aligns the graphs of all nodes to the worst of each figure, so that all ranks choose the same algorithm for the same call.
+ * `pattern`, `minChannels`, `maxChannels`, `latencyInter` and `nHops` stay each rank's own in NCCL; here they are those of rank
+ * 0.
  */
 export function alignGraphs(
   kinds: readonly NodeContribution[],

@@ -14,9 +14,9 @@ export const DIRECT_RANKS = 8;
  *     direct   network ◄─► head ◄─► all others of its node    all heads at once, each for its share of the data
  */
 export interface Collnet {
-  /** By graph channel × rank: what is above in the chain; `nRanks` for the head. */
+  /** By graph channel × rank: the rank above in the chain; `nRanks` for the head. */
   readonly chainUp: Int32Array;
-  /** By graph channel × rank: what is below in the chain, or -1. */
+  /** By graph channel × rank: the rank below in the chain, or -1. */
   readonly chainDown: Int32Array;
   readonly chainDepth: number;
   /** By kind of node: ranks that reach the network, each once, in the order of the channels of collnetDirect. */
@@ -95,7 +95,7 @@ function chains(table: NodeTable, graphChannels: number): Pick<Collnet, 'chainUp
       if (graph === undefined) continue;
       const base = table.rankBase[node] ?? 0;
       if (channel >= graph.nChannels) {
-        // NCCL reads on in memory that holds zeros, in which rank 0 finds itself at every place.
+        // NCCL reads further memory that holds zeros, so rank 0 finds itself at every place.
         if (node === table.rankToNode[0] && graph.gpuCount > 1) chainUp[first] = 0;
         if (node === table.rankToNode[0] && graph.gpuCount === 1) chainUp[first] = nRanks;
         continue;
@@ -120,7 +120,7 @@ export function collnetDirectOf(table: NodeTable, collnet: Collnet, rank: number
   const heads = (collnet.direct ? (collnet.heads[table.kindOfNode[node] ?? 0] ?? []) : []).map((head) => base + head);
   const headRank = heads.indexOf(rank);
   const graph = kind.graphs.collnetDirect;
-  // NCCL takes the row of the head's number, not of the channel where it found the head: the order may be another's.
+  // NCCL takes the row of the head's number, not of the channel where it found the head: its order may be that of another head.
   const down =
     headRank < 0 || graph === undefined
       ? []

@@ -7,7 +7,7 @@ import { rulesOf } from '../../versions/rules.js';
  * Finds parameters that contradict each other, or that leave NCCL nothing to work with. NCCL accepts them silently; the user who
  * set them most likely meant something else.
  *
- * @returns a sentence each: what is wrong, what NCCL does with it, and what to do
+ * @returns a sentence for each: the contradiction, NCCL's behaviour, and the remedy
  */
 export function contradictions(parameters: Parameters): string[] {
   const { minP2pChannels, maxP2pChannels, p2pScheduleGroupSize, p2pPerChannelNetGBps } = parameters;
@@ -31,7 +31,7 @@ export function contradictions(parameters: Parameters): string[] {
   return found.filter((problem) => problem !== undefined);
 }
 
-/** @throws InvalidUsageError that tells all contradictions, if there are any */
+/** @throws InvalidUsageError with all contradictions, if there are any */
 export function refuseContradictions(parameters: Parameters): void {
   const problems = contradictions(parameters);
   if (problems.length > 0) throw new InvalidUsageError('ENVIRONMENT', problems.join('. '));

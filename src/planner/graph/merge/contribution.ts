@@ -8,9 +8,9 @@ import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { HostGraphs } from '../graph.js';
 
 /**
- * Input of one *node* to the merge: in NCCL each rank sends it to all others when a communicator is made.
- * A node is what NCCL counts in `nNodes`: ranks of one host that reach each other without the network. Mostly that is
- * the whole host. All ranks of a node see the same system, so they bring the same, but for what is an array here.
+ * Input of one *node* to the merge, which in NCCL each rank sends to all others when a communicator is made. A node is counted in
+ * NCCL's `nNodes`: ranks of one host that reach each other without the network. Its ranks see the same system, so only the arrays
+ * here differ by rank.
  */
 export interface NodeContribution {
   /** Ranks of the node, counted within the host, ascending. The graphs name ranks in the same way. */
@@ -24,11 +24,11 @@ export interface NodeContribution {
   readonly nvls: boolean;
   /** True if there is an NVSwitch. */
   readonly nvSwitch: boolean;
-  /** True if all GPUs reach each other over NVLink or C2C, directly or by way of others. */
+  /** True if all GPUs reach each other over NVLink or C2C, directly or through others. */
   readonly allNvLink: boolean;
   /** True if all GPUs reach each other over NVLink directly. */
   readonly allDirectNvLink: boolean;
-  /** True if all GPUs copy to each other peer-to-peer, none by way of another. */
+  /** True if all GPUs copy to each other peer-to-peer, none through another. */
   readonly allDirectP2p: boolean;
   /** Number of network devices of the host. */
   readonly netDevices: number;
@@ -38,7 +38,7 @@ export interface NodeContribution {
   readonly byRank: readonly RankContribution[];
 }
 
-/** Data of one rank that all others get. */
+/** Data of one rank that all others receive. */
 export interface RankContribution {
   /** Compute capability × 10. */
   readonly compCap: number;
@@ -70,7 +70,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
   const { nearest, farthest } = typesBetweenGpus(local);
   const rules = rulesOf(parameters);
   const slowestNet = Math.min(...system.nets.map((net) => net.bandwidthGBps), LARGEST_FLOAT);
-  // An NVLink domain has the devices of several hosts; a plugin knows those of its own.
+  // An NVLink domain has the devices of several hosts; a plugin sees those of its own host.
   const ownHost = system.nets.filter((net) => net.systemId === system.systemId);
   return {
     ranks: local.ranks,
@@ -103,7 +103,7 @@ export function contributionOf(local: LocalSystem, graphs: HostGraphs, parameter
   };
 }
 
-/** The largest C float: what the slowest of no NICs is. */
+/** The largest C float: the minimum speed of an empty set of NICs. */
 const LARGEST_FLOAT = Math.fround(3.4028234663852886e38);
 
 /** The best and the worst type of path between two GPUs; the other way round where there is only one GPU. */
@@ -141,7 +141,7 @@ function ownNets({ system, inter }: LocalSystem, locality: Locality, gpu: number
   return nets;
 }
 
-/** As many of these NETs as it takes to reach the bandwidth between GPU and CPU, and what they have together in GB/s. */
+/** The number of these NETs that reach the bandwidth between GPU and CPU, and their total in GB/s. */
 function enoughNets(
   local: LocalSystem,
   locality: Locality,
@@ -161,7 +161,7 @@ function enoughNets(
   return { count, gbps };
 }
 
-/** The same as versions before 2.29 count them: only GPUs right below a CPU need more than one. */
+/** The same in versions before 2.29: only GPUs directly below a CPU need more than one. */
 function netsForPci({ system, paths }: LocalSystem, locality: Locality, gpu: number): number {
   const vertex = system.hardware[system.gpus[gpu]?.parent ?? -1]?.vertex ?? 0;
   const { start, to, bandwidthGBps } = system.links;
@@ -204,7 +204,7 @@ function p2pChannelsPerPeer(
   return inter && rules.p2pNetChannels === 'by bandwidth' ? Math.min(fewest, channelsPerNetPeer(nets, parameters)) : fewest;
 }
 
-/** One channel a NIC, and more where one cannot carry what the NIC can. */
+/** One channel for each NIC, and more where one cannot carry the NIC's bandwidth. */
 function channelsPerNetPeer(nets: { readonly count: number; readonly gbps: number }, parameters: Parameters): number {
   const asked = parameters.channelsPerNetPeer;
   if (asked !== undefined && asked > 0) return asked;

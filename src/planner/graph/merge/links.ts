@@ -82,7 +82,7 @@ export function directLinks(merged: Merged, rank: number): CollnetDirect | undef
   return merged.collnet && collnetDirectOf(merged.nodes, merged.collnet, rank);
 }
 
-/** Links on one of the channels of NVLink SHARP, whose numbers have nothing to do with other channels; undefined without it. */
+/** Links on one of the channels of NVLink SHARP, which are numbered independently of other channels; undefined without it. */
 export function nvlsLinks(merged: Merged, channel: number, rank: number): NvlsLinks | undefined {
   checkPlace(merged, 0, rank);
   const { nvls } = merged;
@@ -92,7 +92,7 @@ export function nvlsLinks(merged: Merged, channel: number, rank: number): NvlsLi
 }
 
 /**
- * In which order a rank sends to and receives from all others.
+ * The order in which a rank sends to and receives from all others.
  *
  * @throws InvalidArgumentError where there is no such rank
  */

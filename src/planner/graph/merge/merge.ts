@@ -13,7 +13,7 @@ import { crossingKinds, joinRings, type Rings } from './rings.js';
 import type { MergeListener } from './trace.js';
 import { hangTrees, type Trees } from './trees.js';
 
-/** All channels through all ranks, and what all ranks know of their communicator. */
+/** All channels through all ranks, and the values that all ranks of the communicator agree on. */
 export interface Merged {
   readonly nodes: NodeTable;
   readonly agreement: Agreement;
@@ -39,8 +39,8 @@ export interface Merged {
 }
 
 /**
- * Joins the graphs of all hosts to channels through all ranks, as NCCL does between its second all-gather and its
- * connections. Work and memory grow with ranks × channels; what identical hosts have in common is worked out once.
+ * Joins the graphs of all hosts to channels through all ranks, as NCCL does between its second all-gather and its connections.
+ * Work and memory grow with ranks × channels; identical hosts are computed once.
  *
  * @param runs hosts in the order of their ranks; hosts that are alike should share one contribution
  * @throws InputError where hosts do not fit together: no common channel, a ring that misses a rank, network devices that
@@ -105,7 +105,7 @@ function refuseNoChannel(nodes: NodeTable, graphs: AlignedGraphs): void {
   );
 }
 
-/** The network reduces where it was asked to, every node has channels for it and there are enough nodes. */
+/** True if the network reduces: it was requested, every node has channels for it, and there are enough nodes. */
 function usesCollnet(nodes: NodeTable, graphs: AlignedGraphs, parameters: Parameters, listen?: MergeListener): boolean {
   if (parameters.collnetEnable !== 1) return false;
   const { nNodes } = nodes;

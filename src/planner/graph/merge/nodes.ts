@@ -32,8 +32,8 @@ export interface NodeTable {
 }
 
 /**
- * @throws InvalidArgumentError where there is no rank, a count is not a whole number above 0, or nodes do not share out
- * the ranks of their host
+ * @throws InvalidArgumentError where there is no rank, a count is not a whole number above 0, or nodes do not divide the ranks of
+ *   their host
  */
 export function numberNodes(runs: readonly HostRun[], listen?: MergeListener): NodeTable {
   const kinds: NodeContribution[] = [];

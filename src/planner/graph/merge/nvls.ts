@@ -8,11 +8,11 @@ import { doubleTree } from './double-tree.js';
 import { kindOf, type NodeTable } from './nodes.js';
 import { bufferSizes, STEPS_PER_BUFFER } from './p2p.js';
 
-/** NVLink SHARP: the NVSwitch reduces. Its channels have nothing to do with those of rings and trees. */
+/** NVLink SHARP: the NVSwitch reduces. Its channels are independent of those of rings and trees. */
 export interface Nvls {
   /** Channels as rank 0 counts them. */
   readonly nChannels: number;
-  /** Channels as ranks count them whose GPU is older than Blackwell: NCCL goes by each rank's own, so these may be fewer. */
+  /** Channels counted by ranks whose GPU is older than Blackwell: each rank uses its own generation, so these may be fewer. */
   readonly nChannelsBeforeBlackwell: number;
   readonly chunkBytes: number;
   /** Largest chunk with trees between nodes. */
@@ -79,7 +79,7 @@ export function joinNvls(
   };
 }
 
-/** Channels and chunks: by architecture; tuned for Blackwell across nodes; parameters win. */
+/** Channels and chunks by architecture, tuned for Blackwell across nodes; parameters take precedence. */
 function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'treeHeads' | 'heads'> {
   const rules = rulesOf(parameters);
   const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
@@ -110,7 +110,7 @@ interface Tuned {
   readonly treeMaxChunkBytes?: number;
 }
 
-/** NCCL's figures by speed of the NICs (48 GB/s: 400 Gb/s; 96: 800), ranks a node and distance between GPU and NIC. */
+/** NCCL's figures by speed of the NICs (48 GB/s: 400 Gb/s; 96: 800), ranks of a node and distance between GPU and NIC. */
 function blackwellAcrossNodes({ nNodes, minLocalRanks, minNetGBps }: NvlsFacts, typeInter: PathType): Tuned {
   const nicIsNear = typeInter <= PathType.PXB;
   if (nNodes === 2 && minNetGBps >= 48) {
@@ -127,8 +127,8 @@ function blackwellAcrossNodes({ nNodes, minLocalRanks, minNetGBps }: NvlsFacts, 
 }
 
 /**
- * The links of one rank: to the switch, and for a head to the same head of other nodes, in the first tree on even
- * channels and in the second on odd ones. A channel that the rank does not count is one that NCCL leaves all zero.
+ * The links of one rank: to the switch, and for a head to the same head of other nodes, in the first tree on even channels and in
+ * the second on odd ones. NCCL leaves channels that the rank does not count all zero.
  */
 export function nvlsLinksOf(table: NodeTable, nvls: Nvls, collnet: boolean, rank: number, channel: number): NvlsLinks {
   const { nRanks, nNodes } = table;

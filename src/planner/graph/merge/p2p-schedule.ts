@@ -5,7 +5,7 @@ import { powerOfTwoFrom } from './p2p.js';
 /** Order of the rounds; a rule of the version. */
 export type P2pOrder = Rules['p2pOrder'];
 
-/** With whom a rank exchanges in each round when all exchange with all. */
+/** The peers of a rank in each round when all exchange with all. */
 export interface P2pSchedule {
   readonly send: Int32Array;
   readonly receive: Int32Array;
@@ -22,9 +22,8 @@ interface Groups {
 }
 
 /**
- * The rounds of one rank: it meets group after group, and in each rank after rank. In a round, the rank that one sends to
- * receives from it. Distances between groups are 0, 1, 3, 6, 10 … (triangular numbers modulo a power of two take each value
- * once).
+ * The rounds of one rank: group after group, and in each rank after rank; a rank's target in a round receives from it in the same
+ * round. Distances between groups are 0, 1, 3, 6, 10 … (triangular numbers modulo a power of two take each value once).
  *
  * @param order `groups`: parts of nodes, ranks in turn; `quadratic`: whole nodes, or all ranks where nodes differ in size,
  *   ranks at triangular distances too

@@ -56,7 +56,7 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   );
   const isAsked = parameters.channelsPerNetPeer !== undefined && parameters.channelsPerNetPeer > 0;
   if (facts.nNodes > 1 && !isAsked && byBandwidth) {
-    // The network is the bottleneck: rather serve all peers in one round than each by many channels.
+    // The network is the bottleneck, so all peers in one round are better than many channels for each.
     const batches = Math.ceil(facts.maxPeers / PEERS_PER_BATCH);
     while (channelsPerPeer * batches > nChannels && channelsPerPeer > 1) channelsPerPeer /= 2;
   } else {
@@ -70,7 +70,7 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   };
 }
 
-/** As versions before 2.29 count them: each node for itself, fewer where there are many ranks. */
+/** The rule of versions before 2.29: each node for itself, fewer with many ranks. */
 function ownChannelsPerPeer({ nodes }: P2pFacts, nChannels: number, parameters: Parameters): number {
   const { byRank } = kindOf(nodes, 0);
   const inside = Math.min(nChannels, ...byRank.map((rank) => rank.p2pChannelsPerPeer));
@@ -108,8 +108,8 @@ function powerOfTwoUpTo(value: number): number {
 }
 
 /**
- * Number of ranks of a node that are scheduled together: all of a single node, else at most `NCCL_P2P_SCHEDULE_GROUP_SIZE`,
- * and a number that divides the ranks of every node.
+ * Number of ranks of a node that are scheduled together: all of a single node, otherwise at most `NCCL_P2P_SCHEDULE_GROUP_SIZE`,
+ * and a divisor of the ranks of every node.
  */
 export function p2pGroupSize(table: NodeTable, maxLocalRanks: number, parameters: Parameters): number {
   let size = table.nNodes > 1 ? parameters.p2pScheduleGroupSize : maxLocalRanks;

@@ -5,7 +5,7 @@ import type { AlignedGraphs } from './align.js';
 import type { MergeListener } from './trace.js';
 import { kindOf, type NodeTable } from './nodes.js';
 
-/** The rings through all ranks, those of channels that repeat earlier ones left out. */
+/** The rings through all ranks, without those of channels that repeat earlier ones. */
 export interface Rings {
   /** Number of rings. */
   readonly count: number;
@@ -21,13 +21,13 @@ export interface Rings {
  *     node 0   0 7 6 3 2 5 4 1        ┌─► 0 7 6 3 2 5 4 1 ─► 10 9 8 13 12 15 14 11 ─┐
  *     node 1   10 9 8 13 12 15 14 11  └─────────────────────────────────────────────┘
  *
- * If a node found pairs of rings that cross its NICs (in by rail a and out by rail b, and the other way round), each
- * node at an odd place swaps the two, so that what leaves by rail b enters the next node by rail b:
+ * If a node found pairs of rings that cross its NICs (in by rail a and out by rail b, and the reverse), each node at an odd place
+ * swaps the two, so that data that leave by rail b enter the next node by rail b:
  *
  *     node 0  ring 0 a►b   ring 1 b►a          node 1, swapped  ring 0 b►a   ring 1 a►b
  *
  * @param graphChannels channels that all graphs have, of which `count` or more are used
- * @param crossing by kind of node: whether its rings come in pairs that cross NICs
+ * @param crossing by kind of node: true if its rings form pairs that cross NICs
  * @throws InputError where a ring misses a rank
  */
 export function joinRings(
@@ -48,7 +48,7 @@ export function joinRings(
 
   for (let ring = 0; ring < count; ring++) {
     const rows = table.kinds.map(({ graphs }) => [rowOf(graphs.ring, ring), rowOf(graphs.ring, ring ^ 1)] as const);
-    // Node 0 holds rank 0, which the order begins with: what comes before it there is at the end.
+    // The order begins with rank 0, on node 0; the ranks before it on that node come at the end.
     const start = Math.max(0, rows[table.kindOfNode[0] ?? 0]?.[0].indexOf(0) ?? 0);
     const first = ring * nRanks;
     let next = 0;
@@ -71,7 +71,7 @@ export function joinRings(
   return { count, order, position };
 }
 
-/** By kind of node: whether its rings come in pairs that cross NICs. Older versions look at what all nodes agree on. */
+/** By kind of node: true if its rings form pairs that cross NICs. Older versions use the value that all nodes agree on. */
 export function crossingKinds({ kinds, nNodes }: NodeTable, graphs: AlignedGraphs, { swappedRings }: Rules): boolean[] {
   const { crossNic } = graphs.ring;
   return kinds.map((kind) => {

@@ -33,7 +33,7 @@ export type MergeEvent =
   | { readonly kind: 'rails-swapped'; readonly nodes: number }
   | { readonly kind: 'channels'; readonly step: ChannelStep; readonly before: number; readonly after: number };
 
-/** Hears each decision as it is made. */
+/** Called with each decision as it is made. */
 export type MergeListener = (event: MergeEvent) => void;
 
 /** The event as a sentence. */

@@ -7,7 +7,7 @@ import { rowOf } from './rings.js';
 /** Most children of a rank: two on other nodes and the next one in the chain of its own. */
 export const TREE_ARITY = 3;
 
-/** The trees through all ranks, those of channels that repeat earlier ones left out. */
+/** The trees through all ranks, without those of channels that repeat earlier ones. */
 export interface Trees {
   /** Number of trees. */
   readonly count: number;
@@ -20,9 +20,8 @@ export interface Trees {
 }
 
 /**
- * Trees through all ranks. Within a node the ranks of a channel are a chain with its head up; between nodes the chains
- * hang in a double binary tree. Which ranks of the chain talk to other nodes, so that one NIC need not carry all of it,
- * is what the pattern of the node's tree graph tells:
+ * Trees through all ranks. Within a node the ranks of a channel are a chain with its head up; between nodes the chains form a
+ * double binary tree. The pattern of the node's tree graph determines the ranks that are connected with other nodes:
  *
  *                   to parent   to first child   to second child
  *     BALANCED_TREE    head        second            head
@@ -57,7 +56,7 @@ export function hangTrees(table: NodeTable, graphChannels: number, count: number
   return { count, up, down, depth: Math.trunc(nRanks / nNodes) - 1 + (31 - Math.clz32(nNodes)) };
 }
 
-/** The chain of one channel within a node, and which of its ranks talk to other nodes. */
+/** The chain of one channel within a node, and those of its ranks that are connected with other nodes. */
 interface Chain {
   readonly ranks: Int32Array;
   readonly toParent: number;

@@ -1,14 +1,14 @@
 import type { GdrMode, GdrReason } from '../../topology/paths/gdr.js';
 import type { PathType } from '../../topology/types.js';
 
-/** By which transport one rank sends to or receives from another, and why by that one. Ranks are those of the communicator. */
+/** Transport of one rank's sends to or receives from another, with the reason. Ranks are those of the communicator. */
 export type PlannedConnection = P2pConnection | ShmConnection | NetConnection | NoConnection;
 
 /** GPU to GPU: the first choice. */
 export interface P2pConnection {
   readonly via: 'P2P';
   readonly peer: number;
-  /** The receiver reads what the sender left in its own memory; otherwise the sender writes. */
+  /** The receiver reads from the sender's memory; otherwise the sender writes. */
   readonly read: boolean;
   /** The rank whose GPU the path leads through, if it does. */
   readonly relay: number | undefined;
@@ -23,7 +23,7 @@ export interface ShmConnection {
   readonly reason: NoP2pReason;
 }
 
-/** Through the network: what is left. */
+/** Through the network: the fallback. */
 export interface NetConnection {
   readonly via: 'NET';
   readonly peer: number;
@@ -32,7 +32,7 @@ export interface NetConnection {
   readonly dev: number;
   /** The rank whose GPU the path to the device leads through, if it does. */
   readonly relay: number | undefined;
-  /** The rank whose proxy serves the device: a sender leaves that to the relay (PXN), a receiver does it itself. */
+  /** The rank whose proxy serves the device: of a sender the relay (PXN), of a receiver the rank itself. */
   readonly proxyRank: number;
   readonly gdr: GdrMode;
   readonly gdrReason: GdrReason;
@@ -41,8 +41,8 @@ export interface NetConnection {
 }
 
 /**
- * None of them: NCCL fails with a system error when it connects the two. They are on one node because others on it join
- * them, and on a node it takes the network only where that is faster.
+ * No transport: NCCL fails with a system error when it connects the two. They are on one node because other ranks join them, and
+ * within a node NCCL uses the network only where that is faster.
  */
 export interface NoConnection {
   readonly via: 'none';
@@ -58,7 +58,7 @@ export type NoP2pReason =
   | { readonly why: 'copy-engine' }
   /** The driver refuses it. */
   | { readonly why: 'driver' }
-  /** They are on two nodes of one host: NCCL dropped the other's GPU from the graph, and knows no path to it any more. */
+  /** They are on two nodes of one host: NCCL removed the other's GPU from the graph, so it has no path to it. */
   | { readonly why: 'other-node' };
 
 /** Reason why two ranks are connected over the network. */

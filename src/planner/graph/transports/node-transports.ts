@@ -8,7 +8,7 @@ import { NodeType, PathType } from '../../topology/types.js';
 import { type ChannelGraph, nodeId } from '../graph.js';
 import type { NetConnection, NoP2pReason } from './connection.js';
 
-/** By which transport ranks of a node would be connected. Ranks are counted within the host here. */
+/** Transports between ranks of a node. Ranks are counted within the host here. */
 export type LocalTransport =
   | { readonly via: 'P2P'; readonly read: boolean; readonly relay: number | undefined; readonly distance: PathType }
   | { readonly via: 'SHM'; readonly reason: NoP2pReason }
@@ -22,8 +22,8 @@ export type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' |
 const READS_OVER_NV_LINK = 80;
 
 /**
- * Connections of the ranks of one node, decided as they see its graph: peer-to-peer where GPUs may, else shared memory,
- * else the network where NCCL would take it; and for the network which device, by way of which GPU.
+ * Connections of the ranks of one node, decided on its graph: peer-to-peer where GPUs may, otherwise shared memory, otherwise the
+ * network; for the network, with its device and relay GPU.
  */
 export class NodeTransports {
   readonly #local: LocalSystem;

@@ -24,8 +24,8 @@ export interface TreeConnections {
 export type Direction = 'send' | 'receive';
 
 /**
- * By which transports the ranks of a communicator are connected: peer-to-peer, shared memory or network, and over which
- * device, as NCCL decides when it connects its channels. Worked out when asked for; a rank costs little.
+ * Transports between the ranks of a communicator (peer-to-peer, shared memory or network, with its device), as NCCL decides when
+ * it connects its channels. Computed on request; a rank costs little.
  *
  *     const transports = new Transports(merged, machines, parameters);
  *     transports.ring(0, 7).send     // { via: 'NET', peer: 8, dev: 0, proxyRank: 0, gdr: 1, … }

@@ -7,11 +7,11 @@ import type { MeasuredTable } from '../table.js';
 
 /** From this size on, bandwidth rather than latency decides. */
 const LARGE_BYTES = 32 * 2 ** 20;
-/** Below these parts of what the search promises, something is wrong. */
+/** Shares of the search's bandwidth below which something is wrong. */
 const WARNING_PART = 0.5;
 const ERROR_PART = 0.2;
 
-/** Tables of nccl-tests against the speeds that the searches found. */
+/** Compares tables of nccl-tests with the speeds that the searches found. */
 export function checkTables({ tables, communicators }: LogModel): LogFinding[] {
   return tables.flatMap((table): LogFinding[] => [...wrongResults(table), ...slow(table, communicators)]);
 }

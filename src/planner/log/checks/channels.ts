@@ -3,7 +3,7 @@ import { type LogFinding, namedRanks } from '../finding.js';
 import type { LogPlace } from '../line.js';
 import { type LoggedCommunicator, type LogModel, TREE_STRIDE, UNKNOWN } from '../model.js';
 
-/** Rings are closed, ranks agree on them, and trees hang together. */
+/** Checks that rings are closed, that ranks agree on them, and that trees are connected. */
 export function checkChannels(communicator: LoggedCommunicator, { cutLines }: Pick<LogModel, 'cutLines'>): LogFinding[] {
   const found = [...checkOrders(communicator), ...checkNeighbours(communicator), ...checkTrees(communicator)];
   return [...checkCounts(communicator), ...mergeAlike(found, channelCount(communicator), cutLines.size > 0)];
@@ -23,8 +23,8 @@ function channelCount({ ranks }: LoggedCommunicator): number {
 }
 
 /**
- * True if two numbers that should be equal may be, but for lost or added digits: a line that was cut within its last
- * number, or that another continues.
+ * True if two numbers may be equal apart from lost or added digits: of a line that was cut within its last number, or that
+ * another continues.
  */
 function mayBeEqual(a: number, b: number): boolean {
   return String(a).startsWith(String(b)) || String(b).startsWith(String(a));
@@ -54,7 +54,7 @@ function checkCounts({ ranks, id }: LoggedCommunicator): LogFinding[] {
   ];
 }
 
-/** `Channel 00/16 : 0 1 …` names every rank once, and agrees with what ranks say of their neighbours. */
+/** Checks that `Channel 00/16 : 0 1 …` names every rank once, and agrees with the neighbours that ranks report. */
 function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
   const findings: ChannelFinding[] = [];
   for (const { ringOrders } of ranks.values()) {
@@ -63,7 +63,7 @@ function checkOrders({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): Ch
       const order = nRanksKnown ? listed.slice(0, nRanks) : listed;
       const sure = order.slice(0, -1);
       const twice = firstTwice(sure);
-      // No ring has such a rank: the line holds a piece of another.
+      // No ring has such a rank: the line contains a piece of another.
       if (nRanksKnown && sure.some((rank) => rank >= nRanks)) continue;
       if (twice !== undefined) {
         findings.push({
@@ -114,7 +114,7 @@ function firstTwice(ranks: readonly number[]): number | undefined {
   return undefined;
 }
 
-/** Neighbours must confirm each other, and every ring must close. */
+/** Checks that neighbours confirm each other, and that every ring closes. */
 function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator): ChannelFinding[] {
   const findings: ChannelFinding[] = [];
   let channels = 0;
@@ -128,7 +128,7 @@ function checkNeighbours({ ranks, nRanks, nRanksKnown, id }: LoggedCommunicator)
       const other = ranks.get(after);
       const back = other?.ring[channel * 2] ?? -1;
       if (other === undefined || back < 0 || mayBeEqual(back, rank)) continue;
-      // If `after` lost digits at the end of its line, it is another's neighbour that should say so.
+      // If `after` lost digits at the end of its line, another rank's neighbour must confirm it.
       const isCut = [...lookalikes(after, nRanks)].some((meant) =>
         [rank, -1].includes(ranks.get(meant)?.ring[channel * 2] ?? -1),
       );
@@ -201,7 +201,7 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
         const below = ranks.get(child);
         const above = below?.trees[channel * TREE_STRIDE + 3] ?? UNKNOWN;
         if (below === undefined || above === UNKNOWN || above >= nRanks || mayBeEqual(above, rank)) continue;
-        // -1 is whole; a cut line would leave `-`, which is no number.
+        // -1 is complete; a cut line would leave `-`, which is no number.
         findings.push(
           contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [
             treesPlace,
@@ -236,8 +236,8 @@ function contradiction(
 }
 
 /**
- * One finding of each code, in the words of the first: a wrong graph is wrong on all channels. Where lines are torn, a few
- * channels may be so only because a number took a digit from another line.
+ * One finding of each code, in the words of the first, because a wrong graph is wrong on all channels. Where lines are torn, a
+ * few channels may differ only by a digit from another line.
  */
 function mergeAlike(findings: readonly ChannelFinding[], nChannels: number, hasTornLines: boolean): LogFinding[] {
   const merged = new Map<string, ChannelFinding[]>();

@@ -2,7 +2,7 @@ import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
 import type { LoggedProcess } from '../model.js';
 
-/** Settings that may well differ from process to process. */
+/** Settings that may differ among processes. */
 const own = new Set([
   'NCCL_DEBUG_FILE',
   'NCCL_COMM_ID',
@@ -39,8 +39,8 @@ const decisive = new Set([
 const VALUE_LIMIT = 100;
 
 /**
- * Settings must be the same everywhere. Which processes read one depends on their part, so only other values count, or
- * hosts without any.
+ * Checks that settings are the same everywhere. Not every process reads every setting, so only other values count, or hosts
+ * without any.
  */
 export function checkEnvironment(processes: readonly LoggedProcess[]): LogFinding[] {
   const names = new Set(processes.flatMap(({ environment }) => [...environment.keys()]));
@@ -98,7 +98,9 @@ export function checkEnvironment(processes: readonly LoggedProcess[]): LogFindin
     });
 }
 
-/** Hosts whose processes all lack the setting, if all processes of all other hosts have it and the log has their settings. */
+/**
+ * Hosts whose processes all lack the setting, if all processes of all other hosts have it and the log contains their settings.
+ */
 function hostsWithout(
   processes: readonly LoggedProcess[],
   name: string,

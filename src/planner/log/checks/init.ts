@@ -11,7 +11,7 @@ const stageNames: Readonly<Record<Stage, string>> = {
   [Stage.DONE]: 'were done',
 };
 
-/** Did every rank finish? Which did not come at all? */
+/** Checks that every rank has finished init, and lists ranks that are missing. */
 export function checkInit(communicator: LoggedCommunicator, model: LogModel): LogFinding[] {
   const { ranks, nRanks, nRanksKnown, id } = communicator;
   const absent = nRanksKnown ? absentRanks(communicator) : [];
@@ -52,9 +52,9 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   const isLost = explainedByCutLines(open, model);
   const finished = ranks.size - open.length;
   const missing = absent.length === 0 ? '' : `; of ${namedRanks(absent)} there is no line at all`;
-  // One of several ranks, without an end: people paste the beginning of a log.
+  // One of several ranks, without an end: probably the pasted beginning of a log.
   const isExcerpt = finished === 0 && nRanksKnown && ranks.size < nRanks && ranks.size <= Math.max(1, nRanks / 4);
-  // A rank that is missing, or behind all others, is the reason; that all stand at one point is only how it ended.
+  // A rank that is missing, or behind all others, is the cause; that all others stop at one point is its consequence.
   const isPointed = nRanksKnown && (absent.length > 0 || behind.length < open.length) && ranks.size > nRanks / 2;
   const size = nRanksKnown ? String(nRanks) : `at least ${nRanks}`;
   return [
@@ -81,7 +81,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   ];
 }
 
-/** True if it is an NCCL before 2.17, which writes nothing when init begins. */
+/** True for NCCL before 2.17, which writes nothing when init begins. */
 function saysNoStart(ranks: readonly LoggedRank[]): boolean {
   const version = ranks.find(({ process }) => process.version !== undefined)?.process.version?.text;
   const [, minor] = /^2\.(\d+)\./.exec(version ?? '') ?? [];
@@ -104,7 +104,7 @@ function explainedByCutLines(open: readonly LoggedRank[], { cutLines }: LogModel
   return spare >= 0;
 }
 
-/** All ranks of a communicator must have the same NCCL. */
+/** Checks that all ranks of a communicator have the same NCCL. */
 export function checkVersions({ ranks, id }: LoggedCommunicator): LogFinding[] {
   const byVersion = new Map<string, LoggedRank[]>();
   for (const record of ranks.values()) {
@@ -114,7 +114,7 @@ export function checkVersions({ ranks, id }: LoggedCommunicator): LogFinding[] {
     if (same === undefined) byVersion.set(text, [record]);
     else byVersion.get(same)?.push(record);
   }
-  // A version that is the beginning of another is one whose line was cut.
+  // A version that is the beginning of another comes from a cut line.
   const whole = [...byVersion].filter(
     ([text]) => ![...byVersion.keys()].some((other) => other !== text && other.startsWith(text)),
   );

@@ -52,7 +52,7 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): L
   };
 }
 
-/** A line that would explain a failed job is a remark in one that went well. */
+/** A line that would explain a failed job is a remark in one that succeeded. */
 function severityOf(rule: LineRule, model: LogModel): LogSeverity {
   if (rule.network === true && isOnOneHost(model)) return 'info';
   if (rule.kind === 'risk' && isInitialised(model)) return 'info';
@@ -60,7 +60,7 @@ function severityOf(rule: LineRule, model: LogModel): LogSeverity {
   return severities[rule.kind];
 }
 
-/** A rule's text with the groups of its pattern; what stands in brackets goes where its group is empty. */
+/** A rule's text with the groups of its pattern; text in brackets is left out if its group is empty. */
 export function filled(text: string, groups: readonly string[]): string {
   const group = (number: string) => groups[Number(number) - 1]?.trim() ?? '';
   return text

@@ -5,7 +5,7 @@ import { isOfRccl, loggedTopology } from '../logged-topology.js';
 import type { LogModel } from '../model.js';
 import type { LoggedMachine, LoggedWire } from '../system-block.js';
 
-/** Faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */
+/** Finds faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */
 export function checkMachines({ machines, hits }: Pick<LogModel, 'machines' | 'hits'>): LogFinding[] {
   if (isOfRccl({ hits })) return [];
   const findings = machines.flatMap((machine) => [
@@ -27,7 +27,7 @@ export function checkMachines({ machines, hits }: Pick<LogModel, 'machines' | 'h
   });
 }
 
-/** NVLink between two GPUs has the same lanes both ways. */
+/** Checks that NVLink between two GPUs has the same lanes in both directions. */
 function oneWay({ host, wires }: LoggedMachine): LogFinding[] {
   const pairs = wires.filter(({ type, from, to }) => type === 'NVL' && from.startsWith('GPU') && to.startsWith('GPU'));
   return pairs.flatMap((wire): LogFinding[] => {
@@ -49,7 +49,7 @@ function oneWay({ host, wires }: LoggedMachine): LogFinding[] {
   });
 }
 
-/** GPUs on NVSwitch all have the same number of NVLinks. */
+/** Checks that all GPUs on an NVSwitch have the same number of NVLinks. */
 function fewerLinks({ host, wires }: LoggedMachine): LogFinding[] {
   const toSwitch = wires.filter(({ type, from, to }) => type === 'NVL' && from.startsWith('GPU') && to.startsWith('NVS'));
   const most = Math.max(0, ...toSwitch.map(({ gbps }) => gbps));
@@ -73,7 +73,7 @@ function fewerLinks({ host, wires }: LoggedMachine): LogFinding[] {
   ];
 }
 
-/** GPUs of a host are alike; one whose PCIe link has half the speed of the others' trained down. */
+/** Checks PCIe links among the GPUs of a host, which are alike: a link with half the speed of the others has trained down. */
 function slowPcie({ host, wires }: LoggedMachine): LogFinding[] {
   const links = new Map<string, LoggedWire>();
   for (const wire of wires) if (wire.type === 'PCI' && /^(?:GPU|DEV)/.test(wire.to)) links.set(wire.to, wire);
@@ -107,7 +107,7 @@ const doctorCodes: ReadonlySet<string> = new Set([
   'nic-shared-uplink',
 ]);
 
-/** The doctor of topologies on the machine: design rather than faults, so it is said by the way. */
+/** Findings of the topology doctor on the machine, as remarks: they are about its design rather than faults. */
 function doctored(machine: LoggedMachine): LogFinding[] {
   const root = loggedTopology(machine);
   const [first] = machine.wires;
@@ -125,7 +125,7 @@ function doctored(machine: LoggedMachine): LogFinding[] {
     }));
 }
 
-/** `GPU/0-17000` as people know it: `GPU 17000`. */
+/** Short name of `GPU/0-17000`: `GPU 17000`. */
 function gpu(name: string): string {
   return name.replace(/^\w+\/(?:[0-9a-fA-F]{1,8}-)?/, 'GPU ');
 }

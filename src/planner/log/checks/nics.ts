@@ -3,14 +3,14 @@ import type { LogFinding } from '../finding.js';
 import { isRdma, ranksByHost } from '../hosts.js';
 import type { LoggedCommunicator, LoggedRank } from '../model.js';
 
-/** NICs of a host should carry the same number of channels. */
+/** Checks that NICs of a host carry the same number of channels. */
 export function checkNics(communicator: LoggedCommunicator): LogFinding[] {
   const hosts = ranksByHost(communicator);
   if (hosts === undefined) return [];
   return [...hosts].flatMap(([host, local]) => checkHost(communicator, host, local));
 }
 
-/** @returns by NIC, on how many channels data leaves the host by it; a channel's ring and tree count once */
+/** @returns by NIC, the number of channels on which data leave the host through it; a channel's ring and tree count once */
 export function channelsByNic(local: readonly LoggedRank[]): Map<number, number> {
   const nics = new Map<number, { low: number; high: number }>();
   for (const { links } of local) {

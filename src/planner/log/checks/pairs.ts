@@ -14,7 +14,7 @@ const LARGE_BYTES = 8 * 2 ** 20;
 const SLOW_PART = 0.8;
 const LEAST_PAIRS = 3;
 
-/** A sweep of nccl-tests over pairs of hosts: a host that is slow with whomever it is paired, or a pair that is slow alone. */
+/** Checks a sweep of nccl-tests over pairs of hosts: finds a host that is slow in every pair, or a single slow pair. */
 export function checkPairs({ tables }: Pick<LogModel, 'tables'>): LogFinding[] {
   const pairs = tables.flatMap((table): Pair[] => {
     const [a, b, ...more] = table.hosts;

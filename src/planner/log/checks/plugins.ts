@@ -2,7 +2,7 @@ import type { LogFinding } from '../finding.js';
 import { isInitialised, isOnOneHost } from '../outcome.js';
 import type { LogModel } from '../model.js';
 
-/** Networks that NCCL did not get: an old plugin, a fabric behind TCP. */
+/** Checks for networks that NCCL could not use: an old plugin, a fabric behind TCP. */
 export function checkPlugins(model: LogModel): LogFinding[] {
   return [
     ...oldPlugin(model),
@@ -28,7 +28,7 @@ const fabrics = [
   },
 ] as const;
 
-/** NCCL uses TCP on the IP interface of a fabric that it could use directly. */
+/** Finds TCP on the IP interface of a fabric that NCCL could use directly. */
 function fabricOverTcp(model: LogModel): LogFinding[] {
   if (isOnOneHost(model)) return [];
   for (const { network, devices } of model.processes) {
@@ -54,7 +54,7 @@ function fabricOverTcp(model: LogModel): LogFinding[] {
   return [];
 }
 
-/** Networks that differ between hosts do not understand each other. */
+/** Finds networks that differ between hosts and so cannot communicate. */
 function someWithPlugin(model: LogModel): LogFinding[] {
   const having = model.processes.find(({ pluginPath }) => pluginPath !== undefined && pluginPath.path !== '');
   const lacking = model.processes.find(({ pluginPath, host }) => pluginPath?.path === '' && host !== having?.host);
@@ -74,7 +74,7 @@ function someWithPlugin(model: LogModel): LogFinding[] {
   ];
 }
 
-/** TCP over the loopback interface alone reaches no other host. */
+/** Finds TCP over the loopback interface alone, which reaches no other host. */
 function onlyLoopback(model: LogModel): LogFinding[] {
   if (isOnOneHost(model) || isInitialised(model)) return [];
   for (const { devices, network } of model.processes) {
@@ -97,7 +97,7 @@ function onlyLoopback(model: LogModel): LogFinding[] {
   return [];
 }
 
-/** NCCL_IB_HCA names NICs, and NCCL found none. */
+/** Finds an NCCL_IB_HCA whose NICs NCCL did not find. */
 function devicesNotFound(model: LogModel): LogFinding[] {
   if (isOnOneHost(model)) return [];
   for (const { environment, devices, network, host } of model.processes) {
@@ -122,7 +122,7 @@ function devicesNotFound(model: LogModel): LogFinding[] {
   return [];
 }
 
-/** A network plugin that is older than NCCL and found no device: NCCL fell back to sockets. */
+/** Finds a network plugin that is older than NCCL and found no device, so NCCL fell back to sockets. */
 function oldPlugin(model: LogModel): LogFinding[] {
   const old = model.processes.find(
     ({ plugin, pluginSought, network, devices }) =>

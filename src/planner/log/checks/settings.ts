@@ -6,7 +6,7 @@ interface CostlySetting {
   readonly code: string;
   readonly name: string;
   readonly values: RegExp;
-  /** When it costs something: in any job, only on several hosts, or so seldom that it is a remark. */
+  /** Jobs in which it has a cost: any, only those on several hosts, or so few that it is a remark. */
   readonly costs: 'between-gpus' | 'network' | 'seldom';
   readonly effect: string;
   readonly cause: string;
@@ -120,14 +120,14 @@ const settings: readonly CostlySetting[] = [
   },
 ];
 
-/** Findings that such settings bring about. */
+/** Findings that such settings cause. */
 const effects: Readonly<Record<CostlySetting['costs'], readonly string[]>> = {
   'between-gpus': ['shm-despite-nvlink', 'network-inside-host', 'p2p-unsupported', 'bandwidth-low'],
   network: ['no-rdma', 'socket-despite-ib', 'gdr-off', 'bandwidth-low'],
   seldom: [],
 };
 
-/** Settings that the log says to be in force and that cost bandwidth. */
+/** Reports settings of the log that are in effect and cost bandwidth. */
 export function checkSettings(model: LogModel): LogFinding[] {
   return settings.flatMap((setting) => {
     const having = model.processes.filter(({ environment }) => setting.values.test(environment.get(setting.name)?.value ?? ''));

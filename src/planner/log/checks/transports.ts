@@ -9,7 +9,7 @@ interface Between {
   readonly link: LoggedLink;
 }
 
-/** Inside a host NVLink should carry everything, between hosts RDMA straight from the GPU. */
+/** Checks that NVLink carries all data inside a host, and RDMA directly from the GPU between hosts. */
 export function checkTransports(communicator: LoggedCommunicator): LogFinding[] {
   const hosts = ranksByHost(communicator);
   const inside: Between[] = [];
@@ -18,7 +18,7 @@ export function checkTransports(communicator: LoggedCommunicator): LogFinding[] 
     for (const link of from.links) {
       const peer = communicator.ranks.get(link.peer);
       if (link.transport.family === 'COLLNET') continue;
-      // Transports show hosts where names do not: only a host's own ranks share memory.
+      // Transports distinguish hosts where names do not: only ranks of one host share memory.
       const isInside =
         link.transport.family !== 'NET' ||
         (hosts !== undefined && peer !== undefined && peer !== from && peer.process.host === from.process.host);
@@ -215,7 +215,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
   ];
 }
 
-/** GPUDirect RDMA: judged by direction, for PCIe machines use it to receive only. */
+/** Checks GPUDirect RDMA by direction, because PCIe machines use it to receive only. */
 function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]): LogFinding[] {
   const rdma = between.filter(({ link }) => isRdma(link.transport.network));
   const settings = settingsToBlame(ranks.values(), [
@@ -246,7 +246,7 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
       },
     ];
   }
-  // Ranks without any, twice over: one line alone may have lost its end.
+  // Ranks without any in two lines or more: a single line may have lost its end.
   const suspects = ranksOf(without).filter((rank) => {
     const own = judged.filter(({ from }) => from.rank === rank);
     return own.every(({ link }) => link.transport.gdr !== true) && own.reduce((sum, { link }) => sum + link.channels, 0) >= 2;
@@ -271,7 +271,7 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
   ];
 }
 
-/** Fabrics whose NICs do not do it with NCCL, by the names of their devices. */
+/** Fabrics whose NICs do not support it with NCCL, by the names of their devices. */
 const fabrics = [
   {
     device: /^hfi1/,

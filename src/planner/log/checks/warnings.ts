@@ -3,10 +3,10 @@ import type { LogFinding } from '../finding.js';
 import type { LoggedWarning, LogModel } from '../model.js';
 import { isInitialised, isUntroubled } from '../outcome.js';
 
-/** Warnings that no rule knows, and calls that failed without one: those alike once, with the lines around the first. */
+/** Reports warnings without a rule, and calls that failed without a warning: equal ones once, with the lines around the first. */
 export function checkWarnings(model: LogModel): LogFinding[] {
   const unknown = model.warnings.filter(({ source }) => source !== 'returned');
-  // In an excerpt, one process that connects after its warning speaks for those of others of whom nothing more is there.
+  // In an excerpt, a process that connects after its warning stands for processes without later lines.
   const wentOn = unknown.some((warning) => warning.wentOn) && !unknown.some(({ failed }) => failed) && isUntroubled(model);
   const findings = unknown.map((warning) => unknownWarning(warning, model, wentOn));
   const [returned, ...others] = model.warnings.filter(({ source }) => source === 'returned');
@@ -36,7 +36,7 @@ function unknownWarning(
   };
 }
 
-/** Calls that gave an error back: told where nothing else tells of an error. */
+/** Reports calls that returned an error, if nothing else reports one. */
 function failedCalls({ text, ranks, places }: LoggedWarning, others: number, model: LogModel): LogFinding {
   const isHarmless = model.finished;
   return {

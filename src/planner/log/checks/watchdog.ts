@@ -13,7 +13,7 @@ const consequences = [
   'dump-signal',
 ];
 
-/** Compares what ranks were at when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks that say nothing. */
+/** Compares the ranks' positions when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks without output. */
 export function checkTimeouts({ timeouts, communicators }: Pick<LogModel, 'timeouts' | 'communicators'>): LogFinding[] {
   const groups = new Map<string, Timeout[]>();
   for (const timeout of timeouts) groups.set(timeout.group, [...(groups.get(timeout.group) ?? []), timeout]);
@@ -81,7 +81,7 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
   };
 }
 
-/** Ranks that wrote no time-out while the others did: they never came to that call, or died. */
+/** Ranks without a time-out line where others have one: they never made that call, or died. */
 function absent(timeouts: readonly Timeout[], communicators: LogModel['communicators']): LogFinding[] {
   const [first] = timeouts;
   const reporting = new Set(timeouts.map(({ rank }) => rank));

@@ -8,7 +8,7 @@ import type { LineRule } from './rule.js';
 import { socketRules } from './sockets.js';
 import { versionRules } from './versions.js';
 
-/** Every rule about lines. Of the rules of one code, and of those that a line matches, the first one counts. */
+/** Every rule about lines. Of rules with one code, and of several that a line matches, the first one counts. */
 export const lineRules: readonly LineRule[] = [
   ...kernelRules,
   ...memoryRules,

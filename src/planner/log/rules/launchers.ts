@@ -1,9 +1,9 @@
 import type { LineRule } from './rule.js';
 
-/** Ray lists what may have killed a worker, whatever did. */
+/** Ray lists possible causes of a worker's death regardless of the actual one. */
 const guess = /potential root causes/;
 
-/** Ends of jobs: launchers, schedulers, signals. They show where to look, seldom the cause. */
+/** Ends of jobs: launchers, schedulers, signals. They show the place of a failure, seldom its cause. */
 export const launcherRules: readonly LineRule[] = [
   {
     code: 'time-limit',

@@ -1,6 +1,6 @@
 import type { LineRule } from './rule.js';
 
-/** PyTorch and what is built on it. The watchdog's own numbers are compared between ranks in checks/watchdog.ts. */
+/** PyTorch and frameworks on top of it. The watchdog's numbers are compared between ranks in checks/watchdog.ts. */
 export const pytorchRules: readonly LineRule[] = [
   {
     code: 'watchdog-timeout',

@@ -11,9 +11,9 @@ export interface LineRule {
   /** Stable name, shared by rules that name one cause. */
   readonly code: string;
   readonly kind: Kind;
-  /** Lower-case texts; only lines that hold one of them are looked at. Rare ones keep reading fast. */
+  /** Lower-case texts; only lines that contain one of them are matched. Rare ones keep reading fast. */
   readonly needles: readonly string[];
-  /** Pattern that the line must match besides, in linear time on any line. Its groups are `$1` to `$9` in `problem`. */
+  /** Pattern that the line must match, too, in linear time on any line. Its groups are `$1` to `$9` in `problem`. */
   readonly pattern?: RegExp;
   /** Text that a matching line must not contain. */
   readonly except?: RegExp;

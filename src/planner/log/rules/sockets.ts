@@ -1,6 +1,6 @@
 import type { LineRule } from './rule.js';
 
-/** The ways NCCL says that a TCP connection cannot be made, from 2.4 to 2.30. */
+/** NCCL's messages about a TCP connection that cannot be made, from 2.4 to 2.30. */
 const CONNECT = String.raw`[Cc]onnect(?: to |ing to address )(\S{2,80}?)(?:<\d{1,5}>)? (?:failed|returned)[^\n]{0,80}`;
 const REFUSAL = String.raw`(?:timed out|refused|No route to host|unreachable|Invalid argument|error retry count|after \d{1,4} attempts|caused connection abort|reset by peer|failed|Cannot assign)`;
 

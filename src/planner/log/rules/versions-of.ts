@@ -2,16 +2,13 @@ import { compareVersions } from '../../versions/version.js';
 import { ncclVersions } from './nccl-versions.js';
 import type { LineRule } from './rule.js';
 
-/** Versions of NCCL, both ends included; without an end where the oldest or the newest that is known has it. */
+/** Versions of NCCL, both ends included; no bound where the oldest or the newest known version has the text. */
 export interface VersionRange {
   readonly since?: string;
   readonly until?: string;
 }
 
-/**
- * The versions of NCCL that write what a rule looks for, as their source shows. No bounds where a part of it comes from
- * other programs.
- */
+/** The versions of NCCL whose source contains the texts of a rule. No bounds where a part of them comes from other programs. */
 export function versionsOf({ needles }: Pick<LineRule, 'needles'>): VersionRange {
   const ranges = needles.map((needle) => ncclVersions.get(needle));
   const known = ranges.filter((range) => range !== undefined);

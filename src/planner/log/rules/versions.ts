@@ -1,6 +1,6 @@
 import type { LineRule } from './rule.js';
 
-/** Plugins, providers, versions, topology files, and how NCCL's API is used. */
+/** Plugins, providers, versions, topology files, and uses of NCCL's API. */
 export const versionRules: readonly LineRule[] = [
   {
     code: 'ofi-no-provider',

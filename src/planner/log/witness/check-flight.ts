@@ -16,7 +16,7 @@ const consequences = [
 /** A group of ranks: several may have the same name, each with ranks of its own. */
 interface Group {
   readonly name: string;
-  /** Unknown where no recording says. */
+  /** Undefined where no recording has it. */
   readonly ranks: readonly number[] | undefined;
   /** Name for messages. */
   readonly title: string;
@@ -30,12 +30,12 @@ interface Hold {
   readonly waiting: readonly number[];
 }
 
-/** Most findings that are told. */
+/** Most findings that are reported. */
 const MOST_FINDINGS = 3;
 
 /**
- * Compares the recordings of all ranks, group by group: ranks that did not come, ranks that called something else, where all
- * stand; then messages. Ranks that are missing in one group because they wait in another are a consequence.
+ * Compares the recordings of all ranks, group by group: missing ranks, ranks with another call, the position of all; then
+ * messages. Ranks that are missing in one group because they wait in another are a consequence.
  */
 export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[] {
   const groups = groupsOf(recordings);
@@ -43,7 +43,7 @@ export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[
   const waits = (rank: number, hold: Hold) => holds.some((other) => other !== hold && other.waiting.includes(rank));
   const isRoot = (hold: Hold) => hold.blamed.length === 0 || hold.blamed.some((rank) => !waits(rank, hold));
   const roots = holds.filter((hold) => hold.blamed.length > 0 && isRoot(hold));
-  // Ranks that wait for each other all the way round have no first one.
+  // Ranks that wait for each other in a circle have no first one.
   const told = holds.map((hold) => (roots.length > 0 && !isRoot(hold) ? asConsequence(hold) : hold.finding));
   return [...told.filter(({ kind }) => kind !== 'symptom'), ...told.filter(({ kind }) => kind === 'symptom')].slice(
     0,
@@ -135,7 +135,7 @@ function isOpen({ state }: { readonly state: string }): boolean {
   return state !== 'completed';
 }
 
-/** Messages under way whose other end is not: the peer never called, as far as its recording goes back. */
+/** Messages in flight without their other end: the peer never called, as far as its recording goes back. */
 function checkMessages({ name, ranks, title, members }: Group): Hold[] {
   const open = members.flatMap((recording) =>
     recording.messages
@@ -153,7 +153,7 @@ function checkMessages({ name, ranks, title, members }: Group): Hold[] {
       (each) => each.group === name && each.peer === message.peer && each.direction === message.direction,
     );
     if (theirs.some(isOpen)) return false;
-    // Their end of it may have completed: a small message leaves before it is received.
+    // The other end may have completed: a small message is sent before it is received.
     return recording.isCut || other.isCut || theirs.length < mine.length;
   });
   const [first] = alone;
@@ -193,7 +193,7 @@ function described({ group, direction, peer, state, calledAt }: FlightMessage): 
   };
 }
 
-/** All ranks give the same shape to these. */
+/** Calls for which all ranks give the same shape. */
 function comparable({ operation }: FlightCall): boolean {
   return (
     /^_?(?:all_?reduce|all_?gather|reduce_?scatter|barrier)/i.test(operation) && !/ \+ |coalesced|_v$|uneven/i.test(operation)
@@ -263,7 +263,7 @@ function notRecorded(
   };
 }
 
-/** One recording says where its rank stands, and nothing of the others. */
+/** A single recording shows only the position of its own rank. */
 function onlyOne(group: string, call: FlightCall, recording: FlightRecording, size: number | undefined): LogFinding {
   return {
     code: 'rank-absent',

@@ -7,7 +7,7 @@ export interface FlightCall {
   readonly sequence: number;
   /** `all_reduce`, without the backend before it; the operations of a batch, joined. */
   readonly operation: string;
-  /** Shapes and types of what goes in, as text. */
+  /** Shapes and types of the inputs, as text. */
   readonly input: string;
   readonly state: string;
   /** `train.py:120 step`, where the program called. */
@@ -31,7 +31,7 @@ export interface FlightRecording {
   readonly messages: readonly FlightMessage[];
   /** True if older entries of the ring buffer were overwritten. */
   readonly isCut: boolean;
-  /** By group, its ranks in ascending order, where the recording says. */
+  /** By group, its ranks in ascending order, where the recording has them. */
   readonly groups: ReadonlyMap<string, readonly number[]>;
   readonly place: LogPlace;
 }
@@ -43,7 +43,7 @@ export function isFlightRecording(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['entries']) && ('pg_config' in value || 'version' in value);
 }
 
-/** @param name of the file, whose last number is the rank: the recording itself does not say */
+/** @param name of the file, whose last number is the rank: the recording lacks it */
 export function readFlightRecording(value: Fields, name: string, place: LogPlace): FlightRecording {
   const entries = (value['entries'] as readonly unknown[]).filter(isFields).filter((entry) => operationOf(entry) !== '');
   const config = isFields(value['pg_config']) ? value['pg_config'] : {};

@@ -1,10 +1,10 @@
 import { InputError } from '../../../errors.js';
 
-/** Deeper nesting is no recording, and would exhaust the stack of whatever looks at it. */
+/** Limit of nesting: deeper values are no recordings, and would exhaust the stack of later code. */
 const MOST_DEPTH = 200;
 
 /**
- * A value of JSON from anybody.
+ * Parses untrusted JSON.
  *
  * @throws InputError where it is no JSON, or nested too deeply
  */

@@ -10,8 +10,8 @@ const mark = Symbol('mark');
 const MEMO_LIMIT = 10_000_000;
 
 /**
- * Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries. Python's format can also ask for functions
- * to be called; what asks for that is refused, so a file from anybody is safe to read.
+ * Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries. Requests to call functions, which Python's format
+ * allows, are refused, so untrusted files are safe to read.
  *
  * @throws InputError at the byte where it is no such pickle
  */
@@ -228,7 +228,7 @@ class Unpickler {
     return this.#view.getUint8(this.#take(1));
   }
 
-  /** Moves on, and gives back where these bytes begin. */
+  /** Moves on, and returns the position where these bytes begin. */
   #take(length: number): number {
     const at = this.#at;
     if (!(length >= 0) || at + length > this.#bytes.length) throw this.#error(at, 'the pickle ends too early');
@@ -283,7 +283,7 @@ const MOST_DEPTH = 100;
  * The same as JSON has it: objects for dictionaries, numbers for large integers (times in nanoseconds lose a few digits).
  * A value that stands in several places is the same object in all; one that contains itself is null there.
  *
- * @throws InputError `TOO_LARGE` for lists within lists that unfold to more than anybody can have written
+ * @throws InputError `TOO_LARGE` for nested lists that unfold to too many values
  */
 export function plainValue(value: PickleValue): unknown {
   return new Unfolder().plain(value).value;
@@ -291,7 +291,7 @@ export function plainValue(value: PickleValue): unknown {
 
 interface Unfolded {
   readonly value: unknown;
-  /** Number of values with all that it holds, each as often as it stands there. */
+  /** Number of values including nested ones, each counted at each of its places. */
   readonly count: number;
 }
 
@@ -305,7 +305,7 @@ class Unfolder {
     if (value instanceof Uint8Array) return { value: null, count: 1 };
     const known = this.#known.get(value);
     if (known !== undefined) return known;
-    // Until it is known: null, for places within itself.
+    // Null until it is complete, for references to itself.
     this.#known.set(value, { value: null, count: 1 });
     if (this.#depth >= MOST_DEPTH) return { value: null, count: 1 };
     this.#depth++;

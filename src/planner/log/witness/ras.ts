@@ -29,7 +29,7 @@ export function checkRasJson(value: Fields, place: LogPlace): LogFinding[] {
 
 const MOST_FINDINGS = 4;
 
-/** Ranks of which RAS says the same; without their numbers where it gives only how many there are. */
+/** Ranks with the same report of RAS; without their numbers where it gives only a count. */
 interface RankGroup<Value> {
   readonly value: Value;
   readonly size: number;
@@ -42,7 +42,7 @@ function groupsBy<Value extends string | number>(ranks: readonly Fields[], value
   return [...groups].map(([value, all]) => ({ value, size: all.length, ranks: all }));
 }
 
-/** The words that `ncclras` has for it. */
+/** Text of `ncclras` for it. */
 function statusOf({ status }: Fields): string {
   if (!isFields(status)) return 'RUNNING';
   if (status['abort_flag'] === true) return 'ABORT';

@@ -7,8 +7,8 @@ import { parseJson } from './json.js';
  * Recordings with times: what NCCL Inspector writes (a JSON record a line), what NCCL's example profiler writes, and what
  * `TCCL_TRACE` writes (both Chrome's trace format).
  *
- * A collective ends on all ranks at about the same time, whatever their clocks say. So the rank on which it is the
- * shortest came last, and the others waited for it by what theirs is longer.
+ * A collective ends on all ranks at about the same time. So, without comparing clocks, the rank with the shortest duration came
+ * last, and the others waited for the difference.
  */
 export interface TimedCall {
   /** Id of the communicator. */
@@ -23,7 +23,7 @@ export interface TimedCall {
   readonly place: LogPlace;
 }
 
-/** A file's calls, and for those that may not have ended what a flight recording would say. */
+/** A file's calls, and entries like those of a flight recording for calls that may not have ended. */
 export interface Timeline {
   readonly timed: readonly TimedCall[];
   readonly recordings: readonly FlightRecording[];
@@ -200,12 +200,12 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Fewest collectives of a group from which a late rank can be told. */
+/** Fewest collectives of a group from which a late rank can be found. */
 const FEWEST_CALLS = 5;
-/** A collective in which the last rank came so late, as a part of its time, and at least so much. */
+/** A rank is late by at least this share of the collective's time, and by at least this time. */
 const LATE_SHARE = 0.5;
 const LATE_US = 200;
-/** The part of the collectives to which the same rank has to come last. */
+/** The share of collectives in which the same rank must be last. */
 const LATE_CALLS = 0.6;
 
 /** Collectives that end on all ranks together: of others, such as a broadcast, the root is done first. */

@@ -1,6 +1,6 @@
 /**
- * The text of UTF-8 bytes; what is no UTF-8 becomes U+FFFD. The planner has no TextDecoder: it runs where neither Node
- * nor a browser is.
+ * The text of UTF-8 bytes; invalid bytes become U+FFFD. The planner uses no TextDecoder, because it also runs outside of Node and
+ * browsers.
  */
 export function utf8Text(bytes: Uint8Array): string {
   let text = '';

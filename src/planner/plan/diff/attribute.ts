@@ -12,11 +12,11 @@ import { sideOf } from './side.js';
 
 /** Effect on a cluster of one rule that changed between two versions of NCCL. */
 export interface RuleEffect {
-  /** Mostly one; several where no plan could be made with only some of them. */
+  /** Mostly one; several where no plan is possible with only some of them. */
   readonly rules: readonly ChangedRule[];
   /** Figures that differ when only these rules change, rules of earlier decisions being those of the newer version. */
   readonly differences: readonly Difference[];
-  /** Calls that take another time or way. */
+  /** Calls with another time or algorithm. */
   readonly costs: readonly Cost[];
 }
 
@@ -32,16 +32,15 @@ export interface Upgrade {
 }
 
 /**
- * Finds the rules behind the differences of two versions. The rules that changed are switched one after the other in the
- * order in which NCCL decides; stretches of rules after which the plan is the same are not looked into, so that few of
- * them are planned.
+ * Finds the rules behind the differences of two versions, by switching the changed rules in the order of NCCL's decisions. Ranges
+ * of rules with the same plan at both ends are skipped, so that few plans are made.
  *
  * @throws as planning does, where either version fails on the cluster
  */
 export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
   const changed = rulesBetween(upgrade.from, upgrade.to);
   const way = new Way(upgrade);
-  // Where the rules up to a changed one are switched.
+  // Counts of rules up to each changed one.
   const stops = [0, ...changed.map(({ name }) => positionOf(name) + 1)];
   const look = (first: number, last: number): RuleEffect[] => {
     const rules = changed.slice(first, last);
@@ -55,7 +54,7 @@ export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
   return look(0, changed.length);
 }
 
-/** The numbers between two others, those in the middle first. */
+/** The numbers between two others, the middle ones first. */
 function midmost(first: number, last: number): number[] {
   const middle = (first + last) / 2;
   return Array.from({ length: last - first - 1 }, (_, index) => first + 1 + index).sort(
@@ -63,7 +62,7 @@ function midmost(first: number, last: number): number[] {
   );
 }
 
-/** Plans on the way from one version to the other, each made once, of parts that stay as they are. */
+/** Plans between one version and the other, each made once, with shared parts. */
 class Way {
   readonly #upgrade: Upgrade;
   readonly #sides = new Map<number, Side>();
@@ -73,7 +72,7 @@ class Way {
     this.#upgrade = upgrade;
   }
 
-  /** The plan with the first rules, as many as that, switched. */
+  /** The plan with the first `count` rules switched. */
   at(count: number): Side {
     const known = this.#sides.get(count);
     if (known !== undefined) return known;
@@ -118,7 +117,7 @@ class Way {
   }
 }
 
-/** Hosts that are searched already, with what their ranks bring to the merge by other rules. */
+/** Searched hosts, with the contributions of their ranks by other rules. */
 function contributed(prepared: readonly PreparedHosts[], parameters: Parameters): PreparedHosts[] {
   const hosts = new Map<HostContribution, HostContribution>();
   return prepared.map((each) => {

@@ -20,7 +20,7 @@ import { type Cost, costs } from './cost.js';
 export interface Side {
   readonly title: string;
   readonly plan: Plan;
-  /** The machine that each kind of node sees; not known of a plan that was read from JSON. */
+  /** The machine that each kind of node sees; undefined for a plan that was read from JSON. */
   readonly systems: ReadonlyMap<NodeContribution, LocalSystem> | undefined;
   /** Assumptions of simulations; the default if not given. */
   readonly simulated?: Environment;
@@ -42,7 +42,7 @@ export const sections = [
 /** A part of a plan, as comparisons name it. */
 export type Section = (typeof sections)[number];
 
-/** One figure that differs, in words that suit a table. */
+/** One figure that differs, as text of a table. */
 export interface Difference {
   readonly section: Section;
   readonly what: string;
@@ -61,8 +61,7 @@ export interface Comparison {
 }
 
 /**
- * All decisions that differ between two plans, in the order in which NCCL makes them: the first is most likely the cause of
- * those that follow.
+ * All decisions that differ between two plans, in NCCL's order: the first is most likely the cause of the others.
  *
  * @param sizes at which times are compared, bytes
  */
@@ -91,7 +90,7 @@ export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Compar
   };
 }
 
-/** Ways that neither side can use, whatever the reasons, and chunks of a way that only one side can use. */
+/** True for candidates that neither side can use, and for chunks of a candidate that only one side can use. */
 function isNoDifference({ section, a, b }: Difference): boolean {
   if (section === 'chunks') return a === '-' || b === '-';
   return section === 'tuning' && a.startsWith('no') && b.startsWith('no');
@@ -152,7 +151,7 @@ function parameterFacts(parameters: Parameters): Fact[] {
 function kindName(plan: Plan, kind: number): string {
   const own = plan.nodes.kinds[kind];
   const name = plan.hosts.find(({ host }) => own !== undefined && host.nodes.includes(own))?.name ?? '';
-  // The same machine in two clusters is compared with itself whatever it is called, as long as there is one kind each.
+  // If both clusters have one kind of machine, these are compared whatever their names.
   return plan.nodes.kinds.length === 1 ? 'a node' : `${name} (kind ${kind})`;
 }
 
@@ -236,7 +235,7 @@ function modelText({ bandwidthGBps, latencyUs, disabled: [reason] }: Model): str
   return bandwidthGBps === 0 ? 'no' : `${formatGBps(bandwidthGBps)} GB/s, ${formatGBps(latencyUs)} us`;
 }
 
-/** Chunks of every way that a call can take. They move no time in NCCL's model, and yet make calls slower or faster. */
+/** Chunks of every candidate of a call. They have no effect in NCCL's model, but on real times. */
 function chunkFacts(tuning: Tuning, sizes: readonly number[]): Fact[] {
   return [...collectives]
     .reverse()

@@ -6,21 +6,21 @@ import type { Tuning } from '../../tuning/tune.js';
 export interface Cost {
   readonly collective: Collective;
   readonly bytes: number;
-  /** Null where NCCL has nothing to choose from. */
+  /** Null where NCCL has no candidate. */
   readonly a: ChosenWay | null;
   readonly b: ChosenWay | null;
   /** Time in b by time in a: above 1, b is slower. Null where there is no time in one. */
   readonly ratio: number | null;
 }
 
-/** NCCL's choice for a call, and the time that it expects, µs. */
+/** NCCL's choice for a call, and its believed time, µs. */
 export interface ChosenWay {
   readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
   readonly timeUs: number;
 }
 
-/** Rows of which choice or time differ, by collective, then size; AllReduce first, which people ask for most. */
+/** Rows whose choice or time differs, by collective, then size; AllReduce first. */
 export function costs(a: Tuning, b: Tuning, sizes: readonly number[]): Cost[] {
   return [...collectives].reverse().flatMap((collective) =>
     sizes.flatMap((bytes): Cost[] => {

@@ -19,7 +19,7 @@ export interface EffectText {
   readonly changes: readonly string[];
 }
 
-/** So many decisions of a rule are named; the others are counted. */
+/** Number of decisions of a rule that are named; the others are counted. */
 const MOST_DECISIONS = 4;
 
 /** Text of a rule's effect on a cluster: values before and after, the variable that sets it, and the changes. */

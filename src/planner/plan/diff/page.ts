@@ -5,7 +5,7 @@ import type { RuleEffect } from './attribute.js';
 import type { Comparison } from './compare.js';
 import { describeEffect, type EffectText, rulesBehind } from './effect-words.js';
 
-/** A comparison as one page that needs nothing else: what differs, what it costs, and the rules behind. */
+/** A comparison as one self-contained page: differences, their costs, and the rules behind them. */
 export function comparisonHtml(comparison: Comparison, effects: readonly RuleEffect[]): string {
   const [a, b] = comparison.titles;
   return [

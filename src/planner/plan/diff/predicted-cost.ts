@@ -14,7 +14,7 @@ export interface PredictedCost {
   readonly ratio: number;
 }
 
-/** Calls that take other times in b than in a, by collective, then size. @returns undefined for plans without machines */
+/** Calls whose times differ in b and a, by collective, then size. @returns undefined for plans without machines */
 export function predictedCosts(a: Side, b: Side, sizes: readonly number[]): PredictedCost[] | undefined {
   const [one, other] = [simulatorOfSide(a), simulatorOfSide(b)];
   if (one === undefined || other === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Evidence of an answer: numbers and names, nested, as in JSON. */
+/** Evidence of an answer: nested numbers and names, as in JSON. */
 export type Evidence = string | number | boolean | null | readonly Evidence[] | { readonly [name: string]: Evidence };
 
 /** The answer to one question. A plain value: `JSON.stringify` writes it. */
@@ -7,9 +7,9 @@ export interface Answer {
   readonly about: Topic;
   /** The answer in one line. */
   readonly title: string;
-  /** Whole sentences, the most telling first. */
+  /** Whole sentences, the most important first. */
   readonly sentences: readonly string[];
-  /** The numbers that the sentences speak of. */
+  /** The numbers in the sentences. */
   readonly evidence: { readonly [name: string]: Evidence };
 }
 

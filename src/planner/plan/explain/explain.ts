@@ -18,7 +18,7 @@ import { answerVariable } from './answers/variable.js';
 import type { Question } from './question.js';
 import { nodeViews, type Situation } from './situation.js';
 
-/** A question that is answered from what is known of one plan; `what would help` takes other plans. */
+/** A question that one plan answers; `what would help` takes other plans. */
 export type DirectQuestion = Exclude<Question, { about: 'help' }>;
 
 /**
@@ -28,7 +28,7 @@ export type DirectQuestion = Exclude<Question, { about: 'help' }>;
  *     const question = parseQuestion('why 16 channels');
  *     if (question !== undefined && question.about !== 'help') explain(situation, question).sentences
  *
- * @throws InvalidArgumentError where the question names a rank, NIC or channel that is not there
+ * @throws InvalidArgumentError where the question names a rank, NIC or channel that does not exist
  */
 export function explain(situation: Situation, question: DirectQuestion): Answer {
   switch (question.about) {
@@ -66,12 +66,12 @@ export function explain(situation: Situation, question: DirectQuestion): Answer 
 /** A size at which bandwidth decides. */
 const LIMIT_BYTES = 2 ** 30;
 
-/** True if NCCL does it by messages between pairs of ranks. */
+/** True if NCCL carries it out by messages between pairs of ranks. */
 function isPairs(collective: ScheduledCollective | undefined): collective is Exclude<ScheduledCollective, Collective> {
   return collective !== undefined && !(collectives as readonly string[]).includes(collective);
 }
 
-/** The questions whose answers say most about a plan: what limits it first, then what is out of the ordinary. */
+/** The questions whose answers are most informative about a plan: its limits first, then its peculiarities. */
 export function mostTelling(situation: Situation, most = 3): readonly DirectQuestion[] {
   const { plan } = situation;
   const views = nodeViews(situation);

@@ -3,14 +3,14 @@ import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { type NcclAlgorithm, algorithms, type Collective, type Protocol } from '../../tuning/names.js';
 import type { Topic } from './answer.js';
 
-/** A question that was understood. Ranks are those of the communicator; sizes are bytes. */
+/** A parsed question. Ranks are those of the communicator; sizes are bytes. */
 export type Question =
   | { readonly about: 'pxn' | 'rails' }
   | { readonly about: 'limits'; readonly collective?: ScheduledCollective; readonly bytes?: number }
   | {
       readonly about: 'channels';
       readonly expected: number | undefined;
-      /** Of send and receive, and what is made of them. */
+      /** Of send and receive, and calls made of them. */
       readonly ofPairs?: true;
     }
   | { readonly about: 'variable'; readonly variable: string }
@@ -37,7 +37,7 @@ export interface PartialWay {
   readonly protocol?: Protocol;
 }
 
-/** Examples of questions, one for each topic, with what it is about. */
+/** Examples of questions, one for each topic, with its subject. */
 export const questionForms: readonly { readonly about: Topic; readonly example: string; readonly purpose: string }[] = [
   { about: 'limits', example: 'what limits', purpose: 'the links and rules that bound bandwidth' },
   { about: 'limits', example: 'what limits send/recv', purpose: 'where the time of a call goes' },
@@ -67,14 +67,14 @@ const usualHelpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 ** 30];
 const USUAL_CHOICE_BYTES = 128 * 2 ** 20;
 
 /**
- * Reads a question in free words: only names, numbers and a few keywords count. Misspelt words are
- * taken for the nearest known ones where nothing else makes sense.
+ * Reads a question in free words: only names, numbers and a few keywords count. Misspelt words are read as the nearest known ones
+ * if the question is not understood otherwise.
  *
  *     parseQuestion('Why Tree and not Ring at 4 MiB?')
  *     // { about: 'choice', collective: 'AllReduce', bytes: 4194304, claimed: { algorithm: 'Tree' }, instead: {
  * algorithm: 'Ring' } }
  *
- * @returns undefined where it asks for nothing that can be answered; `nearestForms` then tells what can
+ * @returns undefined for a question that cannot be answered; `nearestForms` then lists similar ones that can
  */
 export function parseQuestion(text: string): Question | undefined {
   const [variable] = /\bNCCL_[A-Z0-9_]+/i.exec(text) ?? [];
@@ -120,7 +120,7 @@ const algorithmWords: Readonly<Record<string, NcclAlgorithm>> = {
 };
 const protocolWords: Readonly<Record<string, Protocol>> = { ll: 'LL', ll128: 'LL128', simple: 'Simple' };
 
-/** Words that say what a question is about, tried in this order. */
+/** Words that determine the topic of a question, tried in this order. */
 const topicWords = {
   time: /\b(how long|time|times|duration|takes?|latency)\b/,
   help: /\b(what if|help|helps|improve|faster|upgrade|gain|gains|speed ?up|better)\b/,
@@ -143,7 +143,7 @@ function understand(question: string): Question | undefined {
     .replace(/nvls[ _-]tree/g, 'nvlstree')
     .replace(/collnet[ _-](direct|chain)/g, 'collnet$1');
   const named = collectiveWords.find(([words]) => words.test(text))?.[1];
-  // So that neither is taken for something else: `reduce` in all_reduce, `8` in 8M.
+  // Removed so that their parts are not matched again: `reduce` in all_reduce, `8` in 8M.
   const rest = collectiveWords.reduce((left, [words]) => left.replace(words, ' '), text);
   const { sizes, text: plain } = takeSizes(rest);
   const ways = waysIn(plain);
@@ -320,7 +320,7 @@ const vocabulary = [
   'ranks',
 ];
 
-/** The text with words that look misspelt replaced by the nearest that a question could mean. */
+/** The text with misspelt words replaced by the nearest known ones. */
 function corrected(text: string): string {
   return text
     .toLowerCase()

@@ -2,7 +2,7 @@ import type { ChannelGraph, GraphId } from '../../graph/graph.js';
 import type { PathRefusal, SearchEvent, Settings } from '../../graph/trace.js';
 import { pathTypeNames } from '../../topology/types.js';
 
-/** Record of one search, as far as answers use it. */
+/** Record of one search, with the figures that answers use. */
 export interface SearchRecord {
   readonly graph: GraphId;
   /** Speeds above are not tried: the best path carries no more; GB/s. */
@@ -13,7 +13,7 @@ export interface SearchRecord {
   readonly speeds: readonly SpeedRecord[];
   readonly stopped: Extract<SearchEvent, { kind: 'stopped' }>['why'] | 'from-file' | 'no-hardware' | undefined;
   readonly duplicated: { readonly from: number; readonly to: number; readonly gbps: number } | undefined;
-  /** Nothing was found, so that NCCL takes the GPUs as they are numbered. */
+  /** True if nothing was found, so that NCCL uses the order of the GPUs' numbers. */
   readonly simpleOrder: boolean;
   readonly result: ChannelGraph | undefined;
 }
@@ -26,7 +26,7 @@ export interface SpeedRecord {
   readonly tries: number;
   /** Number of these that ended because no steps were left. */
   readonly outOfSteps: number;
-  /** The last that was better than all before; undefined where none was. */
+  /** The last one that was better than all before; undefined without one. */
   readonly found: { readonly nChannels: number; readonly gbps: number } | undefined;
   /** Obstacles, most frequent first. */
   readonly obstacles: readonly Obstacle[];
@@ -39,7 +39,7 @@ export interface Obstacle {
   readonly example: string;
 }
 
-/** Listens to the searches of one node and keeps what answers need of it: a few numbers for each speed. */
+/** Records the searches of one node for answers: a few numbers for each speed. */
 export class SearchRecorder {
   readonly records: SearchRecord[] = [];
   #speeds: Open[] = [];
@@ -155,7 +155,7 @@ class Open {
     return other.pass === this.#first.pass && other.bwIntra === this.#first.bwIntra && other.bwInter === this.#first.bwInter;
   }
 
-  /** Of millions of refusals only the first are looked at closely. */
+  /** Of millions of refusals only the first are recorded in detail. */
   refuse(kind: Obstacle['kind'], example: () => string): void {
     let refusals = this.#refusals.get(kind);
     if (refusals === undefined) this.#refusals.set(kind, (refusals = { times: 0, examples: new Map() }));

@@ -13,7 +13,7 @@ import { type Plan, planPrepared } from '../plan.js';
 import type { Answer } from './answer.js';
 import { type SearchRecord, SearchRecorder } from './search-record.js';
 
-/** A planned cluster with all that answers are made from: decisions, and how they came about. */
+/** A planned cluster with all values that answers need: decisions, and records of their searches. */
 export interface Situation {
   readonly cluster: Cluster;
   readonly parameters: Parameters;
@@ -32,18 +32,18 @@ export interface Situation {
 
 /** Options of a situation. */
 export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
-  /** `none` takes down nothing of the searches, which is faster where they are long; `tellsSearches` says who asks for that. */
+  /** `none` records nothing of the searches, which is faster where they are long; see `tellsSearches`. */
   readonly searches?: 'all' | 'none';
   readonly simulated?: Environment;
 }
 
-/** True if the answer to a question speaks of how graphs were found. */
+/** True if the answer to a question uses the records of searches. */
 export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
   return about === 'channels' || about === 'rings' || about === 'absence' || about === 'limits';
 }
 
 /**
- * Plans a cluster and takes down each decision.
+ * Plans a cluster and records each decision.
  *
  * @throws as `plan` and `tune` do
  */
@@ -52,7 +52,7 @@ export function situationOf(
   parameters: Parameters,
   { searches: which = 'all', simulated = defaultEnvironment, ...options }: SituationOptions = {},
 ): Situation {
-  // By list of ranks: each node of each machine has its own.
+  // By list of ranks, of which each node of each machine has its own.
   const recorders = new Map<readonly number[], SearchRecorder>();
   let latest: { readonly ranks: readonly number[]; readonly recorder: SearchRecorder } | undefined;
   const prepared = prepareCluster(cluster, parameters, {
@@ -97,7 +97,7 @@ export function situationOf(
   };
 }
 
-/** A kind of node: what it is called, its machine, and the first node that is like it. */
+/** A kind of node: its name, its machine, and its first node. */
 export interface NodeView {
   readonly name: string;
   readonly node: number;
@@ -106,7 +106,7 @@ export interface NodeView {
   readonly searches: readonly SearchRecord[];
 }
 
-/** One view for each kind of node, in the order in which they come first. */
+/** One view for each kind of node, in the order of their first nodes. */
 export function nodeViews(situation: Situation): NodeView[] {
   return situation.plan.nodes.kinds.map((_, number) => viewOf(situation, situation.plan.nodes.kindOfNode.indexOf(number)));
 }

@@ -5,7 +5,7 @@ import { at } from './markup.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay } from './words.js';
 
 /**
- * Two charts over sizes, one above the other on one axis: what bus bandwidth collectives get, and what NCCL chooses.
+ * Two charts over sizes with one axis: bus bandwidth of collectives, and NCCL's choices.
  *
  *     GB/s │          ╭────── AllReduce
  *          │      ╭───╯  ╭─── AllGather
@@ -75,7 +75,7 @@ function bandwidthChart(groups: readonly Curves[], axis: Axis): string[] {
   const top = step * Math.ceil(most / step);
   const y = (gbps: number) => PLOT_TOP + PLOT_HEIGHT * (1 - gbps / top);
   const lines = Array.from({ length: Math.round(top / step) + 1 }, (_, index) => index * step);
-  // Names stand at the ends of their lines, pushed apart where these end close together.
+  // Names are at the ends of their lines, moved apart where these end close together.
   const ends = groups
     .map((group, index) => ({ group, index, y: y(group.rows.at(-1)?.choice?.busGBps ?? 0) }))
     .sort((a, b) => a.y - b.y);
@@ -129,7 +129,7 @@ function pushApart(places: readonly number[], distance: number, lowest: number):
   return moved;
 }
 
-/** One row: a band for each stretch of sizes with one choice. */
+/** One row: a band for each range of sizes with one choice. */
 function bands({ title, rows, flips }: Curves, axis: Axis, y: number): string[] {
   const first = rows[0]?.choice;
   const starts = [{ bytes: axis.least, way: first ?? null }, ...flips.map(({ bytes, to }) => ({ bytes, way: to }))];

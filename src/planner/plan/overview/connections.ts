@@ -12,7 +12,7 @@ export interface ConnectionSummary {
   readonly p2p: number;
   /** Of these, those in which the receiver reads. */
   readonly p2pReads: number;
-  /** Of these, those by way of a third GPU. */
+  /** Of these, those through a third GPU. */
   readonly p2pRelayed: number;
   /** Types of the paths of these, nearest first. */
   readonly p2pPaths: readonly string[];
@@ -26,18 +26,18 @@ export interface ConnectionSummary {
   readonly gdr: number;
   /** Reasons of the others, most frequent first. */
   readonly noGdr: readonly GdrReason[];
-  /** Those for which there is no transport: NCCL fails when it makes them. */
+  /** Those without a transport: NCCL fails when it makes them. */
   readonly none: number;
 }
 
-/** The transports of a plan. @param prepared what it was planned from */
+/** The transports of a plan. @param prepared hosts from which it was planned */
 export function transportsOf(plan: Plan, prepared: readonly PreparedHosts[], parameters: Parameters): Transports {
   return new Transports(plan, machinesOf(prepared), parameters);
 }
 
 /**
- * Counts the connections in rings and trees of the first two nodes of each kind: nodes at even and at odd places are
- * connected in two ways, all further ones like these.
+ * Counts the connections in rings and trees of the first two nodes of each kind: one at an even and one at an odd place, which
+ * are connected differently and represent all others.
  */
 export function summarizeConnections(plan: Plan, transports: Transports): ConnectionSummary {
   const connections = sampleRanks(plan).flatMap((rank) => rankConnections(plan, transports, rank));
@@ -80,7 +80,7 @@ function sampleRanks({ nodes }: Plan): number[] {
   return ranks;
 }
 
-/** All that a rank sends over, on each channel that differs from others. */
+/** The connections over which a rank sends, on each channel that differs from others. */
 function rankConnections(plan: Plan, transports: Transports, rank: number): PlannedConnection[] {
   const searched = plan.graphs.ring.nChannels;
   const found: (PlannedConnection | undefined)[] = [];
@@ -105,7 +105,7 @@ function farthest(reasons: readonly NoP2pReason[]): NoP2pReason {
   );
 }
 
-/** The reason why two ranks of a host are not connected peer-to-peer, in words. */
+/** Text of the reason why two ranks of a host are not connected peer-to-peer. */
 export function describeNoP2p(reason: NoP2pReason): string {
   switch (reason.why) {
     case 'far':

@@ -9,18 +9,18 @@ export interface Forecast {
   /** Bus bandwidth by algorithm bandwidth. */
   readonly busFactor: number;
   readonly rows: readonly ForecastRow[];
-  /** Between the first size and the last: where the choice changes. */
+  /** The sizes between the first and the last at which the choice changes. */
   readonly flips: readonly Flip[];
 }
 
 /** NCCL's choice for a call of `bytes` bytes. */
 export interface ForecastRow {
   readonly bytes: number;
-  /** Undefined where NCCL has nothing to choose from and fails the call. */
+  /** Undefined where NCCL has no candidate and fails the call. */
   readonly choice: Choice | undefined;
 }
 
-/** In the order of how often people look for them. */
+/** The most frequently used ones first. */
 const mostWantedFirst: readonly Collective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'];
 
 /** For all collectives that NCCL has a model for. @param sizes ascending */

@@ -32,8 +32,8 @@ export const linkKindNames: Readonly<Record<LinkKind, string>> = {
 };
 
 /**
- * Loads of a machine's links by the channels of a ring graph, by kind, the fullest first. Of equally full
- * ones that nearer to the network comes first.
+ * Loads of a machine's links by the channels of a ring graph, by kind, the fullest first; among equals the nearest to the
+ * network.
  */
 export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
   const { system } = local;
@@ -65,7 +65,7 @@ export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
   return grouped(system, load);
 }
 
-/** Share that a hop takes of its link and of the link back, counted as in the search. */
+/** Share that a hop takes of its link and of the link back, as in the search. */
 function chargeHop(system: System, routes: Routes, hop: number, gbps: number, load: Float64Array): void {
   const link = routes.link[hop] ?? 0;
   const toll = routes.toll[hop] ?? 0;
@@ -86,7 +86,7 @@ function grouped(system: System, load: Float64Array): LinkLoad[] {
   load.forEach((used, link) => {
     const kind = kindOfLink(system, link);
     if (used === 0 || kind === undefined) return;
-    // Sums of thousandths: what differs less is the same.
+    // Sums of thousandths: smaller differences are rounding.
     const usedGBps = Number(used.toFixed(2));
     const gbps = system.links.bandwidthGBps[link] ?? 0;
     const key = `${kind} ${usedGBps} ${gbps}`;

@@ -13,7 +13,7 @@ export interface MachinePicture {
   readonly svg: string;
 }
 
-/** A plan as one page that needs nothing else: no script, no font, no picture from elsewhere. Light and dark. */
+/** A plan as one self-contained page, without scripts or external files; light and dark. */
 export function overviewHtml(
   overview: Overview,
   curves: readonly Forecast[],
@@ -58,7 +58,7 @@ export function overviewHtml(
   ].join('\n');
 }
 
-/** Looks of pages that tccl writes. */
+/** Style sheet of pages that tccl writes. */
 export const STYLE = [
   ':root{color-scheme:light dark;--bg:#f6f7f9;--card:#fff;--ink:#1c2128;--dim:#667085;--line:#e4e7ec;--accent:#2f6fde;--yes:#1f7a48;--yesbg:#e3f4ea;--no:#667085;--nobg:#eef0f3;--part:#8a5a00;--partbg:#fdf1d8}',
   '@media (prefers-color-scheme:dark){:root{--bg:#0e1116;--card:#15181d;--ink:#e6e8eb;--dim:#98a2b3;--line:#2d333b;--accent:#6ea8fe;--yes:#7fd6a5;--yesbg:#16301f;--no:#98a2b3;--nobg:#22272e;--part:#f0c674;--partbg:#352a12}}',
@@ -169,7 +169,7 @@ function graphTable({ graphs, nNodes }: Overview): string {
   return `<div class="card scroll"><table><thead><tr><th class="l">graph</th><th class="l">pattern</th><th>channels</th><th>between GPUs, each</th><th class="l">path</th>${between}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
-/** More ways than this tell nothing new. */
+/** Maximum number of routes that are listed. */
 const MOST_RINGS = 8;
 
 function ringList({ name, rings, nRanks }: HostOverview, several: boolean): string {

@@ -13,8 +13,8 @@ import { type Forecast, forecast } from './forecast.js';
 import { type LinkLoad, ringLoads } from './fullest-link.js';
 
 /**
- * A plan at one glance: what limits it, which channels there are, what is in use, and what every collective gets. A plain
- * value; `tccl plan` prints it, and writes it as JSON, HTML and SVG.
+ * Summary of a plan: its limits, channels, features in use, and the times of every collective. A plain value, which `tccl plan`
+ * prints, and writes as JSON, HTML and SVG.
  */
 export interface Overview {
   readonly title: string;
@@ -22,7 +22,7 @@ export interface Overview {
   /** NCCL's notion of hosts: ranks that reach each other without the network. */
   readonly nNodes: number;
   readonly hosts: readonly HostOverview[];
-  /** Variables of NCCL that are set and that a plan depends on. */
+  /** Variables of NCCL that are set and affect the plan. */
   readonly environment: Readonly<Record<string, string>>;
   readonly nChannels: number;
   /** The graphs as all ranks agree on them, those with channels. */
@@ -40,7 +40,7 @@ export interface HostOverview {
   readonly nRanks: number;
   /** `8 GPUs (sm 90), 8 network devices (50 GB/s), 2 CPUs, NVSwitch`. */
   readonly summary: string;
-  /** Ranks of each node that NCCL counts the host as, counted within the host; mostly there is one. */
+  /** Ranks of each node of the host, counted within the host; mostly there is one node. */
   readonly nodes: readonly (readonly number[])[];
   /** Loads of its links by its rings, the fullest first. */
   readonly loads: readonly LinkLoad[];
@@ -49,7 +49,7 @@ export interface HostOverview {
   readonly rings: readonly RingOverview[];
 }
 
-/** One way through the GPUs of a node. */
+/** A route through the GPUs of a node. */
 export interface RingOverview {
   /** Channels of the search that take it. */
   readonly channels: readonly number[];
@@ -74,7 +74,7 @@ export interface GraphOverview {
   readonly crossNic: boolean;
 }
 
-/** Something that NCCL can use, and whether it does. */
+/** A feature of NCCL, and its use. */
 export interface Use {
   readonly name: 'P2P' | 'SHM' | 'NVLS' | 'PXN' | 'GDR' | 'CollNet';
   readonly used: 'yes' | 'partly' | 'no';
@@ -86,7 +86,7 @@ export interface OverviewInput {
   readonly title: string;
   /** The cluster that was planned. */
   readonly cluster: Cluster;
-  /** The same, with what is decided about each host on its own. */
+  /** The same cluster with the decisions about each host alone. */
   readonly prepared: readonly PreparedHosts[];
   readonly plan: Plan;
   readonly parameters: Parameters;
@@ -96,7 +96,7 @@ export interface OverviewInput {
   readonly sizes: readonly number[];
 }
 
-/** All that `tccl plan` shows of a cluster, as a plain value. */
+/** The output of `tccl plan` for a cluster, as a plain value. */
 export function overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }: OverviewInput): Overview {
   const connections = summarizeConnections(plan, transportsOf(plan, prepared, parameters));
   return {
@@ -138,7 +138,7 @@ const patternNames: Readonly<Record<Pattern, string>> = {
   [Pattern.COLLNET_DIRECT]: 'heads',
 };
 
-/** Hosts that are alike, wherever they stand in the cluster. */
+/** Equal hosts, anywhere in the cluster. */
 function kindsOfHosts(cluster: Cluster, prepared: readonly PreparedHosts[]): HostOverview[] {
   return [...new Set(prepared.map(({ host }) => host))].flatMap((host) => {
     const alike = prepared.filter((hosts) => hosts.host === host);

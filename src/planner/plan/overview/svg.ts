@@ -5,7 +5,7 @@ import { escape } from '../../topology/view/markup.js';
 import type { Overview } from './overview.js';
 import { limitText } from './words.js';
 
-/** The charts of a plan as a picture of its own, for light and dark grounds. */
+/** The charts of a plan as a self-contained picture, for light and dark backgrounds. */
 export function overviewSvg(overview: Overview, curves: readonly Forecast[]): string {
   const { title, nRanks, nNodes, nChannels, hosts } = overview;
   const { svg, width, height } = charts(curves);

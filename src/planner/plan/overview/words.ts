@@ -4,7 +4,7 @@ import type { HostOverview } from './overview.js';
 import { linkKindNames } from './fullest-link.js';
 import { formatGBps } from '../../topology/view/format.js';
 
-/** Words and numbers that text, page and charts have in common. */
+/** Text of names and numbers for the terminal, pages and charts. */
 
 /** `12.3 us`, `4.56 ms`, `1.20 s`: three digits. */
 export function formatTime(us: number): string {
@@ -41,7 +41,7 @@ export function limitText({ loads, ringGBps }: Pick<HostOverview, 'loads' | 'rin
   return `${linkKindNames[kind]}: rings take ${formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s on ${count}, ${formatGBps(ringGBps)} GB/s in all`;
 }
 
-/** Collectives with the same choices and times stand together. */
+/** Groups collectives with the same choices and times. */
 export function alike(forecasts: readonly Forecast[]): (Forecast & { readonly title: string })[] {
   const groups = new Map<string, { readonly forecast: Forecast; readonly names: string[] }>();
   for (const forecast of forecasts) {

@@ -11,7 +11,7 @@ import { algorithmWords, collectiveWords, protocolWords } from './row.js';
 export interface TableOutcome {
   /** The row that decides; undefined where none does. */
   readonly row: PlacedRow | undefined;
-  /** Undefined where NCCL has nothing to choose from. */
+  /** Undefined where NCCL has no candidate. */
   readonly way: GivenWay | undefined;
 }
 
@@ -33,7 +33,7 @@ export function outcomeOf(rows: readonly PlacedRow[], tuning: Tuning, collective
   return { row, way: own && { algorithm: own.algorithm, protocol: own.protocol, nChannels: 1 } };
 }
 
-/** 0 leaves it to NCCL; without a number the plugin asks for one. */
+/** 0 leaves it to NCCL; without a number the plugin requests one. */
 function channels(asked: number): { nChannels?: number } {
   if (asked === 0) return {};
   return { nChannels: asked < 0 ? 1 : asked };
@@ -88,7 +88,7 @@ function channelFindings(
   else if (most > 0 && nChannels > most) add('warning', `channels ${nChannels}: the communicator has ${most}`);
 }
 
-/** Rows that never decide because earlier ones take all their sizes, and sizes that no row takes. */
+/** Finds rows that never decide because earlier ones match all their sizes, and sizes without a row. */
 function coverFindings(
   collective: Collective,
   rows: readonly PlacedRow[],
@@ -96,7 +96,7 @@ function coverFindings(
   add: (severity: TableFinding['severity'], message: string, line?: number) => void,
 ): void {
   if (choose(tuning, collective, 2 ** 20) === undefined) return;
-  /** Sizes that no row has taken yet, ascending. */
+  /** Sizes without a row so far, ascending. */
   let free: (readonly [from: number, to: number])[] = [[1, Infinity]];
   for (const row of rows) {
     const { minBytes, maxBytes } = row;

@@ -18,9 +18,9 @@ export interface TunedSize {
   readonly ownUs: number;
 }
 
-/** A row and why it is as it is. */
+/** A row and its reason. */
 export interface MadeRow extends TunerRow {
-  /** The sizes in it that were tried, ascending. */
+  /** The sizes in its range that were tried, ascending. */
   readonly tried: readonly TunedSize[];
 }
 
@@ -28,14 +28,14 @@ export interface MadeRow extends TunerRow {
 export interface MakeOptions {
   readonly environment?: Environment;
   /**
-   * The part by which a call has to become shorter for a row to do it otherwise than NCCL would. Not given: a tenth, and
-   * more where predictions are less certain than that.
+   * Relative gain in time from which a row differs from NCCL's choice. Default: a tenth, and more where predictions are less
+   * certain.
    */
   readonly gain?: number;
   readonly onProgress?: (collective: Collective, bytes: number) => void;
 }
 
-/** The smallest and the largest size that is tried; the first and the last row are for all sizes beyond. */
+/** The smallest and the largest size that is tried; the first and the last row include all sizes beyond. */
 const LEAST_BYTES = 2 ** 10;
 const MOST_BYTES = 2 ** 33;
 const STEP = 4;
@@ -44,8 +44,8 @@ const HOPELESS = 6;
 const LEAST_GAIN = 0.1;
 
 /**
- * A row for every size of every collective: NCCL's own choice, or what is predicted to be faster by `gain`. None is left
- * out, because a call without a row runs on one channel.
+ * A row for every size of every collective, because a call without a row runs on one channel: NCCL's own choice, or a candidate
+ * that is predicted to be faster by `gain`.
  *
  *     makeTunerTable(simulatorOf(prepared, parameters, plan, tuning), tuning)
  */
@@ -98,13 +98,13 @@ function rowsOf(
   return rows;
 }
 
-/** More than measurements differ from predictions: two predictions for one machine err alike in part. */
+/** Larger than the difference of measurements and predictions: two predictions for one machine partly have the same error. */
 function certainGain(collective: Collective, bytes: number, simulator: Simulator): number {
   const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
   return Math.max(LEAST_GAIN, (most - least) / 2);
 }
 
-/** Where stretches of sizes begin that have one row each: at the sizes that are tried, and where NCCL goes over. */
+/** Starts of the ranges of sizes with one row each: the sizes that are tried, and those at which NCCL's choice changes. */
 function startsOf(collective: Collective, tuning: Tuning): number[] {
   const tried: number[] = [];
   for (let bytes = LEAST_BYTES * STEP; bytes <= MOST_BYTES; bytes *= STEP) tried.push(bytes);
@@ -133,7 +133,7 @@ function isSame(a: Way, b: Way): boolean {
   return a.algorithm === b.algorithm && a.protocol === b.protocol;
 }
 
-/** True if a tried size is done otherwise than NCCL would. */
+/** True if the row of a tried size differs from NCCL's choice. */
 export function isChanged({ way, own }: TunedSize): boolean {
   return !isSame(way, own);
 }

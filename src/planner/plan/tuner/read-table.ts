@@ -17,14 +17,16 @@ export interface PlacedRow extends TunerRow {
 
 /** A fault of a table. */
 export interface TableFinding {
-  /** From 1; undefined for what no line says. */
+  /** From 1; undefined for a fault without a line. */
   readonly line: number | undefined;
-  /** `error`: the plugin reads something else than the file means to say. */
+  /** `error`: the plugin reads something else than intended. */
   readonly severity: 'error' | 'warning' | 'info';
   readonly message: string;
 }
 
-/** Reads a table as the plugin does, and says where that is not what was meant. Rows that it ignores are left out. */
+/**
+ * Reads a table as the plugin does, and reports where this differs from the intended meaning. Rows that it ignores are left out.
+ */
 export function readTunerTable(text: string): {
   readonly rows: readonly PlacedRow[];
   readonly findings: readonly TableFinding[];

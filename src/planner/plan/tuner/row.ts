@@ -1,22 +1,22 @@
 import type { NcclAlgorithm, Collective, Protocol } from '../../tuning/names.js';
 
 /**
- * The table that the example tuner plugin of NCCL reads (`plugins/tuner/example`), a row a line:
+ * A row of the table of NCCL's example tuner plugin (`plugins/tuner/example`), one for each line:
  *
  *     collective,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]
  *     allreduce,0,65535,tree,ll,0,2,16
  *
- * The first row that fits a call and that the communicator can do decides. A call that none fits is done NCCL's way, but on
- * ONE channel: the plugin asks for one where it says nothing, and NCCL obeys.
+ * The first row that matches a call and that the communicator supports decides. A call without a row gets NCCL's choice, but ONE
+ * channel, because the plugin requests one by default.
  */
 export interface TunerRow {
   readonly collective: Collective;
   readonly minBytes: number;
-  /** The last size that the row is for; `Infinity` for all that there are. */
+  /** The last size of the row; `Infinity` without an upper bound. */
   readonly maxBytes: number;
   readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;
-  /** The most channels; 0 leaves it to NCCL, -1 leaves the plugin's one. */
+  /** Maximum number of channels; 0 leaves it to NCCL, -1 leaves the plugin's one. */
   readonly nChannels: number;
   /** -1 for all, as with the next ones. */
   readonly nNodes: number;
@@ -46,7 +46,7 @@ export const algorithmWords: Readonly<Record<NcclAlgorithm, string>> = {
 };
 export const protocolWords: Readonly<Record<Protocol, string>> = { LL: 'll', LL128: 'll128', Simple: 'simple' };
 
-/** The plugin's reader takes lines of so many characters; the rest of a longer one is a line of its own to it. */
+/** Longest line that the plugin reads; it treats the rest of a longer one as another line. */
 export const MOST_CHARACTERS = 255;
 /** Fields that a row needs. */
 export const LEAST_FIELDS = 8;

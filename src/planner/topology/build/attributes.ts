@@ -3,11 +3,11 @@ import { isWholeInteger, parseBigInteger, parseFloat32 } from '../c-numbers.js';
 import { describeElement, type XmlElement } from '../xml/tree.js';
 
 /**
- * Reading of attributes as NCCL reads them: a missing one that it needs is an error, a number is what `strtol` makes of
- * the text, cut to 32 bits. (`validateTopology` refuses numbers that make no sense; here they count as they do in NCCL.)
+ * Reads attributes as NCCL does: a required one that is missing is an error; numbers are those of `strtol`, cut to 32 bits.
+ * (`validateTopology` refuses numbers that make no sense.)
  */
 
-/** NCCL's `ncclInternalError`, which it returns for everything that it misses in an XML. */
+/** NCCL's `ncclInternalError`, which it returns for everything missing in an XML. */
 const NCCL_INTERNAL_ERROR = 3;
 
 /** An error about an element, with its place. */
@@ -16,7 +16,7 @@ export function elementError(element: XmlElement, problem: string, code: 'CONTEN
   return new InputError(code, `${describeElement(element)}: ${problem}`, { ...place, ncclResult: NCCL_INTERNAL_ERROR });
 }
 
-/** The attribute's text, which must be there. */
+/** The text of a required attribute. */
 export function requiredText(element: XmlElement, name: string): string {
   const text = element.attributes.get(name);
   if (text === undefined) {
@@ -25,25 +25,25 @@ export function requiredText(element: XmlElement, name: string): string {
   return text;
 }
 
-/** The attribute as an integer of 32 bits, which must be there. */
+/** A required attribute as an integer of 32 bits. */
 export function requiredInteger(element: XmlElement, name: string): number {
   return toInteger(requiredText(element, name));
 }
 
-/** The attribute as an integer of 32 bits, or `fallback` where it is not there. */
+/** The attribute as an integer of 32 bits, or `fallback` if it is missing. */
 export function integerOr(element: XmlElement, name: string, fallback: number): number {
   const text = element.attributes.get(name);
   return text === undefined ? fallback : toInteger(text);
 }
 
-/** The attribute as a C float, or 0 where it is not there. */
+/** The attribute as a C float, or 0 if it is missing. */
 export function floatOrZero(element: XmlElement, name: string): number {
   const text = element.attributes.get(name);
   return text === undefined ? 0 : parseFloat32(text);
 }
 
 function toInteger(text: string): number {
-  // Nearly all are short and decimal.
+  // The usual case: short and decimal.
   if (/^(0|[1-9][0-9]{0,8})$/.test(text)) return Number(text);
   const value = parseBigInteger(text, 0);
   const saturated = value > maxLong ? maxLong : value < -maxLong ? -maxLong - 1n : value;
@@ -53,7 +53,7 @@ function toInteger(text: string): number {
 /** Index where `strtol` stops. */
 const maxLong = 2n ** 63n - 1n;
 
-/** True where the text of an integer attribute is there and holds more, or less, than an integer. */
+/** True if an integer attribute has a text that is not exactly an integer. */
 export function isDoubtfulInteger(element: XmlElement, name: string): boolean {
   const text = element.attributes.get(name);
   return text !== undefined && text !== '' && !isWholeInteger(text);
@@ -74,7 +74,7 @@ export function busIdNumber(text: string): bigint {
   return value > maxLong ? maxLong : value;
 }
 
-/** The value of the first key that begins the text, or `fallback`: how NCCL looks up every name in an XML. */
+/** The value of the first key that begins the text, or `fallback`: NCCL's lookup of every name in an XML. */
 export function lookUp<Value>(text: string, dictionary: readonly (readonly [string, Value])[], fallback: Value): Value {
   return dictionary.find(([key]) => text.startsWith(key))?.[1] ?? fallback;
 }

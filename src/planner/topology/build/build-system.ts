@@ -10,7 +10,7 @@ import { flattenBroadcomSwitches } from './flatten-switches.js';
 import { addC2c, addNvLinks, addPciLinks, connectCpus, sortPciTrees } from './interconnect.js';
 import { addCpu, type Build } from './read-tree.js';
 
-/** Something that NCCL accepts in an XML without a word, and that a person should know about. */
+/** A note for the user about something that NCCL accepts silently in an XML. */
 export interface SystemNote {
   readonly message: string;
   /** 1-based; 0 where the element was in no text. */
@@ -26,8 +26,8 @@ export interface BuildOptions {
 }
 
 /**
- * Builds the graph of the machine that a `<system>` describes, as NCCL does from the XML of a host or of an NVLink
- * domain. All that is in it counts as in use: trim first what is not.
+ * Builds the graph of the machine that a `<system>` describes, as NCCL does from the XML of a host or of an NVLink domain. All of
+ * its elements count as in use: trim the others first.
  *
  * @throws InputError for everything that NCCL refuses (then `ncclResult` is what NCCL returns), and for a machine
  * without CPU or without a GPU in use.
@@ -68,7 +68,7 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   return system;
 }
 
-/** Gives all CPUs the same `host_hash`, as NCCL does with a file that a user names: it is always about one host. */
+/** Gives all CPUs the same `host_hash`, as NCCL does with a user's file, which always describes one host. */
 export function assignHost(root: XmlElement, hostHash: bigint): void {
   for (const child of root.children) {
     if (child.name === 'cpu') child.attributes.set('host_hash', `0x${hostHash.toString(16)}`);

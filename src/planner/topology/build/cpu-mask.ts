@@ -1,10 +1,10 @@
-/** Most cores that glibc's CPU sets, and so NCCL's, can hold. */
+/** Most cores of glibc's CPU sets, and so of NCCL's. */
 const MAX_CPUS = 1024;
 const BITS_PER_PART = 32;
 
 /**
- * The cores in a mask as Linux writes it: hexadecimal numbers of 32 bits, the highest first, separated by commas
- * (`ffffffff,00000000` holds cores 32 to 63). Ascending.
+ * The cores in a mask in Linux's form, ascending: hexadecimal numbers of 32 bits, the highest first, separated by commas
+ * (`ffffffff,00000000` is cores 32 to 63).
  */
 export function cpusOfMask(mask: string): number[] {
   const parts = mask

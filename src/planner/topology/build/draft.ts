@@ -2,7 +2,7 @@ import { type LinkType, NodeType, NODE_TYPES } from '../types.js';
 import { assemble, linksFromLists } from '../assemble.js';
 import type { CpuNode, GpuNode, Links, NetNode, PluginNode, System, SystemNode } from '../system.js';
 
-/** A system while it is being built: nodes come and go, links are sorted as they are added. */
+/** A system under construction: nodes are added and removed, links are sorted when they are added. */
 
 /** Most nodes of one type, and most links of one node, that NCCL has room for. */
 export const MAX_NODES_OF_TYPE = 640;
@@ -14,7 +14,7 @@ interface DraftLink {
   bandwidthGBps: number;
 }
 
-/** Fields that the type of a node adds; `DevNode.gpuCount` and `PciNode.device` change while building. */
+/** Fields of a type of node; `DevNode.gpuCount` and `PciNode.device` change during construction. */
 type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
 /** `parent` is undefined for a GPU that holds its links itself. */
 export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };
@@ -51,7 +51,7 @@ export interface DraftNode<Type extends NodeType = NodeType> {
   readonly localId: bigint;
   readonly data: DataOf[Type];
   links: DraftLink[];
-  /** The most links that it ever had: in NCCL, places of links that were taken out stay filled behind the last. */
+  /** The most links that it ever had: in NCCL, places of removed links stay filled behind the last one. */
   mostLinks: number;
 }
 
@@ -69,7 +69,7 @@ export class Draft {
     return this.#byId[type]?.get(nodeId(systemId, localId)) as DraftNode<Type> | undefined;
   }
 
-  /** Adds a node, or gives undefined when NCCL has no room for another of its type. */
+  /** Adds a node; returns undefined when NCCL has no room for another of its type. */
   add<Type extends NodeType>(type: Type, systemId: number, localId: bigint, data: DataOf[Type]): DraftNode<Type> | undefined {
     const nodes = this.all(type);
     if (nodes.length === MAX_NODES_OF_TYPE) return undefined;
@@ -81,7 +81,7 @@ export class Draft {
     return node;
   }
 
-  /** Takes a node out, and every link to it. */
+  /** Removes a node, and every link to it. */
   remove(node: DraftNode): void {
     const nodes = this.nodes[node.type];
     nodes?.splice(nodes.indexOf(node), 1);
@@ -122,9 +122,8 @@ export class Draft {
 }
 
 /**
- * A link from one node to another, in one direction. Links between the same two nodes of the same type add up, as
- * NVLinks do. A node's links stay sorted by bandwidth, the greatest first; among equals the older is first. False when
- * NCCL has no room for another.
+ * Adds a link in one direction; links of the same type between the same two nodes add up. A node's links stay sorted by
+ * bandwidth, the greatest first, then by age. Returns false when NCCL has no room for another.
  */
 export function connect(from: DraftNode, to: DraftNode, type: LinkType, bandwidthGBps: number): boolean {
   const { links } = from;

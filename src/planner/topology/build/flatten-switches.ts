@@ -5,9 +5,8 @@ import type { Rules } from '../../versions/rules.js';
 import type { XmlElement } from '../xml/tree.js';
 
 /**
- * Broadcom's Gen4 and Gen5 switches show themselves as two levels of switches, though they carry full bandwidth between
- * all their ports. As two levels they would mislead the search, so the lower ones are taken out and their devices
- * connected to the upper one:
+ * Removes the lower level of Broadcom's Gen4 and Gen5 switches, which appear as two levels although all their ports have full
+ * bandwidth. Their devices are connected to the upper one:
  *
  *     PCI a ─┬─ PCI a' ─┬─ GPU                 PCI a ─┬─ NIC
  *            │          └─ GPU       becomes          ├─ GPU        new links go to the end, in order of their switches
@@ -29,11 +28,11 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flat
       node.type === NodeType.PCI && isSame((node as DraftNode<typeof NodeType.PCI>).data.device);
     const lower = upper.links.filter((link) => isLower(link.to)).map((link) => link.to);
     upper.links = upper.links.filter((link) => !isLower(link.to));
-    // NCCL goes on with whatever stands in the upper one's place. That is another switch once one before it was taken
-    // out, which happens where it hangs below a switch that looks like a lower one.
+    // NCCL continues with the switch at the upper one's index: another one after a removal before it, as below a switch that
+    // looks like a lower one.
     const inPlace = () => switches[position] ?? upper;
     for (const { systemId, localId } of lower) {
-      // By id, as NCCL does: where two switches share a bus id, it takes out the first.
+      // By id, as in NCCL: where two switches share a bus id, it removes the first.
       const sub = draft.find(NodeType.PCI, systemId, localId);
       if (sub === undefined) {
         throw elementError(
@@ -43,7 +42,7 @@ export function flattenBroadcomSwitches(draft: Draft, system: XmlElement, { flat
       }
       mergeInto(draft, inPlace(), sub, system);
     }
-    // So that it is not looked at again.
+    // Marks it as done.
     inPlace().data.device = gen4Only ? 0x1000_c010_1000_0000n : inPlace().data.device | 0xffffn;
     position = flattenFromFirst ? -1 : 0;
   }

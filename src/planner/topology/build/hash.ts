@@ -1,4 +1,4 @@
-/** NCCL's hash of 64 bits (`getHash` in its bitops.h): constants and order are its own, so that ids compare equal. */
+/** NCCL's hash of 64 bits (`getHash` in its bitops.h), with its constants and order, so that ids are equal. */
 export function hashBytes(bytes: Uint8Array): bigint {
   let high = 1n ^ BigInt(bytes.length);
   let low = 1n;

@@ -62,7 +62,7 @@ export function addC2c(build: Build, system: XmlElement): void {
       join(link, dev, cpu, type, bandwidthGBps);
       return;
     }
-    // The parts of a split GPU share one C2C link: a node between them and the CPU holds its bandwidth.
+    // The parts of a split GPU share one C2C link, whose bandwidth belongs to a node between them and the CPU.
     const bridgeId = dev.localId & ~3n;
     let bridge = build.draft.find(NodeType.CXB, systemId, bridgeId);
     if (bridge === undefined) {
@@ -73,7 +73,7 @@ export function addC2c(build: Build, system: XmlElement): void {
   });
 }
 
-/** Adds the `<pcilink>` elements below a `<system>`: links from switch to switch, in the direction written only. */
+/** Adds the `<pcilink>` elements below a `<system>`: links from switch to switch, only in the given direction. */
 export function addPciLinks(build: Build, system: XmlElement): void {
   forEachBelowPci(build, system, (pci, systemId) => {
     for (const link of pci.children) {
@@ -114,15 +114,15 @@ export function connectCpus({ draft, rules }: Build, system: XmlElement): void {
 }
 
 /**
- * Puts the link up behind the links down for all nodes in the PCI trees, so that a search finds near nodes first. All other
- * links stay where their bandwidth put them.
+ * Moves the link up behind the links down for all nodes in the PCI trees, so that a search finds near nodes first. All other
+ * links stay sorted by bandwidth.
  *
- * @throws InputError where NCCL loses the link up: it puts it behind places that links left which were taken out
+ * @throws InputError where NCCL loses the link up behind places of removed links
  */
 export function sortPciTrees(draft: Draft, system: XmlElement): void {
   const sort = (node: DraftNode, up: DraftNode | undefined): void => {
     const position = up === undefined ? -1 : node.links.findIndex((link) => link.to === up);
-    // The first link to it, of whatever type: a GPU with NVLinks to the CPU right above has its NVLinks moved.
+    // The first link to it, of any type: of a GPU with NVLinks to the CPU directly above, the NVLinks are moved.
     if (position >= 0) {
       if (node.mostLinks > node.links.length) throw lostUplink(node, system);
       node.links.push(...node.links.splice(position, 1));
@@ -141,7 +141,7 @@ function lostUplink({ systemId, localId }: DraftNode, system: XmlElement): Input
   );
 }
 
-/** Calls `visit` for each child of that name of each `<gpu>`; of GPUs that share hardware, the first speaks for all. */
+/** Calls `visit` for each child of that name of each `<gpu>`; the first of GPUs that share hardware represents all. */
 function forEachBelowGpu(
   build: Build,
   system: XmlElement,
@@ -175,7 +175,7 @@ function forEachBelowPci(build: Build, system: XmlElement, visit: (pci: XmlEleme
   }
 }
 
-/** The hardware of the `<gpu>` that a link stands below. */
+/** The hardware of the `<gpu>` that contains a link. */
 function devOf(build: Build, link: XmlElement, gpu: XmlElement, busId: string, systemId: number): DraftHardware {
   const localId = devLocalId(build, gpu, busIdNumber(busId));
   const dev = build.rules.hardwareNodes
@@ -187,13 +187,13 @@ function devOf(build: Build, link: XmlElement, gpu: XmlElement, busId: string, s
   return dev;
 }
 
-/** The one NVS node, which stands for all NVSwitches. */
+/** The NVS node, which represents all NVSwitches. */
 function nvSwitch(build: Build, link: XmlElement): DraftNode {
   return build.draft.all(NodeType.NVS)[0] ?? addNode(build, link, NodeType.NVS, 0, 0n, {});
 }
 
 /**
- * The CPU that a node's PCI links lead up to.
+ * The CPU above a node's PCI links.
  *
  * @throws InputError where older versions follow the first PCI link of each node and never get to a CPU
  */

@@ -19,8 +19,8 @@ import { hashBytes } from './hash.js';
 import type { Rules } from '../../versions/rules.js';
 
 /**
- * The first walk over an XML: CPUs and the PCI trees below them become nodes and PCI links. NVLinks, C2C and what else
- * joins nodes across the tree come in a second walk (interconnect.ts), when all nodes are there.
+ * The first walk over an XML: CPUs and the PCI trees below them become nodes and PCI links. A second walk (interconnect.ts) adds
+ * links across the tree, such as NVLinks and C2C.
  */
 
 /** State of a build. */
@@ -28,10 +28,10 @@ export interface Build {
   readonly draft: Draft;
   /** `host_hash` of each host met so far; its position is the host's system id. */
   readonly hostHashes: bigint[];
-  /** NCCL_TOPO_SPLIT_MLOPART: whether the parts of a split GPU get DEV nodes of their own. */
+  /** NCCL_TOPO_SPLIT_MLOPART: true if the parts of a split GPU get DEV nodes of their own. */
   readonly splitGpus: boolean;
   readonly rules: Rules;
-  /** Something that NCCL takes without a word and a person should know. */
+  /** A note for the user about something that NCCL accepts silently. */
   note(element: XmlElement, message: string): void;
 }
 
@@ -74,14 +74,14 @@ const DEFAULT_MAX_CONNECTIONS = 64;
 /** A NIC without `speed`, or with one that is not positive. */
 const DEFAULT_SPEED_MBPS = 10000;
 
-/** Number of the host that a `<cpu>` belongs to; a hash not met before makes a new host. */
+/** Number of the host of a `<cpu>`; a new hash makes a new host. */
 export function systemIdOf(build: Build, cpu: XmlElement): number {
   const hash = parseUnsigned64(cpu.attributes.get('host_hash') ?? '0', 16);
   const known = build.hostHashes.indexOf(hash);
   return known >= 0 ? known : build.hostHashes.push(hash) - 1;
 }
 
-/** Adds a `<cpu>` and all below it. */
+/** Adds a `<cpu>` and everything below it. */
 export function addCpu(build: Build, element: XmlElement): void {
   const numaId = BigInt(requiredInteger(element, 'numaid'));
   const systemId = systemIdOf(build, element);
@@ -120,8 +120,8 @@ function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus }: Rules
 }
 
 /**
- * Adds a `<pci>`: its GPUs, or its NIC, or, where it is a switch, itself and all below it. A NIC below a bridge hides
- * all else below that bridge, as in NCCL.
+ * Adds a `<pci>`: its GPUs, or its NIC, or, if it is a switch, itself and everything below it. A NIC below a bridge hides
+ * everything else below that bridge, as in NCCL.
  */
 function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: TreePosition): void {
   if (depth > MAX_PCI_DEPTH) throw elementError(element, `PCI devices are nested deeper than ${MAX_PCI_DEPTH} levels`, 'TOO_LARGE');
@@ -181,7 +181,7 @@ function pciBandwidth(build: Build, element: XmlElement): number {
   return bandwidthGBps;
 }
 
-/** Adds a `<gpu>` as versions do that know of no DEV nodes: the GPU node holds the links. */
+/** Adds a `<gpu>` for versions without DEV nodes: the GPU node has the links. */
 function addPlainGpu(build: Build, element: XmlElement, at: GpuPlace): void {
   const gpu = addNode(build, element, NodeType.GPU, at.systemId, at.busId, {
     rank: requiredInteger(element, 'rank'),
@@ -203,7 +203,7 @@ interface GpuPlace {
   readonly bandwidthGBps: number;
 }
 
-/** Adds one `<gpu>`: a GPU node for the rank, and the DEV node of the hardware unless it is there. */
+/** Adds one `<gpu>`: a GPU node for the rank, and the DEV node of the hardware unless it exists. */
 function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace): void {
   const { draft } = build;
   const { systemId } = at;
@@ -238,10 +238,10 @@ function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace
   dev.data.gpuCount++;
 }
 
-/** Bits of a bus id that tell the part of a split GPU: the lowest is set where there are parts, the next is the part. */
+/** Bits of a bus id with the part of a split GPU: the lowest is set if there are parts, the next is the part. */
 const partMask = 3n;
 
-/** A node that holds the links of a GPU. */
+/** A node that has the links of a GPU. */
 export type DraftHardware = DraftNode<typeof NodeType.DEV> | DraftNode<typeof NodeType.GPU>;
 
 /** Local id of the hardware for a `<gpu>` on that bus. */
@@ -287,7 +287,7 @@ function deviceNumber(pci: XmlElement): bigint {
 function addNets(build: Build, nicElement: XmlElement, nic: DraftNode, systemId: number): void {
   for (const element of nicElement.children) {
     if (element.name !== 'net') continue;
-    // Without a number it is no device of a plugin in use.
+    // Without a number it is not a device of a plugin in use.
     if (!element.attributes.has('dev')) continue;
     if (integerOr(element, 'net', 1) !== 0) addNet(build, element, nic, systemId);
     if (integerOr(element, 'gin', 0) !== 0) addPluginDevice(build, element, nic, systemId, NodeType.GIN);

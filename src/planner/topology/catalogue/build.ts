@@ -4,8 +4,8 @@ import type { GpuModel } from './gpus.js';
 import type { NicModel } from './nics.js';
 
 /**
- * Building of topology trees by code. Attributes are set in the order in which NCCL sets and dumps them; GPUs and
- * network devices are numbered in the order in which they are added.
+ * Builds topology trees by code. Attributes are set in the order in which NCCL sets and dumps them; GPUs and network devices are
+ * numbered in the order in which they are added.
  */
 
 /** The kernel's name of a PCI generation's speed. */
@@ -33,7 +33,7 @@ export const pex8764: SwitchModel = {
   subsystemDevice: 0x8764,
   generation: 3,
 };
-/** Broadcom PEX 88096, Gen4. It shows itself as two levels, which NCCL makes one. */
+/** Broadcom PEX 88096, Gen4. It appears as two levels, which NCCL makes one. */
 export const pex88096: SwitchModel = {
   vendor: 0x1000,
   device: 0xc010,
@@ -49,7 +49,7 @@ export const pex89000: SwitchModel = {
   subsystemDevice: 0x0004,
   generation: 5,
 };
-/** A Gen5 switch as AWS virtual machines show it. */
+/** A Gen5 switch in virtual machines of AWS. */
 export const nitroSwitch: SwitchModel = {
   vendor: 0x1d0f,
   device: 0x0200,
@@ -110,7 +110,7 @@ export class TreeBuilder {
     return this.cpuWithMask(model, numaId, cpuMask(firstCore, cores));
   }
 
-  /** A NUMA domain whose cores are no single run: `mask` as Linux writes it. */
+  /** A NUMA domain whose cores are not consecutive; `mask` in Linux's form. */
   cpuWithMask(model: CpuModel, numaId: number, mask: string): XmlElement {
     const element = createElement('cpu', this.system);
     if (this.#hostHash !== undefined) element.attributes.set('host_hash', `0x${this.#hostHash.toString(16)}`);
@@ -241,9 +241,9 @@ export class TreeBuilder {
     this.nvlinkMatrix(this.gpus.map((_, from) => this.gpus.map((__, to) => ((from ^ 1) === to ? count : 0))));
   }
 
-  /** NVLinks of each GPU to the CPU it hangs at (POWER9). */
+  /** NVLinks of each GPU to the CPU above it (POWER9). */
   nvlinksToCpu(count: number): void {
-    // The bridge on the CPU's side; NCCL looks at its class only.
+    // The bridge on the CPU's side; NCCL reads its class only.
     for (const { element } of this.gpus) nvlink(element, '0004:04:00.0', count, '0x068001');
   }
 
@@ -280,7 +280,7 @@ export function addC2c(gpu: XmlElement, model: GpuModel): void {
   ]);
 }
 
-/** Adds a port of a card, as NCCL's dump writes it. */
+/** Adds a port of a card, in the form of NCCL's dump. */
 export function addNet(
   nic: XmlElement,
   model: NicModel,
@@ -352,7 +352,7 @@ function hex(value: number, digits: number): string {
   return value.toString(16).padStart(digits, '0');
 }
 
-/** The mask of a run of cores as Linux writes it: groups of 32 bits, the highest first. */
+/** The mask of consecutive cores in Linux's form: groups of 32 bits, the highest first. */
 function cpuMask(firstCore: number, cores: number): string {
   const mask = ((1n << BigInt(cores)) - 1n) << BigInt(firstCore);
   const groups = Math.ceil((firstCore + cores) / 32);

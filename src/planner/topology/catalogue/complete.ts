@@ -17,22 +17,20 @@ import type { NicModel } from './nics.js';
 
 /** A completed topology. */
 export interface Completed {
-  /** A new tree; the one given stays as it was. */
+  /** A new tree; the given one is not changed. */
   readonly root: XmlElement;
   /** Notes for the user, one line each. */
   readonly notes: readonly string[];
 }
 
 /**
- * Completes a topology as NCCL does from the machine that it runs on: devices that the description names are put at
- * their places in the PCI tree, and attributes that the file does not have are set; those that it has stay, wrong or
- * not. Then every GPU gets a rank, in the order of `dev`, unless some have one: such a file says itself which GPUs are
- * in use.
+ * Completes a topology as NCCL does on the machine: adds the devices of the description to the PCI tree, and sets missing
+ * attributes; existing ones stay, even if wrong. Then every GPU gets a rank, in the order of `dev`, unless the file has ranks
+ * already.
  *
- * Without a description only ranks are given.
+ * Without a description, only ranks are added.
  *
- * @throws InputError `CONTENT` where the file has no place for a device, or more places than devices and no bus ids
- *   that say which.
+ * @throws InputError `CONTENT` where the file has no place for a device, or more places than devices and no bus ids.
  */
 export function completeSkeleton(skeleton: XmlElement, hardware?: Hardware): Completed {
   const root = cloneElement(skeleton);
@@ -46,7 +44,7 @@ export function completeSkeleton(skeleton: XmlElement, hardware?: Hardware): Com
   return { root, notes };
 }
 
-/** True if the file misses what a graph needs: devices or ranks. */
+/** True if the file lacks devices or ranks, which a graph needs. */
 export function isSkeleton(root: XmlElement): boolean {
   for (const element of descendants(root)) if (element.name === 'gpu' && element.attributes.has('rank')) return false;
   return true;
@@ -87,7 +85,7 @@ function unknownWiring(model: GpuModel): string {
 function addNvlinks(gpus: readonly XmlElement[], places: readonly XmlElement[], { model, nvlink: wiring }: GpuGroup): void {
   gpus.forEach((gpu, from) => {
     if (childNamed(gpu, 'nvlink') !== undefined) return;
-    // NCCL too writes a hidden switch when a virtual machine does not see the real ones.
+    // NCCL also writes a hidden switch when a virtual machine does not see the real ones.
     if (wiring === 'switch') nvlink(gpu, HIDDEN_NVSWITCH, model.nvlinks, NVSWITCH_CLASS);
     places.forEach((place, to) => {
       const count =
@@ -110,7 +108,7 @@ function placeNics(root: XmlElement, group: NicGroup): void {
   }
 }
 
-/** The elements where the devices of a group are, by bus id or by class; in the order of bus ids, as drivers count. */
+/** The elements of the devices of a group, by bus id or by class, in the order of bus ids, as drivers count. */
 function chooseSlots(
   root: XmlElement,
   group: { readonly model: GpuModel | NicModel; readonly count: number; readonly at: readonly string[] },
@@ -127,7 +125,7 @@ function chooseSlots(
     });
   }
   const free = ends.filter((pci) => isPlace(pci) && !isTaken(pci));
-  // A file whose devices are there already, and only miss attributes.
+  // A file that has its devices, and lacks only attributes.
   const candidates = free.length === 0 ? ends.filter(isPlace) : free;
   if (candidates.length === group.count) return candidates.sort((a, b) => Number(busIdOf(a) - busIdOf(b)));
   const place = candidates[0] ?? root;
@@ -159,7 +157,7 @@ function completePci(
   ]);
 }
 
-/** Ranks in the order of `dev`, as `torchrun` and `mpirun` give them: unless the file says itself who is in use. */
+/** Adds ranks in the order of `dev`, as `torchrun` and `mpirun` do, unless the file has ranks. */
 function giveRanks(root: XmlElement, notes: string[]): void {
   const gpus = [...descendants(root)].filter((element) => element.name === 'gpu');
   const without = gpus.filter((gpu) => !gpu.attributes.has('rank'));

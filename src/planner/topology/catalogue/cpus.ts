@@ -1,4 +1,4 @@
-/** Models of CPUs: what a `<cpu>` says of them. NCCL takes the bandwidth between sockets from it (`interCpuGBps`). */
+/** Models of CPUs: the attributes of a `<cpu>`, which determine the bandwidth between sockets (`interCpuGBps`). */
 export interface CpuModel {
   readonly id: string;
   readonly name: string;
@@ -9,8 +9,8 @@ export interface CpuModel {
 }
 
 /**
- * NCCL adds base and extended family without the rule that the extended one counts for family 15 only and shifts it by
- * four: AMD's family 17h (base 15, extended 8) becomes 143, 19h becomes 175.
+ * NCCL's family: the base family plus the extended one shifted by four bits, so AMD's family 17h (base 15, extended 8) becomes
+ * 143, 19h becomes 175.
  */
 export const cpuModels: readonly CpuModel[] = [
   intel('xeon-e5v4', 'Xeon E5 v4 (Broadwell)', ['broadwell', 'bdw'], 79),

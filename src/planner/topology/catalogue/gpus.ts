@@ -1,4 +1,4 @@
-/** Models of GPUs, as far as NCCL tells them apart. */
+/** Models of GPUs that NCCL distinguishes. */
 
 /** Wiring of the NVLinks of a model. */
 export type NvlinkKind =
@@ -6,7 +6,7 @@ export type NvlinkKind =
   | 'none'
   /** All to NVSwitches. */
   | 'switch'
-  /** To other GPUs on the board: every machine has its own wiring. */
+  /** To other GPUs on the board; the wiring differs by machine. */
   | 'board'
   /** To one other GPU, over a bridge that is plugged on two cards. */
   | 'pair';
@@ -19,7 +19,7 @@ export interface GpuModel {
   readonly name: string;
   /** Other spellings, lower case. */
   readonly aliases: readonly string[];
-  /** Compute capability × 10. NCCL takes the bandwidth of an NVLink from it (`nvLinkGBps`). */
+  /** Compute capability × 10, which determines the bandwidth of an NVLink (`nvLinkGBps`). */
   readonly sm: number;
   /** PCI device of vendor 0x10de. */
   readonly device: number;
@@ -31,11 +31,11 @@ export interface GpuModel {
   readonly nvlinks: number;
   /** True if NICs can read and write its memory (GPU Direct RDMA); GeForce cards cannot. */
   readonly gdr: boolean;
-  /** The chip-to-chip links to the CPU: MB/s of one and their number, as NVML tells them. */
+  /** The chip-to-chip links to the CPU: MB/s of one and their number, from NVML. */
   readonly c2c?: { readonly bandwidthMBps: number; readonly count: number };
 }
 
-/** Links of Grace: a GH200 and a GB300 tray tell 44712 MB/s a link; a Grace has ten, which two Blackwells share. */
+/** Links of Grace: a GH200 and a GB300 tray report 44712 MB/s for a link; a Grace has ten, which two Blackwells share. */
 const hopperC2c = { bandwidthMBps: 44_712, count: 10 };
 const blackwellC2c = { bandwidthMBps: 44_712, count: 5 };
 
@@ -89,7 +89,7 @@ function sxm(
   return { id, name, aliases, sm, device, pciClass: '0x030200', pciGeneration, nvlink, nvlinks, gdr: true };
 }
 
-/** A card; NVLinks, where it has them, go over a bridge to one other. */
+/** A card; its NVLinks, if any, go over a bridge to another card. */
 function pcie(
   id: string,
   name: string,

@@ -6,7 +6,7 @@ import { HARDWARE_FORM } from './hardware-form.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels, nicOfSpeed, type NicModel } from './nics.js';
 
-/** Description of a machine by a person: enough to complete a file that has only the PCI tree. */
+/** A user's description of a machine that completes a file with only the PCI tree. */
 export interface Hardware {
   readonly gpus: readonly GpuGroup[];
   readonly nics: readonly NicGroup[];
@@ -17,7 +17,7 @@ export interface Hardware {
 export interface GpuGroup {
   readonly model: GpuModel;
   readonly count: number;
-  /** Their bus ids; empty: wherever the file has a place for a GPU. */
+  /** Their bus ids; empty: every place for a GPU in the file. */
   readonly at: readonly string[];
   readonly nvlink: NvlinkWiring;
 }
@@ -45,8 +45,8 @@ export interface NicGroup {
  *     nics: [{ model: ConnectX-7, count: 8, speed: 400G }]
  *     cpu: Sapphire Rapids
  *
- * @throws InputError `SYNTAX` where it is neither, `CONTENT` where it says something impossible; InvalidArgumentError
- *   `UNKNOWN_NAME` for a model that the catalogue does not have.
+ * @throws InputError `SYNTAX` where it is neither, `CONTENT` for impossible values; InvalidArgumentError `UNKNOWN_NAME` for a
+ *   model that the catalogue does not have.
  */
 export function parseHardware(text: string): Hardware {
   const trimmed = text.trim();

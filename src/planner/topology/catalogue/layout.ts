@@ -5,11 +5,11 @@ import { type GpuModel, gpuModels } from './gpus.js';
 import { lookUpModel } from './lookup.js';
 import { type NicModel, nicModels } from './nics.js';
 
-/** A machine as data: what hangs where, by bus id. Models are named as in the catalogue. */
+/** A machine as data: its devices by bus id. Models have their names of the catalogue. */
 export interface Layout {
   readonly cpu: string;
   readonly gpu: string;
-  /** PCI generation of the GPUs' slots, where it is not the model's. */
+  /** PCI generation of the GPUs' slots, if it differs from the model's. */
   readonly gpuGeneration?: PciGeneration;
   readonly nvlink: NvlinkLayout;
   readonly nic: NicLayout;
@@ -19,7 +19,7 @@ export interface Layout {
 /** NVLinks: to NVSwitches, in pairs of neighbours, none, or counts from GPU i to GPU j in the order of bus ids. */
 export type NvlinkLayout = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
 
-/** The network cards of a machine, which are alike; what is left out is the model's. */
+/** The network cards of a machine, which are equal; fields that are left out are the model's. */
 export interface NicLayout {
   readonly model: string;
   readonly speedMbps?: number;
@@ -100,7 +100,7 @@ function addDomain(tree: TreeBuilder, cpu: CpuModel, domain: Domain, layout: Lay
 
 function addNvlinks(tree: TreeBuilder, wiring: NvlinkLayout, model: GpuModel): void {
   if (wiring === 'none') return;
-  // NCCL takes all NVSwitches of a machine for one, so which links go to which of them changes nothing.
+  // NCCL treats all NVSwitches of a machine as one, so the distribution of links among them has no effect.
   if (wiring === 'switch') tree.nvSwitches([HIDDEN_NVSWITCH]);
   else if (wiring === 'pairs') tree.nvlinkPairs(model.nvlinks);
   else tree.nvlinkMatrix(wiring);

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
 
-/** Whatever the catalogue holds by name. */
+/** An entry of the catalogue. */
 interface Named {
   readonly id: string;
   readonly name: string;
@@ -9,7 +9,7 @@ interface Named {
 }
 
 /**
- * The entry that a person means by `word`: its id, name or an alias, upper and lower case, spaces, - and _ alike.
+ * The entry for a user's `word`: its id, name or an alias; case, spaces, - and _ make no difference.
  *
  * @throws InvalidArgumentError `UNKNOWN_NAME`, with the nearest name.
  */

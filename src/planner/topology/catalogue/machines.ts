@@ -25,10 +25,10 @@ export interface Machine {
   readonly description: string;
   /** Other spellings. */
   readonly aliases: readonly string[];
-  /** Sources, and what is known and assumed, of machines that people rent; others are the makers' own. */
+  /** Sources, facts and assumptions of cloud machines; others are described by their makers. */
   readonly origin?: Origin;
   readonly limits?: Limits;
-  /** A new tree of it, as NCCL would dump it, with ranks in the order of the GPUs. */
+  /** A new tree of it in the form of NCCL's dump, with ranks in the order of the GPUs. */
   build(): XmlElement;
 }
 
@@ -40,8 +40,8 @@ const cpu = (id: string) => lookUpModel(id, cpuModels, 'CPU');
 const noSwitches: Limits = { 'gdr-too-far': 'it has no PCI switches; try NCCL_NET_GDR_LEVEL=PHB' };
 
 /**
- * The machines. What stands on which switch and CPU is from the makers' user guides and, where there is one, from a
- * recorded file of such a machine; bus ids too where a comment says so, else they are counted up.
+ * The machines, from the makers' user guides and recorded files. Bus ids are consecutive numbers unless a comment gives their
+ * source.
  */
 const madeMachines: readonly Machine[] = [
   define('dgx-1v', '8 x V100 SXM in the hybrid cube mesh, 4 x 100G', ['dgx-1', 'dgx1v'], dgx1V),
@@ -73,7 +73,7 @@ const madeMachines: readonly Machine[] = [
   define('ac922-4', 'the same with 4 x V100 SXM', [], () => ac922(2), noSwitches),
 ];
 
-/** All machines: those of the makers, then those that people rent. */
+/** All machines: those of the makers, then those of clouds. */
 export const machines: readonly Machine[] = [...madeMachines, ...rentedMachines.map(rented)];
 
 function rented({ layout, ...rest }: RentedMachine): Machine {
@@ -183,9 +183,8 @@ function dgx2(): XmlElement {
 }
 
 /**
- * Two Rome sockets of four NUMA domains each. Each of the domains that hold GPUs has a PEX 88096, which shows itself as
- * several levels: two GPUs at its far ends, one card beside each. Cards for storage hang at two of the other domains.
- * Levels, domains and bus ids are those of a recorded DGX A100 (shared by Keysight).
+ * Two Rome sockets of four NUMA domains each, from a recorded DGX A100 (shared by Keysight). Each domain with GPUs has a PEX
+ * 88096, which appears as several levels, with two GPUs and a card beside each; storage cards are at two other domains.
  *
  *     01 ─┬─ 03 ── 05 ── GPU 07
  *         ├─ 0a ─┬─ NIC 0c
@@ -281,7 +280,7 @@ function dgxB200(withStorage: boolean): XmlElement {
   return eightWithCards('xeon-emerald', 'b200', 'connectx-7', pex89000, withStorage);
 }
 
-/** Two Granite Rapids sockets; each GPU hangs at the switch inside a ConnectX-8. */
+/** Two Granite Rapids sockets; each GPU is below the switch inside a ConnectX-8. */
 function dgxB300(): XmlElement {
   return eightWithCards('xeon-granite', 'b300', 'connectx-8', connectX8Switch, false);
 }
@@ -316,10 +315,9 @@ function graceHopper(count: number): XmlElement {
 }
 
 /**
- * Trays of an NVL72 rack: two Grace, each with two GPUs and two cards. On GB200 GPUs and cards have root ports of their
- * own, at the bus ids that `nvidia-smi topo` shows; on GB300 each GPU hangs behind a ConnectX-8, at the bus ids of a
- * recorded tray. The NVSwitches are outside the tray, so NCCL sees a hidden one that all GPUs of the domain share. With
- * several trays the tree is the fused one, every host with its own hash.
+ * Trays of an NVL72 rack: two Grace, each with two GPUs and two cards; on GB200 at root ports of their own (bus ids of
+ * `nvidia-smi topo`), on GB300 each GPU behind a ConnectX-8 (bus ids of a recorded tray). NCCL sees one hidden NVSwitch; several
+ * trays are fused, each host with its own hash.
  */
 function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
   const rack = new TreeBuilder();

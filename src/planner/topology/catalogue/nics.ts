@@ -1,4 +1,4 @@
-/** Models of network cards, as far as NCCL tells them apart. */
+/** Models of network cards that NCCL distinguishes. */
 export interface NicModel {
   readonly id: string;
   readonly name: string;
@@ -44,7 +44,7 @@ export const nicModels: readonly NicModel[] = [
     gdr: true,
     prefix: 'cxi',
   },
-  // GPUDirect-TCPX reads and writes GPU memory, though connections are sockets.
+  // GPUDirect-TCPX reads and writes GPU memory, although connections are sockets.
   {
     id: 'gvnic',
     name: 'Google Virtual NIC',
@@ -119,7 +119,7 @@ function connectX(
   };
 }
 
-/** The slowest ConnectX whose port has at least that speed, or the fastest there is. */
+/** The slowest ConnectX whose port has at least that speed, or the fastest. */
 export function nicOfSpeed(speedMbps: number): NicModel {
   const bySpeed = nicModels.filter(({ id }) => id.startsWith('connectx-')).sort((a, b) => a.speedMbps - b.speedMbps);
   return bySpeed.find((nic) => nic.speedMbps >= speedMbps) ?? (bySpeed[bySpeed.length - 1] as NicModel);

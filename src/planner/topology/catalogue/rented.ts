@@ -8,23 +8,23 @@ export interface Origin {
   readonly sources: readonly string[];
   /** Facts that the sources give. */
   readonly known: string;
-  /** Facts that no source gives, and what is taken for them. */
+  /** Facts without a source, and the assumed values. */
   readonly assumed: string;
   /** Variables of NCCL that the provider's plugin or image sets, or that users set. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Findings of the doctor that are no faults, for every machine of the type has them: the reason of each. */
+/** Findings of the doctor that every machine of the type has, and so are no faults; each with its reason. */
 export type Limits = Readonly<Partial<Record<FindingCode, string>>>;
 
-/** A machine that people rent or share, described by where its devices are. */
+/** A machine of a cloud or a shared cluster, described by the places of its devices. */
 export interface RentedMachine {
   readonly name: string;
   readonly description: string;
   readonly aliases: readonly string[];
   readonly origin: Origin;
   readonly limits?: Limits;
-  /** A layout, or the name of the machine of the catalogue that it is. */
+  /** A layout, or the name of an equal machine of the catalogue. */
   readonly layout: Layout | string;
 }
 
@@ -69,7 +69,7 @@ function p4dGroup(number: number, busNumber: string): Place {
   return below(`ffff:ff:0${number}.0`, gen3, gpuAt(at('1c')), gpuAt(at('1d')), nicAt(at('1b')));
 }
 
-/** p5: at each of eight switches a GPU and four cards, which the plugin makes one: the first stands for all. */
+/** p5: at each of eight switches a GPU and four cards, which the plugin joins: the first represents all. */
 function p5(gpu: string): Layout {
   const group = (index: number) => {
     const first = 0x45 + index * 0x11;
@@ -223,7 +223,7 @@ const a3Mega = gcp('h100-sxm', 'xeon-sapphire', 52, { model: 'gvnic' }, [
   { upstream: 0x88, gpus: [0x8b, 0x8c], nics: [0x8d, 0x8e] },
 ]);
 
-/** The groups of A3 Ultra and A4, which are counted on from the one card whose bus id is known. */
+/** The groups of A3 Ultra and A4, numbered from the one card with a known bus id. */
 const roceGroups: readonly GcpGroup[] = [0x8c, 0x93, 0xc3, 0xca].map((upstream) => ({
   upstream,
   gpus: [upstream + 3, upstream + 4],

@@ -1,8 +1,8 @@
 import { cloneElement, type XmlElement } from '../xml/tree.js';
 
 /**
- * One topology from those that several ranks, or several hosts of an NVLink domain, have of their own: what is equal
- * (name and all attributes) becomes one element, all else is added behind, in the order of the topologies.
+ * Fuses the topologies of several ranks, or of several hosts of an NVLink domain: elements that are equal (name and all
+ * attributes) become one, all others are added behind, in the order of the topologies.
  *
  * NCCL adds a whole subtree as soon as an element differs. So the same PCI switch with another `link_width` in two
  * topologies is there twice; and `host_hash` keeps the CPUs of two hosts apart.

@@ -15,12 +15,11 @@ const SWITCH_CLASS = '0x060400';
 const MERGED_PLANE_BIT = 0x4000;
 
 /**
- * Joins network devices into virtual ones as NCCL does at its start: first the groups that NCCL_NET_FORCE_MERGE names, then
- * all that are at most NCCL_NET_MERGE_LEVEL apart (two ports of one card, unless it says otherwise). A virtual device
- * takes the place of its parts: it has the sum of their speeds, and hangs below the same PCI device, or below a new one
- * where they have none in common.
+ * Joins network devices into virtual ones as NCCL does at its start: first the groups of NCCL_NET_FORCE_MERGE, then all that are
+ * at most NCCL_NET_MERGE_LEVEL apart (default: two ports of one card). A virtual device has the sum of its parts' speeds, and is
+ * below their common PCI device, or a new one.
  *
- * Changes the tree. What a user's dump holds is not merged yet, because NCCL dumps before it merges.
+ * Changes the tree. Devices in a user's dump are not merged yet, because NCCL dumps before it merges.
  *
  * @throws InputError where NCCL refuses a group, or one spans CPUs.
  */
@@ -74,7 +73,7 @@ function forcedGroups(nics: readonly XmlElement[], wish: string | undefined): Xm
     });
 }
 
-/** Groups of the other devices, no farther apart than the merge level; the first of each decides who is near. */
+/** Groups of the other devices, each within the merge level of the group's first device. */
 function nearGroups(nics: readonly XmlElement[], placed: Set<XmlElement>, parameters: Parameters): XmlElement[][] {
   const railOf = (nic: XmlElement) => integerOr(nic, 'rail', -1);
   const groups: XmlElement[][] = [];
@@ -191,7 +190,7 @@ function placeOfVirtualNic(system: XmlElement, parts: readonly XmlElement[], fir
   return place;
 }
 
-/** A PCI device for a virtual NIC: as that of its first part, with the next bus id that is free. */
+/** A PCI device for a virtual NIC: a copy of its first part's, with the next free bus id. */
 function newPciDevice(system: XmlElement, parent: XmlElement, first: XmlElement): XmlElement {
   const pci = first.parent?.parent;
   if (pci?.name !== 'pci') {

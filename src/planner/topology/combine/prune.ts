@@ -2,8 +2,8 @@ import { cloneElement, descendants, type XmlElement } from '../xml/tree.js';
 import { trimUnused } from './trim-unused.js';
 
 /**
- * A file's `<system>` without the branches that hold neither a GPU of a rank nor a network device in use: drives, empty
- * bridges, NUMA nodes without devices. NCCL takes them out before it builds its graph. The element itself stays as it is.
+ * A copy of a file's `<system>` without branches that NCCL removes before it builds its graph: those with neither a GPU of a rank
+ * nor a network device in use, such as drives, empty bridges, NUMA nodes without devices.
  */
 export function withoutEmptyBranches(system: XmlElement): XmlElement {
   const pruned = cloneElement(system);
@@ -14,7 +14,7 @@ export function withoutEmptyBranches(system: XmlElement): XmlElement {
     if (isGpu || (element.name === 'net' && element.attributes.has('dev'))) element.attributes.set('keep', '1');
     else element.attributes.delete('keep');
   }
-  // Without a GPU the graph is refused, and the error is about the file as it is.
+  // Without a GPU the graph is refused, with an error about the original file.
   if (!hasGpu) return system;
   trimUnused(pruned);
   return pruned;

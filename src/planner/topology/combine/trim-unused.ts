@@ -1,13 +1,13 @@
 import { detach, type XmlElement } from '../xml/tree.js';
 
-/** Elements that NCCL takes out when nothing below them is kept. */
+/** Elements that NCCL removes when nothing below them is kept. */
 const trimmed = new Set(['cpu', 'pci', 'nic', 'net']);
 
 /**
- * Takes out of a `<system>` every CPU, PCI device, NIC and network device below which nothing is marked with `keep="1"`,
- * and the marks. All else that is not marked stays, such as other GPUs of a PCI device of which one is kept.
+ * Removes from a `<system>` every CPU, PCI device, NIC and network device below which nothing is marked with `keep="1"`, and the
+ * marks. Other elements without a mark stay, such as further GPUs of a PCI device with a kept one.
  *
- * @returns whether anything was kept
+ * @returns true if anything was kept
  */
 export function trimUnused(element: XmlElement): boolean {
   if (element.attributes.get('keep') === '1') {

@@ -2,9 +2,8 @@ import { linkSpeeds } from '../catalogue/build.js';
 import { childrenNamed, childWith, createElement, type XmlElement } from '../xml/tree.js';
 
 /**
- * A device for each CPU rank: a GPU node below its NUMA node, at a bus id that no machine has. Its link stands for the node's
- * memory. Where the node of rank r of n is not given, it is node r·nodes/n, so that neighbours in rank are neighbours in
- * memory.
+ * Adds a device for each CPU rank: a GPU node below its NUMA node, at a bus id that no machine has, with a link that represents
+ * the node's memory. The default node of rank r of n is r·nodes/n, so that neighbours in rank are neighbours in memory.
  *
  * @param ranks their number, or the NUMA node of each
  */
@@ -28,7 +27,7 @@ export function addCpuDevices(root: XmlElement, ranks: number | readonly (number
       ['link_speed', linkSpeeds[6]],
       ['link_width', '16'],
     ]);
-    // No compute capability: nothing of a GPU but its place.
+    // No compute capability: only its place is that of a GPU.
     createElement('gpu', pci, [
       ['dev', String(rank)],
       ['sm', '0'],

@@ -4,7 +4,7 @@ import { childrenNamed, createElement, type XmlElement } from '../xml/tree.js';
 import { formatHex } from '../xml/write.js';
 import type { MachineFiles } from './machine-files.js';
 
-/** The `<cpu>` elements of a machine: one a NUMA node. */
+/** The `<cpu>` elements of a machine: one for each NUMA node. */
 export class CpuDetector {
   readonly #files: MachineFiles;
   readonly #system: XmlElement;
@@ -12,7 +12,7 @@ export class CpuDetector {
   readonly #model: readonly (readonly [string, string])[];
   readonly #hostHash: readonly (readonly [string, string])[];
 
-  /** CPUs that the system has already are of this host, whatever they say. */
+  /** CPUs that the system has already belong to this host, regardless of their attributes. */
   constructor(files: MachineFiles, system: XmlElement) {
     this.#files = files;
     this.#system = system;
@@ -21,7 +21,7 @@ export class CpuDetector {
     for (const cpu of childrenNamed(system, 'cpu')) for (const [name, value] of this.#hostHash) cpu.attributes.set(name, value);
   }
 
-  /** Adds all NUMA nodes; memory without cores is none. A kernel without NUMA has one node of all cores. */
+  /** Adds all NUMA nodes that have cores. A kernel without NUMA has one node of all cores. */
   addAll(): void {
     const nodes = this.#files.list('/sys/devices/system/node').flatMap((name) => /^node(\d+)$/.exec(name)?.[1] ?? []);
     nodes.sort((a, b) => Number(a) - Number(b));
@@ -30,7 +30,7 @@ export class CpuDetector {
       this.cpu('0', maskOfList(this.#files.readText('/sys/devices/system/cpu/online') ?? ''));
   }
 
-  /** The NUMA node of that number, as /sys writes it; `-1` is one too. */
+  /** The NUMA node of a number of /sys, including `-1`. */
   cpu(numaId: string, affinity?: string): XmlElement {
     const known = childrenNamed(this.#system, 'cpu').find((cpu) => cpu.attributes.get('numaid') === numaId);
     const cpu = known ?? createElement('cpu', this.#system, [...this.#hostHash, ['numaid', numaId]]);
@@ -38,7 +38,7 @@ export class CpuDetector {
     return cpu;
   }
 
-  /** Sets what it does not say yet. */
+  /** Sets missing attributes. */
   fill(cpu: XmlElement, affinity = this.#affinity(cpu.attributes.get('numaid') ?? '')): void {
     setMissing(cpu, [['affinity', affinity], ...this.#model]);
   }
@@ -70,7 +70,7 @@ function ncclFamily(family: number): string {
   return String(family > 15 ? 15 + ((family - 15) << 4) : family);
 }
 
-/** The attribute by which NCCL tells hosts apart: a hash of name and boot. A captured machine that says neither has none. */
+/** The attribute by which NCCL distinguishes hosts: a hash of name and boot. A captured machine with neither has none. */
 function hostHash(files: MachineFiles): [string, string][] {
   const text = ['hostname', 'random/boot_id'].map((name) => files.readText(`/proc/sys/kernel/${name}`) ?? '').join('');
   return text === '' ? [] : [['host_hash', formatHex(hashBytes(Uint8Array.from(text, (character) => character.charCodeAt(0))))]];

@@ -5,27 +5,27 @@ import { hasGpuDirect, type MachineFiles, type ProbedGpu } from './machine-files
 
 /** A GPU of the machine. */
 export interface FoundGpu {
-  /** As /sys writes it: `0000:1b:00.0`. */
+  /** In the form of /sys: `0000:1b:00.0`. */
   readonly busId: string;
   readonly dev: number;
   /** Compute capability × 10. */
   readonly sm: number;
   /** True if NICs can reach its memory. */
   readonly gdr: boolean;
-  /** The driver's answer; undefined if it was not asked. */
+  /** The driver's answer; undefined if the driver is not available. */
   readonly probed: ProbedGpu | undefined;
 }
 
 export interface FoundGpus {
   /** In the order of their ranks. */
   readonly gpus: readonly FoundGpu[];
-  /** Bus ids of NVIDIA's display and 3D controllers that the catalogue does not know. */
+  /** Bus ids of NVIDIA's display and 3D controllers that are not in the catalogue. */
   readonly unknown: readonly string[];
   /** Notes for the user, one line each. */
   readonly notes: readonly string[];
 }
 
-/** The GPUs that the driver tells of, or else those that are known by their PCI ids. */
+/** The GPUs that the driver lists, otherwise those with known PCI ids. */
 export function findGpus(
   files: MachineFiles,
   options: { readonly gpus?: readonly ProbedGpu[]; readonly noDriver?: string },
@@ -66,7 +66,7 @@ export function findGpus(
   };
 }
 
-/** Sets what the `<gpu>` of a PCI device does not say yet, makes one where there is none, and marks it as in use. */
+/** Sets missing attributes of the `<gpu>` of a PCI device, adds one if necessary, and marks it as in use. */
 export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank: number): void {
   const element = childNamed(pci, 'gpu') ?? createElement('gpu', pci);
   setMissing(element, [
@@ -88,12 +88,12 @@ export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank
     ]);
   }
   for (const link of childrenNamed(element, 'nvlink')) {
-    // An end that the machine does not show is an NVSwitch, as in NCCL.
+    // An invisible end is an NVSwitch, as in NCCL.
     setMissing(link, [['tclass', idOf(files, link.attributes.get('target') ?? '', 'class') || NVSWITCH_CLASS]]);
   }
   element.attributes.set('rank', String(rank)).set('keep', '1');
   setMissing(element, [['gdr', gpu.gdr ? '1' : '0']]);
-  // No part of a split GPU.
+  // Not a part of a split GPU.
   element.attributes.set('mlopart', '-1');
 }
 

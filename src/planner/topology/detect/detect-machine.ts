@@ -9,11 +9,11 @@ import { addNetwork, findNetwork, type NetDevice, type NetworkKind } from './det
 import { PciDetector } from './detect-pci.js';
 import { cachedFiles, type MachineFiles, type ProbedGpu } from './machine-files.js';
 
-/** Options of detection: facts that no file has, and the network devices that are wanted. */
+/** Options of detection: facts that no file has, and the requested network devices. */
 export interface DetectOptions {
-  /** The driver's answer about the GPUs; without it they are known by their PCI ids, and their NVLinks are not known. */
+  /** The driver's answer about the GPUs; without it they are identified by their PCI ids, without NVLinks. */
   readonly gpus?: readonly ProbedGpu[];
-  /** Reason why the driver could not be asked, for a note about GPUs that exist nevertheless. */
+  /** Reason why the driver is not available, for a note about existing GPUs. */
   readonly noDriver?: string;
   /** `auto`: InfiniBand and RoCE where a port is active, else sockets. */
   readonly network?: NetworkKind | 'auto';
@@ -22,14 +22,14 @@ export interface DetectOptions {
   /** Interfaces for sockets that the caller chose; without it, those of `interfaces` that NCCL would choose. */
   readonly sockets?: readonly string[];
   /**
-   * Number of CPU ranks, each of which gets a device below the NUMA nodes, in blocks; or the NUMA node of each, by the kernel's
-   * number, where undefined is a place in the blocks. GPUs are not looked for then.
+   * Number of CPU ranks, each of which gets a device below the NUMA nodes, in blocks; or the NUMA node of each by the kernel's
+   * number, undefined for a place in the blocks. GPUs are then ignored.
    */
   readonly cpuRanks?: number | readonly (number | undefined)[];
   /**
-   * A topology to begin with, as NCCL begins with `NCCL_TOPO_FILE`: what it says stays, devices of the machine are put at
-   * their bus ids, attributes that it lacks are set, and what no GPU or network device of the machine is below goes.
-   * Without it, {@link DEFAULT_FILE} of the machine where there is one.
+   * A topology to begin with, like `NCCL_TOPO_FILE` in NCCL: devices of the machine and missing attributes are added, and
+   * branches without a GPU or network device of the machine are removed. Default: {@link DEFAULT_FILE} of the machine, if it
+   * exists.
    */
   readonly file?: XmlElement;
 }
@@ -41,13 +41,13 @@ export interface DetectedMachine {
   readonly notes: readonly string[];
 }
 
-/** Path where NCCL looks for a topology when no variable names one; some virtual machines have it. */
+/** NCCL's default path of a topology, which some virtual machines have. */
 const DEFAULT_FILE = '/var/run/nvidia-topologyd/virtualTopology.xml';
 
 /**
- * The topology of a machine from its /sys and /proc, as the ranks of a job with one process a GPU find it together: each
- * finds its own GPU and all network devices, and these are fused in the order of ranks. Ranks are in the order of `dev`.
- * A machine without GPUs, or with CPU ranks, has all its NUMA nodes.
+ * Detects the topology of a machine from its /sys and /proc, as the ranks of a job with one process for each GPU do together:
+ * each finds its own GPU and all network devices, and these are fused in the order of `dev`. A machine without GPUs, or with CPU
+ * ranks, has all its NUMA nodes.
  *
  * @throws InputError where the machine's {@link DEFAULT_FILE} is no XML
  */
@@ -111,7 +111,7 @@ function readDefaultFile(files: MachineFiles, notes: string[]): XmlElement | und
   return parseXml(text, { fileName: DEFAULT_FILE }).root;
 }
 
-/** Places of devices in the file that nothing of the machine is at. */
+/** Places of devices in the file without a device of the machine. */
 function describeMissing(file: XmlElement, root: XmlElement): string[] {
   const here = new Set([...descendants(root)].map((element) => element.attributes.get('busid')));
   const gone = [...descendants(file)].filter(

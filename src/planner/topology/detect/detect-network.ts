@@ -6,10 +6,10 @@ import { hasGpuDirect, type MachineFiles } from './machine-files.js';
 /** Network devices to look for: those of NCCL's InfiniBand transport (RoCE too), or of its sockets. */
 export type NetworkKind = 'ib' | 'socket';
 
-/** A network device as a plugin of NCCL would tell it. */
+/** A network device in the terms of a plugin of NCCL. */
 export interface NetDevice {
   readonly name: string;
-  /** Bus id, or undefined for one that is no PCI device. */
+  /** Bus id; undefined for a device that is not on PCI. */
   readonly busId: string | undefined;
   readonly speedMbps: number;
   readonly port: number;
@@ -26,8 +26,8 @@ export interface FoundNetwork {
 }
 
 /**
- * The network devices of a machine: active InfiniBand and RoCE ports where there are any, else interfaces for sockets, as
- * NCCL chooses without a plugin.
+ * The network devices of a machine: active InfiniBand and RoCE ports if there are any, otherwise interfaces for sockets, as NCCL
+ * chooses without a plugin.
  */
 export function findNetwork(
   files: MachineFiles,
@@ -47,8 +47,8 @@ export function findNetwork(
 }
 
 /**
- * Adds devices to a tree, or what their elements lack, and marks them as in use. Those that are no PCI devices go below
- * the first CPU.
+ * Adds devices, or their missing attributes, to a tree, and marks them as in use. Devices that are not on PCI go below the first
+ * CPU.
  */
 export function addNetwork(root: XmlElement, pcis: PciDetector, devices: readonly NetDevice[]): void {
   const known = new Map(
@@ -120,7 +120,7 @@ function infinibandDevices(files: MachineFiles, hasRdmaDriver: boolean, notes: s
   return devices;
 }
 
-/** `0c42:a103:0055:62a2` as NCCL prints it: the eight bytes are in network order, and read as they lie: 0xa2625500… */
+/** NCCL's form of `0c42:a103:0055:62a2`: the eight bytes in network order read as a little-endian number, 0xa2625500… */
 function guidNumber(text: string): bigint {
   const bytes =
     text
@@ -130,9 +130,7 @@ function guidNumber(text: string): bigint {
   return BigInt(`0x${bytes.reverse().join('')}`);
 }
 
-/**
- * Interfaces for sockets: of the first of these kinds that is there at all. Sixteen are all that NCCL has room for.
- */
+/** Interfaces for sockets, of the first of these kinds that exists; sixteen at most, as in NCCL. */
 const interfaceChoices = [/^ib/, /^(?!docker|lo|virbr)/, /^docker/, /^lo/, /^virbr/];
 const MOST_INTERFACES = 16;
 
@@ -153,7 +151,7 @@ function socketDevices(files: MachineFiles, interfaces: readonly string[]): NetD
     return {
       name,
       busId: device !== undefined && /^[0-9a-f]{4}:[0-9a-f]{2}:/.test(device) ? device : undefined,
-      // A virtual interface says -1, or nothing; NCCL's sockets then take 10 Gb/s.
+      // A virtual interface has -1 or no speed; NCCL's sockets then assume 10 Gb/s.
       speedMbps: speed > 0 ? speed : 10_000,
       port: 0,
       guid: BigInt(index),
@@ -165,7 +163,7 @@ function socketDevices(files: MachineFiles, interfaces: readonly string[]): NetD
 
 const UP = 1;
 
-/** Up and running, and no part of a bond or bridge: those have no addresses of their own. */
+/** True if it is up and running, and not a part of a bond or bridge, which has no address of its own. */
 function isUp(files: MachineFiles, name: string): boolean {
   const flags = Number(files.readText(`/sys/class/net/${name}/flags`) ?? '0');
   const state = files.readText(`/sys/class/net/${name}/operstate`) ?? '';

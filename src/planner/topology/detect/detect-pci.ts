@@ -10,14 +10,14 @@ const busIdForm = /^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$/;
 const classes = { gpu: '0x03', nic: '0x02' } as const;
 
 /**
- * The PCI tree above the devices that are asked for, as NCCL builds it from /sys. Of each switch, only the port towards
- * the CPU appears: a step up passes over the port that the device is plugged into.
+ * The PCI tree above requested devices, as NCCL builds it from /sys. Of each switch only the port towards the CPU appears; a step
+ * up skips the port of the device.
  *
  *     /sys/devices/pci0000:17/0000:17:00.0/0000:18:00.0/0000:19:04.0/0000:1a:00.0
  *                  CPU         root port    switch       its port     device
  *                  <cpu> ◄─────────────────  <pci> ◄────────────────  <pci>
  *
- * An element of a bus id that the tree has already, from a file, stays in place and gets its missing attributes.
+ * An element of a file with the same bus id stays in place and gets its missing attributes.
  */
 export class PciDetector {
   readonly #files: MachineFiles;
@@ -35,8 +35,7 @@ export class PciDetector {
   }
 
   /**
-   * The `<pci>` of a device, put at its place in the tree with all switches above it. Of a GPU that the driver tells of,
-   * ids and link are the driver's.
+   * The `<pci>` of a device, added to the tree with all switches above it. Ids and link of a GPU are the driver's if available.
    */
   device(busId: string, kind: keyof typeof classes, probed?: ProbedGpu): XmlElement {
     const element = this.#element(busId.toLowerCase());
@@ -53,13 +52,13 @@ export class PciDetector {
     return element;
   }
 
-  /** Sets what the element and those above it do not say yet, and gives it a place if it has none. */
+  /** Sets missing attributes of the element and those above it, and adds it to the tree if necessary. */
   #fill(element: XmlElement, probed?: ProbedGpu): void {
     if (this.#filled.has(element)) return;
     this.#filled.add(element);
     const busId = element.attributes.get('busid') ?? '';
     const path = this.#files.resolve(`/sys/bus/pci/devices/${busId}`);
-    // The one attribute that /sys knows better than a file.
+    // The only attribute of /sys that overrides a file's.
     const deviceClass = path === undefined ? undefined : this.#files.readText(`${path}/class`);
     if (deviceClass !== undefined) element.attributes.set('class', deviceClass);
     setMissing(element, this.#ids(path, probed));
@@ -117,7 +116,7 @@ export class PciDetector {
     return this.#cpus.cpu(this.#files.readText(`${path}/numa_node`) ?? '-1');
   }
 
-  /** The speed of the device or of the port it is plugged into, whichever is slower. */
+  /** The speed of the device or of its port, whichever is slower. */
   #slowerSpeed(path: string): string {
     const own = this.#files.readText(`${path}/max_link_speed`) ?? '';
     const port = this.#files.readText(`${parentOf(path)}/max_link_speed`) ?? '';
@@ -129,13 +128,13 @@ export class PciDetector {
     return speed(port) < speed(own) ? port : own;
   }
 
-  /** 0 where one of the two does not say: NCCL then counts 16. */
+  /** 0 where one of the two is unknown: NCCL then counts 16. */
   #fewerLanes(path: string): number {
     const lanes = (folder: string) => Number.parseInt(this.#files.readText(`${folder}/max_link_width`) ?? '0', 10) || 0;
     return Math.min(lanes(path), lanes(parentOf(path)));
   }
 
-  /** Links to other switches that Broadcom's driver tells. */
+  /** Links to other switches, from Broadcom's driver. */
   #addSwitchLinks(element: XmlElement, busId: string): void {
     if (element.attributes.get('vendor') !== '0x1000') return;
     for (const target of this.#files.list(`/sys/kernel/pci_switch_link/virtual_switch_links/${busId}`)) {

@@ -1,6 +1,6 @@
 /**
- * The files of a machine, as detection asks for them: the running one's, or a captured one's from a folder. Paths are
- * those on the machine (`/sys/…`, `/proc/…`).
+ * The files of a machine for detection: the running one, or a captured one from a folder. Paths are those on the machine
+ * (`/sys/…`, `/proc/…`).
  */
 export interface MachineFiles {
   /** The text of a file without the line end at its end; undefined where it cannot be read. */
@@ -11,7 +11,7 @@ export interface MachineFiles {
   resolve(path: string): string | undefined;
 }
 
-/** The same files, each read once: every rank of a machine asks for much the same. */
+/** The same files, each read once, because every rank of a machine reads mostly the same ones. */
 export function cachedFiles(files: MachineFiles): MachineFiles {
   const once = <Value>(read: (path: string) => Value): ((path: string) => Value) => {
     const known = new Map<string, Value>();
@@ -39,7 +39,7 @@ export function hasGpuDirect(files: MachineFiles): boolean {
 
 /** Facts about a GPU that the driver has and /sys has not. */
 export interface ProbedGpu {
-  /** As /sys writes it: `0000:1b:00.0`. */
+  /** In the form of /sys: `0000:1b:00.0`. */
   readonly busId: string;
   /** NVML's number. */
   readonly dev: number;
@@ -52,7 +52,7 @@ export interface ProbedGpu {
     readonly subsystemVendor: number;
     readonly subsystemDevice: number;
   };
-  /** Of its PCI link now; undefined where the driver does not say. */
+  /** Of its PCI link now; undefined if the driver does not report it. */
   readonly pciGeneration: number | undefined;
   readonly pciLanes: number | undefined;
   /** Links to each other end, by its bus id in lower case. */

@@ -5,8 +5,8 @@ import { bySeverity, type Finding } from './finding.js';
 import { devicesOf } from './patient.js';
 
 /**
- * Turns warnings into remarks where the topology is that of a machine of the catalogue, and every such machine has the
- * same limit at the same place and cost.
+ * Turns warnings into remarks if the topology is that of a machine of the catalogue, and every such machine has the same limit at
+ * the same place and cost.
  */
 export function markDesign(findings: Finding[], root: XmlElement, examine: (root: XmlElement) => Finding[]): Finding[] {
   if (!findings.some(({ severity }) => severity === 'warning')) return findings;

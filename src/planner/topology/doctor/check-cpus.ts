@@ -85,7 +85,7 @@ function checkNuma({ findings, graph }: Patient, cpu: XmlElement): void {
 
 function checkAffinity({ findings }: Patient, cpu: XmlElement): void {
   const affinity = cpu.attributes.get('affinity');
-  // Memory without cores (CXL, HBM) has none, and no devices.
+  // NUMA nodes without cores (CXL, HBM) have no mask and no devices.
   if (affinity !== undefined && /[1-9a-fA-F]/.test(affinity)) return;
   if (childrenNamed(cpu, 'pci').length === 0 && childrenNamed(cpu, 'nic').length === 0) return;
   findings.add(cpu, {

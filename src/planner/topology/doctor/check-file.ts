@@ -5,7 +5,7 @@ import { integerAttributes } from '../xml/validate.js';
 import { type Finding, type Findings, placeOf } from './finding.js';
 import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.js';
 
-/** Checks what NCCL's own parser would read. */
+/** Compares the file with the reading of NCCL's own parser. */
 export function checkNotes(notes: readonly XmlNote[], findings: Findings): void {
   for (const { effect, message, count, line, column } of notes) {
     findings.add(
@@ -37,7 +37,7 @@ const noteTexts = {
   },
 } as const;
 
-/** Devices that NCCL does not see, or takes for one another. */
+/** Checks for devices that NCCL does not see, or confuses. */
 export function checkDevices(patient: Patient): void {
   const { gpus, findings } = patient;
   if (!gpus.some(({ element }) => element.attributes.has('rank'))) {
@@ -65,7 +65,7 @@ export function checkDevices(patient: Patient): void {
   checkNumbers(patient);
 }
 
-/** Texts where numbers should be: NCCL takes the digits at their beginning, or 0. */
+/** Checks for texts in place of numbers, which NCCL reads up to the last digit, or as 0. */
 function checkNumbers({ root, findings }: Patient): void {
   for (const element of descendants(root)) {
     for (const name of integerAttributes(element.name)) {
@@ -169,7 +169,7 @@ function checkNumberTwice(
   }
 }
 
-/** The file beside the machine that it is meant for. */
+/** Compares the file with its intended machine. */
 export function checkAgainstMachine(patient: Patient, machine: XmlElement): void {
   const real = devicesOf(machine);
   const { findings } = patient;
@@ -214,7 +214,7 @@ export function checkAgainstMachine(patient: Patient, machine: XmlElement): void
   }
 }
 
-/** A graph file (NCCL_GRAPH_FILE) beside the topology. */
+/** Compares a graph file (NCCL_GRAPH_FILE) with the topology. */
 export function checkGraph(patient: Patient, graphs: XmlElement, fileName: string): void {
   const devs = new Set(
     patient.gpus

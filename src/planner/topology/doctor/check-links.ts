@@ -6,7 +6,7 @@ import { formatGBps } from '../view/format.js';
 import type { Gain } from './measure.js';
 import { gpuName, integer, type NetDevice, type Patient, type PciDevice } from './patient.js';
 
-/** PCI links: what their attributes say, and what NCCL makes of it. */
+/** Checks PCI links: their attributes, and NCCL's reading of them. */
 export function checkLinks(patient: Patient): void {
   for (const pci of patient.pcis) {
     checkSpeedText(patient, pci);
@@ -55,7 +55,7 @@ function checkWidth({ findings }: Patient, { element, bandwidthGBps }: PciDevice
   const width = integer(element, 'link_width', 0);
   const isGarbled = text !== '' && !isWholeInteger(text);
   if (width > 0 && width <= 32 && !isGarbled) return;
-  // Speed "" and width 0 together are what a virtual machine shows, and said already.
+  // Speed "" and width 0 together are those of a virtual machine, and have a finding already.
   const consequence =
     width === 0
       ? `NCCL counts it as 16 lanes: ${formatGBps(bandwidthGBps)} GB/s`
@@ -69,7 +69,7 @@ function checkWidth({ findings }: Patient, { element, bandwidthGBps }: PciDevice
   });
 }
 
-/** A link up that carries less than half of what one device below it can. */
+/** Checks for a link up with less than half of the bandwidth of a device below it. */
 function checkBottleneck({ findings, graph }: Patient, pci: PciDevice): void {
   const { element, bandwidthGBps, children } = pci;
   const fastest = Math.max(0, ...children.map((child) => child.bandwidthGBps));
@@ -101,12 +101,12 @@ export function describeGain({ between, is, couldBe, pairs }: Gain): string {
     : `${between} gets ${formatGBps(is)} instead of ${formatGBps(couldBe)} GB/s${more}`;
 }
 
-/** GPUs whose link is slower than that of their model, or of others of the same kind. */
+/** Checks for GPUs whose link is slower than that of their model, or of others of the same kind. */
 function checkGpuLinks({ findings, gpus }: Patient): void {
   const seen = new Set<PciDevice>();
   for (const gpu of gpus) {
     const { pci } = gpu;
-    // POWER9 gives its GPUs 8 lanes: their way is NVLink.
+    // POWER9 gives its GPUs 8 lanes, because data use NVLink.
     if (seen.has(pci) || pci.cpu.attributes.get('arch') === 'ppc64') continue;
     seen.add(pci);
     const device = integer(pci.element, 'device', -1);
@@ -132,7 +132,7 @@ function checkGpuLinks({ findings, gpus }: Patient): void {
   }
 }
 
-/** A port that is faster than the link of its card. */
+/** Checks for a port that is faster than the link of its card. */
 function checkNicLink({ findings }: Patient, { element, pci, bandwidthGBps }: NetDevice): void {
   if (pci === undefined || integer(element, 'speed', 0) <= 0 || pci.bandwidthGBps === 0) return;
   if (!pciLink(16, pci.element.attributes.get('link_speed') ?? '').known || pci.bandwidthGBps >= bandwidthGBps * 0.9) return;
@@ -147,7 +147,7 @@ function checkNicLink({ findings }: Patient, { element, pci, bandwidthGBps }: Ne
   });
 }
 
-/** PCI devices on the way from `pci` up to its CPU, itself first. */
+/** PCI devices from `pci` up to its CPU, itself first. */
 export function upwards(pci: PciDevice | undefined): PciDevice[] {
   return pci === undefined ? [] : [pci, ...upwards(pci.parent)];
 }

@@ -8,7 +8,7 @@ import { formatGBps } from '../view/format.js';
 import { describeGain, upwards } from './check-links.js';
 import { type GpuDevice, gpuName, integer, isInUse, type NetDevice, type Patient, type PciDevice } from './patient.js';
 
-/** Network devices: speed, GPU Direct RDMA, and which GPU reaches which. */
+/** Checks network devices: speed, GPU Direct RDMA, and their distances to GPUs. */
 export function checkNetwork(patient: Patient): void {
   const { nets, findings, root, graph } = patient;
   if (nets.length === 0) {
@@ -39,7 +39,7 @@ function checkSpeed({ nets, findings }: Patient, { element, pci, bandwidthGBps }
         );
   const fastest = Math.max(...nets.map((net) => net.bandwidthGBps));
   const isFast = model !== undefined && model.speedMbps > 10_000;
-  // A real 10 Gb/s port is no fault.
+  // A real 10 Gb/s port is not a fault.
   if (speed > 0 && !(speed === 10_000 && isFast)) return;
   const couldBe = isFast ? model.speedMbps / 8000 : fastest;
   findings.add(element, {
@@ -82,7 +82,7 @@ function checkGdrAttributes({ gpus, nets, findings }: Patient): void {
   }
 }
 
-/** Cards of 100 Gb/s and more are there for RDMA. */
+/** Cards of 100 Gb/s and more are meant for RDMA. */
 const RDMA_GBPS = 12.5;
 
 function gdrOff(what: string, netGBps: number, isLoss: boolean, remedy: string) {
@@ -98,7 +98,7 @@ function gdrOff(what: string, netGBps: number, isLoss: boolean, remedy: string) 
   };
 }
 
-/** Cards at one switch whose ports together have more than the switch's link up, with no GPU beside them. */
+/** Checks for cards at one switch without a GPU whose ports together exceed the switch's link up. */
 function checkSharedUplinks({ pcis, nets, findings }: Patient): void {
   for (const pci of pcis) {
     if (isInUse(pci) || pci.bandwidthGBps === 0) continue;
@@ -117,7 +117,7 @@ function checkSharedUplinks({ pcis, nets, findings }: Patient): void {
   }
 }
 
-/** GPUs whose nearest network device is across sockets. Gives back these GPUs. */
+/** Checks for GPUs whose nearest network device is across sockets. Returns these GPUs. */
 function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Set<GpuDevice> {
   const far = new Set<GpuDevice>();
   if (graph === undefined || graph.system.nets.length === 0) return far;
@@ -148,7 +148,7 @@ function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Se
   return far;
 }
 
-/** Both ends can do GPU Direct RDMA, and NCCL finds every device too far from the GPU for it. */
+/** Checks for GPUs without GPU Direct RDMA although both ends support it, because NCCL considers every device too far. */
 function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownFar: ReadonlySet<GpuDevice>): void {
   if (graph === undefined) return;
   const { system } = graph;
@@ -181,7 +181,7 @@ function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownF
   }
 }
 
-/** A GPU without a device at its switch, where another GPU has two to itself. */
+/** Checks for a GPU without a device at its switch, where another GPU has two of its own. */
 function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
   const shares = gpus.map((gpu) => ({
     gpu,
@@ -193,7 +193,7 @@ function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
   for (const { gpu, cards } of shares) {
     if (cards.length > 0) continue;
     const gain = graph?.measure.gain((copyOf) => {
-      // Gain of a card at its switch, or beside it: one of the two moves there.
+      // Gain if one of the two cards moves to its switch, or beside it.
       const card = rich.cards.at(-1)?.element;
       const target = gpu.pci.element.parent;
       if (card === undefined || target === undefined) return;
@@ -214,7 +214,7 @@ function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
   }
 }
 
-/** The switch right below the CPU; undefined for a GPU without one. */
+/** The switch directly below the CPU; undefined for a GPU without one. */
 function top(pci: PciDevice): PciDevice | undefined {
   const way = upwards(pci);
   return way.length < 2 ? undefined : way.at(-1);

@@ -5,9 +5,9 @@ import { childrenNamed, type XmlElement } from '../xml/tree.js';
 import { describeGain } from './check-links.js';
 import { deviceKey, type GpuDevice, gpuName, integer, type Patient } from './patient.js';
 
-/** NVLinks and C2C: what a GPU has beside others of its kind, and where its links go. */
+/** Checks NVLinks and C2C: compares a GPU with others of its kind, and the targets of its links. */
 export function checkNvlinks(patient: Patient): void {
-  // Of ranks that share a GPU, the first speaks.
+  // The first of ranks that share a GPU represents all.
   const gpus = patient.gpus.filter((gpu) => childrenNamed(gpu.pci.element, 'gpu')[0] === gpu.element);
   const used = gpus.filter(({ element }) => element.attributes.has('rank'));
   checkCounts(patient, used.length > 0 ? used : gpus);
@@ -21,7 +21,7 @@ function checkCounts({ findings, graph }: Patient, gpus: readonly GpuDevice[]): 
     const model = gpuModels.find(({ device }) => device === integer(pci.element, 'device', -1));
     const count = linkCount(element);
     const twins = gpus.filter((other) => integer(other.element, 'sm', 0) === sm);
-    // One that most others have; a mesh may leave corners with fewer.
+    // The number that most others have; corners of a mesh may have fewer.
     const most = Math.max(...twins.map((other) => linkCount(other.element)));
     const isOutlier = twins.filter((other) => linkCount(other.element) < most).length * 2 <= twins.length;
     const richest = twins.find((other) => linkCount(other.element) === most);

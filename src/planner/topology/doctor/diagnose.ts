@@ -16,24 +16,23 @@ import { type Finding, Findings } from './finding.js';
 import { Measure } from './measure.js';
 import { devicesOf, type Patient } from './patient.js';
 
-/** Facts that a topology is compared with. */
+/** Facts with which a topology is compared. */
 export interface DiagnoseOptions {
   readonly parameters?: Parameters;
-  /** Notes of `parseXml` about text that NCCL's own parser would not take. */
+  /** Notes of `parseXml` about text that NCCL's own parser would refuse. */
   readonly notes?: readonly XmlNote[];
-  /** The machine that the file is meant for, as a dump or detection has it. */
+  /** The intended machine, from a dump or detection. */
   readonly machine?: XmlElement;
   /** A graph file that is used with it. */
   readonly graph?: { readonly root: XmlElement; readonly fileName: string };
 }
 
-/** A file of a whole rack has a tenth of this. */
+/** Limit of elements; a file of a whole rack has a tenth of this. */
 const MOST_DEVICES = 5000;
 
 /**
- * Finds faults of a topology, certain or likely: each with its place, its cost in GB/s, and the remedy.
- * Never throws for what the file says; what NCCL would fail on is a finding too. A limit that every machine of its type
- * has, as the catalogue knows it, is a remark.
+ * Finds faults of a topology, certain or likely: each with its place, its cost in GB/s, and the remedy. Never throws for the
+ * contents of the file. A limit that every machine of its type has by the catalogue is a remark.
  */
 export function diagnose(root: XmlElement, options: DiagnoseOptions = {}): Finding[] {
   const parameters = options.parameters ?? defaultParameters;
@@ -73,7 +72,7 @@ function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
   let graph: Patient['graph'];
   const system = systemOf(root, parameters, findings, devices);
   if (system !== undefined) {
-    // Links that only one side has do not show before paths are looked for.
+    // One-sided links are noticed only when paths are computed.
     const measure = attempt(findings, 'nccl-fails', () => new Measure(root, system, parameters));
     if (measure !== undefined) graph = { system, measure };
   }
@@ -89,7 +88,7 @@ function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
   return findings.list();
 }
 
-/** The graph; where there is none because of what other findings tell, no finding more. */
+/** The graph; undefined without a further finding if other findings explain its absence. */
 function systemOf(
   root: XmlElement,
   parameters: Parameters,

@@ -62,23 +62,23 @@ export interface TopologyPlace {
   readonly column: number;
 }
 
-/** Something wrong, or likely to be, with a topology. */
+/** A certain or likely fault of a topology. */
 export interface Finding {
   readonly code: FindingCode;
   readonly severity: Severity;
-  /** All elements of which the same is true. */
+  /** All elements with the same fault. */
   readonly places: readonly TopologyPlace[];
   readonly problem: string;
   /** The cost. */
   readonly consequence: string;
-  /** The cost in numbers: bandwidth as NCCL computes it from the file, and as it could be; GB/s. */
+  /** The cost in numbers: NCCL's bandwidth from the file, and the possible one; GB/s. */
   readonly gbps?: { readonly is: number; readonly couldBe: number };
   readonly remedy: string;
 }
 
 const severities: readonly Severity[] = ['error', 'warning', 'info'];
 
-/** Collects findings; the same one of several elements, at the same cost, becomes one in the words of the first. */
+/** Collects findings; equal ones of several elements, at the same cost, become one with the text of the first. */
 export class Findings {
   readonly #byText = new Map<string, Omit<Finding, 'places'> & { readonly places: TopologyPlace[] }>();
 

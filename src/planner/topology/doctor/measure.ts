@@ -12,16 +12,16 @@ export interface Gain {
   readonly between: string;
   readonly is: number;
   readonly couldBe: number;
-  /** Number of pairs of nodes that would gain as much. */
+  /** Number of pairs of nodes with the same gain. */
   readonly pairs: number;
 }
 
-/** Each change builds the whole graph anew: a file with a thousand faults must not take minutes. */
+/** Limit of tried changes: each builds the whole graph anew, and a file with a thousand faults must not take minutes. */
 const MOST_CHANGES = 32;
 
 /**
- * Bandwidths between GPUs, their CPU and the network devices, as the links alone allow: what NCCL may do about a bad
- * link (another NIC by way of another GPU) must not hide it.
+ * Bandwidths between GPUs, their CPU and the network devices by the links alone: NCCL's detours (another NIC through another GPU)
+ * must not hide a bad link.
  */
 export class Measure {
   #changesLeft = MOST_CHANGES;
@@ -36,8 +36,8 @@ export class Measure {
   }
 
   /**
-   * The greatest gain that a change of the tree would bring, or undefined when it brings none, or when too many have
-   * been tried. `change` gets a way to find the copy of an element, and changes the copy.
+   * The greatest gain of a change of the tree; undefined without a gain, or when too many changes have been tried. `change` gets
+   * a function that finds the copy of an element, and changes the copy.
    */
   gain(change: (copyOf: (element: XmlElement) => XmlElement) => void): Gain | undefined {
     if (this.#changesLeft-- <= 0) return undefined;
@@ -48,7 +48,7 @@ export class Measure {
     try {
       changed = bandwidths(buildSystem(root, { parameters: this.#parameters }), this.#parameters);
     } catch (error) {
-      // A change that does not build is no cure.
+      // A change that cannot be built is no remedy.
       if (error instanceof TcclError) return undefined;
       throw error;
     }

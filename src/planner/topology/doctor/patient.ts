@@ -6,7 +6,7 @@ import { childNamed, childrenNamed, type XmlElement } from '../xml/tree.js';
 import type { Findings } from './finding.js';
 import type { Measure } from './measure.js';
 
-/** A topology under examination. */
+/** A topology with lists of its devices, which the checks read. */
 export interface Patient {
   readonly root: XmlElement;
   readonly cpus: readonly XmlElement[];
@@ -15,7 +15,7 @@ export interface Patient {
   readonly gpus: readonly GpuDevice[];
   readonly nets: readonly NetDevice[];
   readonly parameters: Parameters;
-  /** The graph, where one can be built. */
+  /** The graph, if it can be built. */
   readonly graph: { readonly system: System; readonly measure: Measure } | undefined;
   readonly findings: Findings;
 }

@@ -9,8 +9,8 @@ import type { Paths } from './paths.js';
 import { type DriverFacts, Reach } from './reach.js';
 
 /**
- * All paths of a system as NCCL uses them. What the links allow is found first; then paths change where something
- * forbids their use or something better is at hand:
+ * All paths of a system as NCCL uses them: the best ones over the links, then changed where they are forbidden or a better one
+ * exists:
  *
  *  1. GPUs that may not copy to each other directly: through the CPU next to the receiver. Where shared memory is off
  *     too, or the network is faster, the path becomes NET: these GPUs count as being on different hosts.
@@ -18,7 +18,7 @@ import { type DriverFacts, Reach } from './reach.js';
  *  3. NICs that belong to another GPU, reached over NVLink by way of it: PXN, for sending only.
  *  4. NICs that may not touch the memory of a GPU: through the CPU next to the GPU.
  *
- * Later steps look at what earlier ones left, NIC by NIC and GPU by GPU, so the order of loops is part of the answer.
+ * Later steps use the results of earlier ones, NIC by NIC and GPU by GPU, so the order of loops affects the result.
  */
 export function computePaths(system: System, parameters: Parameters, facts: DriverFacts = {}): Paths {
   const paths = findPaths(system, parameters);
@@ -45,7 +45,7 @@ function diversion(system: System, paths: Paths, locality: Locality, reach: Reac
   }
 }
 
-/** Step 2. Mostly for NICs nearest to the GPU only; others are better reached by way of another GPU. */
+/** Step 2. Mostly for the NICs nearest to the GPU only; others are reached better through another GPU. */
 function chipToChip(system: System, paths: Paths, locality: Locality, { nearestNicsOverC2c, c2cFromParts }: Rules): void {
   const all = system.nets.map((net) => net.index);
   for (const { index: gpu } of system.gpus) {
@@ -106,7 +106,7 @@ function networkPaths(system: System, paths: Paths, locality: Locality, paramete
   }
 }
 
-/** Makes the path between two nodes go by way of a third: its path there, then the third's path on. */
+/** Routes the path between two nodes through a third: the path to it, then its path to the end. */
 function goThrough(
   paths: Paths,
   { c2cFromParts }: Rules,

@@ -8,10 +8,9 @@ import { anyReverse } from '../assemble.js';
 import { Paths, targetTypes } from './paths.js';
 
 /**
- * Finds the best paths by one breadth-first search from each target. A node takes the path of its neighbour with the
- * link to it in front when that has a better type, or the same type and more bandwidth, or both the same and fewer hops;
- * who got better tells its neighbours in the next wave. Waves go in the order in which nodes got better, links in their
- * stored order, so that equal paths are chosen as NCCL chooses them.
+ * Finds the best paths by one breadth-first search from each target. A node takes its neighbour's path, extended by the link, if
+ * its type is better, then its bandwidth, then its hops; improved nodes update their neighbours in the next wave. Waves follow
+ * the order of improvements, links their stored order, so that ties are decided as in NCCL.
  *
  * @throws InputError when a node can be reached but has no link back.
  */
@@ -23,7 +22,7 @@ export function findPaths(system: System, parameters: Parameters): Paths {
     for (let index = 0; index < countOf(system, type); index++) {
       const node = system.nodes[(system.first[type] ?? 0) + index];
       if (node === undefined) continue;
-      // NCCL looks up the target by id: where two have the same, all paths are noted as paths to the first.
+      // NCCL looks up the target by id: where two have the same, all paths are recorded as paths to the first.
       const name = nodeName(node);
       const named = firstOfId.get(name) ?? index;
       firstOfId.set(name, named);
@@ -67,8 +66,8 @@ class Search {
   }
 
   /**
-   * Finds the paths from all nodes to `target`, noted as paths to the `index`th node of `type`. Plain loops over typed
-   * arrays: on a large NVLink domain this runs some ten million times.
+   * Finds the paths from all nodes to `target`, recorded as paths to the `index`th node of `type`. Plain loops over typed arrays,
+   * because on a large NVLink domain they run some ten million times.
    */
   run(paths: Paths, target: number, type: NodeType, index: number): void {
     const { start, to, type: linkType, bandwidthGBps: linkGBps } = this.#system.links;
@@ -124,7 +123,7 @@ class Search {
 
           let back = reverse[link] ?? -1;
           if (back < 0) {
-            // NCCL fails only when the node had no path before; else it keeps the first hop of the old one.
+            // NCCL fails only if the node had no path before; otherwise it keeps the first hop of the old one.
             const old = firstHop[nextPath] ?? -1;
             if (old < 0) throw this.#noWayBack(node, next);
             back = paths.hopLink[old] ?? 0;
@@ -144,7 +143,7 @@ class Search {
     }
   }
 
-  /** Type of a path of that one link, but for NVB, which depends on what came before. */
+  /** Type of a path of that one link, except NVB, which depends on the links before. */
   #typeOfStep(node: number, next: number, kind: number, typeSoFar: number, oneGpuAway: boolean): number {
     const nodeType = this.#nodeType;
     if (kind === LinkType.PCI && (nodeType[node] === NodeType.CPU || nodeType[next] === NodeType.CPU)) return PathType.PHB;

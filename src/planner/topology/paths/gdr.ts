@@ -6,9 +6,9 @@ import { rulesOf } from '../../versions/rules.js';
 import type { Locality } from './locality.js';
 import type { Paths } from './paths.js';
 
-/** Ways of a NIC to the memory of a GPU, with NCCL's numbers. */
+/** Access of a NIC to the memory of a GPU, with NCCL's numbers. */
 export const GdrMode = {
-  /** Not at all: data goes through the memory of the host. */
+  /** None: data go through the memory of the host. */
   DISABLED: 0,
   /** Directly. */
   DEFAULT: 1,
@@ -17,7 +17,7 @@ export const GdrMode = {
 } as const;
 export type GdrMode = (typeof GdrMode)[keyof typeof GdrMode];
 
-/** Reason for a NIC's way to the memory of a GPU. */
+/** Reason for a NIC's access to the memory of a GPU. */
 export type GdrReason =
   /** The path is near enough. */
   | 'near'
@@ -41,7 +41,7 @@ export interface GdrDecision {
 /** GPU Direct RDMA goes to GPUs from this compute capability on for reads, NVLink or not. */
 const READS_FROM_SM = 80;
 
-/** The decisions that there are: one object each, for paths ask often. */
+/** All possible decisions, one object for each, because paths request them often. */
 const allowed: GdrDecision = { mode: GdrMode.DEFAULT, reason: 'near' };
 const allowedOverPci: GdrDecision = { mode: GdrMode.PCI, reason: 'near' };
 const refused = Object.fromEntries(
@@ -77,7 +77,7 @@ export class GpuDirect {
     return this.decide(gpu, net, direction).mode;
   }
 
-  /** The same, and why. */
+  /** The same with its reason. */
   decide(gpu: number, net: number, direction: 'read' | 'write'): GdrDecision {
     const gpuNode = this.#system.gpus[gpu];
     if (this.#system.nets[net]?.gdr !== true) return refused.nic;
@@ -108,7 +108,7 @@ export class GpuDirect {
     if (this.#paths.type[path] !== PathType.PXN) return gpu;
     const { links } = this.#system;
     const hops = this.#paths.links(path);
-    // GPUs that hold their links themselves have no DEV node before the first NVSwitch.
+    // GPUs that have their links themselves have no DEV node before the first NVSwitch.
     let step = hardwareType(this.#system) === NodeType.DEV ? 1 : 0;
     const vertexAt = (position: number) => links.to[hops[position] ?? 0] ?? 0;
     while (step < hops.length && this.#system.nodes[vertexAt(step)]?.type === NodeType.NVS) step++;
@@ -134,7 +134,7 @@ export class GpuDirect {
     return this.#system.gpus.findIndex((other) => other.systemId === systemId && other.dev === dev);
   }
 
-  /** Before Ampere, reads share PCI with other traffic of the GPU: they pay only where NVLink carries that. */
+  /** Before Ampere, reads share PCI with other traffic of the GPU, so they help only where NVLink carries that traffic. */
   #mayRead(gpu: number, sm: number): boolean {
     const wish = this.#parameters.netGdrRead;
     if (wish === 0) return false;

@@ -8,8 +8,8 @@ import type { Paths } from './paths.js';
 /**
  * Nearest nodes: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
  *
- * Lists of nearest nodes are kept until {@link forget} says that a path changed, because the same ones are asked for
- * again and again while paths through other GPUs are being chosen.
+ * Lists of nearest nodes are cached until {@link forget} is called for a changed path, because they are requested often while
+ * paths through other GPUs are chosen.
  */
 export class Locality {
   readonly #system: System;
@@ -20,7 +20,7 @@ export class Locality {
   readonly #cpuOfGpu: Int32Array;
   readonly #netsOfGpu: (readonly number[] | undefined)[];
   readonly #gpusOfNet: (readonly number[] | undefined)[];
-  /** For each NET the first with the same id, which NCCL takes for both. */
+  /** For each NET the first with the same id, which NCCL uses for both. */
   readonly #namesakeOfNet: Int32Array;
   readonly #gpuOfRank: Int32Array;
 
@@ -40,21 +40,21 @@ export class Locality {
     this.#gpuOfRank = Int32Array.from(system.gpus, (gpu) => gpuOfRank(system, gpu.rank));
   }
 
-  /** Forgets what depends on paths between a GPU and the NETs. */
+  /** Drops lists that depend on paths between a GPU and the NETs. */
   forget(gpu: number, net: number): void {
     this.#netsOfGpu[gpu] = undefined;
     this.#gpusOfNet[net] = undefined;
   }
 
-  /** Forgets that of all GPUs and NETs. */
+  /** Drops those of all GPUs and NETs. */
   forgetAll(): void {
     this.#netsOfGpu.fill(undefined);
     this.#gpusOfNet.fill(undefined);
   }
 
   /**
-   * The nodes of `type` with the most bandwidth and, among these, the best type of path from a node. Where no path leads
-   * to any, all of them, for they are all equally far; none where NCCL holds no paths for the node.
+   * The nodes of `type` with the most bandwidth and, among these, the best type of path from a node. Without a path to any, all
+   * of them, which are equally far; none where NCCL has no paths for the node.
    */
   nearest(vertex: number, type: NodeType): number[] {
     const { type: pathType, bandwidthGBps } = this.#paths;
@@ -110,8 +110,8 @@ export class Locality {
   }
 
   /**
-   * The NET that a GPU uses on a channel. GPUs that share several NETs begin at different ones: bits of the GPU's number
-   * are mirrored where the number of NETs is a power of two, so that neighbours get distant NETs.
+   * The NET that a GPU uses on a channel. GPUs that share several NETs begin at different ones; if their number is a power of
+   * two, the bits of the GPU's number are reversed, so that neighbours get distant NETs.
    *
    * @throws InputError when no NET can be reached.
    */
@@ -129,7 +129,7 @@ export class Locality {
     return this.#namesakeOfNet[nets[position % nets.length] ?? 0] ?? 0;
   }
 
-  /** The GPU that uses a NET, on the lowest channel that any does; -1 when none does. */
+  /** The GPU that uses a NET on the lowest channel; -1 without one. */
   gpuOfNet(net: number): number {
     const wanted = this.#namesakeOfNet[net] ?? net;
     const gpus = this.#rules.gpuOfNicIsNear ? this.gpusOfNet(wanted) : this.#system.gpus.map(({ index }) => index);

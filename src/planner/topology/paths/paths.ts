@@ -15,14 +15,13 @@ export const targetTypes = [
 /**
  * The best path from every node to every CPU, GPU, network device and NVSwitch.
  *
- * A path is a number; what is known about it stands in arrays at that number, and its hops are a linked list:
+ * A path is a number, the index of its properties in arrays; its hops are a linked list:
  *
  *     path = paths.to(GPU, 3) + vertex       type[path]  bandwidthGBps[path]  hopCount[path]
  *     for (hop = firstHop[path]; hop >= 0; hop = nextHop[hop]) link = hopLink[hop]
  *
- * Lists share their ends: the path of a node is one link in front of the path of its neighbour, as it was at that
- * moment. (NCCL copies the neighbour's path; so a later change there does not reach those who took it before, and the
- * lists here never change either.)
+ * Lists share their ends: the path of a node is one link before the path of its neighbour at that moment. (NCCL copies the
+ * neighbour's path, so later changes do not affect it; lists here never change either.)
  */
 export class Paths {
   readonly system: System;
@@ -41,7 +40,7 @@ export class Paths {
   #hops = 0;
   readonly #tables = new Int32Array(NODE_TYPES).fill(-1);
   readonly #vertices: number;
-  /** By type × vertex: whether a search to that type came by. */
+  /** By type × vertex: true if a search to that type has visited it. */
   readonly #visited: Uint8Array;
 
   /** No paths yet: all of type DIS. Get computed ones from `findPaths`. */
@@ -70,17 +69,17 @@ export class Paths {
     return this.to(toType, toIndex) + (this.system.first[fromType] ?? 0) + fromIndex;
   }
 
-  /** False where no search to a node of that type ever came by the vertex: NCCL then has no paths at all for it. */
+  /** False if no search to a node of that type has visited the vertex: NCCL then has no paths at all for it. */
   knows(vertex: number, type: NodeType): boolean {
     return this.#visited[type * this.#vertices + vertex] === 1;
   }
 
-  /** Notes that a search to that type came by. */
+  /** Records that a search to that type has visited it. */
   visit(vertex: number, type: NodeType): void {
     this.#visited[type * this.#vertices + vertex] = 1;
   }
 
-  /** A new list: `link`, then what `rest` holds. */
+  /** A new list: `link`, then `rest`. */
   prepend(link: number, rest: number): number {
     if (this.#hops === this.hopLink.length) {
       const links = new Int32Array(2 * this.#hops);

@@ -5,13 +5,13 @@ import { NodeType, PathType } from '../types.js';
 import { rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
-/** The driver's answers about the GPUs of a host; a planner without the machine assumes that it allows everything. */
+/** The driver's answers about the GPUs of a host; without a driver, the planner assumes that everything is allowed. */
 export interface DriverFacts {
   /** True where the driver refuses peer-to-peer copies between two GPUs of a host, by their `dev`. */
   readonly refusesP2p?: (dev: number, otherDev: number) => boolean;
 }
 
-/** By which transport two GPUs of one system would be connected, and whether peer-to-peer. */
+/** Transports between two GPUs of one system, and their peer-to-peer access. */
 export class Reach {
   readonly #system: System;
   readonly #paths: Paths;
@@ -34,7 +34,7 @@ export class Reach {
   }
 
   /**
-   * True if `from` may copy to `to` directly, from their distance and what the driver says.
+   * True if `from` may copy to `to` directly, by their distance and the driver's answer.
    *
    * @throws InputError when the driver refuses it for GPUs joined by NVLink, which hints at broken hardware.
    */
@@ -48,13 +48,13 @@ export class Reach {
   }
 
   /**
-   * The GPU by way of which two GPUs are connected over NVLink, or -1.
+   * The GPU through which two GPUs are connected over NVLink, or -1.
    *
    * @throws InputError when no rank uses that GPU.
    */
   relay(from: number, to: number): number {
     const path = this.#path(from, to);
-    // GPU - DEV - DEV - DEV - GPU, or GPU - GPU - GPU where GPUs hold their links themselves.
+    // GPU - DEV - DEV - DEV - GPU, or GPU - GPU - GPU where GPUs have their links themselves.
     const hops = this.#hardwareType === NodeType.DEV ? 4 : 2;
     if (this.#paths.hopCount[path] !== hops) return -1;
     const first = this.#paths.firstHop[path] ?? 0;
@@ -70,7 +70,7 @@ export class Reach {
     );
   }
 
-  /** True if two GPUs connect by peer-to-peer or shared memory; else only the network is left. */
+  /** True if two GPUs connect by peer-to-peer or shared memory; otherwise by the network. */
   connects(from: number, to: number): boolean {
     return this.connectsByP2p(from, to) || this.connectsByShm(from, to);
   }
@@ -152,7 +152,7 @@ export class Reach {
   }
 }
 
-/** The farthest type of path for peer-to-peer: what the user says, else by CPU. */
+/** The farthest type of path for peer-to-peer: the user's, otherwise by CPU. */
 function p2pLevel(system: System, parameters: Parameters): PathType {
   if (parameters.p2pDisable === 1) return PathType.LOC;
   if (parameters.p2pLevel !== undefined) return parameters.p2pLevel;

@@ -15,8 +15,8 @@ import { descendants, type XmlElement } from '../xml/tree.js';
 import { cpuList, formatBusId, formatGBps } from './format.js';
 
 /**
- * A machine as a drawing: boxes within boxes, wires across them, and the matrix of paths. Text, SVG and the studio draw
- * from this one model, so that they never tell different things.
+ * A machine as a drawing: nested boxes, wires between them, and the matrix of paths. All outputs draw from this one model, so
+ * that they agree.
  */
 export interface Drawing {
   readonly title: string;
@@ -38,20 +38,20 @@ export interface HostDrawing {
 
 export type BoxKind = 'cpu' | 'switch' | 'gpu' | 'card' | 'port';
 
-/** A device as it is drawn: its box stands in that of the device above it. */
+/** A drawn device: its box is in that of the device above it. */
 export interface Box {
   /** Name of the node, as in NCCL's log: `PCI/0-16000`. */
   readonly id: string;
   readonly kind: BoxKind;
   readonly label: string;
-  /** More about it, a phrase each. */
+  /** Further facts, one phrase each. */
   readonly details: readonly string[];
   /** Bandwidth of the link to the box around it, GB/s; undefined for a CPU. */
   readonly uplinkGBps: number | undefined;
   readonly children: readonly Box[];
 }
 
-/** A link that is not one of the PCI tree. Links of both directions are one wire. */
+/** A link outside of the PCI tree. Links of both directions are one wire. */
 export interface Wire {
   /** `id` of a box, or {@link NVSWITCH_ID}. */
   readonly from: string;
@@ -60,7 +60,7 @@ export interface Wire {
   readonly bandwidthGBps: number;
 }
 
-/** Id of the node that stands for all NVSwitches of a drawing. */
+/** Id of the node that represents all NVSwitches of a drawing. */
 export const NVSWITCH_ID = 'NVS';
 
 export interface Endpoint {
@@ -76,10 +76,7 @@ export interface PathCell {
   readonly bandwidthGBps: number;
 }
 
-/**
- * The drawing of a system. `source` is the tree that it was built from: it has the names of network devices, which a
- * system has not.
- */
+/** The drawing of a system. `source` is the tree from which it was built, which has the names of network devices. */
 export function draw(title: string, system: System, paths: Paths, source?: XmlElement): Drawing {
   const names = source === undefined ? new Map<number, string>() : netNames(source);
   const tree = new TreeDrawer(system, names);
@@ -116,7 +113,7 @@ export function draw(title: string, system: System, paths: Paths, source?: XmlEl
   };
 }
 
-/** GPUs are known by `dev`; where several ranks share one, by rank. */
+/** Names of GPUs are by `dev`; where several ranks share one, by rank. */
 function gpuLabel(system: System, rank: number, dev: number): string {
   const unique = system.gpus.filter((gpu) => gpu.dev === dev).length === 1;
   return `GPU${unique ? dev : `${dev}r${rank}`}`;
@@ -320,7 +317,7 @@ function cpuText({ arch, vendor, model }: CpuNode): string {
   ].join(' ');
 }
 
-/** A NUMA number; all bits set stand for -1. */
+/** A NUMA number; all bits set mean -1. */
 function numaText(localId: bigint): string {
   return BigInt.asIntN(56, localId).toString();
 }

@@ -23,13 +23,13 @@ export interface PathJson {
   readonly from: string;
   readonly to: string;
   readonly type: string;
-  /** Of a path over the network or to nowhere, nothing more is known. */
+  /** Paths over the network or without connection have no further properties. */
   readonly bandwidthGBps?: number;
   /** Nodes on the way, the last is the end. */
   readonly hops?: readonly string[];
 }
 
-/** Fields that are said otherwise, or that are numbers of this representation only. */
+/** Fields with another name in the output, or only of internal use. */
 const internal = new Set(['vertex', 'index', 'systemId', 'localId', 'type', 'parent']);
 
 export function systemJson(system: System, paths: Paths): SystemJson {

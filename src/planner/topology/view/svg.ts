@@ -40,14 +40,14 @@ export function drawingSvg(drawing: Drawing): string {
 
 const MARGIN = 16;
 const GAP = 10;
-/** Between CPUs that stand side by side: room for a line and its bandwidth. */
+/** Gap between adjacent CPUs: room for a line and its bandwidth. */
 const CPU_GAP = 3 * GAP;
 const HEADER = 22;
 const LINE_HEIGHT = 14;
 const LEAF_WIDTH = 110;
-/** Boxes of a container that stand side by side before a new row begins. */
+/** Number of boxes in a row of a container. */
 const PER_ROW = 5;
-/** CPUs wrap where a row gets wider than this. */
+/** Largest width of a row of CPUs. */
 const MAX_ROW_WIDTH = 2000;
 /** Room below the CPUs for the bar of NVSwitches, or for arcs. */
 const BAR_ROOM = 46;
@@ -64,7 +64,7 @@ const STYLE = [
   '.cpu{fill:#1b2433}.switch{fill:#2a271d}.card{fill:#35281a}.gpu{fill:#1f3019}.nvs{fill:#2a4321}}',
 ].join('');
 
-/** Later parts lie above earlier ones: wires cross containers, but never hide a device or a word. */
+/** Later parts are drawn above earlier ones: wires cross containers, but never hide a device or text. */
 interface Layers {
   readonly containers: string[];
   readonly wires: string[];
@@ -109,7 +109,7 @@ function drawHost(drawing: Drawing, host: HostDrawing, top: number, layers: Laye
   return { width, height: y - top + drawArcs(drawing, anchors, y, layers) };
 }
 
-/** A CPU that is drawn, and in which row. */
+/** A drawn CPU and its row. */
 interface CpuPlace {
   readonly id: string;
   readonly row: number;
@@ -180,7 +180,7 @@ function place(box: Box, x: number, y: number, layers: Layers, anchors: Anchors)
   }
 }
 
-/** A card shows its ports as lines, a GPU is what it is. */
+/** A card shows its ports as lines, a GPU only its name. */
 function isLeaf(box: Box): boolean {
   return box.kind === 'gpu' || box.kind === 'card';
 }
@@ -194,7 +194,7 @@ function leafLines(box: Box): string[] {
       ...box.children.map((port) => [port.label, ...port.details, `${formatGBps(port.uplinkGBps ?? 0)} GB/s`].join(' ')),
     ];
   }
-  // The wires show its NVLinks, except those to the CPU around it.
+  // Wires show its NVLinks, except those to the CPU around it.
   const [busId = '', ...details] = box.details;
   return [
     `${box.label} ${busId}`,
@@ -240,8 +240,8 @@ function drawInterconnect(wires: readonly Wire[], places: readonly CpuPlace[], l
 }
 
 /**
- * The bar of NVSwitches below a row of CPUs, and the lines to it; gives back the height it took. Every row has a bar, so
- * that no line crosses a device of another row.
+ * Draws the bar of NVSwitches below a row of CPUs, and the lines to it; returns its height. Every row has a bar, so that no line
+ * crosses a device of another row.
  */
 function drawSwitches(
   drawing: Drawing,
@@ -273,7 +273,7 @@ function drawSwitches(
   return BAR_ROOM;
 }
 
-/** Arcs between GPUs, with what their widths mean; gives back the height they took. */
+/** Draws arcs between GPUs, with a legend of their widths; returns their height. */
 function drawArcs(drawing: Drawing, anchors: Anchors, bottom: number, layers: Layers): number {
   const arcs = drawing.wires.filter(
     ({ kind, from, to }) => kind === 'NVL' && anchors.has(from) && anchors.has(to) && from !== to,

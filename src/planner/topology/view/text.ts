@@ -25,12 +25,12 @@ export function matrixText(drawing: Drawing, paint: Paint = plainPaint): string 
   return `${matrixLines(drawing, paint).join('\n')}\n`;
 }
 
-/** The machine as a tree, like lstopo: each line a device behind the bandwidth of its link. */
+/** The machine as a tree, like lstopo: each line is the bandwidth of a link and its device. */
 export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const lines = [paint.bold(drawing.title), drawing.summary, ''];
   drawing.hosts.forEach((host, index) => {
     const shape = shapeOf(host);
-    // Of the hosts of a rack that are all alike, the first stands for those behind it.
+    // The first of equal hosts of a rack represents those behind it.
     if (index > 0 && shape === shapeOf(drawing.hosts[index - 1])) {
       if (shape !== shapeOf(drawing.hosts[index + 1])) lines.push(paint.dim(`${alike(drawing.hosts, index)}: as the one above`));
       return;
@@ -40,7 +40,7 @@ export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[]
   return lines;
 }
 
-/** Key of a host without its name and ranks, to find hosts that are alike. */
+/** Key of a host without its name and ranks, to find equal hosts. */
 function shapeOf(host: HostDrawing | undefined): string {
   return host === undefined
     ? ''
@@ -49,7 +49,7 @@ function shapeOf(host: HostDrawing | undefined): string {
       );
 }
 
-/** `host 1 (0x1001) to host 17 (0x1011)`: the hosts up to `last` that look like it, but the first, which was drawn. */
+/** `host 1 (0x1001) to host 17 (0x1011)`: the equal hosts up to `last`, except the first, which was drawn. */
 function alike(hosts: readonly HostDrawing[], last: number): string {
   let first = last;
   while (first > 1 && shapeOf(hosts[first - 2]) === shapeOf(hosts[last])) first--;
@@ -127,9 +127,7 @@ export function matrixLines(drawing: Drawing, paint: Paint = plainPaint): string
   ];
 }
 
-/**
- * The matrix in short, for machines whose matrix no terminal holds: how many pairs have which type and bandwidth.
- */
+/** Summary of a matrix that is too large for a terminal: numbers of pairs by type and bandwidth. */
 export function pathCountLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const { endpoints, matrix } = drawing;
   const counts = new Map<string, number>();

@@ -10,13 +10,13 @@ export interface LexicalTrouble {
   readonly what: string;
 }
 
-/** A start tag that NCCL's tokenizer and every XML parser read alike. */
+/** A start tag that NCCL's tokenizer and every XML parser read in the same way. */
 const plainTag = /^<[^\s=/>]+(?: [^\s=/>"']+=(?:"[^"&<]*"|'[^'&<]*'))*[ ]?\/?>$/;
 
 /** Longer tags skip the expression, whose engine keeps a stack. */
 const PLAIN_TAG_LENGTH = 4096;
 
-/** `&amp;` or `&#38;`; any other & is one to NCCL and to {@link parseXml} alike. */
+/** `&amp;` or `&#38;`; NCCL and {@link parseXml} read any other & literally. */
 const entity = /^&#?[A-Za-z0-9]+;/;
 const LONGEST_ENTITY = 40;
 
@@ -49,7 +49,7 @@ export function endTagTrouble(tag: string): LexicalTrouble | undefined {
   return /\s/.test(tag) ? { effect: 'refuse', what: 'white space inside an end tag' } : undefined;
 }
 
-/** The same for what stands between two tags, or before the first or after the last. */
+/** The same for text between two tags, or before the first or after the last. */
 export function textTrouble(text: string): LexicalTrouble | undefined {
   if (/[^\s]/.test(text)) return { effect: 'refuse', what: 'text between elements' };
   if (text.includes('\t')) return { effect: 'refuse', what: 'a tab between elements' };

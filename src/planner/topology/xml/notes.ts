@@ -1,13 +1,13 @@
 /** NCCL 2.30.7's own treatment of something that tccl accepts. */
 export type NoteEffect =
-  /** Its parser fails at this place, so that it uses nothing of the file. */
+  /** Its parser fails here, so that it uses nothing of the file. */
   | 'refuse'
-  /** It reads on as if this were not there. */
+  /** It ignores this. */
   | 'ignore'
-  /** It reads something else than what is written. */
+  /** It reads a different value. */
   | 'misread';
 
-/** Something in a file that tccl reads and NCCL reads otherwise or not at all. */
+/** A difference between tccl's and NCCL's reading of a file. */
 export interface XmlNote {
   readonly effect: NoteEffect;
   /** One line, without the place: `NCCL itself would refuse this: …`. */
@@ -20,7 +20,7 @@ export interface XmlNote {
   readonly count: number;
 }
 
-/** More kinds of note than this are not kept: a hostile file must not fill the memory with them. */
+/** Limit of kinds of notes: a hostile file must not fill the memory with them. */
 const MAX_NOTES = 500;
 
 /** Collects notes; the same message at several places is one note with a count. */

@@ -29,12 +29,12 @@ export interface ParsedXml {
 }
 
 /**
- * Reads a topology (`NCCL_TOPO_FILE`, a dump) or graph (`NCCL_GRAPH_FILE`) XML into a tree. Whether what it says is
- * possible is the question of `validateTopology`.
+ * Reads a topology (`NCCL_TOPO_FILE`, a dump) or graph (`NCCL_GRAPH_FILE`) XML into a tree. `validateTopology` checks its
+ * contents.
  *
- * Everything in the file is kept; where NCCL's own parser would stop or read something else, there is a note: XML
- * declaration, tabs, line breaks inside tags, stray text, entities, more than 16 attributes, 640 children or 255
- * elements, long values, unknown elements and attributes.
+ * Everything in the file is kept. Notes report where NCCL's own parser would stop or differ: XML declaration, tabs, line breaks
+ * inside tags, stray text, entities, more than 16 attributes, 640 children or 255 elements, long values, unknown elements and
+ * attributes.
  *
  * @throws InputError `SYNTAX` where it is not XML or ends too early, `TOO_LARGE` past {@link xmlLimits}; with line
  *   and column.
@@ -43,7 +43,7 @@ export function parseXml(text: string, options: ParseOptions = {}): ParsedXml {
   return new Reader(text, options.fileName).read();
 }
 
-/** Harmless faults of a file; those that NCCL minds become notes where they are met. */
+/** Harmless faults of a file; those that matter to NCCL become notes at their place. */
 const tolerated = new Set([
   'text data outside of root node.',
   'undefined entity.',
@@ -53,8 +53,8 @@ const tolerated = new Set([
 ]);
 
 /**
- * An & that begins no entity, as in `name="a & b"`. XML has none, and saxes would take all up to the next semicolon for
- * the entity's name; NCCL copies it. A character of private use stands in for it, of the same length, so that positions stay.
+ * Replacement of an & that begins no entity, as in `name="a & b"`, which NCCL copies and saxes would read as the start of an
+ * entity. A private-use character has the same length, so positions stay.
  */
 const bareAmpersand = /&(?!#?[A-Za-z0-9]+;)/g;
 const STAND_IN = '\uF026';
@@ -68,14 +68,14 @@ class Reader {
   readonly #open: XmlElement[] = [];
   #lastClosed: XmlElement | undefined;
   #root: XmlElement | undefined;
-  /** The first element that NCCL skips among the open ones: all below it is skipped too. */
+  /** The first open element that NCCL skips, with everything below it. */
   #skippedBelow: XmlElement | undefined;
   #attributes: [string, string][] = [];
   /** Place where the current text began: after the last tag or comment. */
   #markupEnd = 0;
   #parts = 0;
   #knownElements = 0;
-  /** The line of the position last asked for, to go on from: positions are asked for in rising order. */
+  /** The line of the last position, as a start for the next one: positions ascend. */
   readonly #lastLine = { line: 1, start: 0, end: -1 };
 
   constructor(text: string, fileName: string | undefined) {

@@ -1,6 +1,6 @@
 /**
- * Elements and attributes that NCCL 2.30.7 reads or writes, and where. Anything else is kept in the tree and
- * reported; walks of the tree go by names, and so skip it as NCCL does.
+ * Elements and attributes that NCCL 2.30.7 reads or writes, with their places. All others are kept in the tree and reported;
+ * walks of the tree skip them, as NCCL does.
  *
  *     system ── cpu ─┬─ pci ─┬─ pci …                    graphs ── graph ── channel ─┬─ net
  *                    │       ├─ gpu ─┬─ nvlink                                       └─ gpu
@@ -81,18 +81,18 @@ export const ncclLimits = {
   elements: { system: 255, graphs: 65_535 },
 } as const;
 
-/** True if NCCL's parser takes an element of this name there; the root is taken when it is `system` or `graphs`. */
+/** True if NCCL's parser accepts an element of this name there; the root must be `system` or `graphs`. */
 export function isKnownElement(name: string, parentName: string | undefined): boolean {
   if (parentName === undefined) return (rootNames as readonly string[]).includes(name);
   return childNames[parentName]?.includes(name) ?? false;
 }
 
-/** True if NCCL reads or writes this attribute; `rootName` decides which of the two formats is meant. */
+/** True if NCCL reads or writes this attribute in the format of `rootName`. */
 export function isKnownAttribute(attribute: string, elementName: string, rootName: string): boolean {
   return attributeNames(elementName, rootName).includes(attribute);
 }
 
-/** The attributes that NCCL knows of an element. */
+/** NCCL's attributes of an element. */
 export function attributeNames(elementName: string, rootName: string): readonly string[] {
   return (rootName === 'graphs' ? graphAttributes : topologyAttributes)[elementName] ?? [];
 }

@@ -1,15 +1,15 @@
 /**
- * The tree of a topology or graph XML. It is what the parser gives, what the rules of trimming, merging and fusing
- * change, and what the writer writes: attributes keep the order in which they were first set, children theirs.
+ * The tree of a topology or graph XML, from parsing through trimming, merging and fusing to writing. Attributes keep the order in
+ * which they were first set, children theirs.
  */
 export interface XmlElement {
   readonly name: string;
   /** In order of first setting, which is the order in which NCCL writes them. */
   readonly attributes: Map<string, string>;
   readonly children: XmlElement[];
-  /** 1-based place of the start tag in its text; 0 for an element that no text holds. */
+  /** 1-based place of the start tag in its text; 0 for an element without a text. */
   readonly line: number;
-  /** 1-based; 0 for an element that no text holds. */
+  /** 1-based; 0 for an element without a text. */
   readonly column: number;
   /** Undefined for the root and for a detached element. */
   parent: XmlElement | undefined;
@@ -51,7 +51,7 @@ export function childWith(element: XmlElement, name: string, attribute: string, 
 
 /** The element and all below it, parents before children, in the order of the text. */
 export function* descendants(element: XmlElement): Generator<XmlElement, void, undefined> {
-  // A stack of its own: the depth of a tree from a file is not ours to trust.
+  // A stack of its own, because the depth of a tree from a file is not limited.
   const stack = [element];
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     yield next;
@@ -62,7 +62,7 @@ export function* descendants(element: XmlElement): Generator<XmlElement, void, u
   }
 }
 
-/** Takes the element out of its parent; it and its children stay a tree of their own. */
+/** Removes the element from its parent; it and its children stay a tree of their own. */
 export function detach(element: XmlElement): void {
   const siblings = element.parent?.children;
   const index = siblings?.indexOf(element) ?? -1;
@@ -80,19 +80,19 @@ export function cloneElement(element: XmlElement, parent?: XmlElement): XmlEleme
   return copy;
 }
 
-/** `<pci busid="0000:1b:00.0">`: how messages name an element. */
+/** `<pci busid="0000:1b:00.0">`: name of an element in messages. */
 export function nameElement(element: XmlElement): string {
   const key = ['busid', 'numaid', 'dev', 'target', 'name'].find((name) => element.attributes.has(name));
   const detail = key === undefined ? '' : ` ${key}="${shorten(element.attributes.get(key) ?? '')}"`;
   return `<${shorten(element.name)}${detail}>`;
 }
 
-/** `<pci busid="0000:1b:00.0"> (line 12)`: its name, and where it is. */
+/** `<pci busid="0000:1b:00.0"> (line 12)`: its name and place. */
 export function describeElement(element: XmlElement): string {
   return `${nameElement(element)}${element.line > 0 ? ` (line ${element.line})` : ''}`;
 }
 
-/** A text from a file, short enough for a message: a file can hold a name of a million characters. */
+/** The beginning of a text from a file, for messages: a name may have a million characters. */
 export function shorten(text: string): string {
   return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}…`;
 }

@@ -3,11 +3,10 @@ import { parseBigInteger } from '../c-numbers.js';
 import { describeElement, shorten, type XmlElement } from './tree.js';
 
 /**
- * Refuses a topology that no machine can have, though NCCL might take it without a word: bus ids that form a cycle,
- * two GPUs at one bus id, a rank given twice, numbers out of their range, an NVLink to nowhere. What real files do is
- * let through: switches that share a bus id, missing attributes (a skeleton has few), NVLinks to GPUs that were
- * trimmed, a GPU that names itself as its NVLink's target. What NCCL needs beyond this (a CPU, a GPU with a rank,
- * attributes), `buildSystem` asks for.
+ * Refuses a topology that no machine can have, although NCCL might accept it silently: bus ids that form a cycle, two GPUs at one
+ * bus id, a rank given twice, numbers out of range, an NVLink without target. Peculiarities of real files are accepted: switches
+ * that share a bus id, missing attributes, NVLinks to trimmed GPUs or to the GPU itself. `buildSystem` checks NCCL's further
+ * requirements.
  *
  * @throws InputError `CONTENT`, about the first such element in the file, with line and column.
  */
@@ -29,7 +28,7 @@ const linkCount: Range = [0n, 1024n];
 /** Ranges of numeric attributes; all others are text. NCCL would cut numbers to 32 bits and go on. */
 const ranges: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
   cpu: { numaid: [-1n, 65_535n], familyid: [0n, 65_535n], modelid: [0n, 65_535n], host_hash: hash },
-  // 255 is what the kernel says of a link without a device.
+  // The kernel reports 255 for a link without a device.
   pci: { vendor: pciNumber, device: pciNumber, subsystem_vendor: pciNumber, subsystem_device: pciNumber, link_width: [0n, 255n] },
   gpu: { dev: [-1n, 65_535n], rank: naturalOrUnknown, sm: [0n, 9999n], gdr: int32, mlopart: [-1n, 1n] },
   nvlink: { count: linkCount },
@@ -39,7 +38,7 @@ const ranges: Readonly<Record<string, Readonly<Record<string, Range>>>> = {
     speed: naturalOrUnknown,
     port: naturalOrUnknown,
     guid: hash,
-    // Some plugins mean "without limit" by 2^32-1.
+    // Some plugins write 2^32-1 for "without limit".
     maxconn: [-1n, 0xffff_ffffn],
     gdr: int32,
     coll: int32,
@@ -59,7 +58,7 @@ export function integerAttributes(elementName: string): readonly string[] {
 /** Attributes that NCCL reads in base 16 whatever their prefix. */
 const hexadecimal = new Set(['host_hash', 'guid']);
 
-/** A `<pci>` on the way down, with those above it. */
+/** A `<pci>` with those above it. */
 interface Above {
   readonly busId: bigint;
   readonly above: Above | undefined;
@@ -82,7 +81,7 @@ class Validator {
   readonly #links: GpuLink[] = [];
   /** `from to` of every link. */
   readonly #linked = new Set<string>();
-  /** By the GPU that it leads to: the first link that this GPU has none back for. */
+  /** By target GPU: the first link without one back. */
   readonly #unanswered = new Map<string, GpuLink>();
 
   constructor(root: XmlElement) {
@@ -148,8 +147,8 @@ class Validator {
   }
 
   /**
-   * A target that is not in the file may be a GPU that was trimmed. It is none if another GPU of the file has a link
-   * to this one that nothing answers: then the target is that GPU, written wrong.
+   * A target that is not in the file may be a trimmed GPU. If another GPU of the file has an unanswered link to this one, the
+   * target is that GPU with a wrong bus id.
    */
   #checkLink({ element, from, to }: GpuLink): void {
     if (this.#gpus.has(to)) return;
@@ -171,7 +170,7 @@ function isGpuClass(element: XmlElement, attribute = 'class'): boolean {
   return element.attributes.get(attribute)?.startsWith('0x03') ?? false;
 }
 
-/** A bus id as a number; a missing one is 0 for whom it is enough (`buildSystem` asks for it). */
+/** A bus id as a number; 0 if it is missing, which `buildSystem` refuses. */
 function readBusId(element: XmlElement, attribute: string): bigint {
   const text = element.attributes.get(attribute);
   if (text === undefined) return 0n;

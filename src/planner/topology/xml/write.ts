@@ -1,9 +1,8 @@
 import type { XmlElement } from './tree.js';
 
 /**
- * The text of a tree as NCCL's dump writes it: no declaration, two spaces a level, attributes in the order in which
- * they were set. NCCL copies values as they stand; `&`, `<` and `"` are escaped here, so that what tccl writes stays
- * XML (NCCL's values never hold one).
+ * The text of a tree in the form of NCCL's dump: no declaration, two spaces for each level, attributes in the order in which they
+ * were set. `&`, `<` and `"`, which NCCL's values never contain, are escaped.
  */
 export function writeXml(root: XmlElement): string {
   const lines: string[] = [];
@@ -50,7 +49,7 @@ export function formatFloat(value: number): string {
 /** Six significant digits; where JavaScript rounds a tie away from zero, C rounds it to the even digit. */
 function exponential(value: number): string {
   const rounded = value.toExponential(5);
-  // Twenty digits more tell a tie exactly: a double with a seventh digit of 5 and nothing after it.
+  // Twenty further digits detect a tie exactly: a double with a seventh digit of 5 and nothing after it.
   const exact = value.toExponential(25);
   const tie = /^-?\d\.(\d{5})50{19}e/.exec(exact);
   const lastKept = Number(tie?.[1]?.at(-1) ?? 1);

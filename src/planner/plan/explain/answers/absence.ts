@@ -11,10 +11,10 @@ import { rate } from '../words.js';
 import { ofSearch, searchEvidence } from './channels.js';
 import { claimName, limitOf, matches, tellingReasons } from './choice.js';
 
-/** Sizes at which an allowed way is compared with the choice. */
+/** Sizes at which an allowed candidate is compared with the choice. */
 const samples = [2 ** 15, 2 ** 22, 2 ** 30];
 
-/** Explains why an algorithm or protocol is not used for a collective, or where it is. */
+/** Explains why an algorithm or protocol is not used for a collective, or at which sizes it is. */
 export function answerAbsence(situation: Situation, { collective, what }: Extract<Question, { about: 'absence' }>): Answer {
   const { tuning } = situation;
   const ways = algorithms
@@ -58,13 +58,13 @@ export function answerAbsence(situation: Situation, { collective, what }: Extrac
   };
 }
 
-/** Between nodes NVLink SHARP alone is not enough, but there is what takes its place. */
+/** Between nodes NVLink SHARP alone is not enough; names the algorithm in its place. */
 function replacement({ tuning }: Situation, collective: Collective, { algorithm }: PartialWay): string[] {
   const isNvls = algorithm === 'NVLS' && collective === 'AllReduce' && tuning.model.AllReduce.NVLSTree.Simple.bandwidthGBps > 0;
   return isNvls ? ['NVLSTree takes its place between nodes: the NVSwitch reduces within each, and trees join the nodes.'] : [];
 }
 
-/** From which hardware and settings NVLink SHARP is or is not there. */
+/** Hardware and settings that decide whether NVLink SHARP is available. */
 function nvlsSentences(situation: Situation): string[] {
   const { parameters, plan } = situation;
   if (parameters.nvlsEnable === 0) return ['NCCL_NVLS_ENABLE=0 switches NVLink SHARP off.'];
@@ -91,7 +91,7 @@ function nvlsSentences(situation: Situation): string[] {
   });
 }
 
-/** Something that could be used: where it is the choice, or by how much it loses. */
+/** Of a usable candidate: the sizes at which it is the choice, or its distance to the choice. */
 function whereUsed(
   { tuning }: Situation,
   collective: Collective,

@@ -18,7 +18,7 @@ import { predictedText } from './time.js';
 /** A prediction that can be used. */
 type Usable = Prediction & { readonly timeUs: number; readonly latencyUs: number; readonly bandwidthGBps: number };
 
-/** Sizes between which the stretch of a choice is looked for. */
+/** Sizes between which the range of a choice is searched. */
 const LEAST_BYTES = 8;
 const MOST_BYTES = 2 ** 36;
 
@@ -39,7 +39,7 @@ export function answerChoice(
   if (claimed !== undefined && !matches(chosen, claimed)) {
     sentences.unshift(`${claimName(claimed)} is not what NCCL takes here.`);
   }
-  // Compared with what was asked about; else with the next.
+  // Compared with the candidate of the question, otherwise with the next one.
   const asked = instead ?? (claimed !== undefined && !matches(chosen, claimed) ? claimed : undefined);
   const rival =
     usable.find(
@@ -155,7 +155,7 @@ function difference(tuning: Tuning, collective: Collective, bytes: number, chose
   ];
 }
 
-/** The size below which the one with less latency wins; 0 where none has. */
+/** The size below which the candidate with less latency is faster; 0 without one. */
 function latencyRules(a: Usable, b: Usable): number {
   const faster = a.bandwidthGBps > b.bandwidthGBps ? a : b;
   const nimbler = a.latencyUs < b.latencyUs ? a : b;
@@ -228,8 +228,7 @@ function whyNot(all: readonly Prediction[], chosen: Usable, asked: PartialWay): 
 }
 
 /**
- * Reasons against ways that were asked about, each once; that an algorithm has one protocol only is none against the
- * algorithm.
+ * Reasons against the candidates of the question, each once; that an algorithm has only one protocol is not a reason against it.
  */
 export function tellingReasons(reasons: readonly Reason[], { algorithm, protocol }: PartialWay): string[] {
   const telling = reasons.filter(
@@ -238,7 +237,7 @@ export function tellingReasons(reasons: readonly Reason[], { algorithm, protocol
   return [...new Set(telling.map(describeReason))];
 }
 
-/** Between which sizes the choice stays. */
+/** The sizes between which the choice stays the same. */
 function stretch(tuning: Tuning, collective: Collective, bytes: number, chosen: Usable): string[] {
   const changes = flips(tuning, collective, LEAST_BYTES, MOST_BYTES);
   const from = changes.filter((flip) => flip.bytes <= bytes).at(-1);

@@ -8,7 +8,7 @@ import { type Situation, viewOf } from '../situation.js';
 import { rate } from '../words.js';
 import { gpuOf, networkUse, refuseRank } from './nic.js';
 
-/** By which transport two ranks are or would be connected, and why by that one. */
+/** Explains the transport between two ranks. */
 export function answerConnection(situation: Situation, { from, to }: Extract<Question, { about: 'connection' }>): Answer {
   refuseRank(situation, from);
   refuseRank(situation, to);

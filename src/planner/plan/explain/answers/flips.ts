@@ -11,7 +11,7 @@ import { wayEvidence } from './choice.js';
 const LEAST_BYTES = 8;
 const MOST_BYTES = 2 ** 34;
 
-/** Sizes at which NCCL goes over to another algorithm or protocol. */
+/** Lists the sizes at which NCCL changes to another algorithm or protocol. */
 export function answerFlips(situation: Situation, { collective }: Extract<Question, { about: 'flips' }>): Answer {
   const asked: readonly Collective[] = collective === undefined ? [...collectives].reverse() : [collective];
   const found = asked.map((each) => ({

@@ -8,7 +8,7 @@ import { type NodeView, nodeViews, type Situation, viewOf } from '../situation.j
 import { list, rate } from '../words.js';
 import { gdrText, gpuOf, networkUse, refuseRank } from './nic.js';
 
-/** Explains whether NICs reach the memory of GPUs directly, and why not. */
+/** Explains GPU Direct RDMA: the NICs that reach the memory of GPUs directly, and the reasons of the others. */
 export function answerGdr(situation: Situation, { rank }: Extract<Question, { about: 'gdr' }>): Answer {
   if (rank !== undefined) refuseRank(situation, rank);
   const { parameters } = situation;
@@ -96,7 +96,7 @@ function grouped(decisions: readonly Decision[], several: boolean): string[] {
   );
 }
 
-/** Explains which GPUs reach their NIC by way of another GPU. */
+/** Explains PXN: the GPUs that reach their NIC through another GPU. */
 export function answerPxn(situation: Situation): Answer {
   const { parameters, plan } = situation;
   const views = nodeViews(situation);

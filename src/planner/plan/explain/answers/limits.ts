@@ -94,7 +94,7 @@ function ofNode(view: NodeView, several: boolean): string[] {
   return sentences;
 }
 
-/** Bandwidth of all network devices of a node; ports that share a card's link may move less. */
+/** Bandwidth of all network devices of a node; ports that share a card's link may carry less. */
 function nicsGBps({ local }: NodeView): number {
   return Number(local.system.nets.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0).toFixed(3));
 }

@@ -9,7 +9,7 @@ import type { Question } from '../question.js';
 import { type NodeView, type Situation, viewOf } from '../situation.js';
 import { list, rate } from '../words.js';
 
-/** A NIC as a GPU sees it. */
+/** A NIC from a GPU's point of view. */
 interface NicView {
   readonly dev: number;
   readonly path: PathType;
@@ -104,7 +104,7 @@ interface NetworkUse {
   readonly connection: NetConnection;
 }
 
-/** All that a rank moves over the network, in rings and trees of the search. */
+/** Traffic of a rank over the network, in rings and trees of the search. */
 export function networkUse({ plan, transports }: Situation, rank: number): NetworkUse[] {
   const found: NetworkUse[] = [];
   const add = (

@@ -10,7 +10,7 @@ import type { Situation } from '../situation.js';
 
 const messageSizes = [4 * 2 ** 10, 2 ** 20, 64 * 2 ** 20];
 
-/** The channels of send and receive, which are others than those of rings and trees. */
+/** Explains the channels of send and receive, which differ from those of rings and trees. */
 export function answerPairChannels({ plan, parameters }: Situation, expected: number | undefined): Answer {
   const { p2p, nChannels, nodes } = plan;
   const ways = messageSizes.map((bytes) => ({ bytes, way: pairsWay(plan, { collective: 'SendRecv', bytes, root: 0 }) }));
@@ -35,7 +35,7 @@ export function answerPairChannels({ plan, parameters }: Situation, expected: nu
   };
 }
 
-/** Limits of a call without a model of NCCL: the parts of its simulated time. */
+/** Explains the limits of a call for which NCCL has no model, by the parts of its simulated time. */
 export function answerPairLimits(situation: Situation, collective: ScheduledCollective, bytes: number): Answer {
   const { prepared, parameters, plan, tuning } = situation;
   const simulator = simulatorOf(prepared, parameters, plan, tuning);

@@ -20,8 +20,8 @@ interface Hops {
 }
 
 /**
- * Which channels go from one rail to another between nodes. A rail is what NICs of the same number on all hosts are
- * connected with; from one to another the way is longer, by way of spine switches.
+ * Lists the channels that change rails between nodes. A rail connects the NICs of the same number on all hosts; the way from one
+ * rail to another is longer, through spine switches.
  */
 export function answerRails(situation: Situation): Answer {
   const { plan } = situation;
@@ -94,7 +94,7 @@ function hopsOf(
   return { graph, channel, nHops: between.length, crossed };
 }
 
-/** The rings' use of NICs, as the search found it. */
+/** The NICs of the rings, from the search. */
 const rules: Readonly<Record<CrossNic, string>> = {
   [CrossNic.NEVER]: 'The search kept every ring on one NIC (NCCL_CROSS_NIC=1 would allow two, 0 forbids them).',
   [CrossNic.ALLOWED]: 'The search was allowed to leave a node by another NIC than it came in by (NCCL_CROSS_NIC=1).',
@@ -102,7 +102,7 @@ const rules: Readonly<Record<CrossNic, string>> = {
     'Rings come in pairs that use two NICs the opposite way, so that each leaves by the rail that the next node takes in (NCCL_CROSS_NIC=2).',
 };
 
-/** At most so many channels are told one by one. */
+/** Maximum number of channels that are listed one by one. */
 const MOST_TOLD = 6;
 
 function told(graph: Hops['graph'], all: readonly Hops[]): string[] {

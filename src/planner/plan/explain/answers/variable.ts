@@ -7,7 +7,7 @@ import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
 
-/** The effect of a variable of NCCL, its value here, and its role in plans. */
+/** Explains a variable of NCCL: its effect, its value here, and its role in plans. */
 export function answerVariable({ parameters }: Situation, { variable }: Extract<Question, { about: 'variable' }>): Answer {
   const setting = parameterTable.find((each) => each.variable === variable);
   const outside = outsideThePlan.get(variable);

@@ -3,7 +3,7 @@ import { linkSpeeds, type PciGeneration } from '../../../topology/catalogue/buil
 import { type ClusterChange, withVariable } from '../../changed-cluster.js';
 import { childNamed, cloneElement, createElement, descendants, detach, type XmlElement } from '../../../topology/xml/tree.js';
 
-/** One thing that could be different. */
+/** A single change of a cluster. */
 export interface Change extends ClusterChange {
   readonly kind: 'parameter' | 'nic' | 'pci' | 'nvlink';
   /** The change in words: `NICs of 400 Gb/s`. */
@@ -15,9 +15,9 @@ export interface Change extends ClusterChange {
 }
 
 /**
- * Single changes that are worth a try on these machines: variables first, which cost nothing, then what a person could
- * buy or move. What is alike (links of one speed at one place, NICs of one speed) is changed together: a single one of
- * eight equal links never helps, for the other seven stay.
+ * Single changes that are worth a try on these machines: variables first, which cost nothing, then hardware to buy or move. Equal
+ * devices (links of one speed at one place, NICs of one speed) are changed together, because a single one of eight equal links
+ * never helps.
  */
 export function changesFor(
   machines: readonly XmlElement[],
@@ -48,13 +48,13 @@ const parameterValues: Readonly<Record<string, readonly string[]>> = {
   NCCL_NET_DISABLE_INTRA: ['1'],
 };
 
-/** Variables that are set, each unset; then values worth a try, but those that mean what is so already. */
+/** Variables that are set, each unset; then values worth a try, except those that are in effect already. */
 function parameterChanges(parameters: Parameters, environment: Readonly<Record<string, string>>): Change[] {
   const now = JSON.stringify(parameters);
   const change = (name: string, value: string | null): Change[] => {
     const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters.ncclVersion);
     if (JSON.stringify(then) === now) return [];
-    // Named or not left out by ^, it is used even where NCCL holds it for unsafe.
+    // Named or not excluded by ^, it is used even where NCCL considers it unsafe.
     const forcesLl128 =
       name === 'NCCL_PROTO' && value !== null && (value.startsWith('^') ? !/\bll128\b/i.test(value) : /\bll128\b/i.test(value));
     return [
@@ -234,7 +234,7 @@ function nextGeneration(pci: XmlElement): void {
   if (generation !== undefined && generation < 6) pci.attributes.set('link_speed', linkSpeeds[(generation + 1) as PciGeneration]);
 }
 
-/** Links of one role, generation and width together: one generation more, and all lanes. */
+/** Links of one role, generation and width together: with the next generation, and with all lanes. */
 function pciChanges(machines: readonly XmlElement[]): Change[] {
   const keyOf = (pci: XmlElement) => [roleOf(pci), generationOf(pci) ?? '?', pci.attributes.get('link_width') ?? ''].join();
   const classes = new Map(machines.flatMap((machine) => named(machine, 'pci')).map((pci) => [keyOf(pci), pci]));

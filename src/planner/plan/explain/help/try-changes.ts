@@ -14,10 +14,10 @@ import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
 import { type Change, changesFor } from './changes.js';
 
-/** A change and what came of it. */
+/** A change and its result. */
 export interface Tried {
   readonly change: Change;
-  /** Time before and after by size, µs; null where NCCL would have nothing to choose from. */
+  /** Time before and after by size, µs; null where NCCL would have no candidate. */
   readonly times: readonly {
     readonly bytes: number;
     readonly beforeUs: number | null;
@@ -28,7 +28,7 @@ export interface Tried {
   readonly gain: number;
   /** First decisions of the plan that differ. */
   readonly because: readonly string[];
-  /** Reason why it cannot be done. */
+  /** Reason why it is impossible. */
   readonly refused?: string;
 }
 
@@ -40,8 +40,8 @@ export interface Progress {
 }
 
 /**
- * Plans the cluster anew with each single change. The caller takes one result after the other, and stops when it has
- * waited long enough: there is no clock here.
+ * Plans the cluster anew with each single change. The caller takes one result after the other and may stop at any time, because
+ * the planner has no clock.
  */
 export function* tryChanges(
   input: ChangeableCluster,
@@ -107,12 +107,12 @@ function timesOf(made: Plan, collective: Collective, sizes: readonly number[]) {
   return sizes.map((bytes) => choose(tuning, collective, bytes));
 }
 
-/** A change that gains less is none. */
+/** Smallest gain that counts. */
 const LEAST_GAIN = 1.005;
-/** Number of changes that are put into words. */
+/** Number of changes that are described. */
 const MOST_TOLD = 6;
 
-/** The changes that gain time, the most first. @param leftOut how many were not tried, for lack of time */
+/** The changes that gain time, the largest gain first. @param leftOut number of changes that were not tried, for lack of time */
 export function answerHelp(
   { collective, sizes }: Extract<Question, { about: 'help' }>,
   tried: readonly Tried[],

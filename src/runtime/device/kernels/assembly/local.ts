@@ -37,8 +37,7 @@ const PARTLY: i32 = 2;
 const NO_ROOM: i32 = 4;
 const MISMATCH: i32 = -1;
 
-// Phases, by what the operation waits for: the posts of a small operation, of an all-reduce or of meet(), or the end of all
-// ranks' work.
+// Phases by the awaited event: the posts of a small operation, of an all-reduce or of meet(), or the end of all ranks' work.
 const SMALL: i32 = 0;
 const DIRECT: i32 = 1;
 const FINISHING: i32 = 2;
