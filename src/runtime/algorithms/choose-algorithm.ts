@@ -2,6 +2,7 @@ import { algorithms, type Algorithm, type CallKind } from './call.js';
 import { carriesOut, isOverConnections, registry } from './registry.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
+import { LONGEST_SLICE_BYTES } from './slices.js';
 
 /** Calls of at most `upToBytes` bytes, and more than those of the range before, use `algorithm`. */
 export interface AlgorithmRange {
@@ -17,8 +18,8 @@ export interface ChoiceContext {
   readonly nRanks: number;
   /** True if all ranks share one segment. */
   readonly oneSegment: boolean;
-  /** True if the ranks are on several hosts, some of which have several, and the ranks of each host share memory. */
-  readonly isLayered?: boolean;
+  /** Set if the ranks are on several hosts, each with one rank, or some with several that share memory. */
+  readonly hosts?: 'of one rank' | 'of several ranks' | undefined;
   /** TCCL_ALGO: used for every call that it supports. */
   readonly forced: Algorithm | undefined;
 }
@@ -32,34 +33,47 @@ export function defaultTable(situation: ChoiceContext): AlgorithmTable {
   return Object.fromEntries(kinds.map((kind) => [kind, rangesOf(kind, situation)])) as unknown as AlgorithmTable;
 }
 
-/**
- * Calls of more bytes than these use *hierarchical* by default among hosts; measured (docs/notes/algorithms.md). Smaller ones,
- * and other kinds, use what ranks that share no memory use.
- */
-const hierarchicalAbove: Readonly<Partial<Record<CallKind, number>>> = {
-  allReduce: -1,
-  barrier: -1,
-  allGather: 16 * 1024,
-  reduceScatter: 16 * 1024,
-};
+/** Calls of more bytes than `above`, up to `upTo`. */
+interface Bounds {
+  readonly above: number;
+  readonly upTo: number;
+}
 
-function rangesOf(kind: CallKind, { nRanks, oneSegment, isLayered = false, forced }: ChoiceContext): AlgorithmRange[] {
-  const always = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
-  if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return always('direct');
+const always: Bounds = { above: -1, upTo: Infinity };
+/**
+ * Calls that use *hierarchical* by default; measured (docs/notes/algorithms.md). Others use what ranks that share no memory
+ * use. Between hosts of one rank, it is faster where it does not divide a call.
+ */
+const hierarchicalByDefault: Readonly<Record<NonNullable<ChoiceContext['hosts']>, Readonly<Partial<Record<CallKind, Bounds>>>>> =
+  {
+    'of one rank': { allReduce: { above: -1, upTo: LONGEST_SLICE_BYTES }, barrier: always },
+    'of several ranks': {
+      allReduce: always,
+      barrier: always,
+      allGather: { above: 16 * 1024, upTo: Infinity },
+      reduceScatter: { above: 16 * 1024, upTo: Infinity },
+    },
+  };
+
+function rangesOf(kind: CallKind, { nRanks, oneSegment, hosts, forced }: ChoiceContext): AlgorithmRange[] {
+  const only = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
+  if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return only('direct');
   if (forced !== undefined) {
-    if (carriesOut(forced, kind, nRanks)) return always(forced);
-    if (!isOverConnections(forced)) return always('direct');
+    if (carriesOut(forced, kind, nRanks)) return only(forced);
+    if (!isOverConnections(forced)) return only('direct');
   }
   const ranges = algorithms
     .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
     .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
     .filter(({ upToBytes }) => upToBytes > 0 && (forced === undefined || upToBytes === Infinity));
   ranges.sort((a, b) => (a.upToBytes < b.upToBytes ? -1 : 1));
-  const above = isLayered && forced === undefined ? hierarchicalAbove[kind] : undefined;
-  if (above === undefined) return ranges;
+  const bounds = hosts !== undefined && forced === undefined ? hierarchicalByDefault[hosts][kind] : undefined;
+  if (bounds === undefined) return ranges;
+  const { above, upTo } = bounds;
   const below = ranges.map(({ upToBytes, algorithm }) => ({ upToBytes: Math.min(upToBytes, above), algorithm }));
-  const first = below.findIndex(({ upToBytes }) => upToBytes === above);
-  return above < 0 ? always('hierarchical') : [...below.slice(0, first + 1), ...always('hierarchical')];
+  const nBelow = above < 0 ? 0 : below.findIndex(({ upToBytes }) => upToBytes === above) + 1;
+  const beyond = ranges.filter(({ upToBytes }) => upToBytes > upTo);
+  return [...below.slice(0, nBelow), { upToBytes: upTo, algorithm: 'hierarchical' }, ...beyond];
 }
 
 /** The algorithm of a call of `bytes` bytes. */

@@ -66,6 +66,8 @@ export class Exchange {
   readonly #sends: SendConnection[] = [];
   /** True if the call waits until its connections are made, and so possibly for any rank that does not report a wait. */
   isConnecting = false;
+  /** Those whose polls are no system calls. */
+  #inMemory: readonly ReceiveConnection[] = [];
   /** Connections that use system calls. */
   #sockets: readonly Connection[] = [];
   readonly #team: Team;
@@ -104,6 +106,7 @@ export class Exchange {
     this.#receives.push(...receives);
     this.polled = this.#all().some((connection) => connection.polled);
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
+    this.#inMemory = this.#receives.filter(({ fd }) => fd < 0);
   }
 
   /** True if data go through sockets by system calls. */
@@ -159,7 +162,7 @@ export class Exchange {
       if (this.steps !== before) continue;
       if (spins-- > 0) continue;
       if (!this.polled) this.check();
-      else this.#meetEarly();
+      else this.#meetEarly(this.#inMemory);
       return PENDING;
     }
   }
@@ -182,7 +185,7 @@ export class Exchange {
         if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
       }
     }
-    this.#meetEarly();
+    this.#meetEarly(this.#receives);
   }
 
   /** The ranks that hold this one up, from the reports of the ranks that it waits for; see WaitChains. */
@@ -352,11 +355,10 @@ export class Exchange {
   }
 
   /**
-   * Checks all arrived messages, whether this call waits for them or not. A message may also belong to a later call, of a
-   * rank that is ahead.
+   * Checks all messages that have arrived on these connections, whether this call waits for them or not. A message may also
+   * belong to a later call, of a rank that is ahead.
    */
-  #meetEarly(): void {
-    const receives = this.#receives;
+  #meetEarly(receives: readonly ReceiveConnection[]): void {
     for (let i = 0; i < receives.length; i++) {
       const receive = receives[i];
       let slot = -1;

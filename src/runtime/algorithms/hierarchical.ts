@@ -23,16 +23,16 @@ import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner, Piece } from './combiner.js';
 import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
+import { LONGEST_SLICE_BYTES } from './slices.js';
 
-const LONGEST_SLICE_BYTES = 128 * 1024;
 const SHORTEST_SLICE_BYTES = 32 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 16 * 2 ** 20;
-const STEPS = 8;
+const STEPS = 16;
+/** Most messages of a chunk; a connection holds at least two chunks, so that ranks that send first have room. */
+const MOST_SLICES_PER_CHUNK = 4;
 /** Slices that a share's chunk should have, so that hosts and wires work at the same time. */
 const SLICES = 4;
-/** Largest call that is not divided: fewer messages in sequence, but every host adds all data. */
-const EXCHANGE_BYTES = 64 * 1024;
 
 /** The algorithm *hierarchical*: see planner/schedule/hierarchical.ts. */
 export const hierarchical: NetworkAlgorithm = {
@@ -98,7 +98,7 @@ class Hierarchical implements NetworkPlayer {
     const receives = new Map(ends.receiveFrom.map((end, i) => [keyOf(end), connections.receives[i]]));
     const [{ size } = hierarchicalSize] = connections.sends;
     this.#slotBytes = size.slotBytes - HEADER_BYTES - countsRoom(combiner.nRanks);
-    this.#cut = { sliceBytes: 0, slicesPerChunk: size.steps / 2, grainBytes: ALIGNMENT };
+    this.#cut = { sliceBytes: 0, slicesPerChunk: Math.min(MOST_SLICES_PER_CHUNK, size.steps / 2), grainBytes: ALIGNMENT };
     this.#places = placesOf(hosts);
     const workers = hierarchicalWorkers(hosts, rank);
     // The first sender comes first: the others wait for it.
@@ -121,13 +121,14 @@ class Hierarchical implements NetworkPlayer {
     });
   }
 
+  /** A call that fits in a slot is not divided: fewer messages in sequence, but every host adds all data. */
   start(call: NetworkCall): readonly Track[] {
     const { kind, bytes } = call;
     const tracks = this.#tracks;
     tracks.length = 0;
     switch (kind) {
       case callKinds.allReduce:
-        return bytes <= Math.min(EXCHANGE_BYTES, this.#slotBytes) ? this.#exchange(bytes) : this.#inShares(call);
+        return bytes <= this.#slotBytes ? this.#exchange(bytes) : this.#inShares(call);
       case callKinds.barrier:
         return this.#exchange(0);
       case callKinds.broadcast:

@@ -8,9 +8,8 @@ import type { Blocks } from './blocks.js';
 import type { Combiner, Piece } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { Slices } from './slices.js';
+import { LONGEST_SLICE_BYTES, Slices } from './slices.js';
 
-const LONGEST_SLICE_BYTES = 64 * 1024;
 const SHORTEST_SLICE_BYTES = 4 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 4 * 2 ** 20;

@@ -9,15 +9,11 @@ import { alignedShare } from './alignment.js';
 import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
 import { RingSchedule } from './ring-schedule.js';
+import { LONGEST_SLICE_BYTES } from './slices.js';
 
-/**
- * Longest slice. Smaller slices cost more hand-overs, which matters most if ranks share cores; larger ones need more memory
- * for each connection (npm run bench -- --only transport compares them).
- */
-const SLICE_BYTES = 256 * 1024;
 /** Size of the connections in a ring of `nRanks` ranks. */
 export function ringFifo(nRanks: number): FifoSize {
-  return { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES + countsRoom(nRanks) };
+  return { steps: 8, slotBytes: HEADER_BYTES + LONGEST_SLICE_BYTES + countsRoom(nRanks) };
 }
 
 /** Longest slice of the protocol LL, and the size of its connections. */
@@ -28,7 +24,7 @@ export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL
  * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half slice. Below, hand-overs cost
  * more than another NIC saves.
  */
-export function ringParts(bytes: number, nRings: number, sliceBytes = SLICE_BYTES): number {
+export function ringParts(bytes: number, nRings: number, sliceBytes = LONGEST_SLICE_BYTES): number {
   return Math.max(1, Math.min(nRings, Math.floor((2 * bytes) / sliceBytes)));
 }
 
@@ -60,7 +56,7 @@ export const ring: NetworkAlgorithm = {
  * and receives the minimum number of bytes, all at the same time; but one rank's data reach the last rank only after n - 1
  * messages.
  *
- * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 256 KiB that kernels process in
+ * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 60 KiB that kernels process in
  * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).
  */
 export class Ring implements NetworkPlayer, Track {

@@ -2,6 +2,12 @@ import type { ReceiveConnection, SendConnection } from '../transport/transport.j
 import type { Combiner, Piece } from './combiner.js';
 import type { Track } from './exchange.js';
 
+/**
+ * Longest slice. With its headers it fits in one buffer of the kernel's TCP (64 KiB): the short rest of a longer one waits for
+ * its turn, which halves the throughput between hosts. Shorter slices cost more hand-overs.
+ */
+export const LONGEST_SLICE_BYTES = 60 * 1024;
+
 const none: readonly never[] = [];
 
 /**

@@ -8,12 +8,11 @@ import { alignedShare } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { Slices } from './slices.js';
+import { LONGEST_SLICE_BYTES, Slices } from './slices.js';
 
-/** Longest and shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
-const SLICE_BYTES = 64 * 1024;
+/** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
-const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + SLICE_BYTES };
+const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LONGEST_SLICE_BYTES };
 /**
  * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured
  * (docs/notes/algorithms.md).

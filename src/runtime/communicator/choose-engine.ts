@@ -18,7 +18,7 @@ import { warn } from '../warn.js';
 import { ShmTransport } from '../transport/shm.js';
 import { inOneSegment, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
-import { algorithmsIn, defaultTable } from '../algorithms/choose-algorithm.js';
+import { algorithmsIn, defaultTable, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { EngineThreads } from './config.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
@@ -125,7 +125,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   const usual = defaultTable({
     nRanks,
     oneSegment,
-    isLayered: areLayered(ranksByHost(bootstrap), facts),
+    hosts: formOfHosts(ranksByHost(bootstrap), facts),
     forced: onlyDirect ? 'direct' : forced,
   });
   // A profile is measured with ranks that share memory.
@@ -175,8 +175,10 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
 }
 
 /** See ChoiceContext. */
-function areLayered(hosts: RanksByHost, facts: readonly RankFacts[]): boolean {
-  return hosts.length > 1 && hosts.some(({ length }) => length > 1) && facts.every(({ sharedWithHost }) => sharedWithHost);
+function formOfHosts(hosts: RanksByHost, facts: readonly RankFacts[]): ChoiceContext['hosts'] {
+  if (hosts.length === 1) return undefined;
+  if (hosts.every(({ length }) => length === 1)) return 'of one rank';
+  return facts.every(({ sharedWithHost }) => sharedWithHost) ? 'of several ranks' : undefined;
 }
 
 /** Text of the log: how arrays outside the segment are read, or why they are copied twice. */

@@ -1,4 +1,5 @@
 import { alignedPiece } from '../algorithms/alignment.js';
+import { LONGEST_SLICE_BYTES } from '../algorithms/slices.js';
 import type { Segment } from '../device/segment.js';
 import type { FifoSize } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
@@ -11,7 +12,6 @@ const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
 const STEPS = 8;
-const LONGEST_SLICE_BYTES = 128 * 1024;
 const SHORTEST_SLICE_BYTES = 4096;
 /** Bytes of slots, at most, that a rank has each way where it is connected with all others. */
 const HELD_BYTES = 16 * 2 ** 20;

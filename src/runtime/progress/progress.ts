@@ -260,6 +260,8 @@ export class Progress {
   readonly #pump = (): void => {
     this.#scheduled = 'no';
     this.#backoff.readClock();
+    // As in a blocking wait: ranks that share this core may have what this one waits for.
+    this.#backoff.yield();
     this.#turn();
     this.#schedule();
   };

@@ -18,6 +18,10 @@ const ABORT_MS = 1000;
 const NEWS_MS = 2000;
 const BLOCKED_NEWS_MS = 200;
 
+/** Credits are returned for this share of the slots, or of their bytes. */
+const SHORT_CREDITS = 3 / 4;
+const LONG_CREDITS = 3 / 8;
+
 /**
  * Minimum number of bytes to ask for, so that several short messages arrive in one read. Bytes behind a message are moved.
  */
@@ -391,6 +395,8 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
   #came = 0;
   #released = 0;
   #credited = 0;
+  /** Length of these messages. */
+  #owedBytes = 0;
   /** Length of the last message: the next one probably has the same. */
   #lastBytes = 0;
 
@@ -416,6 +422,7 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
 
   release(): void {
     this.#released++;
+    this.#owedBytes += this.messageBytes;
     this.#giveCredits();
   }
 
@@ -473,15 +480,19 @@ export class SocketReceiver extends SocketConnection implements ReceiveConnectio
   /** Returns several credits in one frame, but immediately when the sender has none left. */
   #giveCredits(): void {
     const credits = this.#released - this.#credited;
-    const outstanding = this.#came - this.#credited;
-    const { steps } = this.size;
-    if (
-      credits === 0 ||
-      (credits < steps / 2 && outstanding < steps) ||
-      this.endedHere !== undefined ||
-      this.endedThere !== undefined
-    )
-      return;
-    if (this.wire.say(frameKinds.credit, credits)) this.#credited = this.#released;
+    if (credits === 0 || !this.#isCreditDue(credits) || this.endedHere !== undefined || this.endedThere !== undefined) return;
+    if (!this.wire.say(frameKinds.credit, credits)) return;
+    this.#credited = this.#released;
+    this.#owedBytes = 0;
+  }
+
+  /** A frame of credits costs as much as a short message, so there are fewer where messages are short. */
+  #isCreditDue(credits: number): boolean {
+    const { steps, slotBytes } = this.size;
+    return (
+      credits >= Math.floor(steps * SHORT_CREDITS) ||
+      this.#owedBytes >= steps * slotBytes * LONG_CREDITS ||
+      this.#came - this.#credited >= steps
+    );
   }
 }

@@ -134,7 +134,7 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
 });
 
 test('ranks of several hosts that share memory within hosts take the hierarchical algorithm for all-reduces of any size', () => {
-  const layered: ChoiceContext = { nRanks: 4, oneSegment: false, isLayered: true, forced: undefined };
+  const layered: ChoiceContext = { nRanks: 4, oneSegment: false, hosts: 'of several ranks', forced: undefined };
   const large = Object.fromEntries(
     (['allReduce', 'barrier', 'allGather', 'reduceScatter'] as const).map((kind) => [kind, 'hierarchical']),
   );
@@ -150,7 +150,17 @@ test('ranks of several hosts that share memory within hosts take the hierarchica
   expect(algorithmFor(defaultTable(layered).allReduce, 8)).toBe('hierarchical');
   expect(largest({ ...layered, forced: 'ring' })).toEqual(byRing);
   const byHost = Object.fromEntries(registry.hierarchical.kinds.map((kind) => [kind, 'hierarchical']));
-  expect(largest({ ...layered, isLayered: false, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
+  expect(largest({ ...layered, hosts: undefined, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
+});
+
+test('hosts of one rank each take the hierarchical algorithm for all-reduces that it does not divide', () => {
+  const single: ChoiceContext = { nRanks: 4, oneSegment: false, hosts: 'of one rank', forced: undefined };
+  expect(largest(single)).toEqual({ ...byRing, barrier: 'hierarchical' });
+  expect(defaultTable(single).allReduce).toEqual([
+    { upToBytes: 61_440, algorithm: 'hierarchical' },
+    { upToBytes: Infinity, algorithm: 'ring' },
+  ]);
+  expect(largest({ ...single, forced: 'ring' })).toEqual(byRing);
 });
 
 test('small calls without a common segment take the algorithms of few messages', () => {

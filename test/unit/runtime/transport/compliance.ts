@@ -118,9 +118,11 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect([sender.waitReport(), receiver.waitReport()]).toEqual([undefined, undefined]);
       for (const words of [[], [1, -2, 2 ** 31 - 1], [7, 8, 9]]) {
         const counts = [sender, receiver].map((end) => end.waitReport()?.count);
+        await until(() => sender.acquire() >= 0);
         write(sender, senderSegment, pattern(0, 1001));
         sender.reportWait(words);
         receiver.reportWait(words);
+        await until(() => sender.acquire() >= 0);
         write(sender, senderSegment, pattern(1, 10));
         await until(() =>
           [sender, receiver].every((end, i) => end.waitReport() !== undefined && end.waitReport()?.count !== counts[i]),
