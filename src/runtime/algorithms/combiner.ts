@@ -96,6 +96,16 @@ export class Combiner {
     this.#kept = -1;
   }
 
+  /** Address of this rank's input at `from`, if other ranks of the segment can add it where it is; otherwise 0. */
+  inputAddress(from: number): number {
+    return this.source.placed && !this.#scaler.active ? this.source.address(from) : 0;
+  }
+
+  /** Address of this rank's output at `from`, if other ranks of the segment can write it; otherwise 0. */
+  outputAddress(from: number): number {
+    return this.destination.placed ? this.destination.address(from) : 0;
+  }
+
   /** Address of this rank's own piece at `from`, ready for a reduction: in place, or copied to `room`. */
   own(from: number, bytes: number, room: number): number {
     const address = this.source.read(from, bytes, room);

@@ -16,6 +16,8 @@ const COUNT_HIGH = 3;
 const SEQUENCE = 4;
 /** Number of words of the header that carry a value. */
 export const HEADER_WORDS = 5;
+/** Words of the header that an algorithm may use on connections in shared memory. */
+export const OWN_WORDS = 8;
 
 /**
  * Room after the data in a slot for the sender's counts, float64 by rank, in calls for which all ranks must give the same: an

@@ -4,6 +4,7 @@ import {
   partBytes,
   RingMoves,
   type HierarchicalMoves,
+  type HierarchicalRole,
   type RankPlace,
   type RingCut,
 } from '../../planner/schedule/hierarchical-moves.js';
@@ -17,11 +18,11 @@ import {
 } from '../../planner/schedule/hierarchical.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
-import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { Connection, FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner, Piece } from './combiner.js';
-import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
+import { countsRoom, HEADER_BYTES, OWN_WORDS, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { LONGEST_SLICE_BYTES } from './slices.js';
 
@@ -110,7 +111,7 @@ class Hierarchical implements NetworkPlayer {
     });
     this.#inRings = workers.map((worker) => {
       const moves = new RingMoves(worker);
-      return { share: worker.share, moves, track: new WorkerTrack(combiner, moves, setsOf(worker.ring), 0) };
+      return { share: worker.share, moves, track: new WorkerTrack(combiner, moves, setsOf(worker.ring), 0, worker.role) };
     });
     this.#inExchange = workers.flatMap(({ exchange }) => {
       if (exchange === undefined) return [];
@@ -170,7 +171,7 @@ class Hierarchical implements NetworkPlayer {
       if (kind === callKinds.allReduce || place === undefined) moves.startAllReduce(from, length, cut);
       else if (kind === callKinds.broadcast) moves.startBroadcast(from, length, cut, place, !isInPlace);
       else moves.startReduce(from, length, cut, place);
-      this.#add(track);
+      this.#add(track, kind === callKinds.allReduce);
     }
     return this.#tracks;
   }
@@ -195,17 +196,32 @@ class Hierarchical implements NetworkPlayer {
     return this.#cut;
   }
 
-  #add(track: WorkerTrack): void {
-    track.start();
+  #add(track: WorkerTrack, usesArrays = false): void {
+    track.start(usesArrays);
     this.#tracks.push(track);
   }
 }
+
+/*
+ * Large all-reduces of arrays in shared memory are not copied within a host. The header of a message up says where the sender's
+ * input and output are, or 0; the owner adds inputs where they are and writes results to outputs where they are, and the
+ * header of its message down says so. A rank waits for its results, so the owner has read its input by then.
+ */
+const INPUT = OWN_WORDS;
+const OUTPUT = OWN_WORDS + 1;
+const IS_WRITTEN = OWN_WORDS;
+const HEADER_WORDS = HEADER_BYTES / 4;
 
 const hierarchicalSize = { size: hierarchicalFifo(1) };
 
 interface ConnectionSets {
   readonly receives: readonly (readonly ReceiveConnection[])[];
   readonly sends: readonly (readonly SendConnection[])[];
+}
+
+/** True for connections in shared memory to ranks of this host. */
+function isWithinHost({ transport }: Connection): boolean {
+  return transport === 'shm';
 }
 
 const none: readonly never[] = [];
@@ -219,18 +235,35 @@ class WorkerTrack implements Track {
   readonly #sets: ConnectionSets;
   /** Address of the stored sum. */
   readonly #stored: number;
-  /** Addresses of a move that uses the stored sum. */
+  /** Addresses of a move that uses the stored sum, or the arrays of other ranks. */
   readonly #inputs: number[] = [];
   readonly #outputs: number[] = [];
+  readonly #words: Uint32Array;
+  readonly #role: HierarchicalRole;
+  /** By rank: start of its output in shared memory in the running call; 0 if unknown. */
+  readonly #outputsOf: Float64Array;
+  #usesArrays = false;
 
-  constructor(combiner: Combiner, moves: HierarchicalMoves & Piece, sets: ConnectionSets, stored: number) {
+  constructor(
+    combiner: Combiner,
+    moves: HierarchicalMoves & Piece,
+    sets: ConnectionSets,
+    stored: number,
+    role: HierarchicalRole = 'owner',
+  ) {
     this.#combiner = combiner;
+    this.#words = new Uint32Array(combiner.segment.buffer);
+    this.#outputsOf = new Float64Array(combiner.nRanks);
+    this.#role = role;
     this.#moves = moves;
     this.#sets = sets;
     this.#stored = stored;
   }
 
-  start(): void {
+  /** @param usesArrays true if ranks of a host may use each other's arrays */
+  start(usesArrays: boolean): void {
+    this.#usesArrays = usesArrays;
+    if (usesArrays) this.#outputsOf.fill(0);
     this.#enter();
   }
 
@@ -247,7 +280,8 @@ class WorkerTrack implements Track {
     const nInputs = this.from.length;
     const nOutputs = this.to.length;
     if (moves.held === 'none' && !moves.holds) {
-      this.#combiner.pass(moves, inputs, nInputs, outputs, nOutputs);
+      if (this.#usesArrays) this.#passArrays(inputs, outputs);
+      else this.#combiner.pass(moves, inputs, nInputs, outputs, nOutputs);
       return;
     }
     const sources = this.#inputs;
@@ -265,6 +299,61 @@ class WorkerTrack implements Track {
       destinations,
       nOutputs + (moves.holds ? 1 : 0),
     );
+  }
+
+  #passArrays(inputs: readonly number[], outputs: readonly number[]): void {
+    const moves = this.#moves;
+    const combiner = this.#combiner;
+    if (this.#role === 'owner') this.#passAsOwner(inputs, outputs);
+    else if (this.#role === 'down') {
+      const [from] = this.from;
+      const isWritten = from !== undefined && isWithinHost(from) && this.#wordOf(inputs[0], IS_WRITTEN) !== 0;
+      if (!isWritten) combiner.pass(moves, inputs, 1, outputs, 0);
+    } else {
+      const [to] = this.to;
+      const input = to !== undefined && isWithinHost(to) ? combiner.inputAddress(moves.own) : 0;
+      this.#setWordOf(outputs[0], INPUT, input);
+      this.#setWordOf(outputs[0], OUTPUT, combiner.outputAddress(moves.own));
+      if (input === 0) combiner.pass(moves, inputs, 0, outputs, 1);
+    }
+  }
+
+  #passAsOwner(inputs: readonly number[], outputs: readonly number[]): void {
+    const { own, keep } = this.#moves;
+    const { from, to } = this;
+    const sources = this.#inputs;
+    for (let i = 0; i < from.length; i++) {
+      const slot = inputs[i] ?? 0;
+      const receive = from[i];
+      sources[i] = slot;
+      if (receive === undefined || !isWithinHost(receive)) continue;
+      const input = this.#wordOf(slot, INPUT);
+      const output = this.#wordOf(slot, OUTPUT);
+      if (input !== 0) sources[i] = input;
+      this.#outputsOf[receive.peer] = output === 0 ? 0 : output - own;
+    }
+    // An own input that must be copied first would go to the first output, which may be another rank's input.
+    const canWrite = own < 0 || this.#combiner.inputAddress(own) !== 0;
+    const destinations = this.#outputs;
+    for (let i = 0; i < to.length; i++) {
+      const slot = outputs[i] ?? 0;
+      const send = to[i];
+      destinations[i] = slot;
+      if (send === undefined || !isWithinHost(send)) continue;
+      const output = canWrite ? (this.#outputsOf[send.peer] ?? 0) : 0;
+      if (output !== 0) destinations[i] = output + keep;
+      this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
+    }
+    this.#combiner.pass(this.#moves, sources, from.length, destinations, to.length);
+  }
+
+  /** A word of the header in front of a message's data. */
+  #wordOf(data = 0, word = 0): number {
+    return this.#words[data / 4 - HEADER_WORDS + word] ?? 0;
+  }
+
+  #setWordOf(data = 0, word = 0, value = 0): void {
+    this.#words[data / 4 - HEADER_WORDS + word] = value;
   }
 
   finish(): void {
