@@ -254,7 +254,7 @@ function readAssignments(assignments: readonly string[]): Record<string, string>
 }
 
 /** The number that `--nodes` gives. */
-function nodeCount(text: string): number {
+export function nodeCount(text: string): number {
   const count = Number(text);
   if (/^\d+$/.test(text) && count >= 1 && count <= MOST_HOSTS) return count;
   throw new InvalidArgumentError('ARGUMENT_RANGE', `--nodes '${text}' must be a whole number from 1 to ${MOST_HOSTS}`);

@@ -2,9 +2,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { ringLines } from '../../src/planner/graph/merge/print.js';
+import { ringLines, treesLine } from '../../src/planner/graph/merge/print.js';
 import { plan, type Plan } from '../../src/planner/plan/plan.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
+import { tccl } from '../multi-process/cli.js';
 import { startFixture, type Fixture, type Outcome } from '../multi-process/fixtures/processes.js';
 import { madeTopology } from '../unit/runtime/channels/made-topology.js';
 import { makeRails, type Rails } from './rails.js';
@@ -33,6 +34,9 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     /** What the planner makes of the dumped topologies. */
     readonly planned: () => Plan;
     readonly graphs: () => readonly string[];
+    /** Lines on channels in the log of the first communicator, and those that `tccl plan --topology` makes of the dumps. */
+    readonly loggedLines: () => ReadonlySet<string>;
+    readonly plannedLines: (...dumps: ('topo' | 'graph')[]) => Promise<ReadonlySet<string>>;
   }
 
   /** @param hostOfRank the host of each rank */
@@ -67,15 +71,25 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     });
     const ended = await Promise.all(fixtures.map((fixture) => fixture.ended));
     const hosts = [...new Set(hostOfRank)];
-    const dumps = (what: string): string[] =>
-      hosts.map((host) => readFileSync(`${job}.${what}.${host}.${hostname()}.xml`, 'utf8'));
+    const dumpFiles = (what: string): string[] => hosts.map((host) => `${job}.${what}.${host}.${hostname()}.xml`);
+    const dumps = (what: string): string[] => dumpFiles(what).map((file) => readFileSync(file, 'utf8'));
+    const logs = hostOfRank.map((_, rank) => {
+      const file = `${job}.${rank}.log`;
+      const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+      return lines.map((line) => line.replace(/^.*TCCL INFO /, ''));
+    });
     return {
       ended,
-      log: hostOfRank.flatMap((_, rank) => {
-        const file = `${job}.${rank}.log`;
-        const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
-        return lines.map((line) => line.replace(/^.*TCCL INFO /, ''));
-      }),
+      log: logs.flat(),
+      loggedLines: () => {
+        const ofFirst = logs.flatMap((log) => log.slice(0, 1 + log.findIndex((line) => line.includes('Init COMPLETE'))));
+        return new Set(ofFirst.filter((line) => /^(Pattern|Channel|Trees| *\d+ : )/.test(line)));
+      },
+      plannedLines: async (...kinds) => {
+        const { stdout, stderr, code } = await tccl(['plan', '--topology', ...kinds.flatMap(dumpFiles)]);
+        expect([stderr, code]).toEqual(['', 0]);
+        return new Set(stdout.trimEnd().split('\n'));
+      },
       planned: () => plan({ hosts: dumps('topo').map((text) => ({ machine: parseXml(text).root, count: 1 })) }),
       graphs: () => dumps('graph'),
     };
@@ -91,6 +105,8 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
     const planned = job.planned();
     expect(loggedRings(job.log, planned.nChannels)).toEqual(ringLines(planned, { whole: true }));
+    for (let rank = 0; rank < 4; rank++) expect(job.log).toContain(treesLine(planned, rank, { whole: true }));
+    expect(await job.plannedLines('topo')).toEqual(job.loggedLines());
     expect(job.ended[0]!.lines[0]!['explained']).toMatch(/its rings are planned .*: 0 1 2 3 over rail0/);
     expect(job.graphs()[0]).toMatch(/<graphs version="1">\n {2}<graph id="0" pattern="4"/);
   });
@@ -109,6 +125,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(explained).toMatch(/ over rail0; .* over rail1/);
     expect(sent['rail1']! / sent['rail0']!).toBeGreaterThan(0.8);
     expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
+    expect(await job.plannedLines('topo', 'graph')).toEqual(job.loggedLines());
   });
 
   it('leave out an interface that leads elsewhere, unless its whole name is given', async () => {
@@ -163,7 +180,8 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     const expected = ringLines(planned, { whole: true }).map((line) =>
       line.replace(/(?<= : .*)\d+/g, (rank) => String(rankOf[Number(rank)])),
     );
-    expect(loggedRings(job.log, planned.nChannels).map((line) => line.replaceAll('  ', ' '))).toEqual(expected);
+    expect(loggedRings(job.log, planned.nChannels)).toEqual(expected);
+    expect(await job.plannedLines('topo')).toEqual(job.loggedLines());
   });
 
   it('are refused on every rank where a topology file is wrong', async () => {

@@ -107,11 +107,11 @@ describe('TCCL_DEBUG', () => {
     const trees = lines.flatMap((line) => /TCCL INFO (Trees .*)$/.exec(line)?.[1] ?? []).sort();
     // 0 ─ 4 ─ 2 ─ {1, 3}, and the same shifted by one: 1 ─ 0 ─ 3 ─ {2, 4}.
     expect(trees).toEqual([
-      'Trees [0] -1/-1/-1->1->2 [1] -1/0/-1->1->-1',
+      'Trees [0] -1/-1/-1->1->2 [1] 0/-1/-1->1->-1',
       'Trees [0] -1/-1/-1->3->2 [1] 2/4/-1->3->0',
-      'Trees [0] -1/4/-1->0->-1 [1] 3/-1/-1->0->1',
       'Trees [0] 1/3/-1->2->4 [1] -1/-1/-1->2->3',
       'Trees [0] 2/-1/-1->4->0 [1] -1/-1/-1->4->3',
+      'Trees [0] 4/-1/-1->0->-1 [1] 3/-1/-1->0->1',
     ]);
     expect(lines.filter((line) => / TCCL INFO Bootstrap: Using lo:127\.0\.0\.1<0>$/.test(line))).toHaveLength(5);
     writeFileSync(join(directory, 'trees.log'), lines.join('\n'));

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
+import { InvalidUsageError } from '../../errors.js';
 import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
 import { examples } from '../output.js';
+import type { ChannelOptions } from '../plan/channels.js';
 import type { PlanOptions } from '../plan/plan.js';
 
 /** `tccl plan`: NCCL's decisions for a cluster, on one screen. */
@@ -9,7 +11,7 @@ export function register(program: Command): void {
     program
       .command('plan')
       .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
-      .argument('<cluster...>', CLUSTER_HELP),
+      .argument('[cluster...]', CLUSTER_HELP),
   )
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
@@ -19,6 +21,10 @@ export function register(program: Command): void {
     .option(
       '--predict',
       "simulate the calls too, in text, JSON and page: NCCL's belief beside the prediction, with all-to-all and send/recv",
+    )
+    .option(
+      '--topology <file...>',
+      'files of TCCL_TOPO_DUMP_FILE, one for each host, and of TCCL_GRAPH_DUMP_FILE: print the channels of tccl itself, as TCCL_DEBUG=INFO does',
     )
     .option('--json', 'print all of it as JSON')
     .option('--html <file>', 'write it as a page into this file too')
@@ -31,11 +37,35 @@ export function register(program: Command): void {
         ['a cluster file, and a page of it', 'tccl plan cluster.yaml --html plan.html'],
         ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
         ['how long calls will really take', 'tccl plan dgx-h100 --nodes 2 --predict'],
+        ['the channels that ranks of tccl made', 'tccl plan --topology topo.*.xml'],
         ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],
       )}\nTimes and bandwidths are what NCCL's own model predicts and chooses by; --predict adds what a simulation expects. Sizes are those of nccl-tests. Variables of NCCL are read from the environment, then from the cluster file, then from --env.`,
     )
-    .action(async (cluster: string[], options: PlanOptions) => {
+    .action(async (cluster: string[], options: PlanOptions & Partial<ChannelOptions>) => {
+      const { topology } = options;
+      if (topology !== undefined) {
+        refuseOtherOptions(cluster, options);
+        const { showChannels } = await import('../plan/channels.js');
+        showChannels({ ...options, topology });
+        return;
+      }
       const { showPlan } = await import('../plan/plan.js');
       await showPlan(cluster, options);
     });
+}
+
+/** @throws InvalidUsageError for a cluster or an option of NCCL's plan beside --topology */
+function refuseOtherOptions(cluster: readonly string[], options: PlanOptions & Partial<ChannelOptions>): void {
+  const other = Object.keys(options).find((name) => !['topology', 'json', 'nodes'].includes(name));
+  const beside =
+    cluster.length > 0
+      ? `the cluster ${cluster.join(' ')}`
+      : other === undefined
+        ? undefined
+        : `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  if (beside === undefined) return;
+  throw new InvalidUsageError(
+    'UNSUPPORTED',
+    `${beside} does not go with --topology, which prints the channels of tccl, not NCCL's plan: give one of them`,
+  );
 }

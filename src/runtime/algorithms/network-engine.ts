@@ -30,8 +30,8 @@ export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<Pee
  * are made at its first call, after all ranks have met around the ring, unless `openAll` has made them.
  */
 export class NetworkEngine implements Engine {
-  /** Transport to the next rank of the ring, as NCCL's log names it. */
-  readonly transport: string;
+  /** Transport to the next rank of each ring, as NCCL's log names it. */
+  readonly transports: readonly string[];
   readonly #exchange: Exchange;
   readonly #combiner: Combiner;
   readonly #ring: Rings;
@@ -62,7 +62,7 @@ export class NetworkEngine implements Engine {
     const [first] = rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     const { rank, order, links } = first;
-    this.transport = links === undefined ? 'nothing' : logNames[links.send.transport];
+    this.transports = rings.map((ring) => (ring.links === undefined ? 'nothing' : logNames[ring.links.send.transport]));
     this.#rank = rank;
     this.#channels = channels;
     this.#connect = connect;

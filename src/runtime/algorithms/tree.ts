@@ -1,10 +1,10 @@
 import { InternalError } from '../../errors.js';
-import { doubleTree, type TreePlace } from '../../planner/graph/merge/double-tree.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedShare } from './alignment.js';
+import type { Channels, TreeChannel } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -27,18 +27,18 @@ export const tree: NetworkAlgorithm = {
   // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
-  ends: ({ order, rings }, rank) => {
-    const ends = wantedEnds(order, rank, rings.length);
+  ends: (channels, rank) => {
+    const ends = wantedEnds(channels, rank);
     return { sendTo: ends, receiveFrom: ends };
   },
-  open: ({ combiner, order, rank, connections }) => new DoubleTree(combiner, order, rank, connections),
+  open: ({ combiner, channels: { trees }, rank, connections }) => new Trees(combiner, trees, rank, connections),
 };
 
-/** One of the two trees, as seen by this rank. */
+/** One of the trees, as seen by this rank. */
 interface Tree {
-  readonly index: number;
-  /** By positions in the order. */
-  readonly place: TreePlace;
+  /** By rank: parent, -1 for the root. */
+  readonly parents: readonly number[];
+  readonly isRoot: boolean;
   readonly children: readonly number[];
   readonly fromChildren: readonly ReceiveConnection[];
   readonly toChildren: readonly SendConnection[];
@@ -51,9 +51,10 @@ interface Tree {
 const none: readonly never[] = [];
 
 /**
- * The algorithm *tree*: two binary trees of all ranks, each with half of the data; the leaves of one are inner nodes of the
- * other (graph/merge/double-tree.ts has a picture). Data go up to the roots, where they are complete, and down again, slice
- * by slice, in both directions at once:
+ * The algorithm *tree*: trees of all ranks, each with a part of the data. On one host they are two binary trees, and the leaves
+ * of one are inner nodes of the other (graph/merge/double-tree.ts has a picture). On several hosts the plan gives them: the
+ * ranks of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). Data go up to the
+ * roots, where they are complete, and down again, slice by slice, in both directions at once:
  *
  *     up      children ──► this rank adds its own ──► parent
  *     down    parent ──► this rank keeps it ──► children            (at a root, up continues as down)
@@ -61,38 +62,37 @@ const none: readonly never[] = [];
  * One rank's data reach all others after about 2 log2(n) messages; a ring needs n. A broadcast goes from its root up to the
  * roots of the trees, then down; a reduce goes up, then down to its root only.
  */
-class DoubleTree implements NetworkPlayer {
+class Trees implements NetworkPlayer {
   readonly #trees: readonly Tree[];
   readonly #sliceBytes: number;
   readonly #tracks: Slices[] = [];
-  /** Position of this rank in the order. */
-  readonly #here: number;
 
   constructor(
     combiner: Combiner,
-    readonly order: readonly number[],
-    rank: number,
+    trees: readonly TreeChannel[],
+    readonly rank: number,
     connections: PeerConnections,
   ) {
     const { sends, receives } = connections;
-    this.#here = order.indexOf(rank);
-    let [nextSend, nextReceive] = [0, 0];
-    this.#trees = doubleTree(order.length, this.#here).map((place, index): Tree => {
-      const children = place.children.filter((child) => child >= 0);
-      const nParents = place.parent < 0 ? 0 : 1;
+    let next = 0;
+    this.#trees = trees.map(({ up, down }): Tree => {
+      const children = down[rank] ?? [];
+      const isRoot = (up[rank] ?? -1) < 0;
+      // The parent comes first; see wantedEnds().
+      const first = next + (isRoot ? 0 : 1);
+      const end = first + children.length;
       const tree = {
-        index,
-        place,
+        parents: up,
+        isRoot,
         children,
-        toParent: sends.slice(nextSend, nextSend + nParents),
-        toChildren: sends.slice(nextSend + nParents, nextSend + nParents + children.length),
-        fromParent: receives.slice(nextReceive, nextReceive + nParents),
-        fromChildren: receives.slice(nextReceive + nParents, nextReceive + nParents + children.length),
+        toParent: sends.slice(next, first),
+        toChildren: sends.slice(first, end),
+        fromParent: receives.slice(next, first),
+        fromChildren: receives.slice(first, end),
         up: new Slices(combiner),
         down: new Slices(combiner),
       };
-      nextSend += nParents + children.length;
-      nextReceive += nParents + children.length;
+      next = end;
       return tree;
     });
     this.#sliceBytes = Math.min(...sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
@@ -115,8 +115,8 @@ class DoubleTree implements NetworkPlayer {
   }
 
   #allReduce(bytes: number): readonly Track[] {
-    return this.#start(bytes, ({ place, fromChildren, toChildren, fromParent, toParent, up, down }, from, length, slice) => {
-      if (place.parent < 0) {
+    return this.#start(bytes, ({ isRoot, fromChildren, toChildren, fromParent, toParent, up, down }, from, length, slice) => {
+      if (isRoot) {
         up.start(fromChildren, toChildren, length, from, from, true, slice);
         return;
       }
@@ -126,33 +126,31 @@ class DoubleTree implements NetworkPlayer {
   }
 
   #broadcast(bytes: number, root: number, inPlace: boolean): readonly Track[] {
-    const rootPlace = this.order.indexOf(root);
     return this.#start(bytes, (tree, from, length, slice) => {
-      const { place, toChildren, fromParent, toParent, up, down } = tree;
-      const towards = this.#childTowards(tree, rootPlace);
-      const isRoot = towards === 'here';
+      const { isRoot, toChildren, fromParent, toParent, up, down } = tree;
+      const towards = this.#childTowards(tree, root);
+      const isSource = towards === 'here';
       const above: readonly ReceiveConnection[] =
         typeof towards === 'number' ? tree.fromChildren.slice(towards, towards + 1) : none;
-      const own = isRoot ? from : -1;
-      const keep = isRoot && inPlace ? -1 : from;
-      if (place.parent < 0) {
+      const own = isSource ? from : -1;
+      const keep = isSource && inPlace ? -1 : from;
+      if (isRoot) {
         up.start(above, toChildren, length, own, keep, false, slice);
         return;
       }
       // Data that come down may have passed through this rank on their way up; it receives them like all others.
-      if (towards !== undefined) up.start(above, toParent, length, own, isRoot ? keep : -1, false, slice);
-      down.start(fromParent, toChildren, length, -1, isRoot ? -1 : from, false, slice);
+      if (towards !== undefined) up.start(above, toParent, length, own, isSource ? keep : -1, false, slice);
+      down.start(fromParent, toChildren, length, -1, isSource ? -1 : from, false, slice);
     });
   }
 
   #reduce(bytes: number, root: number): readonly Track[] {
-    const rootPlace = this.order.indexOf(root);
     return this.#start(bytes, (tree, from, length, slice) => {
-      const { place, fromChildren, fromParent, toParent, up, down } = tree;
-      const towards = this.#childTowards(tree, rootPlace);
+      const { isRoot, fromChildren, fromParent, toParent, up, down } = tree;
+      const towards = this.#childTowards(tree, root);
       const below: readonly SendConnection[] = typeof towards === 'number' ? tree.toChildren.slice(towards, towards + 1) : none;
       const keep = towards === 'here' ? from : -1;
-      if (place.parent < 0) {
+      if (isRoot) {
         up.start(fromChildren, below, length, from, keep, true, slice);
         return;
       }
@@ -161,42 +159,42 @@ class DoubleTree implements NetworkPlayer {
     });
   }
 
-  /** Starts one half of the data on each tree; if the messages would be too small, all on the first. */
+  /** Divides the data among the trees; if the messages would be too small, among fewer of them. */
   #start(bytes: number, start: (tree: Tree, from: number, bytes: number, sliceBytes: number) => void): readonly Track[] {
-    const half = bytes <= LEAST_SLICE_BYTES ? bytes : alignedShare(bytes, 2);
+    const nUsed = Math.min(this.#trees.length, Math.max(1, Math.ceil(bytes / LEAST_SLICE_BYTES)));
+    const part = nUsed === 1 ? bytes : alignedShare(bytes, nUsed);
     this.#tracks.length = 0;
+    let from = 0;
     for (const tree of this.#trees) {
-      const length = tree.index === 0 ? half : bytes - half;
-      if (tree.index > 0 && length === 0) continue;
+      const length = Math.min(part, bytes - from);
       // As many slices as fill a path from leaf to leaf, if they are long enough.
       const wanted = alignedShare(length, 8);
-      start(tree, tree.index === 0 ? 0 : half, length, Math.min(this.#sliceBytes, Math.max(LEAST_SLICE_BYTES, wanted)));
+      start(tree, from, length, Math.min(this.#sliceBytes, Math.max(LEAST_SLICE_BYTES, wanted)));
       this.#tracks.push(tree.down, tree.up);
+      from += length;
+      if (from >= bytes) break;
     }
     return this.#tracks;
   }
 
-  /** The child whose subtree contains a position, `here`, or undefined if the position is not below this rank. */
-  #childTowards({ index, children }: Tree, target: number): number | 'here' | undefined {
+  /** The child whose subtree contains a rank, `here`, or undefined if the rank is not below this one. */
+  #childTowards({ parents, children }: Tree, target: number): number | 'here' | undefined {
     let at = target;
     let below = -1;
-    while (at >= 0 && at !== this.#here) {
+    while (at >= 0 && at !== this.rank) {
       below = at;
-      at = doubleTree(this.order.length, at)[index === 0 ? 0 : 1].parent;
+      at = parents[at] ?? -1;
     }
     if (at < 0) return undefined;
     return below < 0 ? 'here' : children.indexOf(below);
   }
 }
 
-/**
- * Connections of a rank: in each tree with its parent and its children, in both directions. Each tree goes over the NICs of
- * another ring, if there are several.
- */
-function wantedEnds(order: readonly number[], rank: number, nRings: number): readonly WantedEnd[] {
-  return doubleTree(order.length, order.indexOf(rank)).flatMap(({ parent, children }, index) =>
-    [parent, ...children]
-      .filter((place) => place >= 0)
-      .map((place) => ({ peer: order[place] ?? rank, name: `tree ${index}`, channel: index % nRings })),
+/** Connections of a rank: in each tree with its parent and its children, in both directions. */
+function wantedEnds({ trees, rings }: Channels, rank: number): readonly WantedEnd[] {
+  return trees.flatMap(({ up, down }, index) =>
+    [up[rank] ?? -1, ...(down[rank] ?? [])]
+      .filter((peer) => peer >= 0)
+      .map((peer) => ({ peer, name: `tree ${index}`, channel: index % rings.length })),
   );
 }

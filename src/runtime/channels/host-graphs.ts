@@ -4,12 +4,14 @@ import { graphsToXml } from '../../planner/graph/graph-xml.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { NodeTransports } from '../../planner/graph/transports/node-transports.js';
 import { defaultParameters } from '../../planner/parameters.js';
-import { prepareHost } from '../../planner/plan/cluster.js';
+import { prepareHost, type PrepareOptions } from '../../planner/plan/cluster.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
 import type { PlannedNic } from '../algorithms/channels.js';
+
+type GraphFile = NonNullable<PrepareOptions['graphFile']>;
 
 /** The decisions of one host. */
 export interface HostGraphs {
@@ -26,13 +28,14 @@ export interface HostGraphs {
  * Searches the channels of one host of a communicator.
  *
  * @param machine its topology, whose GPUs are the host's ranks from 0 on
+ * @param graphFile channels that are taken instead of a search
  * @throws InputError where there is no way for channels
  */
-export function searchMachine(machine: XmlElement, nRanks: number, file: string | undefined): HostGraphs {
+export function searchMachine(machine: XmlElement, nRanks: number, file: string | undefined, graphFile?: GraphFile): HostGraphs {
   return inFile(file, () => {
     const parameters = defaultParameters;
     const system = buildSystem(withoutEmptyBranches(machine), { parameters });
-    const { host, systems } = prepareHost(system, 'this host', nRanks, parameters);
+    const { host, systems } = prepareHost(system, 'this host', nRanks, parameters, graphFile === undefined ? {} : { graphFile });
     const names = new Map(
       [...descendants(machine)].flatMap(({ name, attributes }) =>
         name === 'net' ? [[Number(attributes.get('dev')), attributes.get('name') ?? '']] : [],

@@ -1,7 +1,8 @@
 import { mergeHosts } from '../../planner/graph/merge/merge.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
+import { TREE_ARITY } from '../../planner/graph/merge/trees.js';
 import { defaultParameters } from '../../planner/parameters.js';
-import type { Channels, PlannedNic, RingChannel } from '../algorithms/channels.js';
+import type { Channels, PlannedNic, RingChannel, TreeChannel } from '../algorithms/channels.js';
 
 /** A host of a communicator, with its own decisions. */
 export interface PlannedHost {
@@ -38,11 +39,24 @@ export function joinHosts(hosts: readonly PlannedHost[]): Channels {
     }
     return { order: [...order.slice(start), ...order.slice(0, start)], nics };
   });
+  const trees = Array.from({ length: merged.trees.count }, (_, tree): TreeChannel => {
+    const up: number[] = [];
+    const down: number[][] = [];
+    rankOf.forEach((rank, planned) => {
+      const at = tree * nRanks + planned;
+      up[rank] = rankOf[merged.trees.up[at] ?? -1] ?? -1;
+      const children = merged.trees.down.subarray(at * TREE_ARITY, (at + 1) * TREE_ARITY);
+      down[rank] = [...children].flatMap((child) => rankOf[child] ?? []);
+    });
+    return { up, down };
+  });
   return {
     hosts: hosts.map(({ ranks }) => ranks),
     order: rings[0]?.order ?? rankOf,
     rings,
     ringOfChannel: [...merged.ringOfChannel],
+    trees,
+    treeOfChannel: [...merged.treeOfChannel],
     unplanned: undefined,
   };
 }

@@ -5,6 +5,7 @@ import { describeError, InputError, SystemError, TcclError } from '../../errors.
 import { contributionFromJson, contributionToJson } from '../../planner/plan/plan-json.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
+import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { ringInOrder, type Channels, type PlannedNic } from '../algorithms/channels.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
@@ -136,9 +137,16 @@ function graphsOfHost(context: PlanContext): HostGraphs {
   const ranks = localRanks.map((rank) => ({ device: peers[rank]?.device ?? '', numaNode: locations[rank]?.numaNode }));
   const machine = file === undefined ? detectedMachine(ranks, nicsOfHost(context)) : machineOfFile(file, ranks);
   const graphs = searchMachine(machine, nRanks, file);
-  dump('TCCL_TOPO_DUMP_FILE', files.topologyDump, bootstrap, () => writeXml(machine));
+  dump('TCCL_TOPO_DUMP_FILE', files.topologyDump, bootstrap, () => writeXml(withRanks(machine, localRanks)));
   dump('TCCL_GRAPH_DUMP_FILE', files.graphDump, bootstrap, graphs.xml);
   return graphs;
+}
+
+/** The same machine, whose GPUs have the ranks of the communicator, as in NCCL's dump. */
+function withRanks(machine: XmlElement, localRanks: readonly number[]): XmlElement {
+  for (const { name, attributes } of descendants(machine))
+    if (name === 'gpu') attributes.set('rank', String(localRanks[Number(attributes.get('rank'))] ?? ''));
+  return machine;
 }
 
 /** The NICs of this host that channels may use. */

@@ -155,7 +155,7 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   if (overNetwork.length > 0) {
     plan = await channelsOf(circumstances);
     const network = await networkEngine(circumstances, plan.channels, overNetwork, oneSegment, nThreads);
-    ring = { ...plan, transport: network.transport };
+    ring = { ...plan, transports: network.transports };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({
@@ -244,7 +244,7 @@ async function networkEngine(
   algorithms: readonly Algorithm[],
   oneSegment: boolean,
   nThreads: number,
-): Promise<{ readonly engine: Engine; readonly transport: string }> {
+): Promise<{ readonly engine: Engine; readonly transports: readonly string[] }> {
   const { bootstrap, shared, team, facts, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
   const { onWarning, name, forwardReport } = circumstances;
   const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
@@ -272,7 +272,7 @@ async function networkEngine(
   if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(circumstances, channels.order, network, lowLatencyBytes);
-  return { engine: network, transport: network.transport };
+  return { engine: network, transports: network.transports };
 }
 
 /** Adds a second ring with the protocol LL, for calls up to `bytes`. */

@@ -4,11 +4,11 @@ import { join, parse } from 'node:path';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
-import { doubleTree } from '../../planner/graph/merge/double-tree.js';
 import { version } from '../../version.js';
 import type { Channels } from '../algorithms/channels.js';
 import { algorithmsIn, rangesText, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { fileNamed } from './append-file.js';
+import { connectionLines, ringLines, treesLine } from './channel-lines.js';
 import { DebugLog, type DebugSettings } from './debug-log.js';
 import type { Observer } from './observed-engine.js';
 import { TraceFile } from './trace-file.js';
@@ -27,8 +27,9 @@ export interface FeedbackContext {
   readonly bootstrap: Bootstrap;
   readonly settings: ObservedSettings;
   readonly table: AlgorithmTable;
-  /** Channels over connections, if there are any, the transport to the next rank, and the graphs that this host found. */
-  readonly ring: { readonly channels: Channels; readonly transport: string; readonly lines: readonly string[] } | undefined;
+  /** Channels over connections, if there are any, the transport to the next rank of each ring, and this host's graphs. */
+  readonly ring:
+    { readonly channels: Channels; readonly transports: readonly string[]; readonly lines: readonly string[] } | undefined;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
   /** Name of the communicator, from the program. */
@@ -113,8 +114,6 @@ function startLog(
       `TCCL_PROTO=${settings.protocol} has no effect: it affects rings, and no call here uses one; TCCL_ALGO=ring forces one`,
     );
   }
-  const localOf = (other: number): number =>
-    peers.filter((peer) => peer.rank < other && peer.hostHash === peers[other]?.hostHash).length;
   const { nNodes } = nodeOf(peers, rank);
   const comm = `comm ${address} rank ${rank}`;
   if (given !== undefined) log.info('INIT', `${comm} is called ${JSON.stringify(given)}`);
@@ -128,22 +127,14 @@ function startLog(
   if (ring === undefined) {
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {
-    const { order, rings, ringOfChannel, unplanned } = ring.channels;
+    const { channels, transports } = ring;
     for (const line of ring.lines) log.info('GRAPH', line);
-    if (rank === 0 && unplanned !== undefined) log.info('GRAPH', `Channels are not planned: ${unplanned}`);
     if (rank === 0) {
-      const nChannels = twoDigits(ringOfChannel.length);
-      for (const [channel, number] of ringOfChannel.entries())
-        log.info('GRAPH', `Channel ${twoDigits(channel)}/${nChannels} : ${rings[number]?.order.join(' ') ?? ''}`);
+      if (channels.unplanned !== undefined) log.info('GRAPH', `Channels are not planned: ${channels.unplanned}`);
+      for (const line of ringLines(channels)) log.info('GRAPH', line);
     }
-    if (used.includes('tree')) log.info('GRAPH', `Trees ${treesText(order, rank)}`);
-    for (const [number, { order: inRing, nics }] of rings.entries()) {
-      const next = inRing[(inRing.indexOf(rank) + 1) % nRanks] ?? rank;
-      const isFar = peers[next]?.hostHash !== peers[rank]?.hostHash;
-      const nic = isFar ? nics[rank] : undefined;
-      const via = nic === undefined ? ring.transport : `${ring.transport}/${nic.dev} (${nic.name})`;
-      log.info('NET', `Channel ${twoDigits(number)}/0 : ${rank}[${localRank}] -> ${next}[${localOf(next)}] via ${via}`);
-    }
+    log.info('GRAPH', treesLine(channels, rank));
+    for (const line of connectionLines(channels, rank, (number) => transports[number] ?? '')) log.info('NET', line);
   }
   log.info(
     'INIT',
@@ -151,21 +142,6 @@ function startLog(
   );
   if (rank === 0) for (const [kind, ranges] of Object.entries(table)) log.info('TUNING', `${kind}: ${rangesText(ranges)}`);
   return log;
-}
-
-function twoDigits(number: number): string {
-  return String(number).padStart(2, '0');
-}
-
-/** A rank's neighbours in both trees, in NCCL's form: `[tree] child/child/-1->rank->parent`. */
-function treesText(order: readonly number[], rank: number): string {
-  const nameOf = (place: number): number => (place < 0 ? -1 : (order[place] ?? -1));
-  return doubleTree(order.length, order.indexOf(rank))
-    .map(
-      ({ parent, children: [first, second] }, tree) =>
-        `[${tree}] ${nameOf(first)}/${nameOf(second)}/-1->${rank}->${nameOf(parent)}`,
-    )
-    .join(' ');
 }
 
 /**

@@ -46,7 +46,7 @@ export type ToNetworkThread =
   | { readonly kind: 'waits'; readonly report: readonly number[] };
 export type FromNetworkThread =
   | BootstrapRequest
-  | { readonly kind: 'opened'; readonly transport: string }
+  | { readonly kind: 'opened'; readonly transports: readonly string[] }
   | { readonly kind: 'warning'; readonly text: string }
   | { readonly kind: 'waits'; readonly report: readonly number[] }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };
@@ -94,7 +94,7 @@ async function open(): Promise<NetworkEngine | undefined> {
     const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, channels, nics }, stop.signal);
     await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
-    post({ kind: 'opened', transport: opened.transport });
+    post({ kind: 'opened', transports: opened.transports });
     return opened;
   } catch (error) {
     post({ kind: 'failed', reason: packReason(error as Error) });

@@ -36,7 +36,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
 export interface NetworkThread {
   readonly engine: ThreadEngine;
   /** Transport to the next rank of the ring. */
-  readonly transport: string;
+  readonly transports: readonly string[];
 }
 
 /**
@@ -85,7 +85,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });
   signal.addEventListener('abort', abort);
   try {
-    const transport = await whenOpened(worker, memory, tell, options);
+    const transports = await whenOpened(worker, memory, tell, options);
     worker.unref();
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
@@ -100,7 +100,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
       nRanks,
       keepsTime: true,
     });
-    return { engine, transport };
+    return { engine, transports };
   } catch (error) {
     void worker.terminate();
     throw signal.aborted ? signal.reason : error;
@@ -111,7 +111,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
 }
 
 /**
- * Resolves to the name of the thread's transport once its connections are made. Answers the thread's requests to the
+ * Resolves to the names of the thread's transports once its connections are made. Answers the thread's requests to the
  * bootstrap network, then and later.
  */
 function whenOpened(
@@ -119,10 +119,10 @@ function whenOpened(
   memory: EngineThreadMemory,
   tell: (message: ToNetworkThread) => void,
   { bootstrap, onWarning, forwardReport }: NetworkThreadOptions,
-): Promise<string> {
+): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
-      if (message.kind === 'opened') resolve(message.transport);
+      if (message.kind === 'opened') resolve(message.transports);
       else if (message.kind === 'warning') onWarning?.(message.text);
       else if (message.kind === 'waits') forwardReport(message.report);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));

@@ -6,6 +6,7 @@ import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64, type NumericArray } from '../../../../src/runtime/device/types.js';
 import type { Combiner } from '../../../../src/runtime/algorithms/combiner.js';
 import { NetworkCall } from '../../../../src/runtime/algorithms/network-call.js';
+import { ringInOrder } from '../../../../src/runtime/algorithms/channels.js';
 import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
 import type { PeerConnections } from '../../../../src/runtime/transport/peers.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
@@ -106,7 +107,7 @@ describe('rings of several channels', () => {
     const rings = orders.map((order) => ({ order, nics: [] }));
     const end = { size };
     const connections = { sends: [end, end, end], receives: [end, end, end] } as unknown as PeerConnections;
-    const channels = { hosts: [[0, 1, 2]], order: orders[0]!, rings, ringOfChannel: [0, 1, 2], unplanned: undefined };
+    const channels = { ...ringInOrder([[0, 1, 2]], ''), rings, ringOfChannel: [0, 1, 2] };
     const player = networkAlgorithm('ring').open({
       combiner: Object.create(null) as Combiner,
       order: channels.order,

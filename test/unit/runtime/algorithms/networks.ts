@@ -1,5 +1,5 @@
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
-import type { Channels } from '../../../../src/runtime/algorithms/channels.js';
+import { ringInOrder, treesInOrder, type Channels, type TreeChannel } from '../../../../src/runtime/algorithms/channels.js';
 import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js';
 import { NetworkEngine } from '../../../../src/runtime/algorithms/network-engine.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
@@ -37,7 +37,13 @@ export async function openNetwork(
 ): Promise<Member[]> {
   const orders = [order, ...more];
   const rings = orders.map((each) => ({ order: each, nics: [] }));
-  const channels: Channels = { hosts, order, rings, ringOfChannel: orders.map((_, ring) => ring), unplanned: undefined };
+  const channels: Channels = {
+    ...ringInOrder([order], ''),
+    hosts,
+    rings,
+    ringOfChannel: orders.map((_, ring) => ring),
+    ...(hosts.length > 1 ? { trees: chainTrees(hosts) } : {}),
+  };
   const shared = createMemory(2048);
   const segments = order.map((_, rank) =>
     name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1),
@@ -64,6 +70,28 @@ export async function openNetwork(
       return { rank, engine, segment };
     }),
   );
+}
+
+/** Trees as plans have them: chains of the ranks of a host, up to three children, more trees than two. */
+function chainTrees(hosts: readonly (readonly number[])[]): TreeChannel[] {
+  const ofHosts = treesInOrder(hosts.map((_, host) => host));
+  return [0, 1, 2, 3].map((tree) => {
+    const chains = hosts.map((ranks) => (tree % 2 === 0 ? ranks : ranks.toReversed()));
+    const up: number[] = [];
+    const down: number[][] = [];
+    for (const chain of chains)
+      for (const [place, rank] of chain.entries())
+        [up[rank], down[rank]] = [chain[place - 1] ?? -1, chain.slice(place + 1, place + 2)];
+    const { up: above } = ofHosts[tree < 2 ? 0 : 1];
+    chains.forEach(([head = 0], host) => {
+      const [first, second = first] = chains[above[host] ?? -1] ?? [];
+      const parent = tree === 0 ? first : second;
+      if (parent === undefined) return;
+      up[head] = parent;
+      down[parent]?.push(head);
+    });
+    return { up, down };
+  });
 }
 
 /** What connecting needs of bootstrap networks: messages between the ranks of this thread. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ringFrom } from '../../../../src/planner/graph/merge/links.js';
+import { ringFrom, treeLinks } from '../../../../src/planner/graph/merge/links.js';
 import { plan } from '../../../../src/planner/plan/plan.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { joinHosts } from '../../../../src/runtime/channels/join-hosts.js';
@@ -43,6 +43,14 @@ test.each([
   expect(channels.ringOfChannel).toEqual([...planned.ringOfChannel]);
   for (const [channel, ring] of channels.ringOfChannel.entries())
     expect(channels.rings[ring]!.order).toEqual([...ringFrom(planned, channel, rankOf.indexOf(0))].map((rank) => rankOf[rank]));
+  const named = (planned: number): number => rankOf[planned] ?? -1;
+  for (const [channel, tree] of channels.treeOfChannel.entries()) {
+    for (const [place, rank] of rankOf.entries()) {
+      const { up, down } = treeLinks(planned, channel, place);
+      expect(channels.trees[tree]!.up[rank]).toBe(named(up));
+      expect(channels.trees[tree]!.down[rank]).toEqual(down.filter((child) => child >= 0).map(named));
+    }
+  }
   for (const { order, nics } of channels.rings) for (const rank of order) expect(nics[rank]?.name).toMatch(/^eth/);
 });
 

@@ -105,7 +105,8 @@ test('a dump that cannot be written is refused on all ranks; hosts of one file s
       const locations = ranks.map((_, rank) => locationOn(rank));
       await Promise.all(planAll(ranks, locations, () => ({ ...noFiles, topologyDump: dump })));
       const texts = [dump, join(folder, `dump.${hostname()}.xml`)].map((file) => readFileSync(file, 'utf8'));
-      for (const text of texts) expect(text).toMatch(/^<system version="1">[^]*<net name=/);
+      for (const [rank, text] of texts.entries())
+        expect(text).toMatch(new RegExp(`^<system version="1">[^]*<net name=[^]*<gpu [^>]* rank="${rank}"`));
       const broken = planAll(ranks, locations, (rank) =>
         rank === 1 ? { ...noFiles, topologyDump: join(folder, 'missing/dump.xml') } : noFiles,
       );

@@ -1,0 +1,50 @@
+import type { Channels } from '../algorithms/channels.js';
+
+/**
+ * Channels in the lines of NCCL's log, without what precedes them. `tccl plan --topology` prints the same lines as a rank with
+ * TCCL_DEBUG=INFO.
+ */
+
+/** `Channel 00/02 : 0 1 2 3` for each channel; rank 0 writes them. */
+export function ringLines({ rings, ringOfChannel }: Channels): string[] {
+  const nChannels = twoDigits(ringOfChannel.length);
+  return ringOfChannel.map(
+    (ring, channel) => `Channel ${twoDigits(channel)}/${nChannels} : ${rings[ring]?.order.join(' ') ?? ''}`,
+  );
+}
+
+/** `Trees [0] 1/2/-1->0->-1 [1] …`: children, rank and parent on all channels. */
+export function treesLine({ trees, treeOfChannel }: Channels, rank: number): string {
+  const places = treeOfChannel.map((tree, channel) => {
+    const { up, down } = trees[tree] ?? { up: [], down: [] };
+    const [first = -1, second = -1, third = -1] = down[rank] ?? [];
+    return ` [${channel}] ${first}/${second}/${third}->${rank}->${up[rank] ?? -1}`;
+  });
+  return `Trees${places.join('')}`;
+}
+
+/**
+ * `Channel 00/0 : 1[1] -> 2[0] via NET/Socket/0 (eth0)`: the connection of a rank in each ring, with places on the hosts.
+ *
+ * @param transportOf the log's name of the transport to the next rank of a ring
+ */
+export function connectionLines(
+  { rings, hosts }: Channels,
+  rank: number,
+  transportOf: (ring: number, isFar: boolean) => string,
+): string[] {
+  const hostOf = (other: number): readonly number[] => hosts.find((ranks) => ranks.includes(other)) ?? [];
+  const own = hostOf(rank);
+  return rings.map(({ order, nics }, ring) => {
+    const next = order[(order.indexOf(rank) + 1) % order.length] ?? rank;
+    const ofNext = hostOf(next);
+    const transport = transportOf(ring, ofNext !== own);
+    const nic = ofNext === own ? undefined : nics[rank];
+    const via = nic === undefined ? transport : `${transport}/${nic.dev} (${nic.name})`;
+    return `Channel ${twoDigits(ring)}/0 : ${rank}[${own.indexOf(rank)}] -> ${next}[${ofNext.indexOf(next)}] via ${via}`;
+  });
+}
+
+function twoDigits(number: number): string {
+  return String(number).padStart(2, '0');
+}
