@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
-import { socketStates } from './socket-table.js';
+import { socketStates, type SocketState } from './socket-table.js';
 
 /** Number of checks within the heartbeat time. */
 const LOOKS = 10;
@@ -38,16 +38,19 @@ class HostSilent extends SystemError {
   }
 }
 
-/** Text about a rank whose connection broke for that reason, otherwise undefined: `cannot be reached: its host …`. */
+/**
+ * Text about a rank whose connection broke for that reason, otherwise undefined: `cannot be reached from 10.0.0.1: its host
+ * 10.0.0.2 …`. It names both ends, because the rank in question may get this text too.
+ */
 export function unreachable(cause: unknown): string | undefined {
-  return cause instanceof HostSilent ? `cannot be reached: ${cause.message}: it, or the way to it, is down` : undefined;
+  return cause instanceof HostSilent ? `cannot be reached ${cause.message}` : undefined;
 }
 
 /** Watches a connected socket, unless both ends are on this host, whose kernel reports every end. */
 export function watchHost(socket: Socket): void {
   if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)
     return;
-  socket.setKeepAlive(true, Math.max(1000, heartbeatMs * PROBE_AFTER));
+  socket.setKeepAlive(true, probeAfterMs());
   const one: Watched = { socket, silentSinceMs: undefined };
   watched.add(one);
   timer ??= setInterval(look, heartbeatMs / LOOKS).unref();
@@ -71,7 +74,7 @@ function look(): void {
   lookedMs = now;
   for (const one of watched) {
     const { socket } = one;
-    const state = states.get(`${socket.localPort} ${socket.remotePort}`);
+    const state = states.get(keyOf(socket));
     if (state === undefined || (state.retransmits === 0 && state.unansweredProbes === 0)) {
       one.silentSinceMs = undefined;
       continue;
@@ -80,10 +83,37 @@ function look(): void {
     const limitMs = heartbeatMs * (state.retransmits > 0 ? UNANSWERED_DATA : UNANSWERED_PROBES);
     if (now - one.silentSinceMs < limitMs) continue;
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
+    const { localAddress = '', remoteAddress = '' } = socket;
+    const advice =
+      state.retransmits > 0 && answersElsewhere(socket, states)
+        ? 'other connections with it work, so the network seems to drop large packets: compare the MTU of both interfaces and of the way between'
+        : 'it, or the way to it, is down';
     socket.destroy(
       new HostSilent(
-        `its host ${socket.remoteAddress ?? ''} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT)`,
+        `from ${localAddress}: its host ${remoteAddress} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT): ${advice}`,
       ),
     );
   }
+}
+
+/**
+ * True if another connection with the same host is alive. Whatever it carries, the other host has confirmed something on it
+ * since the silence began: a quiet connection has been probed by now.
+ */
+function answersElsewhere(silent: Socket, states: ReadonlyMap<string, SocketState>): boolean {
+  if (probeAfterMs() >= heartbeatMs * UNANSWERED_DATA) return false;
+  return [...watched].some(({ socket }) => {
+    if (socket === silent || socket.destroyed || socket.remoteAddress !== silent.remoteAddress) return false;
+    const state = states.get(keyOf(socket));
+    return state !== undefined && state.retransmits === 0 && state.unansweredProbes === 0;
+  });
+}
+
+/** Time after which the kernel probes a quiet connection. */
+function probeAfterMs(): number {
+  return Math.max(1000, heartbeatMs * PROBE_AFTER);
+}
+
+function keyOf({ localPort, remotePort }: Socket): string {
+  return `${localPort} ${remotePort}`;
 }

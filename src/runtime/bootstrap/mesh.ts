@@ -440,7 +440,8 @@ export class Mesh {
         return;
       }
       case 'died':
-        this.#loseLater(notice.rank, 'RANK_DIED', notice.why ?? 'died: its connections broke without a goodbye');
+        if (notice.rank === this.rank && notice.why === undefined) this.#giveUp('RANK_DIED', 'its connections to them broke');
+        else this.#loseLater(notice.rank, 'RANK_DIED', notice.why ?? 'died: its connections broke without a goodbye');
         return;
       case 'aborted':
         this.#loseLater(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
@@ -477,7 +478,7 @@ export class Mesh {
 
   /** Loses a rank once all messages that it sent have been read, if they can still arrive. */
   #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    if (rank === this.rank) this.#giveUp(code);
+    if (rank === this.rank) this.#giveUp(code, `it ${what}`);
     else {
       this.#losing.add(rank);
       this.#peer(rank).loseLater(() => {
@@ -490,12 +491,8 @@ export class Mesh {
   }
 
   /** The other ranks have lost this rank. */
-  #giveUp(code: 'RANK_DIED' | 'ABORTED'): void {
-    this.#shut(
-      new RemoteError(code, `rank ${this.rank} was given up by the other ranks: its connections to them broke`, {
-        rank: this.rank,
-      }),
-    );
+  #giveUp(code: 'RANK_DIED' | 'ABORTED', what: string): void {
+    this.#shut(new RemoteError(code, `rank ${this.rank} was given up by the other ranks: ${what}`, { rank: this.rank }));
     for (const connection of this.#connections) connection.destroy();
   }
 
