@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TcclError } from '../../errors.js';
+import { SystemError, type TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import { addCallerFrames, withCallerFrames } from '../caller-stack.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
@@ -91,14 +92,27 @@ export async function startRoot(options: RootOptions = {}): Promise<Root> {
 export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
   const id = await UniqueId.fromHostPort(hostPort, commSecret);
   const openOn = (host: string) => open({ host, port: id.root.port }, secretOf(id), options, () => id);
-  if (id.origin === 'address') return openOn(id.root.host);
+  if (id.origin === 'address') {
+    try {
+      return await openOn(id.root.host);
+    } catch (error) {
+      throw advised(error);
+    }
+  }
   try {
     return await openOn('::');
   } catch (error) {
     const { cause } = error as { cause?: NodeJS.ErrnoException };
-    if (cause?.code !== 'EAFNOSUPPORT' && cause?.code !== 'EADDRNOTAVAIL') throw error;
+    if (cause?.code !== 'EAFNOSUPPORT' && cause?.code !== 'EADDRNOTAVAIL') throw advised(error);
     return openOn('0.0.0.0'); // a kernel without IPv6
   }
+}
+
+/** The error of a root's listener with the name of the setting that it comes from. */
+function advised(error: unknown): unknown {
+  if (!(error instanceof SystemError)) return error;
+  const text = `${error.message}; rank 0 listens on ${hostname()}: set TCCL_COMM_ID, or commId, to an address of this host and a free port, the same on all ranks`;
+  return new SystemError('NETWORK', text, { cause: error.cause });
 }
 
 async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf: (bound: Address) => UniqueId): Promise<Root> {

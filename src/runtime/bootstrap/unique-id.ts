@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { inspect } from 'node:util';
 import { describeText } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, SystemError } from '../../errors.js';
@@ -190,9 +191,11 @@ async function resolve(name: string): Promise<string> {
     const reachable = found.find(({ address }) => !isLoopback(address)) ?? found[0];
     if (reachable !== undefined) return reachable.address;
   } catch (error) {
-    throw new SystemError('NETWORK', `the host name "${name}" of the root cannot be resolved: ${describeError(error)}`, {
-      cause: error,
-    });
+    throw new SystemError(
+      'NETWORK',
+      `the host name "${name}" of the root cannot be resolved on ${hostname()} (${describeError(error)}): check TCCL_COMM_ID, or give an address`,
+      { cause: error },
+    );
   }
   throw new SystemError('NETWORK', `the host name "${name}" of the root has no address`);
 }

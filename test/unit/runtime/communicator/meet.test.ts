@@ -1,5 +1,6 @@
 import dns from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { hostname } from 'node:os';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { init } from '../../../../src/runtime/communicator/init.js';
@@ -74,7 +75,7 @@ test('a name that is not known yet is looked up again, and rank 0 says so once',
   given.abort(new Error('seen'));
   expect(await joining).toBeInstanceOf(Error);
   expect(warnings).toEqual([
-    'the host name "train-0" of the root cannot be resolved: getaddrinfo ENOTFOUND train-0; retrying for 60 s',
+    `the host name "train-0" of the root cannot be resolved on ${hostname()} (getaddrinfo ENOTFOUND train-0): check TCCL_COMM_ID, or give an address; retrying for 60 s`,
   ]);
 });
 
