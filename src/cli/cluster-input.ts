@@ -3,7 +3,7 @@ import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
 import type { ClusterFile, ClusterFileMachine } from '../planner/plan/cluster-file.js';
-import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster-words.js';
+import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster-text.js';
 import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
 import { fabricFault } from '../planner/simulate/fabric.js';
 import { applyOverrides } from '../planner/plan/overrides.js';

@@ -60,7 +60,7 @@ export { ncclInTorch } from './versions/torch.js';
 export { comparedVersions, coveredVersions, defaultVersion, ncclVersion, releases } from './versions/version.js';
 export type { ExitRefusal } from './graph/nics.js';
 export { searchHost, type SearchOptions } from './graph/search-host.js';
-export { type GraphStory, StoryTeller } from './graph/story.js';
+export { type GraphReport, SearchReport } from './graph/search-report.js';
 export type { EntryRefusal, Improvement, PathRefusal, SearchEvent, SearchListener, Settings } from './graph/trace.js';
 export type {
   PlannedConnection,
@@ -157,7 +157,7 @@ export { type GpuModel, gpuModels } from './topology/catalogue/gpus.js';
 export { type GpuGroup, type Hardware, type NicGroup, parseHardware } from './topology/catalogue/hardware.js';
 export { findMachine, type Machine, machine, machines } from './topology/catalogue/machines.js';
 export { nicModels } from './topology/catalogue/nics.js';
-export type { Limits, Origin } from './topology/catalogue/rented.js';
+export type { Limits, Origin } from './topology/catalogue/cloud-machines.js';
 export { detectMachine, type DetectedMachine, type DetectOptions } from './topology/detect/detect-machine.js';
 export type { MachineFiles, ProbedGpu } from './topology/detect/machine-files.js';
 export { diagnose, type DiagnoseOptions } from './topology/doctor/diagnose.js';
@@ -196,7 +196,7 @@ export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './p
 export { type RuleEffect, ruleEffects, type Upgrade } from './plan/diff/attribute.js';
 export { comparePlans, type Comparison, type Difference, type Section, type Side } from './plan/diff/compare.js';
 export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
-export { describeEffect, type EffectText } from './plan/diff/effect-words.js';
+export { describeEffect, type EffectText } from './plan/diff/effect-text.js';
 export type { Answer, Evidence, Topic } from './plan/explain/answer.js';
 export { type DirectQuestion, explain } from './plan/explain/explain.js';
 export type { Change } from './plan/explain/help/changes.js';

@@ -4,14 +4,14 @@ import { type LogFinding, namedRanks } from '../../planner/log/finding.js';
 import type { LogPlace } from '../../planner/log/line.js';
 import { NcclLogReader } from '../../planner/log/read-log.js';
 import { sortFindings, verdictOf } from '../../planner/log/verdict.js';
-import { checkFlight } from '../../planner/log/witness/check-flight.js';
-import { classify, type WitnessKind } from '../../planner/log/witness/classify.js';
-import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../planner/log/witness/flight.js';
-import { parseJson } from '../../planner/log/witness/json.js';
-import { plainValue, readPickle } from '../../planner/log/witness/pickle.js';
-import { checkRasJson, isRasJson, RasText } from '../../planner/log/witness/ras.js';
-import { checkTimelines, readInspector, readTrace, type TimedCall } from '../../planner/log/witness/timeline.js';
-import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/witness/tools.js';
+import { checkFlight } from '../../planner/log/diagnostics/check-flight.js';
+import { classify, type DiagnosticKind } from '../../planner/log/diagnostics/classify.js';
+import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../planner/log/diagnostics/flight.js';
+import { parseJson } from '../../planner/log/diagnostics/json.js';
+import { plainValue, readPickle } from '../../planner/log/diagnostics/pickle.js';
+import { checkRasJson, isRasJson, RasText } from '../../planner/log/diagnostics/ras.js';
+import { checkTimelines, readInspector, readTrace, type TimedCall } from '../../planner/log/diagnostics/timeline.js';
+import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../planner/log/diagnostics/tools.js';
 import { loggedTopology } from '../../planner/log/logged-topology.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
@@ -102,7 +102,7 @@ async function readExhibit(
 }
 
 function readWhole(
-  kind: WitnessKind,
+  kind: DiagnosticKind,
   file: string,
   place: LogPlace,
   reader: NcclLogReader,

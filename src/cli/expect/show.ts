@@ -17,7 +17,7 @@ import { hypothesesFor } from '../../planner/expect/hypotheses.js';
 import { readResults, type Results } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
-import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/words.js';
+import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/format.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
 import { coveredVersions, nearestVersions } from '../../planner/versions/version.js';

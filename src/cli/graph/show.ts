@@ -7,7 +7,7 @@ import { graphsToXml } from '../../planner/graph/graph-xml.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { channelCountLine, nvlsHeadLines, ringLines, treesLine } from '../../planner/graph/merge/print.js';
 import { describeMergeEvent } from '../../planner/graph/merge/trace.js';
-import { type GraphStory, StoryTeller } from '../../planner/graph/story.js';
+import { type GraphReport, SearchReport } from '../../planner/graph/search-report.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { type Plan, planPrepared } from '../../planner/plan/plan.js';
 import { planToJson } from '../../planner/plan/plan-json.js';
@@ -31,7 +31,7 @@ interface Searched {
   readonly machine: string;
   readonly local: LocalSystem;
   readonly graphs: HostGraphs;
-  readonly stories: readonly GraphStory[];
+  readonly reports: readonly GraphReport[];
 }
 
 /** `tccl graph`. */
@@ -39,17 +39,17 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
   const { cluster, fileName, parameters, environment, given, notes } = await readCluster([name], options);
   if (options.followNccl !== true) refuseContradictions(parameters);
 
-  const tellers = new Map<string, StoryTeller>();
+  const reports = new Map<string, SearchReport>();
   const prepared = inFile(fileName, () =>
     prepareCluster(cluster, parameters, {
       ...given,
       ...(options.why === true
         ? {
             onSearch: (event, { machine, ranks }) => {
-              const key = tellerKey(machine, ranks);
-              const teller = tellers.get(key) ?? new StoryTeller();
-              tellers.set(key, teller);
-              teller.listen(event);
+              const key = reportKey(machine, ranks);
+              const report = reports.get(key) ?? new SearchReport();
+              reports.set(key, report);
+              report.listen(event);
             },
           }
         : {}),
@@ -68,7 +68,7 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
         const graphs = host.nodes[node]?.graphs;
         return graphs === undefined
           ? []
-          : [{ machine, local, graphs, stories: tellers.get(tellerKey(machine, local.ranks))?.stories ?? [] }];
+          : [{ machine, local, graphs, reports: reports.get(reportKey(machine, local.ranks))?.graphs ?? [] }];
       }),
     );
 
@@ -106,11 +106,11 @@ function graphDump(
   };
 }
 
-function tellerKey(machine: string, ranks: readonly number[]): string {
+function reportKey(machine: string, ranks: readonly number[]): string {
   return `${machine} ${ranks.join()}`;
 }
 
-function toJson({ local, graphs, stories }: Searched): object {
+function toJson({ local, graphs, reports }: Searched): object {
   return {
     ranks: local.ranks,
     graphs: Object.fromEntries(
@@ -119,20 +119,20 @@ function toJson({ local, graphs, stories }: Searched): object {
         return [name, graph === undefined ? null : graphToJson(graph, local)];
       }),
     ),
-    ...(stories.length === 0
+    ...(reports.length === 0
       ? {}
       : {
           why: Object.fromEntries(
             graphNames.flatMap((name) => {
-              const story = stories.find(({ id }) => id === graphs[name]?.id);
-              return story === undefined ? [] : [[name, story.sentences] as const];
+              const report = reports.find(({ id }) => id === graphs[name]?.id);
+              return report === undefined ? [] : [[name, report.sentences] as const];
             }),
           ),
         }),
   };
 }
 
-function searchedLines({ machine, local, graphs, stories }: Searched, all: readonly Searched[]): string[] {
+function searchedLines({ machine, local, graphs, reports }: Searched, all: readonly Searched[]): string[] {
   const paint = colorsFor(process.stdout);
   const several = all.some((other) => other.machine !== machine);
   const lines = all.length > 1 ? [paint.bold(`${several ? `${machine}: ` : ''}ranks ${local.ranks.join(' ')}`)] : [];
@@ -141,20 +141,20 @@ function searchedLines({ machine, local, graphs, stories }: Searched, all: reado
     if (graph === undefined) continue;
     const [header = '', ...channels] = graphLines(graph, local);
     lines.push(`${paint.bold(header)}  ${paint.dim(`# ${name}`)}`, ...channels);
-    const story = stories.find(({ id }) => id === graph.id);
-    lines.push(...(story?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []));
+    const report = reports.find(({ id }) => id === graph.id);
+    lines.push(...(report?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []));
   }
   return lines;
 }
 
 /** The channels through all ranks in the form of NCCL's log, with the trees of some ranks. */
-function channelsLines(plan: Plan, { ranks, whole = false }: GraphOptions, story: readonly string[]): string[] {
+function channelsLines(plan: Plan, { ranks, whole = false }: GraphOptions, report: readonly string[]): string[] {
   const paint = colorsFor(process.stdout);
   const { nRanks } = plan.nodes;
   const firstHost = Array.from({ length: plan.hosts[0]?.host.nRanks ?? 0 }, (_, rank) => rank);
   return [
     paint.bold(`${counted(nRanks, 'rank')} on ${counted(plan.nodes.nNodes, 'node')}`),
-    ...story.map((sentence) => paint.dim(`    ${sentence}`)),
+    ...report.map((sentence) => paint.dim(`    ${sentence}`)),
     ...ringLines(plan, { whole }),
     ...(ranks === undefined ? firstHost : rankList(ranks, nRanks)).map((rank) => treesLine(plan, rank, { whole })),
     ...nvlsHeadLines(plan),

@@ -1,4 +1,4 @@
-import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/words.js';
+import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/format.js';
 import type { PredictedCollective, PredictedRow } from '../../planner/plan/prediction.js';
 import type { colorsFor } from '../output.js';
 

@@ -1,7 +1,7 @@
 import { counted } from '../../counted.js';
 import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
-import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/words.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import { formatGBps } from '../../planner/topology/view/format.js';
 import type { Colors } from '../output.js';
 

@@ -3,7 +3,7 @@ import { inFile, InputError, InvalidArgumentError, InvalidUsageError } from '../
 import { parseSize } from '../../perf/sizes.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
-import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/words.js';
+import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/plan/overview/format.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests, type ScheduledCollective } from '../../planner/schedule/schedule.js';
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';

@@ -1,7 +1,7 @@
 import { inFile, InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
-import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/words.js';
+import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/format.js';
 import { planPrepared } from '../../planner/plan/plan.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { checkTunerTable, outcomeOf } from '../../planner/plan/tuner/check-table.js';

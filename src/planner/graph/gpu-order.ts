@@ -2,11 +2,11 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import { LinkType } from '../topology/types.js';
 import { Pattern } from './graph.js';
 import type { Rules } from '../versions/rules.js';
-import type { Ledger } from './ledger.js';
+import type { ResidualBandwidth } from './residual-bandwidth.js';
 import type { Routes } from './routes.js';
 
 /** Distance of a channel's next GPU from the GPU where it leaves the host. */
-export const Outlook = {
+export const ExitDistance = {
   /** It does not leave the host. */
   INSIDE: 0,
   /** The next GPU leaves: those near the NIC first. */
@@ -14,7 +14,7 @@ export const Outlook = {
   /** A later GPU leaves: those near the NIC first, but last where all GPUs are equally near to each other. */
   OUT_LATER: 2,
 } as const;
-export type Outlook = (typeof Outlook)[keyof typeof Outlook];
+export type ExitDistance = (typeof ExitDistance)[keyof typeof ExitDistance];
 
 /**
  * Order in which a channel tries the GPUs that may come next: the sooner a good channel is found, the better the answer when the
@@ -28,7 +28,7 @@ export type Outlook = (typeof Outlook)[keyof typeof Outlook];
  */
 export class GpuOrder {
   readonly #routes: Routes;
-  readonly #ledger: Ledger;
+  readonly #residual: ResidualBandwidth;
   readonly #hasSwitch: boolean;
   /** With NVSwitches: true if a GPU talks to its neighbours only, not to others when these are taken. */
   readonly #neighboursOnly: boolean;
@@ -40,9 +40,9 @@ export class GpuOrder {
   readonly #sorted: (Int32Array | undefined)[][];
   readonly #pciGbps: Int32Array;
 
-  constructor({ system }: LocalSystem, routes: Routes, ledger: Ledger, { switchNeighbours }: Rules) {
+  constructor({ system }: LocalSystem, routes: Routes, residual: ResidualBandwidth, { switchNeighbours }: Rules) {
     this.#routes = routes;
-    this.#ledger = ledger;
+    this.#residual = residual;
     this.#hasSwitch = system.nvSwitches.length > 0;
     this.#neighboursOnly = switchNeighbours === 'only';
     this.#neighboursFirst = switchNeighbours === 'first';
@@ -73,7 +73,7 @@ export class GpuOrder {
   write(
     gpu: number,
     pattern: Pattern,
-    outlook: Outlook,
+    exitDistance: ExitDistance,
     entry: number,
     used: Uint8Array,
     usedStart: number,
@@ -81,7 +81,7 @@ export class GpuOrder {
     position: number,
   ): number {
     if (this.#hasSwitch && this.#neighboursOnly) return this.#neighbours(gpu, pattern, used, usedStart, result, position);
-    const inView = outlook !== Outlook.INSIDE;
+    const inView = exitDistance !== ExitDistance.INSIDE;
     const sorted = (this.#sorted[gpu] ?? [])[inView ? entry + 1 : 0] ?? this.#sort(gpu, inView ? entry : -1);
     let end = position;
     for (let index = 0; index < sorted.length; index++) {
@@ -89,7 +89,8 @@ export class GpuOrder {
       if (used[usedStart + next] === 0) result[end++] = next;
     }
     if (inView) this.#sortByPci(entry, result, position, end);
-    if (outlook === Outlook.OUT_LATER && this.#allAlike(gpu, result, position, end)) result.subarray(position, end).reverse();
+    if (exitDistance === ExitDistance.OUT_LATER && this.#allAlike(gpu, result, position, end))
+      result.subarray(position, end).reverse();
     if (this.#hasSwitch && this.#neighboursFirst) this.#moveNeighbours(gpu, pattern, used, usedStart, result, position, end);
     return end;
   }
@@ -176,7 +177,7 @@ export class GpuOrder {
 
   /** Bandwidth left on the PCI link of a GPU, in whole GB/s; -1 without a link. */
   pciGbpsLeft(gpu: number): number {
-    const { left } = this.#ledger;
+    const { left } = this.#residual;
     const down = this.#pciDown[gpu] ?? -1;
     return down < 0 ? -1 : Math.trunc(Math.min(left[this.#pciUp[gpu] ?? 0] ?? 0, left[down] ?? 0));
   }

@@ -27,21 +27,21 @@ export class Heads {
     const legs = 2 * this.#gpuCount;
     for (let leg = 0; leg < legs; leg++) {
       if (this.#reserve.inside(this.#from(head, leg), this.#to(head, leg), this.#share(head, leg))) continue;
-      this.#giveBackLegs(head, leg);
+      this.#releaseLegs(head, leg);
       return false;
     }
     if (this.#attempt.pattern === Pattern.COLLNET_DIRECT) this.#listOthers(head);
     return true;
   }
 
-  giveBack(head: number): void {
-    this.#giveBackLegs(head, 2 * this.#gpuCount);
+  release(head: number): void {
+    this.#releaseLegs(head, 2 * this.#gpuCount);
   }
 
-  #giveBackLegs(head: number, taken: number): void {
+  #releaseLegs(head: number, taken: number): void {
     for (let leg = taken - 1; leg >= 0; leg--) {
       const share = this.#share(head, leg);
-      this.#reserve.giveBack(this.#from(head, leg), this.#to(head, leg), Math.fround(this.#attempt.bwIntra * share), share);
+      this.#reserve.release(this.#from(head, leg), this.#to(head, leg), Math.fround(this.#attempt.bwIntra * share), share);
     }
   }
 

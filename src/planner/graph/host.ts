@@ -2,7 +2,7 @@ import type { Parameters } from '../parameters.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { type Rules, rulesOf } from '../versions/rules.js';
 import { GpuOrder } from './gpu-order.js';
-import { Ledger } from './ledger.js';
+import { ResidualBandwidth } from './residual-bandwidth.js';
 import { Nics } from './nics.js';
 import { Routes } from './routes.js';
 
@@ -12,7 +12,7 @@ export class SearchHost {
   readonly parameters: Parameters;
   readonly rules: Rules;
   readonly routes: Routes;
-  readonly ledger: Ledger;
+  readonly residual: ResidualBandwidth;
   readonly nics: Nics;
   readonly gpuOrder: GpuOrder;
 
@@ -22,9 +22,9 @@ export class SearchHost {
     this.parameters = parameters;
     this.rules = rulesOf(parameters);
     this.routes = new Routes(local, this.rules);
-    this.ledger = new Ledger(local, this.routes, this.rules);
+    this.residual = new ResidualBandwidth(local, this.routes, this.rules);
     this.nics = new Nics(local, this.routes, parameters);
-    this.gpuOrder = new GpuOrder(local, this.routes, this.ledger, this.rules);
+    this.gpuOrder = new GpuOrder(local, this.routes, this.residual, this.rules);
   }
 
   /** Lowest compute capability × 10. */

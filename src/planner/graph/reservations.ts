@@ -32,21 +32,21 @@ export class Reservations {
     return this.#take(from, to, gbps, 1, this.#attempt.typeInter);
   }
 
-  giveBack(from: number, to: number, gbps: number, share: number): void {
+  release(from: number, to: number, gbps: number, share: number): void {
     const route = this.#host.routes.between(from, to);
-    this.#host.ledger.giveBack(route, gbps);
+    this.#host.residual.release(route, gbps);
     this.#countHops(route, -share);
   }
 
   #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
-    const { routes, ledger } = this.#host;
+    const { routes, residual } = this.#host;
     const route = routes.between(from, to);
     const type = routes.type[route] ?? PathType.DIS;
     if ((type >= PathType.DIS && this.#refusesUnconnected) || type > allowed) return this.#refuse(from, to, gbps, allowed, -1);
     if (this.#attempt.pattern <= Pattern.TREE && (routes.type[routes.between(to, from)] ?? PathType.DIS) > allowed) {
       return this.#refuse(from, to, gbps, allowed, -1);
     }
-    const stuckAt = ledger.take(route, gbps);
+    const stuckAt = residual.take(route, gbps);
     if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
     this.#countHops(route, share);
     return true;
@@ -65,13 +65,13 @@ export class Reservations {
     if (this.#trace === undefined) return false;
     const {
       routes,
-      ledger,
+      residual,
       local: { system },
     } = this.#host;
     const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
     const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
     if (stuckAt >= 0) {
-      const { link, needed, left } = ledger.shortage(stuckAt, gbps);
+      const { link, needed, left } = residual.shortage(stuckAt, gbps);
       const linkFrom = routes.nameOfVertex(system.links.from[link] ?? 0);
       const linkTo = routes.nameOfVertex(system.links.to[link] ?? 0);
       this.#trace({ ...names, reason: { why: 'bandwidth', linkFrom, linkTo, needed, left } });

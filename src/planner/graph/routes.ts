@@ -4,7 +4,7 @@ import { LinkType, NodeType, PathType, pxnFirst } from '../topology/types.js';
 import type { Rules } from '../versions/rules.js';
 
 /** Share of a channel's bandwidth that a hop takes, and the direction; a set of these bits. */
-export const Toll = {
+export const HopLoad = {
   /** A PCI link of a path from a GPU through an Intel CPU, which cuts peer traffic into small packets: 6/5. */
   SMALL_PACKETS: 1,
   /** A NIC or NVSwitch that reaches a GPU older than sm 80: an eighth also flows back. */
@@ -21,7 +21,7 @@ export const Toll = {
  *                GPUs                      NETs                    NVSwitches
  *
  *     route = between(from, to)       type[route]  gbps[route]  hopCount[route]
- *     hops firstHop[route] up to firstHop[route + 1]:   link[hop]  toll[hop]
+ *     hops firstHop[route] up to firstHop[route + 1]:   link[hop]  hopLoad[hop]
  *
  * Links that can never be short of bandwidth, half of all, are left out.
  */
@@ -38,7 +38,7 @@ export class Routes {
   /** Number of all hops of the path, including those left out. */
   readonly hopCount: Uint16Array;
   readonly link: Int32Array;
-  readonly toll: Uint8Array;
+  readonly hopLoad: Uint8Array;
   readonly #places: number;
   readonly #nodes: readonly (SystemNode | undefined)[];
   readonly #system: System;
@@ -59,7 +59,7 @@ export class Routes {
     this.firstHop = new Int32Array(routes + 1);
     this.hopCount = new Uint16Array(routes);
     const links: number[] = [];
-    const tolls: number[] = [];
+    const hopLoads: number[] = [];
     const neverShort = linksNeverShort(system);
     for (let route = 0; route < routes; route++) {
       this.firstHop[route] = links.length;
@@ -78,12 +78,12 @@ export class Routes {
       for (const link of hops) {
         if (neverShort.has(link)) continue;
         links.push(link);
-        tolls.push(tollOf(system, link, from.type, smallPackets));
+        hopLoads.push(hopLoadOf(system, link, from.type, smallPackets));
       }
     }
     this.firstHop[routes] = links.length;
     this.link = Int32Array.from(links);
-    this.toll = Uint8Array.from(tolls);
+    this.hopLoad = Uint8Array.from(hopLoads);
   }
 
   between(from: number, to: number): number {
@@ -140,13 +140,13 @@ function isIntel(node: SystemNode | undefined): boolean {
 /** GPUs answer writes without loading the way back from this compute capability on. */
 const QUIET_FROM_SM = 80;
 
-function tollOf(system: System, link: number, startType: NodeType, smallPackets: boolean): number {
+function hopLoadOf(system: System, link: number, startType: NodeType, smallPackets: boolean): number {
   const type = system.links.type[link];
   const end = system.nodes[system.links.to[link] ?? 0];
-  let toll = 0;
-  if (type === LinkType.PCI && smallPackets) toll |= Toll.SMALL_PACKETS;
+  let hopLoad = 0;
+  if (type === LinkType.PCI && smallPackets) hopLoad |= HopLoad.SMALL_PACKETS;
   if (end !== undefined && end.type === hardwareType(system) && end.sm < QUIET_FROM_SM && startType !== NodeType.GPU)
-    toll |= Toll.EIGHTH_BACK;
-  if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) toll |= Toll.ALL_BACK;
-  return toll;
+    hopLoad |= HopLoad.EIGHTH_BACK;
+  if (end?.type === NodeType.CPU && end.arch === CpuArch.POWER && type === LinkType.NVL) hopLoad |= HopLoad.ALL_BACK;
+  return hopLoad;
 }

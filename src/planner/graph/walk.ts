@@ -1,7 +1,7 @@
 import type { Candidate } from './candidate.js';
 import { Choice, ChoiceStack, type OpenChoice, Order } from './choices.js';
 import { improvement } from './compare.js';
-import { Outlook } from './gpu-order.js';
+import { ExitDistance } from './gpu-order.js';
 import { Pattern } from './graph.js';
 import { Heads } from './heads.js';
 import type { SearchHost } from './host.js';
@@ -247,7 +247,7 @@ export class Walk {
     const entry = choice.entry === -1 ? -1 : this.#gpuCount + choice.entry;
     if (choice.taken >= 0) {
       this.#used[usedStart + choice.taken] = 0;
-      if (entry >= 0) this.#reserve.giveBack(entry, choice.taken, this.#attempt.bwInter, 1);
+      if (entry >= 0) this.#reserve.release(entry, choice.taken, this.#attempt.bwInter, 1);
       if (choice.ownSteps) {
         if (this.#steps !== PERFECT) this.#steps = choice.stepsBefore;
         choice.ownSteps = false;
@@ -310,12 +310,12 @@ export class Walk {
     } else if (order === Order.REPEAT) {
       list[choice.end++] = attempt.gpuAt(attempt.nChannels - 1, step + 1);
     } else {
-      let outlook: Outlook = Outlook.INSIDE;
-      if (exitStep !== -1) outlook = exitStep === step + 1 ? Outlook.OUT_NEXT : Outlook.OUT_LATER;
+      let exitDistance: ExitDistance = ExitDistance.INSIDE;
+      if (exitStep !== -1) exitDistance = exitStep === step + 1 ? ExitDistance.OUT_NEXT : ExitDistance.OUT_LATER;
       choice.end = this.#host.gpuOrder.write(
         gpu,
         attempt.pattern,
-        outlook,
+        exitDistance,
         attempt.nics[attempt.nChannels * 2] ?? 0,
         this.#used,
         attempt.nChannels * this.#gpuCount,
@@ -330,7 +330,7 @@ export class Walk {
     const usedStart = this.#attempt.nChannels * this.#gpuCount;
     if (choice.taken >= 0) {
       this.#used[usedStart + choice.taken] = 0;
-      this.#reserve.giveBack(choice.gpu, choice.taken, this.#attempt.bwIntra, 1);
+      this.#reserve.release(choice.gpu, choice.taken, this.#attempt.bwIntra, 1);
       choice.taken = -1;
     }
     while (choice.next < choice.end) {
@@ -352,7 +352,7 @@ export class Walk {
     const isBalanced = attempt.pattern === Pattern.BALANCED_TREE;
     const gbps = isBalanced ? Math.fround(attempt.bwInter / 2) : attempt.bwInter;
     if (choice.taken >= 0) {
-      this.#reserve.giveBack(choice.gpu, this.#gpuCount + choice.taken, gbps, 1);
+      this.#reserve.release(choice.gpu, this.#gpuCount + choice.taken, gbps, 1);
       choice.taken = -1;
     }
     const entry = attempt.nics[channel * 2] ?? 0;
@@ -380,7 +380,7 @@ export class Walk {
   #close(choice: OpenChoice): boolean {
     const first = this.#attempt.gpuAt(this.#attempt.nChannels, 0);
     if (choice.taken >= 0) {
-      this.#reserve.giveBack(choice.gpu, first, this.#attempt.bwIntra, 1);
+      this.#reserve.release(choice.gpu, first, this.#attempt.bwIntra, 1);
       return false;
     }
     if (!this.#reserve.inside(choice.gpu, first, 1)) return false;
@@ -392,7 +392,7 @@ export class Walk {
   /** A channel of NVLS or CollNet direct is its head, with paths from and to all GPUs. */
   #head(choice: OpenChoice): boolean {
     if (choice.taken >= 0) {
-      this.#heads.giveBack(choice.gpu);
+      this.#heads.release(choice.gpu);
       return false;
     }
     if (!this.#heads.take(choice.gpu)) return false;

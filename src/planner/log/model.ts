@@ -1,7 +1,7 @@
 import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
-import type { RuleHit } from './rule-book.js';
+import type { RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
 import type { MeasuredTable } from './table.js';
 import type { Timeout } from './watchdog.js';

@@ -1,5 +1,5 @@
 import { CallBook } from './calls.js';
-import { CommunicatorBook } from './communicator-book.js';
+import { CommunicatorTracker } from './communicator-tracker.js';
 import type { LogEvent } from './events.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
@@ -7,7 +7,7 @@ import type { LogModel } from './model.js';
 import { ownText } from './own-text.js';
 import { ProcessBook } from './processes.js';
 import type { Room } from './rank-record.js';
-import { RuleBook } from './rule-book.js';
+import { RuleMatcher } from './rule-matcher.js';
 import { SystemBlocks } from './system-block.js';
 import { TableReader } from './table.js';
 import { unwrapped } from './unwrap.js';
@@ -30,10 +30,10 @@ export class NcclLogReader {
   readonly #files: string[] = [];
   readonly #processes = new ProcessBook();
   readonly #room: Room = { left: DETAIL_LIMIT, refused: 0 };
-  readonly #communicators = new CommunicatorBook(this.#room);
+  readonly #communicators = new CommunicatorTracker(this.#room);
   readonly #calls = new CallBook();
   readonly #tables = new TableReader();
-  readonly #rules = new RuleBook();
+  readonly #rules = new RuleMatcher();
   readonly #warnings = new WarningBook();
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogBook();

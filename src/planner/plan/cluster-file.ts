@@ -1,6 +1,6 @@
 import type { InputError } from '../../errors.js';
 import type { Fabric } from '../simulate/fabric.js';
-import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-words.js';
+import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-text.js';
 import type { Overrides } from './overrides.js';
 import { YamlReader } from './yaml-reader.js';
 

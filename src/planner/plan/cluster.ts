@@ -7,7 +7,7 @@ import type { Parameters } from '../parameters.js';
 import { assemble } from '../topology/assemble.js';
 import { buildSystem } from '../topology/build/build-system.js';
 import { withoutEmptyBranches } from '../topology/combine/prune.js';
-import { likeness } from '../topology/likeness.js';
+import { fingerprint } from '../topology/fingerprint.js';
 import { type LocalSystem, localSystems } from '../topology/local-systems.js';
 import type { System } from '../topology/system.js';
 import { NodeType } from '../topology/types.js';
@@ -64,7 +64,7 @@ export function prepareCluster(cluster: Cluster, parameters: Parameters, options
     }
     if (systems.has(machine)) continue;
     const system = systemOf(machine, name, parameters);
-    const key = likeness(system);
+    const key = fingerprint(system);
     const model = models.get(key) ?? system;
     models.set(key, model);
     systems.set(machine, model);

@@ -48,7 +48,7 @@ function makeRules(ncclVersion: string): Rules {
  * Identifies a version whose first rules, in the order of decisions, are those of another one, to find the rule behind a
  * difference.
  */
-export function partOfTheWay(from: string, to: string, count: number): string {
+export function mixedVersion(from: string, to: string, count: number): string {
   return count === 0 ? from : `${from} to ${to}, first ${count}`;
 }
 

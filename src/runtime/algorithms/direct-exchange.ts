@@ -17,7 +17,7 @@ import { Spread } from './direct-spread.js';
 import type { Stage } from './direct-stage.js';
 
 /** Polls for the other ranks before this rank copies its own block out of turn. */
-const GLANCES = 200;
+const POLLS_BEFORE_OWN_COPY = 200;
 
 /**
  * All collectives except all-reduce, of ranks that share a segment, for more than a few bytes. Each rank posts the addresses
@@ -128,7 +128,7 @@ export class DirectExchange {
     const isPlaced = (this.#flags & (STAGED | OPEN | CLOSED)) === 0;
     this.#direction.start(this.#kind, isPlaced ? count * type.bytes : 0);
     const { isBackward } = this.#direction;
-    let status = this.#meet(isBackward ? Math.min(spins, GLANCES) : 0);
+    let status = this.#meet(isBackward ? Math.min(spins, POLLS_BEFORE_OWN_COPY) : 0);
     if (status < 0) return status;
     if (!this.#takesOwnLast && (!isBackward || status === PENDING)) this.#copyOwn();
     if (status === PENDING) status = this.#kernels.progress(spins);

@@ -1,5 +1,5 @@
 import type { TcclError } from '../../errors.js';
-import type { LastStep } from './last-step.js';
+import type { CommitBarrier } from './commit-barrier.js';
 import type { WaitQueries } from './wait-queries.js';
 
 /** Members of an out-of-band operation: all ranks, or those on the caller's host. */
@@ -90,7 +90,7 @@ export interface Bootstrap {
     signal: AbortSignal,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
   /** The barrier that commits something that the ranks make on this network: every rank calls it once, at the beginning. */
-  lastStep(): LastStep;
+  commitBarrier(): CommitBarrier;
   /** Says goodbye; sockets close with the last network on them. Pending operations reject. */
   close(): Promise<void>;
   /** From now on, collective operations of all ranks reject with `reason`; everything else goes on. */

@@ -25,7 +25,7 @@ import { chooseInterface, systemInterfaces } from './interfaces.js';
 import { decodeJson, encodeJson } from './json.js';
 import { Listener } from './listener.js';
 import type { ListenerOptions } from './listener.js';
-import type { StrangerLimits } from './stranger-limits.js';
+import type { HandshakeLimits } from './handshake-limits.js';
 import { Mesh } from './mesh.js';
 import { Network, spaces } from './network.js';
 import { peersOf } from './peer-info.js';
@@ -48,12 +48,12 @@ export interface ConnectOptions {
   readonly version?: string | undefined;
   /** Time to wait for the other ranks, milliseconds; time while this process is stopped does not count. */
   readonly timeoutMs: number;
-  /** See InterfaceWish. */
+  /** See InterfacePreference. */
   readonly interfaceName?: string | undefined;
   readonly family?: 4 | 6 | undefined;
   /** Aborts the set-up, which rejects with the signal's reason. Without effect later: use `abort`. */
   readonly signal?: AbortSignal | undefined;
-  readonly limits?: StrangerLimits | undefined;
+  readonly limits?: HandshakeLimits | undefined;
   /** The rank whose process has the root, if known, for errors about the root. */
   readonly rankOfRoot?: number | undefined;
 }

@@ -14,7 +14,7 @@ export interface Interface {
 }
 
 /** The user's settings, and the address of the root if known. */
-export interface InterfaceWish {
+export interface InterfacePreference {
   /**
    * `TCCL_SOCKET_IFNAME`, in NCCL's syntax: names or their beginnings, separated by commas; a leading `=` means whole names,
    * `^` all interfaces but these, `^=` all but these whole names.
@@ -53,13 +53,13 @@ export function systemInterfaces(): Interface[] {
  * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family, with a list of the interfaces.
  * @throws SystemError `NETWORK` when no interface is up.
  */
-export function chooseInterface(interfaces: readonly Interface[], wish: InterfaceWish = {}): ChosenInterface {
+export function chooseInterface(interfaces: readonly Interface[], wish: InterfacePreference = {}): ChosenInterface {
   const { name, host } = chooseNics(interfaces, wish)[0];
   return { name, host };
 }
 
 /** All interfaces that are as good as the one that {@link chooseInterface} chooses, which is the first. Throws like it. */
-export function chooseNics(interfaces: readonly Interface[], wish: InterfaceWish = {}): readonly [Nic, ...Nic[]] {
+export function chooseNics(interfaces: readonly Interface[], wish: InterfacePreference = {}): readonly [Nic, ...Nic[]] {
   const { interfaceName = '', family, root } = wish;
   const usable = interfaces.filter((candidate) => family === undefined || candidate.family === family);
   if (interfaceName !== '') {

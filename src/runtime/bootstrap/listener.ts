@@ -8,8 +8,8 @@ import type { ConnectionEvents } from './connection.js';
 import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
-import { defaultStrangerLimits } from './stranger-limits.js';
-import type { StrangerLimits } from './stranger-limits.js';
+import { defaultHandshakeLimits } from './handshake-limits.js';
+import type { HandshakeLimits } from './handshake-limits.js';
 
 export interface ListenerOptions {
   readonly host: string;
@@ -17,7 +17,7 @@ export interface ListenerOptions {
   readonly port?: number | undefined;
   /** Connectors wait until it is set. */
   readonly secret: Uint8Array | Promise<Uint8Array>;
-  readonly limits?: StrangerLimits | undefined;
+  readonly limits?: HandshakeLimits | undefined;
   /** Returns true if a greeting is for this listener. */
   readonly expects: (greeting: Greeting) => boolean;
   /**
@@ -41,9 +41,9 @@ export class Listener {
   readonly address: Address;
   readonly #server: Server;
   readonly #options: ListenerOptions;
-  readonly #limits: StrangerLimits;
+  readonly #limits: HandshakeLimits;
   /** Connections before their proof, oldest first. */
-  readonly #strangers = new Set<Socket>();
+  readonly #unproved = new Set<Socket>();
 
   /** @throws SystemError `NETWORK` when the address cannot be listened on. */
   static async open(options: ListenerOptions): Promise<Listener> {
@@ -63,7 +63,7 @@ export class Listener {
   private constructor(server: Server, options: ListenerOptions) {
     this.#server = server;
     this.#options = options;
-    this.#limits = options.limits ?? defaultStrangerLimits;
+    this.#limits = options.limits ?? defaultHandshakeLimits;
     const bound = server.address() as AddressInfo;
     const zone = zoneOf(options.host);
     this.address = { host: isLinkLocal(bound.address) && zone !== undefined ? options.host : bound.address, port: bound.port };
@@ -76,17 +76,17 @@ export class Listener {
   /** Stops listening, and closes connections that were not admitted yet. */
   close(): void {
     this.#server.close();
-    for (const socket of this.#strangers) socket.destroy();
+    for (const socket of this.#unproved) socket.destroy();
   }
 
   async #receive(socket: Socket): Promise<void> {
     socket.unref();
     socket.on('error', () => undefined); // reported by its close event
     const timer = setTimeout(() => socket.destroy(), this.#limits.timeMs).unref();
-    this.#strangers.add(socket);
-    const [oldest] = this.#strangers;
-    if (oldest !== undefined && this.#strangers.size > this.#limits.connections) {
-      this.#strangers.delete(oldest);
+    this.#unproved.add(socket);
+    const [oldest] = this.#unproved;
+    if (oldest !== undefined && this.#unproved.size > this.#limits.connections) {
+      this.#unproved.delete(oldest);
       oldest.destroy();
     }
     try {
@@ -95,7 +95,7 @@ export class Listener {
       socket.destroy(); // a connector without proof is ignored
     } finally {
       clearTimeout(timer);
-      this.#strangers.delete(socket);
+      this.#unproved.delete(socket);
     }
   }
 
@@ -107,7 +107,7 @@ export class Listener {
     const proof = await readExactly(socket, CONNECTOR_PROOF_BYTES);
     const keys = handshake.verify(await secret, proof);
     if (keys === undefined || socket.destroyed) return void socket.destroy();
-    this.#strangers.delete(socket);
+    this.#unproved.delete(socket);
     const open = (events: ConnectionEvents): BootstrapConnection => {
       const connection = new BootstrapConnection(socket, keys, events);
       connection.welcome();

@@ -2,14 +2,14 @@ import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from 
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
 import { isInRanksOfNetwork, packError, unpackError } from './error-transfer.js';
 import { RankGroup } from './group.js';
-import { LastStep } from './last-step.js';
+import { CommitBarrier } from './commit-barrier.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors } from './survivors.js';
 import { WaitQueries } from './wait-queries.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
-export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, lastStep: 5, waits: 6 } as const;
+export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, commitBarrier: 5, waits: 6 } as const;
 const SPACES_PER_NETWORK = 6;
 
 const LARGEST_TAG = 0xffffffff;
@@ -167,8 +167,8 @@ export class Network implements Bootstrap {
     return this.#hold(agreeOnSurvivors(this.#mesh, question));
   }
 
-  lastStep(): LastStep {
-    return new LastStep(this.#mesh, this.#members, this.#firstSpace + spaces.lastStep);
+  commitBarrier(): CommitBarrier {
+    return new CommitBarrier(this.#mesh, this.#members, this.#firstSpace + spaces.commitBarrier);
   }
 
   close(): Promise<void> {

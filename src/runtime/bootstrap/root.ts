@@ -19,7 +19,7 @@ import { RollCall } from './roll-call.js';
 import type { CheckIn } from './roll-call.js';
 import { decodeCheckIn, setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
-import type { StrangerLimits } from './stranger-limits.js';
+import type { HandshakeLimits } from './handshake-limits.js';
 import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
 
 /** Address and time limits of a communicator's root. */
@@ -31,7 +31,7 @@ export interface RootOptions {
   /** IPv4 or IPv6 only. */
   readonly family?: 4 | 6 | undefined;
   /** Limits for connections before their proof. */
-  readonly limits?: StrangerLimits | undefined;
+  readonly limits?: HandshakeLimits | undefined;
   /** After a conflict between ranks, time to wait for one more rank before the ranks get the error. */
   readonly settleMs?: number | undefined;
 }

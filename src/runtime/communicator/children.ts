@@ -1,5 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import type { LastStep } from '../bootstrap/last-step.js';
+import type { CommitBarrier } from '../bootstrap/commit-barrier.js';
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team } from '../device/team.js';
@@ -7,8 +7,8 @@ import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
 import { checkAlike, checkEngines, inOneSegment } from './agree.js';
 import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
-import { abandon, type CommunicatorParts } from './origin.js';
-import { newsOf } from '../bootstrap/news-of.js';
+import { abandon, type CommunicatorParts } from './shared-resources.js';
+import { endReason } from '../bootstrap/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 
 /** Data that each rank sends in a split. */
@@ -89,12 +89,12 @@ export async function shrink(
   given: CommunicatorConfig,
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
-  const { bootstrap, team, origin } = parent;
+  const { bootstrap, team, resources } = parent;
   const config = inherit(parent.config, given);
   const out = new Set(excluded);
   while (true) {
     // Shared memory shows departed ranks earlier than the network.
-    (origin.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
+    (resources.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
     const { ranks, number } = await bootstrap.survivors([...out], signal);
@@ -121,15 +121,15 @@ async function makeChild(
   config: CommunicatorConfig,
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
-  const { origin } = parent;
-  const { segment, shared } = origin.facts;
+  const { resources } = parent;
+  const { segment, shared } = resources.facts;
   const bootstrap = parent.bootstrap.derive(number, ranks);
   // If a host's ranks do not share memory, each is a team of its own.
   const local = shared ? bootstrap.localRanks : [bootstrap.rank];
   let reserved = 0;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
-  const lastStep = bootstrap.lastStep();
+  const commitBarrier = bootstrap.commitBarrier();
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
@@ -139,7 +139,7 @@ async function makeChild(
   };
   signal.addEventListener('abort', giveUp);
   try {
-    const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(origin.facts.settings, config) ?? 'auto' };
+    const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(resources.facts.settings, config) ?? 'auto' };
     const addresses = await exchange(bootstrap, wanted, inOneSegment(bootstrap, facts), () => {
       if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
       return reserved;
@@ -148,11 +148,11 @@ async function makeChild(
       (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
     );
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
-    child = await origin.assemble(bootstrap, team, facts, config, signal);
-    await confirm(bootstrap, lastStep, signal);
+    child = await resources.assemble(bootstrap, team, facts, config, signal);
+    await confirm(bootstrap, commitBarrier, signal);
     return child;
   } catch (error) {
-    lastStep.giveUp();
+    commitBarrier.giveUp();
     bootstrap.abort(error as Error);
     if (child !== undefined) abandon(child, error);
     if (team !== undefined) team.leave();
@@ -167,14 +167,14 @@ async function makeChild(
  * Waits until all members have the child. If a rank dies now, all members still decide the same: if all had arrived, they keep
  * the child, and its next call fails.
  */
-async function confirm(bootstrap: Bootstrap, lastStep: LastStep, signal: AbortSignal): Promise<void> {
-  lastStep.reached();
+async function confirm(bootstrap: Bootstrap, commitBarrier: CommitBarrier, signal: AbortSignal): Promise<void> {
+  commitBarrier.reached();
   try {
     await bootstrap.barrier();
   } catch (error) {
-    if (!(error instanceof RemoteError) || signal.aborted || !(await lastStep.counts(signal))) throw error;
+    if (!(error instanceof RemoteError) || signal.aborted || !(await commitBarrier.commits(signal))) throw error;
   }
-  lastStep.done();
+  commitBarrier.done();
 }
 
 /** Error of the parent's call if a child could not be made. */
@@ -187,7 +187,7 @@ async function reasonForParent(
   if (signal.aborted) return signal.reason;
   if (!(error instanceof TcclError) || error.rank === undefined) return error;
   const rank = ranks[error.rank] ?? error.rank;
-  const news = error.code === 'CLOSED' ? await newsOf(parent, rank) : undefined;
+  const news = error.code === 'CLOSED' ? await endReason(parent, rank) : undefined;
   if (news !== undefined) return news;
   if (rank === error.rank) return error;
   return unpackError({

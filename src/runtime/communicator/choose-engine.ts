@@ -95,8 +95,8 @@ export interface ChosenEngine {
  *
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
-export async function chooseEngine(circumstances: EngineContext): Promise<ChosenEngine> {
-  const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = circumstances;
+export async function chooseEngine(context: EngineContext): Promise<ChosenEngine> {
+  const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = context;
   const { localRanks, nRanks } = bootstrap;
   const oneSegment = inOneSegment(bootstrap, facts);
   // Without system calls a rank that blocks cannot move its sockets.
@@ -153,8 +153,8 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
-    plan = await channelsOf(circumstances);
-    const network = await networkEngine(circumstances, plan.channels, overNetwork, oneSegment, nThreads);
+    plan = await channelsOf(context);
+    const network = await networkEngine(context, plan.channels, overNetwork, oneSegment, nThreads);
     ring = { ...plan, transports: network.transports };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
@@ -163,12 +163,12 @@ export async function chooseEngine(circumstances: EngineContext): Promise<Chosen
     settings,
     table,
     ring,
-    shared: circumstances.shared,
-    name: circumstances.name,
-    ordinary: wayOfOrdinaryArrays(circumstances),
-    float16Sums: () => wayOfFloat16Sums(circumstances),
-    listensOn: () => interfaceFor(circumstances.network, circumstances.id),
-    secret: secretOf(circumstances.id),
+    shared: context.shared,
+    name: context.name,
+    ordinary: wayOfOrdinaryArrays(context),
+    float16Sums: () => wayOfFloat16Sums(context),
+    listensOn: () => interfaceFor(context.network, context.id),
+    secret: secretOf(context.id),
   });
   const engine = observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
   return { engine, channels: plan?.channels };
@@ -239,14 +239,14 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
 
 /** Makes the engine of the algorithms over connections. */
 async function networkEngine(
-  circumstances: EngineContext,
+  context: EngineContext,
   channels: Channels,
   algorithms: readonly Algorithm[],
   oneSegment: boolean,
   nThreads: number,
 ): Promise<{ readonly engine: Engine; readonly transports: readonly string[] }> {
-  const { bootstrap, shared, team, facts, libc, nCores, settings, network: environment, id, signal, threads } = circumstances;
-  const { onWarning, name, forwardReport } = circumstances;
+  const { bootstrap, shared, team, facts, libc, nCores, settings, network: environment, id, signal, threads } = context;
+  const { onWarning, name, forwardReport } = context;
   const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
   const host = dataHost(bootstrap, environment, id);
   const options = { bootstrap, shared, team, libc, channels, nics, host, secret: secretOf(id) };
@@ -271,7 +271,7 @@ async function networkEngine(
   // A blocking call cannot make connections.
   if (oneSegment || threads.connectsAll) await network.openAll(algorithms);
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
-  if (lowLatencyBytes >= 0) await addLowLatency(circumstances, channels.order, network, lowLatencyBytes);
+  if (lowLatencyBytes >= 0) await addLowLatency(context, channels.order, network, lowLatencyBytes);
   return { engine: network, transports: network.transports };
 }
 

@@ -30,7 +30,7 @@ import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { checkOptions, LONGEST_MS, type ChildOptions } from './config.js';
 import { onExit } from '../exit.js';
 import { raiseTeamAbort } from '../algorithms/direct-engine.js';
-import { explainCall, groundsOf, type Explanation } from './explain.js';
+import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
@@ -39,7 +39,7 @@ import { MessageCalls, type BlockingRecvOptions, type ProbedMessage, type RecvOp
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
 import type { PlatformAsyncDisposable } from '../platform.js';
-import type { CommunicatorParts } from './origin.js';
+import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import {
@@ -140,9 +140,9 @@ export class Communicator extends MessageCalls {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
-    const { origin, bootstrap, team, engine, pointToPoint, waitQueries, nCores } = parts;
-    const { libc, settings, options } = origin.facts;
-    origin.use();
+    const { resources, bootstrap, team, engine, pointToPoint, waitQueries, nCores } = parts;
+    const { libc, settings, options } = resources.facts;
+    resources.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
     const fail = (error: unknown): TcclError => this.#failWith(error);
@@ -245,7 +245,7 @@ export class Communicator extends MessageCalls {
    * TCCL_TIMEOUT. A call's own `timeoutMs` limits that call, counted from its start.
    */
   get timeoutMs(): number {
-    return this.#parts.origin.facts.settings.timeoutMs;
+    return this.#parts.resources.facts.settings.timeoutMs;
   }
 
   /** The algorithm of large all-reduces. */
@@ -260,7 +260,7 @@ export class Communicator extends MessageCalls {
    * @param bytes the call's count, as NCCL counts it, times the size of an element: for allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
-    return this.#ofThisRank(() => explainCall(collective, bytes, groundsOf(this.#parts)));
+    return this.#ofThisRank(() => explainCall(collective, bytes, explainContextOf(this.#parts)));
   }
 
   /**
@@ -428,7 +428,7 @@ export class Communicator extends MessageCalls {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
     const { bootstrap, team } = this.#parts;
-    const { libc } = this.#parts.origin.facts;
+    const { libc } = this.#parts.resources.facts;
     return this.#outOfBand.withAll('window', { timeoutMs: this.#longestMs, ...options }, () =>
       Window.open(
         {
@@ -463,8 +463,8 @@ export class Communicator extends MessageCalls {
       ProgramRunner.check(program, this.nRanks);
       checkLimits('program', options);
     });
-    const { bootstrap, team, origin } = this.#parts;
-    const { libc, shared, network, id } = origin.facts;
+    const { bootstrap, team, resources } = this.#parts;
+    const { libc, shared, network, id } = resources.facts;
     return this.#outOfBand.withAll('program', { timeoutMs: this.#longestMs, ...options }, (signal) =>
       ProgramRunner.open(
         {
@@ -820,7 +820,7 @@ export class Communicator extends MessageCalls {
     const {
       team,
       bootstrap,
-      origin: {
+      resources: {
         facts: { shared },
       },
     } = this.#parts;
@@ -867,7 +867,7 @@ export class Communicator extends MessageCalls {
     // Also after a failure: data may still arrive from the segment.
     await this.#engine.close();
     this.#parts.team.leave();
-    this.#parts.origin.leave();
+    this.#parts.resources.leave();
     await this.#parts.bootstrap.close();
     this.#release();
     this.#hasLeft = true;

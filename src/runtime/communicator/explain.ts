@@ -12,7 +12,7 @@ import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorith
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads, forcedAlgorithm } from './config.js';
 import { defaultProfile } from '../algorithms/default-profile.js';
-import type { CommunicatorParts } from './origin.js';
+import type { CommunicatorParts } from './shared-resources.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 
 /** The way in which a communicator carries out a call, and the expected time. */
@@ -115,9 +115,17 @@ export function explainCall(
 }
 
 /** @internal Context of a communicator. */
-export function groundsOf({ origin, bootstrap, engine, channels, facts, nCores, config }: CommunicatorParts): ExplainContext {
+export function explainContextOf({
+  resources,
+  bootstrap,
+  engine,
+  channels,
+  facts,
+  nCores,
+  config,
+}: CommunicatorParts): ExplainContext {
   const { nRanks, localRanks } = bootstrap;
-  const { settings } = origin.facts;
+  const { settings } = resources.facts;
   const { profile } = facts[0] ?? {};
   const here = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
   const oneSegment = inOneSegment(bootstrap, facts);

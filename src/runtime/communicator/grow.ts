@@ -1,11 +1,11 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { newsOf } from '../bootstrap/news-of.js';
+import { endReason } from '../bootstrap/end-reason.js';
 import { openText, sealText } from '../bootstrap/sealed-text.js';
 import { secretOf, UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { inherit, type ChildOptions } from './config.js';
-import type { CommunicatorParts } from './origin.js';
+import type { CommunicatorParts } from './shared-resources.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 
 /** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */
@@ -28,7 +28,7 @@ export async function grow(
   { commId, timeoutMs, ...given }: ChildOptions & { readonly commId?: UniqueId | string | undefined },
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
-  const { bootstrap, origin } = parent;
+  const { bootstrap, resources } = parent;
   const config = inherit(parent.config, given);
   if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
     throw new InvalidArgumentError(
@@ -36,7 +36,7 @@ export async function grow(
       `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the present ${bootstrap.nRanks}`,
     );
   }
-  const secret = secretOf(origin.facts.id);
+  const secret = secretOf(resources.facts.id);
   const mine: Wish = { nRanks, id: commId === undefined ? null : sealText(commId.toString(), secret) };
   const wishes = (await gatherJson(bootstrap, 'grow', mine)).map((wish) => ({
     ...wish,
@@ -57,7 +57,7 @@ export async function grow(
       'grow: no rank gave a commId; give the id of getUniqueId() to one of these ranks and to all new ones',
     );
   }
-  const { join, options } = origin.facts;
+  const { join, options } = resources.facts;
   const gone = new AbortController();
   for (const { rank } of bootstrap.peers) {
     if (rank !== bootstrap.rank)
@@ -90,6 +90,6 @@ async function oldNews(error: unknown, bootstrap: Bootstrap): Promise<Error | un
   const { rank, code } = error;
   const others = bootstrap.peers.map((peer) => peer.rank).filter((other) => other !== bootstrap.rank);
   const suspects = rank < bootstrap.nRanks ? others.filter((other) => other === rank) : code === 'ABORTED' ? others : [];
-  const news = suspects.map(async (suspect) => (await newsOf(bootstrap, suspect)) ?? Promise.reject(new Error('no news')));
+  const news = suspects.map(async (suspect) => (await endReason(bootstrap, suspect)) ?? Promise.reject(new Error('no news')));
   return Promise.any(news).catch(() => undefined);
 }

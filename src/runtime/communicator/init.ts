@@ -20,7 +20,7 @@ import { joinSegment, type Joined } from './join-segment.js';
 import { DEFAULT_INIT_TIMEOUT_MS, meet, placementOf } from './meet.js';
 import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
-import { abandon, Origin, type CommunicatorParts } from './origin.js';
+import { abandon, SharedResources, type CommunicatorParts } from './shared-resources.js';
 import { profileFor } from '../algorithms/profile.js';
 
 /**
@@ -62,10 +62,10 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const facts = await agree(bootstrap, settings, config, joined, profile, locationOf(bootstrap, network, id));
-    const origin = new Origin({ segment, shared, libc, settings, network, id, join, options });
+    const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     parts = await connectInTime(timeoutMs, (late) =>
-      origin.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
+      resources.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
     );
     warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);

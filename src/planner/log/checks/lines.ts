@@ -2,7 +2,7 @@ import { counted } from '../../../counted.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
 import { isInitialised, isOnOneHost } from '../outcome.js';
 import type { LogModel } from '../model.js';
-import type { RuleHit } from '../rule-book.js';
+import type { RuleHit } from '../rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
 
 const severities: Readonly<Record<Kind, LogSeverity>> = {

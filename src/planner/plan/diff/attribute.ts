@@ -3,7 +3,7 @@ import { contributionOf } from '../../graph/merge/contribution.js';
 import type { HostContribution } from '../../graph/merge/contribution.js';
 import type { Parameters } from '../../parameters.js';
 import { type ChangedRule, rulesBetween } from '../../versions/describe.js';
-import { lastRuleOf, partOfTheWay, positionOf } from '../../versions/rules.js';
+import { lastRuleOf, mixedVersion, positionOf } from '../../versions/rules.js';
 import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
 import { planPrepared } from '../plan.js';
 import { comparePlans, type Difference, type Side } from './compare.js';
@@ -39,7 +39,7 @@ export interface Upgrade {
  */
 export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
   const changed = rulesBetween(upgrade.from, upgrade.to);
-  const way = new Way(upgrade);
+  const way = new IntermediatePlans(upgrade);
   // Counts of rules up to each changed one.
   const stops = [0, ...changed.map(({ name }) => positionOf(name) + 1)];
   const look = (first: number, last: number): RuleEffect[] => {
@@ -48,14 +48,14 @@ export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
     const { differences, costs } = comparePlans(way.at(stops[first] ?? 0), way.at(stops[last] ?? 0), upgrade.sizes);
     if (differences.length === 0 && costs.length === 0) return [];
     if (rules.length === 1) return [{ rules, differences, costs }];
-    const middle = midmost(first, last).find((stop) => way.isPossible(stops[stop] ?? 0));
+    const middle = middleFirst(first, last).find((stop) => way.isPossible(stops[stop] ?? 0));
     return middle === undefined ? [{ rules, differences, costs }] : [...look(first, middle), ...look(middle, last)];
   };
   return look(0, changed.length);
 }
 
 /** The numbers between two others, the middle ones first. */
-function midmost(first: number, last: number): number[] {
+function middleFirst(first: number, last: number): number[] {
   const middle = (first + last) / 2;
   return Array.from({ length: last - first - 1 }, (_, index) => first + 1 + index).sort(
     (a, b) => Math.abs(a - middle) - Math.abs(b - middle),
@@ -63,7 +63,7 @@ function midmost(first: number, last: number): number[] {
 }
 
 /** Plans between one version and the other, each made once, with shared parts. */
-class Way {
+class IntermediatePlans {
   readonly #upgrade: Upgrade;
   readonly #sides = new Map<number, Side>();
   readonly #searched = new Map<number, readonly PreparedHosts[]>();
@@ -113,7 +113,7 @@ class Way {
 
   #parametersAt(count: number): Parameters {
     const { parameters, from, to } = this.#upgrade;
-    return { ...parameters, ncclVersion: partOfTheWay(from, to, count) };
+    return { ...parameters, ncclVersion: mixedVersion(from, to, count) };
   }
 }
 

@@ -11,7 +11,7 @@ import { algorithms, collectives, protocols } from '../../tuning/names.js';
 import { describeReason } from '../../tuning/reasons.js';
 import { type Model, tune, type Tuning } from '../../tuning/tune.js';
 import { summarizeConnections } from '../overview/connections.js';
-import { formatBytes } from '../overview/words.js';
+import { formatBytes } from '../overview/format.js';
 import type { Plan } from '../plan.js';
 import { pathTypeNames } from '../../topology/types.js';
 import { type Cost, costs } from './cost.js';

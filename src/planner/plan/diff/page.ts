@@ -1,9 +1,9 @@
 import { escape } from '../../topology/view/markup.js';
 import { section, STYLE } from '../overview/html.js';
-import { formatBytes, formatTime, formatWay } from '../overview/words.js';
+import { formatBytes, formatTime, formatWay } from '../overview/format.js';
 import type { RuleEffect } from './attribute.js';
 import type { Comparison } from './compare.js';
-import { describeEffect, type EffectText, rulesBehind } from './effect-words.js';
+import { describeEffect, type EffectText, rulesBehind } from './effect-text.js';
 
 /** A comparison as one self-contained page: differences, their costs, and the rules behind them. */
 export function comparisonHtml(comparison: Comparison, effects: readonly RuleEffect[]): string {

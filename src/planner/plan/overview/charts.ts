@@ -2,7 +2,7 @@ import type { NcclAlgorithm } from '../../tuning/names.js';
 import type { Forecast } from './forecast.js';
 import { escape } from '../../topology/view/markup.js';
 import { at } from './markup.js';
-import { alike, formatBytes, formatRate, formatTime, formatWay } from './words.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay } from './format.js';
 
 /**
  * Two charts over sizes with one axis: bus bandwidth of collectives, and NCCL's choices.

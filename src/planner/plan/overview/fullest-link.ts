@@ -1,7 +1,7 @@
 import { defaultRules } from '../../versions/rules.js';
 import type { ChannelGraph } from '../../graph/graph.js';
 import { nodeId } from '../../graph/graph.js';
-import { Routes, Toll } from '../../graph/routes.js';
+import { Routes, HopLoad } from '../../graph/routes.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import type { System, SystemNode } from '../../topology/system.js';
 import { LinkType, NodeType } from '../../topology/types.js';
@@ -68,10 +68,10 @@ export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
 /** Share that a hop takes of its link and of the link back, as in the search. */
 function chargeHop(system: System, routes: Routes, hop: number, gbps: number, load: Float64Array): void {
   const link = routes.link[hop] ?? 0;
-  const toll = routes.toll[hop] ?? 0;
-  const price = toll & Toll.SMALL_PACKETS ? (gbps * 6) / 5 : gbps;
+  const hopLoad = routes.hopLoad[hop] ?? 0;
+  const price = hopLoad & HopLoad.SMALL_PACKETS ? (gbps * 6) / 5 : gbps;
   load[link] = (load[link] ?? 0) + price;
-  const back = (toll & Toll.EIGHTH_BACK ? price / 8 : 0) + (toll & Toll.ALL_BACK ? price : 0);
+  const back = (hopLoad & HopLoad.EIGHTH_BACK ? price / 8 : 0) + (hopLoad & HopLoad.ALL_BACK ? price : 0);
   const reverse = system.links.reverse[link] ?? -1;
   if (back > 0 && reverse >= 0) load[reverse] = (load[reverse] ?? 0) + back;
 }

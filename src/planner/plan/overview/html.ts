@@ -5,7 +5,7 @@ import type { Forecast } from './forecast.js';
 import { linkKindNames } from './fullest-link.js';
 import { escape } from '../../topology/view/markup.js';
 import type { HostOverview, Overview, RingOverview } from './overview.js';
-import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from './words.js';
+import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from './format.js';
 
 /** A machine's drawing, by the name of its hosts. */
 export interface MachinePicture {

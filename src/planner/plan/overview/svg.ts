@@ -3,7 +3,7 @@ import { charts, CHART_STYLE } from './charts.js';
 import type { Forecast } from './forecast.js';
 import { escape } from '../../topology/view/markup.js';
 import type { Overview } from './overview.js';
-import { limitText } from './words.js';
+import { limitText } from './format.js';
 
 /** The charts of a plan as a self-contained picture, for light and dark backgrounds. */
 export function overviewSvg(overview: Overview, curves: readonly Forecast[]): string {

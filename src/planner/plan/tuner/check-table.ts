@@ -3,7 +3,7 @@ import { type Collective, collectives } from '../../tuning/names.js';
 import { predict } from '../../tuning/predict.js';
 import { describeReason } from '../../tuning/reasons.js';
 import type { Tuning } from '../../tuning/tune.js';
-import { formatBytes } from '../overview/words.js';
+import { formatBytes } from '../overview/format.js';
 import type { PlacedRow, TableFinding } from './read-table.js';
 import { algorithmWords, collectiveWords, protocolWords } from './row.js';
 

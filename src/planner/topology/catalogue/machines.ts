@@ -16,7 +16,7 @@ import { gpuModels, type GpuModel } from './gpus.js';
 import { buildLayout } from './layout.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels } from './nics.js';
-import { type Limits, type Origin, type RentedMachine, rentedMachines } from './rented.js';
+import { type Limits, type Origin, type CloudMachine, cloudMachines } from './cloud-machines.js';
 
 /** A whole machine of the catalogue. */
 export interface Machine {
@@ -74,9 +74,9 @@ const madeMachines: readonly Machine[] = [
 ];
 
 /** All machines: those of the makers, then those of clouds. */
-export const machines: readonly Machine[] = [...madeMachines, ...rentedMachines.map(rented)];
+export const machines: readonly Machine[] = [...madeMachines, ...cloudMachines.map(cloudMachine)];
 
-function rented({ layout, ...rest }: RentedMachine): Machine {
+function cloudMachine({ layout, ...rest }: CloudMachine): Machine {
   return { ...rest, build: () => (typeof layout === 'string' ? machine(layout) : buildLayout(layout)) };
 }
 

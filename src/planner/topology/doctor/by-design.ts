@@ -2,7 +2,7 @@ import { gpuModels } from '../catalogue/gpus.js';
 import { findMachine, type Machine, machines } from '../catalogue/machines.js';
 import type { XmlElement } from '../xml/tree.js';
 import { bySeverity, type Finding } from './finding.js';
-import { devicesOf } from './patient.js';
+import { devicesOf } from './inventory.js';
 
 /**
  * Turns warnings into remarks if the topology is that of a machine of the catalogue, and every such machine has the same limit at

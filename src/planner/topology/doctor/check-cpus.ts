@@ -3,21 +3,21 @@ import { parseInteger } from '../c-numbers.js';
 import { CpuArch, CpuVendor } from '../system.js';
 import { childrenNamed, type XmlElement } from '../xml/tree.js';
 import { formatGBps } from '../view/format.js';
-import { type Patient } from './patient.js';
+import { type Inventory } from './inventory.js';
 
 const architectures = ['x86_64', 'arm64', 'ppc64'];
 const vendors = ['GenuineIntel', 'AuthenticAMD', 'CentaurHauls', '  Shanghai  '];
 
 /** Checks the attributes of `<cpu>` elements. */
-export function checkCpus(patient: Patient): void {
-  for (const cpu of patient.cpus) {
-    checkArchitecture(patient, cpu);
-    checkNuma(patient, cpu);
-    checkAffinity(patient, cpu);
+export function checkCpus(inventory: Inventory): void {
+  for (const cpu of inventory.cpus) {
+    checkArchitecture(inventory, cpu);
+    checkNuma(inventory, cpu);
+    checkAffinity(inventory, cpu);
   }
 }
 
-function checkArchitecture({ cpus, findings }: Patient, cpu: XmlElement): void {
+function checkArchitecture({ cpus, findings }: Inventory, cpu: XmlElement): void {
   const missing = missingAttributes(cpu);
   if (missing.length > 0) {
     const twin = cpus.find((other) => missingAttributes(other).length === 0);
@@ -67,7 +67,7 @@ function missingAttributes(cpu: XmlElement): string[] {
   return needsModel ? ['familyid', 'modelid'].filter((name) => !cpu.attributes.has(name)) : [];
 }
 
-function checkNuma({ findings, graph }: Patient, cpu: XmlElement): void {
+function checkNuma({ findings, graph }: Inventory, cpu: XmlElement): void {
   const numa = cpu.attributes.get('numaid');
   if (numa !== undefined && parseInteger(numa) !== -1) return;
   const node = graph?.system.cpus[0];
@@ -83,7 +83,7 @@ function checkNuma({ findings, graph }: Patient, cpu: XmlElement): void {
   });
 }
 
-function checkAffinity({ findings }: Patient, cpu: XmlElement): void {
+function checkAffinity({ findings }: Inventory, cpu: XmlElement): void {
   const affinity = cpu.attributes.get('affinity');
   // NUMA nodes without cores (CXL, HBM) have no mask and no devices.
   if (affinity !== undefined && /[1-9a-fA-F]/.test(affinity)) return;

@@ -3,7 +3,7 @@ import { isWholeInteger, parseBigInteger } from '../c-numbers.js';
 import { childNamed, childrenNamed, descendants, shorten, type XmlElement } from '../xml/tree.js';
 import { integerAttributes } from '../xml/validate.js';
 import { type Finding, type Findings, placeOf } from './finding.js';
-import { deviceKey, devicesOf, gpuName, isInUse, type Patient } from './patient.js';
+import { deviceKey, devicesOf, gpuName, isInUse, type Inventory } from './inventory.js';
 
 /** Compares the file with the reading of NCCL's own parser. */
 export function checkNotes(notes: readonly XmlNote[], findings: Findings): void {
@@ -38,10 +38,10 @@ const noteTexts = {
 } as const;
 
 /** Checks for devices that NCCL does not see, or confuses. */
-export function checkDevices(patient: Patient): void {
-  const { gpus, findings } = patient;
+export function checkDevices(inventory: Inventory): void {
+  const { gpus, findings } = inventory;
   if (!gpus.some(({ element }) => element.attributes.has('rank'))) {
-    findings.add(patient.root, {
+    findings.add(inventory.root, {
       code: 'skeleton',
       severity: 'info',
       problem: gpus.length === 0 ? 'the file has no GPU' : `no GPU of the file has a rank (it names ${gpus.length})`,
@@ -60,13 +60,13 @@ export function checkDevices(patient: Patient): void {
       });
     }
   }
-  checkHidden(patient);
-  checkTwice(patient);
-  checkNumbers(patient);
+  checkHidden(inventory);
+  checkTwice(inventory);
+  checkNumbers(inventory);
 }
 
 /** Checks for texts in place of numbers, which NCCL reads up to the last digit, or as 0. */
-function checkNumbers({ root, findings }: Patient): void {
+function checkNumbers({ root, findings }: Inventory): void {
   for (const element of descendants(root)) {
     for (const name of integerAttributes(element.name)) {
       const text = element.attributes.get(name);
@@ -84,7 +84,7 @@ function checkNumbers({ root, findings }: Patient): void {
   }
 }
 
-function checkHidden({ pcis, findings }: Patient): void {
+function checkHidden({ pcis, findings }: Inventory): void {
   for (const pci of pcis) {
     if (childrenNamed(pci.element, 'nic').length === 0 || pci.children.length === 0) continue;
     findings.add(pci.element, {
@@ -99,7 +99,7 @@ function checkHidden({ pcis, findings }: Patient): void {
   }
 }
 
-function checkTwice({ cpus, pcis, gpus, nets, findings }: Patient): void {
+function checkTwice({ cpus, pcis, gpus, nets, findings }: Inventory): void {
   const byKey = new Map<string, XmlElement>();
   for (const { element, key } of pcis) {
     if (!element.attributes.has('busid')) continue;
@@ -170,15 +170,15 @@ function checkNumberTwice(
 }
 
 /** Compares the file with its intended machine. */
-export function checkAgainstMachine(patient: Patient, machine: XmlElement): void {
+export function checkAgainstMachine(inventory: Inventory, machine: XmlElement): void {
   const real = devicesOf(machine);
-  const { findings } = patient;
+  const { findings } = inventory;
   const busIds = (list: readonly { readonly pci: { readonly key: string } | undefined }[]) =>
     new Set(list.map(({ pci }) => pci?.key.split(' ').at(-1) ?? ''));
   const realGpus = busIds(real.gpus);
   const realNics = busIds(real.nets);
-  const fileGpus = busIds(patient.gpus);
-  for (const gpu of patient.gpus) {
+  const fileGpus = busIds(inventory.gpus);
+  for (const gpu of inventory.gpus) {
     const busId = gpu.pci.key.split(' ').at(-1) ?? '';
     if (realGpus.has(busId)) continue;
     findings.add(gpu.element, {
@@ -191,7 +191,7 @@ export function checkAgainstMachine(patient: Patient, machine: XmlElement): void
   }
   for (const { element, pci } of real.gpus) {
     const busId = pci.key.split(' ').at(-1) ?? '';
-    const place = patient.pcis.find(({ key }) => key.split(' ').at(-1) === busId);
+    const place = inventory.pcis.find(({ key }) => key.split(' ').at(-1) === busId);
     if (fileGpus.has(busId) || place !== undefined) continue;
     findings.add(undefined, {
       code: 'gpu-not-in-file',
@@ -201,7 +201,7 @@ export function checkAgainstMachine(patient: Patient, machine: XmlElement): void
       remedy: 'add a <pci> with its bus id below the switch and CPU where it is',
     });
   }
-  for (const { element, pci } of patient.nets) {
+  for (const { element, pci } of inventory.nets) {
     const busId = pci?.key.split(' ').at(-1) ?? '';
     if (pci === undefined || realNics.has(busId)) continue;
     findings.add(element, {
@@ -215,9 +215,9 @@ export function checkAgainstMachine(patient: Patient, machine: XmlElement): void
 }
 
 /** Compares a graph file (NCCL_GRAPH_FILE) with the topology. */
-export function checkGraph(patient: Patient, graphs: XmlElement, fileName: string): void {
+export function checkGraph(inventory: Inventory, graphs: XmlElement, fileName: string): void {
   const devs = new Set(
-    patient.gpus
+    inventory.gpus
       .filter(({ element }) => element.attributes.has('rank'))
       .map(({ element }) => Number(element.attributes.get('dev') ?? -1)),
   );
@@ -232,12 +232,12 @@ export function checkGraph(patient: Patient, graphs: XmlElement, fileName: strin
     }
   }
   for (const [dev, gpu] of missing) {
-    patient.findings.add(
+    inventory.findings.add(
       { ...placeOf(gpu), element: `${fileName}: ${placeOf(gpu).element}` },
       {
         code: 'graph-gpu-not-there',
         severity: 'error',
-        problem: `the graph file uses GPU ${dev}, and the topology has ${patient.gpus.map(gpuName).join(', ') || 'none'}`,
+        problem: `the graph file uses GPU ${dev}, and the topology has ${inventory.gpus.map(gpuName).join(', ') || 'none'}`,
         consequence: 'NCCL fails with "Dev not found": 0 GB/s',
         remedy: 'unset NCCL_GRAPH_FILE (look in /etc/nccl.conf too) for jobs that do not use all GPUs',
       },

@@ -4,17 +4,17 @@ import { linkSpeeds } from '../catalogue/build.js';
 import { gpuModels } from '../catalogue/gpus.js';
 import { formatGBps } from '../view/format.js';
 import type { Gain } from './measure.js';
-import { gpuName, integer, type NetDevice, type Patient, type PciDevice } from './patient.js';
+import { gpuName, integer, type NetDevice, type Inventory, type PciDevice } from './inventory.js';
 
 /** Checks PCI links: their attributes, and NCCL's reading of them. */
-export function checkLinks(patient: Patient): void {
-  for (const pci of patient.pcis) {
-    checkSpeedText(patient, pci);
-    checkWidth(patient, pci);
-    checkBottleneck(patient, pci);
+export function checkLinks(inventory: Inventory): void {
+  for (const pci of inventory.pcis) {
+    checkSpeedText(inventory, pci);
+    checkWidth(inventory, pci);
+    checkBottleneck(inventory, pci);
   }
-  checkGpuLinks(patient);
-  for (const net of patient.nets) checkNicLink(patient, net);
+  checkGpuLinks(inventory);
+  for (const net of inventory.nets) checkNicLink(inventory, net);
 }
 
 /** Gb/s of one lane and direction, by GT/s: generations 1 and 2 lose a fifth to their code. */
@@ -27,7 +27,7 @@ const laneGbps = new Map([
   [64, 48],
 ]);
 
-function checkSpeedText({ findings }: Patient, { element, bandwidthGBps }: PciDevice): void {
+function checkSpeedText({ findings }: Inventory, { element, bandwidthGBps }: PciDevice): void {
   const speed = element.attributes.get('link_speed');
   if (speed === undefined || pciLink(16, speed).known) return;
   const width = integer(element, 'link_width', 0);
@@ -49,7 +49,7 @@ function checkSpeedText({ findings }: Patient, { element, bandwidthGBps }: PciDe
   });
 }
 
-function checkWidth({ findings }: Patient, { element, bandwidthGBps }: PciDevice): void {
+function checkWidth({ findings }: Inventory, { element, bandwidthGBps }: PciDevice): void {
   const text = element.attributes.get('link_width');
   if (text === undefined) return;
   const width = integer(element, 'link_width', 0);
@@ -70,7 +70,7 @@ function checkWidth({ findings }: Patient, { element, bandwidthGBps }: PciDevice
 }
 
 /** Checks for a link up with less than half of the bandwidth of a device below it. */
-function checkBottleneck({ findings, graph }: Patient, pci: PciDevice): void {
+function checkBottleneck({ findings, graph }: Inventory, pci: PciDevice): void {
   const { element, bandwidthGBps, children } = pci;
   const fastest = Math.max(0, ...children.map((child) => child.bandwidthGBps));
   if (bandwidthGBps <= 0 || bandwidthGBps * 2 > fastest) return;
@@ -102,7 +102,7 @@ export function describeGain({ between, is, couldBe, pairs }: Gain): string {
 }
 
 /** Checks for GPUs whose link is slower than that of their model, or of others of the same kind. */
-function checkGpuLinks({ findings, gpus }: Patient): void {
+function checkGpuLinks({ findings, gpus }: Inventory): void {
   const seen = new Set<PciDevice>();
   for (const gpu of gpus) {
     const { pci } = gpu;
@@ -133,7 +133,7 @@ function checkGpuLinks({ findings, gpus }: Patient): void {
 }
 
 /** Checks for a port that is faster than the link of its card. */
-function checkNicLink({ findings }: Patient, { element, pci, bandwidthGBps }: NetDevice): void {
+function checkNicLink({ findings }: Inventory, { element, pci, bandwidthGBps }: NetDevice): void {
   if (pci === undefined || integer(element, 'speed', 0) <= 0 || pci.bandwidthGBps === 0) return;
   if (!pciLink(16, pci.element.attributes.get('link_speed') ?? '').known || pci.bandwidthGBps >= bandwidthGBps * 0.9) return;
   findings.add(pci.element, {

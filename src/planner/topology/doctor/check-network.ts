@@ -6,11 +6,11 @@ import { Locality } from '../paths/locality.js';
 import { NodeType, PathType } from '../types.js';
 import { formatGBps } from '../view/format.js';
 import { describeGain, upwards } from './check-links.js';
-import { type GpuDevice, gpuName, integer, isInUse, type NetDevice, type Patient, type PciDevice } from './patient.js';
+import { type GpuDevice, gpuName, integer, isInUse, type NetDevice, type Inventory, type PciDevice } from './inventory.js';
 
 /** Checks network devices: speed, GPU Direct RDMA, and their distances to GPUs. */
-export function checkNetwork(patient: Patient): void {
-  const { nets, findings, root, graph } = patient;
+export function checkNetwork(inventory: Inventory): void {
+  const { nets, findings, root, graph } = inventory;
   if (nets.length === 0) {
     findings.add(root, {
       code: 'no-nic',
@@ -21,15 +21,15 @@ export function checkNetwork(patient: Patient): void {
     });
     return;
   }
-  for (const net of nets) checkSpeed(patient, net);
-  checkGdrAttributes(patient);
-  checkSharedUplinks(patient);
+  for (const net of nets) checkSpeed(inventory, net);
+  checkGdrAttributes(inventory);
+  checkSharedUplinks(inventory);
   if (graph === undefined) return;
-  checkGdrDistance(patient, checkDistance(patient));
-  checkEvenness(patient);
+  checkGdrDistance(inventory, checkDistance(inventory));
+  checkEvenness(inventory);
 }
 
-function checkSpeed({ nets, findings }: Patient, { element, pci, bandwidthGBps }: NetDevice): void {
+function checkSpeed({ nets, findings }: Inventory, { element, pci, bandwidthGBps }: NetDevice): void {
   const speed = integer(element, 'speed', 0);
   const model =
     pci === undefined
@@ -58,7 +58,7 @@ function checkSpeed({ nets, findings }: Patient, { element, pci, bandwidthGBps }
   });
 }
 
-function checkGdrAttributes({ gpus, nets, findings }: Patient): void {
+function checkGdrAttributes({ gpus, nets, findings }: Inventory): void {
   const fastest = Math.max(...nets.map((net) => net.bandwidthGBps));
   const hasRdma = nets.some((net) => (net.element.attributes.get('gdr') ?? '0') !== '0');
   for (const { element } of gpus) {
@@ -99,7 +99,7 @@ function gdrOff(what: string, netGBps: number, isLoss: boolean, remedy: string) 
 }
 
 /** Checks for cards at one switch without a GPU whose ports together exceed the switch's link up. */
-function checkSharedUplinks({ pcis, nets, findings }: Patient): void {
+function checkSharedUplinks({ pcis, nets, findings }: Inventory): void {
   for (const pci of pcis) {
     if (isInUse(pci) || pci.bandwidthGBps === 0) continue;
     const below = nets.filter((net) => net.pci !== undefined && net.pci !== pci && upwards(net.pci).includes(pci));
@@ -118,7 +118,7 @@ function checkSharedUplinks({ pcis, nets, findings }: Patient): void {
 }
 
 /** Checks for GPUs whose nearest network device is across sockets. Returns these GPUs. */
-function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Set<GpuDevice> {
+function checkDistance({ gpus, nets, graph, findings, parameters }: Inventory): Set<GpuDevice> {
   const far = new Set<GpuDevice>();
   if (graph === undefined || graph.system.nets.length === 0) return far;
   const { system } = graph;
@@ -149,7 +149,7 @@ function checkDistance({ gpus, nets, graph, findings, parameters }: Patient): Se
 }
 
 /** Checks for GPUs without GPU Direct RDMA although both ends support it, because NCCL considers every device too far. */
-function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownFar: ReadonlySet<GpuDevice>): void {
+function checkGdrDistance({ gpus, graph, parameters, findings }: Inventory, knownFar: ReadonlySet<GpuDevice>): void {
   if (graph === undefined) return;
   const { system } = graph;
   const paths = computePaths(system, parameters);
@@ -182,7 +182,7 @@ function checkGdrDistance({ gpus, graph, parameters, findings }: Patient, knownF
 }
 
 /** Checks for a GPU without a device at its switch, where another GPU has two of its own. */
-function checkEvenness({ gpus, nets, findings, graph }: Patient): void {
+function checkEvenness({ gpus, nets, findings, graph }: Inventory): void {
   const shares = gpus.map((gpu) => ({
     gpu,
     cards: cardsAtSwitchOf(gpu, nets),

@@ -3,18 +3,18 @@ import { gpuModels } from '../catalogue/gpus.js';
 import { formatGBps } from '../view/format.js';
 import { childrenNamed, type XmlElement } from '../xml/tree.js';
 import { describeGain } from './check-links.js';
-import { deviceKey, type GpuDevice, gpuName, integer, type Patient } from './patient.js';
+import { deviceKey, type GpuDevice, gpuName, integer, type Inventory } from './inventory.js';
 
 /** Checks NVLinks and C2C: compares a GPU with others of its kind, and the targets of its links. */
-export function checkNvlinks(patient: Patient): void {
+export function checkNvlinks(inventory: Inventory): void {
   // The first of ranks that share a GPU represents all.
-  const gpus = patient.gpus.filter((gpu) => childrenNamed(gpu.pci.element, 'gpu')[0] === gpu.element);
+  const gpus = inventory.gpus.filter((gpu) => childrenNamed(gpu.pci.element, 'gpu')[0] === gpu.element);
   const used = gpus.filter(({ element }) => element.attributes.has('rank'));
-  checkCounts(patient, used.length > 0 ? used : gpus);
-  for (const gpu of gpus) checkTargets(patient, gpu, gpus);
+  checkCounts(inventory, used.length > 0 ? used : gpus);
+  for (const gpu of gpus) checkTargets(inventory, gpu, gpus);
 }
 
-function checkCounts({ findings, graph }: Patient, gpus: readonly GpuDevice[]): void {
+function checkCounts({ findings, graph }: Inventory, gpus: readonly GpuDevice[]): void {
   for (const gpu of gpus) {
     const { element, pci } = gpu;
     const sm = integer(element, 'sm', 0);
@@ -80,7 +80,7 @@ function linkCount(gpu: XmlElement): number {
   return childrenNamed(gpu, 'nvlink').reduce((sum, link) => sum + integer(link, 'count', 0), 0);
 }
 
-function checkTargets({ findings }: Patient, gpu: GpuDevice, gpus: readonly GpuDevice[]): void {
+function checkTargets({ findings }: Inventory, gpu: GpuDevice, gpus: readonly GpuDevice[]): void {
   const bandwidth = (count: number) => count * nvLinkGBps(integer(gpu.element, 'sm', 0));
   for (const link of childrenNamed(gpu.element, 'nvlink')) {
     if (!(link.attributes.get('tclass')?.startsWith('0x03') ?? false)) continue;

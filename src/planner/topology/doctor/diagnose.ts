@@ -14,7 +14,7 @@ import { checkNetwork } from './check-network.js';
 import { checkNvlinks } from './check-nvlink.js';
 import { type Finding, Findings } from './finding.js';
 import { Measure } from './measure.js';
-import { devicesOf, type Patient } from './patient.js';
+import { devicesOf, type Inventory } from './inventory.js';
 
 /** Facts with which a topology is compared. */
 export interface DiagnoseOptions {
@@ -69,22 +69,22 @@ function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
     });
     return findings.list();
   }
-  let graph: Patient['graph'];
+  let graph: Inventory['graph'];
   const system = systemOf(root, parameters, findings, devices);
   if (system !== undefined) {
     // One-sided links are noticed only when paths are computed.
     const measure = attempt(findings, 'nccl-fails', () => new Measure(root, system, parameters));
     if (measure !== undefined) graph = { system, measure };
   }
-  const patient: Patient = { root, ...devices, parameters, graph, findings };
+  const inventory: Inventory = { root, ...devices, parameters, graph, findings };
 
-  checkDevices(patient);
-  checkCpus(patient);
-  checkLinks(patient);
-  checkNetwork(patient);
-  checkNvlinks(patient);
-  if (options.machine !== undefined) checkAgainstMachine(patient, options.machine);
-  if (options.graph !== undefined) checkGraph(patient, options.graph.root, options.graph.fileName);
+  checkDevices(inventory);
+  checkCpus(inventory);
+  checkLinks(inventory);
+  checkNetwork(inventory);
+  checkNvlinks(inventory);
+  if (options.machine !== undefined) checkAgainstMachine(inventory, options.machine);
+  if (options.graph !== undefined) checkGraph(inventory, options.graph.root, options.graph.fileName);
   return findings.list();
 }
 
@@ -93,7 +93,7 @@ function systemOf(
   root: XmlElement,
   parameters: Parameters,
   findings: Findings,
-  devices: Pick<Patient, 'cpus' | 'gpus'>,
+  devices: Pick<Inventory, 'cpus' | 'gpus'>,
 ): System | undefined {
   const isSkeleton = !devices.gpus.some(({ element }) => element.attributes.has('rank'));
   if (isSkeleton && devices.cpus.length > 0) return undefined;

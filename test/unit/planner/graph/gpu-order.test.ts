@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { GpuOrder, Outlook } from '../../../../src/planner/graph/gpu-order.js';
+import { GpuOrder, ExitDistance } from '../../../../src/planner/graph/gpu-order.js';
 import { Pattern } from '../../../../src/planner/graph/graph.js';
-import { Ledger } from '../../../../src/planner/graph/ledger.js';
+import { ResidualBandwidth } from '../../../../src/planner/graph/residual-bandwidth.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
 import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import type { XmlElement } from '../../../../src/planner/topology/xml/tree.js';
@@ -20,19 +20,19 @@ import {
 function orderIn(root: XmlElement) {
   const local = onlyLocalSystem(root, parametersWith({}), 100);
   const routes = new Routes(local, defaultRules);
-  const ledger = new Ledger(local, routes);
-  const order = new GpuOrder(local, routes, ledger, defaultRules);
+  const residual = new ResidualBandwidth(local, routes);
+  const order = new GpuOrder(local, routes, residual, defaultRules);
   const after = (
     gpuIndex: number,
-    outlook: Outlook,
+    exitDistance: ExitDistance,
     { visited = [], pattern = Pattern.RING, entry = 0 }: { visited?: readonly number[]; pattern?: Pattern; entry?: number } = {},
   ) => {
     const used = new Uint8Array(routes.gpuCount);
     for (const other of [gpuIndex, ...visited]) used[other] = 1;
     const result = new Int32Array(16);
-    return [...result.subarray(0, order.write(gpuIndex, pattern, outlook, entry, used, 0, result, 0))];
+    return [...result.subarray(0, order.write(gpuIndex, pattern, exitDistance, entry, used, 0, result, 0))];
   };
-  return { after, ledger, routes };
+  return { after, residual, routes };
 }
 
 /** GPU 2 stands beside the NIC; three NVLinks join 0 to 3, two 0 to 1. */
@@ -52,37 +52,37 @@ const withSwitches = systemXml(cpu(0, ['01', '02', '03', '04'].map((bus, rank) =
 
 describe('which GPU comes next', () => {
   it('within the host: the best connected first, then by number from here on', () => {
-    expect(orderIn(uneven).after(0, Outlook.INSIDE)).toEqual([3, 1, 2]);
-    expect(orderIn(uneven).after(2, Outlook.INSIDE)).toEqual([3, 0, 1]);
+    expect(orderIn(uneven).after(0, ExitDistance.INSIDE)).toEqual([3, 1, 2]);
+    expect(orderIn(uneven).after(2, ExitDistance.INSIDE)).toEqual([3, 0, 1]);
   });
 
   it('does not come twice', () => {
-    expect(orderIn(uneven).after(0, Outlook.INSIDE, { visited: [3] })).toEqual([1, 2]);
+    expect(orderIn(uneven).after(0, ExitDistance.INSIDE, { visited: [3] })).toEqual([1, 2]);
   });
 
   it('on the way out: the one beside the NIC first', () => {
-    expect(orderIn(uneven).after(0, Outlook.OUT_NEXT)[0]).toBe(2);
+    expect(orderIn(uneven).after(0, ExitDistance.OUT_NEXT)[0]).toBe(2);
   });
 
   it('of GPUs equally near to the NIC, the one with most left on its PCI link', () => {
     const alike = systemXml(cpu(0, ['01', '02', '03'].map((bus, rank) => gpu(bus, rank)).join('') + nic('05', 0)));
-    const { after, ledger, routes } = orderIn(alike);
-    expect(after(0, Outlook.OUT_NEXT)).toEqual([1, 2]);
-    ledger.take(routes.between(1, 0), 10);
-    expect(after(0, Outlook.OUT_NEXT)).toEqual([2, 1]);
+    const { after, residual, routes } = orderIn(alike);
+    expect(after(0, ExitDistance.OUT_NEXT)).toEqual([1, 2]);
+    residual.take(routes.between(1, 0), 10);
+    expect(after(0, ExitDistance.OUT_NEXT)).toEqual([2, 1]);
   });
 
   it('when a later one goes out and all are alike, the order is turned round', () => {
     const alike = systemXml(cpu(0, ['01', '02', '03', '04'].map((bus, rank) => gpu(bus, rank)).join('') + nic('05', 0)));
-    expect(orderIn(alike).after(0, Outlook.OUT_LATER)).toEqual([3, 2, 1]);
-    expect(orderIn(alike).after(0, Outlook.OUT_NEXT)).toEqual([1, 2, 3]);
+    expect(orderIn(alike).after(0, ExitDistance.OUT_LATER)).toEqual([3, 2, 1]);
+    expect(orderIn(alike).after(0, ExitDistance.OUT_NEXT)).toEqual([1, 2, 3]);
   });
 
   it('with NVSwitches only neighbours: rings try the one before, trees the one after first', () => {
     const { after } = orderIn(withSwitches);
-    expect(after(0, Outlook.INSIDE)).toEqual([3, 1]);
-    expect(after(0, Outlook.INSIDE, { visited: [3] })).toEqual([1]);
-    expect(after(0, Outlook.INSIDE, { pattern: Pattern.BALANCED_TREE })).toEqual([1, 3]);
-    expect(after(0, Outlook.INSIDE, { pattern: Pattern.TREE })).toEqual([1]);
+    expect(after(0, ExitDistance.INSIDE)).toEqual([3, 1]);
+    expect(after(0, ExitDistance.INSIDE, { visited: [3] })).toEqual([1]);
+    expect(after(0, ExitDistance.INSIDE, { pattern: Pattern.BALANCED_TREE })).toEqual([1, 3]);
+    expect(after(0, ExitDistance.INSIDE, { pattern: Pattern.TREE })).toEqual([1]);
   });
 });

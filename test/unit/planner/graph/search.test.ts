@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { CrossNic, type HostGraphs, Pattern } from '../../../../src/planner/graph/graph.js';
 import { channelRanks, netName } from '../../../../src/planner/graph/graph-json.js';
 import { graphLines } from '../../../../src/planner/graph/graph-text.js';
-import { Ledger } from '../../../../src/planner/graph/ledger.js';
+import { ResidualBandwidth } from '../../../../src/planner/graph/residual-bandwidth.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
 import { searchHost, type SearchOptions } from '../../../../src/planner/graph/search-host.js';
 import type { Parameters } from '../../../../src/planner/parameters.js';
@@ -216,7 +216,7 @@ describe('the search', () => {
 
   it('looks up no name and works out no reason where nobody listens', () => {
     const nameOfVertex = vi.spyOn(Routes.prototype, 'nameOfVertex');
-    const shortage = vi.spyOn(Ledger.prototype, 'shortage');
+    const shortage = vi.spyOn(ResidualBandwidth.prototype, 'shortage');
     const local = onlyLocalSystem(catalogue('dgx-1v'), parametersWith({}), 8);
     searchHost(local, parametersWith({}));
     expect([nameOfVertex.mock.calls.length, shortage.mock.calls.length]).toEqual([0, 0]);

@@ -5,7 +5,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { NeedleFinder } from '../../../../src/planner/log/needles.js';
-import { RuleBook } from '../../../../src/planner/log/rule-book.js';
+import { RuleMatcher } from '../../../../src/planner/log/rule-matcher.js';
 import { lineRules } from '../../../../src/planner/log/rules/all.js';
 import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
 import { compareVersions } from '../../../../src/planner/versions/version.js';
@@ -70,7 +70,7 @@ describe('an excerpt of a thread', () => {
 });
 
 describe('the table of rules', () => {
-  const book = new RuleBook();
+  const book = new RuleMatcher();
 
   it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))(
     'knows $code: $line',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
-import { splitCount } from '../../../../src/planner/plan/cluster-words.js';
+import { splitCount } from '../../../../src/planner/plan/cluster-text.js';
 
 /** `line:column: message` of what is wrong with the text. */
 function complaint(text: string): string {

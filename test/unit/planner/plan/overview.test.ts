@@ -5,7 +5,7 @@ import { curveSizes, forecast, usualSizes } from '../../../../src/planner/plan/o
 import { overviewHtml } from '../../../../src/planner/plan/overview/html.js';
 import { type Overview, overviewOf } from '../../../../src/planner/plan/overview/overview.js';
 import { overviewSvg } from '../../../../src/planner/plan/overview/svg.js';
-import { alike, formatBytes, formatRate, formatTime, limitText } from '../../../../src/planner/plan/overview/words.js';
+import { alike, formatBytes, formatRate, formatTime, limitText } from '../../../../src/planner/plan/overview/format.js';
 import { planPrepared } from '../../../../src/planner/plan/plan.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { descendants } from '../../../../src/planner/topology/xml/tree.js';

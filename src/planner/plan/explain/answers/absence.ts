@@ -3,11 +3,11 @@ import { choose } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import { algorithms, type Collective, protocols } from '../../../tuning/names.js';
 import { predict } from '../../../tuning/predict.js';
-import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
+import { formatBytes, formatTime, formatWay } from '../../overview/format.js';
 import type { Answer } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import { nodeViews, searchOf, type Situation } from '../situation.js';
-import { rate } from '../words.js';
+import { rate } from '../format.js';
 import { ofSearch, searchEvidence } from './channels.js';
 import { claimName, limitOf, matches, tellingReasons } from './choice.js';
 

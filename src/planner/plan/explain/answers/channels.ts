@@ -5,7 +5,7 @@ import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Obstacle, SearchRecord, SpeedRecord } from '../search-record.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { rate } from '../words.js';
+import { rate } from '../format.js';
 
 /** Explains the number of channels: speeds that were tried, obstacles, and changes by the merge. */
 export function answerChannels(situation: Situation, { expected }: Extract<Question, { about: 'channels' }>): Answer {

@@ -7,12 +7,12 @@ import type { NcclAlgorithm, Collective } from '../../../tuning/names.js';
 import { predict, type Prediction } from '../../../tuning/predict.js';
 import { describeReason, type Reason } from '../../../tuning/reasons.js';
 import type { Tuning } from '../../../tuning/tune.js';
-import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
+import { formatBytes, formatTime, formatWay } from '../../overview/format.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../prediction.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { PartialWay, Question } from '../question.js';
 import type { Situation } from '../situation.js';
-import { more, rate } from '../words.js';
+import { more, rate } from '../format.js';
 import { predictedText } from './time.js';
 
 /** A prediction that can be used. */

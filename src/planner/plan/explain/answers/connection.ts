@@ -5,7 +5,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import { type Situation, viewOf } from '../situation.js';
-import { rate } from '../words.js';
+import { rate } from '../format.js';
 import { gpuOf, networkUse, refuseRank } from './nic.js';
 
 /** Explains the transport between two ranks. */

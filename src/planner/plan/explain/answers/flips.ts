@@ -2,7 +2,7 @@ import { counted } from '../../../../counted.js';
 import { choose } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import { type Collective, collectives } from '../../../tuning/names.js';
-import { formatBytes, formatWay } from '../../overview/words.js';
+import { formatBytes, formatWay } from '../../overview/format.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';

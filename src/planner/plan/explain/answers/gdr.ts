@@ -5,7 +5,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';
 import { type NodeView, nodeViews, type Situation, viewOf } from '../situation.js';
-import { list, rate } from '../words.js';
+import { list, rate } from '../format.js';
 import { gdrText, gpuOf, networkUse, refuseRank } from './nic.js';
 
 /** Explains GPU Direct RDMA: the NICs that reach the memory of GPUs directly, and the reasons of the others. */

@@ -2,11 +2,11 @@ import { counted } from '../../../../counted.js';
 import { GraphId } from '../../../graph/graph.js';
 import type { Collective } from '../../../tuning/names.js';
 import { choose } from '../../../tuning/choose.js';
-import { formatBytes, formatWay } from '../../overview/words.js';
+import { formatBytes, formatWay } from '../../overview/format.js';
 import { linkKindNames, ringLoads } from '../../overview/fullest-link.js';
 import type { Answer } from '../answer.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { rate } from '../words.js';
+import { rate } from '../format.js';
 import { limitOf } from './choice.js';
 
 /** A size at which bandwidth decides. */

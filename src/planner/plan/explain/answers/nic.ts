@@ -7,7 +7,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import { type NodeView, type Situation, viewOf } from '../situation.js';
-import { list, rate } from '../words.js';
+import { list, rate } from '../format.js';
 
 /** A NIC from a GPU's point of view. */
 interface NicView {

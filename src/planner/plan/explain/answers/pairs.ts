@@ -3,7 +3,7 @@ import { pairsWay } from '../../../schedule/from-plan.js';
 import type { ScheduledCollective } from '../../../schedule/schedule.js';
 import { timeShares } from '../../../simulate/shares.js';
 import { rulesOf } from '../../../versions/rules.js';
-import { formatBytes, formatRate, formatTime } from '../../overview/words.js';
+import { formatBytes, formatRate, formatTime } from '../../overview/format.js';
 import { predictCall, simulatorOf } from '../../prediction.js';
 import type { Answer } from '../answer.js';
 import type { Situation } from '../situation.js';

@@ -4,7 +4,7 @@ import type { PlannedConnection } from '../../../graph/transports/connection.js'
 import { treeLinks, ringNeighbours } from '../../../graph/merge/links.js';
 import type { Answer } from '../answer.js';
 import { nodeViews, type Situation } from '../situation.js';
-import { list } from '../words.js';
+import { list } from '../format.js';
 
 /** Hops between nodes of one channel that leave by one NIC and arrive by another. */
 interface Hops {

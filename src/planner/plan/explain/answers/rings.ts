@@ -7,7 +7,7 @@ import { NodeType, PathType, pathTypeNames } from '../../../topology/types.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
-import { list, rate } from '../words.js';
+import { list, rate } from '../format.js';
 
 /** Explains the order in which rings visit the GPUs. */
 export function answerRings(situation: Situation, { channel }: Extract<Question, { about: 'rings' }>): Answer {

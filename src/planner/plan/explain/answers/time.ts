@@ -1,4 +1,4 @@
-import { formatBytes, formatRate, formatTime, formatWay } from '../../overview/words.js';
+import { formatBytes, formatRate, formatTime, formatWay } from '../../overview/format.js';
 import { predictCall, type PredictedRow, simulatorOf } from '../../prediction.js';
 import { timeShares } from '../../../simulate/shares.js';
 import type { Answer } from '../answer.js';

@@ -8,7 +8,7 @@ import { tune } from '../../../tuning/tune.js';
 import { type ChangeableCluster, changedCluster } from '../../changed-cluster.js';
 import type { PrepareOptions } from '../../cluster.js';
 import { comparePlans } from '../../diff/compare.js';
-import { formatBytes, formatTime, formatWay } from '../../overview/words.js';
+import { formatBytes, formatTime, formatWay } from '../../overview/format.js';
 import { type Plan, plan } from '../../plan.js';
 import type { Answer, Evidence } from '../answer.js';
 import type { Question } from '../question.js';

@@ -3,12 +3,12 @@ import { parametersFromEnvironment } from '../../../../../src/planner/parameters
 import { prepareCluster } from '../../../../../src/planner/plan/cluster.js';
 import { ruleEffects } from '../../../../../src/planner/plan/diff/attribute.js';
 import { comparePlans, type Comparison } from '../../../../../src/planner/plan/diff/compare.js';
-import { describeEffect, rulesBehind } from '../../../../../src/planner/plan/diff/effect-words.js';
+import { describeEffect, rulesBehind } from '../../../../../src/planner/plan/diff/effect-text.js';
 import { comparisonHtml } from '../../../../../src/planner/plan/diff/page.js';
 import { sideOf } from '../../../../../src/planner/plan/diff/side.js';
 import { planPrepared } from '../../../../../src/planner/plan/plan.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
-import { defaultRules, partOfTheWay, rulesOf } from '../../../../../src/planner/versions/rules.js';
+import { defaultRules, mixedVersion, rulesOf } from '../../../../../src/planner/versions/rules.js';
 
 const sizes = [8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 30];
 
@@ -28,9 +28,9 @@ const names = ({ effects }: ReturnType<typeof upgrade>) => effects.flatMap(({ ru
 
 describe('rules on the way from one version to another', () => {
   it('are those of the newer one up to a place, then those of the older one', () => {
-    const way = rulesOf({ ncclVersion: partOfTheWay('2.26.2', '2.30.7', 1) });
+    const way = rulesOf({ ncclVersion: mixedVersion('2.26.2', '2.30.7', 1) });
     expect([way.hardwareNodes, way.pathsByType]).toEqual([true, false]);
-    expect(rulesOf({ ncclVersion: partOfTheWay('2.26.2', '2.30.7', 1000) })).toEqual(defaultRules);
+    expect(rulesOf({ ncclVersion: mixedVersion('2.26.2', '2.30.7', 1000) })).toEqual(defaultRules);
   });
 });
 

@@ -1,4 +1,4 @@
-import { formatBytes, formatWay } from '../overview/words.js';
+import { formatBytes, formatWay } from '../overview/format.js';
 import type { RuleEffect } from './attribute.js';
 import type { Cost } from './cost.js';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { checkFlight } from '../../../../../src/planner/log/witness/check-flight.js';
-import { classify } from '../../../../../src/planner/log/witness/classify.js';
-import { type FlightRecording, readFlightRecording } from '../../../../../src/planner/log/witness/flight.js';
-import { parseJson } from '../../../../../src/planner/log/witness/json.js';
-import { checkRasJson, RasText } from '../../../../../src/planner/log/witness/ras.js';
-import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../../../../src/planner/log/witness/tools.js';
+import { checkFlight } from '../../../../../src/planner/log/diagnostics/check-flight.js';
+import { classify } from '../../../../../src/planner/log/diagnostics/classify.js';
+import { type FlightRecording, readFlightRecording } from '../../../../../src/planner/log/diagnostics/flight.js';
+import { parseJson } from '../../../../../src/planner/log/diagnostics/json.js';
+import { checkRasJson, RasText } from '../../../../../src/planner/log/diagnostics/ras.js';
+import { checkNvlink, checkPorts, checkTopoMatrix, type ToolLine } from '../../../../../src/planner/log/diagnostics/tools.js';
 import { codes, findingsOf } from '../read.js';
 
 const place = { file: 0, line: 1 };

@@ -7,7 +7,7 @@ import type { Findings } from './finding.js';
 import type { Measure } from './measure.js';
 
 /** A topology with lists of its devices, which the checks read. */
-export interface Patient {
+export interface Inventory {
   readonly root: XmlElement;
   readonly cpus: readonly XmlElement[];
   /** All PCI devices and switches, parents before children. */
@@ -47,7 +47,7 @@ export interface NetDevice {
 }
 
 /** Lists of all devices of a tree. */
-export function devicesOf(root: XmlElement): Pick<Patient, 'cpus' | 'pcis' | 'gpus' | 'nets'> {
+export function devicesOf(root: XmlElement): Pick<Inventory, 'cpus' | 'pcis' | 'gpus' | 'nets'> {
   const cpus = childrenNamed(root, 'cpu');
   const pcis: PciDevice[] = [];
   const gpus: GpuDevice[] = [];

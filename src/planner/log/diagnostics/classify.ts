@@ -1,7 +1,7 @@
 import { utf8Text } from './utf8.js';
 
 /** Kinds of files about a job. */
-export type WitnessKind =
+export type DiagnosticKind =
   | 'log'
   | 'pickle'
   | 'json'
@@ -14,7 +14,7 @@ export type WitnessKind =
   | 'trace'
   | 'other';
 
-const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
+const forms: readonly (readonly [kind: DiagnosticKind, form: RegExp])[] = [
   ['topology', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
   ['topology matrix', /^[^\n]{0,40}(?:\b|m)GPU0\b[^\n]{0,4000}(?:CPU Affinity|NUMA Affinity|\bGPU1\b)/m],
   ['NVLink status', /^GPU \d+: [^\n]{3,120}\n\s+Link \d+: /m],
@@ -28,7 +28,7 @@ const forms: readonly (readonly [kind: WitnessKind, form: RegExp])[] = [
 ];
 
 /** Kind of a file, by its first bytes. */
-export function classify(head: Uint8Array): WitnessKind {
+export function classify(head: Uint8Array): DiagnosticKind {
   if (head[0] === 0x80 && (head[1] ?? 0) >= 2 && (head[1] ?? 0) <= 5) return 'pickle';
   if (head.includes(0)) return 'other';
   const text = utf8Text(head);

@@ -29,7 +29,7 @@ class Communicator {
  * Before 2.17 there is no `Init START`, and only the end identifies the communicator. Connections that are made later (since 2.22
  * by threads of their own) belong to the last communicator of that process and device with that rank.
  */
-export class CommunicatorBook {
+export class CommunicatorTracker {
   readonly #communicators = new Map<string, Communicator>();
   /** By thread: the record that it initializes, or its last one. */
   readonly #threads = new Map<string, RankRecord>();

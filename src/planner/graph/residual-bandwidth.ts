@@ -3,7 +3,7 @@ import { anyReverse } from '../topology/assemble.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
 import { defaultRules, type Rules } from '../versions/rules.js';
-import { type Routes, Toll } from './routes.js';
+import { type Routes, HopLoad } from './routes.js';
 
 /** A link that cannot carry a channel; both figures in GB/s. */
 export interface Shortage {
@@ -19,12 +19,12 @@ export interface Shortage {
  * After each step the rest is rounded to a thousandth of a GB/s, as NCCL does. A link that was used once keeps its rounded
  * bandwidth, so one object serves all graphs of a host.
  */
-export class Ledger {
+export class ResidualBandwidth {
   /** Bandwidth left by link, GB/s. */
   readonly left: Float32Array;
   readonly #firstHop: Int32Array;
   readonly #link: Int32Array;
-  readonly #toll: Uint8Array;
+  readonly #hopLoad: Uint8Array;
   readonly #reverse: Int32Array;
 
   /** @throws InputError where a path takes bandwidth of a link back that does not exist. */
@@ -32,10 +32,10 @@ export class Ledger {
     this.left = system.links.bandwidthGBps.slice();
     this.#firstHop = routes.firstHop;
     this.#link = routes.link;
-    this.#toll = routes.toll;
+    this.#hopLoad = routes.hopLoad;
     this.#reverse = linksBackByType ? system.links.reverse : anyReverse(system.links);
     const oneWay = routes.link.find(
-      (link, hop) => (routes.toll[hop] ?? 0) > Toll.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0,
+      (link, hop) => (routes.hopLoad[hop] ?? 0) > HopLoad.SMALL_PACKETS && (this.#reverse[link] ?? -1) < 0,
     );
     if (oneWay !== undefined) {
       const [from, to] = [system.links.from[oneWay], system.links.to[oneWay]].map((vertex) => system.nodes[vertex ?? 0]);
@@ -51,68 +51,68 @@ export class Ledger {
   take(route: number, gbps: number): number {
     const first = this.#firstHop[route] ?? 0;
     const end = this.#firstHop[route + 1] ?? 0;
-    const reached = this.#charge(first, end, gbps);
+    const reached = this.#subtract(first, end, gbps);
     if (reached === end) return -1;
-    this.#charge(first, reached, -gbps);
+    this.#subtract(first, reached, -gbps);
     return reached;
   }
 
-  giveBack(route: number, gbps: number): void {
-    this.#charge(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
+  release(route: number, gbps: number): void {
+    this.#subtract(this.#firstHop[route] ?? 0, this.#firstHop[route + 1] ?? 0, -gbps);
   }
 
   /** The link of a hop that has too little left for a channel of that bandwidth: the link itself, or the one back. */
   shortage(hop: number, gbps: number): Shortage {
     const link = this.#link[hop] ?? 0;
-    const toll = this.#toll[hop] ?? 0;
-    const needed = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    const hopLoad = this.#hopLoad[hop] ?? 0;
+    const needed = hopLoad & HopLoad.SMALL_PACKETS ? smallPackets(gbps) : gbps;
     const left = this.left[link] ?? 0;
-    if (left < needed || toll <= Toll.SMALL_PACKETS) return { link, needed, left };
+    if (left < needed || hopLoad <= HopLoad.SMALL_PACKETS) return { link, needed, left };
     const reverse = this.#reverse[link] ?? 0;
-    return { link: reverse, needed: priceBack(toll, needed), left: this.left[reverse] ?? 0 };
+    return { link: reverse, needed: neededBack(hopLoad, needed), left: this.left[reverse] ?? 0 };
   }
 
   /**
    * Subtracts `gbps` from each hop up to `end`, or to the first that has too little, and returns where it stopped; a negative
    * `gbps` is added and never stops. The search spends its time here, so it is plain arithmetic on arrays.
    */
-  #charge(first: number, end: number, gbps: number): number {
+  #subtract(first: number, end: number, gbps: number): number {
     const links = this.#link;
-    const tolls = this.#toll;
+    const hopLoads = this.#hopLoad;
     const left = this.left;
     for (let hop = first; hop < end; hop++) {
       const link = links[hop] ?? 0;
       const before = left[link] ?? 0;
-      const toll = tolls[hop] ?? 0;
-      if (toll === 0) {
+      const hopLoad = hopLoads[hop] ?? 0;
+      if (hopLoad === 0) {
         if (before < gbps) return hop;
         left[link] = rounded(before - gbps);
-      } else if (!this.#chargeWithToll(link, toll, before, gbps)) {
+      } else if (!this.#subtractWithExtra(link, hopLoad, before, gbps)) {
         return hop;
       }
     }
     return end;
   }
 
-  #chargeWithToll(link: number, toll: number, before: number, gbps: number): boolean {
-    const price = toll & Toll.SMALL_PACKETS ? smallPackets(gbps) : gbps;
-    if (before < price) return false;
-    if (toll > Toll.SMALL_PACKETS) {
-      const back = priceBack(toll, price);
+  #subtractWithExtra(link: number, hopLoad: number, before: number, gbps: number): boolean {
+    const needed = hopLoad & HopLoad.SMALL_PACKETS ? smallPackets(gbps) : gbps;
+    if (before < needed) return false;
+    if (hopLoad > HopLoad.SMALL_PACKETS) {
+      const back = neededBack(hopLoad, needed);
       const reverse = this.#reverse[link] ?? 0;
       const beforeBack = this.left[reverse] ?? 0;
       if (beforeBack < back) return false;
       this.left[reverse] = rounded(beforeBack - back);
     }
-    this.left[link] = rounded(before - price);
+    this.left[link] = rounded(before - needed);
     return true;
   }
 }
 
 /** Bandwidth that such a hop takes from the link back. */
-function priceBack(toll: number, price: number): number {
-  const eighth = toll & Toll.EIGHTH_BACK ? Math.fround(price / 8) : 0;
-  return toll & Toll.ALL_BACK ? Math.fround(eighth + price) : eighth;
+function neededBack(hopLoad: number, needed: number): number {
+  const eighth = hopLoad & HopLoad.EIGHTH_BACK ? Math.fround(needed / 8) : 0;
+  return hopLoad & HopLoad.ALL_BACK ? Math.fround(eighth + needed) : eighth;
 }
 
 function smallPackets(gbps: number): number {

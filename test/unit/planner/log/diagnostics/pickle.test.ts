@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TcclError } from '../../../../../src/errors.js';
-import { plainValue, readPickle } from '../../../../../src/planner/log/witness/pickle.js';
-import { utf8Text } from '../../../../../src/planner/log/witness/utf8.js';
+import { plainValue, readPickle } from '../../../../../src/planner/log/diagnostics/pickle.js';
+import { utf8Text } from '../../../../../src/planner/log/diagnostics/utf8.js';
 
 const bytesOf = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 const read = (text: string) => plainValue(readPickle(bytesOf(text)));

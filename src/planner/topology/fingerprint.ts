@@ -4,7 +4,7 @@ import type { System } from './system.js';
  * A text that is the same for machines that are equal for NCCL, such as machines of one model from different files. GUIDs of
  * network cards count only by which of them are equal, because they are unique; hashes of hosts are ignored.
  */
-export function likeness({ nodes, links, hostHashes, systemId }: System): string {
+export function fingerprint({ nodes, links, hostHashes, systemId }: System): string {
   const cards = new Map<bigint, number>();
   const numberOf = (guid: bigint) => {
     const number = cards.get(guid) ?? cards.size;

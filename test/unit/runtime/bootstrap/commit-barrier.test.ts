@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/index.js';
-import type { LastStep } from '../../../../src/runtime/bootstrap/last-step.js';
+import type { CommitBarrier } from '../../../../src/runtime/bootstrap/commit-barrier.js';
 import { connectRanks, rejection, timeoutMs, withRanks } from './ranks.js';
 
 const signal = (): AbortSignal => AbortSignal.timeout(timeoutMs);
@@ -16,46 +16,46 @@ function networksOf(ranks: readonly Bootstrap[]): Bootstrap[] {
   );
 }
 
-const stepsOf = (ranks: readonly Bootstrap[]): LastStep[] => networksOf(ranks).map((network) => network.lastStep());
+const stepsOf = (ranks: readonly Bootstrap[]): CommitBarrier[] => networksOf(ranks).map((network) => network.commitBarrier());
 
-describe('a last step in which a rank was lost', () => {
-  test('counts where one came through it, whatever the others have said so far', () =>
+describe('a commit barrier in which a rank was lost', () => {
+  test('commits if one rank completed it, whatever the others answered before', () =>
     withRanks(4, async (ranks) => {
       const [first, second] = stepsOf(ranks);
       first!.reached();
       second!.reached();
       second!.done();
-      expect(await first!.counts(signal())).toBe(true);
+      expect(await first!.commits(signal())).toBe(true);
     }));
 
-  test('does not count where one gave up before', () =>
+  test('does not commit if a rank gave up before', () =>
     withRanks(4, async (ranks) => {
       const [first, second, third, fourth] = stepsOf(ranks);
       for (const step of [first, second, third]) step!.reached();
       fourth!.giveUp();
-      expect(await Promise.all([first, second, third].map((step) => step!.counts(signal())))).toEqual([false, false, false]);
+      expect(await Promise.all([first, second, third].map((step) => step!.commits(signal())))).toEqual([false, false, false]);
     }));
 
-  test('counts where all that are left came to it, though none came through', async () => {
+  test('commits if all live ranks reached it, even if none completed it', async () => {
     const ranks = await connectRanks(4);
     const networks = networksOf(ranks);
-    const [first, second, third] = networks.map((network) => network.lastStep());
+    const [first, second, third] = networks.map((network) => network.commitBarrier());
     for (const network of [networks[3]!, ranks[3]!]) network.abort(new Error('lost'));
     for (const step of [first, second, third]) step!.reached();
-    expect(await Promise.all([first, second, third].map((step) => step!.counts(signal())))).toEqual([true, true, true]);
+    expect(await Promise.all([first, second, third].map((step) => step!.commits(signal())))).toEqual([true, true, true]);
     await Promise.all(ranks.map((rank) => rank.close()));
   });
 
-  test('is waited for as long as a rank is on its way, and no longer than the signal lets', () =>
+  test('waits as long as a live rank has not reached it, until the signal', () =>
     withRanks(3, async (ranks) => {
       const [first, second, third] = stepsOf(ranks);
       first!.reached();
       second!.reached();
       const late = new AbortController();
-      const inVain = rejection(first!.counts(late.signal));
+      const inVain = rejection(first!.commits(late.signal));
       late.abort(new Error('too late'));
       expect(await inVain).toMatchObject({ message: 'too late' });
-      const outcomes = [first, second].map((step) => step!.counts(signal()));
+      const outcomes = [first, second].map((step) => step!.commits(signal()));
       third!.giveUp();
       expect(await Promise.all(outcomes)).toEqual([false, false]);
     }));

@@ -25,7 +25,7 @@ const ASK_EVERY_MS = 50;
  *
  * Only a rank that tells some of them that it gave up, and then dies too, can make them decide differently.
  */
-export class LastStep {
+export class CommitBarrier {
   readonly #mesh: Mesh;
   readonly #others: readonly number[];
   readonly #space: number;
@@ -68,7 +68,7 @@ export class LastStep {
    * Resolves to true if the ranks commit, the same on all live ranks. This rank has reached the barrier. Rejects with the
    * signal's reason.
    */
-  async counts(signal: AbortSignal): Promise<boolean> {
+  async commits(signal: AbortSignal): Promise<boolean> {
     const ask = (): void => {
       for (const rank of this.#living()) this.#mesh.query(rank, this.#space);
       this.#hear();

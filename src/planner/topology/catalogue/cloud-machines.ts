@@ -18,7 +18,7 @@ export interface Origin {
 export type Limits = Readonly<Partial<Record<FindingCode, string>>>;
 
 /** A machine of a cloud or a shared cluster, described by the places of its devices. */
-export interface RentedMachine {
+export interface CloudMachine {
   readonly name: string;
   readonly description: string;
   readonly aliases: readonly string[];
@@ -313,7 +313,7 @@ const slingshotVariables = { NCCL_NET_GDR_LEVEL: 'PHB', NCCL_CROSS_NIC: '1' };
 
 const ONE_NVSWITCH = 'the NVSwitches, which NCCL takes for one';
 
-export const rentedMachines: readonly RentedMachine[] = [
+export const cloudMachines: readonly CloudMachine[] = [
   {
     name: 'aws-p4d',
     description: 'AWS p4d.24xlarge: 8 x A100 SXM, 4 x 100G EFA, PCIe Gen3',

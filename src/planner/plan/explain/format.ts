@@ -1,6 +1,6 @@
 import { formatGBps } from '../../topology/view/format.js';
 
-/** Text of numbers and lists in answers; sizes and times are in overview/words. */
+/** Text of numbers and lists in answers; sizes and times are in overview/format. */
 
 /** `370.8 GB/s`. */
 export function rate(gbps: number): string {

@@ -4,7 +4,7 @@ import { type ChannelGraph, CrossNic, type GraphId, Pattern } from './graph.js';
 import type { PathRefusal, SearchEvent, Settings } from './trace.js';
 
 /** The search of one graph in sentences. */
-export interface GraphStory {
+export interface GraphReport {
   readonly id: GraphId;
   readonly sentences: readonly string[];
 }
@@ -12,13 +12,13 @@ export interface GraphStory {
 /**
  * Describes searches from their events: tries at each speed, obstacles, solutions and their improvements, relaxed settings.
  *
- *     const teller = new StoryTeller();
- *     searchHost(local, parameters, { trace: teller.listen });
- *     for (const { sentences } of teller.stories) …
+ *     const report = new SearchReport();
+ *     searchHost(local, parameters, { trace: report.listen });
+ *     for (const { sentences } of report.graphs) …
  */
-export class StoryTeller {
+export class SearchReport {
   /** One for each graph that was searched, in that order. */
-  readonly stories: GraphStory[] = [];
+  readonly graphs: GraphReport[] = [];
   #sentences: string[] = [];
   #inter = false;
   /** Tries at one speed share a paragraph. */
@@ -28,7 +28,7 @@ export class StoryTeller {
     switch (event.kind) {
       case 'search':
         this.#sentences = [];
-        this.stories.push({ id: event.graph, sentences: this.#sentences });
+        this.graphs.push({ id: event.graph, sentences: this.#sentences });
         this.#tries = undefined;
         this.#inter = event.inter;
         this.#sentences.push(
@@ -37,7 +37,7 @@ export class StoryTeller {
         return;
       case 'attempt':
         if (this.#tries?.follows(event) !== true) {
-          this.#tellTries();
+          this.#addTries();
           this.#tries = new Tries(event, this.#inter);
         }
         this.#tries.add(event);
@@ -60,12 +60,12 @@ export class StoryTeller {
       case 'relaxed':
         return;
       default:
-        this.#tellTries();
-        this.#sentences.push(told(event, this.#inter));
+        this.#addTries();
+        this.#sentences.push(sentenceOf(event, this.#inter));
     }
   };
 
-  #tellTries(): void {
+  #addTries(): void {
     if (this.#tries !== undefined) this.#sentences.push(...this.#tries.sentences());
     this.#tries = undefined;
   }
@@ -77,7 +77,7 @@ type OwnSentence = Exclude<
   { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }
 >;
 
-function told(event: OwnSentence, inter: boolean): string {
+function sentenceOf(event: OwnSentence, inter: boolean): string {
   switch (event.kind) {
     case 'from-file':
       return 'The graph file has it, so nothing was searched.';

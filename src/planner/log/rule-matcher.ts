@@ -33,7 +33,7 @@ const rulesOfNeedle = needles.map((needle) => lineRules.flatMap((rule, index) =>
 const finder = new NeedleFinder(needles);
 
 /** Matches every line with the table of rules. */
-export class RuleBook {
+export class RuleMatcher {
   readonly #hits = new Map<LineRule, GrowingHit>();
   readonly #candidates = new Set<number>();
 

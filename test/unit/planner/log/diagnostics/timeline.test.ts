@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { checkFlight } from '../../../../../src/planner/log/witness/check-flight.js';
-import { classify } from '../../../../../src/planner/log/witness/classify.js';
-import { checkTimelines, readInspector, readTrace } from '../../../../../src/planner/log/witness/timeline.js';
+import { checkFlight } from '../../../../../src/planner/log/diagnostics/check-flight.js';
+import { classify } from '../../../../../src/planner/log/diagnostics/classify.js';
+import { checkTimelines, readInspector, readTrace } from '../../../../../src/planner/log/diagnostics/timeline.js';
 
 const kindOf = (text: string) => classify(new TextEncoder().encode(text));
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { GraphId } from '../../../../src/planner/graph/graph.js';
 import { searchHost } from '../../../../src/planner/graph/search-host.js';
-import { StoryTeller } from '../../../../src/planner/graph/story.js';
+import { SearchReport } from '../../../../src/planner/graph/search-report.js';
 import type { SearchEvent } from '../../../../src/planner/graph/trace.js';
 import * as planner from '../../../../src/planner/index.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
@@ -23,10 +23,10 @@ function events(root: XmlElement, ranks: number, graphFile?: XmlElement): Search
   return heard;
 }
 
-function story(root: XmlElement, ranks: number, graphFile?: XmlElement) {
-  const teller = new StoryTeller();
-  for (const event of events(root, ranks, graphFile)) teller.listen(event);
-  return teller.stories;
+function reportOf(root: XmlElement, ranks: number, graphFile?: XmlElement) {
+  const report = new SearchReport();
+  for (const event of events(root, ranks, graphFile)) report.listen(event);
+  return report.graphs;
 }
 
 describe('the trace', () => {
@@ -83,7 +83,7 @@ describe('the trace', () => {
 });
 
 it('a program hears the searches of a plan, machine by machine, and prints and keeps what they found', () => {
-  const tellers = new Map<string, planner.StoryTeller>();
+  const reports = new Map<string, planner.SearchReport>();
   const made = planner.plan(
     {
       hosts: [
@@ -94,13 +94,13 @@ it('a program hears the searches of a plan, machine by machine, and prints and k
     planner.defaultParameters,
     {
       onSearch: (event: planner.SearchEvent, { machine }) => {
-        const teller = tellers.get(machine) ?? new planner.StoryTeller();
-        tellers.set(machine, teller);
-        teller.listen(event);
+        const report = reports.get(machine) ?? new planner.SearchReport();
+        reports.set(machine, report);
+        report.listen(event);
       },
     },
   );
-  expect([...tellers].map(([machine, { stories }]) => [machine, stories.length])).toEqual([
+  expect([...reports].map(([machine, { graphs }]) => [machine, graphs.length])).toEqual([
     ['near', 2],
     ['far', 2],
   ]);
@@ -117,7 +117,7 @@ it('a program hears the searches of a plan, machine by machine, and prints and k
 
 describe('the story', () => {
   it('is told in sentences, one graph at a time', () => {
-    const [ring, tree] = story(oneSwitch, 4);
+    const [ring, tree] = reportOf(oneSwitch, 4);
     expect([ring?.id, tree?.id]).toEqual([GraphId.RING, GraphId.TREE]);
     expect(ring?.sentences[0]).toBe('The best path between a GPU and a NIC carries 24 GB/s, and a GPU can move 24 GB/s in all.');
     expect(ring?.sentences).toContain(
@@ -129,14 +129,14 @@ describe('the story', () => {
   });
 
   it('speaks of no NIC where all ranks are on one host', () => {
-    expect(story(oneSwitch, 2)[0]?.sentences.join('\n')).not.toContain('NIC');
+    expect(reportOf(oneSwitch, 2)[0]?.sentences.join('\n')).not.toContain('NIC');
   });
 
   it('of a graph from a file is short', () => {
     const graphFile =
       parseXml(`<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="3" speedinter="3" typeintra="PIX" typeinter="PIX" samechannels="1">
       <channel><net dev="0"/><gpu dev="0"/><gpu dev="0x1"/><net dev="0"/></channel></graph></graphs>`).root;
-    expect(story(oneSwitch, 4, graphFile)[0]?.sentences).toEqual([
+    expect(reportOf(oneSwitch, 4, graphFile)[0]?.sentences).toEqual([
       'The best path between a GPU and a NIC carries 24 GB/s, and a GPU can move 24 GB/s in all.',
       'The graph file has it, so nothing was searched.',
       'Result: 1 channel of 3 GB/s, GPUs at most PIX apart, NICs PIX.',

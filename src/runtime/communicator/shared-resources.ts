@@ -23,7 +23,7 @@ import type { RuntimeSettings } from './options.js';
 
 /** Parts of a communicator. */
 export interface CommunicatorParts {
-  readonly origin: Origin;
+  readonly resources: SharedResources;
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly engine: CompositeEngine;
@@ -40,7 +40,7 @@ export interface CommunicatorParts {
 }
 
 /** Results of one init(), for its communicator and all that come from it. */
-export interface OriginFacts {
+export interface SharedFacts {
   readonly segment: Segment;
   /** True if all ranks of this host share the segment. */
   readonly shared: boolean;
@@ -54,14 +54,14 @@ export interface OriginFacts {
 }
 
 /**
- * Origin of communicators: one init(), whose segment all of them use. It exists until the last of them is closed; a child
- * may outlive its parent.
+ * Resources of one init(), which its communicator and all that come from it share. They exist until the last of these is
+ * closed; a child may outlive its parent.
  */
-export class Origin {
+export class SharedResources {
   #users = 0;
   #hasFirst = false;
 
-  constructor(readonly facts: OriginFacts) {}
+  constructor(readonly facts: SharedFacts) {}
 
   /**
    * Makes the parts of a communicator and connects its ranks for data. All its ranks call it.
@@ -123,7 +123,7 @@ export class Origin {
       forwardInCalls: (report) => engine.forwardReport(report),
       observe: engine.observe,
     });
-    const parts = { origin: this, bootstrap, team, engine, channels, pointToPoint, waitQueries, facts, nCores, config };
+    const parts = { resources: this, bootstrap, team, engine, channels, pointToPoint, waitQueries, facts, nCores, config };
     try {
       if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
       return parts;

@@ -1,44 +1,44 @@
 import { describe, expect, it } from 'vitest';
-import { Ledger, rounded } from '../../../../src/planner/graph/ledger.js';
+import { ResidualBandwidth, rounded } from '../../../../src/planner/graph/residual-bandwidth.js';
 import { Routes } from '../../../../src/planner/graph/routes.js';
 import { defaultRules } from '../../../../src/planner/versions/rules.js';
 import { nodeName } from '../../../../src/planner/topology/system.js';
 import { LinkType } from '../../../../src/planner/topology/types.js';
 import { cpu, gpu, nic, onlyLocalSystem, parametersWith, pciSwitch, systemXml } from '../topology/machine.js';
 
-/** A machine of two GPUs and a NIC, its ledger, and words for what is left. */
+/** A machine of two GPUs and a NIC, its residual bandwidth, and a function that reads it. */
 function open(xml: ReturnType<typeof systemXml>) {
   const local = onlyLocalSystem(xml, parametersWith({}), 100);
   const routes = new Routes(local, defaultRules);
-  const ledger = new Ledger(local, routes);
+  const residual = new ResidualBandwidth(local, routes);
   const { links, nodes } = local.system;
   const left = (from: string, to: string, type: LinkType = LinkType.PCI) => {
     const link = links.to.findIndex(
       (end, index) => links.type[index] === type && nodeName(nodes[end]!) === to && nodeName(nodes[links.from[index]!]!) === from,
     );
-    return Number(ledger.left[link]!.toPrecision(6));
+    return Number(residual.left[link]!.toPrecision(6));
   };
-  return { routes, ledger, left, net: local.system.gpus.length };
+  return { routes, residual, left, net: local.system.gpus.length };
 }
 
 const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="1"';
 const twoBehindOneSwitch = systemXml(cpu(0, pciSwitch('01', gpu('02', 0) + gpu('03', 1) + nic('04', 0))));
 
-describe('the ledger of bandwidths', () => {
+describe('residual bandwidth', () => {
   it('takes a path on all of its links in one direction, and gives it back', () => {
-    const { routes, ledger, left } = open(twoBehindOneSwitch);
-    expect(ledger.take(routes.between(0, 1), 10)).toBe(-1);
+    const { routes, residual, left } = open(twoBehindOneSwitch);
+    expect(residual.take(routes.between(0, 1), 10)).toBe(-1);
     expect([left('DEV/0-2000', 'PCI/0-1000'), left('PCI/0-1000', 'DEV/0-3000'), left('PCI/0-1000', 'DEV/0-2000')]).toEqual([
       14, 14, 24,
     ]);
-    ledger.giveBack(routes.between(0, 1), 10);
+    residual.release(routes.between(0, 1), 10);
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
 
   it('takes nothing when one link has too little, and tells which hop', () => {
-    const { routes, ledger, left, net } = open(twoBehindOneSwitch);
-    ledger.take(routes.between(net, 1), 20);
-    const stuckAt = ledger.take(routes.between(0, 1), 10);
+    const { routes, residual, left, net } = open(twoBehindOneSwitch);
+    residual.take(routes.between(net, 1), 20);
+    const stuckAt = residual.take(routes.between(0, 1), 10);
     expect(routes.link[stuckAt]).toBeGreaterThanOrEqual(0);
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
     expect(left('PCI/0-1000', 'DEV/0-3000')).toBe(4);
@@ -47,10 +47,10 @@ describe('the ledger of bandwidths', () => {
   it('leaves what it touched rounded to a thousandth', () => {
     const nineLanes = pciSwitch('03', gpu('04', 1), 'class="0x060400" link_speed="2.5 GT/s PCIe" link_width="9"');
     const odd = systemXml(cpu(0, gpu('02', 0) + nineLanes, amd));
-    const { routes, ledger, left } = open(odd);
+    const { routes, residual, left } = open(odd);
     expect(left('CPU/0-0', 'PCI/0-3000')).toBe(1.6875);
-    ledger.take(routes.between(0, 1), 1);
-    ledger.giveBack(routes.between(0, 1), 1);
+    residual.take(routes.between(0, 1), 1);
+    residual.release(routes.between(0, 1), 1);
     expect(left('CPU/0-0', 'PCI/0-3000')).toBe(1.688);
   });
 
@@ -67,22 +67,22 @@ describe('the ledger of bandwidths', () => {
   it('charges 6/5 on PCI for what a GPU sends through an Intel CPU, not for what a NIC sends, nor through AMD', () => {
     const across = (attributes?: string) => systemXml(cpu(0, gpu('02', 0) + gpu('03', 1) + nic('04', 0), attributes));
     const onIntel = open(across());
-    onIntel.ledger.take(onIntel.routes.between(0, 1), 10);
+    onIntel.residual.take(onIntel.routes.between(0, 1), 10);
     expect([onIntel.left('DEV/0-2000', 'CPU/0-0'), onIntel.left('CPU/0-0', 'DEV/0-3000')]).toEqual([12, 12]);
-    onIntel.ledger.take(onIntel.routes.between(onIntel.net, 0), 10);
+    onIntel.residual.take(onIntel.routes.between(onIntel.net, 0), 10);
     expect(onIntel.left('CPU/0-0', 'DEV/0-2000')).toBe(14);
 
     const onAmd = open(across(amd));
-    onAmd.ledger.take(onAmd.routes.between(0, 1), 10);
+    onAmd.residual.take(onAmd.routes.between(0, 1), 10);
     expect(onAmd.left('DEV/0-2000', 'CPU/0-0')).toBe(14);
   });
 
   it('charges an eighth on the way back where a NIC writes to a GPU older than sm 80', () => {
     const old = systemXml(cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + nic('04', 0))));
-    const { routes, ledger, left, net } = open(old);
-    ledger.take(routes.between(net, 0), 8);
+    const { routes, residual, left, net } = open(old);
+    residual.take(routes.between(net, 0), 8);
     expect([left('PCI/0-1000', 'DEV/0-2000'), left('DEV/0-2000', 'PCI/0-1000')]).toEqual([16, 23]);
-    ledger.giveBack(routes.between(net, 0), 8);
+    residual.release(routes.between(net, 0), 8);
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
 
@@ -90,22 +90,22 @@ describe('the ledger of bandwidths', () => {
     const old = systemXml(
       cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + gpu('03', 1, '', 'sm="70" gdr="1"') + nic('04', 0))),
     );
-    const { routes, ledger, net } = open(old);
-    expect(ledger.take(routes.between(0, 1), 23)).toBe(-1);
+    const { routes, residual, net } = open(old);
+    expect(residual.take(routes.between(0, 1), 23)).toBe(-1);
     // Out of GPU 0 is 1 GB/s left; what the NIC writes to it would take an eighth of 12 there.
-    const stuckAt = ledger.take(routes.between(net, 0), 12);
-    const { link, needed, left } = ledger.shortage(stuckAt, 12);
+    const stuckAt = residual.take(routes.between(net, 0), 12);
+    const { link, needed, left } = residual.shortage(stuckAt, 12);
     expect([needed, left]).toEqual([1.5, 1]);
-    const forward = ledger.take(routes.between(0, 1), 2);
-    expect(ledger.shortage(forward, 2)).toEqual({ link, needed: 2, left: 1 });
+    const forward = residual.take(routes.between(0, 1), 2);
+    expect(residual.shortage(forward, 2)).toEqual({ link, needed: 2, left: 1 });
   });
 
   it('charges both directions of an NVLink into a POWER CPU', () => {
     const nvLinkToCpu = '<nvlink target="0000:00:00.0" count="2" tclass="0x068001"/>';
     const power = systemXml(cpu(0, gpu('02', 0, nvLinkToCpu, 'sm="70" gdr="1"') + nic('04', 0), 'arch="ppc64"'));
-    const { routes, ledger, left, net } = open(power);
+    const { routes, residual, left, net } = open(power);
     expect(left('DEV/0-2000', 'CPU/0-0', LinkType.NVL)).toBe(40);
-    ledger.take(routes.between(0, net), 10);
+    residual.take(routes.between(0, net), 10);
     expect([left('DEV/0-2000', 'CPU/0-0', LinkType.NVL), left('CPU/0-0', 'DEV/0-2000', LinkType.NVL)]).toEqual([30, 30]);
   });
 });
