@@ -5,7 +5,7 @@ import { busFactor } from '../../src/planner/tuning/choose.js';
 import { type Generation, generationOf } from '../../src/planner/tuning/constants.js';
 import { tune } from '../../src/planner/tuning/tune.js';
 import { applyOverrides } from '../../src/planner/plan/overrides.js';
-import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/words.js';
+import { formatBytes, formatRate, formatWay } from '../../src/planner/plan/overview/format.js';
 import { plan } from '../../src/planner/plan/plan.js';
 import { METHOD, MISSES, SIMULATED_AFTER, SIMULATED_BEFORE } from './accuracy-words.js';
 import { type EstimateTerms, estimateTerms, estimateTimeUs, measuredParameters } from '../../src/planner/plan/estimate.js';
