@@ -99,6 +99,26 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   }),
 );
 
+const questionStart =
+  /^\*[\s*]*(What|Whether|Who|Whom|Whose|How|Why|Which|Where|(?:With|In|By|At|To|From|On|Of) (?:which|whom|what))\b/;
+
+/** Doc comments begin with a noun or a verb. */
+const docCommentStart = {
+  meta: {
+    type: 'suggestion',
+    schema: [],
+    messages: { start: 'Begin a doc comment with a noun or a verb, not with "{{words}}".' },
+  },
+  create: ({ sourceCode, report }) => ({
+    Program() {
+      for (const comment of sourceCode.getAllComments()) {
+        const [, words] = (comment.type === 'Block' && questionStart.exec(comment.value)) || [];
+        if (words !== undefined) report({ loc: comment.loc, messageId: 'start', data: { words } });
+      }
+    },
+  }),
+};
+
 export default tseslint.config(
   { ignores: ['dist/', 'build/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
   {
@@ -150,7 +170,9 @@ export default tseslint.config(
   },
   {
     files: ['**/*.ts', '**/*.mjs', '**/*.js'],
+    plugins: { tccl: { rules: { 'doc-comment-start': docCommentStart } } },
     rules: {
+      'tccl/doc-comment-start': 'error',
       // The formatter decides where code breaks; this holds for what it leaves alone: comments, and calls with long arguments.
       'max-len': [
         'error',

@@ -16,7 +16,7 @@ const rounded = (/** @type {[number, number][]} */ points) =>
 const lines = [
   "import type { Profile } from './profile.js';",
   '',
-  '/** What the algorithms took on one machine, for predictions where `tccl tune` was never run. Made by scripts/default-profile.mjs. */',
+  '/** Times of the algorithms on one machine, for predictions before `tccl tune` was run. Made by scripts/default-profile.mjs. */',
   'export const defaultProfile: Profile = {',
   "  format: 'tccl profile',",
   '  formatVersion: 1,',

@@ -1,5 +1,5 @@
 /**
- * How good the choice of algorithms was, from the lines of suite choice.
+ * Quality of the choice of algorithms, from the lines of suite choice.
  *
  * @module
  */

@@ -32,7 +32,7 @@ const nearNs = 120;
  */
 
 /**
- * How the host had placed the cores: undefined if it moved one meanwhile, `any` where it makes no difference.
+ * State of the cores, as the host placed them: undefined if it moved one meanwhile, `any` where it makes no difference.
  *
  * @param {Pick<TimingRecord, 'link_ns'>} record
  */

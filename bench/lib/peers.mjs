@@ -11,7 +11,7 @@ import { join } from 'node:path';
 const sources = new URL('../peers/', import.meta.url).pathname;
 const build = join(sources, 'build');
 
-/** Where the program of a library or of the ceilings is when it is built. */
+/** Path of the built program of a library or of the ceilings. */
 export const programPath = (/** @type {string} */ name) => join(build, name);
 
 const compile = ['-O3', '-march=native', '-Wall', '-Wextra'];

@@ -1,6 +1,6 @@
 /**
- * What a suite in bench/suites is: a module with `title`, `run(context)` that measures and records, and
- * `report(records)` that gives the tables of what was recorded, now or long ago, or nothing.
+ * A suite in bench/suites: a module with `title`, `run(context)` that measures and records, and `report(records)` that gives the
+ * tables of what was recorded, now or long ago, or nothing.
  *
  * @module
  */

@@ -2,8 +2,8 @@
 const others = { 2: { 1048576: 0.5, 16777216: 0.6 }, 4: { 1048576: 0.7, 16777216: 0.7 }, 8: { 1048576: 0.7, 16777216: 0.7 } };
 
 /**
- * What tccl is to reach, as time over the best time among all libraries and tunings in one run: on two cores, arrays
- * in shared memory, the blocking API, medians. By type, collective (`*`: any other), ranks and bytes.
+ * Targets of tccl, as time over the best time among all libraries and tunings in one run: on two cores, arrays in shared memory,
+ * the blocking API, medians. By type, collective (`*`: any other), ranks and bytes.
  *
  * @type {Record<string, Record<string, Record<number, Record<number, number>>>>}
  */
@@ -74,7 +74,7 @@ export const simulateTargetMs = (ranks) => (ranks <= 16 ? 1000 : 10_000);
 /** `tccl plan dgx-h100 --nodes 2`, the whole process, milliseconds. */
 export const planCommandTargetMs = 500;
 
-/** What ranks choose over the best algorithm that can be forced. */
+/** Time of the ranks' choice over that of the best algorithm that can be forced. */
 export const choiceTarget = 1.15;
 
 /** All-reduces between two hosts over the best library, by bytes: two ranks by both APIs, and more ranks. */

@@ -142,7 +142,7 @@ async function measure(which, elements, buffers, size) {
   );
 }
 
-/** Whether the machine is as -m wants it. @param {{ linkNs: number, others: number }} probe */
+/** True if the machine is in the state of -m. @param {{ linkNs: number, others: number }} probe */
 function isWanted({ linkNs, others }) {
   return option.state === undefined || (others === 0 && stateOf({ link_ns: [linkNs, linkNs] }) === option.state);
 }

@@ -1,7 +1,7 @@
 /**
- * Where the ranks of one measurement meet, outside the library under test: bench/peers/bench.c in JavaScript, with
- * the same barrier, the same probe of the machine and the same clock, so that both kinds of programs measure alike.
- * The ranks share the file BENCH_SHM, mapped over a WebAssembly memory, so that JavaScript's Atomics work on it.
+ * Meeting point of the ranks of one measurement, outside the library under test: bench/peers/bench.c in JavaScript, with the same
+ * barrier, the same probe of the machine and the same clock, so that both kinds of programs measure alike. The ranks share the
+ * file BENCH_SHM, mapped over a WebAssembly memory, so that JavaScript's Atomics work on it.
  *
  * @module
  */
@@ -26,7 +26,7 @@ const schedYield = libc.func('int sched_yield()');
 const getAffinity = libc.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
 const setAffinity = libc.func('int sched_setaffinity(int pid, size_t bytes, void *mask)');
 
-/** What {@link sleep} waits on. */
+/** The word that {@link sleep} waits on. */
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 export const sleep = (/** @type {number} */ ms) => void Atomics.wait(sleeper, 0, 0, ms);
 
@@ -145,12 +145,12 @@ export class Meeting {
     Atomics.store(this.#words, word.unsupported, value ? 1 : 0);
   }
 
-  /** What this rank measured; a barrier later the others see it. */
+  /** Result of this rank; the others see it after a barrier. */
   report(/** @type {'seconds' | 'wrong'} */ what, /** @type {number} */ value) {
     this.#numbers[number[what] + this.#rank] = value;
   }
 
-  /** What all ranks reported. */
+  /** The reports of all ranks. */
   reported(/** @type {'seconds' | 'wrong'} */ what) {
     return this.#numbers.subarray(number[what], number[what] + this.#size);
   }

@@ -8,7 +8,7 @@ import { judge } from './judge.mjs';
 import { drawNewsJob, runNewsJob } from './news.mjs';
 import { runJob } from './run-job.mjs';
 
-/** How long what a job has started may take to go after its launcher. */
+/** Time in which processes of a job must end after its launcher. */
 const LINGER_MS = 30_000;
 
 /** @typedef {import('./calls.mjs').Problem} Problem */
@@ -34,8 +34,7 @@ export async function failuresRound(seed, tell) {
 }
 
 /**
- * What the rounds so far came to: ranks that were left and heard of a failure, and after how many milliseconds where
- * that is measured.
+ * Result of the rounds so far: remaining ranks that learned of a failure, and after how many milliseconds where that is measured.
  */
 export const figures = { survivors: 0, heardMs: /** @type {number[]} */ ([]) };
 
@@ -70,7 +69,7 @@ async function newsProblems(/** @type {import('./news.mjs').NewsJob} */ job, /**
   return problems;
 }
 
-/** What a job has started and left behind, with its command; those that are about to end may. */
+/** Processes that a job has left behind, with their commands; processes that are about to end are allowed. */
 async function leftProcesses(/** @type {string} */ token) {
   const end = performance.now() + LINGER_MS;
   while (true) {
@@ -80,7 +79,7 @@ async function leftProcesses(/** @type {string} */ token) {
   }
 }
 
-/** What was not in /dev/shm before; what other programs hold there only for a moment goes. */
+/** New files in /dev/shm, without those that other programs keep only for a moment. */
 async function leftShared(/** @type {readonly string[]} */ before) {
   const end = performance.now() + LINGER_MS;
   while (true) {

@@ -1,7 +1,7 @@
 import { random } from '../../test/multi-process/fixtures/random.mjs';
 
 /**
- * How a rank fails.
+ * Ways in which a rank fails.
  *
  * @typedef {object} Failure
  * @property {string} kind `SIGKILL`, `exit 0`, `exit 3`, `throw`, `abort`, `close`, `mismatch`, `detach`, `stop short`,

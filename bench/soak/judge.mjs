@@ -6,7 +6,7 @@ import { LIMIT_S } from './run-job.mjs';
 /** @typedef {import('./run-job.mjs').Record_} Record_ */
 
 /**
- * What a rank must be told that lost another one so. docs/guides/failures.md promises it.
+ * Error of a rank that lost another one in this way, as docs/guides/failures.md has it.
  *
  * @type {Record<string, { code: string, names: boolean }>}
  */
@@ -23,7 +23,7 @@ const promised = {
 };
 
 /**
- * What is not as promised, in words; nothing where all is.
+ * Texts of broken promises; empty without one.
  *
  * @param {Job} job
  * @param {Outcome} outcome
@@ -68,8 +68,8 @@ export function judge(job, { code, records, stderr, other }) {
 function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
   const found = [];
   /**
-   * How far a rank came: who waits in an earlier step, in another communicator or kind of call, has not come to that of
-   * the others.
+   * Progress of a rank: who waits in an earlier step, in another communicator or kind of call, has not come to that of the
+   * others.
    */
   const stepOf = (/** @type {number} */ rank) =>
     Math.max(

@@ -10,7 +10,7 @@ const ip = (/** @type {string[]} */ ...args) => execFileSync('ip', args, { stdio
 let known;
 let jobs = 0;
 
-/** Why network namespaces cannot be made here; undefined where they can. */
+/** Reason why network namespaces cannot be made here; undefined where they can. */
 export function whyNoHosts() {
   known ??= { reason: probe() };
   return known.reason;

@@ -1,5 +1,5 @@
 /**
- * What a child of a communicator costs each rank: memory, file descriptors, threads and time, by how its ranks are connected
+ * Costs of a child of a communicator for each rank: memory, file descriptors, threads and time, by how its ranks are connected
  * and by what it is used for. Thousands of children are open at once.
  *
  * @module

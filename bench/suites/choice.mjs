@@ -1,6 +1,6 @@
 /**
- * Whether the algorithm that is chosen is the fastest: in every collective and size, what the ranks choose by themselves
- * and each algorithm that can be forced take turns in one launch (src/perf/contest.ts).
+ * Compares the chosen algorithm with the fastest: in every collective and size, what the ranks choose by themselves and each
+ * algorithm that can be forced take turns in one launch (src/perf/contest.ts).
  *
  * Without TCCL_PROFILE it is the defaults that are judged, whatever profile this user has.
  *

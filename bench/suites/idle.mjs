@@ -1,5 +1,5 @@
 /**
- * What a rank that waits for a late one takes of a core, and how soon it goes on when that comes.
+ * Share of a core that a rank takes while it waits for a late one, and the delay until it goes on.
  *
  * @module
  */

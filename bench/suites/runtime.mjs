@@ -42,7 +42,7 @@ const alsoRuns = new Map([
   ['broadcast', [{ name: 'out of place', options: ['-A', 'sync', '-i', '0'] }]],
 ]);
 
-/** Where the calls of a sample follow each other without a barrier, as nccl-tests does: at small sizes, throughput. */
+/** Calls of a sample follow each other without a barrier, as in nccl-tests: at small sizes, throughput. */
 const inARow = { calls: 20, maxBytes: 32768 };
 
 /** One program to run: a tuning of a library, or tccl with one of its APIs. */
@@ -246,9 +246,9 @@ function figure(value) {
 }
 
 /**
- * How many bytes a second tccl's all-reduce moves (each rank's input is read and its output written once: 2 n times the
- * size), over what the machine's copy and add loops move with as many threads; with ordinary stores, and with
- * non-temporal ones (nt), which WebAssembly does not have.
+ * Bytes a second that tccl's all-reduce moves (each rank's input is read and its output written once: 2 n times the size), over
+ * what the machine's copy and add loops move with as many threads; with ordinary stores, and with non-temporal ones (nt), which
+ * WebAssembly does not have.
  *
  * @param {readonly Comparison[]} comparisons @param {readonly Record<string, any>[]} records
  */

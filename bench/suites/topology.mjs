@@ -62,7 +62,7 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
   return `from XML to paths, µs, median (the machines with an aim, the ten slowest, all)\n\n${table(['machine', 'tccl', 'NCCL', 'ms, target'], [...rows, ...total])}`;
 }
 
-/** What is measured. @param {string} text @param {Record<string, string>} env @param {number} ranks */
+/** The measured function. @param {string} text @param {Record<string, string>} env @param {number} ranks */
 function work(text, env, ranks) {
   const { parameters } = parametersFromEnvironment(env);
   return localSystems(buildSystem(parseXml(text).root, { parameters }), parameters, ranks);

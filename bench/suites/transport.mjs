@@ -18,10 +18,10 @@ import { createMemory } from '../../dist/runtime/device/shared-memory.js';
 
 export const title = 'transport: connections of two ranks, and slices of a ring';
 
-/** What a ring of two ranks has in a slot besides data. */
+/** Bytes of a slot besides data in a ring of two ranks. */
 const besideData = HEADER_BYTES + countsRoom(2);
 const streamBytes = 64 * 2 ** 20;
-/** Who carries out calls over sockets, and how the rank waits for them. */
+/** The threads that carry out calls over sockets, and the rank's way to wait for them. */
 const forms = [
   ['inline', 'promise'],
   ['inline', 'sync'],
@@ -193,7 +193,7 @@ async function measure(job) {
   return Math.min(...ofSecond);
 }
 
-/** What one thread takes to copy so many bytes, in and out of a slot's room. @param {number} bytes */
+/** Time of one thread to copy these bytes into and out of a slot's room. @param {number} bytes */
 function copyUs(bytes) {
   const segment = Segment.alone();
   const { slotBytes } = ringFifo(2);

@@ -12,7 +12,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 const script = async (shell: string) => (await tccl(['completion', shell])).stdout;
 
-/** What bash offers when Tab is pressed at the end of the words. */
+/** Completions of bash when Tab is pressed at the end of the words. */
 async function offeredByBash(...words: string[]): Promise<string[]> {
   const input = `${await script('bash')}
 COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}

@@ -87,7 +87,7 @@ beforeAll(() => {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
 });
 
-/** What each way to resolve modules needs; TypeScript 6 has given up node10. */
+/** Options of each way to resolve modules; TypeScript 6 has given up node10. */
 const resolutions = [
   ['node10', 'esnext', ['5.0', '5.9']],
   ['node16', 'node16', ['5.0', '5.9', '7.0']],

@@ -6,7 +6,7 @@ import * as planner from '../../src/planner/index.js';
 
 const declarations = (name: string): string => fileURLToPath(new URL(`../../dist/${name}.d.ts`, import.meta.url));
 
-/** What a module exports, with the checker that knows it. */
+/** The exports of a module, with their type checker. */
 function exportsOf(file: string): { readonly checker: ts.TypeChecker; readonly symbols: readonly ts.Symbol[] } {
   const program = ts.createProgram([file], {
     module: ts.ModuleKind.NodeNext,

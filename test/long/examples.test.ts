@@ -8,7 +8,7 @@ function example(path: string): string {
   return fileURLToPath(new URL(`../../examples/${path}`, import.meta.url));
 }
 
-/** What the example prints on rank 0, run by so many ranks. */
+/** Output of the example on rank 0 with a number of ranks. */
 async function outputOf(ranks: number, path: string, env: NodeJS.ProcessEnv): Promise<string> {
   const { code, stdout, stderr } = await tccl(
     ['run', '-n', String(ranks), '--no-prefix', '--', process.execPath, example(path)],

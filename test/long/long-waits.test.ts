@@ -2,7 +2,7 @@ import { describe, test } from 'vitest';
 import { fixture, startTccl } from '../multi-process/cli.js';
 import { runRanks } from '../multi-process/ranks.js';
 
-/** What others say counts for a quarter of the first: long enough on a machine that does much else. */
+/** Reports of others are valid for a quarter of the first: long enough on a busy machine. */
 const limits = { TCCL_WARN_AFTER: '8', TCCL_TIMEOUT: '10' };
 const apart = { TCCL_SHM_DISABLE: '1' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
@@ -33,7 +33,7 @@ const circle = (name: string, preposition: string, length: number, step: number)
     return `${text(rank)}, for rank ${String(peer)}, waiting in ${text(peer)}${CIRCLE}`;
   });
 
-/** What each of three ranks waits in, and for whom. */
+/** The wait of each of three ranks, and the awaited rank. */
 const ways = [
   { scenario: 'mixed', way: 'in one segment', env: {}, waits: mixed('direct') },
   { scenario: 'mixedInPlace', way: 'in one segment', env: {}, waits: mixed('direct') },

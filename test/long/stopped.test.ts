@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 import { fixture, startTccl, type Started } from '../multi-process/cli.js';
 
-/** How long a rank waits for another: much longer than rank 1 takes to come once it may, on a machine that does much else. */
+/** Time limit of a rank that waits for another: much longer than rank 1 takes once it may continue, on a busy machine. */
 const TIMEOUT_SECONDS = 6;
 /** Longer than that. */
 const STOPPED_MS = 1000 * (TIMEOUT_SECONDS + 1);

@@ -31,7 +31,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     readonly ended: readonly Outcome[];
     /** The log's lines of all ranks, without what precedes `TCCL INFO`. */
     readonly log: readonly string[];
-    /** What the planner makes of the dumped topologies. */
+    /** The plan from the dumped topologies. */
     readonly planned: () => Plan;
     readonly graphs: () => readonly string[];
     /** Lines on channels in the log of the first communicator, and those that `tccl plan --topology` makes of the dumps. */

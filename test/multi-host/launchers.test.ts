@@ -55,7 +55,7 @@ describe('MPI on two hosts', () => {
   );
 });
 
-/** Why Slurm can't be started here; undefined where it can. */
+/** Reason why Slurm can't be started here; undefined where it can. */
 function whyNoSlurm(): string | undefined {
   const programs = ['munged', 'slurmctld', 'slurmd'].map((name) => `/usr/sbin/${name}`);
   const missing = [...programs, '/usr/bin/srun'].find((path) => !existsSync(path));

@@ -21,7 +21,7 @@ export interface SshHosts extends TwoHosts {
   empty(): Promise<void>;
 }
 
-/** Why the hosts can't be made here; undefined where they can. */
+/** Reason why the hosts can't be made here; undefined where they can. */
 export function whyNoSshHosts(): string | undefined {
   if (!existsSync(SSHD)) return `${SSHD} (package openssh-server) is missing`;
   return whyNoHosts();

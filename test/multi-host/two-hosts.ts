@@ -22,7 +22,7 @@ export interface TwoHosts {
   remove(): void;
 }
 
-/** Why namespaces can't be made here; undefined where they can. */
+/** Reason why namespaces can't be made here; undefined where they can. */
 export function whyNoHosts(): string | undefined {
   if (process.platform !== 'linux') return 'network namespaces are a feature of Linux';
   if (process.getuid?.() !== 0) return 'making network namespaces needs root';
@@ -81,7 +81,7 @@ export function makeTwoHosts(): TwoHosts {
   };
 }
 
-/** Whether this kernel has IPv6. */
+/** True if this kernel has IPv6. */
 export const hasIPv6 = Object.values(networkInterfaces())
   .flat()
   .some((address) => address?.family === 'IPv6');

@@ -9,7 +9,7 @@ const configurations = [
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ] as const;
 
-/** What became of the calls of each rank in a case of cancel.mjs. */
+/** Results of the calls of each rank in a case of cancel.mjs. */
 async function outcomes(name: string, env: Record<string, string> = {}) {
   const { records, stderr } = await runRanks(2, 'cancel.mjs', [name], { env });
   expect(stderr).not.toContain('triggerUncaughtException');

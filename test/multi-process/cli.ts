@@ -106,7 +106,7 @@ export function numbersOf(text: string, name: string): number[] {
   return [...text.matchAll(new RegExp(`\\b${name}=(\\d+)`, 'g'))].map((match) => Number(match[1]));
 }
 
-/** Why a test cannot run here, or undefined when it can: for `it.skipIf` and the test's name. */
+/** Reason why a test cannot run here, or undefined when it can: for `it.skipIf` and the test's name. */
 export function lacks(command: string): string | undefined {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0 ? undefined : `${command} is not installed`;
 }

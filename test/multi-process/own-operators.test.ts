@@ -21,7 +21,7 @@ test.each([
   expect(records).toHaveLength(nRanks);
 });
 
-/** What the calls of each rank ended with in a case of own-operator-errors.mjs. */
+/** Results of the calls of each rank in a case of own-operator-errors.mjs. */
 async function outcomes(name: string, env: Record<string, string> = {}) {
   const { records, stderr } = await runRanks(2, 'own-operator-errors.mjs', [name], { env });
   expect(stderr).not.toContain('triggerUncaughtException');

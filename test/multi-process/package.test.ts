@@ -9,7 +9,7 @@ import { start } from './cli.js';
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const project = mkdtempSync(join(tmpdir(), 'tccl-package-'));
 let packed: { filename: string; files: { path: string }[] };
-/** Why npm could not install the package here, if so. */
+/** Reason why npm could not install the package here, if any. */
 let offline: string | undefined;
 
 beforeAll(() => {

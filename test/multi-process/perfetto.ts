@@ -1,7 +1,7 @@
 /**
- * What Perfetto makes of a trace in Chrome's JSON format, by the rules of its importer (google/perfetto,
- * src/trace_processor: importers/json, importers/common/slice_tracker.cc and process_tracker.cc, util/json_parser.h),
- * as far as our traces touch them. Whatever it would drop, move, or draw in a way that is not meant is a problem here.
+ * Perfetto's reading of a trace in Chrome's JSON format, by the rules of its importer (google/perfetto, src/trace_processor:
+ * importers/json, importers/common/slice_tracker.cc and process_tracker.cc, util/json_parser.h), as far as our traces touch them.
+ * Whatever it would drop, move, or draw in a way that is not meant is a problem here.
  */
 export interface PerfettoTrace {
   /** Names of processes, by their numbers. */

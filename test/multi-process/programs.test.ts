@@ -17,7 +17,7 @@ const open = async (nRanks: number) => {
 
 const inputOf = (rank: number, length: number) => Float64Array.from({ length }, (_, index) => index + 1000 * rank);
 
-/** What all ranks have in the end; data are whole numbers, so sums are exact. */
+/** Final data of all ranks; data are whole numbers, so sums are exact. */
 const expected: Partial<Record<ScheduledCollective, (nRanks: number, length: number, rank: number) => Float64Array>> = {
   AllReduce: (nRanks, length) => Float64Array.from({ length }, (_, index) => nRanks * index + (1000 * nRanks * (nRanks - 1)) / 2),
   AllGather: (nRanks, length) =>

@@ -346,7 +346,7 @@ describe('a command that cannot be run', () => {
 
 describe('a terminal', () => {
   const missing = existsSync('/usr/bin/script') ? '' : ' (needs: script of util-linux)';
-  /** What a terminal shows of ranks that run a command of the shell. */
+  /** A terminal's contents for ranks that run a command of the shell. */
   const shownOf = async (...args: string[]): Promise<string> => {
     const command = [process.execPath, cliPath, 'run', '-n', '2', ...args].map((word) => `'${word}'`).join(' ');
     const colored = `env -u NO_COLOR TERM=xterm ${command}`;

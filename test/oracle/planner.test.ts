@@ -13,13 +13,15 @@ import { tune } from '../../src/planner/tuning/tune.js';
 import { mergeExpected } from './expected-graphs.js';
 import { oracleCases, oracleFolders } from './oracle-cases.js';
 
-/** What is compared after NCCL's own graphs, so that an error of the search cannot hide one of the merge or the tuning. */
+/**
+ * Sections that are compared after NCCL's own graphs, so that an error of the search cannot hide one of the merge or the tuning.
+ */
 const fromGraphs = ['aligned graphs', 'communicator', 'channels', 'NVLink SHARP', 'tuning model', 'choice'] as const;
 
-/** How a case went: all sections from its XML on, and from NCCL's graphs on where NCCL did not fail. */
+/** Result of a case: all sections from its XML on, and from NCCL's graphs on where NCCL did not fail. */
 interface Compared extends CaseResult {
   readonly fromGraphs: ReadonlyMap<string, Difference | undefined>;
-  /** Whether the tuning model, which NCCL refuses to make, is refused. */
+  /** True if the tuning model, which NCCL refuses to make, is refused. */
   readonly refusesTuning: boolean | undefined;
 }
 

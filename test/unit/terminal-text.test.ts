@@ -28,7 +28,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** What no output may hold, whatever a file does; `\n` ends the lines that we make. */
+/** Characters that no output may contain, whatever a file has; `\n` ends the lines that we make. */
 const unsafe = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /** Text that would set a window's title, write into the clipboard, colour, move, answer, reverse or end the line. */
@@ -105,7 +105,7 @@ afterEach(() => {
   delete (process.stderr as { isTTY?: boolean }).isTTY;
 });
 
-/** What a command writes to a terminal or a file; errors go the way they go in main.ts. */
+/** Output of a command to a terminal or a file; errors are handled as in main.ts. */
 async function output(command: () => unknown, isTTY: boolean): Promise<{ stdout: string; stderr: string }> {
   written = { stdout: '', stderr: '' };
   for (const stream of [process.stdout, process.stderr]) Object.assign(stream, { isTTY, columns: 140 });

@@ -5,9 +5,9 @@ import { type Difference, firstDifference } from './difference.js';
 import { isRecord, type OracleCase } from './oracle-case.js';
 
 /**
- * By which transports sampled ranks are connected: in rings on the channels of the search, in trees on these and their
- * doubles, where a rank has a neighbour on another node. Trees are compared as senders see them. Channels of the search
- * that the communicator leaves unused (`NCCL_MAX_NCHANNELS`) are never connected: nothing is compared of them.
+ * Transports of sampled ranks: in rings on the channels of the search, in trees on these and their doubles, where a rank has a
+ * neighbour on another node. Trees are compared as senders see them. Channels of the search that the communicator leaves unused
+ * (`NCCL_MAX_NCHANNELS`) are never connected: nothing is compared of them.
  */
 export function transportsDifference({ expected, merged, machines, parameters }: OracleCase): Difference | undefined {
   const entries = expected['transports'];

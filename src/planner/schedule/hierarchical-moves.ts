@@ -72,7 +72,7 @@ export interface RingCut {
 
 type RingKind = 'allReduce' | 'reduceScatter' | 'allGather' | 'broadcast' | 'reduce';
 
-/** Where each rank's block is in the longer array of an all-gather or reduce-scatter. */
+/** Position of each rank's block in the longer array of an all-gather or reduce-scatter. */
 export interface RankBlocks {
   readonly from: ArrayLike<number>;
   readonly bytes: ArrayLike<number>;

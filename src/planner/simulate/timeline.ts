@@ -16,7 +16,7 @@ export interface Timeline {
 export interface TimelineSlice {
   readonly rank: number;
   readonly channel: number;
-  /** Which of the rank's workers on all channels, from 0 on. */
+  /** Number of the worker among the rank's workers on all channels, from 0 on. */
   readonly worker: number;
   readonly startUs: number;
   readonly endUs: number;

@@ -24,8 +24,8 @@ test('a contest has every collective at every size of which whole blocks are lef
 afterEach(() => void vi.restoreAllMocks());
 
 /**
- * What a rank calls in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three
- * times as long as direct.
+ * Calls of a rank in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three times as long
+ * as direct.
  */
 async function callsIn(ownClockSeconds: number): Promise<string[]> {
   vi.spyOn(clock, 'clockCost').mockReturnValue(ownClockSeconds);

@@ -43,7 +43,7 @@ function divide(type: ElementType, result: ReturnType<typeof make>, by: number):
   );
 }
 
-/** What the ranks send, as it is combined: of a mulsum, multiplied. */
+/** Inputs of the ranks before they are combined: of a mulsum, multiplied. */
 function sourcesOf(data: TestData, length: number) {
   return Array.from({ length: data.nRanks }, (_, rank) => {
     const source = make(data.type, length);

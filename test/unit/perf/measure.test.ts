@@ -5,7 +5,7 @@ import { perfOptions } from '../../../src/perf/options.js';
 import { elementTypes } from '../../../src/perf/types.js';
 import { rawOptions } from './raw-options.js';
 
-/** What one rank alone is asked for: `call` and `done` of each all-reduce, and barriers. */
+/** Calls of one rank alone: `call` and `done` of each all-reduce, and barriers. */
 async function eventsOf(blocking: string): Promise<string> {
   const events: string[] = [];
   const comm = {

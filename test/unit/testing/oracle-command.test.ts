@@ -31,7 +31,7 @@ function addCase(name: string, maxBw: number): void {
   writeFileSync(join(folder, 'topo.xml'), xml);
 }
 
-/** What the command prints, and its exit code. */
+/** Output of the command, and its exit code. */
 function oracle(...args: string[]): { output: string; exitCode: unknown } {
   let output = '';
   vi.spyOn(process.stdout, 'write').mockImplementation((text) => {

@@ -83,7 +83,7 @@ describe('explanations', () => {
     ...['nic-speed-1/4', 'pcie-gen3', 'nvlink-half', 'nic-down'],
   ]);
 
-  /** What is said of a cluster on which a hypothesis is true, 4 % slower than simulated. */
+  /** Explanations for a cluster on which a hypothesis is true, 4 % slower than simulated. */
   function explained(input: ChangeableCluster, all: readonly Hypothesis[], truth: Hypothesis): TriedHypothesis[] {
     const sick = simulatorFor(changedCluster(input, truth));
     const healthy = simulatorFor(input);

@@ -18,7 +18,7 @@ interface Searched {
   readonly walks: readonly string[][];
 }
 
-/** What each group of ranks finds, but for groups that NCCL itself finds nothing for. */
+/** Graphs of each group of ranks, except groups for which NCCL itself finds nothing. */
 function searched(xml: string, hosts: number): Searched[] {
   const system = build(parseXml(xml).root);
   return localSystems(system, defaultParameters, hosts * system.gpus.length).flatMap((local) => {
@@ -38,7 +38,7 @@ function searched(xml: string, hosts: number): Searched[] {
   });
 }
 
-/** What all channels together take of each link, GB/s. */
+/** Load of each link by all channels together, GB/s. */
 function loadOf(ring: ChannelGraph, { system, paths, inter }: LocalSystem): Float64Array {
   const load = new Float64Array(system.links.to.length);
   const gpuOf = (rank: number) => system.gpus.find((gpu) => gpu.rank === rank)!;

@@ -45,7 +45,7 @@ export interface MadeLogOptions {
   readonly connection?: (connection: PlannedConnection, rank: number) => string | undefined;
 }
 
-/** What NCCL of that version would write with this plan: by rank, its lines with their heads, in order. */
+/** The log of NCCL of that version with this plan: by rank, its lines with their heads, in order. */
 export function madeLog({ plan, transports }: PlannedMachine, options: MadeLogOptions = {}): string[][] {
   return Array.from({ length: plan.nodes.nRanks }, (_, rank) => {
     const local = plan.nodes.rankToLocalRank[rank]!;

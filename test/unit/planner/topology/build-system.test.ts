@@ -20,7 +20,7 @@ import {
 const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49"';
 const grace = 'arch="arm64"';
 
-/** What an error says, with its place and NCCL's result. */
+/** Text of an error, with its place and NCCL's result. */
 function failure(run: () => unknown): { message: string; line: number | undefined; ncclResult: number } {
   try {
     run();

@@ -13,7 +13,7 @@ import { validateTopology } from '../../../../src/planner/topology/xml/validate.
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { oracleMissing, oracleXml } from './oracle-files.js';
 
-/** What NCCL computes from a tree, without names and numbers that the maker chose: which link goes from what to what. */
+/** NCCL's graph of a tree, without names and numbers that the maker chose: the links with both ends. */
 function shape(element: XmlElement): string {
   const inner = element.children.map(shape).sort().join(' ');
   const value = (name: string) => element.attributes.get(name) ?? '';

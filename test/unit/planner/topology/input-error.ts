@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 
-/** What an action throws, which must be an InputError. */
+/** The error of an action, which must be an InputError. */
 export function inputError(action: () => unknown): InputError {
   try {
     action();

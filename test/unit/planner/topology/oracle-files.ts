@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 /** Folder of the recorded cases of the real code; it lies beside the repository and is no part of it. */
 export const oracleCases = fileURLToPath(new URL('../../../../../shared/oracle/cases', import.meta.url));
 
-/** Why tests that need them are skipped, or undefined. */
+/** Reason why tests that need them are skipped, or undefined. */
 export const oracleMissing = existsSync(oracleCases) ? undefined : `no recorded cases at ${oracleCases}`;
 
 /** Every distinct XML text of the cases whose name begins so, with one name of it. */

@@ -22,7 +22,7 @@ const randomParameters: fc.Arbitrary<Parameters> = fc
   })
   .map((changes) => ({ ...defaultParameters, ...changes }));
 
-/** What is wrong with a path, if anything: it must be a chain of links from one node to the other, none of them worse. */
+/** Fault of a path, if any: it must be a chain of links from one node to the other, none of them worse. */
 function faultOf(system: System, paths: Paths, start: number, end: number, path: number): string | undefined {
   const { from, to, bandwidthGBps, type } = system.links;
   const links = paths.links(path);

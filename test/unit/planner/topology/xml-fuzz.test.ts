@@ -7,7 +7,7 @@ import { validateTopology } from '../../../../src/planner/topology/xml/validate.
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { oracleXmls } from './oracle-files.js';
 
-/** Where no recorded files are at hand, one with every kind of element. */
+/** A file with every kind of element, where no recorded files are available. */
 const made = `<system version="1">
   <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="1" host_hash="0x1">
     <pci busid="0000:01:00.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="32.0 GT/s PCIe" link_width="16">
@@ -33,7 +33,7 @@ const recorded = oracleXmls('')
   .map(({ text }) => text);
 const texts = fc.constantFrom(made, ...recorded.slice(0, 60));
 
-/** What a hand, a script or a bad disk does to a file. Places are shares of its length. */
+/** Damages to a file by a user, a script or a bad disk. Places are shares of its length. */
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const snippet = fc.constantFrom(
   '<',

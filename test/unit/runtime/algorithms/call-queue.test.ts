@@ -10,7 +10,7 @@ import { dataTypeOf } from '../../../../src/runtime/device/types.js';
 import { RemoteError } from '../../../../src/errors.js';
 
 const TIMEOUT_MS = 1000;
-/** How much later that may be found. */
+/** Tolerance of the time at which that is found. */
 const LATE_MS = 100;
 
 /** A queue whose calls end when the test says so, and of whose progress it hears from the test only. */

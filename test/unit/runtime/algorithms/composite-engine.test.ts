@@ -88,7 +88,7 @@ test('blocking calls need all algorithms to allow them: which one is taken is no
   expect(composite(false)).toBe(false);
 });
 
-/** What a large call takes. */
+/** The algorithm of a large call. */
 function largest(situation: ChoiceContext): Record<string, Algorithm> {
   return Object.fromEntries(
     Object.entries(defaultTable(situation)).map(([kind, ranges]) => {

@@ -94,7 +94,7 @@ function chainTrees(hosts: readonly (readonly number[])[]): TreeChannel[] {
   });
 }
 
-/** What connecting needs of bootstrap networks: messages between the ranks of this thread. */
+/** The part of bootstrap networks that connecting needs: messages between the ranks of this thread. */
 function mailboxes(n: number): Bootstrap[] {
   const messages = new Map<string, Uint8Array[]>();
   const waiters = new Map<string, ((data: Uint8Array) => void)[]>();

@@ -64,11 +64,11 @@ export const operationOf = (algorithmsOf: Readonly<Record<CallKind, readonly Alg
 export interface Part {
   readonly send: NumericArray;
   readonly recv: NumericArray;
-  /** What `recv` has to be in the end; undefined if it does not matter. */
+  /** Expected `recv` at the end; undefined if it does not matter. */
   readonly expected: readonly Element[] | undefined;
   readonly call: Call;
   readonly details: CallDetails | undefined;
-  /** What `recv` was when the rank had done its part. */
+  /** `recv` when the rank had done its part. */
   outcome?: NumericArray;
 }
 
@@ -123,7 +123,7 @@ export function begin({ engine }: Member, { call, send, recv, details }: Part): 
   return engine.begin(encodeCall(call), call.type, call.root, send, recv, call.count, 0, details);
 }
 
-/** What each rank does in an operation, with arrays of values by which it can be seen where they come from. */
+/** The part of each rank in an operation, with arrays of values that identify their source. */
 export function makeParts(members: readonly Member[], op: Operation): Part[] {
   const { kind, type } = op;
   const isScan = kind === 'scan' || kind === 'exscan';
@@ -160,7 +160,7 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     const pairs = elements.map((_, rank): Pair => [value(rank, i - (i % 2)), value(rank, i - (i % 2) + 1)]);
     return extremePair(operator, pairs)[i % 2]!;
   };
-  /** What ranks 0 to r give together. */
+  /** Combination of the inputs of ranks 0 to r. */
   const reducedUpTo = (rank: number, length: number): Element[] => {
     const some = members.slice(0, rank + 1);
     const period = Array.from({ length: 26 }, (_, i) =>
@@ -322,7 +322,7 @@ function freePlaced({ segment }: Member, { send, recv }: Part): void {
   for (const array of arrays) if (array.buffer === segment.buffer) attempt(() => segment.free(array));
 }
 
-/** What a call throws. */
+/** The error of a call. */
 export function attempt(call: () => unknown): unknown {
   try {
     call();

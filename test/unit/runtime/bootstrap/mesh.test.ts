@@ -9,7 +9,7 @@ import { Peer } from '../../../../src/runtime/bootstrap/peer.js';
 import { RemoteError } from '../../../../src/errors.js';
 import { bytes, withRanks } from './ranks.js';
 
-/** What a mesh hears on a connection that nobody is behind. */
+/** Events of a mesh on a connection without another side. */
 function heard(mesh: Mesh, rank: number): ConnectionEvents {
   let heardThere: ConnectionEvents | undefined;
   mesh.accept(rank, (events) => {

@@ -23,7 +23,7 @@ const ownNameResolves = await lookup(hostname()).then(
   () => false,
 );
 
-/** How each rank fails; all must. */
+/** The error of each rank; all must fail. */
 async function failures(
   ranks: readonly (Partial<ConnectOptions> & { rank: number; nRanks: number })[],
   rootOptions: RootOptions = {},

@@ -24,7 +24,7 @@ function seal(list: readonly { kind: RecordKind; payload: Uint8Array }[]): Buffe
   return Buffer.concat(list.flatMap(({ kind, payload }) => writer.seal(kind, payload)));
 }
 
-/** What a reader gives for bytes that come in pieces of these lengths, the last as long as the rest. */
+/** Records of a reader for bytes that come in pieces of these lengths, the last as long as the rest. */
 function open(bytes: Buffer, cuts: readonly number[] = []): { kind: RecordKind; payload: Uint8Array }[] {
   const reader = new RecordReader(key);
   const opened = [];

@@ -142,7 +142,7 @@ function makeFormat({ bits, exponent, bias, infinite, saturates }: (typeof layou
   /** All magnitudes in order; the place is the bits. */
   const numbers = Float64Array.from({ length: special }, (_, m) => magnitude(m));
   const largest = numbers[special - 1]!;
-  /** What would come after the largest: from halfway to it on, there is overflow. */
+  /** The number that would come after the largest: from halfway to it on, there is overflow. */
   const beyond = magnitude(special);
   const decode = (element: number) => {
     const m = element % half;

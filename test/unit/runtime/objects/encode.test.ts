@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeValue, encodeValue, PIECE_BYTES } from '../../../../src/runtime/objects/encode.js';
 
-/** What arrives when a value is sent. */
+/** The received value of a sent one. */
 function sent(value: unknown): unknown {
   const { body, pieces } = encodeValue('sendObject', value);
   const decoded = decodeValue('recvObject', Uint8Array.from(body));

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What a clock counts between looks that are so far apart. */
+/** Time that a clock counts between looks at this distance. */
 function counted(clock: WatchClock, ...gapsMs: number[]): number {
   const begun = clock.look();
   for (const gapMs of gapsMs) {

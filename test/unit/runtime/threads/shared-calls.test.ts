@@ -24,7 +24,7 @@ const shared: readonly CallKind[] = [
   'allToAllV',
 ];
 
-/** What engine threads do of one rank's calls, one after the other in the test's thread. */
+/** The engine threads' parts of one rank's calls, one after the other in the test's thread. */
 class Lanes {
   steps = 0;
   readonly #done: boolean[];

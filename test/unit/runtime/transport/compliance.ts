@@ -7,7 +7,7 @@ import { news, openPair, thrown, until, type ConnectedPair, type Ends } from './
 
 const size: FifoSize = { steps: 4, slotBytes: 2000 };
 
-/** What every transport has to do. A transport's test calls it with the transport's name. */
+/** Requirements of every transport. A transport's test calls it with the transport's name. */
 export function transportCompliance(name: TransportName, lowLatency = false, moves?: Ends): void {
   const how = moves === undefined ? '' : ` from ${moves.join(' to ')}`;
   describe(`a connection by ${name}${how}${lowLatency ? ' for short messages' : ''}`, () => {

@@ -43,13 +43,13 @@ export function hostSegments(
   return { memory, segments };
 }
 
-/** How each end of a socket moves its data. */
+/** The way in which each end of a socket moves its data. */
 export type Moves = 'node:net' | 'system calls';
 
 const loaded = loadLibc();
 export const libc = 'libc' in loaded ? loaded.libc : undefined;
 
-/** What the sender and the receiver of a socket move their data by. */
+/** The wires of the sender and the receiver of a socket. */
 export type Ends = readonly [Moves, Moves];
 
 export async function openPair(
@@ -137,7 +137,7 @@ export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What a call throws; undefined if it does not. */
+/** The error of a call; undefined without one. */
 export function thrown(call: () => unknown): unknown {
   try {
     call();

@@ -16,7 +16,7 @@ interface Koffi {
   load(path: null): { func(prototype: string): (...args: unknown[]) => number };
 }
 
-/** What a blocked rank does: nothing here lets the event loop turn. */
+/** A blocked rank: nothing here lets the event loop turn. */
 describe.runIf(libc !== undefined)('a connection by system calls', () => {
   let pair: ConnectedPair | undefined;
   const open = async (size: FifoSize, moves: Ends = calls): Promise<ConnectedPair> =>

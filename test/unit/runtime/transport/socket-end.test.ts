@@ -7,7 +7,7 @@ const SIZE = { steps: 2, slotBytes: 4096 };
 const PATIENCE_MS = 20_000;
 const closed = { name: 'RemoteError', code: 'CLOSED' };
 
-/** What the call throws in the end. */
+/** The final error of the call. */
 async function thrown(call: () => unknown): Promise<unknown> {
   return vi.waitFor(() => {
     try {

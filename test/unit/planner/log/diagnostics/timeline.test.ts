@@ -5,7 +5,7 @@ import { checkTimelines, readInspector, readTrace } from '../../../../../src/pla
 
 const kindOf = (text: string) => classify(new TextEncoder().encode(text));
 
-/** What NCCL Inspector writes for a collective, as its README shows. */
+/** Record of NCCL Inspector for a collective, as in its README. */
 const record = (rank: number, sequence: number, us: number, indent?: number) =>
   JSON.stringify(
     {
