@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { cliPath, start, tccl } from '../multi-process/cli.js';
+import { cliPath, start } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 
 const commands = ['run', 'perf', 'topo', 'graph', 'completion'];
 

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lacks, start, tccl } from '../multi-process/cli.js';
+import { lacks, start } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 
 let directory: string;
 beforeAll(() => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { machine, parametersFromEnvironment } from '../../src/planner/index.js';
 import { buildSystem } from '../../src/planner/topology/build/build-system.js';
-import { tccl } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 import { printed } from '../unit/planner/log/printed-system.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-diagnose-'));

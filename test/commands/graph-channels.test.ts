@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { planForRank } from '../../src/planner/plan/rank-plan.js';
 import { planFromJson } from '../../src/planner/plan/plan-json.js';
-import { tccl } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 
 describe('tccl graph: channels through all ranks', () => {
   it('come in the lines that NCCL writes', async () => {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -7,7 +7,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { withUsedGpus } from '../../src/cli/log/used-gpus.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { interleaved, madeLog, planHosts, planMachines, randomFrom } from '../unit/planner/log/made-log.js';
-import { start, tccl, cliPath } from '../multi-process/cli.js';
+import { start, cliPath } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-log-'));
 afterAll(() => {
@@ -21,6 +22,15 @@ function file(name: string, content: string | Buffer): string {
   const path = join(folder, name);
   writeFileSync(path, content);
   return path;
+}
+
+/** Where a link leads; it may be gone by now. */
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 describe('tccl log', () => {
@@ -166,6 +176,13 @@ describe('tccl log', () => {
       code: 2,
       stderr: expect.stringContaining('give --topology, too') as string,
     });
+  });
+
+  it.skipIf(process.platform !== 'linux')('closes a file that it refuses', async () => {
+    const refused = file('refused.log', Buffer.alloc(2 ** 21));
+    const isOpen = () => readdirSync('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === refused);
+    expect(await tccl(['log', refused])).toMatchObject({ code: 2 });
+    expect(isOpen()).toBe(false);
   });
 
   it('reads a long log, and endless lines, in little memory', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
-import { tccl } from '../multi-process/cli.js';
+import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-topo-'));
 afterAll(() => {

@@ -36,15 +36,19 @@ export interface Started {
   shown(pattern: RegExp): Promise<string>;
 }
 
-/** Starts a program and collects its output. Variables of launchers that the tests themselves run under are taken away. */
+/** Variables of this process, but for those of launchers that the tests themselves run under. */
+export function inheritedEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(TCCL|OMPI|PMI|PMIX|SLURM)_/.test(name)));
+}
+
+/** Starts a program and collects its output. */
 export function start(
   command: string,
   args: readonly string[],
   { env = {}, input, cwd, openInput = false }: StartOptions = {},
 ): Started {
-  const inherited = Object.entries(process.env).filter(([name]) => !/^(TCCL|OMPI|PMI|PMIX|SLURM)_/.test(name));
   const child = spawn(command, args, {
-    env: { ...Object.fromEntries(inherited), ...env },
+    env: { ...inheritedEnvironment(), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     stdio: [input === undefined && !openInput ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<Writable | null, Readable, Readable>;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bindRanks } from '../../src/runtime/launch/binding.js';
+import { tccl as tcclInProcess } from '../commands/in-process.js';
 import { cliPath, fixture, gone, lacks, numbersOf, start, startTccl, tccl } from './cli.js';
 
 const node = process.execPath;
@@ -290,7 +291,7 @@ describe('a command that cannot be run', () => {
       `tccl run: ${fixture('processes.ts')}: not executable; start it with what runs TypeScript: tccl run -n 2 npx tsx ${fixture('processes.ts')}\n`,
     ],
   ])('%s', async (command, code, stderr) => {
-    expect(await tccl(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });
+    expect(await tcclInProcess(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });
   });
 
   it.each([
@@ -337,7 +338,7 @@ describe('a command that cannot be run', () => {
     [['--output-dir', 'long'.repeat(100), 'true'], 'name too long'],
     [['--output-dir', '', 'true'], 'It names no directory.'],
   ])('wrong use: %s', async (args, message) => {
-    const { code, stderr } = await tccl(['run', ...args]);
+    const { code, stderr } = await tcclInProcess(['run', ...args]);
     expect(stderr).toContain(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(code).toBe(args[0] === '--output-dir' && args[1] !== '' ? 1 : 2);

@@ -28,7 +28,9 @@ export function register(program: Command): void {
 For rings, speeds and choices set NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING.`,
     )
     .action(async (files: string[], options: LogOptions) => {
+      const { keepHeapSmall } = await import('../log/read.js');
       const { showLog } = await import('../log/show.js');
+      keepHeapSmall();
       process.exitCode = await showLog(files, options);
     });
 }

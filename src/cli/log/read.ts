@@ -27,7 +27,6 @@ const PROGRESS_STEP = 2 ** 26;
 export async function readLogs(names: readonly string[]): Promise<LogModel> {
   if (names.filter((name) => name === '-').length > 1)
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
-  keepHeapSmall();
   const reader = new NcclLogReader();
   const progress = progressLine();
   try {
@@ -43,9 +42,10 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
 
 /**
  * Keeps the heap of V8 small: almost all data become garbage immediately, so a heap that grows slowly takes half the memory for a
- * log of gigabytes, and hardly more time.
+ * log of gigabytes, and hardly more time. It holds for the process: call
+ * it in a command.
  */
-function keepHeapSmall(): void {
+export function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
   setFlagsFromString('--heap-growing-percent=20');
 }
@@ -77,15 +77,19 @@ export async function readFile(name: string, reader: NcclLogReader, report: (byt
 /** The bytes of a file, unpacked where it is compressed. Each piece is good until the next one is asked for. */
 async function* pieces(name: string): AsyncGenerator<Buffer> {
   const iterator = (name === '-' ? readInput() : readInPlace(name))[Symbol.asyncIterator]();
-  const first = await iterator.next();
-  if (first.done === true) return;
-  const isCompressed = first.value[0] === 0x1f && first.value[1] === 0x8b;
-  const rest = async function* () {
-    for (let next: IteratorResult<Buffer> = first; next.done !== true; next = await iterator.next())
-      yield isCompressed ? Buffer.from(next.value) : next.value;
-  };
-  if (isCompressed) yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
-  else yield* rest();
+  try {
+    const first = await iterator.next();
+    if (first.done === true) return;
+    const isCompressed = first.value[0] === 0x1f && first.value[1] === 0x8b;
+    const rest = async function* () {
+      for (let next: IteratorResult<Buffer> = first; next.done !== true; next = await iterator.next())
+        yield isCompressed ? Buffer.from(next.value) : next.value;
+    };
+    if (isCompressed) yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
+    else yield* rest();
+  } finally {
+    await iterator.return?.(undefined); // closes a file that is refused before its end
+  }
 }
 
 /** Reads into one buffer again and again: gigabytes of new ones would outrun the garbage collector. */

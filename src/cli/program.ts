@@ -1,0 +1,91 @@
+import { Command, CommanderError } from 'commander';
+import { describeError, TcclError } from '../errors.js';
+import { version } from '../version.js';
+import { complain, examples } from './output.js';
+
+/** A command is a file in commands/ that registers itself; its action imports its code. */
+interface CommandModule {
+  register(program: Command): void;
+}
+
+/**
+ * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; all of them for the help, for a misspelt
+ * name, and for the completion script.
+ */
+const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
+  run: () => import('./commands/run.js'),
+  perf: () => import('./commands/perf.js'),
+  tune: () => import('./commands/tune.js'),
+  topo: () => import('./commands/topo.js'),
+  plan: () => import('./commands/plan.js'),
+  graph: () => import('./commands/graph.js'),
+  explain: () => import('./commands/explain.js'),
+  diff: () => import('./commands/diff.js'),
+  trace: () => import('./commands/trace.js'),
+  expect: () => import('./commands/expect.js'),
+  tuner: () => import('./commands/tuner.js'),
+  upgrade: () => import('./commands/upgrade.js'),
+  nccl: () => import('./commands/nccl.js'),
+  log: () => import('./commands/log.js'),
+  diagnose: () => import('./commands/diagnose.js'),
+  'run-host': () => import('./commands/run-host.js'),
+  completion: () => import('./commands/completion.js'),
+};
+
+/**
+ * Runs the `tccl` command and returns its exit code: 0 success, 1 failure, 2 wrong usage; `tccl run` has those of its ranks.
+ *
+ * @param argv as `process.argv`: the command's arguments begin at 2
+ */
+export async function runCommand(argv: readonly string[]): Promise<number> {
+  const program = new Command('tccl')
+    .description('Collective communication for TypeScript, and a planner that knows what NCCL will do')
+    .version(version, '-V, --version')
+    .enablePositionalOptions()
+    .addHelpText(
+      'after',
+      examples(
+        ['four ranks of a Node program', 'tccl run -n 4 node job.js'],
+        ['what an all-reduce takes between two ranks', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
+        ['what NCCL would do on two machines, and why', 'tccl plan dgx-h100 --nodes 2; tccl explain dgx-h100 --nodes 2'],
+        ['what the log of a job says', 'tccl log job.log'],
+      ),
+    )
+    .configureOutput({ outputError: (message) => complain('tccl', oneLine(message)) })
+    .exitOverride();
+
+  const asked = argv[2] === 'completion' ? undefined : commands[argv[2] ?? ''];
+  for (const load of asked === undefined ? Object.values(commands) : [asked]) (await load()).register(program);
+
+  try {
+    await program.parseAsync(argv);
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (isOutOfFiles(error)) {
+      complain('tccl', `this process may open no more files: raise the limit (ulimit -n); ${error.message}`);
+      return 1;
+    }
+    if (!(error instanceof TcclError)) throw error;
+    complain('tccl', describeError(error));
+    // A file that is not XML is wrong use of the command, regardless of NCCL's result for it.
+    const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
+    return isWrongUse ? 2 : 1;
+  }
+}
+
+/** Commands load their code when they need it. */
+function isOutOfFiles(error: unknown): error is NodeJS.ErrnoException {
+  return (
+    error instanceof Error &&
+    ((error as NodeJS.ErrnoException).code === 'EMFILE' || (error as NodeJS.ErrnoException).code === 'ENFILE')
+  );
+}
+
+/** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */
+function oneLine(message: string): string {
+  return message
+    .trimEnd()
+    .replace(/^error: /, '')
+    .replaceAll('\n', ' ');
+}

@@ -1,0 +1,47 @@
+import { runCommand } from '../../dist/cli/program.js';
+import { type Finished, inheritedEnvironment, type StartOptions, tccl as tcclProcess } from '../multi-process/cli.js';
+
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs `tccl …` to its end in this process, one command after the other, which saves the start of Node. With input it is a
+ * process of its own, as those tests want that look at what a process does: `start` of ../multi-process/cli.ts.
+ */
+export function tccl(args: readonly string[], options: Pick<StartOptions, 'env' | 'input' | 'cwd'> = {}): Promise<Finished> {
+  if (options.input !== undefined) return tcclProcess(args, options);
+  const finished = last.then(() => run(args, options));
+  last = finished.catch(() => undefined);
+  return finished;
+}
+
+async function run(args: readonly string[], { env = {}, cwd }: Pick<StartOptions, 'env' | 'cwd'>): Promise<Finished> {
+  const written = { stdout: '', stderr: '' };
+  const before = { env: process.env, cwd: process.cwd(), exitCode: process.exitCode };
+  const streams = ['stdout', 'stderr'] as const;
+  const writes = streams.map((name) => process[name].write);
+  const { log } = console;
+  try {
+    process.env = { ...inheritedEnvironment(), ...env };
+    process.exitCode = undefined;
+    if (cwd !== undefined) process.chdir(cwd);
+    for (const name of streams) {
+      process[name].write = (piece: string | Uint8Array) => {
+        written[name] += typeof piece === 'string' ? piece : Buffer.from(piece).toString();
+        return true;
+      };
+    }
+    console.log = (line: string) => {
+      written.stdout += `${line}\n`;
+    };
+    const code = await runCommand([process.execPath, 'tccl', ...args]);
+    return { code, signal: null, ...written };
+  } finally {
+    console.log = log;
+    streams.forEach((name, index) => {
+      process[name].write = writes[index]!;
+    });
+    process.chdir(before.cwd);
+    process.exitCode = before.exitCode;
+    process.env = before.env;
+  }
+}
