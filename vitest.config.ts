@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { fastImports } from './test/fast-imports.js';
 
 /**
  * A test, or its preparation, that takes longer hangs. The longest take seconds alone on a machine, and a minute on a busy one.
@@ -12,9 +13,11 @@ const level = (name: string, options: object = {}) => ({
 });
 
 export default defineConfig({
+  plugins: [fastImports],
   test: {
     pool: 'forks',
     maxWorkers: 2,
+    setupFiles: ['test/fast-objects.ts'],
     projects: [
       // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
       level('unit', { isolate: false }),
