@@ -1,8 +1,8 @@
 import type { Plugin } from 'vite';
 
 /**
- * Makes imports fast. Modules under test reach what they import through objects of vitest, which V8 keeps as dictionaries: each use
- * of an imported name is a look-up. V8 keeps an object that serves as a prototype in its fast form (test/fast-objects.ts).
+ * Fast imports. Modules under test reach their imports through objects of vitest, which V8 keeps as dictionaries: each use of an
+ * imported name is a look-up. V8 keeps an object that serves as a prototype in its fast form (test/fast-objects.ts).
  */
 export const fastImports: Plugin = {
   name: 'tccl:fast-imports',

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isThorough } from '../runs.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const compilers = join(repository, 'test/declarations/node_modules');
@@ -87,12 +88,12 @@ beforeAll(() => {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
 });
 
-/** Options of each way to resolve modules; TypeScript 6 has given up node10. */
+/** Options of each way to resolve modules; TypeScript 6 has given up node10. `npm test` asks the oldest compiler. */
 const resolutions = [
-  ['node10', 'esnext', ['5.0', '5.9']],
-  ['node16', 'node16', ['5.0', '5.9', '7.0']],
-  ['nodenext', 'nodenext', ['5.0', '5.9', '7.0']],
-  ['bundler', 'esnext', ['5.0', '5.9', '7.0']],
+  ['node10', 'esnext', isThorough ? ['5.0', '5.9'] : ['5.0']],
+  ['node16', 'node16', isThorough ? ['5.0', '5.9', '7.0'] : ['5.0']],
+  ['nodenext', 'nodenext', isThorough ? ['5.0', '5.9', '7.0'] : ['5.0']],
+  ['bundler', 'esnext', isThorough ? ['5.0', '5.9', '7.0'] : ['5.0']],
 ] as const;
 
 test
@@ -110,10 +111,13 @@ test
 );
 
 describe('the declarations of tccl and tccl/planner compile without skipLibCheck', () => {
-  test.skipIf(missing !== '').each(['5.0', '5.6', '5.9', '6.0', '7.0'])(`under TypeScript %s${missing}`, (version) => {
-    const compiler = join(compilers, `typescript-${version}/bin/tsc`);
-    expect(spawnSync(process.execPath, [compiler, '--version'], { encoding: 'utf8' }).stdout).toMatch(`Version ${version}.`);
-    const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, '-p', project], { encoding: 'utf8' });
-    expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });
-  });
+  test.skipIf(missing !== '').each(isThorough ? ['5.0', '5.6', '5.9', '6.0', '7.0'] : ['5.0', '7.0'])(
+    `under TypeScript %s${missing}`,
+    (version) => {
+      const compiler = join(compilers, `typescript-${version}/bin/tsc`);
+      expect(spawnSync(process.execPath, [compiler, '--version'], { encoding: 'utf8' }).stdout).toMatch(`Version ${version}.`);
+      const { stdout, stderr, status } = spawnSync(process.execPath, [compiler, '-p', project], { encoding: 'utf8' });
+      expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });
+    },
+  );
 });

@@ -6,8 +6,21 @@ import * as planner from '../../src/planner/index.js';
 
 const declarations = (name: string): string => fileURLToPath(new URL(`../../dist/${name}.d.ts`, import.meta.url));
 
-/** The exports of a module, with their type checker. */
-function exportsOf(file: string): { readonly checker: ts.TypeChecker; readonly symbols: readonly ts.Symbol[] } {
+interface Exports {
+  readonly checker: ts.TypeChecker;
+  readonly symbols: readonly ts.Symbol[];
+}
+
+const known = new Map<string, Exports>();
+
+/** The exports of a module, with their type checker, compiled once. */
+function exportsOf(file: string): Exports {
+  const exported = known.get(file) ?? compiledExports(file);
+  known.set(file, exported);
+  return exported;
+}
+
+function compiledExports(file: string): Exports {
   const program = ts.createProgram([file], {
     module: ts.ModuleKind.NodeNext,
     moduleResolution: ts.ModuleResolutionKind.NodeNext,

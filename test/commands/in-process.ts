@@ -1,3 +1,4 @@
+import { vi } from 'vitest';
 import { runCommand } from '../../dist/cli/program.js';
 import { type Finished, inheritedEnvironment, type StartOptions, tccl as tcclProcess } from '../multi-process/cli.js';
 
@@ -17,29 +18,20 @@ export function tccl(args: readonly string[], options: Pick<StartOptions, 'env' 
 async function run(args: readonly string[], { env = {}, cwd }: Pick<StartOptions, 'env' | 'cwd'>): Promise<Finished> {
   const written = { stdout: '', stderr: '' };
   const before = { env: process.env, cwd: process.cwd(), exitCode: process.exitCode };
-  const streams = ['stdout', 'stderr'] as const;
-  const writes = streams.map((name) => process[name].write);
-  const { log } = console;
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((piece) => {
+      written[name] += typeof piece === 'string' ? piece : Buffer.from(piece).toString();
+      return true;
+    }),
+  );
   try {
     process.env = { ...inheritedEnvironment(), ...env };
     process.exitCode = undefined;
     if (cwd !== undefined) process.chdir(cwd);
-    for (const name of streams) {
-      process[name].write = (piece: string | Uint8Array) => {
-        written[name] += typeof piece === 'string' ? piece : Buffer.from(piece).toString();
-        return true;
-      };
-    }
-    console.log = (line: string) => {
-      written.stdout += `${line}\n`;
-    };
     const code = await runCommand([process.execPath, 'tccl', ...args]);
     return { code, signal: null, ...written };
   } finally {
-    console.log = log;
-    streams.forEach((name, index) => {
-      process[name].write = writes[index]!;
-    });
+    for (const spy of spies) spy.mockRestore();
     process.chdir(before.cwd);
     process.exitCode = before.exitCode;
     process.env = before.env;

@@ -24,7 +24,7 @@ function file(name: string, content: string | Buffer): string {
   return path;
 }
 
-/** Where a link leads; it may be gone by now. */
+/** Target of a link, which may be gone by now. */
 function linkOf(path: string): string | undefined {
   try {
     return readlinkSync(path);

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
-import { describe, expect, it, test, vi } from 'vitest';
+import { beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { gone } from '../multi-process/cli.js';
-import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
+import { AT_ONCE_MS, type Outcome, runRanks } from '../multi-process/ranks.js';
 
 const forms = ['promise', 'sync'] as const;
 
@@ -60,16 +60,22 @@ const refused = {
   negative: 'ARGUMENT_RANGE',
 };
 
-test.each(Object.entries(refused))('wrong use "%s" is refused with %s and harms nobody', async (scenario, expected) => {
-  for (const form of forms) {
-    const { records, code, stderr } = await runRanks(2, 'failures.mjs', [scenario, form]);
+describe.each(forms)('wrong use is refused and harms nobody (%s)', (form) => {
+  let outcome: Outcome;
+  beforeAll(async () => {
+    outcome = await runRanks(2, 'failures.mjs', [Object.keys(refused).join(), form]);
+  });
+
+  test.each(Object.entries(refused))('"%s" with %s', (scenario, expected) => {
+    const { code, stderr } = outcome;
+    const records = outcome.records.filter((record) => record['scenario'] === scenario);
     expect(
       records.filter((record) => record['after'] !== true).map((record) => record['code']),
       stderr,
     ).toEqual([expected, expected]);
     expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
     expect(code).toBe(0);
-  }
+  });
 });
 
 test('a mistyped operator gets a suggestion', async () => {

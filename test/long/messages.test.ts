@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { spawnRanks } from '../../dist/index.js';
 import { fixture } from '../multi-process/cli.js';
-import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
+import { AT_ONCE_MS, type Outcome, runRanks } from '../multi-process/ranks.js';
 
 /** Of the random messages; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
@@ -186,18 +186,23 @@ const refusals = {
   groupNestedSyncThrows: 'of the body',
 };
 
-test.each(Object.entries(refusals))(
-  'wrong use "%s" of messages is refused with %s and harms nobody',
-  async (scenario, expected) => {
-    const { records, code, stderr } = await runRanks(2, 'message-failures.mjs', [scenario]);
+describe('wrong use of messages is refused and harms nobody', () => {
+  let outcome: Outcome;
+  beforeAll(async () => {
+    outcome = await runRanks(2, 'message-failures.mjs', [Object.keys(refusals).join()]);
+  });
+
+  test.each(Object.entries(refusals))('"%s" with %s', (scenario, expected) => {
+    const { code, stderr } = outcome;
+    const records = outcome.records.filter((record) => record['scenario'] === scenario);
     expect(
       records.filter((record) => record['after'] !== true).map((record) => record['code']),
       stderr,
     ).toEqual([expected, expected]);
     expect(records.filter((record) => record['after'] === true).map((record) => record['code'])).toEqual(['none', 'none']);
     expect(code).toBe(0);
-  },
-);
+  });
+});
 
 test.each(['blocking', 'groupSyncPeer'])('blocking messages over sockets are refused (%s)', async (scenario) => {
   const { records, stderr } = await runRanks(2, 'message-failures.mjs', [scenario], { env: overSockets });

@@ -97,8 +97,8 @@ it('when a thread that is a rank is ended, the other threads are told', async ()
 
 it('when a rank is killed while others set up, all of them fail and end', async () => {
   root = await startRoot({ host: '127.0.0.1' });
-  const doomed = start('wait', root.id.toString(), 1, 3, { timeoutMs: 4000 });
-  const waiting = start('fail', root.id.toString(), 0, 3, { timeoutMs: 4000 });
+  const doomed = start('wait', root.id.toString(), 1, 3, { timeoutMs: 2000 });
+  const waiting = start('fail', root.id.toString(), 0, 3, { timeoutMs: 2000 });
   doomed.child.kill('SIGKILL');
   const { lines, code } = await waiting.ended;
   expect(code).toBe(0);

@@ -2,16 +2,18 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { OracleInput } from '../../testing/oracle/oracle-case.js';
 import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
+import { isThorough } from '../runs.js';
 
 /**
- * The cases in the repository, chosen by what they execute of the planner (testing/oracle/choose-corpus.ts), and all others
- * where they are there.
+ * The cases in the repository, chosen by what they execute of the planner (testing/oracle/choose-corpus.ts). `npm run test:all`
+ * adds all others where they are there, as does TCCL_ORACLE_DIR.
  */
 const corpus = fileURLToPath(new URL('../../testing/corpus/oracle', import.meta.url));
-const all = process.env['TCCL_ORACLE_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
+const shared = fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));
+const others = process.env['TCCL_ORACLE_DIR'] ?? (isThorough ? shared : undefined);
 
 /** Folders of cases. */
-export const oracleFolders: readonly string[] = [corpus, all].filter(existsSync);
+export const oracleFolders: readonly string[] = [corpus, ...(others === undefined ? [] : [others])].filter(existsSync);
 
 /** All cases, each once. */
 export function oracleCases(): OracleInput[] {

@@ -5,13 +5,15 @@ import { describe, expect, it } from 'vitest';
 import { comparedVersions, defaultVersion } from '../../src/planner/versions/version.js';
 import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
 import { runOracleCase, sectionNames } from '../../testing/oracle/run-oracle.js';
+import { isThorough } from '../runs.js';
 
-/** Recorded answers of other versions of NCCL, a folder of cases each: some in the repository, all others if present. */
+/** Recorded answers of other versions of NCCL, a folder of cases each; which of them run, oracle-cases.ts tells. */
 const corpus = fileURLToPath(new URL('../../testing/corpus/versions', import.meta.url));
-const all =
-  process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));
+const shared = fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));
+const others = process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? (isThorough ? shared : undefined);
+const parents = [corpus, ...(others === undefined ? [] : [others])].filter(existsSync);
 
-describe.each([corpus, all].filter(existsSync))('plans are what other versions of NCCL answered (cases in %s)', (parent) => {
+describe.each(parents)('plans are what other versions of NCCL answered (cases in %s)', (parent) => {
   const versions: readonly string[] = comparedVersions;
   it.each(readdirSync(parent).filter((version) => version !== defaultVersion && versions.includes(version)))('%s', (version) => {
     const results = caseFolders(join(parent, version)).map((folder) => runOracleCase(readCase(folder), sectionNames));

@@ -22,6 +22,7 @@ import { descendants } from '../../src/planner/topology/xml/tree.js';
 import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { printable, printableJson } from '../../src/printable.js';
 import { madeLog, planMachines } from './planner/log/made-log.js';
+import { runs } from '../runs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-terminal-'));
 afterAll(() => {
@@ -174,7 +175,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
           await expectClean(() => showGraphs(one, {}));
         },
       ),
-      { numRuns: 12 },
+      { numRuns: runs(6, 12) },
     );
   });
 
@@ -188,7 +189,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
         const changed = file('kept.json', plan.slice(0, index) + JSON.stringify(name) + plan.slice(index + length));
         await expectClean(() => showDiff(changed, 'hgx-a100-4', {}));
       }),
-      { numRuns: 30 },
+      { numRuns: runs(15, 30) },
     );
   });
 
@@ -241,7 +242,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
           }
         },
       ),
-      { numRuns: 20 },
+      { numRuns: runs(10, 20) },
     );
   });
 
@@ -261,7 +262,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
           await expectClean(() => showLog([log], { topology: 'hgx-a100-4' }));
         },
       ),
-      { numRuns: 5 },
+      { numRuns: runs(3, 5) },
     );
   });
 
@@ -277,7 +278,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
         expect(parseXml(readFileSync(svg, 'utf8')).root.name).toBe('svg');
         for (const page of [svg, html]) expect(readFileSync(page, 'utf8')).not.toMatch(unsafe);
       }),
-      { numRuns: 6 },
+      { numRuns: runs(3, 6) },
     );
   });
 });

@@ -88,7 +88,7 @@ async function* pieces(name: string): AsyncGenerator<Buffer> {
     if (isCompressed) yield* Readable.from(rest()).pipe(createGunzip()) as AsyncIterable<Buffer>;
     else yield* rest();
   } finally {
-    await iterator.return?.(undefined); // closes a file that is refused before its end
+    await iterator.return(undefined); // closes a file that is refused before its end
   }
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { countWrong, TestData } from '../../../src/perf/data.js';
 import { type PerfOperator, perfOperators, scalarOf } from '../../../src/perf/types.js';
 import { type ElementType, elementTypes } from '../../../src/perf/types.js';
+import { runs } from '../../runs.js';
 
 const make = (type: ElementType, length: number) => new type.array(new ArrayBuffer(length * type.bytes), 0, length);
 const cases = elementTypes.flatMap((type) =>
@@ -62,8 +63,9 @@ describe('test data', () => {
     '%s is exact, whatever the order of ranks',
     (_, { type, operator, nRanks }) => {
       const data = new TestData(type, operator, nRanks, 5);
-      const sources = sourcesOf(data, 3000);
-      const segments = [{ at: 0, count: 3000, from: 'all' as const, first: 0 }];
+      const count = runs(1000, 3000);
+      const sources = sourcesOf(data, count);
+      const segments = [{ at: 0, count, from: 'all' as const, first: 0 }];
       expect(countWrong(combine(type, operator, sources), segments, data)).toBe(0);
       expect(countWrong(combine(type, operator, sources.reverse()), segments, data)).toBe(0);
     },
@@ -75,10 +77,11 @@ describe('test data', () => {
       .map((one) => [label(one), one] as const),
   )('%s shows every element that lacks a rank', (_, { type, operator, nRanks }) => {
     const data = new TestData(type, operator, nRanks, 1);
-    const sources = sourcesOf(data, 2000);
+    const count = runs(700, 2000);
+    const sources = sourcesOf(data, count);
     const without = combine(type, operator === 'avg' ? 'sum' : operator, sources.slice(1));
     if (operator === 'avg') divide(type, without, nRanks);
-    expect(countWrong(without, [{ at: 0, count: 2000, from: 'all', first: 0 }], data)).toBe(2000);
+    expect(countWrong(without, [{ at: 0, count, from: 'all', first: 0 }], data)).toBe(count);
   });
 
   it('differs between ranks, rounds and places', () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { InputError, InvalidArgumentError } from '../../../src/errors.js';
 import { defaultParameters, parametersFromEnvironment } from '../../../src/planner/parameters.js';
 import { accuracyPage, compareResults, fitResults } from '../../../testing/accuracy/accuracy-page.js';
@@ -37,6 +37,11 @@ function tableOf(text: string): string[] {
 }
 
 describe('docs/notes/accuracy.md', () => {
+  let compared: ReturnType<typeof compareResults>;
+  beforeAll(() => {
+    compared = compareResults(published);
+  });
+
   it('has the errors of simulated times that the measurements give', () => {
     const read = (name: string) => readFileSync(new URL(name, notes), 'utf8');
     const files = { aiconfigurator: read('measured/aiconfigurator.csv'), hosts: read('measured/h100-hosts.csv'), published };
@@ -53,7 +58,7 @@ describe('docs/notes/accuracy.md', () => {
   });
 
   it('has parameters that its fit results give', () => {
-    const results = [...fitResults(compareResults(published)).values()];
+    const results = [...fitResults(compared).values()];
     const fitted = fitParameters(results);
     expect(Math.round(fitted.launchUs)).toBe(measuredParameters.launchUs);
     expect(Math.round(10 * fitted.rounds) / 10).toBe(measuredParameters.rounds);
@@ -63,9 +68,7 @@ describe('docs/notes/accuracy.md', () => {
   });
 
   it('leaves the estimate nearer than NCCL below 128 MiB, where nothing was fitted', () => {
-    const rows = compareResults(published)
-      .filter(({ use, nodes }) => use === 'test' && nodes === 1)
-      .flatMap((result) => result.rows);
+    const rows = compared.filter(({ use, nodes }) => use === 'test' && nodes === 1).flatMap((result) => result.rows);
     const small = rows.filter(({ bytes }) => bytes < 2 ** 27);
     const mean = (of: (row: (typeof rows)[number]) => number) =>
       small.reduce((sum, row) => sum + Math.abs(of(row) / row.measured - 1), 0) / small.length;

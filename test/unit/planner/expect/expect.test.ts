@@ -17,6 +17,7 @@ import { simulatorOf } from '../../../../src/planner/plan/prediction.js';
 import type { ScheduledCollective } from '../../../../src/planner/schedule/schedule.js';
 import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
+import { runs } from '../../../runs.js';
 
 const clusterOf = (name: string, count: number): ChangeableCluster => ({
   cluster: { hosts: [{ machine: machine(name), count }] },
@@ -107,15 +108,16 @@ describe('explanations', () => {
     );
   }
 
-  it.each([
-    ['dgx-h100', 2, 'NCCL_NVLS_ENABLE=0'],
-    ['dgx-a100', 2, 'gdr-off'],
+  const truths: readonly (readonly [string, number, string])[] = [
     ['dgx-h100', 2, 'nics-1'],
-    ['dgx-h100', 2, 'nic-speed-1/4'],
     ['dgx-a100', 2, 'NCCL_PROTO=Simple'],
     ['dgx-a100', 1, 'nvlink-half'],
     ['dgx-a100', 1, 'NCCL_P2P_DISABLE=1'],
-  ])('%s × %i with %s: that comes first', (name, count, code) => {
+    ['dgx-h100', 2, 'NCCL_NVLS_ENABLE=0'],
+    ['dgx-a100', 2, 'gdr-off'],
+    ['dgx-h100', 2, 'nic-speed-1/4'],
+  ];
+  it.each(truths.slice(0, runs(4, truths.length)))('%s × %i with %s: that comes first', (name, count, code) => {
     const input = clusterOf(name, count);
     const all = hypothesesFor([machine(name)], count).filter((each) => compared.has(each.code) || each.code === code);
     const truth = all.find((each) => each.code === code);

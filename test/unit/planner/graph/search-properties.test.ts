@@ -9,6 +9,7 @@ import { type LocalSystem, localSystems } from '../../../../src/planner/topology
 import { PathType } from '../../../../src/planner/topology/types.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { build } from '../topology/machine.js';
+import { runs } from '../../../runs.js';
 import { randomMachine } from '../topology/random-machine.js';
 
 interface Searched {
@@ -78,7 +79,7 @@ describe.each([1, 2])('on %i of any machine', (hosts) => {
           expect([...loadOf(ring, local)].filter((gbps, link) => gbps > bandwidthGBps[link]! + roundings)).toEqual([]);
         }
       }),
-      { numRuns: 12 },
+      { numRuns: runs(4, 12) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { checkLog } from '../../../../src/planner/log/check-log.js';
 import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
 import { interleaved, madeLog, planMachines, randomFrom, releases } from './made-log.js';
 import { findingsOf } from './read.js';
+import { runs } from '../../../runs.js';
 
 const machines = new Map(
   [
@@ -58,7 +59,7 @@ describe('a good log that is not whole', () => {
         const lines = interleaved(madeLog(machines.get(name)!, { release: releaseOf(random) }), random);
         expect(errorsIn(truncated(lines, part, random))).toEqual([]);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(10, 25) },
     );
   });
 
@@ -69,7 +70,7 @@ describe('a good log that is not whole', () => {
         const lines = interleaved(madeLog(machines.get(name)!, { release: releaseOf(random) }), random);
         expect(errorsIn(torn(lines, part, random))).toEqual([]);
       }),
-      { numRuns: 15 },
+      { numRuns: runs(6, 15) },
     );
   });
 
@@ -92,7 +93,7 @@ describe('a good log that is not whole', () => {
         );
         expect(errorsIn(truncated(torn(lines, 0.05, random), 0.05, random))).toEqual([]);
       }),
-      { numRuns: 25 },
+      { numRuns: runs(10, 25) },
     );
   });
 });
@@ -126,7 +127,7 @@ describe('any text', () => {
         reader.readUnfinishedLine(parts.at(-1) ?? '');
         expect(Array.isArray(checkLog(reader.finish()))).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(200, 500) },
     );
   });
 });

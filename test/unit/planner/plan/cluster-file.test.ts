@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
 import { splitCount } from '../../../../src/planner/plan/cluster-text.js';
+import { runs } from '../../../runs.js';
 
 /** `line:column: message` of what is wrong with the text. */
 function complaint(text: string): string {
@@ -132,7 +133,7 @@ describe('any text', () => {
           expect((error as InputError).line).toBeGreaterThan(0);
         }
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(500, 1500) },
     );
   });
 

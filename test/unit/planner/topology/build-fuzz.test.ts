@@ -9,6 +9,7 @@ import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 import { build, parametersWith } from './machine.js';
 import { randomMachine } from './random-machine.js';
+import { runs } from '../../../runs.js';
 
 type Mutation =
   | { readonly kind: 'drop' | 'duplicate' | 'move' | 'swap'; readonly at: number; readonly to: number }
@@ -83,7 +84,7 @@ describe('a topology that somebody spoilt', () => {
           expect(error.message).not.toBe('');
         }
       }),
-      { numRuns: 150 },
+      { numRuns: runs(80, 150) },
     );
   });
 });

@@ -10,6 +10,7 @@ import { LinkType, NodeType, PathType } from '../../../../src/planner/topology/t
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { build } from './machine.js';
 import { randomMachine } from './random-machine.js';
+import { runs } from '../../../runs.js';
 
 const randomParameters: fc.Arbitrary<Parameters> = fc
   .record({
@@ -56,7 +57,7 @@ describe('on any machine', () => {
         }
         expect(faults).toEqual([]);
       }),
-      { numRuns: 150 },
+      { numRuns: runs(60, 150) },
     );
   });
 
@@ -78,7 +79,7 @@ describe('on any machine', () => {
           );
         expect(table(false)).toEqual(table(true));
       }),
-      { numRuns: 200 },
+      { numRuns: runs(80, 200) },
     );
   });
 
@@ -110,7 +111,7 @@ describe('on any machine', () => {
         );
         for (const { inter } of locals) expect(inter).toBe(locals.length > 1);
       }),
-      { numRuns: 80 },
+      { numRuns: runs(40, 80) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { validateTopology } from '../../../../src/planner/topology/xml/validate.js';
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { oracleXmls } from './oracle-files.js';
+import { runs } from '../../../runs.js';
 
 /** A file with every kind of element, where no recorded files are available. */
 const made = `<system version="1">
@@ -111,7 +112,7 @@ describe('mutated files', () => {
         for (const { code, consequence, remedy } of diagnose(parsed.root, { notes: parsed.notes }))
           expect([code, consequence, remedy]).not.toContain('');
       }),
-      { numRuns: 150 },
+      { numRuns: runs(80, 150) },
     );
   });
 
@@ -135,7 +136,7 @@ describe('mutated files', () => {
           expectOurs(error);
         }
       }),
-      { numRuns: 400 },
+      { numRuns: runs(150, 400) },
     );
   });
 });

@@ -8,6 +8,7 @@ import { rankStates } from '../../../../src/runtime/device/rank-lines.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
+import { runs } from '../../../runs.js';
 import { operationOf, overtake, type Member, type Operation } from './operations.js';
 
 /** Pieces so small that little data go through many rounds; nine ranks have 128 bytes each. */
@@ -59,7 +60,7 @@ async function checkScripts(
 test.each([0, 64, 512])(
   'any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase',
   async (smallBytes) => {
-    await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), 120);
+    await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), runs(70, 120));
   },
 );
 
@@ -67,16 +68,16 @@ test('a large call repeated, which goes forward and backward in turn, gives what
   const repeated = operation(kinds).map((one) =>
     Array.from({ length: 4 }, (_, i) => ({ ...one, count: 40_001 + 3 * one.count, seed: one.seed + i })),
   );
-  await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), 30);
+  await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), runs(15, 30));
 });
 
 test('broadcasts of 8 MiB and more, which go in pieces or around the caches, give what a naive reference gives', async () => {
   const broadcasts = operation(['broadcast']).map((one) =>
     [2 ** 20, 2 ** 21].map((more) => ({ ...one, count: more + one.count })),
   );
-  await checkScripts(broadcasts, 64, fc.constant(2), 6);
+  await checkScripts(broadcasts, 64, fc.constant(2), runs(3, 6));
 });
 
 test('few ranks that work in place, or not, exchange parts with each other', async () => {
-  await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), 80);
+  await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), runs(50, 80));
 });

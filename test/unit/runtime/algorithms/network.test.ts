@@ -11,6 +11,7 @@ import { networkAlgorithm } from '../../../../src/runtime/algorithms/registry.js
 import type { PeerConnections } from '../../../../src/runtime/transport/peers.js';
 import { bytesOf, generator, openNetwork, type Member } from './networks.js';
 import { attempt, begin, firstDifference, makeParts, operationOf, overtake, type Operation, type Part } from './operations.js';
+import { runs } from '../../../runs.js';
 
 /** Slices so small that little data go through many columns; PAT's messages have room for a line of nine ranks. */
 const size = { steps: 4, slotBytes: 64 + 640 };
@@ -61,7 +62,7 @@ test('any sequence of operations gives what a naive reference gives, however ran
         await overtake(await networkOf(n), script, seed);
       },
     ),
-    { numRuns: 150, seed: 7, endOnFailure: true },
+    { numRuns: runs(70, 150), seed: 7, endOnFailure: true },
   );
 });
 
@@ -89,7 +90,7 @@ describe('rings of several channels', () => {
           await overtake(await withRings(n), script, seed);
         },
       ),
-      { numRuns: 150, seed: 8, endOnFailure: true },
+      { numRuns: runs(70, 150), seed: 8, endOnFailure: true },
     );
   });
 

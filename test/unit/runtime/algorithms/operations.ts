@@ -65,7 +65,7 @@ export interface Part {
   readonly send: NumericArray;
   readonly recv: NumericArray;
   /** Expected `recv` at the end; undefined if it does not matter. */
-  readonly expected: readonly Element[] | undefined;
+  readonly expected: NumericArray | undefined;
   readonly call: Call;
   readonly details: CallDetails | undefined;
   /** `recv` when the rank had done its part. */
@@ -147,7 +147,23 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     return elementsOf(period);
   });
   const value = (rank: number, i: number): Element => values[rank]![i % 26]!;
-  const input = (rank: number, length: number): Element[] => Array.from({ length }, (_, i) => value(rank, i));
+  const arrayOf = (length: number): NumericArray => new type.array(new ArrayBuffer(length * type.bytes), 0, length);
+  const repeated = (period: readonly Element[], length: number): NumericArray => {
+    const array = arrayOf(length);
+    for (let i = 0; i < Math.min(26, length); i++) array[i] = period[i]!;
+    for (let filled = 26; filled < length; filled *= 2) array.copyWithin(filled, 0, Math.min(filled, length - filled));
+    return array;
+  };
+  const input = (rank: number, length: number): NumericArray => repeated(values[rank]!, length);
+  const joined = (arrays: readonly NumericArray[]): NumericArray => {
+    const array = arrayOf(sum(arrays.map(({ length }) => length)));
+    let at = 0;
+    for (const one of arrays) {
+      array.set(one as never, at);
+      at += one.length;
+    }
+    return array;
+  };
   const scalarOf = (rank: number): number => 1 + ((rank + op.seed) % 3);
   const scalars = members.map((_, rank) => {
     const cell = new type.array(new ArrayBuffer(8), 0, 1);
@@ -161,7 +177,7 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     return extremePair(operator, pairs)[i % 2]!;
   };
   /** Combination of the inputs of ranks 0 to r. */
-  const reducedUpTo = (rank: number, length: number): Element[] => {
+  const reducedUpTo = (rank: number, length: number): NumericArray => {
     const some = members.slice(0, rank + 1);
     const period = Array.from({ length: 26 }, (_, i) =>
       combine(
@@ -169,10 +185,10 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
         i,
       ),
     );
-    return Array.from({ length }, (_, i) => period[i % 26]!);
+    return repeated(period, length);
   };
-  const reduced = (length: number): Element[] => reducedUpTo(n - 1, length);
-  const all = (lengths: readonly number[]): Element[] => lengths.flatMap((length, rank) => input(rank, length));
+  const reduced = (length: number): NumericArray => reducedUpTo(n - 1, length);
+  const all = (lengths: readonly number[]): NumericArray => joined(lengths.map((length, rank) => input(rank, length)));
   const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
   const before = (values: readonly number[], rank: number): number => sum(values.slice(0, rank));
   const column = (rank: number): number[] => pairCounts.map((row) => row[rank]!);
@@ -188,7 +204,7 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
     const part = (
       send: NumericArray,
       recv: NumericArray,
-      expected: Element[] | undefined,
+      expected: NumericArray | undefined,
       callCount: number,
       details?: CallDetails,
       hash = 0,
@@ -204,7 +220,7 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
       return { send, recv, expected, call, details: operator === 'premulSum' ? { ...details, scalar: scalarOf(rank) } : details };
     };
     const filled = (array: NumericArray): NumericArray => {
-      for (let i = 0; i < array.length; i++) array[i] = value(rank, i);
+      array.set(input(rank, array.length) as never);
       return array;
     };
     const inPlace = own() < 0.4;
@@ -225,7 +241,7 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
       case 'exscan': {
         const send = filled(make(count));
         const recv = inPlace ? send : make(count);
-        return part(send, recv, rank === 0 ? elementsOf(recv) : reducedUpTo(rank - 1, count), count);
+        return part(send, recv, rank === 0 ? recv.slice() : reducedUpTo(rank - 1, count), count);
       }
       case 'broadcast': {
         const recv = make(count);
@@ -273,16 +289,18 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
       }
       case 'allToAll': {
         const send = filled(make(count * n));
-        const expected = members.flatMap((_, other) => input(other, count * n).slice(rank * count, (rank + 1) * count));
+        const expected = joined(members.map((_, other) => input(other, count * n).slice(rank * count, (rank + 1) * count)));
         return part(send, inPlace ? send : make(count * n), expected, count);
       }
       case 'allToAllV': {
         const sent = pairCounts[rank]!;
         const received = column(rank);
-        const expected = members.flatMap((_, other) => {
-          const row = pairCounts[other]!;
-          return input(other, sum(row)).slice(before(row, rank), before(row, rank) + row[rank]!);
-        });
+        const expected = joined(
+          members.map((_, other) => {
+            const row = pairCounts[other]!;
+            return input(other, sum(row)).slice(before(row, rank), before(row, rank) + row[rank]!);
+          }),
+        );
         const details = {
           counts: sent,
           displacements: displacementsOf(sent),
@@ -306,10 +324,11 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
 }
 
 /** Comparing element by element costs a hundredth of what `toEqual` does. */
-export function firstDifference(array: NumericArray, expected: readonly Element[]): object | undefined {
+export function firstDifference(array: NumericArray, expected: ArrayLike<Element>): object | undefined {
   if (array.length !== expected.length) return { length: array.length, expected: expected.length };
-  const i = expected.findIndex((value, at) => value !== array[at]);
-  return i < 0 ? undefined : { at: i, is: String(array[i]), expected: String(expected[i]) };
+  for (let i = 0; i < expected.length; i++)
+    if (array[i] !== expected[i]) return { at: i, is: String(array[i]), expected: String(expected[i]) };
+  return undefined;
 }
 
 /** Gives back what came from the segment; of views of each other, the longer one did. */

@@ -161,7 +161,8 @@ describe('refused before anything is sent', () => {
 });
 
 describe('the root', () => {
-  it('that nobody opened is a time-out that says where it was looked for and what happened', async () => {
+  // These wait for time to pass, side by side.
+  it.concurrent('that nobody opened is a time-out that says where it was looked for and what happened', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -175,7 +176,7 @@ describe('the root', () => {
     );
   });
 
-  it('of another secret is not joined', async () => {
+  it.concurrent('of another secret is not joined', async () => {
     const root = await loopbackRoot();
     const id = UniqueId.create(root.id.root);
     const error = await rejection(connect({ id, rank: 0, nRanks: 1, timeoutMs: 1000 }));
@@ -186,7 +187,7 @@ describe('the root', () => {
     root.close();
   });
 
-  it('that closes after a check-in is a time-out that says so', async () => {
+  it.concurrent('that closes after a check-in is a time-out that says so', async () => {
     const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
@@ -207,7 +208,7 @@ describe('the root', () => {
     );
   });
 
-  it.each([
+  it.concurrent.each([
     ['of rank 0', 0, { name: 'RemoteError', code: 'RANK_DIED', rank: 0 }],
     ['of another process', undefined, { name: 'SystemError', code: 'NETWORK' }],
   ])('%s that ends after a check-in is missed at once', async (_, rankOfRoot, expected) => {

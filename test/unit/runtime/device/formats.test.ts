@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import * as formats from '../../../../src/runtime/device/formats.js';
 import { smallFloat, type SmallFloat } from './reference.js';
+import { runs } from '../../../runs.js';
 
 const all: {
   name: SmallFloat;
@@ -51,7 +52,7 @@ describe.each(all)('$name', ({ name, bits, to, from }) => {
       fc.property(fc.oneof(fc.double(), fc.float(), fc.double({ min: -1e5, max: 1e5 })), (value) => {
         expect(to([value])[0]).toBe(encode(value));
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(5000, 20_000) },
     );
   });
 });

@@ -4,6 +4,7 @@ import type { Segment } from '../../../../src/runtime/device/segment.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 import type { FifoSize, ReceiveConnection, SendConnection, TransportName } from '../../../../src/runtime/transport/transport.js';
 import { news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
+import { runs } from '../../../runs.js';
 
 const size: FifoSize = { steps: 4, slotBytes: 2000 };
 
@@ -46,7 +47,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
             await Promise.all([sender.close(), receiver.close()]);
           },
         ),
-        { numRuns: 30, seed: 1 },
+        { numRuns: runs(12, 30), seed: 1 },
       );
     });
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { TcclError } from '../../../../../src/errors.js';
 import { plainValue, readPickle } from '../../../../../src/planner/log/diagnostics/pickle.js';
 import { utf8Text } from '../../../../../src/planner/log/diagnostics/utf8.js';
+import { runs } from '../../../../runs.js';
 
 const bytesOf = (text: string) => Uint8Array.from(text, (letter) => letter.charCodeAt(0));
 const read = (text: string) => plainValue(readPickle(bytesOf(text)));
@@ -67,7 +68,7 @@ describe('a pickle', () => {
           expect(error).toBeInstanceOf(TcclError);
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(1000, 3000) },
     );
   });
 });
