@@ -1,13 +1,13 @@
 /**
  * Compares the chosen algorithm with the fastest: in every collective and size, what the ranks choose by themselves and each
- * algorithm that can be forced take turns in one launch (src/perf/contest.ts).
+ * algorithm that can be forced take turns in one launch (src/perf/algorithm-times.ts).
  *
  * Without TCCL_PROFILE it is the defaults that are judged, whatever profile this user has.
  *
  * @module
  */
-import { launchContest } from '../../dist/perf/contest-launch.js';
-import { contestCells } from '../../dist/perf/contest.js';
+import { launchTiming } from '../../dist/perf/algorithm-times-launch.js';
+import { timedCells } from '../../dist/perf/algorithm-times.js';
 import { formatSize } from '../../dist/perf/sizes.js';
 import { judge } from '../lib/choice.mjs';
 import { formatUs, table } from '../lib/table.mjs';
@@ -31,19 +31,19 @@ export async function run({ options, record, progress, note }) {
   };
   for (let round = 0; round < options.rounds; round++) {
     for (const ranks of options.ranks.filter((count) => count > 1)) {
-      const cells = contestCells(ranks, contest.sizes).length;
+      const cells = timedCells(ranks, contest.sizes).length;
       let done = 0;
       progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks: ${cells} collectives and sizes`);
       try {
-        await launchContest(
+        await launchTiming(
           ranks,
           contest,
-          ({ kind, ...standing }) => {
-            record({ choice: kind, ...standing });
+          ({ kind, ...result }) => {
+            record({ choice: kind, ...result });
             // What was chosen comes first in each cell.
-            if (standing.chosen)
+            if (result.chosen)
               progress(
-                `round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(standing.size)}`,
+                `round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(result.size)}`,
               );
           },
           env,

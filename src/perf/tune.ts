@@ -3,8 +3,8 @@ import type { CallKind } from '../runtime/algorithms/call.js';
 import { carriesOut } from '../runtime/algorithms/registry.js';
 import { defaultTable, rangesText } from '../runtime/algorithms/choose-algorithm.js';
 import { machineName, tableOf, type Profile, type Times } from '../runtime/algorithms/profile.js';
-import { contestCells, type ContestOptions, type Standing } from './contest.js';
-import { launchContest } from './contest-launch.js';
+import { timedCells, type TimingOptions, type AlgorithmTime } from './algorithm-times.js';
+import { launchTiming } from './algorithm-times-launch.js';
 import { sweep } from './sizes.js';
 
 export interface TuneOptions {
@@ -12,7 +12,7 @@ export interface TuneOptions {
   /** Largest size, bytes; at least SMALLEST_BYTES. */
   readonly maxBytes: number;
   /** Called after each collective and size. */
-  readonly onProgress: (done: number, total: number, last: Standing) => void;
+  readonly onProgress: (done: number, total: number, last: AlgorithmTime) => void;
 }
 
 /** Smallest measured size; smaller calls take as long. */
@@ -28,16 +28,16 @@ const PASSES = 2;
  * count.
  */
 export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promise<Profile> {
-  const options: ContestOptions = { sizes: tunedSizes(maxBytes), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
-  const total = PASSES * ranks.reduce((sum, count) => sum + contestCells(count, options.sizes).length, 0);
-  const standings: Standing[] = [];
+  const options: TimingOptions = { sizes: tunedSizes(maxBytes), rounds: ROUNDS, turnMs: TURN_MS, withChoice: false };
+  const total = PASSES * ranks.reduce((sum, count) => sum + timedCells(count, options.sizes).length, 0);
+  const results: AlgorithmTime[] = [];
   const cells = new Set<string>();
   for (let pass = 0; pass < PASSES; pass++) {
     for (const count of ranks) {
-      await launchContest(count, options, (standing) => {
-        standings.push(standing);
-        cells.add(JSON.stringify([pass, standing.kind, standing.ranks, standing.size]));
-        onProgress(cells.size, total, standing);
+      await launchTiming(count, options, (result) => {
+        results.push(result);
+        cells.add(JSON.stringify([pass, result.kind, result.ranks, result.size]));
+        onProgress(cells.size, total, result);
       });
     }
   }
@@ -46,7 +46,7 @@ export async function tune({ ranks, maxBytes, onProgress }: TuneOptions): Promis
     formatVersion: 1,
     machine: machineName(),
     cores: availableParallelism(),
-    times: timesOf(standings),
+    times: timesOf(results),
   };
 }
 
@@ -57,9 +57,9 @@ export function tunedSizes(maxBytes: number): number[] {
 }
 
 /** By number of ranks, kind and algorithm: the lowest times of several passes, in each of which results ascend in size. */
-export function timesOf(standings: readonly Standing[]): Record<string, Times> {
+export function timesOf(results: readonly AlgorithmTime[]): Record<string, Times> {
   const times: Record<string, Times> = {};
-  for (const { ranks, kind, algorithm, bytes, us: exact } of standings) {
+  for (const { ranks, kind, algorithm, bytes, us: exact } of results) {
     const us = Number(exact.toPrecision(4));
     const byKind = times[ranks];
     const points = byKind?.[kind]?.[algorithm] ?? [];

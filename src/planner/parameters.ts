@@ -156,7 +156,7 @@ const settings = {
   // Send and receive.
   minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
   maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
-  p2pMaxPeers: unless(NOT_SET, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at once; unset: all'),
+  p2pMaxPeers: unless(NOT_SET, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at the same time; unset: all'),
   channelsPerNetPeer: unless(
     NOT_SET,
     'NCCL_NCHANNELS_PER_NET_PEER',

@@ -131,9 +131,9 @@ describe('wrong values', () => {
     [{ ...slurm, SLURM_STEP_TASKS_PER_NODE: '2(x3' }, 'SLURM_STEP_TASKS_PER_NODE=2(x3 is not a list of task counts'],
     [{ ...torchrun, MASTER_PORT: 'http' }, 'MASTER_PORT=http is not a port from 1 to 65534'],
     [{ ...torchrun, MASTER_PORT: '65535' }, 'MASTER_PORT=65535 is not a port from 1 to 65534'],
-    [{ TCCL_RANK: '1' }, 'TCCL_RANK=1 tells this process its rank, but nothing tells the number of ranks: set TCCL_NRANKS'],
+    [{ TCCL_RANK: '1' }, 'TCCL_RANK=1 gives this process its rank, but nothing gives the number of ranks: set TCCL_NRANKS'],
     [{ TCCL_NRANKS: '4' }, 'TCCL_NRANKS is set but TCCL_RANK is not'],
-    [{ PMIX_RANK: '1' }, 'PMIX_RANK=1 tells this process its rank, but nothing tells the number of ranks: set TCCL_NRANKS'],
+    [{ PMIX_RANK: '1' }, 'PMIX_RANK=1 gives this process its rank, but nothing gives the number of ranks: set TCCL_NRANKS'],
   ])('%o', (env, message) => {
     expect(() => findPlacement(env)).toThrow(
       expect.objectContaining({

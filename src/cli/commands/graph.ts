@@ -14,7 +14,7 @@ export function register(program: Command): void {
     .option('--ranks <list>', 'ranks whose trees are shown, as 0-7,12, or all; those of the first machine if not given')
     .option('--whole', 'whole lines of rings and trees, which NCCL cuts when they are long')
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
-    .option('--why', 'tell how each graph came about')
+    .option('--why', 'explain how each graph was found')
     .option('--graph-xml', 'print the XML that NCCL_GRAPH_DUMP_FILE would hold')
     .option('--json', 'print graphs and the plan for all ranks as JSON')
     .addHelpText(

@@ -18,7 +18,7 @@ interface UpgradeOptions {
 export function register(program: Command): void {
   program
     .command('upgrade')
-    .description('tell what another version of NCCL changes on a cluster: decisions, times, and the rules behind')
+    .description('list what another version of NCCL changes on a cluster: decisions, times, and the rules behind')
     .argument('<cluster>', CLUSTER_HELP)
     .requiredOption('--from <version>', 'the version that runs now, as 2.26.2 or torch==2.7')
     .requiredOption('--to <version>', 'the version that is to run')

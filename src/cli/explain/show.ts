@@ -1,9 +1,9 @@
 import { inFile, InvalidArgumentError } from '../../errors.js';
 import type { Answer } from '../../planner/plan/explain/answer.js';
-import { explain, mostTelling } from '../../planner/plan/explain/explain.js';
+import { explain, mainQuestions } from '../../planner/plan/explain/explain.js';
 import { nearestForms, parseQuestion, type Question, questionForms } from '../../planner/plan/explain/question.js';
 import { answerHelp, type Tried, tryChanges } from '../../planner/plan/explain/help/try-changes.js';
-import { type Situation, situationOf, tellsSearches } from '../../planner/plan/explain/situation.js';
+import { type Situation, situationOf, usesSearches } from '../../planner/plan/explain/situation.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
@@ -21,12 +21,12 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
   const input = await readCluster([name], options);
   if (question === undefined) {
     const situation = planned(input);
-    const answers = mostTelling(situation).map((each) => explain(situation, each));
+    const answers = mainQuestions(situation).map((each) => explain(situation, each));
     if (options.json === true) printJson({ questions: questionForms, answers });
     else print(...answers.flatMap((answer) => [...answerLines(answer), '']), ...formsLines(name));
   } else {
     const answer =
-      question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, tellsSearches(question)), question);
+      question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, usesSearches(question)), question);
     if (options.json === true) printJson(answer);
     else print(...answerLines(answer));
   }

@@ -131,7 +131,7 @@ function sized({ cluster, machines, title }: ClusterInput, communicator: LoggedC
     'ARGUMENT_RANGE',
     `${title} has ${planned} ranks, and the communicator in the log has ${nRanks}${used === undefined ? '' : ` on ${used.length} hosts`}: ` +
       (used === undefined
-        ? 'which GPUs it used cannot be told, because the log does not have all ranks'
+        ? 'the GPUs that it used are unknown, because the log does not have all ranks'
         : 'give the machine that the job ran on and --nodes, or a cluster file with its hosts in the order of their ranks'),
   );
 }

@@ -45,7 +45,7 @@ function refuseNoLog({ files, lines, tables, hits }: LogModel): void {
     'CONTENT',
     lines.all === 0
       ? 'is empty; run the job with NCCL_DEBUG=INFO'
-      : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that tells of an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`,
+      : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that reports an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`,
     { file: files.join(', ') },
   );
 }

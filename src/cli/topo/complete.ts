@@ -7,7 +7,7 @@ import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { printData, printNotes, writeFile } from '../output.js';
 import { readTopologyInput } from './input.js';
-import { mergeAsAsked, readHardware } from './load.js';
+import { mergeOnRequest, readHardware } from './load.js';
 
 export interface CompleteOptions {
   readonly hardware?: string;
@@ -28,7 +28,7 @@ export function complete(name: string, options: CompleteOptions): void {
     validateTopology(input.root);
     return machine === undefined ? completeSkeleton(input.root, hardware) : completeFromMachine(input.root, machine);
   });
-  const mergeNotes = mergeAsAsked(
+  const mergeNotes = mergeOnRequest(
     root,
     parametersFromEnvironment(process.env).parameters,
     input.fileName,

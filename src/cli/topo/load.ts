@@ -34,7 +34,7 @@ export function loadMachine(
 ): LoadedMachine {
   const { root: whole, notes } = completeTopology(input, hardware === undefined ? undefined : readHardware(hardware));
   const { parameters, notes: environmentNotes } = parametersFromEnvironment(process.env, versionOf(options));
-  const mergeNotes = mergeAsAsked(whole, parameters, input.fileName, merge);
+  const mergeNotes = mergeOnRequest(whole, parameters, input.fileName, merge);
   const root = withoutEmptyBranches(whole);
   const { system, notes: systemNotes } = buildNoted(root, input.fileName, parameters);
   return {
@@ -55,7 +55,7 @@ export function loadMachine(
 }
 
 /** Merges network devices on request; returns a note if only a variable requests it. */
-export function mergeAsAsked(
+export function mergeOnRequest(
   root: XmlElement,
   parameters: Parameters,
   fileName: string | undefined,

@@ -33,7 +33,7 @@ const GROUP_LIMIT = 1024;
 const CALL_LIMIT = 512;
 
 /** Compares the collectives that ranks log with NCCL_DEBUG_SUBSYS=COLL. */
-export class CallBook {
+export class CallTracker {
   readonly #groups = new Map<string, CallGroup>();
 
   /** @param communicator its name, or undefined where the log lacks its beginning */

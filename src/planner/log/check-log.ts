@@ -90,7 +90,7 @@ function checkLimits({ left, cutLines, unfinishedLine }: LogModel): LogFinding[]
       code: 'log-cut',
       severity: 'info',
       problem: `${counted(count, 'line of NCCL is', 'lines of NCCL are')} not whole`,
-      cause: 'ranks wrote to one file at once, or a collector cut long lines',
+      cause: 'ranks wrote to one file at the same time, or a collector cut long lines',
       remedy: 'give every rank a file of its own: NCCL_DEBUG_FILE=nccl.%h.%p.log',
       places: lines.slice(0, 4).map(({ first }) => first),
     });

@@ -1,7 +1,7 @@
 import type { InitFacts, LogEvent } from './events.js';
 import type { LogLine, LogPlace } from './line.js';
 import type { LoggedCommunicator, LoggedProcess } from './model.js';
-import { RankRecord, type Room } from './rank-record.js';
+import { RankRecord, type DetailBudget } from './rank-record.js';
 
 /** Limits of communicators, and of threads that are tracked at a time. */
 const COMMUNICATOR_LIMIT = 4096;
@@ -38,11 +38,11 @@ export class CommunicatorTracker {
   readonly #byAddress = new Map<string, Communicator>();
   /** Records that have no communicator yet. */
   readonly #pending = new Set<RankRecord>();
-  readonly #room: Room;
+  readonly #room: DetailBudget;
   #records = 0;
   refusedCommunicators = 0;
 
-  constructor(room: Room) {
+  constructor(room: DetailBudget) {
     this.#room = room;
   }
 

@@ -39,7 +39,7 @@ function settingOf(ranks: Iterable<LoggedRank>, name: string): string | undefine
 }
 
 /** `NCCL_P2P_DISABLE=1 is set`, for those of the names that are set to something else than `harmless`; empty otherwise. */
-export function settingsToBlame(
+export function settingsBehind(
   ranks: Iterable<LoggedRank>,
   names: readonly (readonly [name: string, harmless: string | undefined])[],
 ): string {

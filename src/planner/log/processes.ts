@@ -20,7 +20,7 @@ const SETTING_LIMIT = 500;
 const DOUBT_LIMIT = 10_000;
 
 /** The processes of a log, from their own lines. */
-export class ProcessBook implements KnownProcesses {
+export class ProcessTracker implements KnownProcesses {
   readonly #processes = new Map<string, GrowingProcess>();
   readonly #hosts = new Set<string>();
   /** Hosts by process number, for torn lines. */

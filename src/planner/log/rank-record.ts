@@ -2,8 +2,8 @@ import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
 import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
-/** Room for details, shared by all ranks of a log: counts down, and at 0 no more are kept. */
-export interface Room {
+/** DetailBudget for details, shared by all ranks of a log: counts down, and at 0 no more are kept. */
+export interface DetailBudget {
   left: number;
   /** Details that were not kept. */
   refused: number;
@@ -50,7 +50,7 @@ export class RankRecord implements LoggedRank {
     readonly process: LoggedProcess,
     readonly cudaDev: number,
     public last: LogPlace,
-    readonly room: Room,
+    readonly room: DetailBudget,
   ) {}
 
   get nvmlDev(): number | undefined {

@@ -1,18 +1,18 @@
-import { CallBook } from './calls.js';
+import { CallTracker } from './calls.js';
 import { CommunicatorTracker } from './communicator-tracker.js';
 import type { LogEvent } from './events.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
 import { ownText } from './own-text.js';
-import { ProcessBook } from './processes.js';
-import type { Room } from './rank-record.js';
+import { ProcessTracker } from './processes.js';
+import type { DetailBudget } from './rank-record.js';
 import { RuleMatcher } from './rule-matcher.js';
 import { SystemBlocks } from './system-block.js';
 import { TableReader } from './table.js';
 import { unwrapped } from './unwrap.js';
-import { processName, WarningBook } from './warnings.js';
-import { WatchdogBook } from './watchdog.js';
+import { processName, WarningTracker } from './warnings.js';
+import { WatchdogTracker } from './watchdog.js';
 
 /** Details of all ranks together: numbers of rings and trees, connections. About 16,384 ranks on 32 channels fit. */
 const DETAIL_LIMIT = 64_000_000;
@@ -28,15 +28,15 @@ const DETAIL_LIMIT = 64_000_000;
  */
 export class NcclLogReader {
   readonly #files: string[] = [];
-  readonly #processes = new ProcessBook();
-  readonly #room: Room = { left: DETAIL_LIMIT, refused: 0 };
+  readonly #processes = new ProcessTracker();
+  readonly #room: DetailBudget = { left: DETAIL_LIMIT, refused: 0 };
   readonly #communicators = new CommunicatorTracker(this.#room);
-  readonly #calls = new CallBook();
+  readonly #calls = new CallTracker();
   readonly #tables = new TableReader();
   readonly #rules = new RuleMatcher();
-  readonly #warnings = new WarningBook();
+  readonly #warnings = new WarningTracker();
   readonly #systems = new SystemBlocks();
-  readonly #watchdog = new WatchdogBook();
+  readonly #watchdog = new WatchdogTracker();
   readonly #cut = new Map<string, { count: number; readonly first: LogPlace }>();
   #line = 0;
   #allLines = 0;

@@ -26,7 +26,7 @@ interface Growing extends LoggedWarning {
 const CONNECTED = /\b(?:connected|accepted|established)\b(?! to be)/i;
 
 /** Warnings without a rule, equal ones counted: a failing fabric writes the same line ten thousand times. */
-export class WarningBook {
+export class WarningTracker {
   readonly #kinds = new Map<string, Growing>();
   readonly #recent: { readonly thread: string; readonly text: string }[] = [];
   #next = 0;

@@ -24,7 +24,7 @@ const lastForm =
   /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,200}last enqueued(?: NCCL)? work: (-?\d{1,15})(?:, [^\n]{0,40}?)?,? last completed(?: NCCL)? work: (-?\d{1,15})/;
 
 /** Messages of PyTorch's watchdogs about a collective that timed out, by rank. */
-export class WatchdogBook {
+export class WatchdogTracker {
   readonly #timeouts = new Map<string, Timeout>();
 
   read(text: string, place: LogPlace): void {

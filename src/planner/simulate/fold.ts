@@ -1,5 +1,5 @@
 import type { Merged } from '../graph/merge/merge.js';
-import { hangTrees } from '../graph/merge/trees.js';
+import { joinTrees } from '../graph/merge/trees.js';
 import { type ScheduledConnection, ConnectionTable, type Schedule, type Worker } from '../schedule/schedule.js';
 
 /**
@@ -72,7 +72,7 @@ export function withFirstHosts(merged: Merged, hosts: number): Merged {
     rankToNode: nodes.rankToNode.subarray(0, nRanks),
     rankToLocalRank: nodes.rankToLocalRank.subarray(0, nRanks),
   };
-  return { ...merged, nodes: few, trees: hangTrees(few, graphs.ring.nChannels, trees.count) };
+  return { ...merged, nodes: few, trees: joinTrees(few, graphs.ring.nChannels, trees.count) };
 }
 
 /**

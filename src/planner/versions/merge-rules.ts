@@ -165,7 +165,7 @@ export const mergeRules = {
   ),
   collnetDirectMostRanks: since('2.28.3', {
     about: 'Links for CollNetDirect on nodes of more than eight ranks.',
-    before: 'They are made all the same.',
+    before: 'They are made nevertheless.',
     now: 'There are none.',
     source: 'src/graph/connect.cc, ncclTopoPostset',
   }),

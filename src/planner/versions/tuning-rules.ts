@@ -259,8 +259,8 @@ export const tuningRules = {
     { about: 'Collectives for which NCCL_ALGO and NCCL_PROTO leave nothing.', source: 'src/graph/tuning.cc, ncclTopoTuneModel' },
     {
       '2.18.1': ['rings but for AllReduce', 'NCCL_ALGO never takes rings from others than AllReduce; else the call fails.'],
-      '2.19.1': ['rings', 'Rings are used all the same, with any protocol.'],
-      '2.22.3': ['rings as asked', 'Rings are used all the same, with the protocols that are left.'],
+      '2.19.1': ['rings', 'Rings are used nevertheless, with any protocol.'],
+      '2.22.3': ['rings as asked', 'Rings are used nevertheless, with the protocols that are left.'],
       '2.24.3': ['nothing', 'The call fails.'],
     },
   ),
@@ -275,7 +275,7 @@ export const tuningRules = {
       about: 'NCCL_ALGO that leaves only CollNet where the network does not reduce.',
       source: 'src/graph/tuning.cc, ncclTopoTuneModel',
     },
-    { '2.18.1': [true, 'Rings and trees are used all the same.'], '2.24.3': [false, 'Nothing is left.'] },
+    { '2.18.1': [true, 'Rings and trees are used nevertheless.'], '2.24.3': [false, 'Nothing is left.'] },
   ),
   treeFactorFrom64: since('2.22.3', {
     about: 'Correction of trees for calls of less than 64 B.',
@@ -298,7 +298,7 @@ export const tuningRules = {
   chunksOfWholeLines: since('2.22.3', {
     about: 'Sizes of chunks.',
     before: 'They may end anywhere.',
-    now: 'They are multiples of what the protocol moves at once.',
+    now: 'They are multiples of the data that the protocol moves at a time.',
     source: 'src/enqueue.cc, calcCollChunking',
   }),
   nvlsTreeNetUs: byVersion(
@@ -330,7 +330,7 @@ export const tuningRules = {
   }),
   collnetChainNeedsHeads: since('2.30.7', {
     about: 'CollNet chains whose heads do not reach the network directly.',
-    before: 'They are used all the same.',
+    before: 'They are used nevertheless.',
     now: 'They are not used.',
     source: 'src/graph/tuning.cc, ncclTopoTuneModel',
   }),

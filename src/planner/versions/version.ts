@@ -94,7 +94,7 @@ const KNOWN_OF_OLDER =
 
 /** Read from the branch dev of NVIDIA/nccl at 2.31.0a7; no release has it yet. */
 const KNOWN_OF_NEWER =
-  'Of 2.31 a preview says: faster links between sockets of AMD Zen 3 and newer, newer Intel CPUs told apart, and a tuning model that was written anew';
+  'A preview of 2.31 shows: faster links between sockets of AMD Zen 3 and newer, newer Intel CPUs distinguished, and a tuning model that was written anew';
 
 /** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */
 export function nearestVersions(version: string): { readonly older: string | undefined; readonly newer: string | undefined } {

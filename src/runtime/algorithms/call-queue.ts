@@ -17,7 +17,7 @@ import {
   ReportPace,
   shorterLimit,
   timeToLimit,
-  whoseLimit,
+  limitSource,
   type WaitLimits,
 } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
@@ -363,7 +363,7 @@ export class CallQueue implements Waitable {
   /**
    * Throws the error of a call whose time limit is over: a timeout, or the error with which another rank has ended it meanwhile.
    */
-  timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = whoseLimit(this.#parts.limits)): never {
+  timeOut(timeoutMs = this.#parts.limits.timeoutMs, whose = limitSource(this.#parts.limits)): never {
     const { rank } = this.#parts;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();

@@ -69,7 +69,7 @@ function refuseHalfAPlacement(env: Environment): void {
   const half = launchers.find((launcher) => launcher.rank !== 'RANK' && tellsRank(env, launcher));
   if (half === undefined) return;
   throw environmentError(
-    `${half.rank}=${env[half.rank] ?? ''} tells this process its rank, but nothing tells the number of ranks: ` +
+    `${half.rank}=${env[half.rank] ?? ''} gives this process its rank, but nothing gives the number of ranks: ` +
       `set ${half.nRanks[0] ?? 'TCCL_NRANKS'}`,
   );
 }

@@ -4,7 +4,7 @@ import { describeElements, int32, typeOfCode, type DataType, type NumericArray }
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { Activity } from '../algorithms/activity.js';
 import { Operand } from '../algorithms/operand.js';
-import { whoseLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { limitSource, type WaitLimits } from '../progress/wait-limits.js';
 
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
@@ -139,7 +139,7 @@ export function transferTimeout(
 ): TimeoutError {
   return new TimeoutError(
     'TIMEOUT',
-    `rank ${rank} waited ${limits.timeoutMs / 1000} s in ${what}, for ${whom} (${whoseLimit(limits)})`,
+    `rank ${rank} waited ${limits.timeoutMs / 1000} s in ${what}, for ${whom} (${limitSource(limits)})`,
     { ranks: late },
   );
 }

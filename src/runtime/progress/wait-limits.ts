@@ -7,7 +7,7 @@ export interface WaitLimits {
 }
 
 /** The option or variable that sets the time limit of a call, for the error. */
-export function whoseLimit({ isOfProgram }: WaitLimits): string {
+export function limitSource({ isOfProgram }: WaitLimits): string {
   return isOfProgram === true ? 'timeoutMs of init()' : 'TCCL_TIMEOUT sets the seconds, 0 means no limit';
 }
 

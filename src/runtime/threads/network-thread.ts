@@ -9,7 +9,7 @@ import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
-import { BootstrapLine, type Answer, type Members, type BootstrapRequest } from './bootstrap-line.js';
+import { BootstrapProxy, type Answer, type Members, type BootstrapRequest } from './bootstrap-proxy.js';
 import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
@@ -73,7 +73,7 @@ const libc = 'libc' in loaded ? loaded.libc : undefined;
 const segment = Segment.inThread(given.segment, libc);
 const team = new Team(segment, given.team.address, given.team.members);
 const memory = new EngineThreadMemory(given.buffer);
-const bootstrap = new BootstrapLine(given.members, post);
+const bootstrap = new BootstrapProxy(given.members, post);
 const stop = new AbortController();
 let abort = (error: unknown): void => stop.abort(error);
 /** Reports a wait to the other ranks; does nothing until all connections are made. */

@@ -3,7 +3,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { SystemError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
-import { answer } from './bootstrap-line.js';
+import { answer } from './bootstrap-proxy.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
 import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';

@@ -11,7 +11,7 @@ import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes } 
 import type { P2pOrder } from './p2p-schedule.js';
 import { crossingKinds, joinRings, type Rings } from './rings.js';
 import type { MergeListener } from './trace.js';
-import { hangTrees, type Trees } from './trees.js';
+import { joinTrees, type Trees } from './trees.js';
 
 /** All channels through all ranks, and the values that all ranks of the communicator agree on. */
 export interface Merged {
@@ -75,7 +75,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
     ringOfChannel,
     treeOfChannel,
     rings: joinRings(nodes, graphChannels, 1 + Math.max(...ringOfChannel), crossingKinds(nodes, graphs, rules), listen),
-    trees: hangTrees(nodes, graphChannels, 1 + Math.max(...treeOfChannel)),
+    trees: joinTrees(nodes, graphChannels, 1 + Math.max(...treeOfChannel)),
     collnet: collnet
       ? joinCollnet(nodes, graphs, graphChannels, servesDirect(agreement.maxLocalRanks, rules), nvls?.heads)
       : undefined,

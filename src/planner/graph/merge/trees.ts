@@ -33,7 +33,7 @@ export interface Trees {
  * @param graphChannels channels that all graphs have
  * @param count number of trees, at most twice as many
  */
-export function hangTrees(table: NodeTable, graphChannels: number, count: number): Trees {
+export function joinTrees(table: NodeTable, graphChannels: number, count: number): Trees {
   const { nRanks, nNodes } = table;
   const up = new Int32Array(count * nRanks).fill(-1);
   const down = new Int32Array(count * nRanks * TREE_ARITY).fill(-1);

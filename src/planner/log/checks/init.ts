@@ -39,7 +39,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
         severity: 'info',
         communicator: id,
         ranks: open.map(({ rank }) => rank),
-        problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so whether init finished cannot be told`,
+        problem: `of ${namedRanks(open.map(({ rank }) => rank))} there is neither a line 'Init START' nor 'Init COMPLETE', so it is unknown whether init finished`,
         cause: 'this is a part of a log, or INIT is not among NCCL_DEBUG_SUBSYS',
         remedy: 'give the whole log, of a job with INIT among NCCL_DEBUG_SUBSYS',
         places: open.slice(0, 4).map(({ last }) => last),

@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
-import { hasNvlink, isRdma, ranksByHost, settingsToBlame } from '../hosts.js';
+import { hasNvlink, isRdma, ranksByHost, settingsBehind } from '../hosts.js';
 import type { LogPlace } from '../line.js';
 import type { LoggedCommunicator, LoggedLink, LoggedRank } from '../model.js';
 
@@ -49,7 +49,7 @@ function checkInside(
     ({ from, link }) => link.transport.family === 'SHM' && hasNvlink(hosts?.get(from.process.host) ?? [from]),
   );
   const refused = [...ranks.values()].find(({ process }) => process.noP2p !== undefined)?.process.noP2p;
-  const settings = settingsToBlame(ranks.values(), p2pSettings);
+  const settings = settingsBehind(ranks.values(), p2pSettings);
   const why =
     settings !== ''
       ? `${settings} is set`
@@ -75,7 +75,7 @@ function checkInside(
   }
   const net = inside.filter(({ link }) => link.transport.family === 'NET');
   if (net.length > 0) {
-    const off = settingsToBlame(ranks.values(), [
+    const off = settingsBehind(ranks.values(), [
       ['NCCL_P2P_DISABLE', '0'],
       ['NCCL_SHM_DISABLE', '0'],
     ]);
@@ -140,7 +140,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
   const socket = between.filter(({ link }) => link.transport.network === 'Socket');
   if (socket.length === 0) return [];
   const rdma = between.filter(({ link }) => isRdma(link.transport.network));
-  const settings = settingsToBlame(ranks.values(), [
+  const settings = settingsBehind(ranks.values(), [
     ['NCCL_NET', 'IB'],
     ['NCCL_IB_DISABLE', '0'],
     ['NCCL_IB_HCA', undefined],
@@ -218,7 +218,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
 /** Checks GPUDirect RDMA by direction, because PCIe machines use it to receive only. */
 function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]): LogFinding[] {
   const rdma = between.filter(({ link }) => isRdma(link.transport.network));
-  const settings = settingsToBlame(ranks.values(), [
+  const settings = settingsBehind(ranks.values(), [
     ['NCCL_NET_GDR_LEVEL', undefined],
     ['NCCL_NET_GDR_READ', '1'],
     ['NCCL_IB_CUDA_SUPPORT', '1'],
@@ -226,7 +226,7 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
   ]);
   const remedy =
     settings === ''
-      ? 'load nvidia-peermem (lsmod | grep peermem) or use a kernel with dma-buf; check PCIe ACS; tccl topo doctor tells whether GPU and NIC are near enough'
+      ? 'load nvidia-peermem (lsmod | grep peermem) or use a kernel with dma-buf; check PCIe ACS; tccl topo doctor shows whether GPU and NIC are near enough'
       : `unset ${settings.replaceAll(/=[^,]*/g, '')}`;
   const receiving = rdma.filter(({ link }) => link.end === 'receive');
   const judged = receiving.length > 0 ? receiving : rdma;

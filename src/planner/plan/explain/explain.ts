@@ -72,7 +72,7 @@ function isPairs(collective: ScheduledCollective | undefined): collective is Exc
 }
 
 /** The questions whose answers are most informative about a plan: its limits first, then its peculiarities. */
-export function mostTelling(situation: Situation, most = 3): readonly DirectQuestion[] {
+export function mainQuestions(situation: Situation, most = 3): readonly DirectQuestion[] {
   const { plan } = situation;
   const views = nodeViews(situation);
   const collective = 'AllReduce';

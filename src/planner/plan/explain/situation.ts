@@ -32,13 +32,13 @@ export interface Situation {
 
 /** Options of a situation. */
 export interface SituationOptions extends Pick<PrepareOptions, 'graphFile'> {
-  /** `none` records nothing of the searches, which is faster where they are long; see `tellsSearches`. */
+  /** `none` records nothing of the searches, which is faster where they are long; see `usesSearches`. */
   readonly searches?: 'all' | 'none';
   readonly simulated?: Environment;
 }
 
 /** True if the answer to a question uses the records of searches. */
-export function tellsSearches({ about }: Pick<Answer, 'about'>): boolean {
+export function usesSearches({ about }: Pick<Answer, 'about'>): boolean {
   return about === 'channels' || about === 'rings' || about === 'absence' || about === 'limits';
 }
 

@@ -53,7 +53,7 @@ function checkArchitecture({ cpus, findings }: Inventory, cpu: XmlElement): void
     ...(couldBe === undefined ? {} : { gbps: { is: 5000, couldBe } }),
     remedy: unknownArch
       ? `write arch="${architectures.join('" or "')}"`
-      : 'write vendor as CPUID tells it: GenuineIntel or AuthenticAMD',
+      : 'write the vendor of CPUID: GenuineIntel or AuthenticAMD',
   });
 }
 

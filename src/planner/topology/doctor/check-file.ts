@@ -26,7 +26,7 @@ const noteTexts = {
   misread: {
     code: 'nccl-misreads',
     severity: 'warning',
-    consequence: 'NCCL goes on with something else than what is meant',
+    consequence: 'NCCL continues with a different value than intended',
     remedy: 'write attributes with one space between them, and values without & and quotes',
   },
   ignore: {
@@ -77,7 +77,7 @@ function checkNumbers({ root, findings }: Inventory): void {
         code: 'nccl-misreads',
         severity: 'warning',
         problem: `${name}="${shorten(text)}" is no whole number: NCCL reads ${parseBigInteger(text, 0)}`,
-        consequence: 'NCCL goes on with something else than what is meant',
+        consequence: 'NCCL continues with a different value than intended',
         remedy: `write ${name} as a whole number`,
       });
     }

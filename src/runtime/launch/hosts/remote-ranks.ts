@@ -186,7 +186,7 @@ export class RemoteRanks implements RankGroup {
         } catch (error) {
           const text = `host ${this.host}: ${(error as Error).message}`;
           if (frames === undefined) reject(new HostRefusal(text, 1));
-          else this.#lose(`wrote something else than tccl's agent does: a program there writes to the connection`);
+          else this.#lose(`wrote something other than tccl's agent does: a program there writes to the connection`);
         }
       });
     });

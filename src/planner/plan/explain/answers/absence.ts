@@ -9,7 +9,7 @@ import type { PartialWay, Question } from '../question.js';
 import { nodeViews, searchOf, type Situation } from '../situation.js';
 import { rate } from '../format.js';
 import { ofSearch, searchEvidence } from './channels.js';
-import { claimName, limitOf, matches, tellingReasons } from './choice.js';
+import { claimName, limitOf, matches, mainReasons } from './choice.js';
 
 /** Sizes at which an allowed candidate is compared with the choice. */
 const samples = [2 ** 15, 2 ** 22, 2 ** 30];
@@ -26,7 +26,7 @@ export function answerAbsence(situation: Situation, { collective, what }: Extrac
       tuning.model[collective][algorithm][protocol].bandwidthGBps > 0,
   );
   const name = claimName(what);
-  const reasons = tellingReasons(
+  const reasons = mainReasons(
     ways.flatMap(({ algorithm, protocol }) => tuning.model[collective][algorithm][protocol].disabled),
     what,
   );

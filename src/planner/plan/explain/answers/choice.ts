@@ -224,13 +224,13 @@ function whyNot(all: readonly Prediction[], chosen: Usable, asked: PartialWay): 
   const same = matches(chosen, asked);
   if (same) return [];
   const reasons = all.filter((each) => matches(each, asked)).flatMap((each) => each.reasons);
-  return [`${claimName(asked)} cannot be used here. ${tellingReasons(reasons, asked).join(' ')}`];
+  return [`${claimName(asked)} cannot be used here. ${mainReasons(reasons, asked).join(' ')}`];
 }
 
 /**
  * Reasons against the candidates of the question, each once; that an algorithm has only one protocol is not a reason against it.
  */
-export function tellingReasons(reasons: readonly Reason[], { algorithm, protocol }: PartialWay): string[] {
+export function mainReasons(reasons: readonly Reason[], { algorithm, protocol }: PartialWay): string[] {
   const telling = reasons.filter(
     ({ why }) => (why !== 'simple-only' || protocol !== undefined) && (why !== 'no-such-algorithm' || algorithm !== undefined),
   );

@@ -59,7 +59,7 @@ export function refuseRank({ plan }: Situation, rank: number): void {
   if (rank >= nRanks)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `no rank ${rank}: there are ranks 0 to ${nRanks - 1}; a GPU goes by the number of its rank`,
+      `no rank ${rank}: there are ranks 0 to ${nRanks - 1}; GPUs have the numbers of their ranks`,
     );
 }
 
@@ -181,7 +181,7 @@ function askedNic(nic: number | undefined, nics: readonly NicView[], nearest: re
       : `${pathTypeNames[asked.path]} instead of ${pathTypeNames[best.path]}`;
   const used =
     asked.channels.length > 0
-      ? `GPU ${gpu} uses it all the same on ${counted(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
+      ? `GPU ${gpu} uses it nevertheless on ${counted(asked.channels.length, 'channel')}: the search of channels had no nearer GPU left for it.`
       : `No channel of GPU ${gpu} uses it.`;
   return [`NIC ${nic} is not among the nearest: ${cause}. ${used}`];
 }

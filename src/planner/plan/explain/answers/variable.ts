@@ -35,7 +35,7 @@ export function answerVariable({ parameters }: Situation, { variable }: Extract<
     const isDefault = text === written(defaultParameters[setting.field]);
     sentences.push(
       isDefault ? `Here it has its default${text === undefined ? '' : `, ${text}`}.` : `Here it is ${text ?? 'not set'}.`,
-      `Plans depend on it: tccl diff CLUSTER --env-b ${variable}=VALUE tells what another value changes.`,
+      `Plans depend on it: tccl diff CLUSTER --env-b ${variable}=VALUE shows the effect of another value.`,
     );
     return answer(variable, sentences, { value: text ?? null, isDefault });
   }

@@ -75,7 +75,7 @@ function parameterChanges(parameters: Parameters, environment: Readonly<Record<s
 }
 
 const LL128_CAUTION =
-  'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and asked for by name it is used all the same; results can then be wrong.';
+  'Beware: NCCL leaves LL128 out where a path may tear its 128 bytes apart, and requested by name it is used nevertheless; results can then be wrong.';
 
 function named(machine: XmlElement, name: string): XmlElement[] {
   return [...descendants(machine)].filter((element) => element.name === name);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../../../src/errors.js';
 import { parametersFromEnvironment } from '../../../../../src/planner/parameters.js';
 import type { Answer } from '../../../../../src/planner/plan/explain/answer.js';
-import { type DirectQuestion, explain, mostTelling } from '../../../../../src/planner/plan/explain/explain.js';
+import { type DirectQuestion, explain, mainQuestions } from '../../../../../src/planner/plan/explain/explain.js';
 import { parseQuestion, questionForms } from '../../../../../src/planner/plan/explain/question.js';
 import { type Situation, situationOf } from '../../../../../src/planner/plan/explain/situation.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
@@ -63,7 +63,7 @@ describe.each(Object.entries(clusters))('%s', (_, about) => {
   });
 
   it('has three telling answers at most, the first about limits', () => {
-    const telling = mostTelling(about);
+    const telling = mainQuestions(about);
     expect(telling[0]).toEqual({ about: 'limits' });
     expect(telling.length).toBeLessThanOrEqual(3);
     expect(new Set(telling.map((question: DirectQuestion) => question.about)).size).toBe(telling.length);

@@ -1,11 +1,11 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
 import * as clock from '../../../src/perf/clock.js';
-import { contestCells, runContest, type Standing } from '../../../src/perf/contest.js';
+import { timedCells, timeAlgorithms, type AlgorithmTime } from '../../../src/perf/algorithm-times.js';
 import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 
 test('a contest has every collective at every size of which whole blocks are left, once', () => {
-  const cells = contestCells(8, [8, 64, 600, 1000]);
+  const cells = timedCells(8, [8, 64, 600, 1000]);
   const counts = (kind: string) => cells.filter((cell) => cell.kind === kind).map(({ size, shape }) => [size, shape.count]);
   expect(counts('allReduce')).toEqual([
     [8, 2],
@@ -30,7 +30,7 @@ afterEach(() => void vi.restoreAllMocks());
 async function callsIn(ownClockSeconds: number): Promise<string[]> {
   vi.spyOn(clock, 'clockCost').mockReturnValue(ownClockSeconds);
   const calls: string[] = [];
-  const contestant = ({ algorithm }: { readonly algorithm: string }): Communicator =>
+  const candidate = ({ algorithm }: { readonly algorithm: string }): Communicator =>
     new Proxy(Object.create(null) as Communicator, {
       get: (_, name: string) => {
         if (name === 'close') return () => Promise.resolve();
@@ -42,7 +42,7 @@ async function callsIn(ownClockSeconds: number): Promise<string[]> {
   const comm = {
     rank: 0,
     nRanks: 2,
-    stream: (options: { readonly algorithm: string }) => Promise.resolve(contestant(options)),
+    stream: (options: { readonly algorithm: string }) => Promise.resolve(candidate(options)),
     alloc: (type: typeof Float64Array, length: number) => new type(length),
     free: () => undefined,
     barrierSync: () => undefined,
@@ -53,7 +53,7 @@ async function callsIn(ownClockSeconds: number): Promise<string[]> {
       else array.fill(calls.at(-1)?.startsWith('direct') === true ? 0.000_3 : 0.000_9);
     },
   };
-  await runContest(comm as unknown as Communicator, { sizes: [8], rounds: 3, turnMs: 6, withChoice: false }, () => undefined);
+  await timeAlgorithms(comm as unknown as Communicator, { sizes: [8], rounds: 3, turnMs: 6, withChoice: false }, () => undefined);
   return calls;
 }
 
@@ -69,17 +69,17 @@ test('the largest size that was asked for is measured, whether steps of eight en
   expect(tunedSizes(2 ** 26).slice(-3)).toEqual([2 ** 21, 2 ** 24, 2 ** 26]);
 });
 
-test('standings become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
-  const standing = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
-  const standings: Standing[] = [
-    { ...standing, ranks: 2 },
-    { ...standing, ranks: 2, algorithm: 'ring', us: 2.00004 },
-    { ...standing, ranks: 2, size: 64, bytes: 64, us: 3 },
-    { ...standing, ranks: 4, us: 9 },
-    { ...standing, ranks: 2, us: 0.5 },
-    { ...standing, ranks: 2, algorithm: 'ring', us: 4 },
+test('results become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
+  const result = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
+  const results: AlgorithmTime[] = [
+    { ...result, ranks: 2 },
+    { ...result, ranks: 2, algorithm: 'ring', us: 2.00004 },
+    { ...result, ranks: 2, size: 64, bytes: 64, us: 3 },
+    { ...result, ranks: 4, us: 9 },
+    { ...result, ranks: 2, us: 0.5 },
+    { ...result, ranks: 2, algorithm: 'ring', us: 4 },
   ];
-  expect(timesOf(standings)).toEqual({
+  expect(timesOf(results)).toEqual({
     2: {
       reduce: {
         direct: [

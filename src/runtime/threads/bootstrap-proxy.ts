@@ -52,7 +52,7 @@ async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise
 export type Members = Pick<Introduction, 'rank' | 'nRanks' | 'peers' | 'localRanks'>;
 
 /** The bootstrap network of a rank, in another thread of that rank. */
-export class BootstrapLine implements Introduction {
+export class BootstrapProxy implements Introduction {
   readonly rank: number;
   readonly nRanks: number;
   readonly peers: readonly PeerInfo[];

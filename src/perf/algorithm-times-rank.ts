@@ -5,12 +5,12 @@
  * @module
  */
 import { init } from '../runtime/communicator/init.js';
-import { type ContestOptions, type Failure, runContest } from './contest.js';
+import { type TimingOptions, type Failure, timeAlgorithms } from './algorithm-times.js';
 
 try {
   const comm = await init({ onWarning: () => undefined });
-  await runContest(comm, JSON.parse(process.argv[2] ?? '{}') as ContestOptions, (standing) => {
-    if (comm.rank === 0) process.stdout.write(`${JSON.stringify(standing)}\n`);
+  await timeAlgorithms(comm, JSON.parse(process.argv[2] ?? '{}') as TimingOptions, (result) => {
+    if (comm.rank === 0) process.stdout.write(`${JSON.stringify(result)}\n`);
   });
   await comm.close();
 } catch (error) {

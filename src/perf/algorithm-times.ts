@@ -19,7 +19,7 @@ const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
   scatter: 'scatter',
 };
 
-export interface ContestOptions {
+export interface TimingOptions {
   /** Bytes of the longer array of a call, ascending. */
   readonly sizes: readonly number[];
   /** Number of rounds among the algorithms of a cell. */
@@ -31,7 +31,7 @@ export interface ContestOptions {
 }
 
 /** Result of a candidate in a cell. */
-export interface Standing {
+export interface AlgorithmTime {
   readonly kind: CallKind;
   readonly ranks: number;
   /** Of the longer array. */
@@ -60,7 +60,7 @@ export interface Cell {
 }
 
 /** An algorithm with its communicator. */
-interface Contestant {
+interface Candidate {
   /** Undefined for the ranks' own choice. */
   readonly algorithm: Algorithm | undefined;
   readonly comm: Communicator;
@@ -82,7 +82,7 @@ const MOST_SAMPLES = 1000;
 const HOPELESS = 4;
 
 /** The cells of a comparison among `nRanks` ranks. */
-export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
+export function timedCells(nRanks: number, sizes: readonly number[]): Cell[] {
   return (Object.entries(contestKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
     const collective = collectives.find((one) => one.name === name);
     if (collective === undefined) return [];
@@ -100,9 +100,9 @@ export function contestCells(nRanks: number, sizes: readonly number[]): Cell[] {
  * placement of pages and cores is the same for all. A sample is the slowest rank's time of one call behind a barrier; an
  * algorithm's time is the lowest of its turns' medians.
  */
-export async function runContest(comm: Communicator, options: ContestOptions, tell: (standing: Standing) => void): Promise<void> {
-  const contestants = await enter(comm, options.withChoice);
-  const cells = contestCells(comm.nRanks, options.sizes);
+export async function timeAlgorithms(comm: Communicator, options: TimingOptions, tell: (result: AlgorithmTime) => void): Promise<void> {
+  const candidates = await enter(comm, options.withChoice);
+  const cells = timedCells(comm.nRanks, options.sizes);
   const warmShape = (collective: Collective): Shape => shapeOf(collective, WARM_BYTES, comm.nRanks);
   const buffers = new Buffers(
     comm,
@@ -118,7 +118,7 @@ export async function runContest(comm: Communicator, options: ContestOptions, te
   });
   let warmKind: CallKind | undefined;
   for (const { kind, collective, size, shape } of cells) {
-    const here = contestants.filter(({ algorithm }) => algorithm === undefined || carriesOut(algorithm, kind, comm.nRanks));
+    const here = candidates.filter(({ algorithm }) => algorithm === undefined || carriesOut(algorithm, kind, comm.nRanks));
     if (kind !== warmKind)
       for (const one of here) course.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
     warmKind = kind;
@@ -141,42 +141,42 @@ export async function runContest(comm: Communicator, options: ContestOptions, te
     }
   }
   buffers.free();
-  for (const one of contestants) await one.comm.close();
+  for (const one of candidates) await one.comm.close();
 }
 
 /** A communicator of the same ranks for each algorithm. */
-async function enter(comm: Communicator, withChoice: boolean): Promise<Contestant[]> {
-  const contestants: Contestant[] = withChoice ? [{ algorithm: undefined, comm: await comm.stream() }] : [];
+async function enter(comm: Communicator, withChoice: boolean): Promise<Candidate[]> {
+  const candidates: Candidate[] = withChoice ? [{ algorithm: undefined, comm: await comm.stream() }] : [];
   for (const algorithm of algorithms) {
     // On one host, it is a slower *direct*.
-    if (algorithm !== 'hierarchical') contestants.push({ algorithm, comm: await comm.stream({ algorithm }) });
+    if (algorithm !== 'hierarchical') candidates.push({ algorithm, comm: await comm.stream({ algorithm }) });
   }
-  return contestants;
+  return candidates;
 }
 
 /** The time of each candidate in one cell, µs. */
 function compete(
   course: Course,
-  contestants: readonly Contestant[],
+  candidates: readonly Candidate[],
   collective: Collective,
   call: Arguments,
-  { rounds, turnMs }: ContestOptions,
+  { rounds, turnMs }: TimingOptions,
 ): number[] {
-  const samples = contestants.map(({ comm }) => {
+  const samples = candidates.map(({ comm }) => {
     const callMs = course.warmUp(comm, collective, call, WARM_CELL_MS);
     return Math.max(FEWEST_SAMPLES, Math.min(MOST_SAMPLES, Math.floor(turnMs / callMs)));
   });
-  const lowest = contestants.map(() => Infinity);
+  const lowest = candidates.map(() => Infinity);
   for (let round = 0; round < rounds; round++) {
     const best = Math.min(...lowest);
-    for (let turn = 0; turn < contestants.length; turn++) {
+    for (let turn = 0; turn < candidates.length; turn++) {
       // Each round begins with another candidate, so that none always follows the same one.
-      const index = (round + turn) % contestants.length;
-      const contestant = contestants[index];
-      if (contestant === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
+      const index = (round + turn) % candidates.length;
+      const candidate = candidates[index];
+      if (candidate === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
       lowest[index] = Math.min(
         lowest[index] ?? Infinity,
-        course.run(contestant.comm, collective, call, samples[index] ?? FEWEST_SAMPLES),
+        course.run(candidate.comm, collective, call, samples[index] ?? FEWEST_SAMPLES),
       );
     }
   }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { NO_PROFILE } from '../runtime/algorithms/profile.js';
 import { SystemError } from '../errors.js';
 import { launchRanks } from '../runtime/launch/run.js';
-import type { ContestOptions, Failure, Standing } from './contest.js';
+import type { TimingOptions, Failure, AlgorithmTime } from './algorithm-times.js';
 
 const RANK_MODULE = fileURLToPath(new URL('contest-rank.js', import.meta.url));
 
@@ -17,16 +17,16 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
  *
  * @throws SystemError `LAUNCH` with the last output of the ranks
  */
-export async function launchContest(
+export async function launchTiming(
   nRanks: number,
-  options: ContestOptions,
-  onStanding: (standing: Standing) => void,
+  options: TimingOptions,
+  onStanding: (result: AlgorithmTime) => void,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<void> {
   const words: string[] = [];
   let failure: string | undefined;
   const take = (line: string): void => {
-    const told = JSON.parse(line) as Standing | Failure;
+    const told = JSON.parse(line) as AlgorithmTime | Failure;
     if ('error' in told) failure ??= told.error;
     else onStanding(told);
   };
