@@ -23,7 +23,7 @@ const turnShare = 1 / 50;
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
   const env = process.env['TCCL_PROFILE'] === undefined ? { ...process.env, XDG_CONFIG_HOME: '/nonexistent' } : process.env;
-  const contest = {
+  const timing = {
     sizes: [...options.sizes].sort((a, b) => a - b),
     rounds: 5,
     turnMs: options.seconds * 1e3 * turnShare,
@@ -31,13 +31,13 @@ export async function run({ options, record, progress, note }) {
   };
   for (let round = 0; round < options.rounds; round++) {
     for (const ranks of options.ranks.filter((count) => count > 1)) {
-      const cells = timedCells(ranks, contest.sizes).length;
+      const cells = timedCells(ranks, timing.sizes).length;
       let done = 0;
       progress(`round ${round + 1}/${options.rounds}, ${ranks} ranks: ${cells} collectives and sizes`);
       try {
         await launchTiming(
           ranks,
-          contest,
+          timing,
           ({ kind, ...result }) => {
             record({ choice: kind, ...result });
             // What was chosen comes first in each cell.

@@ -53,7 +53,7 @@ export interface ClusterInput {
   readonly simulated: Environment;
 }
 
-export interface ClusterMachine {
+interface ClusterMachine {
   readonly title: string;
   /** File name for messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;

@@ -6,7 +6,7 @@ import { SystemError } from '../errors.js';
 import { printable, printableJson } from '../printable.js';
 
 /** One line on a terminal that is overwritten until the work is done. */
-export interface ProgressLine {
+interface ProgressLine {
   /** Replaces the line by `text`, cut to the width of the terminal; it must be one line. */
   update(text: string): void;
   /** Clears the line, so that the next output begins at its start. */

@@ -5,7 +5,7 @@ import { SystemError } from '../errors.js';
 import { launchRanks } from '../runtime/launch/run.js';
 import type { TimingOptions, Failure, AlgorithmTime } from './algorithm-times.js';
 
-const RANK_MODULE = fileURLToPath(new URL('contest-rank.js', import.meta.url));
+const RANK_MODULE = fileURLToPath(new URL('algorithm-times-rank.js', import.meta.url));
 
 /** Variables that would force one algorithm or protocol on all candidates, or slow their calls down. */
 const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];
@@ -20,15 +20,15 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export async function launchTiming(
   nRanks: number,
   options: TimingOptions,
-  onStanding: (result: AlgorithmTime) => void,
+  onTime: (result: AlgorithmTime) => void,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<void> {
   const words: string[] = [];
   let failure: string | undefined;
   const take = (line: string): void => {
-    const told = JSON.parse(line) as AlgorithmTime | Failure;
-    if ('error' in told) failure ??= told.error;
-    else onStanding(told);
+    const message = JSON.parse(line) as AlgorithmTime | Failure;
+    if ('error' in message) failure ??= message.error;
+    else onTime(message);
   };
   let handedOn: NodeJS.Signals | undefined;
   const note = (signal: NodeJS.Signals): void => void (handedOn = signal);

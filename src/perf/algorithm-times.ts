@@ -8,7 +8,7 @@ import { type Arguments, type Collective, collectives, type Shape } from './coll
 import { Buffers } from './measure.js';
 
 /** Kinds of calls that are compared, under perf's names. */
-const contestKinds: Readonly<Partial<Record<CallKind, string>>> = {
+const timedKinds: Readonly<Partial<Record<CallKind, string>>> = {
   allReduce: 'all_reduce',
   reduce: 'reduce',
   broadcast: 'broadcast',
@@ -52,7 +52,7 @@ export interface Failure {
 }
 
 /** One kind of call at one size, for which the algorithms are compared. */
-export interface Cell {
+interface Cell {
   readonly kind: CallKind;
   readonly collective: Collective;
   readonly size: number;
@@ -83,7 +83,7 @@ const HOPELESS = 4;
 
 /** The cells of a comparison among `nRanks` ranks. */
 export function timedCells(nRanks: number, sizes: readonly number[]): Cell[] {
-  return (Object.entries(contestKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
+  return (Object.entries(timedKinds) as [CallKind, string][]).flatMap(([kind, name]) => {
     const collective = collectives.find((one) => one.name === name);
     if (collective === undefined) return [];
     const cells = sizes.map((size) => ({ kind, collective, size, shape: shapeOf(collective, size, nRanks) }));
@@ -100,7 +100,11 @@ export function timedCells(nRanks: number, sizes: readonly number[]): Cell[] {
  * placement of pages and cores is the same for all. A sample is the slowest rank's time of one call behind a barrier; an
  * algorithm's time is the lowest of its turns' medians.
  */
-export async function timeAlgorithms(comm: Communicator, options: TimingOptions, tell: (result: AlgorithmTime) => void): Promise<void> {
+export async function timeAlgorithms(
+  comm: Communicator,
+  options: TimingOptions,
+  tell: (result: AlgorithmTime) => void,
+): Promise<void> {
   const candidates = await enter(comm, options.withChoice);
   const cells = timedCells(comm.nRanks, options.sizes);
   const warmShape = (collective: Collective): Shape => shapeOf(collective, WARM_BYTES, comm.nRanks);
@@ -109,7 +113,7 @@ export async function timeAlgorithms(comm: Communicator, options: TimingOptions,
     'shared',
     Math.max(...[...cells.map(({ shape }) => shape), ...cells.map(({ collective }) => warmShape(collective))].map(bytesOf)),
   );
-  const course = new Course(comm);
+  const timer = new SampleTimer(comm);
   const argumentsOf = (shape: Shape): Arguments => ({
     ...buffers.views(float32, shape, false),
     operator: 'sum',
@@ -120,11 +124,11 @@ export async function timeAlgorithms(comm: Communicator, options: TimingOptions,
   for (const { kind, collective, size, shape } of cells) {
     const here = candidates.filter(({ algorithm }) => algorithm === undefined || carriesOut(algorithm, kind, comm.nRanks));
     if (kind !== warmKind)
-      for (const one of here) course.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
+      for (const one of here) timer.warmUp(one.comm, collective, argumentsOf(warmShape(collective)), WARM_KIND_MS);
     warmKind = kind;
     const call = argumentsOf(shape);
     for (const array of [call.send, call.recv]) array.fill(1 as never);
-    const times = compete(course, here, collective, call, options);
+    const times = timeCandidates(timer, here, collective, call, options);
     const bytes = shape.count * float32.bytes;
     for (const [index, one] of here.entries()) {
       const { algorithm, protocol } = one.comm.explain(kind, bytes);
@@ -155,15 +159,15 @@ async function enter(comm: Communicator, withChoice: boolean): Promise<Candidate
 }
 
 /** The time of each candidate in one cell, µs. */
-function compete(
-  course: Course,
+function timeCandidates(
+  timer: SampleTimer,
   candidates: readonly Candidate[],
   collective: Collective,
   call: Arguments,
   { rounds, turnMs }: TimingOptions,
 ): number[] {
   const samples = candidates.map(({ comm }) => {
-    const callMs = course.warmUp(comm, collective, call, WARM_CELL_MS);
+    const callMs = timer.warmUp(comm, collective, call, WARM_CELL_MS);
     return Math.max(FEWEST_SAMPLES, Math.min(MOST_SAMPLES, Math.floor(turnMs / callMs)));
   });
   const lowest = candidates.map(() => Infinity);
@@ -176,7 +180,7 @@ function compete(
       if (candidate === undefined || (round >= 2 && (lowest[index] ?? 0) > HOPELESS * best)) continue;
       lowest[index] = Math.min(
         lowest[index] ?? Infinity,
-        course.run(candidate.comm, collective, call, samples[index] ?? FEWEST_SAMPLES),
+        timer.run(candidate.comm, collective, call, samples[index] ?? FEWEST_SAMPLES),
       );
     }
   }
@@ -184,7 +188,7 @@ function compete(
 }
 
 /** Timer of candidates: every rank gets the same times. */
-class Course {
+class SampleTimer {
   readonly #comm: Communicator;
   readonly #times: Float64Array;
   readonly #elapsed: Float64Array;

@@ -47,7 +47,7 @@ export interface Shape {
 }
 
 /** A rank's view of one call. */
-export interface RankView {
+interface RankView {
   readonly rank: number;
   readonly nRanks: number;
   readonly root: number;

@@ -156,7 +156,11 @@ const settings = {
   // Send and receive.
   minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
   maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
-  p2pMaxPeers: unless(NOT_SET, 'NCCL_P2P_MAX_PEERS', 'how many peers a rank is expected to exchange with at the same time; unset: all'),
+  p2pMaxPeers: unless(
+    NOT_SET,
+    'NCCL_P2P_MAX_PEERS',
+    'how many peers a rank is expected to exchange with at the same time; unset: all',
+  ),
   channelsPerNetPeer: unless(
     NOT_SET,
     'NCCL_NCHANNELS_PER_NET_PEER',
@@ -188,11 +192,10 @@ export type Parameters = {
 };
 
 /** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
-export type Level = PathType | undefined;
+type Level = PathType | undefined;
 
 /** Number of its nearest NICs that a GPU may use. */
-export type NetDevicesPolicy =
-  { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
+type NetDevicesPolicy = { readonly kind: 'auto' } | { readonly kind: 'all' } | { readonly kind: 'max'; readonly count: number };
 
 /** One line of {@link settings}. */
 interface Setting<Value> {

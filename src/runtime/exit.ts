@@ -1,5 +1,5 @@
 /** Called with the exit code when the process (or thread) ends in order. */
-export type ExitListener = (exitCode: number) => void;
+type ExitListener = (exitCode: number) => void;
 
 const listeners = new Set<ExitListener>();
 

@@ -24,7 +24,7 @@ export interface DiffOptions extends ClusterOptions {
 }
 
 /** The findings of `tccl diff`. */
-export interface Shown {
+interface Shown {
   readonly differs: boolean;
   /** Rules behind the differences; undefined where the sides differ in more than the version of NCCL. */
   readonly effects: readonly RuleEffect[] | undefined;

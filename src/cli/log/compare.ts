@@ -19,7 +19,7 @@ export interface ComparisonOptions {
 }
 
 /** Output of a comparison: the finding, or a sentence if all is as planned. */
-export interface ComparisonResult {
+interface ComparisonResult {
   readonly findings: readonly LogFinding[];
   readonly sentence: string | undefined;
 }

@@ -3,7 +3,7 @@ import type { LoggedCommunicator, LoggedRank } from '../../planner/log/model.js'
 import { cloneElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 
 /** GPUs of one host that a communicator uses, in the order of its ranks. */
-export interface UsedGpus {
+interface UsedGpus {
   readonly host: string;
   readonly gpus: readonly { readonly busId: string | undefined; readonly dev: number }[];
 }

@@ -22,7 +22,7 @@ export interface PlanOptions extends ClusterOptions, SizeOptions {
 }
 
 /** Sizes as the command line gives them. */
-export interface SizeOptions {
+interface SizeOptions {
   readonly sizes?: string;
   readonly minbytes?: string;
   readonly maxbytes?: string;

@@ -5,7 +5,7 @@ import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from
 import { formatGBps } from '../../planner/topology/view/format.js';
 import type { Colors } from '../output.js';
 
-export interface TextOptions {
+interface TextOptions {
   readonly paint: Colors;
   /** Columns of the terminal. */
   readonly width: number;

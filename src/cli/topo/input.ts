@@ -121,7 +121,7 @@ function readOnce(file: number, piece: Buffer): number {
 }
 
 /** A topology with all its devices, and notes on their origin. */
-export interface CompleteTopology {
+interface CompleteTopology {
   readonly root: XmlElement;
   /** Notes of one line: differences from NCCL's reading of the text, and additions. */
   readonly notes: readonly string[];

@@ -11,7 +11,7 @@ import { newGpuNotes, versionNotes, type VersionOptions, versionOf } from '../ve
 import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
 
 /** A machine with its graph and paths. */
-export interface LoadedMachine {
+interface LoadedMachine {
   readonly title: string;
   readonly root: XmlElement;
   readonly system: System;

@@ -6,7 +6,7 @@ import { defaultRules, type Rules } from '../versions/rules.js';
 import { type Routes, HopLoad } from './routes.js';
 
 /** A link that cannot carry a channel; both figures in GB/s. */
-export interface Shortage {
+interface Shortage {
   readonly link: number;
   readonly needed: number;
   readonly left: number;

@@ -71,8 +71,7 @@ export function planFinding(
     cause: isOther
       ? `the plan is NCCL ${planned}'s and the log is of ${version}: versions decide differently; or the machines are not like the topology`
       : 'the machines are not like the topology, or settings of the job are not in the log',
-    remedy:
-      'dump the topology of the job with NCCL_TOPO_DUMP_FILE and compare with that; tccl graph --why explains the plan',
+    remedy: 'dump the topology of the job with NCCL_TOPO_DUMP_FILE and compare with that; tccl graph --why explains the plan',
     places: differences.slice(0, 4).map(({ place }) => place),
   };
 }

@@ -20,7 +20,7 @@ export interface LogLine {
 }
 
 /** NCCL's parts of a line of text. */
-export interface ReadLine {
+interface ReadLine {
   readonly lines: readonly LogLine[];
   /** Text before the first of them: a launcher's prefix, or half a line of another program. */
   readonly before: string;

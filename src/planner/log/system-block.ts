@@ -20,7 +20,7 @@ export interface LoggedMachine {
 }
 
 /** A NUMA domain, with NCCL's numbers of its kind. */
-export interface LoggedCpu {
+interface LoggedCpu {
   readonly name: string;
   readonly arch: number;
   readonly vendor: number;

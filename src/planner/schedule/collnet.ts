@@ -13,7 +13,7 @@ import {
 } from './schedule.js';
 
 /** A chain through the ranks of each node; its first rank reaches a network that reduces. */
-export interface ChainInput {
+interface ChainInput {
   readonly nRanks: number;
   /** By channel and node: the ranks of the chain, head first. */
   readonly chains: readonly (readonly (readonly number[])[])[];
@@ -64,7 +64,7 @@ export function collnetChainSchedule(call: ScheduledCall, { nRanks, chains, chun
 }
 
 /** Heads that all ranks of their node reach directly, and that reach a network that reduces. */
-export interface DirectInput {
+interface DirectInput {
   readonly nRanks: number;
   /** By node: its ranks, and those of them that are heads. */
   readonly nodes: readonly { readonly ranks: readonly number[]; readonly heads: readonly number[] }[];

@@ -73,7 +73,7 @@ export interface RingCut {
 type RingKind = 'allReduce' | 'reduceScatter' | 'allGather' | 'broadcast' | 'reduce';
 
 /** Position of each rank's block in the longer array of an all-gather or reduce-scatter. */
-export interface RankBlocks {
+interface RankBlocks {
   readonly from: ArrayLike<number>;
   readonly bytes: ArrayLike<number>;
   readonly longest: number;
@@ -352,7 +352,7 @@ export interface ExchangeMove {
 export const sendOwn: ExchangeMove = { own: true, keep: false, complete: false, held: 'none', holds: false };
 export const keepAll: ExchangeMove = { own: false, keep: true, complete: false, held: 'none', holds: false };
 
-export interface ExchangeStep {
+interface ExchangeStep {
   readonly move: ExchangeMove;
   /** Host that it receives from; -1: the ranks of this host. */
   readonly from: number;

@@ -50,7 +50,7 @@ export interface EndSets {
 }
 
 /** The work of one rank in one share. */
-export interface HierarchicalWorker extends WorkerPlace {
+interface HierarchicalWorker extends WorkerPlace {
   readonly ring: EndSets;
   /** The same for small calls, which are not divided: the work in share 0. */
   readonly exchange?: EndSets & { readonly moves: readonly ExchangeMove[] };
@@ -62,7 +62,7 @@ export function sharesOf(hosts: RanksByHost): number {
 }
 
 /** The rank of a host that owns a share; on a host with fewer ranks, a rank owns several. */
-export function ownerOf(hosts: RanksByHost, host: number, share: number): number {
+function ownerOf(hosts: RanksByHost, host: number, share: number): number {
   const ranks = hosts[host] ?? [];
   return ranks[Math.floor((share * ranks.length) / sharesOf(hosts))] ?? 0;
 }
@@ -150,7 +150,7 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
 // ── the whole schedule ────────────────────────────────────────────────────────────────────────────────────────────────
 
 /** Ranks by host, and the form of a call: with `shares`, rings of hosts; without, an exchange (all-reduce only). */
-export interface HierarchicalInput {
+interface HierarchicalInput {
   readonly hosts: RanksByHost;
   readonly shares?: RingCut & { readonly count: number };
 }

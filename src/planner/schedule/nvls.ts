@@ -16,7 +16,7 @@ import {
  * Heads of NVLink SHARP: on each node the same number of ranks, each of which has the NVSwitch add and copy a share of
  * the data.
  */
-export interface NvlsInput {
+interface NvlsInput {
   readonly nRanks: number;
   /** By node: its ranks. */
   readonly nodes: readonly (readonly number[])[];

@@ -9,7 +9,7 @@ import {
 } from './schedule.js';
 
 /** NCCL's distribution of messages between pairs of ranks over channels. */
-export interface PairsInput {
+interface PairsInput {
   readonly nRanks: number;
   /** By rank: its peer in each round; rounds of two peers match. */
   readonly rounds: (rank: number) => { readonly send: ArrayLike<number>; readonly receive: ArrayLike<number> };

@@ -12,7 +12,7 @@ import {
 } from './schedule.js';
 
 /** Rings, and the sizes of pieces. */
-export interface RingInput {
+interface RingInput {
   /** By channel: all ranks in the order of the ring. */
   readonly rings: readonly ArrayLike<number>[];
   readonly chunkBytes: number;

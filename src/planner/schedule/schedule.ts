@@ -106,7 +106,7 @@ export interface Move {
 }
 
 /** Work of a move within its rank, in programs. */
-export interface LocalWork {
+interface LocalWork {
   /** Ranges that are added to the received data. */
   readonly adds: readonly Local[];
   /** Ranges that the sum overwrites. */

@@ -10,7 +10,7 @@ import {
 } from './schedule.js';
 
 /** Trees through all ranks, and the sizes of pieces. */
-export interface TreeInput {
+interface TreeInput {
   readonly nRanks: number;
   /** By channel. */
   readonly trees: readonly Tree[];

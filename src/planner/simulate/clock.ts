@@ -29,7 +29,7 @@ export interface Timing {
 }
 
 /** Number of slices of a chunk, and their least size in bytes. */
-export interface Slicing {
+interface Slicing {
   readonly slices: number;
   readonly leastBytes: number;
 }

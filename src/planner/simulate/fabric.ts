@@ -30,7 +30,7 @@ export interface FabricEnd {
 }
 
 /** Links up from a switch, or down to it. */
-export interface FabricUse {
+interface FabricUse {
   readonly key: string;
   readonly tier: FabricTier;
   /** All NICs of its hosts, or those of one rail. */

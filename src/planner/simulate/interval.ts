@@ -1,7 +1,7 @@
 import type { ScheduledCollective } from '../schedule/schedule.js';
 
 /** Measured by predicted time: eight of ten measurements lie between. */
-export interface Interval {
+interface Interval {
   readonly least: number;
   readonly most: number;
 }

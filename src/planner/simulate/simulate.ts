@@ -47,7 +47,7 @@ export interface SimulateOptions extends PredictOptions {
 }
 
 /** The connections of a call, the links of each, and bytes on the wire by bytes of data. */
-export interface ConnectionWays {
+interface ConnectionWays {
   readonly connections: readonly ScheduledConnection[];
   readonly routes: readonly Route[];
   readonly wireBytes: number;
@@ -470,7 +470,7 @@ export class Simulator {
 }
 
 /** A link by name. */
-export interface LinkDescription {
+interface LinkDescription {
   readonly name: string;
   readonly gbps: number;
 }

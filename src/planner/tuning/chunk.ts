@@ -16,7 +16,7 @@ const BYTES_PER_WARP_LL128 = 1920;
 const grainBytes: Readonly<Record<Protocol, number>> = { LL: 16, LL128: BYTES_PER_WARP_LL128, Simple: 512 };
 
 /** The parts of a choice that determine its chunks. */
-export interface ChunkedCall {
+interface ChunkedCall {
   readonly collective: Collective;
   readonly algorithm: NcclAlgorithm;
   readonly protocol: Protocol;

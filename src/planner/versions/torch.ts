@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../errors.js';
 
 /** A release of PyTorch and the NCCL in its wheels. */
-export interface TorchRelease {
+interface TorchRelease {
   readonly release: string;
   /** In the wheels of PyPI, and of all builds that `others` does not name. */
   readonly nccl: string;

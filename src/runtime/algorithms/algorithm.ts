@@ -40,7 +40,7 @@ export interface Ends {
   readonly receiveFrom: readonly WantedEnd[];
 }
 
-export interface NetworkContext {
+interface NetworkContext {
   readonly combiner: Combiner;
   readonly order: readonly number[];
   readonly channels: Channels;

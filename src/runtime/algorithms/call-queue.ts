@@ -23,7 +23,7 @@ import {
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Parts that a queue uses. */
-export interface CallQueueParts {
+interface CallQueueParts {
   readonly engine: Engine;
   readonly rank: number;
   readonly libc: Libc | undefined;

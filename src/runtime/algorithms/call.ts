@@ -27,7 +27,7 @@ const derivedCalls = [
 ] as const;
 export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 /** A kind of call of a program, by the name of its method. */
-export type CallName = CallKind | DerivedCall;
+type CallName = CallKind | DerivedCall;
 
 /** Routes of data in collectives. A call's code contains the index in this list: append only. */
 export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls', 'hierarchical'] as const;
@@ -311,7 +311,7 @@ export function unsupported(code: number, algorithm: Algorithm): InvalidUsageErr
 }
 
 /** A rank's call, with the counts of a V form if known. */
-export interface Called {
+interface Called {
   readonly rank: number;
   readonly call: Call;
   readonly counts?: readonly number[] | undefined;

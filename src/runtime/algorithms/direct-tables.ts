@@ -8,7 +8,7 @@ const SEND_BYTES = 1;
 const RECEIVE_BYTES = 2;
 
 /** Two ranks with different counts for one part: the sender's differs from the receiver's. */
-export interface Disagreement {
+interface Disagreement {
   readonly sender: number;
   readonly receiver: number;
   readonly sentBytes: number;

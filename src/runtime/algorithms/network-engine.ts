@@ -23,7 +23,7 @@ import type { Engine } from './engine.js';
 const logNames: Readonly<Record<TransportName, string>> = { shm: 'SHM', socket: 'NET/Socket' };
 
 /** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */
-export type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
+type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
 
 /**
  * Carries out calls over connections, one at a time. The ring's connections exist from the beginning; those of another algorithm

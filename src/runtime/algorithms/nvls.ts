@@ -27,7 +27,7 @@ const GATHERED = 32;
 const CALL = 48;
 
 /** A member's call, with its number. */
-export interface PostedCall {
+interface PostedCall {
   readonly sequence: number;
   readonly code: number;
   readonly root: number;

@@ -29,7 +29,7 @@ const BESIDES_CONNECTION_BYTES = 16 * 1024;
 const BESIDES_BYTES = 64 * 1024;
 
 /** Means of a rank to connect with the others for data. */
-export interface DataTransports {
+interface DataTransports {
   readonly bootstrap: Introduction;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
@@ -155,7 +155,7 @@ export function networkMemoryBytes(algorithms: readonly Algorithm[], channels: C
 }
 
 /** Enough memory in this rank's heap for one end of a connection. */
-export function connectionBytes({ steps, slotBytes }: FifoSize): number {
+function connectionBytes({ steps, slotBytes }: FifoSize): number {
   return (steps + 1) * (Math.max(slotBytes, REASON_BYTES) + BESIDES_SLOT_BYTES) + BESIDES_CONNECTION_BYTES;
 }
 

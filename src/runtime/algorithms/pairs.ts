@@ -16,7 +16,7 @@ const HELD_BYTES = 4 * 2 ** 20;
 const STEPS = 4;
 
 /** Size of a connection between two ranks: the more ranks, the shorter the slices. */
-export function pairFifo(nRanks: number): FifoSize {
+function pairFifo(nRanks: number): FifoSize {
   const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
   return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }

@@ -8,7 +8,7 @@ import { value, type Environment } from '../launch/environment.js';
 import { algorithmFor, type AlgorithmRange, type AlgorithmTable } from './choose-algorithm.js';
 
 /** Measured times of one algorithm: pairs of bytes and microseconds of a call of that size, ascending in bytes. */
-export type Points = readonly (readonly [bytes: number, us: number])[];
+type Points = readonly (readonly [bytes: number, us: number])[];
 
 /** Times of each algorithm for each kind of call, for one number of ranks. */
 export type Times = Readonly<Partial<Record<CallKind, Readonly<Partial<Record<Algorithm, Points>>>>>>;

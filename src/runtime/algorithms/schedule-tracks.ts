@@ -8,7 +8,7 @@ import type { Track } from './exchange.js';
 import type { Ends } from './algorithm.js';
 
 /** The places of a schedule's buffers, and the operator of its sums. */
-export interface ScheduleBuffers {
+interface ScheduleBuffers {
   readonly input: number;
   readonly output: number;
   readonly scratch: number;

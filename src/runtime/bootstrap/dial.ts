@@ -9,7 +9,7 @@ import { CHALLENGE_BYTES, ConnectorHandshake } from './handshake.js';
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 
-export interface DialOptions {
+interface DialOptions {
   readonly address: Address;
   readonly secret: Uint8Array;
   readonly greeting: Greeting;

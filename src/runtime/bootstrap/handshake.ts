@@ -23,7 +23,7 @@ const PROTOCOL = 1;
 
 /** Purpose of a connection. Data connections belong to the transports and go from the receiving rank to the sending one. */
 export const purposes = { checkIn: 1, answer: 2, peer: 3, data: 4 } as const;
-export type Purpose = (typeof purposes)[keyof typeof purposes];
+type Purpose = (typeof purposes)[keyof typeof purposes];
 
 /** In place of a rank number: the root. */
 export const ROOT_RANK = 0xffffffff;

@@ -14,7 +14,7 @@ export interface Interface {
 }
 
 /** The user's settings, and the address of the root if known. */
-export interface InterfacePreference {
+interface InterfacePreference {
   /**
    * `TCCL_SOCKET_IFNAME`, in NCCL's syntax: names or their beginnings, separated by commas; a leading `=` means whole names,
    * `^` all interfaces but these, `^=` all but these whole names.

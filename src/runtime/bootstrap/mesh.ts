@@ -21,7 +21,7 @@ export interface Directory {
 }
 
 /** Answers queries of other ranks about this rank's state on a network, and receives their answers. */
-export interface QueryHandler {
+interface QueryHandler {
   /** Returns the answer to queries. */
   readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;

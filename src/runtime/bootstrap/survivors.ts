@@ -3,7 +3,7 @@ import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
 import { nameRanks } from './rank-list.js';
 
-export interface SurvivorQuery {
+interface SurvivorQuery {
   /** The mesh's rank of each rank in question. */
   readonly members: readonly number[];
   /** Ranks (indexes in `members`) that this rank excludes, dead or alive. */

@@ -1,7 +1,7 @@
 import type { Mesh } from './mesh.js';
 
 /** A rank's last report of its wait, in words that only its users interpret. */
-export interface WaitAnswer {
+interface WaitAnswer {
   /** Incremented with each answer. */
   readonly count: number;
   readonly words: readonly number[];

@@ -8,7 +8,7 @@ import type { Nic } from '../bootstrap/interfaces.js';
 import { detect } from '../detect/detect.js';
 
 /** A rank of this host, with its place in the topology. */
-export interface PlacedRank {
+interface PlacedRank {
   /** See PeerInfo. */
   readonly device: string;
   /** The kernel's number of the NUMA node that has its memory. */

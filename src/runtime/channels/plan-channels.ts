@@ -38,7 +38,7 @@ export interface RankLocation {
   readonly nicsNamed: boolean;
 }
 
-export interface PlanContext {
+interface PlanContext {
   readonly bootstrap: Bootstrap;
   /** By rank. */
   readonly locations: readonly (RankLocation | undefined)[];

@@ -82,7 +82,7 @@ export interface EngineContext {
 }
 
 /** The engine of a communicator. */
-export interface ChosenEngine {
+interface ChosenEngine {
   readonly engine: CompositeEngine;
   /** Channels of its algorithms over connections; undefined if it has none. */
   readonly channels: Channels | undefined;

@@ -30,7 +30,7 @@ export interface Halo {
 }
 
 /** The part of a communicator that a grid uses. */
-export interface GridMember {
+interface GridMember {
   readonly rank: number;
   readonly nRanks: number;
   /** Adds a message to the group whose body is running; `call` is what the program called. */

@@ -7,7 +7,7 @@ import type { GroupMember } from './group.js';
 import type { Messenger } from '../messages/messenger.js';
 
 /** Parts of a communicator that groups use. */
-export interface GroupMemberParts {
+interface GroupMemberParts {
   readonly rank: number;
   readonly engine: CompositeEngine;
   readonly team: Team;

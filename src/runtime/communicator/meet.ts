@@ -16,7 +16,7 @@ import type { InitOptions } from './init-options.js';
 export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
 
 /** A placement, with the id if init() was given a UniqueId. */
-export type GivenPlacement = ThreadPlacement & { readonly id?: UniqueId };
+type GivenPlacement = ThreadPlacement & { readonly id?: UniqueId };
 
 /** This rank's placement, from the options of init() or from its launcher. */
 export function placementOf({ rank, nRanks, commId }: InitOptions, env: Environment): GivenPlacement {

@@ -5,7 +5,7 @@ import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
 import type { Team } from '../device/team.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
-export interface OutOfBandWaitParts {
+interface OutOfBandWaitParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly waitQueries: WaitQueries | undefined;

@@ -12,7 +12,7 @@ import { longWait, type WaitLimits } from '../progress/wait-limits.js';
 import { afterWatching } from '../progress/watch-clock.js';
 
 /** The parts of a communicator that out-of-band calls use. */
-export interface OutOfBandParts {
+interface OutOfBandParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly limits: WaitLimits;

@@ -40,7 +40,7 @@ export interface CommunicatorParts {
 }
 
 /** Results of one init(), for its communicator and all that come from it. */
-export interface SharedFacts {
+interface SharedFacts {
   readonly segment: Segment;
   /** True if all ranks of this host share the segment. */
   readonly shared: boolean;

@@ -7,7 +7,7 @@ import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { filesOfMachine } from './node-files.js';
 import { askNvml } from './nvml.js';
 
-export interface DetectHereOptions {
+interface DetectHereOptions {
   /** Root of the machine's file system; `/` is the running machine, another folder a captured one. */
   readonly root?: string;
   readonly network?: NetworkKind | 'auto';

@@ -2,7 +2,7 @@ import { ownRequire } from '../own-module.js';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 
 /** Answers of NVML, or the reason why it is not available. */
-export type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
+type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: string };
 
 /**
  * Asks NVIDIA's management library about the GPUs of this machine: bus ids, compute capability, PCI link, active NVLinks and

@@ -1,7 +1,7 @@
 import { allowedCores, numaNodes, type NumaNode } from '../detect/cores.js';
 import type { Libc } from './libc.js';
 
-export interface HomeOptions {
+interface HomeOptions {
   readonly localRank: number;
   readonly nLocalRanks: number;
   /** TCCL_IGNORE_CPU_AFFINITY=1: use all cores of the node, not only those that this process was given. */

@@ -16,7 +16,7 @@ export interface FdWatch {
 }
 
 /** Calls of the C library and of libuv that watching needs. */
-export interface EpollCalls {
+interface EpollCalls {
   create(): number;
   /** Returns false if the descriptor was closed. */
   add(epoll: number, fd: number, event: Uint32Array): boolean;
@@ -31,7 +31,7 @@ export interface EpollCalls {
 }
 
 /** Crashes on a call after `close`. */
-export interface LoopHandle {
+interface LoopHandle {
   start(): void;
   stop(): void;
   close(): void;

@@ -70,7 +70,7 @@ export function wasFreed(array: TypedArray): boolean {
 }
 
 /** A user of arrays, for which they must not be freed. */
-export interface MemoryUser {
+interface MemoryUser {
   /** Returns whether it uses bytes between two addresses. */
   readonly uses: (from: number, to: number) => boolean;
   /** Reason for the error of a call that tries to free such an array. */

@@ -69,7 +69,7 @@ export type DataTypeName =
   | MovedTypeName;
 
 /** Name of a type whose elements are only moved. */
-export type MovedTypeName = 'int16' | 'uint16';
+type MovedTypeName = 'int16' | 'uint16';
 
 /** An element type. */
 export interface DataType {

@@ -4,7 +4,7 @@ import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
 
 /** A command that can be run, or the line and the exit code of one that cannot. */
-export type CommandCheck =
+type CommandCheck =
   | { readonly kind: 'runnable'; readonly command: readonly [string, ...string[]] }
   | { readonly kind: 'refused'; readonly message: string; readonly exitCode: number };
 

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /** Path of a command, or the reason why it cannot run, with the exit codes of shells: 127 and 126. */
-export type Executable =
+type Executable =
   | { readonly kind: 'found'; readonly file: string }
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-executable'; readonly file: string };

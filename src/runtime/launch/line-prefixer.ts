@@ -6,7 +6,7 @@ const CARRIAGE_RETURN = 0x0d;
 const ERASE = '\x1b[K';
 
 /** Options of a prefixer. */
-export interface LinePrefixerOptions {
+interface LinePrefixerOptions {
   /** The terminal that the lines go to, if they go to one; the same object for all prefixers of it. */
   readonly terminal?: { showsProgress: boolean } | undefined;
 }

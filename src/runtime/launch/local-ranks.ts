@@ -17,7 +17,7 @@ export interface RankRange {
   readonly total: number;
 }
 
-export interface LocalRanksOptions {
+interface LocalRanksOptions {
   readonly ranks: RankRange;
   /** Command of the rank with this number on the host. */
   readonly command: (localRank: number) => readonly [string, ...string[]];

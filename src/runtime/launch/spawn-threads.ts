@@ -39,7 +39,7 @@ export interface SpawnedRanks extends Promise<void> {
 }
 
 /** @internal Options that the runtime adds. */
-export interface SpawnThreadsOptions extends SpawnRanksOptions {
+interface SpawnThreadsOptions extends SpawnRanksOptions {
   /** Public call that starts the ranks, for messages. */
   readonly call: string;
   /** Memory shared by the ranks, and their id. */

@@ -38,7 +38,7 @@ export interface Condition {
   warned?: boolean;
 }
 
-export interface MessengerParts {
+interface MessengerParts {
   readonly rank: number;
   readonly pointToPoint: PointToPoint;
   /** Number of polls without progress before the core is given away. */

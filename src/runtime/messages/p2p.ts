@@ -37,11 +37,11 @@ const GIVE_UP_MS = 200;
  * The tag of a lane, see Dialling.
  * @param lane a small whole number, the same at both ends: 0 for send and receive
  */
-export function laneTag(lane: number): number {
+function laneTag(lane: number): number {
   return FIRST_TAG + 2 * lane;
 }
 
-export interface PointToPointOptions {
+interface PointToPointOptions {
   readonly bootstrap: Introduction;
   readonly team: Team;
   readonly libc: Libc | undefined;

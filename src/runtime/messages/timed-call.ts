@@ -31,7 +31,7 @@ export interface TimedCallParts {
 }
 
 /** A started call. */
-export interface StartedCall {
+interface StartedCall {
   /** Progresses the call once more. */
   readonly look: () => void;
   /** Ends the call for the reason of its signal, unless it goes on; calls `ended` first if it does not. */

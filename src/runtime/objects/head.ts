@@ -15,10 +15,10 @@ const INLINE_BYTES = HEAD_BYTES - FIXED_BYTES;
 
 /** Calls by their code in the head. */
 const objectCalls = ['broadcastObject', 'allGatherObject', 'gatherObject', 'scatterObjects', 'sendObject'] as const;
-export type ObjectCall = (typeof objectCalls)[number];
+type ObjectCall = (typeof objectCalls)[number];
 
 /** The parts of a call of scatterObjects that concern all ranks. */
-export interface Scattering {
+interface Scattering {
   /** Place of a rank's first piece among those of all ranks. */
   readonly firstPiece: number;
   readonly allPieces: number;

@@ -14,7 +14,7 @@ import { ObjectChain } from './object-chain.js';
 import { ObjectMessages } from './object-messages.js';
 
 /** The parts of a communicator that objects use. */
-export interface ObjectsParts {
+interface ObjectsParts {
   readonly rank: number;
   readonly nRanks: number;
   readonly timed: TimedCallParts;

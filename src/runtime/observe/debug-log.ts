@@ -9,7 +9,7 @@ import type { Observer } from './observed-engine.js';
 
 /** Values of TCCL_DEBUG; each includes those before it. */
 export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;
-export type DebugLevel = (typeof debugLevels)[number];
+type DebugLevel = (typeof debugLevels)[number];
 
 /** Values of TCCL_DEBUG_SUBSYS, as in NCCL. */
 export const debugSubsystems = ['INIT', 'COLL', 'GRAPH', 'TUNING', 'NET', 'ENV'] as const;

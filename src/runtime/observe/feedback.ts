@@ -14,7 +14,7 @@ import type { Observer } from './observed-engine.js';
 import { TraceFile } from './trace-file.js';
 
 /** The settings that the log and the trace follow or print; communicator/options.ts describes each. */
-export interface ObservedSettings {
+interface ObservedSettings {
   readonly debug: DebugSettings;
   readonly tracePath: string | undefined;
   readonly unknown: readonly { readonly text: string }[];

@@ -4,7 +4,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import type { CheckedOperator } from './operator.js';
 
 /** The call that an operator serves, for its errors. */
-export interface FoldPlace {
+interface FoldPlace {
   readonly call: string;
   readonly rank: number;
 }

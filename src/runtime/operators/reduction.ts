@@ -24,7 +24,7 @@ const SCRATCH_BYTES = 1024 * 1024;
 export type ReductionName = 'allReduce' | 'reduce' | 'reduceScatter' | 'scan' | 'exscan';
 
 /** A reduction whose arguments were checked; `count` as in a call. */
-export interface OwnReduction {
+interface OwnReduction {
   readonly name: ReductionName;
   readonly type: DataType;
   readonly root: number;

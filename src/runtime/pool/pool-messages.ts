@@ -30,7 +30,7 @@ export type FromPoolRank =
 /**
  * An error in the form in which threads send it: messages between threads keep its text and stack but lose classes and fields.
  */
-export type SentError =
+type SentError =
   | { readonly ours: TransferredError; readonly stack: string | undefined }
   | { readonly thrown: unknown; readonly fields: Readonly<Record<string, unknown>> };
 

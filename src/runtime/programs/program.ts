@@ -40,7 +40,7 @@ export interface ScheduleMaker {
 }
 
 /** @internal The parts of its communicator that a program uses. */
-export interface ProgramParts {
+interface ProgramParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
   readonly libc: Libc | undefined;

@@ -18,7 +18,7 @@ import { workerFlags } from '../launch/worker-flags.js';
 /** Larger than all gaps between an engine thread's allocations. */
 const GAPS_BYTES = 16 * 1024;
 
-export interface DirectThreadsOptions {
+interface DirectThreadsOptions {
   /** One for each thread; the first is the communicator's. */
   readonly teams: readonly [Team, ...Team[]];
   /** The rank of each member. */

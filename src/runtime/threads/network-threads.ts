@@ -16,7 +16,7 @@ import { workerFlags } from '../launch/worker-flags.js';
 /** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
 const GIVE_UP_MS = 1000;
 
-export interface NetworkThreadOptions extends NetworkOptions {
+interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
   /** Algorithms that calls may use. All connections are made now, because a rank that blocks or computes cannot help. */
   readonly algorithms: readonly Algorithm[];
@@ -33,7 +33,7 @@ export interface NetworkThreadOptions extends NetworkOptions {
 }
 
 /** A thread that has the sockets of a rank's collectives. */
-export interface NetworkThread {
+interface NetworkThread {
   readonly engine: ThreadEngine;
   /** Transport to the next rank of the ring. */
   readonly transports: readonly string[];

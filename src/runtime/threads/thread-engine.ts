@@ -28,14 +28,14 @@ export interface EngineThread {
   readonly left: () => void;
 }
 
-export interface OtherRanks {
+interface OtherRanks {
   /** Evaluates the reports of ranks that hold up a call; called at intervals. */
   readonly hear: (late: readonly number[], limitMs: number) => void;
   /** See Engine. */
   readonly doing: (rank: number) => string | undefined;
 }
 
-export interface ThreadEngineOptions {
+interface ThreadEngineOptions {
   /** The threads. */
   readonly threads: readonly EngineThread[];
   /** Team of the communicator; the threads work in its segment. */

@@ -6,7 +6,7 @@ import { connectEnds, describeOffer, isAlike, type Agreement, type Offer, type T
 import type { ReceiveConnection, SendConnection } from './transport.js';
 
 /** The connections of one rank in a ring. */
-export interface RingLinks {
+interface RingLinks {
   /** To the next rank. */
   readonly send: SendConnection;
   /** From the previous one. */

@@ -20,7 +20,7 @@ import {
 import { LowLatencyReceiver, LowLatencySender, lowLatencyStride, type HeaderShape } from './shm-low-latency.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
 
-export interface ShmOptions {
+interface ShmOptions {
   readonly size: FifoSize;
   /** Team of the communicator; its segment contains the FIFOs. */
   readonly team: Team;

@@ -204,7 +204,7 @@ export function systemCalls(libc: Libc | undefined, socket: Socket): SystemCalls
 }
 
 /** A socket of node:net that does not read until it is released. */
-export interface DetachedSocket {
+interface DetachedSocket {
   readonly fd: number;
   release(): void;
 }

@@ -16,7 +16,7 @@ import { systemCalls } from './socket-wire.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
-export interface SocketOptions {
+interface SocketOptions {
   readonly size: FifoSize;
   /** Segment of this rank; it contains the slots. */
   readonly segment: Segment;

@@ -43,7 +43,7 @@ export interface WindowPart {
 }
 
 /** All ranks' parts of a window, and this rank's lanes to those with which it shares no memory. */
-export interface AgreedWindow {
+interface AgreedWindow {
   readonly ranks: readonly WindowPart[];
   readonly lanes: WindowLanes;
 }

@@ -51,7 +51,7 @@ interface Command extends WindowCommand {
   moved: number;
 }
 
-export interface WindowLaneOptions {
+interface WindowLaneOptions {
   readonly segment: Segment;
   readonly libc: Libc | undefined;
   readonly peer: number;

@@ -7,7 +7,7 @@ import type { WakeSources } from '../progress/parking.js';
 import { countSignal } from './window-signals.js';
 
 /** Description of a window for its lanes. */
-export interface LanesParts {
+interface LanesParts {
   /** Number of the window, the same on all ranks; from 1. */
   readonly number: number;
   /** The ranks that share no memory with this one. */

@@ -25,7 +25,7 @@ export interface SignalWait {
   readonly withdraw: (error: Error) => boolean;
 }
 
-export interface WindowSignalsParts {
+interface WindowSignalsParts {
   readonly rank: number;
   readonly nRanks: number;
   /** Memory with this rank's counters, and their index. They were zero when the window was made. */

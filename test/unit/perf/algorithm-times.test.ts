@@ -4,7 +4,7 @@ import * as clock from '../../../src/perf/clock.js';
 import { timedCells, timeAlgorithms, type AlgorithmTime } from '../../../src/perf/algorithm-times.js';
 import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 
-test('a contest has every collective at every size of which whole blocks are left, once', () => {
+test('every collective is timed at every size of which whole blocks are left, once', () => {
   const cells = timedCells(8, [8, 64, 600, 1000]);
   const counts = (kind: string) => cells.filter((cell) => cell.kind === kind).map(({ size, shape }) => [size, shape.count]);
   expect(counts('allReduce')).toEqual([
@@ -24,7 +24,7 @@ test('a contest has every collective at every size of which whole blocks are lef
 afterEach(() => void vi.restoreAllMocks());
 
 /**
- * Calls of a rank in a contest among two, of which the other one reads the clock in 50 ns, and a ring takes three times as long
+ * Calls of a rank in a timing among two, of which the other one reads the clock in 50 ns, and a ring takes three times as long
  * as direct.
  */
 async function callsIn(ownClockSeconds: number): Promise<string[]> {

@@ -4,7 +4,7 @@ import type { AlignedGraphs } from './align.js';
 import type { ChannelStep, MergeListener } from './trace.js';
 
 /** Inputs of the number of channels. */
-export interface ChannelFacts {
+interface ChannelFacts {
   readonly nRanks: number;
   readonly nNodes: number;
   readonly minCompCap: number;

@@ -45,7 +45,7 @@ const KIB = 1024;
 const BLACKWELL = 100;
 
 /** Inputs of the figures of NVLink SHARP. */
-export interface NvlsFacts {
+interface NvlsFacts {
   readonly nNodes: number;
   /** True if ranks are on several hosts, which may count as more nodes. */
   readonly severalHosts: boolean;

@@ -28,7 +28,7 @@ export function bufferSizes(parameters: Parameters, cpuArch: number): BufferByte
 }
 
 /** Inputs of the sizes of send and receive. */
-export interface P2pFacts {
+interface P2pFacts {
   readonly nNodes: number;
   readonly nChannels: number;
   readonly cpuArch: number;

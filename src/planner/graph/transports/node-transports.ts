@@ -9,14 +9,14 @@ import { type ChannelGraph, nodeId } from '../graph.js';
 import type { NetConnection, NoP2pReason } from './connection.js';
 
 /** Transports between ranks of a node. Ranks are counted within the host here. */
-export type LocalTransport =
+type LocalTransport =
   | { readonly via: 'P2P'; readonly read: boolean; readonly relay: number | undefined; readonly distance: PathType }
   | { readonly via: 'SHM'; readonly reason: NoP2pReason }
   | { readonly via: 'NET'; readonly reason: Exclude<NetConnection['reason'], { readonly why: 'other-host' }> }
   | { readonly via: 'none'; readonly reason: NoP2pReason };
 
 /** Use of the network by a rank on a channel. Ranks are counted within the host here. */
-export type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' | 'gdrReason' | 'distance'>;
+type NetUse = Pick<NetConnection, 'dev' | 'relay' | 'proxyRank' | 'gdr' | 'gdrReason' | 'distance'>;
 
 /** GPUs that read from each other over NVLink by default are of this compute capability. */
 const READS_OVER_NV_LINK = 80;

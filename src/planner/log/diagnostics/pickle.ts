@@ -2,7 +2,7 @@ import { InputError } from '../../../errors.js';
 import { utf8Text } from './utf8.js';
 
 /** Value of a pickle of plain data. */
-export type PickleValue =
+type PickleValue =
   null | boolean | number | bigint | string | Uint8Array | readonly PickleValue[] | ReadonlyMap<PickleValue, PickleValue>;
 
 type Stacked = PickleValue | typeof mark;

@@ -3,7 +3,7 @@ import { ncclVersions } from './nccl-versions.js';
 import type { LineRule } from './rule.js';
 
 /** Versions of NCCL, both ends included; no bound where the oldest or the newest known version has the text. */
-export interface VersionRange {
+interface VersionRange {
   readonly since?: string;
   readonly until?: string;
 }

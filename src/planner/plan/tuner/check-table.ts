@@ -8,7 +8,7 @@ import type { PlacedRow, TableFinding } from './read-table.js';
 import { algorithmWords, collectiveWords, protocolWords } from './row.js';
 
 /** A table's choice for a call. */
-export interface TableOutcome {
+interface TableOutcome {
   /** The row that decides; undefined where none does. */
   readonly row: PlacedRow | undefined;
   /** Undefined where NCCL has no candidate. */

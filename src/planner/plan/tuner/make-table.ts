@@ -25,7 +25,7 @@ export interface MadeRow extends TunerRow {
 }
 
 /** Options of a table. */
-export interface MakeOptions {
+interface MakeOptions {
   readonly environment?: Environment;
   /**
    * Relative gain in time from which a row differs from NCCL's choice. Default: a tenth, and more where predictions are less

@@ -17,19 +17,19 @@ interface DraftLink {
 /** Fields of a type of node; `DevNode.gpuCount` and `PciNode.device` change during construction. */
 type Own<Node extends SystemNode> = Omit<Node, 'type' | 'vertex' | 'index' | 'systemId' | 'localId'>;
 /** `parent` is undefined for a GPU that holds its links itself. */
-export type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };
-export interface DevData {
+type GpuData = Omit<Own<GpuNode>, 'parent'> & { readonly parent: DraftNode | undefined };
+interface DevData {
   readonly device: bigint;
   readonly dev: number;
   readonly sm: number;
   gpuCount: number;
 }
-export interface PciData {
+interface PciData {
   device: bigint;
 }
-export type CpuData = Own<CpuNode>;
+type CpuData = Own<CpuNode>;
 export type NetData = Own<NetNode>;
-export type PluginData = Own<PluginNode>;
+type PluginData = Own<PluginNode>;
 
 type DataOf = {
   [NodeType.GPU]: GpuData;

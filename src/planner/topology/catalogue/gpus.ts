@@ -1,7 +1,7 @@
 /** Models of GPUs that NCCL distinguishes. */
 
 /** Wiring of the NVLinks of a model. */
-export type NvlinkKind =
+type NvlinkKind =
   /** No NVLink. */
   | 'none'
   /** All to NVSwitches. */

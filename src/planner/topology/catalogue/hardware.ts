@@ -23,7 +23,7 @@ export interface GpuGroup {
 }
 
 /** Wiring of their NVLinks: to NVSwitches, in pairs of neighbours, none, or links of GPU i to GPU j. */
-export type NvlinkWiring = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
+type NvlinkWiring = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
 
 /** Some network cards of one model. */
 export interface NicGroup {

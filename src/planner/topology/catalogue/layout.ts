@@ -17,10 +17,10 @@ export interface Layout {
 }
 
 /** NVLinks: to NVSwitches, in pairs of neighbours, none, or counts from GPU i to GPU j in the order of bus ids. */
-export type NvlinkLayout = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
+type NvlinkLayout = 'switch' | 'pairs' | 'none' | readonly (readonly number[])[];
 
 /** The network cards of a machine, which are equal; fields that are left out are the model's. */
-export interface NicLayout {
+interface NicLayout {
   readonly model: string;
   readonly speedMbps?: number;
   /** The latency that the network plugin reports, µs. */

@@ -16,7 +16,7 @@ export interface FoundGpu {
   readonly probed: ProbedGpu | undefined;
 }
 
-export interface FoundGpus {
+interface FoundGpus {
   /** In the order of their ranks. */
   readonly gpus: readonly FoundGpu[];
   /** Bus ids of NVIDIA's display and 3D controllers that are not in the catalogue. */

@@ -18,7 +18,7 @@ export interface NetDevice {
   readonly gdr: boolean;
 }
 
-export interface FoundNetwork {
+interface FoundNetwork {
   /** In the order of their numbers. */
   readonly devices: readonly NetDevice[];
   /** Devices that were left out, one line each. */

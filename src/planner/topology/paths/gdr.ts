@@ -33,7 +33,7 @@ export type GdrReason =
   | 'far';
 
 /** A mode and its cause. */
-export interface GdrDecision {
+interface GdrDecision {
   readonly mode: GdrMode;
   readonly reason: GdrReason;
 }

@@ -36,7 +36,7 @@ export interface HostDrawing {
   readonly cpus: readonly Box[];
 }
 
-export type BoxKind = 'cpu' | 'switch' | 'gpu' | 'card' | 'port';
+type BoxKind = 'cpu' | 'switch' | 'gpu' | 'card' | 'port';
 
 /** A drawn device: its box is in that of the device above it. */
 export interface Box {
@@ -63,14 +63,14 @@ export interface Wire {
 /** Id of the node that represents all NVSwitches of a drawing. */
 export const NVSWITCH_ID = 'NVS';
 
-export interface Endpoint {
+interface Endpoint {
   readonly id: string;
   readonly kind: 'gpu' | 'net';
   /** `GPU0`, `NET3`. */
   readonly label: string;
 }
 
-export interface PathCell {
+interface PathCell {
   /** `NVL`, `PHB` …; `X` for the endpoint itself. */
   readonly type: string;
   readonly bandwidthGBps: number;

@@ -4,13 +4,13 @@ import { nodeName, type System, type SystemNode } from '../system.js';
 import { linkTypeName, nodeTypeNames, NodeType, PathType, pathTypeNames } from '../types.js';
 
 /** A system and its paths as plain values, everything by name: for JSON. */
-export interface SystemJson {
+interface SystemJson {
   readonly nodes: readonly NodeJson[];
   /** From every GPU and network device to every GPU, CPU and network device. */
   readonly paths: readonly PathJson[];
 }
 
-export interface NodeJson {
+interface NodeJson {
   /** `GPU/0-1b000`, as in NCCL's log. */
   readonly id: string;
   readonly type: string;
@@ -19,7 +19,7 @@ export interface NodeJson {
   readonly [property: string]: unknown;
 }
 
-export interface PathJson {
+interface PathJson {
   readonly from: string;
   readonly to: string;
   readonly type: string;

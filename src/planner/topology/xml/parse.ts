@@ -16,7 +16,7 @@ export const xmlLimits = {
   parts: 400_000,
 } as const;
 
-export interface ParseOptions {
+interface ParseOptions {
   /** For messages. */
   readonly fileName?: string;
 }

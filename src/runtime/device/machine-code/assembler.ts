@@ -1,6 +1,6 @@
 /** A general register by its number: those that a function need not preserve and that need no special addressing. */
 export const general = { rax: 0, rcx: 1, rdx: 2, rsi: 6, rdi: 7, r8: 8, r9: 9, r10: 10, r11: 11 } as const;
-export type General = (typeof general)[keyof typeof general];
+type General = (typeof general)[keyof typeof general];
 
 /** A vector register, 0 to 15: `xmm` is the lower half of `ymm`. Each instruction here except moves has one width. */
 export interface Vector {

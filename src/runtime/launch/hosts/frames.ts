@@ -11,7 +11,7 @@ export const frameKinds = { control: 0, input: 1, stdout: 2, stderr: 3 } as cons
 
 const HEADER_BYTES = 5;
 /** Longest payload: a control message holds the environment, whose variables the system limits to 128 KiB each. */
-export const LONGEST_PAYLOAD_BYTES = 64 * 1024 * 1024;
+const LONGEST_PAYLOAD_BYTES = 64 * 1024 * 1024;
 
 /** Writes a frame as one chunk. */
 export function writeFrame(to: Writable, kind: number, ...parts: readonly Uint8Array[]): void {

@@ -15,7 +15,7 @@ import { endsOf, meetingAddress } from './meeting-host.js';
 import { HostRefusal, RemoteRanks, type Readiness } from './remote-ranks.js';
 import { sshCommand, type RemotePrograms } from './ssh.js';
 
-export interface HostsLaunchOptions extends JobOptions {
+interface HostsLaunchOptions extends JobOptions {
   readonly placements: readonly HostPlacement[];
   readonly command: readonly [string, ...string[]];
   /** This process's environment and the user's own variables for the ranks. */
@@ -228,7 +228,7 @@ function passedVariables(env: Environment): Record<string, string> {
 }
 
 /** True for the names and addresses that mean this host for certain. With another user, ssh is the way. */
-export function isThisHost(name: string): boolean {
+function isThisHost(name: string): boolean {
   const own = hostname();
   if (name === 'localhost' || name === own || name === own.replace(/\..*$/, '')) return true;
   if (isIP(name) === 0) return false;

@@ -62,7 +62,7 @@ function quote(text: string): string {
 }
 
 /** End of an ssh before its agent could greet. */
-export interface FailedStart {
+interface FailedStart {
   readonly host: string;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
