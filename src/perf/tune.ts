@@ -92,5 +92,5 @@ export function changesBy({ times }: Profile): string[] {
  */
 export function busyNote(load: number, cores: number): string | undefined {
   if (load < cores / 2) return undefined;
-  return `in the minute before ${load.toFixed(1)} programs ran on average, on ${cores} ${cores === 1 ? 'core' : 'cores'}: what they took is in the profile, too; measure again when the machine is quiet`;
+  return `in the minute before ${load.toFixed(1)} programs ran on average, on ${cores} ${cores === 1 ? 'core' : 'cores'}: their load distorts the profile; measure again when the machine is quiet`;
 }

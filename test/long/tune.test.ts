@@ -23,7 +23,7 @@ describe('tccl tune', () => {
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '-o', path]);
     expect(code, stderr).toBe(0);
     expect(stdout).toMatch(
-      /^The profile of .*, \d+ cores is in .*profile\.json\n(By it the defaults are the fastest here|What differs from the defaults by it:\n  \w+ of 2 ranks: )/,
+      /^The profile of .*, \d+ cores is in .*profile\.json\n(By this profile, the defaults are the fastest here|What differs from the defaults by it:\n  \w+ of 2 ranks: )/,
     );
     const profile = JSON.parse(readFileSync(path, 'utf8')) as Profile;
     const measured = Object.entries(profile.times[2] ?? {}).map(

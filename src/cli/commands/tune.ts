@@ -74,7 +74,7 @@ export function register(program: Command): void {
       print(`The profile of ${profile.machine} is in ${path}`);
       print(
         ...(changes.length === 0
-          ? ['By it the defaults are the fastest here.']
+          ? ['By this profile, the defaults are the fastest here.']
           : ['What differs from the defaults by it:', ...changes.map((change) => `  ${change}`)]),
       );
     });
