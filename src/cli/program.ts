@@ -9,7 +9,7 @@ interface CommandModule {
 }
 
 /**
- * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; all of them for the help, for a misspelt
+ * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; none for the version; all of them for the help, for a misspelt
  * name, and for the completion script.
  */
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
@@ -54,8 +54,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     .configureOutput({ outputError: (message) => complain('tccl', oneLine(message)) })
     .exitOverride();
 
-  const asked = argv[2] === 'completion' ? undefined : commands[argv[2] ?? ''];
-  for (const load of asked === undefined ? Object.values(commands) : [asked]) (await load()).register(program);
+  for (const load of commandsFor(argv[2] ?? '')) (await load()).register(program);
 
   try {
     await program.parseAsync(argv);
@@ -72,6 +71,13 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
     return isWrongUse ? 2 : 1;
   }
+}
+
+/** The commands that a first word needs. */
+function commandsFor(word: string): (() => Promise<CommandModule>)[] {
+  if (word === '--version' || word === '-V') return [];
+  const asked = word === 'completion' ? undefined : commands[word];
+  return asked === undefined ? Object.values(commands) : [asked];
 }
 
 /** Commands load their code when they need it. */

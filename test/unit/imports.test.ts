@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
@@ -42,7 +42,33 @@ function findCycle(graph: ReadonlyMap<string, readonly string[]>): string[] | un
   return undefined;
 }
 
+/** Modules of ours that are loaded together with a module: imports of types alone are not. */
+function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/^(?:import|export) (?!type )(?:[^'";]*? from )?'(\.[^']*)'/gm))
+    loadedWith(join(dirname(file), from.replace(/\.js$/, '.ts')), loaded);
+  return loaded;
+}
+
 describe('imports', () => {
+  it.each([
+    [
+      'src/cli/plan/plan.ts',
+      ['planner/log/rules', 'planner/log/read-log.ts', 'planner/simulate/simulate.ts', 'planner/schedule/'],
+    ],
+    ['src/cli/topo/show.ts', ['planner/log/rules', 'planner/log/read-log.ts', 'planner/graph/']],
+    ['src/cli/main.ts', ['cli/commands/', 'planner/', 'runtime/']],
+    ['src/index.ts', ['planner/topology/', 'planner/log/', 'planner/tuning/']],
+  ])('of %s load nothing that it rarely needs', (file, rarelyNeeded) => {
+    const loaded = [...loadedWith(file)];
+    expect(loaded.length).toBeGreaterThan(3);
+    for (const path of rarelyNeeded) {
+      expect(existsSync(`src/${path}`)).toBe(true);
+      expect(loaded.filter((other) => other.startsWith(`src/${path}`))).toEqual([]);
+    }
+  });
+
   it('have no cycles, those of types included', () => {
     const graph = importGraph('src');
     expect(graph.get('src/planner/plan/plan.ts')).toContain('src/planner/plan/cluster.ts');

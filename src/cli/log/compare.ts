@@ -7,7 +7,7 @@ import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
 import type { LogFinding } from '../../planner/log/finding.js';
 import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
 import { planPrepared } from '../../planner/plan/plan.js';
-import { isOfRccl } from '../../planner/log/logged-topology.js';
+import { isOfRccl } from '../../planner/log/rccl.js';
 import { defaultVersion, nearestVersions } from '../../planner/versions/version.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import { usedGpus, withUsedGpus } from './used-gpus.js';

@@ -5,7 +5,7 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/forecast.js';
 import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
 import { planPrepared } from '../../planner/plan/plan.js';
-import { type PredictedCollective, predictCollectives, simulatorOf } from '../../planner/plan/prediction.js';
+import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
@@ -35,7 +35,8 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const sizes = sizesOf(options);
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
-  const { overview, tuning, predictions } = makeOverview(input, sizes, options.predict === true);
+  const { overview, tuning, predicted } = makeOverview(input, sizes);
+  const predictions = options.predict === true ? await predicted() : undefined;
 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
@@ -66,12 +67,11 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   printNotes(input.notes);
 }
 
-/** The plan of a cluster with NCCL's times. */
+/** The plan of a cluster with NCCL's times; `predicted` simulates its calls. */
 function makeOverview(
   { title, cluster, fileName, parameters, environment, given, simulated }: ClusterInput,
   sizes: readonly number[],
-  isPredicted: boolean,
-): { readonly overview: Overview; readonly tuning: Tuning; readonly predictions: readonly PredictedCollective[] | undefined } {
+): { readonly overview: Overview; readonly tuning: Tuning; readonly predicted: () => Promise<readonly PredictedCollective[]> } {
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
     const plan = planPrepared(prepared, parameters);
@@ -79,9 +79,10 @@ function makeOverview(
     return {
       overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),
       tuning,
-      predictions: isPredicted
-        ? predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes, simulated)
-        : undefined,
+      predicted: async () => {
+        const { predictCollectives, simulatorOf } = await import('../../planner/plan/prediction.js');
+        return inFile(fileName, () => predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes, simulated));
+      },
     };
   });
 }

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
-import { topologyInLog } from '../../planner/log/logged-topology.js';
+import { topologyInLog } from '../../planner/log/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../planner/topology/catalogue/complete.js';

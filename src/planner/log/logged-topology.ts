@@ -1,10 +1,7 @@
-import { InputError } from '../../errors.js';
 import { nvLinkGBps, pciLink } from '../topology/bandwidths.js';
 import { CpuArch, CpuModel, CpuVendor } from '../topology/system.js';
 import { parseXml } from '../topology/xml/parse.js';
 import type { XmlElement } from '../topology/xml/tree.js';
-import type { LogModel } from './model.js';
-import { NcclLogReader } from './read-log.js';
 import type { LoggedMachine, LoggedWire } from './system-block.js';
 
 /**
@@ -70,31 +67,6 @@ export function loggedTopology(machine: LoggedMachine): XmlElement | undefined {
       )
       .join('')}</system>`,
   ).root;
-}
-
-/** True for the log of RCCL. */
-export function isOfRccl({ hits }: Pick<LogModel, 'hits'>): boolean {
-  return hits.some(({ rule }) => rule.code === 'rccl');
-}
-
-/**
- * The first machine of a text that is a log with one; undefined where it is none.
- *
- * @throws InputError for a log of RCCL
- */
-export function topologyInLog(text: string): XmlElement | undefined {
-  if (!text.includes('=== System')) return undefined;
-  const reader = new NcclLogReader();
-  reader.openFile('log');
-  for (const line of text.split(/\r?\n/)) reader.readLine(line);
-  const model = reader.finish();
-  if (isOfRccl(model))
-    throw new InputError('CONTENT', 'this is the log of RCCL (AMD), which plans otherwise than NCCL: it is not supported');
-  for (const machine of model.machines) {
-    const root = loggedTopology(machine);
-    if (root !== undefined) return root;
-  }
-  return undefined;
 }
 
 const MOST_DEPTH = 16;

@@ -1,5 +1,5 @@
 import { detailsOf, inFile, InputError, InvalidArgumentError } from '../../errors.js';
-import { contributionOf, type HostContribution } from '../graph/merge/contribution.js';
+import { contributionOf, type HostContribution, type NodeContribution } from '../graph/merge/contribution.js';
 import type { HostRun } from '../graph/merge/nodes.js';
 import { searchHost } from '../graph/search-host.js';
 import type { SearchEvent } from '../graph/trace.js';
@@ -44,6 +44,18 @@ export interface PreparedHosts extends HostRun {
   readonly name: string;
   /** The machine as its ranks see it: one system for each node. */
   readonly systems: readonly LocalSystem[];
+}
+
+/** The machine of each kind of node. */
+export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<NodeContribution, LocalSystem> {
+  return new Map(
+    prepared.flatMap(({ host, systems }) =>
+      host.nodes.flatMap((node, index) => {
+        const system = systems[index];
+        return system === undefined ? [] : [[node, system] as const];
+      }),
+    ),
+  );
 }
 
 /**

@@ -3,11 +3,9 @@ import type { ScheduledCollective } from '../schedule/schedule.js';
 import type { Environment } from '../simulate/environment.js';
 import { intervalOf } from '../simulate/interval.js';
 import { type SimulateOptions, Simulator } from '../simulate/simulate.js';
-import type { LocalSystem } from '../topology/local-systems.js';
-import type { NodeContribution } from '../graph/merge/contribution.js';
 import { busFactor, type Choice } from '../tuning/choose.js';
 import { type Tuning, tune } from '../tuning/tune.js';
-import type { PreparedHosts } from './cluster.js';
+import { machinesOf, type PreparedHosts } from './cluster.js';
 import { type Plan, planPrepared } from './plan.js';
 
 /**
@@ -25,18 +23,6 @@ export function simulatorOf(
   tuning: Tuning = tune(made, parameters),
 ): Simulator {
   return new Simulator({ merged: made, machines: machinesOf(prepared), parameters }, tuning);
-}
-
-/** The machine of each kind of node. */
-export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<NodeContribution, LocalSystem> {
-  return new Map(
-    prepared.flatMap(({ host, systems }) =>
-      host.nodes.flatMap((node, index) => {
-        const system = systems[index];
-        return system === undefined ? [] : [[node, system] as const];
-      }),
-    ),
-  );
 }
 
 /** Simulated time of a call, beside NCCL's belief. */

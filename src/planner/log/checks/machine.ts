@@ -1,8 +1,9 @@
 import { counted } from '../../../counted.js';
 import { diagnose } from '../../topology/doctor/diagnose.js';
 import type { LogFinding } from '../finding.js';
-import { isOfRccl, loggedTopology } from '../logged-topology.js';
+import { loggedTopology } from '../logged-topology.js';
 import type { LogModel } from '../model.js';
+import { isOfRccl } from '../rccl.js';
 import type { LoggedMachine, LoggedWire } from '../system-block.js';
 
 /** Finds faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */

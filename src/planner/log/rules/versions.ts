@@ -1,3 +1,4 @@
+import { rcclNeedles } from '../rccl.js';
 import type { LineRule } from './rule.js';
 
 /** Plugins, providers, versions, topology files, and uses of NCCL's API. */
@@ -248,7 +249,7 @@ export const versionRules: readonly LineRule[] = [
   {
     code: 'rccl',
     kind: 'note',
-    needles: ['rccl version', 'librccl', '/rccl/'],
+    needles: rcclNeedles,
     problem: 'this is the log of RCCL (AMD): tccl reads what it warns of, but does not plan RCCL',
     cause: 'RCCL has its own topology models, tuning and graphs',
     remedy: 'compare nothing here with tccl plan',

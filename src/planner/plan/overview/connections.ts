@@ -3,9 +3,8 @@ import { Transports } from '../../graph/transports/transports.js';
 import type { Parameters } from '../../parameters.js';
 import { GdrMode, type GdrReason } from '../../topology/paths/gdr.js';
 import { type PathType, pathTypeNames } from '../../topology/types.js';
-import type { PreparedHosts } from '../cluster.js';
+import { machinesOf, type PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
-import { machinesOf } from '../prediction.js';
 
 /** Counts of the connections of a plan. */
 export interface ConnectionSummary {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { defaultParameters, graphLines, machine, parametersFromEnvironment } from '../../../../src/planner/index.js';
 import { checkLog } from '../../../../src/planner/log/check-log.js';
-import { loggedTopology, topologyInLog } from '../../../../src/planner/log/logged-topology.js';
+import { loggedTopology } from '../../../../src/planner/log/logged-topology.js';
+import { isOfRccl } from '../../../../src/planner/log/rccl.js';
 import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { topologyInLog } from '../../../../src/planner/log/topology-in-log.js';
 import { prepareCluster } from '../../../../src/planner/plan/cluster.js';
 import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { printed } from './printed-system.js';
@@ -50,6 +52,24 @@ describe('a machine that a log prints', () => {
     expect(logged && loggedTopology(logged)).toBeDefined();
     const found = checkLog(model).filter(({ code }) => code.startsWith('topology-'));
     expect(found.every(({ severity }) => severity === 'info')).toBe(true);
+  });
+
+  it('is found in lines that a collector wrapped, among lines of other programs', () => {
+    const lines = printed(buildSystem(machine('dgx-a100'), { parameters }));
+    const plain = topologyInLog(lines.join('\n'));
+    const wrapped = ['starting', ...lines.map((log) => JSON.stringify({ log: `\u001b[32m${log}\u001b[0m` }))].join('\r\n');
+    expect(plain).toBeDefined();
+    expect(topologyInLog(wrapped)).toEqual(plain);
+  });
+
+  it('is refused in the log of RCCL', () => {
+    const lines = printed(buildSystem(machine('dgx-a100'), { parameters }));
+    const head = 'node1:100:100 [0] NCCL INFO RCCL version : 2.27.7-HEAD:29e1567';
+    expect(() => topologyInLog([head, ...lines].join('\n'))).toThrow(/^this is the log of RCCL \(AMD\)/);
+    const reader = new NcclLogReader();
+    reader.openFile('log');
+    reader.readLine(head);
+    expect(isOfRccl(reader.finish())).toBe(true);
   });
 
   it('is none without a block, or without GPUs', () => {
