@@ -284,11 +284,12 @@ describe('a command that cannot be run', () => {
 
   it.each([
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
+    [['no-such-program.mjs'], 127, 'tccl run: no-such-program.mjs: there is no such file\n'],
     [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],
     [
       [fixture('processes.ts')],
       126,
-      `tccl run: ${fixture('processes.ts')}: not executable; start it with what runs TypeScript: tccl run -n 2 npx tsx ${fixture('processes.ts')}\n`,
+      `tccl run: ${fixture('processes.ts')}: Node ${process.versions.node} cannot run TypeScript; install tsx in the project (npm install --save-dev tsx), use Node 22.18 or newer, or pass the JavaScript that the compiler writes\n`,
     ],
   ])('%s', async (command, code, stderr) => {
     expect(await tcclInProcess(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });

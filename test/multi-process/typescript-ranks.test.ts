@@ -33,6 +33,14 @@ const files = {
     export async function scaled(comm: Communicator, value: number): Promise<number> {
       return scale(comm.rank, value);
     }`,
+  'sum.ts': `
+    import { init, type Communicator } from 'tccl';
+    import { scale } from './scale.ts';
+    const comm: Communicator = await init();
+    const x: Float32Array = new Float32Array(1).fill(scale(comm.rank + 1, 10));
+    await comm.allReduce(x);
+    console.log(x[0]);
+    await comm.close();`,
   'main.ts': `
     import { openPool, spawnRanks } from 'tccl';
     const sums: unknown[] = [];
@@ -68,6 +76,23 @@ describe('ranks in TypeScript', () => {
   it.skipIf(noNewerNode)(`run under a Node that strips types${noNewerNode}`, async () => {
     const { stdout, stderr, code } = await start(newerNode, ['main.ts'], { cwd: without }).finished;
     expect({ stdout, stderr, code }).toEqual({ stdout: '30,30 0,5\n', stderr: '', code: 0 });
+  });
+
+  const run = (node: string, cwd: string) =>
+    start(node, [join(repository, 'dist/cli/main.js'), 'run', '-n', '2', '--no-prefix', 'sum.ts'], { cwd }).finished;
+
+  it.skipIf(missing)(`are run by tccl run through tsx${missing}`, async () => {
+    expect(await run(process.execPath, withTsx)).toMatchObject({ stdout: '30\n30\n', stderr: '', code: 0 });
+  });
+
+  it.skipIf(noNewerNode)(`are run by tccl run with a Node that strips types${noNewerNode}`, async () => {
+    expect(await run(newerNode, without)).toMatchObject({ stdout: '30\n30\n', stderr: '', code: 0 });
+  });
+
+  it.skipIf(readsTypeScript)('are refused by tccl run where nothing can read them, with what to do', async () => {
+    const { stdout, stderr, code } = await run(process.execPath, without);
+    expect(stderr).toMatch(/^tccl run: sum\.ts: Node [\d.]+ cannot run TypeScript; install tsx in the project .*\n$/);
+    expect([stdout, code]).toEqual(['', 126]);
   });
 
   it.skipIf(missing)(`run in vitest${missing}`, async () => {

@@ -149,7 +149,7 @@ async function run(command: [string, ...string[]], options: RunOptions): Promise
   const { rankCommands } = await import('../../runtime/launch/rank-commands.js');
   const { launchRanks } = await import('../../runtime/launch/run.js');
   const directory = enter(options.wdir);
-  const check = checkCommand(command, env['PATH'] ?? process.env['PATH'] ?? '', nRanks, directory);
+  const check = checkCommand(command, env['PATH'] ?? process.env['PATH'] ?? '', directory);
   if (check.kind === 'refused') {
     report(check.message);
     return check.exitCode;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
+import { isTypeScript, nodeFlagsFor, REMEDY } from './typescript-ranks.js';
 
 /** A command that can be run, or the line and the exit code of one that cannot. */
 type CommandCheck =
@@ -9,37 +10,24 @@ type CommandCheck =
   | { readonly kind: 'refused'; readonly message: string; readonly exitCode: number };
 
 /**
- * Finds the command of the ranks, so that a missing one is refused before any rank starts.
+ * Finds the command of the ranks, so that a missing one is refused before any rank starts. A file of JavaScript or TypeScript
+ * that is no command itself is run by Node.
  *
  * @param directory where the ranks start: a name with a slash is a path from there
  */
-export function checkCommand(
-  command: readonly [string, ...string[]],
-  path: string,
-  nRanks: number,
-  directory: string,
-): CommandCheck {
+export function checkCommand(command: readonly [string, ...string[]], path: string, directory: string): CommandCheck {
   const [name, ...args] = command;
-  const script = scriptAt(name, directory);
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
-  switch (executable.kind) {
-    case 'found':
-      return { kind: 'runnable', command: [executable.file, ...args] };
-    case 'missing':
-      if (script !== undefined) return { kind: 'runnable', command: [process.execPath, script, ...args] };
-      return { kind: 'refused', message: `${name}: command not found`, exitCode: exitCodes.notFound };
-    case 'not-executable': {
-      if (script !== undefined) return { kind: 'runnable', command: [process.execPath, script, ...args] };
-      const hint = /\.[cm]?ts$/.test(name)
-        ? `; start it with what runs TypeScript: tccl run -n ${nRanks} npx tsx ${command.join(' ')}`
-        : '';
-      return { kind: 'refused', message: `${name}: not executable${hint}`, exitCode: exitCodes.cannotRun };
-    }
+  if (executable.kind === 'found') return { kind: 'runnable', command: [executable.file, ...args] };
+  const refused = (why: string, exitCode: number): CommandCheck => ({ kind: 'refused', message: `${name}: ${why}`, exitCode });
+  const script = resolve(directory, name);
+  const isScript = /\.[cm]?[jt]s$/.test(name);
+  if (isScript && existsSync(script)) {
+    const flags = isTypeScript(script) ? nodeFlagsFor(script) : [];
+    if (flags !== undefined) return { kind: 'runnable', command: [process.execPath, ...flags, script, ...args] };
+    return refused(`Node ${process.versions.node} cannot run TypeScript; ${REMEDY}`, exitCodes.cannotRun);
   }
-}
-
-/** The path of a file of JavaScript, which Node runs where it is no command itself. */
-function scriptAt(name: string, directory: string): string | undefined {
-  const path = resolve(directory, name);
-  return /\.[cm]?js$/.test(name) && existsSync(path) ? path : undefined;
+  return executable.kind === 'missing'
+    ? refused(isScript ? 'there is no such file' : 'command not found', exitCodes.notFound)
+    : refused('not executable', exitCodes.cannotRun);
 }

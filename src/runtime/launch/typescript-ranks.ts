@@ -5,7 +5,8 @@ import { InvalidUsageError } from '../../errors.js';
 /** Options of Node that load something before a program, which may read TypeScript. */
 const loader = /(?:^|\s)(?:--import|--loader|--experimental-loader|--experimental-(?:strip|transform)-types)(?:[=\s]+(\S*)|$)/g;
 
-const REMEDY =
+/** End of a message about TypeScript that nothing here can read. */
+export const REMEDY =
   'install tsx in the project (npm install --save-dev tsx), use Node 22.18 or newer, or pass the JavaScript that the compiler writes';
 
 /**
@@ -22,7 +23,7 @@ export function tsxFor(
   call: string,
 ): string | undefined {
   const path = typeof module === 'string' ? module : module.protocol === 'file:' ? fileURLToPath(module) : '';
-  if (!/\.[cm]?ts$/.test(path) || readsTypeScript()) return undefined;
+  if (!isTypeScript(path) || readsTypeScript()) return undefined;
   const options = [...flags, env?.['NODE_OPTIONS'] ?? process.env['NODE_OPTIONS'] ?? ''].join(' ');
   const loaders = [...options.matchAll(loader)].map(([, loaded = '']) => loaded);
   if (loaders.some((loaded) => !loaded.includes('tsx'))) return undefined;
@@ -36,6 +37,22 @@ export function tsxFor(
       `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${REMEDY}`,
     );
   }
+}
+
+/** Flags with which this Node runs a program in TypeScript; undefined where nothing here can read it. */
+export function nodeFlagsFor(program: string): readonly string[] | undefined {
+  if (readsTypeScript()) return [];
+  try {
+    return ['--import', pathToFileURL(createRequire(program).resolve('tsx')).href];
+  } catch {
+    // From Node 22.6 on; tsx comes first, because it also reads what cannot be stripped, such as enums.
+    const strip = '--experimental-strip-types';
+    return process.allowedNodeEnvironmentFlags.has(strip) ? [strip] : undefined;
+  }
+}
+
+export function isTypeScript(path: string): boolean {
+  return /\.[cm]?ts$/.test(path);
 }
 
 /** Program of a thread that runs `module` through tsx. */

@@ -120,7 +120,7 @@ class Agent {
     }
     const env = rankEnvironment(message.env);
     const path = env['PATH'] ?? '';
-    const check = checkCommand(command, path, ranks.total, directory);
+    const check = checkCommand(command, path, directory);
     if (check.kind === 'refused') {
       refuse(check.message, check.exitCode);
       return;

@@ -54,7 +54,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
   const there = placements.filter((placement) => placement !== here);
   const exported = { ...passedVariables(env), ...options.exported };
 
-  const check = here === undefined ? undefined : checkCommand(command, env['PATH'] ?? '', total, options.programs.directory);
+  const check = here === undefined ? undefined : checkCommand(command, env['PATH'] ?? '', options.programs.directory);
   if (check?.kind === 'refused') {
     report(check.message);
     return check.exitCode;
