@@ -183,6 +183,16 @@ export function withRank<E>(error: E, rank: number): E {
   return error;
 }
 
+/**
+ * Puts the call that an error ended in front of its message, where the message is about what ranks did: it does not say which
+ * of this rank's calls it ended.
+ */
+export function ofCall<E extends TcclError>(error: E, call: string): E {
+  const isAboutRanks = error.code === 'CALL_MISMATCH' || error.code === 'TIMEOUT';
+  if (isAboutRanks && !/^\w+: /.test(error.message)) error.message = `${call}: ${error.message}`;
+  return error;
+}
+
 /** One line for the user: `rank 3: …` or `file:line:column: …` before the message. */
 export function describeError(error: unknown): string {
   if (!(error instanceof TcclError)) return error instanceof Error ? error.message : String(error);

@@ -9,8 +9,8 @@ interface CommandModule {
 }
 
 /**
- * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; none for the version; all of them for the help, for a misspelt
- * name, and for the completion script.
+ * The commands by name, in the order of `tccl --help`. Only the requested one is loaded; none for the version; all of them for
+ * the help, for a misspelt name, and for the completion script.
  */
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),

@@ -44,7 +44,7 @@ for (const [medium, form] of [
       expect(records, stderr).toHaveLength(6);
       for (const record of records) {
         expect(record).toMatchObject({ code: 'CALL_MISMATCH', name: 'InvalidUsageError' });
-        expect(record['message']).toMatch(/^rank \d called .* where rank \d called /);
+        expect(record['message']).toMatch(/^\w+: rank \d called .* where rank \d called /);
       }
     },
   );

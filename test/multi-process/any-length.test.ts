@@ -26,7 +26,7 @@ test('a message longer than the array is refused on both ranks', async () => {
     stderr,
   ).toMatchObject({
     code: 'CALL_MISMATCH',
-    message: expect.stringContaining('rank 0 sent 5 int32 to rank 1, which receives at most 4 int32 there') as string,
+    message: expect.stringContaining('recv: rank 0 sent 5 int32 to rank 1, which receives at most 4 int32 there') as string,
   });
 });
 

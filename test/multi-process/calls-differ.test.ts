@@ -17,6 +17,36 @@ const pairs: readonly [first: string, second: string, message: RegExp][] = [
   ],
 ];
 
+/** Calls of ranks 0 and 1 of which each is told with its own call first. */
+const named: readonly [first: string, second: string, begins: readonly string[], code: string, env?: Record<string, string>][] = [
+  [`comm.allReduce(${f32(4)})`, `comm.broadcast(${f32(4)})`, ['allReduce: ', 'broadcast: '], 'CALL_MISMATCH'],
+  [`comm.allReduceSync(${f32(4)})`, `comm.allReduce(${f32(5)})`, ['allReduceSync: ', 'allReduce: '], 'CALL_MISMATCH'],
+  [`comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`, ['send: ', 'recv: '], 'CALL_MISMATCH'],
+  [`comm.sendSync(${f32(2_000_000)}, 1)`, `comm.recvSync(${f32(5)}, 0)`, ['sendSync: ', 'recvSync: '], 'CALL_MISMATCH'],
+  [`comm.barrier()`, `comm.recv(${f32(5)}, 0)`, ['barrier: ', 'recv: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
+  [`comm.barrierSync()`, `comm.recvObjectSync(0)`, ['barrierSync: ', 'recvObjectSync: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
+];
+
+test.each(named)('an error of %s and %s begins with the call of the rank', async (first, second, begins, code, own = {}) => {
+  for (const shape of [{}, { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }] as Record<string, string>[]) {
+    const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env: { ...shape, ...own } });
+    expect(records, stderr).toHaveLength(2);
+    for (const { rank, ...record } of records) {
+      const begin = begins[Number(rank)] ?? '';
+      expect(record).toMatchObject({ code, message: expect.stringMatching(new RegExp(`^${begin}rank`)) as string });
+    }
+  }
+});
+
+test('a blocking call over sockets is refused with its name', async () => {
+  const calls = [`comm.allReduceSync(${f32(4)})`, `comm.recvSync(${f32(4)}, 0)`];
+  const { records } = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1' } });
+  for (const { rank, ...record } of records) {
+    const begin = rank === 0 ? 'allReduceSync: these ranks talk over sockets' : 'recvSync: a blocking call needs memory shared';
+    expect(record).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining(begin) as string });
+  }
+});
+
 test.each(pairs)('%s and %s are told apart, in shared memory and over sockets', async (first, second, message) => {
   for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
     const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });

@@ -71,7 +71,7 @@ test.each(configurations)(
 test.each(configurations)('a collective that takes longer than its limit ends with TIMEOUT on all ranks (%s)', async (_, env) => {
   for (const records of await outcomes('collective in time', env)) {
     expect(records.map(({ code }) => code)).toEqual(['TIMEOUT', 'TIMEOUT']);
-    expect(records[0]?.['message']).toMatch(/^rank 0 waited 0\.05 s in allReduce .*\(timeoutMs of its allReduce\)$/);
+    expect(records[0]?.['message']).toMatch(/^\w+: rank 0 waited 0\.05 s in allReduce .*\(timeoutMs of its allReduce\)$/);
   }
 });
 

@@ -44,7 +44,7 @@ test('an operator that throws in a blocking call throws there', async () => {
   for (const { rank, code, message } of (await outcomes('throws while it blocks')).filter((_, i) => i < 1))
     expect([code, message]).toEqual([
       'OPERATOR_FAILED',
-      `allReduce: the operator threw on rank ${String(rank)}: of rank ${String(rank)}`,
+      `allReduceSync: the operator threw on rank ${String(rank)}: of rank ${String(rank)}`,
     ]);
 });
 

@@ -1,3 +1,4 @@
+import { callName, nameOf } from './call.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeActivity, describeLate, describeReport, encodeActivity, type Activity } from './activity.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
@@ -48,8 +49,8 @@ interface CallQueueParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly parkedRanks: ParkedRanks;
-  /** Ends the communicator for an error of a call, and returns the error to throw. */
-  readonly fail: (error: unknown) => unknown;
+  /** Ends the communicator for an error, of a call if one is given, and returns the error to throw. */
+  readonly fail: (error: unknown, call?: string) => unknown;
 }
 
 /** A call of the promise form that could not finish immediately. */
@@ -118,6 +119,16 @@ export class CallQueue implements Waitable {
     return this.#blocks || this.#requests.length > 0;
   }
 
+  /** Name of the call that waits for other ranks, in its blocking form where it blocks; undefined if none does. */
+  get waiting(): string | undefined {
+    if (this.#blocks) {
+      const call = this.#engine.underWay();
+      return call === undefined ? undefined : `${nameOf(call)}Sync`;
+    }
+    const [request] = this.#requests;
+    return request === undefined ? undefined : callName(request.code);
+  }
+
   /** Arrays of the promise calls that have not ended. */
   arrays(): NumericArray[] {
     const calls = this.#requests.flatMap((request) => request.parts ?? [request]);
@@ -144,7 +155,7 @@ export class CallQueue implements Waitable {
       this.#parkedRanks.wake();
       if (status !== DONE) this.#finish();
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error, `${callName(call.code)}Sync`));
     }
   }
 
@@ -215,7 +226,7 @@ export class CallQueue implements Waitable {
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
-        throw this.#parts.fail(error);
+        throw this.#parts.fail(error, callName(code));
       }
     }
     return new Promise<void>((resolve) => {

@@ -171,6 +171,12 @@ export function nameOf({ kind, derived }: Call): CallName {
   return derived ?? kind;
 }
 
+/** Name of the program's call, by its code. */
+export function callName(code: number): string {
+  const call = readCall(code, 0, 0);
+  return call === undefined ? 'call' : nameOf(call);
+}
+
 /** Decodes a code made by `encodeCall`. */
 export function decodeCall(code: number, root: number, count: number): Call {
   const call = readCall(code, root, count);

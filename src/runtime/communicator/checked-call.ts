@@ -1,4 +1,4 @@
-import { decodeCall, derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
+import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import {
@@ -63,6 +63,8 @@ const scalarRoom = new ArrayBuffer(SCALAR_BYTES);
  * with this rank's number, before data are exchanged.
  */
 export class CheckedCall {
+  /** The public method, allReduce or allReduceSync, for errors. */
+  name = '';
   /** Kind, type and operator (call.ts). */
   code = 0;
   type: DataType = int32;
@@ -88,7 +90,7 @@ export class CheckedCall {
   ) {}
 
   barrier(options?: CallLimits): this {
-    if (options !== undefined) this.#checked(() => checkLimits('barrier', options));
+    if (options !== undefined) this.#checked(() => checkLimits(this.name, options));
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 
@@ -100,9 +102,9 @@ export class CheckedCall {
   #newAllReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
     return this.#checked(() => {
       if (!this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) {
-        const type = this.#checkPair('allReduce', send, recv, options);
+        const type = this.#checkPair(send, recv, options);
         const { length } = send;
-        if (recv !== send) this.#checkOutput('allReduce', send, length, recv, length, 0);
+        if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
         this.#set(callKinds.allReduce, type, 0, send, recv, length, options);
       }
       return this.#combining(callKinds.allReduce, operator);
@@ -123,14 +125,14 @@ export class CheckedCall {
 
   #checkReduce(send: NumericArray, recv: NumericArray | null, root: number, options: CallOptions | undefined): void {
     this.#checked(() => {
-      if (recv !== send) checkOutputPlace('reduce', recv);
-      checkRoot('reduce', root, this.nRanks);
+      if (recv !== send) checkOutputPlace(this.name, recv);
+      checkRoot(this.name, root, this.nRanks);
       const isRoot = this.rank === root;
-      if (isRoot && recv === null) throw missing('reduce', 'output', root);
+      if (isRoot && recv === null) throw missing(this.name, 'output', root);
       const output = recv ?? nothing;
-      const type = isRoot ? this.#checkPair('reduce', send, output, options) : checkArray('reduce', send, options);
+      const type = isRoot ? this.#checkPair(send, output, options) : checkArray(this.name, send, options);
       const { length } = send;
-      if (isRoot && output !== send) this.#checkOutput('reduce', send, length, output, length, 0);
+      if (isRoot && output !== send) this.#checkOutput(send, length, output, length, 0);
       this.#set(callKinds.reduce, type, root, send, output, length, options);
     });
   }
@@ -144,41 +146,41 @@ export class CheckedCall {
   }
 
   #scan(
-    call: 'scan' | 'exscan',
+    kind: 'scan' | 'exscan',
     send: NumericArray,
     recv: NumericArray,
     operator: AnyOperator,
     options: CallOptions | undefined,
   ): this {
-    if (!this.#isAsBefore(callKinds[call], 0, send, recv, options)) {
+    if (!this.#isAsBefore(callKinds[kind], 0, send, recv, options)) {
       this.#checked(() => {
-        const type = this.#checkPair(call, send, recv, options);
+        const type = this.#checkPair(send, recv, options);
         const { length } = send;
-        if (recv !== send) this.#checkOutput(call, send, length, recv, length, 0);
-        this.#set(callKinds[call], type, 0, send, recv, length, options);
+        if (recv !== send) this.#checkOutput(send, length, recv, length, 0);
+        this.#set(callKinds[kind], type, 0, send, recv, length, options);
       });
     }
-    if (operator === 'avg') throw errorOfCall(noRunningAverage(call), this.rank);
-    return this.#combining(callKinds[call], operator);
+    if (operator === 'avg') throw errorOfCall(noRunningAverage(this.name), this.rank);
+    return this.#combining(callKinds[kind], operator);
   }
 
   broadcast(send: MovableArray | null, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (send !== null && recv !== null && this.#isAsBefore(callKinds.broadcast, root, send, recv, options)) return this;
     return this.#checked(() => {
-      checkRoot('broadcast', root, this.nRanks);
+      checkRoot(this.name, root, this.nRanks);
       // Only the root's input is used; on other ranks it may be null, or any array of the right type.
       const isRoot = this.rank === root;
-      if (isRoot && send === null) throw missing('broadcast', 'input', root);
+      if (isRoot && send === null) throw missing(this.name, 'input', root);
       if (recv === null)
         throw new InvalidArgumentError(
           'ARGUMENT_TYPE',
-          'broadcast: every rank needs an array for the output; only the input may be null, and only on ranks other than the root',
+          `${this.name}: every rank needs an array for the output; only the input may be null, and only on ranks other than the root`,
         );
-      const input = asElements('broadcast', send ?? recv);
-      const output = asElements('broadcast', recv);
-      const type = this.#checkMovedPair('broadcast', input, output, options);
+      const input = asElements(this.name, send ?? recv);
+      const output = asElements(this.name, recv);
+      const type = this.#checkMovedPair(input, output, options);
       const count = isRoot ? input.length : output.length;
-      if (isRoot && input !== output) this.#checkOutput('broadcast', input, count, output, count, 0);
+      if (isRoot && input !== output) this.#checkOutput(input, count, output, count, 0);
       return this.#set(callKinds.broadcast, type, root, input, output, count, options);
     });
   }
@@ -186,11 +188,11 @@ export class CheckedCall {
   allGather(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allGather, 0, send, recv, options)) return this;
     return this.#checked(() => {
-      const input = asElements('allGather', send);
-      const output = asElements('allGather', recv);
-      const type = this.#checkMovedPair('allGather', input, output, options);
+      const input = asElements(this.name, send);
+      const output = asElements(this.name, recv);
+      const type = this.#checkMovedPair(input, output, options);
       const count = input.length;
-      this.#checkOutput('allGather', input, count, output, count * this.nRanks, this.rank * count);
+      this.#checkOutput(input, count, output, count * this.nRanks, this.rank * count);
       return this.#set(callKinds.allGather, type, 0, input, output, count, options);
     });
   }
@@ -202,15 +204,10 @@ export class CheckedCall {
 
   #checkReduceScatter(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): void {
     this.#checked(() => {
-      const type = this.#checkPair('reduceScatter', send, recv, options);
+      const type = this.#checkPair(send, recv, options);
       const count = recv.length;
-      checkLength(
-        'reduceScatter',
-        send,
-        count * this.nRanks,
-        `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`,
-      );
-      checkOverlap('reduceScatter', send, send.length, recv, count, -this.rank * count);
+      checkLength(this.name, send, count * this.nRanks, `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`);
+      checkOverlap(this.name, send, send.length, recv, count, -this.rank * count);
       this.#set(callKinds.reduceScatter, type, 0, send, recv, count, options);
     });
   }
@@ -218,17 +215,17 @@ export class CheckedCall {
   allToAll(send: MovableArray, recv: MovableArray, options: CallOptions | undefined): this {
     if (this.#isAsBefore(callKinds.allToAll, 0, send, recv, options)) return this;
     return this.#checked(() => {
-      const input = asElements('allToAll', send);
-      const output = asElements('allToAll', recv);
-      const type = this.#checkMovedPair('allToAll', input, output, options);
+      const input = asElements(this.name, send);
+      const output = asElements(this.name, recv);
+      const type = this.#checkMovedPair(input, output, options);
       const { length } = input;
       if (length % this.nRanks !== 0) {
         throw new InvalidArgumentError(
           'BUFFER_SIZE',
-          `allToAll: the input's ${String(length)} elements cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
+          `${this.name}: the input's ${String(length)} elements cannot be divided evenly among ${String(this.nRanks)} ranks; pass a multiple, or use allToAllV`,
         );
       }
-      if (output !== input) this.#checkOutput('allToAll', input, length, output, length, 0);
+      if (output !== input) this.#checkOutput(input, length, output, length, 0);
       return this.#set(callKinds.allToAll, type, 0, input, output, length / this.nRanks, options);
     });
   }
@@ -236,16 +233,16 @@ export class CheckedCall {
   gather(send: MovableArray, recv: MovableArray | null, root: number, options: CallOptions | undefined): this {
     if (recv !== null && this.#isAsBefore(callKinds.gather, root, send, recv, options)) return this;
     return this.#checked(() => {
-      if (recv !== send) checkOutputPlace('gather', recv);
-      checkRoot('gather', root, this.nRanks);
-      const input = asElements('gather', send);
+      if (recv !== send) checkOutputPlace(this.name, recv);
+      checkRoot(this.name, root, this.nRanks);
+      const input = asElements(this.name, send);
       const count = input.length;
       if (this.rank !== root)
-        return this.#set(callKinds.gather, checkMoved('gather', input, options), root, input, nothing, count);
-      if (recv === null) throw missing('gather', 'output', root);
-      const output = asElements('gather', recv);
-      const type = this.#checkMovedPair('gather', input, output, options);
-      this.#checkOutput('gather', input, count, output, count * this.nRanks, root * count);
+        return this.#set(callKinds.gather, checkMoved(this.name, input, options), root, input, nothing, count);
+      if (recv === null) throw missing(this.name, 'output', root);
+      const output = asElements(this.name, recv);
+      const type = this.#checkMovedPair(input, output, options);
+      this.#checkOutput(input, count, output, count * this.nRanks, root * count);
       return this.#set(callKinds.gather, type, root, input, output, count, options);
     });
   }
@@ -253,21 +250,21 @@ export class CheckedCall {
   scatter(send: MovableArray | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
     if (send !== null && this.#isAsBefore(callKinds.scatter, root, send, recv, options)) return this;
     return this.#checked(() => {
-      checkRoot('scatter', root, this.nRanks);
-      const output = asElements('scatter', recv);
+      checkRoot(this.name, root, this.nRanks);
+      const output = asElements(this.name, recv);
       const count = output.length;
       if (this.rank !== root)
-        return this.#set(callKinds.scatter, checkMoved('scatter', output, options), root, nothing, output, count);
-      if (send === null) throw missing('scatter', 'input', root);
-      const input = asElements('scatter', send);
-      const type = this.#checkMovedPair('scatter', input, output, options);
+        return this.#set(callKinds.scatter, checkMoved(this.name, output, options), root, nothing, output, count);
+      if (send === null) throw missing(this.name, 'input', root);
+      const input = asElements(this.name, send);
+      const type = this.#checkMovedPair(input, output, options);
       checkLength(
-        'scatter',
+        this.name,
         input,
         count * this.nRanks,
         `an output of ${String(count)} for each of ${String(this.nRanks)} ranks`,
       );
-      checkOverlap('scatter', input, input.length, output, count, -root * count);
+      checkOverlap(this.name, input, input.length, output, count, -root * count);
       return this.#set(callKinds.scatter, type, root, input, output, count, options);
     });
   }
@@ -280,14 +277,14 @@ export class CheckedCall {
     options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
-      const input = asElements('allGatherV', send);
-      const output = asElements('allGatherV', recv);
-      const type = this.#checkMovedPair('allGatherV', input, output, options);
-      const counts = checkCounts('allGatherV', given, this.nRanks);
-      checkLength('allGatherV', input, counts[this.rank] ?? 0, `this rank's count`);
-      const places = checkDisplacements('allGatherV', output, counts, displacements, true);
-      checkRoom('allGatherV', output, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
-      checkInputApart('allGatherV', input, output, counts, places, this.rank);
+      const input = asElements(this.name, send);
+      const output = asElements(this.name, recv);
+      const type = this.#checkMovedPair(input, output, options);
+      const counts = checkCounts(this.name, given, this.nRanks);
+      checkLength(this.name, input, counts[this.rank] ?? 0, `this rank's count`);
+      const places = checkDisplacements(this.name, output, counts, displacements, true);
+      checkRoom(this.name, output, extent(counts, places), `what ${String(this.nRanks)} ranks send`);
+      checkInputApart(this.name, input, output, counts, places, this.rank);
       this.#set(callKinds.allGatherV, type, partsHash(counts), input, output, total(counts));
       this.details = { counts, displacements: places };
       return this;
@@ -302,14 +299,14 @@ export class CheckedCall {
     options: CallOptions | undefined,
   ): this {
     return this.#checked(() => {
-      const type = this.#checkPair('reduceScatterV', send, recv, options);
-      const counts = checkCounts('reduceScatterV', given, this.nRanks);
+      const type = this.#checkPair(send, recv, options);
+      const counts = checkCounts(this.name, given, this.nRanks);
       const count = total(counts);
-      checkLength('reduceScatterV', send, count, 'the sum of the counts');
-      const places = checkDisplacements('reduceScatterV', send, counts, undefined, false);
+      checkLength(this.name, send, count, 'the sum of the counts');
+      const places = checkDisplacements(this.name, send, counts, undefined, false);
       const own = counts[this.rank] ?? 0;
-      checkRoom('reduceScatterV', recv, own, `this rank's count`);
-      checkOverlap('reduceScatterV', send, count, recv, own, -(places[this.rank] ?? 0));
+      checkRoom(this.name, recv, own, `this rank's count`);
+      checkOverlap(this.name, send, count, recv, own, -(places[this.rank] ?? 0));
       this.#set(callKinds.reduceScatterV, type, partsHash(counts), send, recv, count);
       this.details = { counts };
       this.#combining(callKinds.reduceScatterV, operator);
@@ -320,20 +317,20 @@ export class CheckedCall {
 
   allToAllV(send: Parts, recv: Parts, options: CallOptions | undefined): this {
     return this.#checked(() => {
-      checkParts('allToAllV', 'first', send);
-      checkParts('allToAllV', 'second', recv);
-      const input = asElements('allToAllV', send.array);
-      const output = asElements('allToAllV', recv.array);
-      const type = this.#checkMovedPair('allToAllV', input, output, options);
-      const counts = checkCounts('allToAllV', send.counts, this.nRanks);
-      const recvCounts = checkCounts('allToAllV', recv.counts, this.nRanks);
-      const displacements = checkDisplacements('allToAllV', input, counts, send.displacements, false);
-      const recvDisplacements = checkDisplacements('allToAllV', output, recvCounts, recv.displacements, true);
+      checkParts(this.name, 'first', send);
+      checkParts(this.name, 'second', recv);
+      const input = asElements(this.name, send.array);
+      const output = asElements(this.name, recv.array);
+      const type = this.#checkMovedPair(input, output, options);
+      const counts = checkCounts(this.name, send.counts, this.nRanks);
+      const recvCounts = checkCounts(this.name, recv.counts, this.nRanks);
+      const displacements = checkDisplacements(this.name, input, counts, send.displacements, false);
+      const recvDisplacements = checkDisplacements(this.name, output, recvCounts, recv.displacements, true);
       const sendExtent = extent(counts, displacements);
-      if (sendExtent > input.length) checkLength('allToAllV', input, sendExtent, 'the sum of the counts');
-      checkRoom('allToAllV', output, extent(recvCounts, recvDisplacements), 'the sum of the counts');
+      if (sendExtent > input.length) checkLength(this.name, input, sendExtent, 'the sum of the counts');
+      checkRoom(this.name, output, extent(recvCounts, recvDisplacements), 'the sum of the counts');
       // Not in place, because input and output parts may differ in length.
-      checkAllApart('allToAllV', input, counts, displacements, output, recvCounts, recvDisplacements);
+      checkAllApart(this.name, input, counts, displacements, output, recvCounts, recvDisplacements);
       this.#set(callKinds.allToAllV, type, 0, input, output, 0);
       this.details = { counts, displacements, recvCounts, recvDisplacements };
       return this;
@@ -342,23 +339,23 @@ export class CheckedCall {
 
   gatherV(send: MovableArray, recv: Parts | null, root: number, options: CallOptions | undefined): this {
     return this.#checked(() => {
-      checkRoot('gatherV', root, this.nRanks);
-      const input = asElements('gatherV', send);
+      checkRoot(this.name, root, this.nRanks);
+      const input = asElements(this.name, send);
       const sent = alone(this.nRanks, root, input.length);
       if (this.rank !== root) {
-        this.#set(GATHER_V, checkMoved('gatherV', input, options), root, input, nothing, 0);
+        this.#set(GATHER_V, checkMoved(this.name, input, options), root, input, nothing, 0);
         this.details = { ...sent, ...received(alone(this.nRanks, root, 0)) };
         return this;
       }
-      if (recv === null) throw missing('gatherV', 'output', root);
-      checkParts('gatherV', 'second', recv);
-      const output = asElements('gatherV', recv.array);
-      const type = this.#checkMovedPair('gatherV', input, output, options);
-      const counts = checkCounts('gatherV', recv.counts, this.nRanks);
-      checkLength('gatherV', input, counts[root] ?? 0, `this rank's count`);
-      const displacements = checkDisplacements('gatherV', output, counts, recv.displacements, true);
-      checkRoom('gatherV', output, extent(counts, displacements), 'the sum of the counts');
-      checkInputApart('gatherV', input, output, counts, displacements, root);
+      if (recv === null) throw missing(this.name, 'output', root);
+      checkParts(this.name, 'second', recv);
+      const output = asElements(this.name, recv.array);
+      const type = this.#checkMovedPair(input, output, options);
+      const counts = checkCounts(this.name, recv.counts, this.nRanks);
+      checkLength(this.name, input, counts[root] ?? 0, `this rank's count`);
+      const displacements = checkDisplacements(this.name, output, counts, recv.displacements, true);
+      checkRoom(this.name, output, extent(counts, displacements), 'the sum of the counts');
+      checkInputApart(this.name, input, output, counts, displacements, root);
       this.#set(GATHER_V, type, root, input, output, 0);
       this.details = { ...sent, ...received({ counts, displacements }) };
       return this;
@@ -367,23 +364,23 @@ export class CheckedCall {
 
   scatterV(send: Parts | null, recv: MovableArray, root: number, options: CallOptions | undefined): this {
     return this.#checked(() => {
-      checkRoot('scatterV', root, this.nRanks);
-      const output = asElements('scatterV', recv);
+      checkRoot(this.name, root, this.nRanks);
+      const output = asElements(this.name, recv);
       if (this.rank !== root) {
-        this.#set(SCATTER_V, checkMoved('scatterV', output, options), root, nothing, output, 0);
+        this.#set(SCATTER_V, checkMoved(this.name, output, options), root, nothing, output, 0);
         this.details = { ...alone(this.nRanks, root, 0), ...received(alone(this.nRanks, root, output.length)) };
         return this;
       }
-      if (send === null) throw missing('scatterV', 'input', root);
-      checkParts('scatterV', 'first', send);
-      const input = asElements('scatterV', send.array);
-      const type = this.#checkMovedPair('scatterV', input, output, options);
-      const counts = checkCounts('scatterV', send.counts, this.nRanks);
+      if (send === null) throw missing(this.name, 'input', root);
+      checkParts(this.name, 'first', send);
+      const input = asElements(this.name, send.array);
+      const type = this.#checkMovedPair(input, output, options);
+      const counts = checkCounts(this.name, send.counts, this.nRanks);
       const own = counts[root] ?? 0;
-      checkRoom('scatterV', output, own, `this rank's count`);
-      const displacements = checkDisplacements('scatterV', input, counts, send.displacements, false);
-      if (extent(counts, displacements) > input.length) checkLength('scatterV', input, total(counts), 'the sum of the counts');
-      checkOutputApart('scatterV', input, counts, displacements, output.subarray(0, own), root);
+      checkRoom(this.name, output, own, `this rank's count`);
+      const displacements = checkDisplacements(this.name, input, counts, send.displacements, false);
+      if (extent(counts, displacements) > input.length) checkLength(this.name, input, total(counts), 'the sum of the counts');
+      checkOutputApart(this.name, input, counts, displacements, output.subarray(0, own), root);
       this.#set(SCATTER_V, type, root, input, output, 0);
       this.details = { counts, displacements, ...received(alone(this.nRanks, root, own)) };
       return this;
@@ -450,7 +447,7 @@ export class CheckedCall {
     return this.#checked(() => {
       if (isOwnOperator(operator)) return this.#combiningOwn(kind, operator);
       this.own = undefined;
-      const code = this.#operatorCode(kind, operator);
+      const code = this.#operatorCode(operator);
       if (code > PREMUL_SUM) this.#checkFurther(operatorNames[code] ?? 'sum', kind);
       this.code = kind | (this.type.code << 4) | (code << 8);
       this.#operator = typeof operator === 'string' ? operator : undefined;
@@ -465,33 +462,30 @@ export class CheckedCall {
   }
 
   #combiningOwn(kind: number, operator: UncheckedOperator): this {
-    const call = decodeCall(kind, 0, 0).kind;
     if (kind === callKinds.reduceScatterV) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
-        'reduceScatterV: it takes no operator of your own; use reduceScatter with equal parts, or allReduce',
+        `${this.name}: it takes no operator of your own; use reduceScatter with equal parts, or allReduce`,
       );
     }
-    this.own = checkOwnOperator(call, operator, this.count);
+    this.own = checkOwnOperator(this.name, operator, this.count);
     this.#operator = undefined;
     this.details = undefined;
     return this;
   }
 
-  #operatorCode(kind: number, operator: ReductionOperator): number {
+  #operatorCode(operator: ReductionOperator): number {
     try {
       return operatorCode(operator);
     } catch (error) {
-      const call = decodeCall(kind, 0, 0).kind;
-      if (error instanceof InvalidArgumentError) error.message = `${call}: ${error.message}`;
-      throw misplaced(call, operator, 2) ?? error;
+      if (error instanceof InvalidArgumentError) error.message = `${this.name}: ${error.message}`;
+      throw misplaced(this.name, operator, 2) ?? error;
     }
   }
 
   /** Refuses types that an operator of ours does not combine, and pairs that would be torn apart. */
   #checkFurther(operator: OperatorName, kind: number): void {
-    const { type, count, details } = this;
-    const call = decodeCall(kind, 0, 0).kind;
+    const { name: call, type, count, details } = this;
     if (!canCombine(operator, type)) {
       const wanted = combinesPairs(operator) ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}`);
@@ -506,31 +500,24 @@ export class CheckedCall {
     }
   }
 
-  #checkPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
-    const type = checkArray(call, send, options);
-    if (recv !== send) checkOutputGiven(call, recv);
-    if (recv !== send) checkSameType(call, type, recv, options);
+  #checkPair(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
+    const type = checkArray(this.name, send, options);
+    if (recv !== send) checkOutputGiven(this.name, recv);
+    if (recv !== send) checkSameType(this.name, type, recv, options);
     return type;
   }
 
-  #checkMovedPair(call: string, send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
-    const type = checkMoved(call, send, options);
-    if (recv !== send) checkOutputGiven(call, recv);
-    if (recv !== send) checkSameType(call, type, recv, options, movedTypeOf);
+  #checkMovedPair(send: NumericArray, recv: NumericArray, options: CallOptions | undefined): DataType {
+    const type = checkMoved(this.name, send, options);
+    if (recv !== send) checkOutputGiven(this.name, recv);
+    if (recv !== send) checkSameType(this.name, type, recv, options, movedTypeOf);
     return type;
   }
 
-  #checkOutput(
-    call: string,
-    send: NumericArray,
-    sendElements: number,
-    recv: NumericArray,
-    recvElements: number,
-    inPlaceAt: number,
-  ): void {
+  #checkOutput(send: NumericArray, sendElements: number, recv: NumericArray, recvElements: number, inPlaceAt: number): void {
     const what = recvElements === sendElements ? 'the input' : `what ${String(this.nRanks)} ranks send`;
-    checkRoom(call, recv, recvElements, what);
-    checkOverlap(call, send, sendElements, recv, recvElements, inPlaceAt);
+    checkRoom(this.name, recv, recvElements, what);
+    checkOverlap(this.name, send, sendElements, recv, recvElements, inPlaceAt);
   }
 }
 

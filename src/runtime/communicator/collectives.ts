@@ -14,7 +14,7 @@ import type { Parts } from './parts.js';
  * UNKNOWN_NAME before data are exchanged.
  */
 export abstract class Collectives {
-  /** Returns the object for the next call's arguments. Throws unless this communicator is usable. */
+  /** Returns the object for the arguments of the next call, by its name. Throws unless this communicator is usable. */
   protected abstract prepare(call: string): CheckedCall;
   /** Carries out a call after those before it. */
   protected abstract start(call: CheckedCall, options?: TimedCallOptions): Promise<void>;
@@ -42,7 +42,7 @@ export abstract class Collectives {
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('allReduce').allReduce(send, recv, operator, options), options);
+    this.runSync(this.prepare('allReduceSync').allReduce(send, recv, operator, options), options);
   }
 
   /**
@@ -71,7 +71,7 @@ export abstract class Collectives {
     root = 0,
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('reduce').reduce(send, recv, operator, root, options), options);
+    this.runSync(this.prepare('reduceSync').reduce(send, recv, operator, root, options), options);
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
@@ -85,7 +85,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link broadcast}. */
   broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('broadcast').broadcast(send, recv, root, options), options);
+    this.runSync(this.prepare('broadcastSync').broadcast(send, recv, root, options), options);
   }
 
   /**
@@ -102,7 +102,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allGather}. */
   allGatherSync<T extends MovableArray>(send: T, recv: T, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('allGather').allGather(send, recv, options), options);
+    this.runSync(this.prepare('allGatherSync').allGather(send, recv, options), options);
   }
 
   /**
@@ -129,7 +129,7 @@ export abstract class Collectives {
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('reduceScatter').reduceScatter(send, recv, operator, options), options);
+    this.runSync(this.prepare('reduceScatterSync').reduceScatter(send, recv, operator, options), options);
   }
 
   /**
@@ -146,7 +146,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allToAll}. */
   allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('allToAll').allToAll(send, recv, options), options);
+    this.runSync(this.prepare('allToAllSync').allToAll(send, recv, options), options);
   }
 
   /**
@@ -163,7 +163,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link gather}. */
   gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('gather').gather(send, recv, root, options), options);
+    this.runSync(this.prepare('gatherSync').gather(send, recv, root, options), options);
   }
 
   /**
@@ -180,7 +180,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scatter}. */
   scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('scatter').scatter(send, recv, root, options), options);
+    this.runSync(this.prepare('scatterSync').scatter(send, recv, root, options), options);
   }
 
   /**
@@ -210,7 +210,7 @@ export abstract class Collectives {
     displacements?: ArrayLike<number>,
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('allGatherV').allGatherV(send, recv, counts, displacements, options), options);
+    this.runSync(this.prepare('allGatherVSync').allGatherV(send, recv, counts, displacements, options), options);
   }
 
   /**
@@ -239,7 +239,7 @@ export abstract class Collectives {
     operator: ReductionOperator = 'sum',
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('reduceScatterV').reduceScatterV(send, recv, counts, operator, options), options);
+    this.runSync(this.prepare('reduceScatterVSync').reduceScatterV(send, recv, counts, operator, options), options);
   }
 
   /**
@@ -257,7 +257,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allToAllV}. */
   allToAllVSync<T extends MovableArray>(send: Parts<T>, recv: Parts<T>, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('allToAllV').allToAllV(send, recv, options), options);
+    this.runSync(this.prepare('allToAllVSync').allToAllV(send, recv, options), options);
   }
 
   /**
@@ -274,7 +274,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link gatherV}. */
   gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('gatherV').gatherV(send, recv, root, options), options);
+    this.runSync(this.prepare('gatherVSync').gatherV(send, recv, root, options), options);
   }
 
   /**
@@ -291,7 +291,7 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scatterV}. */
   scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: BlockingCallOptions): void {
-    this.runSync(this.prepare('scatterV').scatterV(send, recv, root, options), options);
+    this.runSync(this.prepare('scatterVSync').scatterV(send, recv, root, options), options);
   }
 
   /**
@@ -318,7 +318,7 @@ export abstract class Collectives {
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('scan').scan(send, recv, operator, options), options);
+    this.runSync(this.prepare('scanSync').scan(send, recv, operator, options), options);
   }
 
   /**
@@ -344,7 +344,7 @@ export abstract class Collectives {
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
-    this.runSync(this.prepare('exscan').exscan(send, recv, operator, options), options);
+    this.runSync(this.prepare('exscanSync').exscan(send, recv, operator, options), options);
   }
 
   /** Resolves when all ranks have called it. */
@@ -358,6 +358,6 @@ export abstract class Collectives {
 
   /** The blocking form of {@link barrier}. */
   barrierSync(options?: BlockingLimits): void {
-    this.runSync(this.prepare('barrier').barrier(options), options);
+    this.runSync(this.prepare('barrierSync').barrier(options), options);
   }
 }

@@ -1,12 +1,19 @@
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
-import type { Algorithm, CallKind } from '../algorithms/call.js';
+import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint, type Found } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
-import type { DataType, MovableArray, NumericArray, NumericArrayConstructor, TypedArray } from '../device/types.js';
-import { describeError, InternalError, InvalidUsageError, RemoteError, TcclError, withRank } from '../../errors.js';
+import {
+  objectBytes,
+  type DataType,
+  type MovableArray,
+  type NumericArray,
+  type NumericArrayConstructor,
+  type TypedArray,
+} from '../device/types.js';
+import { describeError, InternalError, InvalidUsageError, ofCall, RemoteError, TcclError, withRank } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
 import {
   asElements,
@@ -43,7 +50,6 @@ import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import {
-  callName,
   isTimed,
   limitedInGroup,
   runTimedMessage,
@@ -145,7 +151,7 @@ export class Communicator extends MessageCalls {
     resources.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
-    const fail = (error: unknown): TcclError => this.#failWith(error);
+    const fail = (error: unknown, call?: string): TcclError => this.#failWith(error, call);
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
     const progress = progressHere();
@@ -199,7 +205,7 @@ export class Communicator extends MessageCalls {
       messenger: this.#messenger,
       queue: this.#queue,
       checkUsable: (call) => this.#checkUsable(call),
-      checkBlocking: () => this.#checkBlocking(),
+      checkBlocking: (call) => this.#checkBlocking(call),
       fail,
       abort: (reason) => this.abort(reason),
     });
@@ -214,7 +220,7 @@ export class Communicator extends MessageCalls {
       rank: this.rank,
       nRanks: this.nRanks,
       timed: this.#timed,
-      checkBlocking: () => this.#checkBlocking(),
+      checkBlocking: (call) => this.#checkBlocking(call),
     });
     const stopNews = [
       bootstrap.onFailure((error) => this.#hearOf(error)),
@@ -381,7 +387,7 @@ export class Communicator extends MessageCalls {
   override probeSync(peer: number, options?: BlockingLimits): ProbedMessage {
     this.#checkProbe('probeSync', peer, options);
     if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard('probeSync', this.rank);
-    this.#messenger.checkBlocking(peer);
+    this.#messenger.checkBlocking('probeSync', peer);
     if (options?.timeoutMs !== undefined) {
       const probe = this.#timedProbe('probeSync', peer);
       runTimedWait(this.#timed, probe.wait, options.timeoutMs);
@@ -616,7 +622,9 @@ export class Communicator extends MessageCalls {
   /** Checks for failures first; see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
-    return this.#call;
+    const checked = this.#call;
+    if (checked.name !== call) checked.name = call;
+    return checked;
   }
 
   #checkUsable(call: string): void {
@@ -735,7 +743,7 @@ export class Communicator extends MessageCalls {
     const group = currentGroup();
     if (group !== undefined) void group.addCollective(this.#member, call);
     else if (this.#mayBlock) this.#queue.run(call);
-    else this.#refuseBlocking();
+    else this.#refuseBlocking(call.name);
   }
 
   protected override start(call: CheckedCall, options?: TimedCallOptions): Promise<void> {
@@ -746,12 +754,12 @@ export class Communicator extends MessageCalls {
 
   /** Blocks in a call with a limit, or by an operator of the program's own. */
   #runSpecial(call: CheckedCall, options: TimedCallOptions | undefined): void {
-    const name = callName(call.code);
-    const timeoutMs = isTimed(options) ? this.#blockingLimit(`${name}Sync`, options) : undefined;
+    const { name } = call;
+    const timeoutMs = isTimed(options) ? this.#blockingLimit(name, options) : undefined;
     const first = this.#queuedCall(call);
     const group = currentGroup();
     if (group !== undefined) void group.addCollective(this.#member, first);
-    else if (!this.#mayBlock) this.#refuseBlocking();
+    else if (!this.#mayBlock) this.#refuseBlocking(name);
     else if (timeoutMs === undefined) this.#queue.runChain(first);
     else this.#queue.within(timeoutMs, name, () => this.#queue.runChain(first));
   }
@@ -760,7 +768,7 @@ export class Communicator extends MessageCalls {
   #startSpecial(call: CheckedCall, options: TimedCallOptions | undefined): Promise<void> {
     const group = currentGroup();
     if (isTimed(options)) {
-      if (group !== undefined) throw limitedInGroup(callName(call.code), this.rank);
+      if (group !== undefined) throw limitedInGroup(call.name, this.rank);
       return startTimedCollective(this.#timed, this.#queuedCall(call), options);
     }
     const first = this.#queuedCall(call);
@@ -768,46 +776,44 @@ export class Communicator extends MessageCalls {
   }
 
   /** A checked call as it is queued: with an operator of the program's own, the first of several. */
-  #queuedCall({ code, type, root, send, recv, count, details, own }: CheckedCall): QueuedCall {
+  #queuedCall({ name, code, type, root, send, recv, count, details, own }: CheckedCall): QueuedCall {
     if (own === undefined) return { code, type, root, send, recv, count, details };
-    const reduction = { name: callName(code) as ReductionName, type, root, send, recv, count, operator: own };
+    const reduction = { call: name, name: callName(code) as ReductionName, type, root, send, recv, count, operator: own };
     return new ReductionChain(this.rank, this.nRanks, reduction, this.#scratch).first;
   }
 
-  #checkBlocking(): void {
-    if (!this.#mayBlock) this.#refuseBlocking();
+  #checkBlocking(call: string): void {
+    if (!this.#mayBlock) this.#refuseBlocking(call);
   }
 
-  #refuseBlocking(): never {
-    throw addCallerFrames(
-      new InvalidUsageError(
-        'UNSUPPORTED',
-        this.#parts.config.blocking === false
-          ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
-          : this.#pointToPoint.connectsAll
-            ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +
-              "engine: 'thread'"
-            : 'these ranks talk over sockets, and a call that blocks cannot make the connections that it needs: pass blocking: true to ' +
-              'init() on all ranks, which makes all of them there, or use the promise form',
-        { rank: this.rank },
-      ),
-    );
+  #refuseBlocking(call: string): never {
+    const why =
+      this.#parts.config.blocking === false
+        ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
+        : this.#pointToPoint.connectsAll
+          ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +
+            "engine: 'thread'"
+          : 'these ranks talk over sockets, and a call that blocks cannot make the connections that it needs: pass blocking: true to ' +
+            'init() on all ranks, which makes all of them there, or use the promise form';
+    throw addCallerFrames(new InvalidUsageError('UNSUPPORTED', `${call}: ${why}`, { rank: this.rank }));
   }
 
   // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait without end.
+   * @param call that the error ended
    */
-  #failWith(cause: unknown): TcclError {
+  #failWith(cause: unknown, call = this.#queue.waiting ?? this.#messenger.waiting): TcclError {
     const error =
       cause instanceof TcclError
         ? cause
         : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     withRank(error, this.rank);
     if (this.#failure === undefined) error.message = this.#named(error.message);
+    // The other ranks get the message without this rank's call.
     this.#fail(error);
-    return error;
+    return call === undefined ? error : ofCall(error, call);
   }
 
   /** Adds the communicator's name to a message. Another rank's error already has it. */
@@ -886,7 +892,7 @@ export class Communicator extends MessageCalls {
 }
 
 function asProbed({ count, type }: Found): ProbedMessage {
-  return { count, type: type.name };
+  return type === objectBytes ? { count: 1, type: 'object' } : { count, type: type.name };
 }
 
 /** `await using comm = await init()` closes it at the end of the block. */

@@ -16,9 +16,9 @@ interface GroupMemberParts {
   /** Throws the error that ended the communicator. */
   readonly checkUsable: (call: string) => void;
   /** Throws if collectives cannot block. */
-  readonly checkBlocking: () => void;
+  readonly checkBlocking: (call: string) => void;
   /** Ends the communicator. */
-  readonly fail: (error: unknown) => unknown;
+  readonly fail: (error: unknown, call?: string) => unknown;
   readonly abort: (reason: string) => void;
 }
 
@@ -39,9 +39,9 @@ export function makeGroupMember({
     rank,
     observe: engine.observe,
     checkUsable,
-    checkBlocking: (peer) => {
-      if (peer === undefined) checkBlocking();
-      else messenger.checkBlocking(peer);
+    checkBlocking: (call, peer) => {
+      if (peer === undefined) checkBlocking(call);
+      else messenger.checkBlocking(call, peer);
     },
     addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
     addCollective: (call, settled) => queue.add(call, settled),

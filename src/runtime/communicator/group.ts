@@ -16,6 +16,7 @@ import {
 } from '../algorithms/arguments.js';
 import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
 import { fuse, type FusionMember } from './fusion.js';
+import { checkApart } from './messages-apart.js';
 
 /** A send or receive that has not been started yet. */
 interface QueuedMessage {
@@ -30,7 +31,7 @@ export interface GroupMember extends FusionMember {
   /** Observer of groups, if the communicator is observed. */
   readonly observe: Observe | undefined;
   /** Throws `UNSUPPORTED` if a blocking group cannot wait for a message with `peer` or, without `peer`, for collectives. */
-  checkBlocking(peer?: number): void;
+  checkBlocking(call: string, peer?: number): void;
   /** Throws the error that ended the communicator. */
   checkUsable(call: string): void;
   addMessage(message: QueuedMessage, settled: (error?: Error) => void): void;
@@ -42,7 +43,7 @@ export interface GroupMember extends FusionMember {
   /** Blocks as above for a limited time; false if time was over before. */
   waitWithin(isDone: () => boolean, timeoutMs: number): boolean;
   /** Ends the communicator, for an error or for a reason of this rank. */
-  fail(error: unknown): unknown;
+  fail(error: unknown, call?: string): unknown;
   abort(reason: string): void;
 }
 
@@ -93,7 +94,7 @@ export function asGroupSync(
 
 function groupAs(call: string, body: () => void, options: CallLimits | undefined): Promise<void> {
   try {
-    checkBody(body);
+    checkBody(call, body);
     checkLimits(call, options);
     if (current !== undefined && isTimed(options)) throw limitedInGroup(call);
   } catch (error) {
@@ -104,7 +105,7 @@ function groupAs(call: string, body: () => void, options: CallLimits | undefined
   const collected = new Group();
   try {
     collected.collect(body);
-    collected.start();
+    collected.start(call);
   } catch (error) {
     collected.giveUp(error);
   }
@@ -117,7 +118,7 @@ function startTimedGroup(call: string, body: () => void, options: CallLimits): P
     let members: readonly GroupMember[] = [];
     try {
       collected.collect(body);
-      members = collected.start();
+      members = collected.start(call);
     } catch (error) {
       collected.giveUp(error);
     }
@@ -135,7 +136,7 @@ export function groupSync(body: () => void, options?: BlockingLimits): void {
 }
 
 function groupSyncAs(call: string, body: () => void, options: CallLimits | undefined): void {
-  checkBody(body);
+  checkBody(call, body);
   checkLimits(call, options);
   if (options?.signal !== undefined) throw signalUnheard(call);
   if (current !== undefined) {
@@ -152,11 +153,11 @@ function groupSyncAs(call: string, body: () => void, options: CallLimits | undef
  * Refuses asynchronous bodies and generators: an asynchronous body would start the calls after its first `await` outside the
  * group and often deadlock; a generator's body would not run.
  */
-function checkBody(body: unknown): void {
+function checkBody(call: string, body: unknown): void {
   if (typeof body === 'function' && !types.isAsyncFunction(body) && !types.isGeneratorFunction(body)) return;
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
-    `group: pass a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
+    `${call}: pass a function that is neither async nor a generator and calls the operations without awaiting them, not ${whatIs(body)}`,
   );
 }
 
@@ -248,9 +249,10 @@ export class Group {
   }
 
   /** Starts all operations. Throws before anything starts if operations conflict with each other. */
-  start(): readonly GroupMember[] {
+  start(call: string): readonly GroupMember[] {
     const members = new Set([...this.#messages.map(({ member }) => member), ...this.#collectives.keys()]);
-    for (const member of members) member.checkUsable('group');
+    for (const member of members) member.checkUsable(call);
+    checkApart(call, this.#messages);
     const fused = [...this.#collectives].map(([member, calls]) => ({ member, calls: fuse(calls, member) }));
     this.#ended = [...members].flatMap((member) => member.observe?.(this.#operationOf(member)) ?? []);
     this.#outstanding = 1;
@@ -285,15 +287,15 @@ export class Group {
   /** Starts all operations and blocks until all are done. */
   runSync(call: string, timeoutMs: number | undefined): void {
     this.promise.catch(() => undefined); // nobody uses the promise
-    for (const { member, peer } of this.#messages) member.checkBlocking(peer);
-    for (const member of this.#collectives.keys()) member.checkBlocking();
-    const members = this.start();
+    for (const { member, peer } of this.#messages) member.checkBlocking(call, peer);
+    for (const member of this.#collectives.keys()) member.checkBlocking(call);
+    const members = this.start(call);
     const [first] = members;
     const isDone = (): boolean => this.#outstanding === 0 || this.#error !== undefined;
     if (timeoutMs === undefined) first?.waitUntil(isDone);
     else if (first?.waitWithin(isDone, timeoutMs) === false) {
       const error = this.late(call, timeoutMs);
-      for (const member of members) member.fail(error);
+      for (const member of members) member.fail(error, call);
     }
     if (this.#error !== undefined) throw addCallerFrames(this.#error.error);
   }

@@ -1,13 +1,5 @@
-import { InvalidUsageError } from '../../errors.js';
-import {
-  asElements,
-  type BlockingCallOptions,
-  type BlockingLimits,
-  type CallLimits,
-  type CallOptions,
-  type TimedCallOptions,
-} from '../algorithms/arguments.js';
-import type { DataTypeName, MovableArray, NumericArray } from '../device/types.js';
+import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
+import type { DataTypeName, MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
 import { asGroup, asGroupSync } from './group.js';
@@ -24,10 +16,10 @@ export interface RecvOptions extends BlockingRecvOptions, CallLimits {}
 
 /** A message that has arrived and is not received yet. */
 export interface ProbedMessage {
-  /** Number of elements. */
+  /** Number of elements; 1 for an object. */
   readonly count: number;
-  /** Type of the elements, as the sender gave it. */
-  readonly type: DataTypeName;
+  /** Type of the elements, as the sender gave it; `object` for a value that {@link ObjectCalls.recvObject} takes. */
+  readonly type: DataTypeName | 'object';
 }
 
 /** Messages between two ranks, and calls made of them. */
@@ -69,7 +61,7 @@ export abstract class MessageCalls extends ObjectCalls {
 
   /**
    * Waits for a message of rank `peer` that no receive awaits, and returns its length and type; the message stays for the
-   * next {@link recv}.
+   * next {@link recv}, or {@link recvObject} if its type is `object`.
    */
   abstract probe(peer: number, options?: CallLimits): Promise<ProbedMessage>;
 
@@ -99,7 +91,6 @@ export abstract class MessageCalls extends ObjectCalls {
     return asGroup('sendRecv', options, (type) => {
       this.addMessage('sendRecv', true, send, to, type);
       this.addMessage('sendRecv', false, recv, from, type);
-      this.#checkApart('sendRecv', send, recv);
     });
   }
 
@@ -108,21 +99,6 @@ export abstract class MessageCalls extends ObjectCalls {
     asGroupSync('sendRecvSync', options, (type) => {
       this.addMessage('sendRecvSync', true, send, to, type);
       this.addMessage('sendRecvSync', false, recv, from, type);
-      this.#checkApart('sendRecvSync', send, recv);
     });
   }
-
-  /** Throws if the received message would overwrite the sent one while it is read. */
-  #checkApart(call: string, send: MovableArray, recv: MovableArray): void {
-    if (!overlap(asElements(call, send), asElements(call, recv))) return;
-    throw errorOfCall(
-      new InvalidUsageError('BUFFER_OVERLAP', `${call}: the sent and the received array overlap; pass arrays apart`),
-      this.rank,
-    );
-  }
-}
-
-function overlap(a: NumericArray, b: NumericArray): boolean {
-  if (a.buffer !== b.buffer) return false;
-  return a.byteOffset < b.byteOffset + b.byteLength && b.byteOffset < a.byteOffset + a.byteLength;
 }

@@ -22,7 +22,7 @@ const forms: Readonly<Record<string, string>> = {
  * @param place of the value among the call's parameters
  */
 export function misplaced(call: string, value: unknown, place: number): InvalidArgumentError | undefined {
-  const parameters = (forms[call] ?? '').split(' ');
+  const parameters = (forms[call.replace(/Sync$/, '')] ?? '').split(' ');
   const { parameter, text } = meant(value);
   const right = parameters.indexOf(parameter);
   const isWrong = right >= 0 && (right !== place || text !== literal(value));

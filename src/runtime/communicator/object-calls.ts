@@ -19,12 +19,12 @@ export abstract class ObjectCalls extends Collectives {
   protected abstract readonly objects: ObjectExchange;
 
   /** Gives every rank the `value` of rank `root`; other values are ignored. The root gets its own value back. */
-  broadcastObject<T>(value: T, root = 0, options?: CallLimits): Promise<T> {
+  broadcastObject<T>(value: T | undefined, root = 0, options?: CallLimits): Promise<T> {
     return this.#start('broadcastObject', () => this.objects.broadcast(value, root, options)) as Promise<T>;
   }
 
   /** The blocking form of {@link broadcastObject}. */
-  broadcastObjectSync<T>(value: T, root = 0, options?: BlockingLimits): T {
+  broadcastObjectSync<T>(value: T | undefined, root = 0, options?: BlockingLimits): T {
     return this.#runSync(options, 'broadcastObjectSync', () => this.objects.broadcastSync(value, root, options)) as T;
   }
 
@@ -71,14 +71,15 @@ export abstract class ObjectCalls extends Collectives {
     this.#runSync(options, 'sendObjectSync', () => this.objects.sendSync(value, peer, options));
   }
 
-  /** Resolves with the value that rank `peer` sends with {@link sendObject}. */
-  recvObject(peer: number, options?: CallLimits): Promise<unknown> {
-    return this.#start('recvObject', () => this.objects.recv(peer, options));
+  /** Resolves with the value that rank `peer` sends with {@link sendObject}: its type is yours to know. */
+  recvObject<T = unknown>(peer: number, options?: CallLimits): Promise<T> {
+    return this.#start('recvObject', () => this.objects.recv(peer, options)) as Promise<T>;
   }
 
   /** The blocking form of {@link recvObject}. */
-  recvObjectSync(peer: number, options?: BlockingLimits): unknown {
-    return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options));
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
+  recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits): T {
+    return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options)) as T;
   }
 
   #start(call: string, work: () => Promise<unknown>): Promise<unknown> {

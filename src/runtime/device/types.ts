@@ -222,14 +222,61 @@ function otherOperatorCode(operator: unknown): number {
   if (typeof operator === 'object' && operator !== null && 'premulSum' in operator) return PREMUL_SUM;
   const further = furtherOperators.indexOf(operator as FurtherOperator);
   if (further >= 0) return PREMUL_SUM + 1 + further;
-  const guess =
-    typeof operator === 'string'
-      ? didYouMean(operator === 'mean' ? 'avg' : operator, [...reductionOperators, ...furtherOperators])
-      : '';
+  const names = [...reductionOperators, ...furtherOperators];
+  const guess = typeof operator === 'string' ? didYouMean(usualName(operator, operatorsElsewhere), names) : '';
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `there is no reduction operator ${typeof operator === 'object' ? JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) : describeValue(operator)}${guess}; use one of ${[...reductionOperators, ...furtherOperators].join(', ')} or { premulSum: scalar }`,
+    `there is no reduction operator ${describeOperator(operator)}${guess}; use one of ${names.join(', ')} or { premulSum: scalar }`,
   );
+}
+
+function describeOperator(operator: unknown): string {
+  if (typeof operator !== 'object' || operator === null || Object.getPrototypeOf(operator) !== Object.prototype)
+    return describeValue(operator);
+  return JSON.stringify(operator, (_, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
+}
+
+/** Names that other libraries and languages have for our operators and types. */
+type NamesElsewhere<Name extends string> = readonly (readonly [Name, readonly string[]])[];
+
+const operatorsElsewhere: NamesElsewhere<NamedOperator | FurtherOperator> = [
+  ['sum', ['add', 'plus', 'total']],
+  ['prod', ['product', 'mul', 'multiply']],
+  ['min', ['minimum']],
+  ['max', ['maximum']],
+  ['avg', ['mean', 'average']],
+  ['land', ['and', 'all', 'every']],
+  ['lor', ['or', 'any', 'some']],
+  ['bxor', ['xor']],
+  ['minloc', ['argmin']],
+  ['maxloc', ['argmax']],
+];
+
+const typesElsewhere: NamesElsewhere<DataTypeName> = [
+  ['int8', ['i8', 's8', 'char']],
+  ['uint8', ['u8', 'byte', 'uchar', 'uint8clamped', 'bool']],
+  ['int16', ['i16', 's16', 'short']],
+  ['uint16', ['u16', 'ushort']],
+  ['int32', ['i32', 's32', 'int', 'integer']],
+  ['uint32', ['u32', 'uint', 'unsigned']],
+  ['int64', ['i64', 's64', 'long', 'bigint', 'bigint64']],
+  ['uint64', ['u64', 'ulong', 'biguint64']],
+  ['float16', ['f16', 'fp16', 'half']],
+  ['float32', ['f32', 'fp32', 'float', 'single', 'number']],
+  ['float64', ['f64', 'fp64', 'double']],
+  ['bfloat16', ['bf16', 'brain']],
+  ['float8e4m3', ['fp8', 'float8', 'f8', 'e4m3', 'fp8e4m3']],
+  ['float8e5m2', ['e5m2', 'fp8e5m2']],
+];
+
+/** Our name for one of another library, such as `MPI_PROD`, `bf16` or `Float32Array`; without one, the word itself. */
+function usualName<Name extends string>(word: string, names: NamesElsewhere<Name>): string {
+  const plain = word
+    .toLowerCase()
+    .replace(/^(?:mpi[._]|nccl|torch\.|reduceop\.)/, '')
+    .replace(/(?:array|_t)$/, '')
+    .replaceAll('_', '');
+  return names.find(([ours, others]) => ours === plain || others.includes(plain))?.[0] ?? word;
 }
 
 /** True if an operator combines pairs of elements. */
@@ -321,7 +368,7 @@ function namedType(array: NumericArray, name: unknown, call: string | undefined)
     throw refusal(
       'UNKNOWN_NAME',
       call,
-      `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(name, names) : ''}; use one of ${names.join(', ')}`,
+      `no data type is called ${describeValue(name)}${typeof name === 'string' ? didYouMean(usualName(name, typesElsewhere), names) : ''}; use one of ${names.join(', ')}`,
     );
   }
   if (array instanceof type.array || (type === float16 && isNativeFloat16(array))) return type;

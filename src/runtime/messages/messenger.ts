@@ -3,7 +3,7 @@ import { describeLate } from '../algorithms/activity.js';
 import { DEADLOCK, transferTimeout, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InternalError, InvalidUsageError } from '../../errors.js';
+import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
@@ -57,8 +57,8 @@ interface MessengerParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly parkedRanks: ParkedRanks;
-  /** Ends the communicator; returns the error. */
-  readonly fail: (error: unknown) => unknown;
+  /** Ends the communicator for an error, of a call if one is given; returns the error. */
+  readonly fail: (error: unknown, call?: string) => unknown;
 }
 
 /** Sends, receives and waits for signals in flight. A wait for any of them progresses all. */
@@ -82,6 +82,8 @@ export class Messenger implements Waitable {
   #failure: Error | undefined;
   /** Called when nothing is in flight, for close(). */
   #idle: (() => void) | undefined;
+  /** True while a blocking call waits. */
+  #blocks = false;
 
   constructor(parts: MessengerParts) {
     this.#parts = parts;
@@ -93,6 +95,24 @@ export class Messenger implements Waitable {
 
   get isPending(): boolean {
     return this.#pointToPoint.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
+  }
+
+  /** Name of a call that waits here, in its blocking form where it blocks; undefined if none does. */
+  get waiting(): string | undefined {
+    return this.#callOf(undefined);
+  }
+
+  /** Name of the call that an error ends: a message with one of the error's ranks, if there is one. */
+  #callOf(error: unknown): string | undefined {
+    const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
+    // A mismatch names the sender first.
+    const name = this.#pointToPoint.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
+    return this.#blocks && name !== undefined ? `${name}Sync` : name;
+  }
+
+  #nameOfCondition(): string | undefined {
+    for (const { text } of this.#conditions) return /^\w+(?= of )/.exec(text)?.[0];
+    return undefined;
   }
 
   /** Sends or receives all of `array` in the promise form. */
@@ -127,7 +147,7 @@ export class Messenger implements Waitable {
 
   /** The blocking form of {@link startAtMost}. */
   runAtMost(peer: number, array: NumericArray, type: DataType): number {
-    this.checkBlockingCall(false, peer);
+    this.checkBlockingCall('recvSync', false, peer);
     const p2p = this.#pointToPoint;
     const transfer = this.addAtMost(peer, array, type, undefined);
     this.#try();
@@ -164,7 +184,7 @@ export class Messenger implements Waitable {
   /** Sends or receives in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
     const p2p = this.#pointToPoint;
-    this.checkBlockingCall(sends, peer);
+    this.checkBlockingCall(sends ? 'sendSync' : 'recvSync', sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined);
     this.#try();
     if (!transfer.done) this.waitUntil(() => transfer.done);
@@ -200,7 +220,7 @@ export class Messenger implements Waitable {
     try {
       isMet = condition.isMet();
     } catch (error) {
-      throw this.#parts.fail(error);
+      throw this.#parts.fail(error, this.#callOf(error));
     }
     if (isMet) {
       condition.settled();
@@ -235,7 +255,7 @@ export class Messenger implements Waitable {
         return true;
       }
     } catch (error) {
-      this.#parts.fail(error);
+      this.fail(error);
       return false;
     }
     this.#conditions.delete(condition);
@@ -253,10 +273,19 @@ export class Messenger implements Waitable {
 
   /** Blocks until `isDone`. Throws if everything here fails. */
   waitUntil(isDone: () => boolean): void {
+    this.#blocks = true;
+    try {
+      this.#waitUntil(isDone);
+    } finally {
+      this.#blocks = false;
+    }
+  }
+
+  #waitUntil(isDone: () => boolean): void {
     try {
       this.poll(this.spins);
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
     }
     if (isDone()) return;
     this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
@@ -305,15 +334,15 @@ export class Messenger implements Waitable {
     await Promise.all([this.#pointToPoint.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
   }
 
-  /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer`. */
-  checkBlocking(peer: number): void {
+  /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer` in a call. */
+  checkBlocking(call: string, peer: number): void {
     if (!this.#pointToPoint.isBlocking(peer)) {
       throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
           this.#pointToPoint.connectsAll
-            ? `a blocking call cannot wait for rank ${peer}: system calls cannot reach the sockets of this process, since koffi cannot be loaded or this Node.js hides their descriptors; use the promise form`
-            : `a blocking call needs memory shared with rank ${peer}, or a connection that is there before: pass blocking: true to init() on all ranks, or use the promise form`,
+            ? `${call}: a blocking call cannot wait for rank ${peer}: system calls cannot reach the sockets of this process, since koffi cannot be loaded or this Node.js hides their descriptors; use the promise form`
+            : `${call}: a blocking call needs memory shared with rank ${peer}, or a connection that is there before: pass blocking: true to init() on all ranks, or use the promise form`,
           { rank: this.#parts.rank },
         ),
       );
@@ -321,13 +350,13 @@ export class Messenger implements Waitable {
   }
 
   /** Throws `UNSUPPORTED` if a blocking call would wait for a message that cannot arrive. */
-  checkBlockingCall(sends: boolean, peer: number): void {
-    this.checkBlocking(peer);
+  checkBlockingCall(call: string, sends: boolean, peer: number): void {
+    this.checkBlocking(call, peer);
     if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
       throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
-          `rank ${peer} would deadlock with itself: ${sends ? 'sendSync' : 'recvSync'} to itself needs a ${sends ? 'recv' : 'send'} that was started before, or a group`,
+          `${call}: rank ${peer} would deadlock with itself; start a ${sends ? 'recv' : 'send'} before, or use a group`,
           { rank: peer },
         ),
       );
@@ -339,7 +368,7 @@ export class Messenger implements Waitable {
       this.#pointToPoint.progress();
       this.#parkedRanks.wake();
     } catch (error) {
-      throw addCallerFrames(this.#parts.fail(error));
+      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
     }
   }
 
@@ -414,7 +443,7 @@ export class Messenger implements Waitable {
   }
 
   fail(error: unknown): void {
-    this.#parts.fail(error);
+    this.#parts.fail(error, this.#callOf(error));
   }
 
   #lookAtConditions(): boolean {

@@ -3,7 +3,7 @@ import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import { describeElements, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
+import { describeElements, objectBytes, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
@@ -434,6 +434,17 @@ export class PointToPoint {
       ranks: [...new Set(late.map((transfer) => transfer.peer))],
       holds: () => this.pending > 0 && this.steps === steps,
     };
+  }
+
+  /**
+   * Name of the call of a message in flight, with one of these ranks if there is one.
+   * @param sends true to prefer sends
+   */
+  nameInFlight(ranks: readonly number[], sends: boolean): string | undefined {
+    const peer = this.#busy.find(({ rank }) => ranks.includes(rank)) ?? this.#busy[0];
+    const transfer = sends ? (peer?.sends ?? peer?.receives) : (peer?.receives ?? peer?.sends);
+    if (transfer === undefined) return undefined;
+    return `${transfer.sends ? 'send' : 'recv'}${transfer.type === objectBytes ? 'Object' : ''}`;
   }
 
   /** The ranks at the ends of the wait chains that begin with `ranks`; see WaitChains. */

@@ -1,7 +1,7 @@
 import { describeValue } from '../../describe-value.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { CallLimits } from '../algorithms/arguments.js';
-import { nameOf, readCall } from '../algorithms/call.js';
+import { callName } from '../algorithms/call.js';
 import type { CallQueue } from '../algorithms/call-queue.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
@@ -25,8 +25,8 @@ export interface TimedCallParts {
   readonly rank: number;
   readonly queue: CallQueue;
   readonly messenger: Messenger;
-  /** Ends the communicator for an error; returns the error. */
-  readonly fail: (error: unknown) => unknown;
+  /** Ends the communicator for an error, of a call if one is given; returns the error. */
+  readonly fail: (error: unknown, call?: string) => unknown;
   readonly abort: (reason: string) => void;
 }
 
@@ -55,7 +55,7 @@ export function endingAll(
     },
     timeOut: (timeoutMs) => {
       const error = late(timeoutMs);
-      for (const { fail } of members) fail(error);
+      for (const { fail } of members) fail(error, name);
       return undefined;
     },
   };
@@ -130,13 +130,13 @@ function messageThatEnds(parts: TimedCallParts, message: TimedMessage, owner: Tr
 export function runTimedMessage(parts: TimedCallParts, message: TimedMessage, timeoutMs: number): void {
   const { messenger, rank, fail } = parts;
   const { peer, mayWithdraw } = message;
-  messenger.checkBlockingCall(mayWithdraw === undefined, peer);
+  messenger.checkBlockingCall(message.name, mayWithdraw === undefined, peer);
   let outcome: { readonly error: Error | undefined } | undefined;
   const owner = message.add((error) => (outcome = { error }));
   const isDone = (): boolean => outcome !== undefined;
   if (!messenger.waitWithin(isDone, timeoutMs)) {
     const error = lateMessage(rank, message, timeoutMs);
-    if (mayWithdraw === undefined) throw addCallerFrames(fail(error));
+    if (mayWithdraw === undefined) throw addCallerFrames(fail(error, message.name));
     if (mayWithdraw() && messenger.withdraw(peer, owner, error)) throw addCallerFrames(error);
     messenger.waitUntil(isDone);
   }
@@ -231,12 +231,6 @@ function errorOf(action: () => never): unknown {
   } catch (error) {
     return error;
   }
-}
-
-/** Name of the public call, by its code. */
-export function callName(code: number): string {
-  const call = readCall(code, 0, 0);
-  return call === undefined ? 'call' : nameOf(call);
 }
 
 /** Text of a signal's reason. */

@@ -26,17 +26,19 @@ const nothing = new Uint8Array(0);
 
 /** The ranks of a communicator, with the collectives that an exchange needs. */
 export interface Members {
+  /** The public method, for errors. */
+  readonly call: string;
   readonly rank: number;
   readonly nRanks: number;
   /** Keeps the sent arrays from being freed, and detects detached ones. */
   readonly hold: (pieces: readonly Uint8Array[]) => void;
 }
 
-export function* broadcastValue({ rank, hold }: Members, value: unknown, root: number): Exchange<unknown> {
+export function* broadcastValue({ call, rank, hold }: Members, value: unknown, root: number): Exchange<unknown> {
   const name = 'broadcastObject';
   const head = new Uint8Array(HEAD_BYTES);
   if (rank === root) {
-    const encoded = encodeValue(name, value);
+    const encoded = encodeValue(call, value);
     hold(encoded.pieces);
     writeHead(head, name, root, encoded);
     yield broadcastOf(name, head, root);
@@ -45,43 +47,43 @@ export function* broadcastValue({ rank, hold }: Members, value: unknown, root: n
     return () => value;
   }
   yield broadcastOf(name, head, root);
-  const incoming = new Incoming(name, readHead(head));
+  const incoming = new Incoming(call, readHead(head));
   if (incoming.rest.length > 0) yield broadcastOf(name, incoming.rest, root);
   for (const piece of incoming.pieces()) yield broadcastOf(name, piece, root);
   return () => incoming.value();
 }
 
-export function* allGatherValues({ rank, nRanks, hold }: Members, value: unknown): Exchange<unknown[]> {
+export function* allGatherValues({ call, rank, nRanks, hold }: Members, value: unknown): Exchange<unknown[]> {
   const name = 'allGatherObject';
-  const encoded = encodeValue(name, value);
+  const encoded = encodeValue(call, value);
   hold(encoded.pieces);
   const heads = yield* exchangeHeads(name, 0, encoded, rank, nRanks);
   const bodies = heads.map(bodyAfterHead);
-  const bytes = bytesFor(name, sum(bodies));
+  const bytes = bytesFor(call, sum(bodies));
   const places = startsOf(bodies);
   if (bytes.length > 0) {
     const own = bodies[rank] === 0 ? nothing : encoded.body;
     yield callOf(name, 'allGatherV', partsHash(bodies), own, bytes, bytes.length, { counts: bodies, displacements: places });
   }
-  const values = heads.map((head, from) => new Incoming(name, head, partOf(bytes, places, bodies, from)));
+  const values = heads.map((head, from) => new Incoming(call, head, partOf(bytes, places, bodies, from)));
   for (const [from, incoming] of values.entries())
     for (const piece of from === rank ? encoded.pieces : incoming.pieces()) yield broadcastOf(name, piece, from);
   return () => values.map((incoming, from) => (from === rank ? value : incoming.value()));
 }
 
-export function* gatherValues({ rank, nRanks, hold }: Members, value: unknown, root: number): Exchange<unknown[] | null> {
+export function* gatherValues({ call, rank, nRanks, hold }: Members, value: unknown, root: number): Exchange<unknown[] | null> {
   const name = 'gatherObject';
   const isRoot = rank === root;
-  const encoded = isRoot ? { body: nothing, pieces: [] } : encodeValue(name, value);
+  const encoded = isRoot ? { body: nothing, pieces: [] } : encodeValue(call, value);
   hold(encoded.pieces);
   const heads = yield* exchangeHeads(name, root, encoded, rank, nRanks);
   const bodies = heads.map(bodyAfterHead);
-  const bytes = bytesFor(name, isRoot ? sum(bodies) : 0);
+  const bytes = bytesFor(call, isRoot ? sum(bodies) : 0);
   if (sum(bodies) > 0) {
     const own = bodies[rank] === 0 ? nothing : encoded.body;
     yield partsOf(name, own, onlyFor(nRanks, root, own.length), bytes, isRoot ? bodies : bodies.map(() => 0));
   }
-  const values = isRoot ? heads.map((head, from) => new Incoming(name, head, partOf(bytes, startsOf(bodies), bodies, from))) : [];
+  const values = isRoot ? heads.map((head, from) => new Incoming(call, head, partOf(bytes, startsOf(bodies), bodies, from))) : [];
   for (const [from, { nPieces }] of heads.entries()) {
     const incoming = from === root ? [] : (values[from]?.pieces() ?? []);
     for (let i = 0; i < nPieces; i++) {
@@ -93,10 +95,12 @@ export function* gatherValues({ rank, nRanks, hold }: Members, value: unknown, r
   return () => (isRoot ? values.map((incoming, from) => (from === rank ? value : incoming.value())) : null);
 }
 
-export function* scatterValues({ rank, nRanks, hold }: Members, values: unknown, root: number): Exchange<unknown> {
+export function* scatterValues({ call, rank, nRanks, hold }: Members, values: unknown, root: number): Exchange<unknown> {
   const name = 'scatterObjects';
   const isRoot = rank === root;
-  const encoded = isRoot ? checkList(values, nRanks).map((value, to) => (to === root ? none : encodeValue(name, value))) : [];
+  const encoded = isRoot
+    ? checkList(call, values, nRanks).map((value, to) => (to === root ? none : encodeValue(call, value)))
+    : [];
   for (const { pieces } of encoded) hold(pieces);
   const heads = new Uint8Array(isRoot ? nRanks * HEAD_BYTES : 0);
   const counts = encoded.map(({ pieces }) => pieces.length);
@@ -109,7 +113,7 @@ export function* scatterValues({ rank, nRanks, hold }: Members, values: unknown,
   const ownHead = new Uint8Array(HEAD_BYTES);
   yield callOf(name, 'scatter', root, heads, ownHead, HEAD_BYTES);
   const head = readHead(ownHead);
-  const incoming = new Incoming(name, head);
+  const incoming = new Incoming(call, head);
   if (head.anyBody) {
     const bodies = encoded.map((one) => (isLong(one) ? one.body : nothing));
     const bytes = Buffer.concat(bodies);
@@ -129,11 +133,11 @@ export function* scatterValues({ rank, nRanks, hold }: Members, values: unknown,
 /** Part of a rank that receives nothing. */
 const none: EncodedValue = { body: nothing, pieces: [] };
 
-function checkList(values: unknown, nRanks: number): readonly unknown[] {
+function checkList(call: string, values: unknown, nRanks: number): readonly unknown[] {
   if (Array.isArray(values) && values.length === nRanks) return values;
   throw new InvalidArgumentError(
     Array.isArray(values) ? 'BUFFER_SIZE' : 'ARGUMENT_TYPE',
-    `scatterObjects: the root passes an array with a value for each of ${nRanks} ranks, not ${Array.isArray(values) ? `an array of ${values.length}` : describeValue(values)}`,
+    `${call}: the root passes an array with a value for each of ${nRanks} ranks, not ${Array.isArray(values) ? `an array of ${values.length}` : describeValue(values)}`,
   );
 }
 

@@ -24,7 +24,7 @@ export class ObjectChain<T> implements CallChain {
     const hold = (pieces: readonly Uint8Array[]): void => {
       for (const piece of pieces) this.#held.push({ piece, bytes: piece.length });
     };
-    this.#exchange = begin({ rank, nRanks, hold });
+    this.#exchange = begin({ call, rank, nRanks, hold });
     const { value, done } = this.#exchange.next();
     if (done === true) throw new RangeError(`${call} exchanges nothing`);
     this.first = { ...value, chain: this };

@@ -38,19 +38,19 @@ export class ObjectMessages {
   }
 
   async recv(peer: number, options?: CallLimits): Promise<unknown> {
-    const receive = new ObjectReceive(this.#parts.messenger, peer);
-    await this.#start(this.#receiveOf(receive, 'recvObject'), options);
+    const receive = new ObjectReceive('recvObject', this.#parts.messenger, peer);
+    await this.#start(this.#receiveOf(receive), options);
     return receive.value();
   }
 
   recvSync(peer: number, options?: BlockingLimits): unknown {
-    const receive = new ObjectReceive(this.#parts.messenger, peer);
-    this.#run(this.#receiveOf(receive, 'recvObjectSync'), options);
+    const receive = new ObjectReceive('recvObjectSync', this.#parts.messenger, peer);
+    this.#run(this.#receiveOf(receive), options);
     return receive.value();
   }
 
   #sendOf(value: unknown, peer: number, name: string): TimedMessage {
-    const send = new ObjectSend(value);
+    const send = new ObjectSend(name, value);
     return {
       name,
       peer,
@@ -62,8 +62,8 @@ export class ObjectMessages {
     };
   }
 
-  #receiveOf(receive: ObjectReceive, name: string): TimedMessage {
-    const { peer, head } = receive;
+  #receiveOf(receive: ObjectReceive): TimedMessage {
+    const { call: name, peer, head } = receive;
     return {
       name,
       peer,
@@ -91,7 +91,7 @@ export class ObjectMessages {
     }
     const { messenger } = this.#parts;
     let isDone = false;
-    messenger.checkBlockingCall(message.mayWithdraw === undefined, message.peer);
+    messenger.checkBlockingCall(message.name, message.mayWithdraw === undefined, message.peer);
     message.add((error) => (isDone = error === undefined));
     messenger.waitUntil(() => isDone);
   }
@@ -104,8 +104,8 @@ class ObjectSend implements TransferOwner {
   ended: (error?: Error) => void = () => undefined;
   #left: number;
 
-  constructor(value: unknown) {
-    const encoded = encodeValue('sendObject', value);
+  constructor(call: string, value: unknown) {
+    const encoded = encodeValue(call, value);
     const head = new Uint8Array(HEAD_BYTES);
     writeHead(head, 'sendObject', 0, encoded);
     this.parts = [head, ...(isLong(encoded) ? [encoded.body] : []), ...encoded.pieces];
@@ -130,6 +130,7 @@ class ObjectReceive implements TransferOwner {
   #piecesAsked = 0;
 
   constructor(
+    readonly call: string,
     readonly messenger: Messenger,
     readonly peer: number,
   ) {}
@@ -148,7 +149,7 @@ class ObjectReceive implements TransferOwner {
   /** Memory for the next part. */
   #next(): Uint8Array | undefined {
     if (this.#incoming === undefined) {
-      this.#incoming = new Incoming('recvObject', readHead(this.head));
+      this.#incoming = new Incoming(this.call, readHead(this.head));
       if (this.#incoming.rest.length > 0) return this.#incoming.rest;
     }
     this.#pieces ??= this.#incoming.pieces();

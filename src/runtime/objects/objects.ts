@@ -19,7 +19,7 @@ interface ObjectsParts {
   readonly nRanks: number;
   readonly timed: TimedCallParts;
   /** Throws `UNSUPPORTED` if collectives cannot block. */
-  readonly checkBlocking: () => void;
+  readonly checkBlocking: (call: string) => void;
 }
 
 type Begin<T> = (members: Members) => Exchange<T>;
@@ -44,7 +44,7 @@ export class Objects implements ObjectExchange {
   }
 
   broadcastSync(value: unknown, root: number, options?: BlockingLimits): unknown {
-    return this.#run('broadcastObject', this.#broadcast(value, root), options);
+    return this.#run('broadcastObjectSync', this.#broadcast(value, root), options);
   }
 
   allGather(value: unknown, options?: CallLimits): Promise<unknown[]> {
@@ -52,7 +52,7 @@ export class Objects implements ObjectExchange {
   }
 
   allGatherSync(value: unknown, options?: BlockingLimits): unknown[] {
-    return this.#run('allGatherObject', (members) => allGatherValues(members, value), options);
+    return this.#run('allGatherObjectSync', (members) => allGatherValues(members, value), options);
   }
 
   gather(value: unknown, root: number, options?: CallLimits): Promise<unknown[] | null> {
@@ -60,7 +60,7 @@ export class Objects implements ObjectExchange {
   }
 
   gatherSync(value: unknown, root: number, options?: BlockingLimits): unknown[] | null {
-    return this.#run('gatherObject', this.#gather(value, root), options);
+    return this.#run('gatherObjectSync', this.#gather(value, root), options);
   }
 
   scatter(values: unknown, root: number, options?: CallLimits): Promise<unknown> {
@@ -68,22 +68,28 @@ export class Objects implements ObjectExchange {
   }
 
   scatterSync(values: unknown, root: number, options?: BlockingLimits): unknown {
-    return this.#run('scatterObjects', this.#scatter(values, root), options);
+    return this.#run('scatterObjectsSync', this.#scatter(values, root), options);
   }
 
   #broadcast(value: unknown, root: number): Begin<unknown> {
-    this.#checked(() => checkRoot('broadcastObject', root, this.#parts.nRanks));
-    return (members) => broadcastValue(members, value, root);
+    return (members) => {
+      checkRoot(members.call, root, members.nRanks);
+      return broadcastValue(members, value, root);
+    };
   }
 
   #gather(value: unknown, root: number): Begin<unknown[] | null> {
-    this.#checked(() => checkRoot('gatherObject', root, this.#parts.nRanks));
-    return (members) => gatherValues(members, value, root);
+    return (members) => {
+      checkRoot(members.call, root, members.nRanks);
+      return gatherValues(members, value, root);
+    };
   }
 
   #scatter(values: unknown, root: number): Begin<unknown> {
-    this.#checked(() => checkRoot('scatterObjects', root, this.#parts.nRanks));
-    return (members) => scatterValues(members, values, root);
+    return (members) => {
+      checkRoot(members.call, root, members.nRanks);
+      return scatterValues(members, values, root);
+    };
   }
 
   #start<T>(call: string, begin: Begin<T>, options: CallLimits | undefined): Promise<T> {
@@ -99,13 +105,13 @@ export class Objects implements ObjectExchange {
   }
 
   #run<T>(call: string, begin: Begin<T>, options: BlockingLimits | undefined): T {
-    this.#checked(() => checkLimits(`${call}Sync`, options));
+    this.#checked(() => checkLimits(call, options));
     const {
       timed: { queue },
       checkBlocking,
     } = this.#parts;
     const chain = this.#chain(call, begin);
-    checkBlocking();
+    checkBlocking(call);
     const { timeoutMs } = options ?? {};
     if (timeoutMs === undefined) queue.runChain(chain.first);
     else queue.within(timeoutMs, call, () => queue.runChain(chain.first));

@@ -39,8 +39,12 @@ export type UncheckedOperator =
   | ((lower: never, higher: never) => unknown)
   | { readonly combine: (lower: never, higher: never) => void; readonly unit?: number | undefined };
 
+/** True for an operator of the program's own, also for one whose function has another name than `combine`. */
 export function isOwnOperator(operator: unknown): operator is UncheckedOperator {
-  return typeof operator === 'function' || (typeof operator === 'object' && operator !== null && 'combine' in operator);
+  if (typeof operator !== 'object' || operator === null) return typeof operator === 'function';
+  return (
+    'combine' in operator || (!('premulSum' in operator) && Object.values(operator).some((field) => typeof field === 'function'))
+  );
 }
 
 const names: readonly string[] = Object.keys({ combine: true, unit: true } satisfies Record<keyof ArrayOperator, true>);
@@ -50,6 +54,12 @@ export function checkOwnOperator(call: string, operator: UncheckedOperator, coun
   if (typeof operator === 'function') {
     checkFunction(call, operator);
     return { ofElements: operator as CheckedOperator['ofElements'], ofArrays: undefined, unit: 1 };
+  }
+  if (!('combine' in operator)) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: an operator of your own is a function of two numbers, or { combine } with one of two arrays; this one has ${Object.keys(operator).join(', ')}`,
+    );
   }
   checkOptionNames(call, operator, names, '{ combine: (lower, higher) => { … }, unit: 4 }');
   const { combine, unit = 1 } = operator;

@@ -25,6 +25,8 @@ export type ReductionName = 'allReduce' | 'reduce' | 'reduceScatter' | 'scan' | 
 
 /** A reduction whose arguments were checked; `count` as in a call. */
 interface OwnReduction {
+  /** The public method, for errors. */
+  readonly call: string;
   readonly name: ReductionName;
   readonly type: DataType;
   readonly root: number;
@@ -59,8 +61,8 @@ export class ReductionChain implements CallChain {
   }
 
   next(): QueuedCall | undefined {
-    const { name, send, recv } = this.#reduction;
-    if (send.length !== this.#sendLength || recv.length !== this.#recvLength) throw gone(name);
+    const { call, send, recv } = this.#reduction;
+    if (send.length !== this.#sendLength || recv.length !== this.#recvLength) throw gone(call);
     const { value, done } = this.#steps.next();
     return done === true ? undefined : value;
   }
@@ -92,8 +94,8 @@ class Steps {
     readonly reduction: OwnReduction,
     readonly scratch: Scratch,
   ) {
-    const { operator, type, name } = reduction;
-    this.#fold = foldOf(operator, type, { call: name, rank });
+    const { operator, type, call } = reduction;
+    this.#fold = foldOf(operator, type, { call, rank });
   }
 
   *all(): Generator<QueuedCall, void> {

@@ -132,7 +132,7 @@ export class Window<T extends TypedArray = NumericArray> {
   /** The blocking form of {@link put}: between ranks that share memory, and with `blocking: true` also between others. */
   putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
     this.#checkTarget('putSync', peer);
-    this.#checkBlocking(peer);
+    this.#checkBlocking('putSync', peer);
     refuseLimits('putSync', options?.timeoutMs);
     this.#finish(this.#put('putSync', source as NumericArray, peer, targetOffset, options), peer);
   }
@@ -150,7 +150,7 @@ export class Window<T extends TypedArray = NumericArray> {
   /** The blocking form of {@link get}; see {@link putSync}. */
   getSync(destination: T, peer: number, targetOffset = 0, options?: CallOptions): void {
     this.#checkTarget('getSync', peer);
-    this.#checkBlocking(peer);
+    this.#checkBlocking('getSync', peer);
     refuseLimits('getSync', (options as TimedCallOptions | undefined)?.timeoutMs);
     this.#finish(this.#get('getSync', destination as NumericArray, peer, targetOffset, options), peer);
   }
@@ -166,7 +166,7 @@ export class Window<T extends TypedArray = NumericArray> {
   /** The blocking form of {@link signal}; see {@link putSync}. */
   signalSync(peer: number): void {
     this.#checkTarget('signalSync', peer);
-    this.#checkBlocking(peer);
+    this.#checkBlocking('signalSync', peer);
     this.#finish(this.#signal('signalSync', peer), peer);
   }
 
@@ -191,7 +191,7 @@ export class Window<T extends TypedArray = NumericArray> {
     const from = this.#checkWait('waitSignalSync', peers, count, options);
     if ((options as CallLimits | undefined)?.signal !== undefined)
       throw signalUnheard('waitSignalSync', this.#parts.bootstrap.rank);
-    for (const peer of from) this.#checkBlocking(peer);
+    for (const peer of from) this.#checkBlocking('waitSignalSync', peer);
     if (options?.timeoutMs !== undefined)
       runTimedWait(this.#parts.timed, this.#timedWait('waitSignalSync', from, count), options.timeoutMs);
     else this.#block((settle) => this.#signals.wait(from, count, settle));
@@ -392,8 +392,8 @@ export class Window<T extends TypedArray = NumericArray> {
     return local >= 0 && team.hasLeft(local) ? (pointToPoint.recordedFailure() ?? closedThere(peer)) : undefined;
   }
 
-  #checkBlocking(peer: number): void {
-    if (!this.#lanes.isBlocking(peer)) this.#parts.messenger.checkBlocking(peer);
+  #checkBlocking(call: string, peer: number): void {
+    if (!this.#lanes.isBlocking(peer)) this.#parts.messenger.checkBlocking(call, peer);
   }
 
   /** Starts a command that rank `peer` may have to carry out, and returns its promise. */

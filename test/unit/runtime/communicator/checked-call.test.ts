@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeCall, type Call } from '../../../../src/runtime/algorithms/call.js';
 import type { CallOptions } from '../../../../src/runtime/algorithms/arguments.js';
-import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
+import type { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
+import { namedCall } from './named-call.js';
 import type { Parts } from '../../../../src/runtime/communicator/parts.js';
 import { TcclError } from '../../../../src/errors.js';
 
 /** The calls of rank 1 of 3. */
-const call = (): CheckedCall => new CheckedCall(1, 3);
+const call = (): CheckedCall => namedCall(1, 3);
 const f32 = (length: number): Float32Array => new Float32Array(length);
 const whole = f32(24);
 /** A part of one memory. */
@@ -430,7 +431,7 @@ test('a call on the same arrays is checked again once something about them has c
 });
 
 test('rank 0, whose part comes first, is told which part works in place', () => {
-  const first = new CheckedCall(0, 3);
+  const first = namedCall(0, 3);
   expect(() => first.allGather(part(1, 2), part(0, 6), undefined)).toThrow(
     /pass the output's elements from 0 on as input to work in place/,
   );

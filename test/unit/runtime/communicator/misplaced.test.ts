@@ -2,9 +2,10 @@ import { expect, test } from 'vitest';
 import { dataParallel } from '../../../../src/ddp/data-parallel.js';
 import { checkMoved, checkPeer, checkRoot } from '../../../../src/runtime/algorithms/arguments.js';
 import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
+import { namedCall } from './named-call.js';
 
 const x = new Float32Array(4);
-const call = new CheckedCall(0, 2);
+const call = namedCall(0, 2);
 /** As JavaScript programs call it. */
 const wrong = (value: unknown): never => value as never;
 
@@ -61,6 +62,19 @@ test.each<[string, () => unknown, string]>([
   ],
 ])('%s is refused with the call that was meant', (_, act, message) => {
   expect(act).toThrow(expect.objectContaining({ code: 'ARGUMENT_TYPE', message, rank: 0 }));
+});
+
+test('a blocking form is refused by its own name', () => {
+  const refusal = (...args: Parameters<CheckedCall['allReduce']>) => {
+    const checked = new CheckedCall(0, 2);
+    checked.name = 'allReduceSync';
+    return () => checked.allReduce(...args);
+  };
+  expect(refusal(x, wrong('max'), 'sum', undefined)).toThrow(
+    "allReduceSync: 'max' is where the output belongs; pass the operator so: allReduceSync(x, undefined, 'max')",
+  );
+  expect(refusal(x, x, wrong('summ'), undefined)).toThrow(/^allReduceSync: there is no reduction operator "summ"/);
+  expect(refusal(x, new Float32Array(3), 'sum', undefined)).toThrow(/^allReduceSync: the output has 3 elements/);
 });
 
 test('an operator that does not exist is refused with the name of the call', () => {

@@ -86,6 +86,19 @@ describe('the type of an array', () => {
   });
 });
 
+test.each([
+  ['bf16', 'bfloat16'],
+  ['half', 'float16'],
+  ['fp16', 'float16'],
+  ['float', 'float32'],
+  ['Float64Array', 'float64'],
+  ['uint8_t', 'uint8'],
+  ['BigInt64Array', 'int64'],
+  ['fp8_e5m2', 'float8e5m2'],
+])('the name %s of another library is refused with ours', (name, ours) => {
+  expect(() => dataTypeOf(new Uint16Array(1), name as DataTypeName)).toThrow(`did you mean ${ours}?`);
+});
+
 test('what is only moved has a type of its own, or that of its bytes', () => {
   const names = [new Int16Array(1), new Uint16Array(1), new Uint8ClampedArray(1), new Float32Array(1)].map(
     (array) => movedTypeOf(array as NumericArray).name,
@@ -118,6 +131,10 @@ test('codes of types and operators are different numbers below 16', () => {
 test.each([
   ['summ', /no reduction operator "summ"; did you mean sum\?/],
   ['mean', /did you mean avg\?/],
+  ['product', /did you mean prod\?/],
+  ['MPI_LAND', /did you mean land\?/],
+  ['SUM', /did you mean sum\?/],
+  [new Map(), /no reduction operator an object of class Map;/],
   ['premulSum', /use one of .* or \{ premulSum: scalar \}/],
   [7, /no reduction operator 7; use one of sum, prod/],
   [null, /operator null;/],

@@ -8,6 +8,7 @@ const place = { call: 'allReduce', rank: 3 };
 test('functions and { combine } are operators of the program, names and premulSum are not', () => {
   expect([(a: number) => a, { combine: () => undefined }].map(isOwnOperator)).toEqual([true, true]);
   expect(['sum', { premulSum: 2 }, null, 3].map(isOwnOperator)).toEqual([false, false, false, false]);
+  expect(isOwnOperator({ reduce: () => undefined, unit: 2 })).toBe(true);
 });
 
 test('operators that cannot be called, or whose units do not fit, are refused by name', () => {
@@ -31,6 +32,9 @@ test('operators that cannot be called, or whose units do not fit, are refused by
     'BUFFER_SIZE scan: the operator combines units of 3 elements, of which 8 elements are no whole number',
   );
   expect(refusal({ combine: () => undefined, unit: 4 })).toBe('none');
+  expect(refusal({ reduce: () => undefined, unit: 2 })).toBe(
+    'ARGUMENT_TYPE scan: an operator of your own is a function of two numbers, or { combine } with one of two arrays; this one has reduce, unit',
+  );
 });
 
 test('a function combines numbers of a class, bigints, and decoded numbers', () => {
