@@ -2,7 +2,7 @@ import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
 import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
-/** DetailBudget for details, shared by all ranks of a log: counts down, and at 0 no more are kept. */
+/** Budget of details, shared by all ranks of a log: counts down, and at 0 no more are kept. */
 export interface DetailBudget {
   left: number;
   /** Details that were not kept. */

@@ -14,7 +14,7 @@ const TURNED_BYTES = 128 * 1024;
  *      forward     | from itself | from rank + 1 | … | from rank - 1 |
  *      backward    | from rank - 1 | … | from rank + 1 | from itself |     each from its last bytes on
  */
-export class Direction {
+export class CopyDirection {
   readonly #nRanks: number;
   #isBroadcast = false;
   /** One bit for each kind of call: set if the next large one goes backward. Other ranks may differ. */

@@ -37,7 +37,7 @@ export class DirectEngine implements Engine {
   /**
    * @param localRanks the rank of each member of the team
    * @param smallBytes see Direct
-   * @param leastStageBytes see Stage
+   * @param leastStageBytes see StagingMemory
    */
   constructor(
     readonly team: Team,

@@ -5,16 +5,16 @@ import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { alignedPiece, alignedShare } from './alignment.js';
 import { derivedOf, isFromRoot, isToRoot, kindOf, type CallDetails } from './call.js';
-import { Direction } from './direct-direction.js';
+import { CopyDirection } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
 import { Operand } from './operand.js';
 import { PartTables } from './direct-tables.js';
 import { CLOSED, HELPS, OPEN, Posts, SPREADS, STAGED, SWAPS } from './direct-posts.js';
 import { Reduction } from './direct-reduction.js';
-import { Rooted } from './direct-rooted.js';
-import { Spread } from './direct-spread.js';
-import type { Stage } from './direct-stage.js';
+import { RootedCopies } from './direct-rooted.js';
+import { TwoOutputCopy } from './direct-spread.js';
+import type { StagingMemory } from './direct-staging.js';
 
 /** Polls for the other ranks before this rank copies its own block out of turn. */
 const POLLS_BEFORE_OWN_COPY = 200;
@@ -50,10 +50,10 @@ export class DirectExchange {
   /** Posts of all ranks. */
   readonly #posts: Posts;
   readonly #way: InputWay;
-  readonly #direction: Direction;
+  readonly #direction: CopyDirection;
   readonly #reduction: Reduction;
-  readonly #rooted: Rooted;
-  readonly #spread: Spread;
+  readonly #rooted: RootedCopies;
+  readonly #spread: TwoOutputCopy;
 
   // State of the running call.
   #code = 0;
@@ -80,7 +80,7 @@ export class DirectExchange {
   constructor(
     readonly team: Team,
     libc: Libc | undefined,
-    readonly stage: Stage,
+    readonly stage: StagingMemory,
   ) {
     const { segment, localRank, nLocalRanks } = team;
     this.#kernels = team.kernels;
@@ -92,10 +92,10 @@ export class DirectExchange {
     this.#tables = new PartTables(team);
     this.#posts = new Posts(team);
     this.#way = new InputWay(localRank, nLocalRanks, this.#plan, this.#posts);
-    this.#direction = new Direction(nLocalRanks);
+    this.#direction = new CopyDirection(nLocalRanks);
     this.#reduction = new Reduction(team, stage, this.#posts, this.#source, this.#destination);
-    this.#rooted = new Rooted(localRank, nLocalRanks, this.#plan, this.#posts, this.#source, this.#destination);
-    this.#spread = new Spread(team, this.#plan, this.#posts, this.#source, this.#destination);
+    this.#rooted = new RootedCopies(localRank, nLocalRanks, this.#plan, this.#posts, this.#source, this.#destination);
+    this.#spread = new TwoOutputCopy(team, this.#plan, this.#posts, this.#source, this.#destination);
   }
 
   /**

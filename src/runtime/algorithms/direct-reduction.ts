@@ -7,7 +7,7 @@ import { ALIGNMENT, alignedPiece } from './alignment.js';
 import { operatorOf } from './call.js';
 import type { Operand } from './operand.js';
 import { OPEN, type Posts, STAGED } from './direct-posts.js';
-import type { Stage } from './direct-stage.js';
+import type { StagingMemory } from './direct-staging.js';
 
 const SUM = operatorCode('sum');
 
@@ -26,7 +26,7 @@ export class Reduction {
   /** Number of ranks whose inputs are combined in the running call, from rank 0 on. */
   nSources = 0;
   readonly #team: Team;
-  readonly #stage: Stage;
+  readonly #stage: StagingMemory;
   readonly #posts: Posts;
   readonly #source: Operand;
   readonly #destination: Operand;
@@ -42,7 +42,7 @@ export class Reduction {
   #sum: SumFunction | undefined;
 
   /** @param source this rank's input, and @param destination its output */
-  constructor(team: Team, stage: Stage, posts: Posts, source: Operand, destination: Operand) {
+  constructor(team: Team, stage: StagingMemory, posts: Posts, source: Operand, destination: Operand) {
     this.#team = team;
     this.#stage = stage;
     this.#posts = posts;

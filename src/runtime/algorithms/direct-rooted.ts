@@ -20,7 +20,7 @@ const HELPED_BYTES = 256 * 1024;
  *      block of rank 2    | rank 2                   | root |
  *      block of rank 3    | rank 3                   | root |
  */
-export class Rooted {
+export class RootedCopies {
   readonly #rank: number;
   readonly #nRanks: number;
   readonly #plan: ExchangePlan;

@@ -3,7 +3,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { NumericArray } from '../device/types.js';
 import { isDivided, isFromRoot, isToRoot, kindOf } from './call.js';
-import type { Stage } from './direct-stage.js';
+import type { StagingMemory } from './direct-staging.js';
 import { Operand } from './operand.js';
 
 /**
@@ -35,7 +35,7 @@ export function takesOnePhase(kind: number, bytes: number, nRanks: number, small
   return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
 }
 
-/** Most memory for the posts of one-phase calls (Stage.makeRoom): two halves, and the shorter ones that they replace. */
+/** Most memory for the posts of one-phase calls (StagingMemory.makeRoom): two halves, and the shorter ones that they replace. */
 export function mostRoomBytes(smallBytes: number): number {
   return 4 * 2 ** Math.ceil(Math.log2(Math.max(LEAST_BYTES, Math.max(...Object.values(factorOf)) * smallBytes)));
 }
@@ -55,7 +55,7 @@ export class Small {
   constructor(
     readonly team: Team,
     libc: Libc | undefined,
-    readonly stage: Stage,
+    readonly stage: StagingMemory,
   ) {
     this.#kernels = team.kernels;
     this.#source = new Operand(team.segment, libc);

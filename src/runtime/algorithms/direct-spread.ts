@@ -18,7 +18,7 @@ import type { Operand } from './operand.js';
  *
  * It needs machine code, and separate outputs: in place, nothing has to be written twice.
  */
-export class Spread {
+export class TwoOutputCopy {
   readonly #team: Team;
   readonly #plan: ExchangePlan;
   readonly #posts: Posts;

@@ -18,7 +18,7 @@ interface Disagreement {
 /**
  * Tables in which the ranks of a V form describe their parts: in an allToAllV, which part of their input goes to each rank
  * and how much they expect of each; in the others, their counts of all ranks' parts. Each rank has two tables that are used
- * in turn: when it writes one, all ranks have completed the call that used it last (direct-stage.ts).
+ * in turn: when it writes one, all ranks have completed the call that used it last (direct-staging.ts).
  */
 export class PartTables {
   readonly #team: Team;

@@ -7,7 +7,7 @@ import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { kindOf, type CallDetails } from './call.js';
 import { DirectExchange } from './direct-exchange.js';
 import { Small } from './direct-small.js';
-import { Stage } from './direct-stage.js';
+import { StagingMemory } from './direct-staging.js';
 import { Operand } from './operand.js';
 
 const nothing = new Int32Array(0);
@@ -32,7 +32,7 @@ const EXCHANGE = 3;
 export class Direct {
   readonly segment: Segment;
   readonly #kernels: Kernels;
-  readonly #stage: Stage;
+  readonly #stage: StagingMemory;
   readonly #smallOperation: Small;
   readonly #exchange: DirectExchange;
   #mode = BARRIER;
@@ -55,7 +55,7 @@ export class Direct {
 
   /**
    * @param smallBytes largest all-reduce in one phase; other kinds use takesOnePhase(); the same on all ranks
-   * @param leastStageBytes see Stage
+   * @param leastStageBytes see StagingMemory
    */
   constructor(
     readonly team: Team,
@@ -65,7 +65,7 @@ export class Direct {
   ) {
     this.segment = team.segment;
     this.#kernels = team.kernels;
-    this.#stage = new Stage(team, leastStageBytes);
+    this.#stage = new StagingMemory(team, leastStageBytes);
     this.#smallOperation = new Small(team, libc, this.#stage);
     this.#exchange = new DirectExchange(team, libc, this.#stage);
     this.#source = new Operand(team.segment, libc);

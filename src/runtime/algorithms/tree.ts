@@ -52,9 +52,9 @@ const none: readonly never[] = [];
 
 /**
  * The algorithm *tree*: trees of all ranks, each with a part of the data. On one host they are two binary trees, and the leaves
- * of one are inner nodes of the other (graph/merge/double-tree.ts has a picture). On several hosts the plan gives them: the
- * ranks of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). Data go up to the
- * roots, where they are complete, and down again, slice by slice, in both directions at once:
+ * of one are inner nodes of the other (graph/merge/double-tree.ts has a picture). On several hosts the plan gives them: the ranks
+ * of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). Data go up to the roots,
+ * where they are complete, and down again, slice by slice, in both directions at the same time:
  *
  *     up      children ──► this rank adds its own ──► parent
  *     down    parent ──► this rank keeps it ──► children            (at a root, up continues as down)

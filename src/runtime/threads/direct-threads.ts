@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { mostRoomBytes } from '../algorithms/direct-small.js';
-import { stageMemoryBytes } from '../algorithms/direct-stage.js';
+import { stageMemoryBytes } from '../algorithms/direct-staging.js';
 import { tablesMemoryBytes } from '../algorithms/direct-tables.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';

@@ -20,7 +20,7 @@ const NONE = -1;
  * Every operation of the kernels waits for the posts of all ranks. So when a rank is about to post operation s, all ranks
  * have completed s - 2, and with it all reading of the half that s fills: no rank has to wait for readers.
  */
-export class Stage {
+export class StagingMemory {
   readonly #team: Team;
   readonly #kernels: Kernels;
   readonly #halves: StageParts;
