@@ -1,9 +1,8 @@
 import { withRank } from '../errors.js';
 
 /**
- * Promise calls fail from the event loop, so an error's own stack shows where the failure was detected, and nothing of the
- * program. V8 knows the functions that await a promise, and shows them in the stack of an error made while that promise is
- * being rejected. So nothing has to be recorded when a call begins, and successful calls pay nothing.
+ * Promise calls fail from the event loop, so an error's own stack shows nothing of the program. V8 shows the functions that await
+ * a promise in the stack of an error made while that promise is being rejected, so successful calls need no record.
  */
 
 /** Errors whose stacks begin in the program already: an error that ends a communicator goes to all its calls. */

@@ -20,11 +20,15 @@ export type ExitDistance = (typeof ExitDistance)[keyof typeof ExitDistance];
  * Order in which a channel tries the GPUs that may come next: the sooner a good channel is found, the better the answer when the
  * steps run out. GPUs are compared by, in this order:
  *
- * 1. bandwidth from the NIC that the channel came in by 2. what is left of their PCI link 3. hops from that NIC 4. bandwidth from
- * the GPU that the channel is at 5. hops from it 6. number, counted on from that GPU
+ *  1. bandwidth from the NIC by which the channel entered
+ *  2. the residual bandwidth of their PCI link
+ *  3. hops from that NIC
+ *  4. bandwidth from the GPU where the channel is
+ *  5. hops from it
+ *  6. number, counted on from that GPU
  *
- * Without a NIC in view only the last three count. Bandwidths count in whole GB/s. All but the second never change, so
- * GPUs are sorted by them once.
+ * Without a NIC only the last three count. Bandwidths count in whole GB/s. All but the second never change, so GPUs are sorted by
+ * them once.
  */
 export class GpuOrder {
   readonly #routes: Routes;

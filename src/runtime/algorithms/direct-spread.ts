@@ -8,10 +8,8 @@ import { type Posts, SPREADS } from './direct-posts.js';
 import type { Operand } from './operand.js';
 
 /**
- * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs exceed the caches. If each rank took its
- * own data, both would read every block. Instead each of them reads one block once (in a broadcast, one half) and writes it
- * to both outputs: as usual to its own, and around the caches to the other rank's, whose cache would otherwise have to give
- * up every line first.
+ * All-gathers and broadcasts of two ranks, in the segment, whose input and outputs exceed the caches. Each rank reads one block
+ * once (in a broadcast, one half) and writes it to both outputs, around the caches to the other rank's.
  *
  *      input of rank 0    -> output of rank 0, output of rank 1
  *      input of rank 1    -> output of rank 1, output of rank 0

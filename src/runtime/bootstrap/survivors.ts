@@ -37,9 +37,8 @@ const VIEW = 0;
 const VERDICT = 1;
 
 /**
- * Finds the members that go on, the same on all of them. The lowest rank that is not known to be gone is the coordinator: it
- * collects the ranks that each excludes or misses, and sends the result to all that remain. If it is lost meanwhile, the next
- * lowest takes over. A rank that anybody excludes is out.
+ * Finds the members that go on, the same on all of them. The lowest rank that is not known to be gone is the coordinator, and the
+ * next lowest after its loss: it collects the ranks that any rank excludes or misses, and sends the remaining ones to all.
  *
  *     rank 1 (lowest alive)      rank 2                    rank 3
  *       │◄──── "without 0" ──────│                           │

@@ -6,8 +6,7 @@ import { WatchClock } from '../progress/watch-clock.js';
 const POLL_MS = 10;
 
 /**
- * Finds the processes of a job by variables in their environment, which its ranks get and every process that they start
- * inherits.
+ * Finds the processes of a job by variables in their environment, which all processes that ranks start inherit.
  *
  * One session for each rank would be usual, but Linux schedules between sessions first (sched_autogroup): a rank that gives its
  * core away gets it back immediately (8 bytes among 8 ranks on 2 cores: 7 ms instead of 80 µs).

@@ -12,11 +12,10 @@ interface LinePrefixerOptions {
 }
 
 /**
- * Puts a prefix before each line of a byte stream and passes on whole lines only, so that lines of several streams never mix
- * in one destination. A last line without a line feed gets one.
+ * Puts a prefix before each line of a byte stream and passes on whole lines only, so that lines of several streams never mix.
  *
- * Of a line that its program writes again and again (`10 %\r20 %\r`) the last state is passed on; a terminal also gets each
- * state, in its last line. With an empty prefix, such lines stay as they are. A line is kept in memory until it ends.
+ * Of a line that its program rewrites (`10 %\r20 %\r`) the last state is passed on; a terminal also gets each state, in its last
+ * line. With an empty prefix, such lines are not changed.
  */
 export class LinePrefixer extends Transform {
   readonly #prefix: Buffer;

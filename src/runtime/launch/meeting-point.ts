@@ -14,9 +14,8 @@ const ATTEMPTS = 100;
 /**
  * A free address on this host's loopback, and a secret for it.
  *
- * The first rank opens the root there when it creates a communicator, and again for each further one. A root in the launcher
- * would make every start some 35 ms slower (a fifth of the time of four empty Node jobs), even for jobs without a
- * communicator, and would serve only one communicator.
+ * The first rank opens the root there for each communicator. A root in the launcher would make every start some 35 ms slower, a
+ * fifth of the time of four empty Node jobs.
  *
  * @throws SystemError `NETWORK` when no port is free
  */

@@ -4,12 +4,11 @@ import type { Writable } from 'node:stream';
 /**
  * Ends the ranks when the launcher was killed with SIGKILL and cannot: a rank that spins in a collective would spin without end.
  *
- * A shell in a session of its own reads a pipe that only the launcher writes to. The first line is the job's environment entry;
- * if the pipe closes without a second line, the shell kills all processes with that entry. Without /bin/sh or grep, ranks outlive
- * such a launcher.
+ * A shell in a session of its own reads a pipe of the launcher: first the job's environment entry; if the pipe closes without a
+ * second line, the shell kills all processes with that entry. Without /bin/sh or grep, ranks outlive such a launcher.
  *
- * The entry is a secret, and every user can read the arguments of every process; so only the pipe and the shell's built-in
- * `echo` carry it.
+ * Only the pipe and the shell's built-in `echo` carry the entry, which is a secret: every user can read the arguments of every
+ * process.
  */
 export interface Watchdog {
   /** Ends the watchdog because no process of the job is left. */

@@ -14,9 +14,8 @@ const KEPT_US = 200_000;
 
 /**
  * Writes a rank's operations as events of Chrome's trace format, which Perfetto (ui.perfetto.dev), chrome://tracing and
- * speedscope open. A process is a host, a track is a rank, and a slice is a collective with its arguments, which contains a
- * slice for each observed step. Messages, groups and windows, several of which may run at a time, are asynchronous events
- * with tracks of their own by rank and name.
+ * speedscope open. A process is a host, a track is a rank, and a slice is a collective or one of its steps. Messages, groups and
+ * windows, several of which may run at a time, are asynchronous events.
  *
  * A collective is two events, its beginning and its end, so that one that never ended is visible too; its steps are written
  * between them.

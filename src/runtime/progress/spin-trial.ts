@@ -2,9 +2,8 @@
 const MOST_SKIPPED = 63;
 
 /**
- * Decides whether to spin before parking. Spinning is useless if the other rank has no core because the machine is full: it
- * uses up this rank's time slice, and the rank gets its core later each time. After a wait that spun in vain, the next waits
- * park immediately: 1, then 3, 7 … while spinning keeps failing, and half as many after each success.
+ * Decides whether to spin before parking; on a full machine, spinning only uses up this rank's time slice. After a wait that spun
+ * in vain, the next waits park immediately: 1, then 3, 7 … while spinning keeps failing, and half as many after each success.
  */
 export class SpinTrial {
   #penalty = 0;

@@ -4,8 +4,8 @@ import { cloneElement, type XmlElement } from '../xml/tree.js';
  * Fuses the topologies of several ranks, or of several hosts of an NVLink domain: elements that are equal (name and all
  * attributes) become one, all others are added behind, in the order of the topologies.
  *
- * NCCL adds a whole subtree as soon as an element differs. So the same PCI switch with another `link_width` in two
- * topologies is there twice; and `host_hash` keeps the CPUs of two hosts apart.
+ * NCCL adds a whole subtree as soon as an element differs: a PCI switch with two values of `link_width` occurs twice, and
+ * `host_hash` separates the CPUs of two hosts.
  */
 export function fuseTopologies(systems: readonly XmlElement[]): XmlElement | undefined {
   const [first, ...others] = systems;
