@@ -12,12 +12,12 @@ Mean of |predicted time / measured time - 1| of the [simulation](simulate.md), w
 - **fitted**: by the parameters that tccl has, fitted to all machines;
 - **left out**: by parameters that were fitted without the machine that was measured ([calibration](simulate.md#calibration)). This is what to
   expect of a machine that nobody measured;
-- **NCCL's belief**: by the model that NCCL 2.30.7 chooses by ([tuning](tuning.md)). It has none of messages between pairs.
+- **NCCL's belief**: by the model that the version of NCCL that was measured chooses by ([tuning](tuning.md)). It has none of messages between pairs.
 `;
 
 export const SIMULATED_AFTER = `
 Other simulators, by their authors: ASTRA-sim 9.7 to 20.6 % on one H100 node, ATLAHS below 5 % on whole applications replayed from traces.
-[Targets and misses](simulate.md#errors-by-class-of-machine-and-size) are in the notes of the simulation.
+[Aims, misses and doubts](simulate.md#what-to-reach) are in the notes of the simulation.
 `;
 
 export const METHOD = `## The estimate of published results

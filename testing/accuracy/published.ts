@@ -17,6 +17,8 @@ export interface PublishedResult {
   readonly type: DataTypeName;
   /** NCCL's version; undefined if the source lacks it. */
   readonly nccl: string | undefined;
+  /** GPUs that each thread launched on; 1 if the source does not tell. */
+  readonly gpusPerThread: number;
   /** Its address; undefined for figures that came without one. */
   readonly source: string | undefined;
   readonly note: string | undefined;
@@ -45,6 +47,7 @@ function readResult(item: YamlReader): PublishedResult {
     'collective',
     'type',
     'nccl',
+    'gpusPerThread',
     'source',
     'note',
     'round',
@@ -66,6 +69,7 @@ function readResult(item: YamlReader): PublishedResult {
     collective: fields.collective === undefined ? 'AllReduce' : oneOf(fields.collective, collectives),
     type: fields.type === undefined ? 'float32' : oneOf(fields.type, dataTypes),
     nccl: fields.nccl?.text('a version'),
+    gpusPerThread: fields.gpusPerThread?.integer(1, 64) ?? 1,
     source: fields.source?.text('an address'),
     note: fields.note?.text('a note'),
     isRound: fields.round?.flag() ?? false,

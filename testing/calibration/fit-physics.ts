@@ -23,15 +23,22 @@ export interface Measurement {
   readonly collective: ScheduledCollective;
   readonly bytes: number;
   readonly type: DataTypeName;
-  readonly launch: Environment['launch'];
+  readonly gpusPerThread: number;
   readonly timeUs: number;
+  /** Share of a measurement that it counts as in a fit. */
+  readonly weight: number;
+  /** What NCCL's own model believes, not a measurement. */
+  readonly isBelief: boolean;
 }
 
-const environments: Readonly<Record<Environment['launch'], Environment>> = {
-  queued: defaultEnvironment,
-  processes: { ...defaultEnvironment, launch: 'processes' },
-  graph: { ...defaultEnvironment, launch: 'graph' },
-};
+/** The same object each time, because the simulator keeps rates by environment. */
+const environments = new Map<number, Environment>();
+
+function environmentOf({ gpusPerThread }: Measurement): Environment {
+  let environment = environments.get(gpusPerThread);
+  if (environment === undefined) environments.set(gpusPerThread, (environment = { ...defaultEnvironment, gpusPerThread }));
+  return environment;
+}
 
 /** Properties of a measurement that determine the parameters it depends on. */
 interface Traits {
@@ -57,8 +64,12 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
   switch (base) {
     case 'launchUs':
       return true;
-    case 'processesUs':
-      return measurement.launch === 'processes';
+    case 'launchCallUs':
+      return measurement.gpusPerThread > 1;
+    case 'byteSumCost':
+      return measurement.type === 'int8';
+    case 'netCrowding':
+      return isNet && way !== 'NVLS';
     case 'flagShare':
       return way === 'LL' || way === 'LL128' || way === 'pairs LL';
     case 'llHopUs':
@@ -73,13 +84,15 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
     case 'simpleSliceUs':
       return way === 'Simple' || way === 'pairs Simple';
     case 'copyBlockGBps':
-      return way === 'Simple';
+      return way === 'Simple' || way === 'pairs Simple';
     case 'operandCost':
       return way === 'Simple' || way === 'LL128' || way === 'LL';
-    case 'pairsBlockGBps':
     case 'pairsSliceRatio':
       return way === 'pairs Simple';
+    case 'pairsBlockRatio':
+      return way === 'pairs LL' || way === 'pairs Simple';
     case 'pairsSetupUs':
+    case 'pairsPeerUs':
       return way === 'pairs LL' || way === 'pairs Simple';
     case 'nvlsBlockGBps':
     case 'nvlsHopUs':
@@ -91,7 +104,7 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
     case 'netPayload':
       return isNet && measurement.bytes >= 1 << 20;
     case 'netSendUs':
-      return isNet && (way === 'Simple' || way === 'pairs Simple' || way === 'NVLS');
+      return isNet && (way === 'LL128' || way === 'Simple' || way === 'pairs Simple' || way === 'NVLS');
     case 'netStepUs':
     case 'netHopUs':
       return isNet;
@@ -103,32 +116,47 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
 }
 
 /** Predicts a measured call. */
-export function predictMeasured(
-  { simulator, collective, bytes, type, launch }: Measurement,
-  physics: Physics,
-): number | undefined {
-  return simulator.simulate(collective, bytes, { dataType: type, physics, environment: environments[launch] })?.timeUs;
+export function predictMeasured(measurement: Measurement, physics: Physics): number | undefined {
+  const { simulator, collective, bytes, type } = measurement;
+  return simulator.simulate(collective, bytes, { dataType: type, physics, environment: environmentOf(measurement) })?.timeUs;
+}
+
+/** Boost clock of the SMs, GHz, from data sheets of V100, A100, H100 and B200 for SXM. */
+const CLOCK_GHZ: Readonly<Record<Generation, number>> = { volta: 1.53, ampere: 1.41, hopper: 1.98, blackwell: 1.965 };
+
+/**
+ * A parameter of a generation in clock cycles instead of µs, or bytes a cycle: what a thread block does takes about as many
+ * cycles on all generations. So this is what a generation without measurements takes over from others.
+ */
+function byClock(value: number, { unit }: PhysicsParameter, generation: Generation): number {
+  return unit === 'us' ? value * CLOCK_GHZ[generation] : value / CLOCK_GHZ[generation];
 }
 
 /**
- * Start of the fit: the same for all generations, so that a fit without a machine knows nothing of it. Round
- * figures of what NVIDIA's and others' microbenchmarks of such GPUs have.
+ * Start of the fit, the same for all generations by clock, so that a fit without a machine knows nothing of it. Round
+ * figures of what NVIDIA's and others' microbenchmarks of such GPUs have at 1.7 GHz.
  */
+const startingCycles: Readonly<Record<GenerationParameter, number>> = {
+  launchUs: 6 * 1.7,
+  llHopUs: 1.7,
+  ll128HopUs: 2.5 * 1.7,
+  simpleHopUs: 2 * 1.7,
+  simpleSliceUs: 3 * 1.7,
+  llBlockGBps: 6 / 1.7,
+  ll128BlockGBps: 20 / 1.7,
+  copyBlockGBps: 25 / 1.7,
+};
+
 export const startingPhysics: Physics = {
   of: Object.fromEntries(
     generations.map((generation) => [
       generation,
-      {
-        launchUs: 6,
-        llHopUs: 1,
-        ll128HopUs: 2.5,
-        simpleHopUs: 2,
-        simpleSliceUs: 3,
-        llBlockGBps: 6,
-        ll128BlockGBps: 20,
-        copyBlockGBps: 25,
-        pairsBlockGBps: 15,
-      },
+      Object.fromEntries(
+        (Object.entries(startingCycles) as [GenerationParameter, number][]).map(([name, value]) => [
+          name,
+          value / byClock(1, generationParameters[name], generation),
+        ]),
+      ),
     ]),
   ) as Physics['of'],
   common: {
@@ -136,18 +164,22 @@ export const startingPhysics: Physics = {
     pciPayload: 1.15,
     netPayload: 0.98,
     operandCost: 0.1,
+    byteSumCost: 0.2,
     flagShare: 0.6,
     llThreadCost: 0.2,
+    pairsBlockRatio: 0.65,
     pairsSliceRatio: 0.7,
     nvlsBlockGBps: 17,
     nvlsHopUs: 3,
     nvlsSliceUs: 3,
     nvlsSetupUs: 5,
     pairsSetupUs: 0,
+    pairsPeerUs: 0.2,
     shmHopUs: 2,
-    processesUs: 10,
+    launchCallUs: 4,
     netStepUs: 0.1,
     netSendUs: 1.5,
+    netCrowding: 3,
     netHopUs: 8,
   },
 };
@@ -164,6 +196,8 @@ const USUAL_SPREAD = 0.6;
 const PULL_WEIGHT = 0.02;
 /** A parameter that all share is pulled to its start: a quarter of its plausible range counts as usual. */
 const STIFFNESS = 4;
+/** What NCCL believes is off by as much as this where it is right. */
+const BELIEF_OUTLIER = 0.5;
 /** Errors beyond this are outliers (another version chose otherwise, a host had a hiccup), and count less and less. */
 const SETTLED_OUTLIER = 0.2;
 
@@ -189,8 +223,8 @@ function variables(): Variable[] {
 
 /**
  * Least squares of the logarithms of the errors, by Gauss-Newton steps with damping; outliers are weighed down (after Geman
- * and McClure). A parameter of one generation is pulled towards those of the others, as by a fiftieth of a measurement, so
- * parameters without a measurement take their values.
+ * and McClure). A parameter of one generation is pulled towards those of the others, in clock cycles, as by a fiftieth of a
+ * measurement, so parameters without a measurement take their values.
  */
 export function fitPhysics(
   measurements: readonly Measurement[],
@@ -208,8 +242,8 @@ export function fitPhysics(
   for (let round = 0; round < rounds; round++) {
     // At first all measurements count: an outlier may be due to the start values.
     const outlier = SETTLED_OUTLIER * Math.max(1, 4 / 2 ** round);
-    let cost = costOf(residuals, all, physics, outlier);
-    onRound?.(round, mean(residuals.map(Math.abs)));
+    let cost = costOf(residuals, measurements, all, physics, outlier);
+    onRound?.(round, mean(residuals.filter((_, index) => measurements[index]?.isBelief === false).map(Math.abs)));
     const normal = all.map(() => new Float64Array(all.length));
     const gradient = new Float64Array(all.length);
     const columns = all.map((variable) => {
@@ -222,7 +256,7 @@ export function fitPhysics(
         isAffected(variable, measurement, traits[index]) ? (residual(measurement, changed) - (residuals[index] ?? 0)) * scale : 0,
       );
     });
-    const weights = residuals.map((error) => weightOf(error, outlier));
+    const weights = residuals.map((error, index) => weightOf(error, measurements[index], outlier));
     for (let a = 0; a < all.length; a++) {
       for (let b = a; b < all.length; b++) {
         let sum = 0;
@@ -281,7 +315,7 @@ export function fitPhysics(
       ) as Partial<Record<PhysicsName, number>>;
       const next = withPhysics(physics, changes);
       const found = measurements.map((measurement) => residual(measurement, next));
-      const nextCost = costOf(found, all, next, outlier);
+      const nextCost = costOf(found, measurements, all, next, outlier);
       if (nextCost < cost) {
         isBetter = true;
         physics = next;
@@ -297,13 +331,26 @@ export function fitPhysics(
   return { ...physics, of: { ...physics.of, volta: physics.of.ampere } };
 }
 
-function costOf(residuals: readonly number[], all: readonly Variable[], physics: Physics, outlier: number): number {
-  const data = residuals.reduce((sum, error) => sum + error ** 2 / (1 + (error / outlier) ** 2), 0);
+function costOf(
+  residuals: readonly number[],
+  measurements: readonly Measurement[],
+  all: readonly Variable[],
+  physics: Physics,
+  outlier: number,
+): number {
+  const data = residuals.reduce((sum, error, index) => {
+    const measurement = measurements[index];
+    return sum + (measurement?.weight ?? 1) * (error ** 2 / (1 + (error / outlierOf(measurement, outlier)) ** 2));
+  }, 0);
   return data + all.reduce((sum, variable) => sum + PULL_WEIGHT * pullOf(physics, variable) ** 2, 0);
 }
 
-function weightOf(error: number, outlier: number): number {
-  return 1 / (1 + (error / outlier) ** 2) ** 2;
+function weightOf(error: number, measurement: Measurement | undefined, outlier: number): number {
+  return (measurement?.weight ?? 1) / (1 + (error / outlierOf(measurement, outlier)) ** 2) ** 2;
+}
+
+function outlierOf(measurement: Measurement | undefined, outlier: number): number {
+  return measurement?.isBelief === true ? Math.max(outlier, BELIEF_OUTLIER) : outlier;
 }
 
 function pullOf(physics: Physics, variable: Variable): number {
@@ -313,8 +360,9 @@ function pullOf(physics: Physics, variable: Variable): number {
   }
   const others = fitted
     .filter((generation) => generation !== variable.generation)
-    .map((generation) => Math.log(valueOf(physics, { ...variable, generation })));
-  return (Math.log(valueOf(physics, variable)) - mean(others)) / USUAL_SPREAD;
+    .map((generation) => Math.log(byClock(valueOf(physics, { ...variable, generation }), variable.parameter, generation)));
+  const own = byClock(valueOf(physics, variable), variable.parameter, variable.generation);
+  return (Math.log(own) - mean(others)) / USUAL_SPREAD;
 }
 
 function valueOf(physics: Physics, { base, generation }: Pick<Variable, 'base' | 'generation'>): number {

@@ -12,6 +12,7 @@ import { parsePublishedResults } from '../accuracy/published.js';
 import { applyOverrides, type Overrides } from '../../src/planner/plan/overrides.js';
 import { planPrepared } from '../../src/planner/plan/plan.js';
 import { simulatorOf } from '../../src/planner/plan/prediction.js';
+import { defaultVersion, nearestVersions } from '../../src/planner/versions/version.js';
 
 /** A measured time with what the tables of errors need to know. */
 export interface MeasuredCall extends Measurement {
@@ -55,6 +56,62 @@ export function readMeasured({ aiconfigurator, hosts, published }: MeasuredFiles
   return [...readDomains(aiconfigurator, machines), ...readHosts(hosts, machines), ...readPublished(published, machines)];
 }
 
+/** Sizes at which NCCL's belief counts: what small calls cost is what machines differ by most. */
+const BELIEVED_BYTES = [2 ** 10, 2 ** 14, 2 ** 17, 2 ** 19];
+/** All that NCCL believes of a generation weighs as much as some measurements. */
+const BELIEF_WEIGHT = 0.1;
+
+/**
+ * What NCCL's model believes of small calls on one node of each generation. It counts a little in fits, so that a
+ * generation of which nothing was measured takes what its maker believes.
+ */
+export function believedCalls(): Measurement[] {
+  const machines = new MachineCache();
+  return ['dgx-a100', 'dgx-h100', 'dgx-b200'].flatMap((name) =>
+    [2, 4, 8].flatMap((gpus) => {
+      const kept = machines.of(name, 1, { gpus }, {}, defaultVersion);
+      return (['AllReduce', 'AllGather', 'ReduceScatter'] as const).flatMap((collective) =>
+        BELIEVED_BYTES.flatMap((bytes) => {
+          const time = choose(kept.tuning, collective, bytes, { dataType: 'float16' })?.timeUs;
+          return time === undefined
+            ? []
+            : [
+                {
+                  ...kept,
+                  machine: 'belief',
+                  collective,
+                  bytes,
+                  type: 'float16',
+                  gpusPerThread: 1,
+                  timeUs: time,
+                  weight: BELIEF_WEIGHT,
+                  isBelief: true,
+                } satisfies Measurement,
+              ];
+        }),
+      );
+    }),
+  );
+}
+
+/** µs by which launches on one GPU differ from CPU to CPU. */
+const LAUNCH_SPREAD_US = 1;
+/** Error of a measurement that counts in full. */
+const USUAL_ERROR = 0.1;
+
+/** Weight of a run whose threads launch on several GPUs: little where launches, which depend on the CPU, make the time. */
+function weightOfLaunches(gpusPerThread: number, timeUs: number): number {
+  const spreadUs = gpusPerThread > 1 ? gpusPerThread * LAUNCH_SPREAD_US : 0;
+  return 1 / (1 + (spreadUs / timeUs / USUAL_ERROR) ** 2);
+}
+
+/** The version whose decisions stand for those of the version that was measured. */
+function coveredVersion(version: string | undefined): string {
+  if (version === undefined) return defaultVersion;
+  const { older, newer } = nearestVersions(version === '2.23' ? '2.23.4' : version);
+  return older ?? newer ?? defaultVersion;
+}
+
 /** One NVLink domain each; the L40S box, whose GPUs meet in host memory, is no machine of the catalogue. */
 function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
   return rowsOf(text, ['system', 'folder_version', 'row_version', 'op', 'gpus', 'type', 'bytes', 'time_us_median']).flatMap(
@@ -64,26 +121,26 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
       const collective = collectiveNames[op];
       if (name === undefined || collective === undefined) return [];
       const size = Number(bytes);
-      // Versions of one machine differ in choices: 2.28.9 takes LL128 where the planner's 2.30.7 does, 2.29.2 takes Simple.
-      const isNearest = system !== 'b200_sxm' || folder === '2.28.9';
-      const doubt =
-        folder === '2.23'
-          ? version === ''
-            ? 'the row names no version'
-            : `the folder says NCCL 2.23, the row ${version}`
-          : undefined;
+      // The other folders of B200 tell the same.
+      const isNearest = system !== 'b200_sxm' || folder === '2.28.9' || folder === '2.29.2';
       return [
         {
-          ...machines.of(name, 1, { gpus: Number(gpus) }, {}),
+          ...machines.of(name, 1, { gpus: Number(gpus) }, {}, coveredVersion(version === '' ? folder : version)),
           machine: system,
           hosts: 1,
           collective,
           bytes: size,
           type: type === 'half' ? 'float16' : 'int8',
-          launch: 'queued',
+          gpusPerThread: 1,
           timeUs: Number(time),
-          doubt,
-          isForFit: type === 'half' && isNearest && doubt === undefined && (Math.log2(size) % 3 === 0 || size === 2 ** 29),
+          weight: 1,
+          isBelief: false,
+          doubt: undefined,
+          isForFit:
+            isNearest &&
+            folder !== '2.23' &&
+            (type === 'half' || (reduces(collective) && size >= 2 ** 20)) &&
+            (Math.log2(size) % 3 === 0 || size === 2 ** 29),
         } satisfies MeasuredCall,
       ];
     },
@@ -102,14 +159,16 @@ function readHosts(text: string, machines: MachineCache): MeasuredCall[] {
       : undefined;
     return [
       {
-        ...machines.of('dgx-h100', Number(hosts), { gpus: Number(ranks) / Number(hosts) }, {}),
+        ...machines.of('dgx-h100', Number(hosts), { gpus: Number(ranks) / Number(hosts) }, {}, '2.29.2'),
         machine: 'H100 hosts',
         hosts: Number(hosts),
         collective,
         bytes: size,
         type: 'float64',
-        launch: 'processes',
+        gpusPerThread: 1,
         timeUs: Number(time),
+        weight: 1,
+        isBelief: false,
         doubt,
         isForFit: doubt === undefined && [2 ** 26, 2 ** 30].some((usual) => Math.abs(size / usual - 1) < 0.01),
       } satisfies MeasuredCall,
@@ -121,25 +180,27 @@ function readPublished(text: string, machines: MachineCache): MeasuredCall[] {
   return parsePublishedResults(text)
     .filter(({ source }) => source !== undefined)
     .flatMap((result) => {
-      const kept = machines.of(result.machine, result.nodes, result.overrides, result.environment);
+      const kept = machines.of(result.machine, result.nodes, result.overrides, result.environment, coveredVersion(result.nccl));
       const factor = busFactor(result.collective, kept.tuning.input.nRanks);
-      return result.sizes.map(
-        ({ bytes, gbps }) =>
-          ({
-            ...kept,
-            machine: 'published',
-            hosts: result.nodes,
-            collective: result.collective,
-            bytes,
-            type: result.type,
-            launch: 'processes',
-            timeUs: (bytes / gbps / 1000) * factor,
-            doubt: undefined,
-            // Round figures tell too little of what limits a call. The 72 ranks of a rack take as long to simulate as all
-            // others; they test the fit only.
-            isForFit: kept.tuning.input.nRanks <= 64 && !result.isRound,
-          }) satisfies MeasuredCall,
-      );
+      return result.sizes.map(({ bytes, gbps }) => {
+        const timeUs = (bytes / gbps / 1000) * factor;
+        return {
+          ...kept,
+          machine: 'published',
+          hosts: result.nodes,
+          collective: result.collective,
+          bytes,
+          type: result.type,
+          gpusPerThread: result.gpusPerThread,
+          timeUs,
+          weight: weightOfLaunches(result.gpusPerThread, timeUs),
+          isBelief: false,
+          doubt: undefined,
+          // Round figures tell too little of what limits a call. The 72 ranks of a rack take as long to simulate as all
+          // others; they test the fit only.
+          isForFit: kept.tuning.input.nRanks <= 64 && !result.isRound,
+        } satisfies MeasuredCall;
+      });
     });
 }
 
@@ -152,11 +213,12 @@ class MachineCache {
     hosts: number,
     overrides: Overrides,
     environment: Readonly<Record<string, string>>,
+    version: string,
   ): Pick<MeasuredCall, 'simulator' | 'tuning' | 'generation'> {
-    const key = JSON.stringify([name, hosts, overrides, environment]);
+    const key = JSON.stringify([name, hosts, overrides, environment, version]);
     let known = this.#known.get(key);
     if (known === undefined) {
-      const { parameters } = parametersFromEnvironment(environment);
+      const { parameters } = parametersFromEnvironment(environment, version);
       const prepared = prepareCluster(
         { hosts: [{ machine: applyOverrides(machine(name), overrides), count: hosts }] },
         parameters,
@@ -200,6 +262,10 @@ export function believedUs({
   type,
 }: MeasuredCall & { readonly type: DataTypeName }): number | undefined {
   return isCollective(collective) ? choose(tuning, collective, bytes, { dataType: type })?.timeUs : undefined;
+}
+
+function reduces(collective: ScheduledCollective): boolean {
+  return collective === 'AllReduce' || collective === 'ReduceScatter';
 }
 
 function isCollective(name: ScheduledCollective): name is Collective {

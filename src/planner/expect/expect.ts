@@ -32,8 +32,7 @@ export interface ExpectedTable {
 
 /** The environment with the launch mode of the run. */
 export function environmentOf({ run }: Results, given: Environment = defaultEnvironment): Environment {
-  const launch = run.isGraph ? 'graph' : run.nProcesses > 1 ? 'processes' : 'queued';
-  return { ...given, launch };
+  return { ...given, launch: run.isGraph ? 'graph' : 'queued', gpusPerThread: run.gpusPerThread };
 }
 
 /** Simulates every row of a table. */

@@ -121,7 +121,8 @@ function readJson(text: string, named: ScheduledCollective | undefined): Results
   const code = file.optional('nccl_version')?.integer(0);
   const version =
     code === undefined ? undefined : `${Math.floor(code / 10_000)}.${Math.floor((code % 10_000) / 100)}.${code % 100}`;
-  const perProcess = (config?.optional('nthreads')?.integer(1) ?? 1) * (config?.optional('ngpus')?.integer(1) ?? 1);
+  const gpusPerThread = config?.optional('ngpus')?.integer(1) ?? 1;
+  const perProcess = (config?.optional('nthreads')?.integer(1) ?? 1) * gpusPerThread;
   return [
     {
       collective: named ?? collectiveNamed(program, 'the program'),
@@ -131,6 +132,7 @@ function readJson(text: string, named: ScheduledCollective | undefined): Results
       run: {
         nccl: version,
         nProcesses: devices.length,
+        gpusPerThread,
         gpus: texts('device_info'),
         isGraph: (config?.optional('graph')?.integer(0) ?? 0) > 0,
         isCpuTime: false,

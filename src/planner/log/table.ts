@@ -37,6 +37,8 @@ export interface TestRun {
   readonly nccl: string | undefined;
   /** Processes in its head, 0 where it lists none. */
   readonly nProcesses: number;
+  /** GPUs that each thread launches calls on (`-g`). */
+  readonly gpusPerThread: number;
   /** GPUs by name, each once. */
   readonly gpus: readonly string[];
   /** Calls came from a CUDA graph. */
@@ -67,6 +69,7 @@ export class TableReader {
   readonly #gpus = new Set<string>();
   #nccl: string | undefined;
   #isGraph = false;
+  #gpusPerThread = 1;
   #isCpuTime = false;
   /** True after the names of columns: numbers that follow are rows. */
   #isTable = false;
@@ -106,6 +109,7 @@ export class TableReader {
       for (const known of [this.#hosts, this.#processes, this.#gpus]) known.clear();
       if (collective !== undefined) this.#collective = collective;
       this.#isGraph = / graph: [1-9]/.test(text);
+      this.#gpusPerThread = Math.max(1, Number(/ nGpus (\d{1,4})\b/.exec(text)?.[1] ?? 1));
     }
     const [, library] = / nccl-library=(\d{4,6})\b/.exec(text) ?? [];
     if (library !== undefined) this.#nccl = versionOfCode(Number(library));
@@ -148,6 +152,7 @@ export class TableReader {
         run: {
           nccl: this.#nccl,
           nProcesses: this.#processes.size,
+          gpusPerThread: this.#gpusPerThread,
           gpus: [...this.#gpus],
           isGraph: this.#isGraph,
           isCpuTime: this.#isCpuTime,

@@ -5,6 +5,7 @@ import type { AlignedGraphs } from '../graph/merge/align.js';
 import type { Collnet } from '../graph/merge/collnet.js';
 import type { HostContribution, NodeContribution } from '../graph/merge/contribution.js';
 import { type NodeTable, numberNodes } from '../graph/merge/nodes.js';
+import { p2pSplit } from '../graph/merge/p2p.js';
 import type { Nvls } from '../graph/merge/nvls.js';
 import type { Rings } from '../graph/merge/rings.js';
 import { TREE_ARITY, type Trees } from '../graph/merge/trees.js';
@@ -107,6 +108,7 @@ export function planFromJson(value: unknown): Plan {
     p2p: {
       ...readNumbers(json.field('p2p'), ['nChannels', 'channelsPerPeer', 'chunkBytes', 'maxPeers', 'scheduleGroupSize']),
       order: rulesOf(parameters).p2pOrder,
+      split: p2pSplit(parameters),
     },
   };
 }

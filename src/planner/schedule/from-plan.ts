@@ -2,6 +2,7 @@ import { doubleTree } from '../graph/merge/double-tree.js';
 import { p2pSchedule, ranksOfNode, treeLinks } from '../graph/merge/links.js';
 import type { Merged } from '../graph/merge/merge.js';
 import { collnetDirectOf } from '../graph/merge/collnet.js';
+import { STEPS_PER_BUFFER } from '../graph/merge/p2p.js';
 import { nvlsHeadRanks } from '../graph/merge/nvls.js';
 import type { NcclAlgorithm } from '../tuning/names.js';
 import { collnetChainSchedule, collnetDirectSchedule } from './collnet.js';
@@ -95,7 +96,7 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
   }
 }
 
-/** Largest message between pairs that uses LL (`NCCL_P2P_LL_THRESHOLD`). */
+/** Largest message that uses LL, by channel (`NCCL_P2P_LL_THRESHOLD`). */
 const LL_THRESHOLD_BYTES = 16_384;
 
 /** NCCL's way to send a message between two ranks. */
@@ -110,17 +111,31 @@ export interface PairsWay {
 /** NCCL's decision for messages of the same size between all ranks of a call. */
 export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { collective, bytes }: ScheduledCall): PairsWay {
   const messageBytes = collective === 'SendRecv' ? bytes : bytes / nRanks;
-  const protocol = messageBytes <= LL_THRESHOLD_BYTES ? 'LL' : 'Simple';
-  const stepBytes = protocol === 'LL' ? buffers.ll / 16 : p2p.chunkBytes;
+  const isNet = nNodes > 1;
+  const isLarge = p2p.split.parts === 'large between nodes';
   const most = p2p.channelsPerPeer;
   let fewest = most;
-  // One node: all channels, with one operation each.
-  while (nNodes === 1 && fewest * nRanks > p2p.nChannels && fewest > 1) fewest /= 2;
-  const [leastPart, mostPart] = nNodes > 1 ? [stepBytes / 2, stepBytes] : [stepBytes / 8, stepBytes * 32];
-  let channelsPerMessage = Math.min(fewest, Math.max(1, Math.ceil(messageBytes / leastPart)));
-  while (Math.max(leastPart, messageBytes / channelsPerMessage) > mostPart && channelsPerMessage <= most / 2)
-    channelsPerMessage *= 2;
-  return { protocol, nChannels: p2p.nChannels, channelsPerMessage, chunkBytes: stepBytes };
+  // All channels, with one operation each.
+  while ((isLarge || !isNet) && fewest * nRanks > p2p.nChannels && fewest > 1) fewest /= 2;
+  const channelsFor = (stepBytes: number) => {
+    const [leastPart, mostPart] = isNet ? [stepBytes / (isLarge ? 2 : 8), stepBytes] : [stepBytes / 8, stepBytes * 32];
+    let count = Math.min(fewest, Math.max(1, Math.ceil(messageBytes / leastPart)));
+    while (Math.max(leastPart, messageBytes / count) > mostPart && count <= most / 2) count *= 2;
+    return count;
+  };
+  const isByPeer = p2p.split.ll === 'by peer';
+  const protocol =
+    messageBytes <= (isByPeer ? most : channelsFor(p2p.chunkBytes)) * LL_THRESHOLD_BYTES ? 'LL' : ('Simple' as const);
+  const stepBytes = protocol === 'LL' ? buffers.ll / STEPS_PER_BUFFER : p2p.chunkBytes;
+  // The network gets small messages in smaller chunks, so that it can begin earlier.
+  const pieces = !isNet ? 1 : protocol === 'Simple' && messageBytes < stepBytes ? 4 : messageBytes < 8 * stepBytes ? 2 : 1;
+  return {
+    protocol,
+    nChannels: p2p.nChannels,
+    channelsPerMessage: channelsFor(isByPeer ? stepBytes : p2p.chunkBytes),
+    // With LL half of what a slot holds are flags.
+    chunkBytes: stepBytes / pieces / (protocol === 'LL' ? 2 : 1),
+  };
 }
 
 /**

@@ -72,7 +72,8 @@ export function pairsSchedule(
           const key = `${kind} ${rank} ${channel} ${turn % ROUNDS_AT_ONCE}`;
           let job = jobs.get(key);
           if (job === undefined) jobs.set(key, (job = { rank, channel, moves: [] }));
-          job.moves.push(() => movesOf(kind, number, message, share, chunkBytes));
+          const batch = Math.floor(turn / ROUNDS_AT_ONCE);
+          job.moves.push(() => movesOf(kind, number, message, share, { chunkBytes, batch }));
         }
       }
       for (const channel of used) turns[rank * nChannels + channel] = (turns[rank * nChannels + channel] ?? 0) + 1;
@@ -99,14 +100,14 @@ function* movesOf(
   connection: number,
   message: Message,
   share: { readonly offset: number; readonly bytes: number },
-  chunkBytes: number,
+  { chunkBytes, batch }: { readonly chunkBytes: number; readonly batch: number },
 ): Generator<Move> {
   for (const { offset, bytes } of chunksOf(share, chunkBytes)) {
     const input = message.input + offset;
     const output = message.output + offset;
-    if (connection < 0) yield { receive: [], input, send: [], output, bytes };
-    else if (kind === 'send') yield { receive: [], input, send: [connection], output: -1, bytes };
-    else yield { receive: [connection], input: -1, send: [], output, bytes };
+    if (connection < 0) yield { receive: [], input, send: [], output, bytes, batch };
+    else if (kind === 'send') yield { receive: [], input, send: [connection], output: -1, bytes, batch };
+    else yield { receive: [connection], input: -1, send: [], output, bytes, batch };
   }
 }
 

@@ -101,6 +101,11 @@ export interface Move {
   /** Offset in the rank's output where it writes the sum. */
   readonly output: number;
   readonly bytes: number;
+  /**
+   * Number of the batch of its thread block: it begins when all workers of this rank and channel are done with the batches
+   * before. 0 by default.
+   */
+  readonly batch?: number;
   /** Further ranges, and other workers that it waits for; NCCL's own algorithms have none. */
   readonly local?: LocalWork;
 }

@@ -1,4 +1,5 @@
 import type { ScheduledConnection, Move, Worker } from '../schedule/schedule.js';
+import { Batches } from './batches.js';
 
 /** Costs of an execution, by connection and by worker. Times in µs, rates in bytes per µs. */
 export interface Timing {
@@ -21,6 +22,8 @@ export interface Timing {
   readonly sliceUs: number;
   /** Cost of each further operand of a move, relative to a copy. */
   readonly operandCost: number;
+  /** The same for each sum, beyond what any operand costs. */
+  readonly sumCost: number;
   /** True if a receiver may begin with the first bytes of a slice (LL, LL128); with Simple it waits for all of it. */
   readonly cutsThrough: boolean;
   /** Slices that a connection holds; a power of two. */
@@ -66,7 +69,7 @@ export function runClock(
   timing: Timing,
   listen?: SliceListener,
 ): Finished {
-  const { writeRate, wireRate, stepUs, sendUs, latencyUs, creditUs, operandCost, cutsThrough, slots, slicing } = timing;
+  const { writeRate, wireRate, stepUs, sendUs, latencyUs, creditUs, operandCost, sumCost, cutsThrough, slots, slicing } = timing;
   const mask = slots - 1;
   const count = connections.length;
   const sent = new Int32Array(count);
@@ -98,6 +101,8 @@ export function runClock(
     runnable[head++] = worker;
   };
 
+  const batches = new Batches(workers, wake);
+
   while (head > 0) {
     const worker = runnable[--head] ?? 0;
     isQueued[worker] = 0;
@@ -109,7 +114,10 @@ export function runClock(
       let move = current[worker];
       if (move === undefined) {
         const next = iterator?.next();
-        if (next === undefined || next.done === true) break;
+        if (next === undefined || next.done === true) {
+          batches.end(worker, free);
+          break;
+        }
         move = next.value;
         current[worker] = move;
         done[worker] = 0;
@@ -118,8 +126,13 @@ export function runClock(
       const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
       const touches = move.input >= 0 || move.output >= 0 || move.local !== undefined;
       const sliceUs = isMemory ? 0 : touches ? timing.copySliceUs : timing.sliceUs;
-      const { local } = move;
+      const { local, batch = 0 } = move;
       let ready = 0;
+      if (batch > 0) {
+        const opened = batches.begin(worker, batch, free);
+        if (opened === undefined) break;
+        ready = opened;
+      }
       if (local !== undefined) {
         for (const wait of local.after) {
           const at = doneAt[wait.worker]?.[wait.moves - 1];
@@ -136,6 +149,8 @@ export function runClock(
         send.length +
         (move.output >= 0 ? 1 : 0) +
         (local === undefined ? 0 : local.adds.length + local.writes.length);
+      const sums = Math.max(0, receive.length + (move.input >= 0 ? 1 : 0) + (local === undefined ? 0 : local.adds.length) - 1);
+      const factor = 1 + operandCost * (operands - 2) + sumCost * sums;
       for (let slice = done[worker] ?? 0; slice < slicing.slices; slice++) {
         const size = Math.max(0, Math.min(sliceBytes, bytes - slice * sliceBytes));
         if (size === 0 && slice > 0) break;
@@ -164,7 +179,7 @@ export function runClock(
           rate = Math.min(rate, writeRate[number] ?? Infinity);
           notifyUs = Math.max(notifyUs, sendUs[number] ?? 0);
         }
-        const work = size === 0 ? 0 : Math.max(size / rate, (size / copyRate) * (1 + operandCost * (operands - 2)));
+        const work = size === 0 ? 0 : Math.max(size / rate, (size / copyRate) * factor);
         const end = Math.max(start + sliceUs + notifyUs + work, cutsThrough ? complete + Math.min(sliceUs, work) : 0);
         for (const number of receive) {
           const slot = number * slots + ((taken[number] ?? 0) & mask);

@@ -3,14 +3,15 @@ import type { Fabric } from './fabric.js';
 /** Conditions that a call's time depends on besides its plan. */
 export interface Environment {
   /**
-   * Launch of calls. `queued` (default): many calls wait on the stream, which hides their launches (nccl-tests with one process);
-   * `processes`: the same with a process for each GPU, whose launches differ in time; `graph`: from a CUDA graph.
+   * Launch of calls. `queued` (default): many calls wait on the stream, which hides their launches; `graph`: from a CUDA graph.
    */
-  readonly launch: 'queued' | 'processes' | 'graph';
+  readonly launch: 'queued' | 'graph';
   /**
-   * Difference between the ranks' start times, µs. Default: 0 for `queued` and `graph`; for `processes` the additional time
-   * of published results over the same calls of one process (`processesUs` of the calibration).
+   * GPUs that one thread launches on, one after the other (`-g` of nccl-tests). Calls that are shorter than all these
+   * launches wait for them. Default: 1.
    */
+  readonly gpusPerThread?: number;
+  /** Difference between the ranks' start times, µs. Default: 0. */
   readonly skewUs: number | undefined;
   /** Network plugin: InfiniBand verbs, AWS EFA, or sockets of the kernel. Default: `verbs`. */
   readonly network: 'verbs' | 'efa' | 'sockets';

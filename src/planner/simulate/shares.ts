@@ -11,7 +11,7 @@ export interface TimeShare {
 
 /** Causes by the parameters that stand for them: latencies, or throughputs. */
 const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; readonly parameters: RegExp }[] = [
-  { what: 'launch', kind: 'time', parameters: /^(launchUs|processesUs|nvlsSetupUs|pairsSetupUs)\b/ },
+  { what: 'launch', kind: 'time', parameters: /^(launchUs|launchCallUs|nvlsSetupUs|pairsSetupUs|pairsPeerUs)\b/ },
   { what: 'latency of hops within hosts', kind: 'time', parameters: /^(llHopUs|ll128HopUs|simpleHopUs|nvlsHopUs|shmHopUs)\b/ },
   { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs|netSendUs)\b/ },
   { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
@@ -20,7 +20,7 @@ const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; 
   { what: 'bandwidth of PCIe links', kind: 'rate', parameters: /^pciPayload$/ },
   { what: 'bandwidth of NICs', kind: 'rate', parameters: /^netPayload$/ },
 ];
-const REDUCTION: PhysicsName = 'operandCost';
+const REDUCTION: readonly PhysicsName[] = ['operandCost', 'byteSumCost'];
 /** Relative change of parameters. */
 const CHANGE = 0.02;
 /** Least share that is reported. */
@@ -54,7 +54,7 @@ export function timeShares(
   }));
   // The cost of further operands is a part of the thread blocks' time.
   const reduction = partOf(
-    all.filter(({ name }) => name === REDUCTION),
+    all.filter(({ name }) => REDUCTION.includes(name)),
     1 + CHANGE,
   );
   const parts = shares.map(({ what, part }) => ({

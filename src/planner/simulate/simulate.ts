@@ -10,7 +10,7 @@ import {
 import { llCap } from '../tuning/bandwidth.js';
 import { type Choice, choose } from '../tuning/choose.js';
 import { type Generation, generationOf } from '../tuning/constants.js';
-import { type Collective, collectives, type Protocol } from '../tuning/names.js';
+import { type Collective, collectives, type DataTypeName, type Protocol } from '../tuning/names.js';
 import type { PredictOptions } from '../tuning/predict.js';
 import type { Tuning } from '../tuning/tune.js';
 import { runClock, type SliceListener, type Timing } from './clock.js';
@@ -128,13 +128,8 @@ export class Simulator {
       const long = run(rest);
       inner = long + (whole * (long - run(rest - SAMPLED_PERIODS * period))) / SAMPLED_PERIODS;
     }
-    return {
-      timeUs: startUs + inner,
-      choice: plan.choice,
-      protocol: plan.protocol,
-      nChannels: plan.nChannels,
-      launchUs: startUs,
-    };
+    const timeUs = withLaunches(startUs + inner, physics, environment);
+    return { timeUs, choice: plan.choice, protocol: plan.protocol, nChannels: plan.nChannels, launchUs: timeUs - inner };
   }
 
   /**
@@ -158,6 +153,7 @@ export class Simulator {
       chunkBytes: 0,
       kind: 'pairs',
       isPairs: false,
+      peers: 0,
       isSwitch: false,
       slices,
       // Memory is always ready.
@@ -173,7 +169,7 @@ export class Simulator {
       ...timing,
       copyRate: (worker) => (made.workers[worker]?.serves !== undefined ? Infinity : copyRate),
     });
-    return this.#startUs(plan, physics, environment) + latestOf(endUs);
+    return withLaunches(this.#startUs(plan, physics, environment) + latestOf(endUs), physics, environment);
   }
 
   #planOf(call: ScheduledCall, options: SimulateOptions): CallPlan | undefined {
@@ -190,6 +186,7 @@ export class Simulator {
         nChannels: way.nChannels,
         kind: 'pairs',
         isPairs: true,
+        peers: isCircle ? 1 : nRanks - 1,
         isSwitch: false,
         slices: 1,
         slots: 8,
@@ -222,6 +219,7 @@ export class Simulator {
       nChannels,
       chunkBytes,
       isPairs: false,
+      peers: 0,
       isSwitch,
       slices,
       slots: 8 / slices,
@@ -287,6 +285,7 @@ export class Simulator {
     const ways = { connections: structure.connections, routes: structure.routes, wireBytes: wireBytes(plan.protocol) };
     const timing = {
       ...rated.timing,
+      sumCost: isByte(options.dataType) ? physics.common.byteSumCost : 0,
       copyRate: (worker: number) => (workers[worker]?.rank === NETWORK_RANK ? Infinity : rated.copyRate),
     };
     const { endUs, wireUs } = runClock(
@@ -303,7 +302,7 @@ export class Simulator {
     const fairUs = latestOf(endUs);
     if (onSlice !== undefined || rated.alone === undefined) return fairUs;
     const aloneUs = latestOf(runClock(workers, structure.connections, { ...timing, ...rated.alone }).endUs);
-    return Math.min(fairUs, togetherUs(latestOf(wireUs), aloneUs));
+    return Math.min(fairUs, togetherUs(latestOf(wireUs), aloneUs, physics));
   }
 
   /**
@@ -430,7 +429,8 @@ export class Simulator {
         // Messages of all connections, and their additional costs, take turns at a NIC.
         nicRate[number] = 1000 * (nicGBps[number] ?? 0);
         stepUs[number] = common.netStepUs * Math.max(1, (1000 * (nicGBps[number] ?? 0)) / rate);
-        sendUs[number] = plan.protocol === 'Simple' ? common.netSendUs : 0;
+        // LL's flags tell the proxy by themselves.
+        sendUs[number] = plan.protocol === 'LL' ? 0 : common.netSendUs;
       }
       latencyUs[number] = isNet
         ? half * (common.netHopUs + networkExtraUs[network]) + (plan.protocol === 'Simple' ? own.simpleHopUs : 0)
@@ -455,17 +455,18 @@ export class Simulator {
       // Scatter and gather serve all heads in one slice.
       copySliceUs: sliceUs / plan.inTurn,
       operandCost: plan.isSwitch || plan.isPairs ? 0 : common.operandCost,
+      sumCost: 0,
       cutsThrough: plan.protocol !== 'Simple',
       slots: plan.slots,
       slicing: { slices: plan.slices, leastBytes: plan.slices > 1 ? Math.ceil(plan.chunkBytes / plan.slices / 32) : 0 },
     };
   }
 
-  #startUs({ isPairs, isSwitch }: CallPlan, physics: Physics, environment: Environment): number {
+  #startUs({ isPairs, peers, isSwitch }: CallPlan, physics: Physics, environment: Environment): number {
     const { launchUs } = physics.of[this.#generation];
-    const { pairsSetupUs, nvlsSetupUs, processesUs } = physics.common;
-    const skewUs = environment.skewUs ?? (environment.launch === 'processes' ? processesUs : 0);
-    return launchUs + (isPairs ? pairsSetupUs : 0) + (isSwitch ? nvlsSetupUs : 0) + skewUs;
+    const { pairsSetupUs, pairsPeerUs, nvlsSetupUs } = physics.common;
+    const pairsUs = isPairs ? pairsSetupUs + pairsPeerUs * (peers - 1) : 0;
+    return launchUs + pairsUs + (isSwitch ? nvlsSetupUs : 0) + (environment.skewUs ?? 0);
   }
 }
 
@@ -577,10 +578,22 @@ function aloneAtNic({ wireRate, stepUs, nicRate }: Pick<Timing, 'wireRate' | 'st
  * whichever is longer, and a little more if both are similar. In trees a rank sends the same data to two others at the same time,
  * so they share the NIC.
  */
-function togetherUs(wireUs: number, aloneUs: number): number {
-  return (wireUs ** CROWDING + aloneUs ** CROWDING) ** (1 / CROWDING);
+function togetherUs(wireUs: number, aloneUs: number, { common }: Physics): number {
+  return joined(wireUs, aloneUs, common.netCrowding);
 }
-const CROWDING = 4;
+
+/** The longer of two times, and a little more where both are similar. */
+function joined(a: number, b: number, exponent: number): number {
+  const longer = Math.max(a, b);
+  return longer === 0 ? 0 : longer * ((a / longer) ** exponent + (b / longer) ** exponent) ** (1 / exponent);
+}
+const LAUNCH_CROWDING = 4;
+
+/** Calls that are shorter than their launches wait for these, and a little where both are similar. */
+function withLaunches(timeUs: number, { common }: Physics, { launch, gpusPerThread = 1 }: Environment): number {
+  if (launch === 'graph' || gpusPerThread === 1) return timeUs;
+  return joined(timeUs, gpusPerThread * common.launchCallUs, LAUNCH_CROWDING);
+}
 
 function latestOf(times: Float64Array): number {
   return times.reduce((latest, time) => Math.max(latest, time), 0);
@@ -598,6 +611,8 @@ interface CallPlan {
   readonly chunkBytes: number;
   readonly kind: ChannelKind;
   readonly isPairs: boolean;
+  /** Ranks that a rank sends to or receives from one by one; 0 for collectives over channels. */
+  readonly peers: number;
   /** NVLink SHARP. */
   readonly isSwitch: boolean;
   readonly slices: number;
@@ -647,9 +662,14 @@ function blockRate({ isSwitch, protocol }: CallPlan, physics: Physics, generatio
   return { LL: own.llBlockGBps, LL128: own.ll128BlockGBps, Simple: own.copyBlockGBps }[protocol];
 }
 
+/** Half of a block's warps send, half receive. */
 function pairsGBps(protocol: Protocol, physics: Physics, generation: Generation): number {
   const own = physics.of[generation];
-  return protocol === 'Simple' ? own.pairsBlockGBps : own.llBlockGBps;
+  return physics.common.pairsBlockRatio * (protocol === 'Simple' ? own.copyBlockGBps : own.llBlockGBps);
+}
+
+function isByte(type: DataTypeName | undefined): boolean {
+  return type !== undefined && /8/.test(type);
 }
 
 function isCollective(name: ScheduledCollective): name is Collective {

@@ -163,6 +163,24 @@ export const mergeRules = {
       '2.28.7': ['groups', 'Groups of up to 8 ranks at distances 0, 1, 3, 6, 10 …, and one rank after the other in each.'],
     },
   ),
+  p2pLl: byVersion(
+    { about: 'The largest message between two ranks that takes LL.', source: 'src/enqueue.cc, addP2pToPlan' },
+    {
+      '2.18.1': ['by message', '16 KiB for each channel that the message would take with Simple.'],
+      '2.22.3': ['by peer', '16 KiB for each channel that a peer may take, however few the message takes.'],
+      '2.29.2': ['by message', '16 KiB for each channel that the message would take with Simple.'],
+    },
+  ),
+  p2pParts: byVersion(
+    {
+      about: 'Parts of a message between two ranks, each on a channel of its own.',
+      source: 'src/enqueue.cc, scheduleP2pTasksToPlan',
+    },
+    {
+      '2.18.1': ['small', 'At least an eighth of a chunk; on one node, as few as leave each rank a channel.'],
+      '2.20.3': ['large between nodes', 'Between nodes at least half a chunk; everywhere as few as leave each rank a channel.'],
+    },
+  ),
   collnetDirectMostRanks: since('2.28.3', {
     about: 'Links for CollNetDirect on nodes of more than eight ranks.',
     before: 'They are made nevertheless.',

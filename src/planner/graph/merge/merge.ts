@@ -7,7 +7,7 @@ import { countChannels } from './channel-count.js';
 import { type Collnet, DIRECT_RANKS, joinCollnet, servesDirect } from './collnet.js';
 import { type HostRun, kindOf, type NodeTable, numberNodes } from './nodes.js';
 import { joinNvls, type Nvls } from './nvls.js';
-import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes } from './p2p.js';
+import { type BufferBytes, bufferSizes, p2pGroupSize, type P2pSizes, p2pSizes, type P2pSplit, p2pSplit } from './p2p.js';
 import type { P2pOrder } from './p2p-schedule.js';
 import { crossingKinds, joinRings, type Rings } from './rings.js';
 import type { MergeListener } from './trace.js';
@@ -35,7 +35,12 @@ export interface Merged {
   readonly nvls: Nvls | undefined;
   readonly buffers: BufferBytes;
   /** Send and receive. */
-  readonly p2p: P2pSizes & { readonly maxPeers: number; readonly scheduleGroupSize: number; readonly order: P2pOrder };
+  readonly p2p: P2pSizes & {
+    readonly maxPeers: number;
+    readonly scheduleGroupSize: number;
+    readonly order: P2pOrder;
+    readonly split: P2pSplit;
+  };
 }
 
 /**
@@ -86,6 +91,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
       maxPeers,
       scheduleGroupSize: p2pGroupSize(nodes, agreement.maxLocalRanks, parameters),
       order: rules.p2pOrder,
+      split: p2pSplit(parameters),
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Parameters } from '../../parameters.js';
 import { CpuArch } from '../../topology/system.js';
-import { rulesOf } from '../../versions/rules.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
 import { ofRanks } from './agreement.js';
 import { mostChannelsInArguments } from './channel-count.js';
 import { kindOf, type NodeTable } from './nodes.js';
@@ -43,6 +43,17 @@ export interface P2pSizes {
   readonly nChannels: number;
   readonly channelsPerPeer: number;
   readonly chunkBytes: number;
+}
+
+/** Rules of the version by which a message between two ranks is divided. */
+export interface P2pSplit {
+  readonly ll: Rules['p2pLl'];
+  readonly parts: Rules['p2pParts'];
+}
+
+export function p2pSplit(parameters: Parameters): P2pSplit {
+  const { p2pLl, p2pParts } = rulesOf(parameters);
+  return { ll: p2pLl, parts: p2pParts };
 }
 
 export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Parameters): P2pSizes {

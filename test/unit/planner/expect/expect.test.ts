@@ -31,7 +31,7 @@ const resultsOf = (collective: ScheduledCollective, rows: readonly (readonly [by
   collective,
   nRanks: undefined,
   hosts: [],
-  run: { nccl: undefined, nProcesses: 1, gpus: [], isGraph: false, isCpuTime: false },
+  run: { nccl: undefined, nProcesses: 1, gpusPerThread: 1, gpus: [], isGraph: false, isCpuTime: false },
   variables: {},
   rows: rows.map(([bytes, timeUs]) => ({ bytes, type: 'float32', timeUs, place: '' })),
 });

@@ -24,6 +24,7 @@ describe('results of nccl-tests', () => {
     expect(results?.run).toEqual({
       nccl: '2.29.2',
       nProcesses: 2,
+      gpusPerThread: 1,
       gpus: ['NVIDIA H100 80GB HBM3'],
       isGraph: false,
       isCpuTime: false,
@@ -100,7 +101,7 @@ describe('JSON of nccl-tests', () => {
         collective: 'AllReduce',
         nRanks: 8,
         hosts: ['a', 'b'],
-        run: { nccl: '2.29.2', nProcesses: 2, gpus: ['NVIDIA B200'], isGraph: true, isCpuTime: false },
+        run: { nccl: '2.29.2', nProcesses: 2, gpusPerThread: 4, gpus: ['NVIDIA B200'], isGraph: true, isCpuTime: false },
         variables: { NCCL_ALGO: 'Ring', NCCL_PROTO: '' },
         rows: [
           { bytes: 1024, type: 'float32', timeUs: 20.25, place: 'results[1]' },

@@ -8,6 +8,7 @@ import {
   simulatorOf,
   type Simulator,
 } from '../../../../src/planner/index.js';
+import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
 import { measuredPhysics, withPhysics } from '../../../../src/planner/simulate/physics.js';
 import { isThorough, runs } from '../../../runs.js';
 
@@ -58,6 +59,27 @@ describe('simulated time', () => {
       hosts.simulate('AllReduce', 2 ** 33, { environment: { ...environment, oversubscription } })!.timeUs;
     expect(time(2) / time(1)).toBeGreaterThan(1.8);
     expect(time(2) / time(1)).toBeLessThan(2.05);
+  });
+
+  it('of a thread that launches on all GPUs is at least that of its launches; calls that take longer hide them', () => {
+    const host = simulator('dgx-h100', 1);
+    const environment = { ...defaultEnvironment, gpusPerThread: 8 };
+    const slow = withPhysics(measuredPhysics, { launchCallUs: 10 });
+    expect(host.simulate('AllReduce', 64, { physics: slow, environment })!.timeUs).toBeCloseTo(80, 0);
+    const ratio = (bytes: number) =>
+      host.simulate('AllReduce', bytes, { environment })!.timeUs / host.simulate('AllReduce', bytes)!.timeUs;
+    expect(ratio(64)).toBeGreaterThan(1.1);
+    expect(ratio(64 * MiB)).toBeLessThan(1.01);
+  });
+
+  it('of sums of 8-bit numbers is longer, of copies it is not', () => {
+    const host = simulator('dgx-b200', 1, { gpus: 2 });
+    const ratio = (collective: 'AllGather' | 'ReduceScatter') =>
+      host.simulate(collective, 512 * MiB, { dataType: 'int8' })!.timeUs /
+      host.simulate(collective, 512 * MiB, { dataType: 'float16' })!.timeUs;
+    // 1.22 was measured.
+    expect(ratio('ReduceScatter')).toBeGreaterThan(1.05);
+    expect(ratio('AllGather')).toBe(1);
   });
 
   it('of one rank is none', () => {
