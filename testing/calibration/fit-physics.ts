@@ -27,7 +27,7 @@ export interface Measurement {
   readonly timeUs: number;
   /** Share of a measurement that it counts as in a fit. */
   readonly weight: number;
-  /** What NCCL's own model believes, not a measurement. */
+  /** True for a time that NCCL's own model believes, which is no measurement. */
   readonly isBelief: boolean;
 }
 
@@ -196,7 +196,7 @@ const USUAL_SPREAD = 0.6;
 const PULL_WEIGHT = 0.02;
 /** A parameter that all share is pulled to its start: a quarter of its plausible range counts as usual. */
 const STIFFNESS = 4;
-/** What NCCL believes is off by as much as this where it is right. */
+/** Error up to which NCCL's belief counts in full. */
 const BELIEF_OUTLIER = 0.5;
 /** Errors beyond this are outliers (another version chose otherwise, a host had a hiccup), and count less and less. */
 const SETTLED_OUTLIER = 0.2;

@@ -56,14 +56,14 @@ export function readMeasured({ aiconfigurator, hosts, published }: MeasuredFiles
   return [...readDomains(aiconfigurator, machines), ...readHosts(hosts, machines), ...readPublished(published, machines)];
 }
 
-/** Sizes at which NCCL's belief counts: what small calls cost is what machines differ by most. */
+/** Sizes at which NCCL's belief counts: machines differ most in the cost of small calls. */
 const BELIEVED_BYTES = [2 ** 10, 2 ** 14, 2 ** 17, 2 ** 19];
-/** All that NCCL believes of a generation weighs as much as some measurements. */
+/** Share of a measurement that a believed time counts as. */
 const BELIEF_WEIGHT = 0.1;
 
 /**
- * What NCCL's model believes of small calls on one node of each generation. It counts a little in fits, so that a
- * generation of which nothing was measured takes what its maker believes.
+ * Times that NCCL's model believes of small calls on one node of each generation. They count a little in fits, so that a
+ * generation of which nothing was measured takes these.
  */
 export function believedCalls(): Measurement[] {
   const machines = new MachineCache();
