@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
-import { describeError, TcclError } from '../errors.js';
 import { version } from '../version.js';
+import { reportFailure } from './exit-code.js';
 import { complain, examples } from './output.js';
 
 /** A command is a file in commands/ that registers itself; its action imports its code. */
@@ -61,15 +61,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (isOutOfFiles(error)) {
-      complain('tccl', `this process may open no more files: raise the limit (ulimit -n); ${error.message}`);
-      return 1;
-    }
-    if (!(error instanceof TcclError)) throw error;
-    complain('tccl', describeError(error));
-    // A file that is not XML is wrong use of the command, regardless of NCCL's result for it.
-    const isWrongUse = error.ncclResult === 4 || error.ncclResult === 5 || error.code === 'SYNTAX' || error.code === 'TOO_LARGE';
-    return isWrongUse ? 2 : 1;
+    return reportFailure(error);
   }
 }
 
@@ -78,14 +70,6 @@ function commandsFor(word: string): (() => Promise<CommandModule>)[] {
   if (word === '--version' || word === '-V') return [];
   const asked = word === 'completion' ? undefined : commands[word];
   return asked === undefined ? Object.values(commands) : [asked];
-}
-
-/** Commands load their code when they need it. */
-function isOutOfFiles(error: unknown): error is NodeJS.ErrnoException {
-  return (
-    error instanceof Error &&
-    ((error as NodeJS.ErrnoException).code === 'EMFILE' || (error as NodeJS.ErrnoException).code === 'ENFILE')
-  );
 }
 
 /** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */

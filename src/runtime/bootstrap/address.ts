@@ -12,7 +12,8 @@ export interface Address {
 
 /** `10.0.0.1:29500`, `[fe80::1%eth0]:29500`, `node7:29500`. */
 export function formatAddress({ host, port }: Address): string {
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+  // No isIPv6(): its first call compiles a long regular expression, which the start of every job would wait for.
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /**
@@ -42,7 +43,7 @@ export function isLoopback(host: string): boolean {
 }
 
 export function isLinkLocal(host: string): boolean {
-  return isIPv6(host) && /^fe[89ab]/i.test(host);
+  return /^fe[89ab]/i.test(host) && isIPv6(host);
 }
 
 /** A link-local address with this host's name of the zone, because zone names are local to each host. */
