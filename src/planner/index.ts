@@ -101,10 +101,13 @@ export {
   type ScheduledConnection,
   type ConnectionKind,
   type Move,
+  type MoveRange,
   type Schedule,
   type ScheduledCall,
   type ScheduledCollective,
   scheduledCollectives,
+  type VerifiableCall,
+  type VerifiableSchedule,
   type Worker,
 } from './schedule/schedule.js';
 export { readMscclXml } from './schedule/msccl.js';

@@ -1,7 +1,7 @@
-import type { ScheduledCall } from './schedule.js';
+import type { VerifiableCall } from './schedule.js';
 
 /** Size of a rank's input, bytes. */
-export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
+export function inputBytes({ collective, bytes, root }: VerifiableCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'AllGather':
     case 'Gather':
@@ -15,7 +15,7 @@ export function inputBytes({ collective, bytes, root }: ScheduledCall, nRanks: n
 }
 
 /** Size of a rank's output, bytes. */
-export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: number, rank: number): number {
+export function outputBytes({ collective, bytes, root }: VerifiableCall, nRanks: number, rank: number): number {
   switch (collective) {
     case 'ReduceScatter':
     case 'Scatter':
@@ -23,6 +23,8 @@ export function outputBytes({ collective, bytes, root }: ScheduledCall, nRanks: 
     case 'Reduce':
     case 'Gather':
       return rank === root ? bytes : 0;
+    case 'ExclusiveScan':
+      return rank > 0 ? bytes : 0;
     default:
       return bytes;
   }

@@ -9,7 +9,7 @@ import { collnetChainSchedule, collnetDirectSchedule } from './collnet.js';
 import { nvlsSchedule } from './nvls.js';
 import { pairsSchedule } from './pairs.js';
 import { patSchedule } from './pat.js';
-import { ringSchedule } from './ring.js';
+import { ncclRingCut, ringSchedule } from './ring.js';
 import type { Schedule, ScheduledCall } from './schedule.js';
 import { treeSchedule } from './tree.js';
 
@@ -35,7 +35,7 @@ export function collectiveSchedule(merged: Merged, call: ScheduledCall, way: Sch
       const ringOf = (channel: number) => (merged.ringOfChannel[channel] ?? 0) * nRanks;
       return ringSchedule(call, {
         rings: channels.map((channel) => merged.rings.order.subarray(ringOf(channel), ringOf(channel) + nRanks)),
-        chunkBytes,
+        cut: ncclRingCut(chunkBytes),
       });
     }
     case 'Tree': {

@@ -1,3 +1,5 @@
+import { Moves, partBytes, type RankBlocks } from './moves.js';
+
 /*
  * The moves of workers in hierarchical collectives; hierarchical.ts has their connections.
  */
@@ -17,35 +19,11 @@ export interface WorkerPlace {
   readonly blockRanks: readonly number[];
 }
 
-/** The current move of a worker. One object goes through many calls, so that moves allocate nothing. */
-export interface HierarchicalMoves {
-  readonly done: boolean;
-  readonly bytes: number;
-  /** Offsets of a range of the input and of the output; -1 for none. */
-  readonly own: number;
-  readonly keep: number;
-  /** True if the result is complete, so that averages are divided. */
-  readonly complete: boolean;
-  /** Numbers of the sets of connections. */
-  readonly receives: number;
-  readonly sends: number;
-  /** Position of the stored sum among the addends. */
-  readonly held: 'none' | 'first' | 'last';
-  /** True if the move stores its sum. */
-  readonly holds: boolean;
-  next(): void;
-}
-
 /** Position of a rank, and the first share that it owns. */
 export interface RankPlace {
   readonly host: number;
   readonly local: number;
   readonly share: number;
-}
-
-/** Length of every part but the last when `bytes` are divided into parts that are as equal as possible. */
-export function partBytes(bytes: number, nParts: number, grainBytes: number): number {
-  return Math.ceil(bytes / nParts / grainBytes) * grainBytes;
 }
 
 /**
@@ -62,7 +40,7 @@ const toOnly = (local: number): number => 6 + 3 * local;
 // ── large calls: a ring of hosts for each share ───────────────────────────────────────────────────────────────────────
 
 /** Sizes by which a share is cut. */
-export interface RingCut {
+export interface ShareCut {
   /** Most bytes in a message; a multiple of `grainBytes`. */
   readonly sliceBytes: number;
   /** Messages of a chunk. A connection holds two chunks, so that ranks that send first have room. */
@@ -71,13 +49,6 @@ export interface RingCut {
 }
 
 type RingKind = 'allReduce' | 'reduceScatter' | 'allGather' | 'broadcast' | 'reduce';
-
-/** Position of each rank's block in the longer array of an all-gather or reduce-scatter. */
-interface RankBlocks {
-  readonly from: ArrayLike<number>;
-  readonly bytes: ArrayLike<number>;
-  readonly longest: number;
-}
 
 /**
  * The moves of a share among H hosts: a ring of their owners. In an all-reduce a share is cut into columns of H chunks. In step
@@ -93,21 +64,12 @@ interface RankBlocks {
  * half. A broadcast is a chain of hosts from the root's, where the root is the only rank with a move up, and a reduce a chain
  * that ends at the root's host, where the root is the only rank with a move down. With one host there is one step.
  */
-export class RingMoves implements HierarchicalMoves {
-  done = true;
-  bytes = 0;
-  own = -1;
-  keep = -1;
-  complete = false;
-  receives = 0;
-  sends = 0;
-  readonly held = 'none';
-  readonly holds = false;
+export class ShareMoves extends Moves {
   readonly #worker: WorkerPlace;
   readonly #isUp: boolean;
   readonly #isOwner: boolean;
   #kind: RingKind = 'allReduce';
-  #cut: RingCut = { sliceBytes: 1, slicesPerChunk: 1, grainBytes: 1 };
+  #cut: ShareCut = { sliceBytes: 1, slicesPerChunk: 1, grainBytes: 1 };
   #nSteps = 0;
   #columnBytes = 0;
   #end = 0;
@@ -126,37 +88,38 @@ export class RingMoves implements HierarchicalMoves {
   #copies = false;
 
   constructor(worker: WorkerPlace) {
+    super();
     this.#worker = worker;
     this.#isUp = worker.role === 'up';
     this.#isOwner = worker.role === 'owner';
   }
 
   /** Begins a call, whose share is the `bytes` bytes at `from`. */
-  startAllReduce(from: number, bytes: number, cut: RingCut): void {
+  startAllReduce(from: number, bytes: number, cut: ShareCut): void {
     this.#start('allReduce', from, bytes, cut, 2 * this.#worker.nHosts - 1, this.#worker.nHosts);
   }
 
   /** @param copies true if the root's output is another array than its input */
-  startBroadcast(from: number, bytes: number, cut: RingCut, root: RankPlace, copies: boolean): void {
+  startBroadcast(from: number, bytes: number, cut: ShareCut, root: RankPlace, copies: boolean): void {
     this.#root = root;
     this.#copies = copies;
     this.#start('broadcast', from, bytes, cut, 1, 1);
   }
 
-  startReduce(from: number, bytes: number, cut: RingCut, root: RankPlace): void {
+  startReduce(from: number, bytes: number, cut: ShareCut, root: RankPlace): void {
     this.#root = root;
     this.#start('reduce', from, bytes, cut, 1, 1);
   }
 
   /** @param copies true if this rank's block is not yet in its place in the output, whose blocks are given */
-  startAllGather(blocks: RankBlocks, cut: RingCut, copies: boolean): void {
+  startAllGather(blocks: RankBlocks, cut: ShareCut, copies: boolean): void {
     this.#blocks = blocks;
     this.#copies = copies;
     this.#start('allGather', 0, blocks.longest, cut, this.#worker.nHosts, 1);
   }
 
   /** @param blocks of the input */
-  startReduceScatter(blocks: RankBlocks, cut: RingCut): void {
+  startReduceScatter(blocks: RankBlocks, cut: ShareCut): void {
     this.#blocks = blocks;
     this.#start('reduceScatter', 0, blocks.longest, cut, this.#worker.nHosts, 1);
   }
@@ -171,7 +134,7 @@ export class RingMoves implements HierarchicalMoves {
     this.#enter();
   }
 
-  #start(kind: RingKind, from: number, bytes: number, cut: RingCut, nSteps: number, nChunks: number): void {
+  #start(kind: RingKind, from: number, bytes: number, cut: ShareCut, nSteps: number, nChunks: number): void {
     this.#kind = kind;
     this.#cut = cut;
     this.#nSteps = nSteps;
@@ -345,7 +308,7 @@ export interface ExchangeMove {
   readonly own: boolean;
   readonly keep: boolean;
   readonly complete: boolean;
-  readonly held: HierarchicalMoves['held'];
+  readonly held: Moves['held'];
   readonly holds: boolean;
 }
 
@@ -393,45 +356,31 @@ export function exchangeSteps(host: number, nHosts: number): ExchangeStep[] {
 }
 
 /** Goes through the moves of a small call. */
-export class ExchangeMoves implements HierarchicalMoves {
-  done = true;
-  bytes = 0;
-  own = -1;
-  keep = -1;
-  complete = false;
-  held: HierarchicalMoves['held'] = 'none';
-  holds = false;
-  #at = 0;
-
-  constructor(readonly moves: readonly ExchangeMove[]) {}
-
-  get receives(): number {
-    return this.#at;
-  }
-
-  get sends(): number {
-    return this.#at;
+export class ExchangeMoves extends Moves {
+  constructor(readonly moves: readonly ExchangeMove[]) {
+    super();
   }
 
   start(bytes: number): void {
     this.bytes = bytes;
-    this.#at = 0;
-    this.#enter();
+    this.#enter(0);
   }
 
   next(): void {
-    this.#at++;
-    this.#enter();
+    this.#enter(this.sends + 1);
   }
 
-  #enter(): void {
-    const move = this.moves[this.#at];
+  #enter(number: number): void {
+    const move = this.moves[number];
     this.done = move === undefined;
     if (move === undefined) return;
+    this.receives = number;
+    this.sends = number;
     this.own = move.own ? 0 : -1;
     this.keep = move.keep ? 0 : -1;
     this.complete = move.complete;
     this.held = move.held;
     this.holds = move.holds;
+    this.isPlain = move.held === 'none' && !move.holds;
   }
 }

@@ -2,16 +2,15 @@ import {
   ExchangeMoves,
   exchangeSteps,
   keepAll,
-  partBytes,
-  RingMoves,
   sendOwn,
+  ShareMoves,
   type ExchangeMove,
-  type HierarchicalMoves,
   type RankPlace,
-  type RingCut,
+  type ShareCut,
   type WorkerPlace,
 } from './hierarchical-moves.js';
-import { ConnectionTable, type Local, type Move, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
+import { eachMove, evenBlocks, partBytes, type EndSets, type Moves, type ScheduledEnd } from './moves.js';
+import { ConnectionTable, type Schedule, type ScheduledCall, type Worker } from './schedule.js';
 
 /*
  * Collectives among the ranks of several hosts, in two levels. The data are divided into as many shares as the largest host
@@ -25,7 +24,7 @@ import { ConnectionTable, type Local, type Move, type Schedule, type ScheduledCa
  * kinds of workers share the work, each of which goes through the same ranges in the same order:
  *
  *     up      its range of the input ──► the owner
- *     owner   see RingMoves and ExchangeMoves (hierarchical-moves.ts)
+ *     owner   see ShareMoves and ExchangeMoves (hierarchical-moves.ts)
  *     down    the owner ──► its range of the output
  *
  * A rank has one worker for each share and direction. The runtime executes these moves (runtime/algorithms/hierarchical.ts), the
@@ -34,20 +33,6 @@ import { ConnectionTable, type Local, type Move, type Schedule, type ScheduledCa
 
 /** The ranks of each host. */
 export type RanksByHost = readonly (readonly number[])[];
-
-/** One end of a connection. Connections between the same two ranks have different names. */
-export interface HierarchicalEnd {
-  readonly peer: number;
-  readonly name: string;
-  /** Number of the share that a connection between hosts carries. */
-  readonly share?: number;
-}
-
-/** Connections of a worker, as the sets that moves use. */
-export interface EndSets {
-  readonly receives: readonly (readonly HierarchicalEnd[])[];
-  readonly sends: readonly (readonly HierarchicalEnd[])[];
-}
 
 /** The work of one rank in one share. */
 interface HierarchicalWorker extends WorkerPlace {
@@ -112,11 +97,13 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
     const others = ranks.filter((other) => other !== rank);
     const below = others.map((peer) => ({ peer, name: up }));
     const above = others.map((peer) => ({ peer, name: down }));
-    const wire = (distance: number): HierarchicalEnd[] =>
-      nHosts === 1 ? [] : [{ peer: ownerOf(hosts, (host + distance + nHosts) % nHosts, share), name: `wire ${share}`, share }];
+    const wire = (distance: number): ScheduledEnd[] =>
+      nHosts === 1
+        ? []
+        : [{ peer: ownerOf(hosts, (host + distance + nHosts) % nHosts, share), name: `wire ${share}`, channel: share }];
     const [from, to] = [wire(-1), wire(1)];
-    const only = (ends: readonly HierarchicalEnd[], other: number) => ends.filter(({ peer }) => peer === other);
-    const without = (ends: readonly HierarchicalEnd[], other: number) => ends.filter(({ peer }) => peer !== other);
+    const only = (ends: readonly ScheduledEnd[], other: number) => ends.filter(({ peer }) => peer === other);
+    const without = (ends: readonly ScheduledEnd[], other: number) => ends.filter(({ peer }) => peer !== other);
     const ring = {
       receives: [[], from, below, [...from, ...below], ...ranks.map((other) => only(below, other))],
       sends: [
@@ -130,10 +117,10 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
     if (share > 0) return [{ ...place, role: 'owner', ring }];
     const steps = exchangeSteps(host, nHosts);
     // Neighbours in the ring use its connections.
-    const end = (other: number, isNext: boolean): HierarchicalEnd => ({
+    const end = (other: number, isNext: boolean): ScheduledEnd => ({
       peer: ownerOf(hosts, other, 0),
       name: isNext ? 'wire 0' : 'exchange',
-      share: 0,
+      channel: 0,
     });
     const exchange = {
       moves: steps.map(({ move }) => move),
@@ -152,7 +139,7 @@ export function hierarchicalWorkers(hosts: RanksByHost, rank: number): Hierarchi
 /** Ranks by host, and the form of a call: with `shares`, rings of hosts; without, an exchange (all-reduce only). */
 interface HierarchicalInput {
   readonly hosts: RanksByHost;
-  readonly shares?: RingCut & { readonly count: number };
+  readonly shares?: ShareCut & { readonly count: number };
 }
 
 /**
@@ -180,38 +167,34 @@ export function hierarchicalSchedule(call: ScheduledCall, { hosts, shares }: Hie
       if (share >= nShares) return [];
       const receiveNumbers = receives.map((set) => set.map(({ peer, name }) => numberOf(peer, rank, name, share)));
       const sendNumbers = sends.map((set) => set.map(({ peer, name }) => numberOf(rank, peer, name, share)));
-      const begin = (): HierarchicalMoves => {
-        if (shares !== undefined) return ringMovesOf(call, hosts, worker, shares, nShares);
+      const begin = (): Moves => {
+        if (shares !== undefined) return shareMovesOf(call, hosts, worker, shares, nShares);
         if (collective !== 'AllReduce') throw new RangeError(`an exchange between hosts does no ${collective}`);
         const moves = new ExchangeMoves(exchange?.moves ?? []);
         moves.start(bytes);
         return moves;
       };
-      return [{ rank, channel: share, moves: () => each(begin(), receiveNumbers, sendNumbers) }];
+      return [{ rank, channel: share, moves: () => eachMove(begin(), receiveNumbers, sendNumbers) }];
     }),
   );
   const own = shares === undefined ? { own: { scratchBytes: bytes, isInPlace: false } } : {};
   return { call, nRanks: ranks.length, connections: table.all, workers, ...own };
 }
 
-function ringMovesOf(
+function shareMovesOf(
   { collective, bytes, root }: ScheduledCall,
   hosts: RanksByHost,
   worker: HierarchicalWorker,
-  cut: RingCut,
+  cut: ShareCut,
   nShares: number,
-): RingMoves {
+): ShareMoves {
   const nRanks = hosts.flat().length;
-  const moves = new RingMoves(worker);
+  const moves = new ShareMoves(worker);
   const part = partBytes(bytes, nShares, cut.grainBytes);
   const from = Math.min(bytes, worker.share * part);
   const length = Math.min(part, bytes - from);
   const place = placesOf(hosts)[root] ?? { host: 0, local: 0, share: 0 };
-  const blocks = {
-    from: Array.from({ length: nRanks }, (_, rank) => (rank * bytes) / nRanks),
-    bytes: Array.from({ length: nRanks }, () => bytes / nRanks),
-    longest: bytes / nRanks,
-  };
+  const blocks = evenBlocks(nRanks, bytes / nRanks, { offset: 0, bytes: bytes / nRanks });
   switch (collective) {
     case 'AllReduce':
       moves.startAllReduce(from, length, cut);
@@ -232,26 +215,4 @@ function ringMovesOf(
       throw new RangeError(`hierarchical does no ${collective}`);
   }
   return moves;
-}
-
-const scratch: readonly Local[] = [{ buffer: 'scratch', offset: 0 }];
-
-function* each(
-  moves: HierarchicalMoves,
-  receives: readonly (readonly number[])[],
-  sends: readonly (readonly number[])[],
-): Generator<Move> {
-  while (!moves.done) {
-    const { held, holds } = moves;
-    const local = { adds: held === 'none' ? [] : scratch, writes: holds ? scratch : [], after: [] };
-    yield {
-      receive: receives[moves.receives] ?? [],
-      input: moves.own,
-      send: sends[moves.sends] ?? [],
-      output: moves.keep,
-      bytes: moves.bytes,
-      ...(held === 'none' && !holds ? {} : { local }),
-    };
-    moves.next();
-  }
 }

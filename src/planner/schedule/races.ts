@@ -1,5 +1,5 @@
 import { inputBytes, outputBytes } from './buffers.js';
-import type { Local, Move, Schedule } from './schedule.js';
+import { rangesOf, type Local, type Move, type VerifiableSchedule } from './schedule.js';
 
 /** The moves that a worker knows to be complete: their number, by worker. */
 type Clock = Int32Array;
@@ -9,7 +9,7 @@ type Clock = Int32Array;
  * messages, and waits within a rank give an order; waiting for room in a connection gives none, because its length is arbitrary.
  */
 export class Races {
-  readonly #schedule: Schedule;
+  readonly #schedule: VerifiableSchedule;
   readonly #clocks: Clock[];
   readonly #messages: Clock[][];
   /** Clocks of moves that others wait for. */
@@ -17,7 +17,7 @@ export class Races {
   readonly #done: Int32Array;
   readonly #memory = new Map<string, Use[]>();
 
-  constructor(schedule: Schedule) {
+  constructor(schedule: VerifiableSchedule) {
     const { workers, connections } = schedule;
     this.#schedule = schedule;
     this.#clocks = workers.map(() => new Int32Array(workers.length));
@@ -29,7 +29,8 @@ export class Races {
   }
 
   /** Called after each move, in a possible order; returns the first conflict. */
-  move(worker: number, rank: number, { receive, send, bytes, local }: Move): string | undefined {
+  move(worker: number, rank: number, move: Move): string | undefined {
+    const { receive, send, local } = move;
     const clock = this.#clocks[worker] ?? new Int32Array();
     for (const wait of local?.after ?? []) join(clock, this.#kept.get(`${wait.worker} ${wait.moves}`));
     for (const number of receive) join(clock, this.#messages[number]?.shift());
@@ -37,8 +38,10 @@ export class Races {
     this.#done[worker] = count;
     clock[worker] = count;
     let conflict: string | undefined;
-    for (const range of local?.adds ?? []) conflict ??= this.#use(worker, rank, range, bytes, false);
-    for (const range of local?.writes ?? []) conflict ??= this.#use(worker, rank, range, bytes, true);
+    for (const range of rangesOf(move)) {
+      for (const place of range.local?.adds ?? []) conflict ??= this.#use(worker, rank, place, range.bytes, false);
+      for (const place of range.local?.writes ?? []) conflict ??= this.#use(worker, rank, place, range.bytes, true);
+    }
     for (const number of send) this.#messages[number]?.push(clock.slice());
     const key = `${worker} ${count}`;
     if (this.#kept.has(key)) this.#kept.set(key, clock.slice());

@@ -60,6 +60,13 @@ export interface ScheduledCall {
   readonly root: number;
 }
 
+/** A call that can be verified: also a scan, which NCCL does not have. */
+export type VerifiableCall =
+  ScheduledCall | { readonly collective: 'Scan' | 'ExclusiveScan'; readonly bytes: number; readonly root: number };
+
+/** A schedule of such a call. */
+export type VerifiableSchedule = Omit<Schedule, 'call'> & { readonly call: VerifiableCall };
+
 /** A FIFO from one rank to another: messages leave it in the order in which they entered. */
 export interface ScheduledConnection {
   readonly from: number;
@@ -108,6 +115,18 @@ export interface Move {
   readonly batch?: number;
   /** Further ranges, and other workers that it waits for; NCCL's own algorithms have none. */
   readonly local?: LocalWork;
+  /** True if the output gets what is received, without the input: an exclusive scan. */
+  readonly exclusive?: boolean;
+  /** Messages of several ranges of the data, one after the other; `input`, `output` and `local` of the move are unused. */
+  readonly ranges?: readonly MoveRange[];
+}
+
+/** One of several ranges of a move's messages. */
+export type MoveRange = Pick<Move, 'input' | 'output' | 'bytes' | 'local'>;
+
+/** The ranges of a move's messages; of most moves one. */
+export function rangesOf(move: Move): readonly MoveRange[] {
+  return move.ranges ?? [move];
 }
 
 /** Work of a move within its rank, in programs. */
@@ -150,8 +169,8 @@ export interface Range {
 const GRAIN_BYTES = 16;
 
 /** The part of a channel: equal parts in whole grains, the last channel takes less. */
-export function channelRange(bytes: number, nChannels: number, channel: number): Range {
-  const part = Math.ceil(bytes / nChannels / GRAIN_BYTES) * GRAIN_BYTES;
+export function channelRange(bytes: number, nChannels: number, channel: number, grainBytes = GRAIN_BYTES): Range {
+  const part = Math.ceil(bytes / nChannels / grainBytes) * grainBytes;
   const offset = Math.min(bytes, channel * part);
   return { offset, bytes: Math.min(part, bytes - offset) };
 }

@@ -1,6 +1,14 @@
 import { inputBytes, outputBytes } from './buffers.js';
 import { Races } from './races.js';
-import { type ScheduledConnection, NETWORK_RANK, type Move, type Schedule, type ScheduledCall } from './schedule.js';
+import {
+  type ScheduledConnection,
+  NETWORK_RANK,
+  rangesOf,
+  type Move,
+  type MoveRange,
+  type VerifiableSchedule,
+  type VerifiableCall,
+} from './schedule.js';
 
 /** First fault of a schedule; `undefined` if there is none. */
 export type ScheduleFault = string | undefined;
@@ -13,7 +21,7 @@ export type ScheduleFault = string | undefined;
  * @returns the first fault: a deadlock (and what each stuck worker waits for), a range outside of a buffer, messages whose
  *   lengths differ, workers that use the same memory without waiting for each other, a wrong output
  */
-export function verifySchedule(schedule: Schedule, slots: number, seed = 1): ScheduleFault {
+export function verifySchedule(schedule: VerifiableSchedule, slots: number, seed = 1): ScheduleFault {
   const { call, nRanks, connections } = schedule;
   const inputs = Array.from({ length: nRanks }, (_, rank) => randomNumbers(inputBytes(call, nRanks, rank), seed * 65_537 + rank));
   const outputs = Array.from({ length: nRanks }, (_, rank) => new Float64Array(outputBytes(call, nRanks, rank)).fill(Number.NaN));
@@ -99,7 +107,7 @@ interface Memory {
 
 /** Copies inputs that moves may overwrite, for the check of results. */
 function memoriesOf(
-  { call, nRanks, own }: Schedule,
+  { call, nRanks, own }: VerifiableSchedule,
   inputs: readonly Float64Array[],
   outputs: readonly Float64Array[],
 ): readonly Memory[] {
@@ -118,6 +126,7 @@ function memoriesOf(
   });
 }
 
+/** Executes a move whose messages and room are there. */
 function execute(
   move: Move,
   rank: number,
@@ -125,48 +134,71 @@ function execute(
   queues: Float64Array[][],
   memories: readonly Memory[],
 ): ScheduleFault {
-  const { receive, input, send, output, bytes, local } = move;
-  const sum = new Float64Array(bytes);
-  for (const { buffer, offset } of local?.adds ?? []) {
-    const range = memories[rank]?.[buffer].subarray(offset, offset + bytes);
-    if (range?.length !== bytes) return `bytes ${offset} to ${offset + bytes} are outside of the ${buffer}`;
-    const unwritten = range.findIndex(Number.isNaN);
-    if (unwritten >= 0) return `it reads byte ${offset + unwritten} of the ${buffer} before it is written`;
-    add(sum, range);
-  }
-  if (input >= 0) {
-    const own = memories[rank]?.input;
-    if (own === undefined || input + bytes > own.length)
-      return `bytes ${input} to ${input + bytes} are outside of an input of ${own?.length ?? 0} bytes`;
-    add(sum, own.subarray(input, input + bytes));
-  } else if (receive.length === 0 && local === undefined) {
-    return 'it takes neither input nor a message';
-  }
+  const { receive, send, bytes } = move;
+  const messages: Float64Array[] = [];
   for (const number of receive) {
     if (connections[number]?.to !== rank) return `it receives what is sent to rank ${connections[number]?.to ?? NETWORK_RANK}`;
     const message = queues[number]?.shift();
     if (message?.length !== bytes)
       return `it wants ${bytes} bytes from rank ${connections[number].from}, which sent ${message?.length ?? 0}`;
-    add(sum, message);
+    messages.push(message);
   }
+  const sent = new Float64Array(bytes);
+  let from = 0;
+  for (const range of rangesOf(move)) {
+    const to = from + range.bytes;
+    const incoming = messages.map((message) => message.subarray(from, to));
+    const fault = executeRange(range, move.exclusive === true, memories[rank], incoming, sent.subarray(from, to));
+    if (fault !== undefined) return fault;
+    from = to;
+  }
+  if (from !== bytes) return `its ranges have ${from} bytes, its messages ${bytes}`;
   for (const number of send) {
     if (connections[number]?.from !== rank) return `it sends for rank ${connections[number]?.from ?? NETWORK_RANK}`;
-    queues[number]?.push(sum);
+    queues[number]?.push(sent);
+  }
+  return undefined;
+}
+
+/** @param sum zeros, which become what is sent */
+function executeRange(
+  { input, output, bytes, local }: MoveRange,
+  isExclusive: boolean,
+  memory: Memory | undefined,
+  incoming: readonly Float64Array[],
+  sum: Float64Array,
+): ScheduleFault {
+  for (const { buffer, offset } of local?.adds ?? []) {
+    const range = memory?.[buffer].subarray(offset, offset + bytes);
+    if (range?.length !== bytes) return `bytes ${offset} to ${offset + bytes} are outside of the ${buffer}`;
+    const unwritten = range.findIndex(Number.isNaN);
+    if (unwritten >= 0) return `it reads byte ${offset + unwritten} of the ${buffer} before it is written`;
+    add(sum, range);
+  }
+  for (const message of incoming) add(sum, message);
+  const received = isExclusive ? sum.slice() : sum;
+  if (input >= 0) {
+    const own = memory?.input;
+    if (own === undefined || input + bytes > own.length)
+      return `bytes ${input} to ${input + bytes} are outside of an input of ${own?.length ?? 0} bytes`;
+    add(sum, own.subarray(input, input + bytes));
+  } else if (incoming.length === 0 && local === undefined && bytes > 0) {
+    return 'it takes neither input nor a message';
   }
   for (const { buffer, offset } of local?.writes ?? []) {
-    const own = memories[rank]?.[buffer];
+    const own = memory?.[buffer];
     if (own === undefined || offset + bytes > own.length)
       return `bytes ${offset} to ${offset + bytes} are outside of the ${buffer}`;
     own.set(sum, offset);
   }
   if (output < 0) return undefined;
-  const own = memories[rank]?.output;
+  const own = memory?.output;
   if (own === undefined || output + bytes > own.length)
     return `bytes ${output} to ${output + bytes} are outside of an output of ${own?.length ?? 0} bytes`;
   for (let index = 0; index < bytes; index++) {
     if (!Number.isNaN(own[output + index] ?? 0)) return `byte ${output + index} of the output is written a second time`;
   }
-  own.set(sum, output);
+  own.set(received, output);
   return undefined;
 }
 
@@ -188,7 +220,7 @@ function awaited(
 }
 
 function wrongOutput(
-  call: ScheduledCall,
+  call: VerifiableCall,
   nRanks: number,
   inputs: readonly Float64Array[],
   outputs: readonly Float64Array[],
@@ -200,6 +232,7 @@ function wrongOutput(
     collective === 'AllReduce' || collective === 'Reduce' || collective === 'ReduceScatter'
       ? Float64Array.from({ length: bytes }, (_, index) => total(index))
       : new Float64Array();
+  const prefix = (last: number, index: number) => inputs.slice(0, last + 1).reduce((sum, input) => sum + (input[index] ?? 0), 0);
   const wanted = (rank: number, index: number): number | undefined => {
     const from = Math.floor(index / part);
     switch (collective) {
@@ -219,6 +252,10 @@ function wrongOutput(
         return inputs[(rank - 1 + nRanks) % nRanks]?.[index];
       case 'Scatter':
         return inputs[root]?.[rank * part + index];
+      case 'Scan':
+        return prefix(rank, index);
+      case 'ExclusiveScan':
+        return prefix(rank - 1, index);
     }
   };
   for (const [rank, output] of outputs.entries()) {

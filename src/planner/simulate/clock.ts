@@ -124,7 +124,7 @@ export function runClock(
       }
       const { receive, send, bytes } = move;
       const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
-      const touches = move.input >= 0 || move.output >= 0 || move.local !== undefined;
+      const touches = move.input >= 0 || move.output >= 0 || move.local !== undefined || move.ranges !== undefined;
       const sliceUs = isMemory ? 0 : touches ? timing.copySliceUs : timing.sliceUs;
       const { local, batch = 0 } = move;
       let ready = 0;

@@ -1,6 +1,5 @@
 import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
-import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { operatorCode, uint8, type DataType } from '../device/types.js';
 import { Operand } from './operand.js';
@@ -28,7 +27,6 @@ export class Combiner {
   readonly destination: Operand;
   readonly #kernels: Arithmetic;
   readonly #words: Uint32Array;
-  readonly segment: Segment;
   /** Tables of addresses for kernels: sources, then destinations. */
   readonly #tables: number;
   /** Most inputs, and most outputs, of a move. */
@@ -51,7 +49,6 @@ export class Combiner {
     readonly pieceBytes: number,
   ) {
     const { segment } = team;
-    this.segment = segment;
     this.#kernels = segment.kernels;
     this.#scaler = new Scaler(team);
     this.source = new Operand(segment, libc);
@@ -106,29 +103,6 @@ export class Combiner {
     return this.destination.placed ? this.destination.address(from) : 0;
   }
 
-  /** Address of this rank's own piece at `from`, ready for a reduction: in place, or copied to `room`. */
-  own(from: number, bytes: number, room: number): number {
-    const address = this.source.read(from, bytes, room);
-    if (!this.#scaler.active) return address;
-    this.#scaler.scale(address, room, bytes);
-    return room;
-  }
-
-  /** Combines `a` and `b`, in this order, into `to`. */
-  add(a: number, b: number, to: number, bytes: number): void {
-    const words = this.#words;
-    const sources = this.#tables / 4;
-    words[sources] = a;
-    words[sources + 1] = b;
-    words[sources + this.#places] = to;
-    this.#kernels.reduceCopy(this.#type, this.#operator, this.#tables, 2, this.#tables + this.#places * 4, 1, 0, bytes);
-  }
-
-  /** Completes a sum: averages are divided. */
-  complete(address: number, bytes: number): void {
-    if (this.#divisor > 0) this.#kernels.divide(this.#type, address, bytes, this.#divisor);
-  }
-
   #reduce(
     { bytes, own, keep, complete }: Piece,
     inputs: readonly number[],
@@ -140,7 +114,7 @@ export class Combiner {
     const sources = this.#tables / 4;
     let nSources = 0;
     for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
-    if (own >= 0) words[sources + nSources++] = this.own(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
+    if (own >= 0) words[sources + nSources++] = this.#own(own, bytes, nOutputs > 0 ? (outputs[0] ?? 0) : this.#room());
 
     const destinations = sources + this.#places;
     const divides = complete && this.#divisor > 0;
@@ -176,8 +150,12 @@ export class Combiner {
     outputs: readonly number[],
     nOutputs: number,
   ): void {
+    if (nInputs + nOutputs === 0 && !this.#scaler.active) {
+      this.destination.copyFrom(this.source, own, keep, bytes);
+      return;
+    }
     const first = outputs[0] ?? 0;
-    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.own(own, bytes, nOutputs > 0 ? first : this.#room());
+    const source = nInputs > 0 ? (inputs[0] ?? 0) : this.#own(own, bytes, nOutputs > 0 ? first : this.#room());
     if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed) {
       this.#copyToBoth(source, first, this.destination.address(keep), bytes);
       return;
@@ -195,6 +173,14 @@ export class Combiner {
     words[sources + this.#places + 1] = b;
     // As bytes: the type may be one that no kernel combines.
     this.#kernels.reduceCopy(uint8.code, SUM, this.#tables, 1, this.#tables + this.#places * 4, 2, 0, bytes);
+  }
+
+  /** Address of this rank's own piece at `from`, ready for a reduction: in place, or copied to `room`. */
+  #own(from: number, bytes: number, room: number): number {
+    const address = this.source.read(from, bytes, room);
+    if (!this.#scaler.active) return address;
+    this.#scaler.scale(address, room, bytes);
+    return room;
   }
 
   #room(): number {

@@ -1,30 +1,23 @@
 import { InternalError } from '../../errors.js';
 import {
   ExchangeMoves,
-  partBytes,
-  RingMoves,
-  type HierarchicalMoves,
+  ShareMoves,
   type HierarchicalRole,
   type RankPlace,
-  type RingCut,
+  type ShareCut,
 } from '../../planner/schedule/hierarchical-moves.js';
-import {
-  hierarchicalWorkers,
-  placesOf,
-  sharesOf,
-  type EndSets,
-  type HierarchicalEnd,
-  type RanksByHost,
-} from '../../planner/schedule/hierarchical.js';
+import { hierarchicalWorkers, placesOf, sharesOf, type RanksByHost } from '../../planner/schedule/hierarchical.js';
+import { partBytes } from '../../planner/schedule/moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
-import type { Connection, FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
-import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import type { Connection, FifoSize } from '../transport/transport.js';
+import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
-import type { Combiner, Piece } from './combiner.js';
+import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, OWN_WORDS, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { LONGEST_SLICE_BYTES } from './slices.js';
+import { connected, endsOf, WorkerTrack, type ConnectionSets } from './worker-track.js';
 
 const SHORTEST_SLICE_BYTES = 32 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
@@ -46,9 +39,9 @@ export const hierarchical: NetworkAlgorithm = {
   fifo: (nRanks) => hierarchicalFifo(nRanks),
   ends: ({ hosts, rings }, rank) => {
     // Shares of a call go over the NICs of different rings.
-    const onNics = (ends: readonly HierarchicalEnd[]): WantedEnd[] =>
-      ends.map(({ peer, name, share }) => ({ peer, name, ...(share === undefined ? {} : { channel: share % rings.length }) }));
-    const { sendTo, receiveFrom } = endsOf(hosts, rank);
+    const onNics = (ends: readonly WantedEnd[]): WantedEnd[] =>
+      ends.map((end) => (end.channel === undefined ? end : { ...end, channel: end.channel % rings.length }));
+    const { sendTo, receiveFrom } = hierarchicalEnds(hosts, rank);
     return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
   },
   open: ({ combiner, rank, channels: { hosts }, connections }) => new Hierarchical(combiner, hosts, rank, connections),
@@ -61,42 +54,26 @@ function hierarchicalFifo(nRanks: number): FifoSize {
   return { steps: STEPS, slotBytes: HEADER_BYTES + sliceBytes + countsRoom(nRanks) };
 }
 
-interface HierarchicalEnds {
-  readonly sendTo: readonly HierarchicalEnd[];
-  readonly receiveFrom: readonly HierarchicalEnd[];
-}
-
-function endsOf(hosts: RanksByHost, rank: number): HierarchicalEnds {
-  const workers = hierarchicalWorkers(hosts, rank);
-  const all = (sets: (ends: EndSets) => readonly (readonly HierarchicalEnd[])[]): HierarchicalEnd[] => {
-    const ends = workers
-      .flatMap(({ ring, exchange }) => [...sets(ring), ...(exchange === undefined ? [] : sets(exchange))])
-      .flat();
-    return [...new Map(ends.map((end) => [keyOf(end), end])).values()];
-  };
-  return { sendTo: all(({ sends }) => sends), receiveFrom: all(({ receives }) => receives) };
-}
-
-function keyOf({ peer, name }: HierarchicalEnd): string {
-  return `${peer} ${name}`;
+function hierarchicalEnds(hosts: RanksByHost, rank: number): Ends {
+  return endsOf(
+    hierarchicalWorkers(hosts, rank).flatMap(({ ring, exchange }) => [ring, ...(exchange === undefined ? [] : [exchange])]),
+  );
 }
 
 class Hierarchical implements NetworkPlayer {
   readonly #nShares: number;
   /** Work of this rank in a large call, and in a small one. */
-  readonly #inRings: readonly { readonly share: number; readonly moves: RingMoves; readonly track: WorkerTrack }[];
+  readonly #inRings: readonly { readonly share: number; readonly moves: ShareMoves; readonly track: ShareTrack }[];
   readonly #inExchange: readonly { readonly moves: ExchangeMoves; readonly track: WorkerTrack }[];
   readonly #tracks: Track[] = [];
   readonly #slotBytes: number;
   readonly #places: readonly RankPlace[];
   /** Of the running call. */
-  readonly #cut: { -readonly [Name in keyof RingCut]: RingCut[Name] };
+  readonly #cut: { -readonly [Name in keyof ShareCut]: ShareCut[Name] };
 
   constructor(combiner: Combiner, hosts: RanksByHost, rank: number, connections: PeerConnections) {
     this.#nShares = sharesOf(hosts);
-    const ends = endsOf(hosts, rank);
-    const sends = new Map(ends.sendTo.map((end, i) => [keyOf(end), connections.sends[i]]));
-    const receives = new Map(ends.receiveFrom.map((end, i) => [keyOf(end), connections.receives[i]]));
+    const setsOf = connected(hierarchicalEnds(hosts, rank), connections);
     const [{ size } = hierarchicalSize] = connections.sends;
     this.#slotBytes = size.slotBytes - HEADER_BYTES - countsRoom(combiner.nRanks);
     this.#cut = { sliceBytes: 0, slicesPerChunk: Math.min(MOST_SLICES_PER_CHUNK, size.steps / 2), grainBytes: ALIGNMENT };
@@ -105,13 +82,9 @@ class Hierarchical implements NetworkPlayer {
     // The first sender comes first: the others wait for it.
     const order = ['up', 'owner', 'down'];
     workers.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role));
-    const setsOf = (sets: EndSets): ConnectionSets => ({
-      receives: sets.receives.map((set) => set.flatMap((end) => receives.get(keyOf(end)) ?? [])),
-      sends: sets.sends.map((set) => set.flatMap((end) => sends.get(keyOf(end)) ?? [])),
-    });
     this.#inRings = workers.map((worker) => {
-      const moves = new RingMoves(worker);
-      return { share: worker.share, moves, track: new WorkerTrack(combiner, moves, setsOf(worker.ring), 0, worker.role) };
+      const moves = new ShareMoves(worker);
+      return { share: worker.share, moves, track: new ShareTrack(combiner, moves, setsOf(worker.ring), worker.role) };
     });
     this.#inExchange = workers.flatMap(({ exchange }) => {
       if (exchange === undefined) return [];
@@ -171,7 +144,8 @@ class Hierarchical implements NetworkPlayer {
       if (kind === callKinds.allReduce || place === undefined) moves.startAllReduce(from, length, cut);
       else if (kind === callKinds.broadcast) moves.startBroadcast(from, length, cut, place, !isInPlace);
       else moves.startReduce(from, length, cut, place);
-      this.#add(track, kind === callKinds.allReduce);
+      track.usesArrays(kind === callKinds.allReduce);
+      this.#add(track);
     }
     return this.#tracks;
   }
@@ -185,19 +159,20 @@ class Hierarchical implements NetworkPlayer {
     for (const { moves, track } of this.#inRings) {
       if (gathers) moves.startAllGather(blocks, cut, copies);
       else moves.startReduceScatter(blocks, cut);
+      track.usesArrays(false);
       this.#add(track);
     }
     return this.#tracks;
   }
 
-  #cutFor(shareBytes: number): RingCut {
+  #cutFor(shareBytes: number): ShareCut {
     const wanted = partBytes(shareBytes, 2 * SLICES, ALIGNMENT);
     this.#cut.sliceBytes = Math.min(this.#slotBytes, Math.max(SHORTEST_SLICE_BYTES, wanted));
     return this.#cut;
   }
 
-  #add(track: WorkerTrack, usesArrays = false): void {
-    track.start(usesArrays);
+  #add(track: WorkerTrack): void {
+    track.start();
     this.#tracks.push(track);
   }
 }
@@ -214,96 +189,41 @@ const HEADER_WORDS = HEADER_BYTES / 4;
 
 const hierarchicalSize = { size: hierarchicalFifo(1) };
 
-interface ConnectionSets {
-  readonly receives: readonly (readonly ReceiveConnection[])[];
-  readonly sends: readonly (readonly SendConnection[])[];
-}
-
 /** True for connections in shared memory to ranks of this host. */
 function isWithinHost({ transport }: Connection): boolean {
   return transport === 'shm';
 }
 
-const none: readonly never[] = [];
-
-/** The moves of a worker, on its connections. */
-class WorkerTrack implements Track {
-  from: readonly ReceiveConnection[] = none;
-  to: readonly SendConnection[] = none;
-  readonly #combiner: Combiner;
-  readonly #moves: HierarchicalMoves & Piece;
-  readonly #sets: ConnectionSets;
-  /** Address of the stored sum. */
-  readonly #stored: number;
-  /** Addresses of a move that uses the stored sum, or the arrays of other ranks. */
-  readonly #inputs: number[] = [];
-  readonly #outputs: number[] = [];
+/** Executes the moves of a share, and may use the arrays of other ranks of the host. */
+class ShareTrack extends WorkerTrack {
   readonly #words: Uint32Array;
   readonly #role: HierarchicalRole;
   /** By rank: start of its output in shared memory in the running call; 0 if unknown. */
   readonly #outputsOf: Float64Array;
+  readonly #sources: number[] = [];
+  readonly #destinations: number[] = [];
   #usesArrays = false;
 
-  constructor(
-    combiner: Combiner,
-    moves: HierarchicalMoves & Piece,
-    sets: ConnectionSets,
-    stored: number,
-    role: HierarchicalRole = 'owner',
-  ) {
-    this.#combiner = combiner;
-    this.#words = new Uint32Array(combiner.segment.buffer);
+  constructor(combiner: Combiner, moves: ShareMoves, sets: ConnectionSets, role: HierarchicalRole) {
+    super(combiner, moves, sets);
+    this.#words = new Uint32Array(combiner.team.segment.buffer);
     this.#outputsOf = new Float64Array(combiner.nRanks);
     this.#role = role;
-    this.#moves = moves;
-    this.#sets = sets;
-    this.#stored = stored;
   }
 
-  /** @param usesArrays true if ranks of a host may use each other's arrays */
-  start(usesArrays: boolean): void {
+  /** Says for the next call if ranks of a host may use each other's arrays. */
+  usesArrays(usesArrays: boolean): void {
     this.#usesArrays = usesArrays;
     if (usesArrays) this.#outputsOf.fill(0);
-    this.#enter();
   }
 
-  get done(): boolean {
-    return this.#moves.done;
-  }
-
-  get bytes(): number {
-    return this.#moves.bytes;
-  }
-
-  pass(inputs: readonly number[], outputs: readonly number[]): void {
-    const moves = this.#moves;
-    const nInputs = this.from.length;
-    const nOutputs = this.to.length;
-    if (moves.held === 'none' && !moves.holds) {
-      if (this.#usesArrays) this.#passArrays(inputs, outputs);
-      else this.#combiner.pass(moves, inputs, nInputs, outputs, nOutputs);
-      return;
-    }
-    const sources = this.#inputs;
-    const isFirst = moves.held === 'first' ? 1 : 0;
-    sources[0] = this.#stored;
-    for (let i = 0; i < nInputs; i++) sources[isFirst + i] = inputs[i] ?? 0;
-    if (moves.held === 'last') sources[nInputs] = this.#stored;
-    const destinations = this.#outputs;
-    for (let i = 0; i < nOutputs; i++) destinations[i] = outputs[i] ?? 0;
-    destinations[nOutputs] = this.#stored;
-    this.#combiner.pass(
-      moves,
-      sources,
-      nInputs + (moves.held === 'none' ? 0 : 1),
-      destinations,
-      nOutputs + (moves.holds ? 1 : 0),
-    );
+  override pass(inputs: readonly number[], outputs: readonly number[]): void {
+    if (this.#usesArrays) this.#passArrays(inputs, outputs);
+    else super.pass(inputs, outputs);
   }
 
   #passArrays(inputs: readonly number[], outputs: readonly number[]): void {
-    const moves = this.#moves;
-    const combiner = this.#combiner;
+    const { moves, combiner } = this;
     if (this.#role === 'owner') this.#passAsOwner(inputs, outputs);
     else if (this.#role === 'down') {
       const [from] = this.from;
@@ -319,9 +239,9 @@ class WorkerTrack implements Track {
   }
 
   #passAsOwner(inputs: readonly number[], outputs: readonly number[]): void {
-    const { own, keep } = this.#moves;
-    const { from, to } = this;
-    const sources = this.#inputs;
+    const { from, to, moves, combiner } = this;
+    const { own, keep } = moves;
+    const sources = this.#sources;
     for (let i = 0; i < from.length; i++) {
       const slot = inputs[i] ?? 0;
       const receive = from[i];
@@ -333,8 +253,8 @@ class WorkerTrack implements Track {
       this.#outputsOf[receive.peer] = output === 0 ? 0 : output - own;
     }
     // An own input that must be copied first would go to the first output, which may be another rank's input.
-    const canWrite = own < 0 || this.#combiner.inputAddress(own) !== 0;
-    const destinations = this.#outputs;
+    const canWrite = own < 0 || combiner.inputAddress(own) !== 0;
+    const destinations = this.#destinations;
     for (let i = 0; i < to.length; i++) {
       const slot = outputs[i] ?? 0;
       const send = to[i];
@@ -344,7 +264,7 @@ class WorkerTrack implements Track {
       if (output !== 0) destinations[i] = output + keep;
       this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
     }
-    this.#combiner.pass(this.#moves, sources, from.length, destinations, to.length);
+    combiner.pass(moves, sources, from.length, destinations, to.length);
   }
 
   /** A word of the header in front of a message's data. */
@@ -354,17 +274,5 @@ class WorkerTrack implements Track {
 
   #setWordOf(data = 0, word = 0, value = 0): void {
     this.#words[data / 4 - HEADER_WORDS + word] = value;
-  }
-
-  finish(): void {
-    this.#combiner.keep(this.#moves);
-    this.#moves.next();
-    this.#enter();
-  }
-
-  #enter(): void {
-    const { receives, sends } = this.#moves;
-    this.from = this.#sets.receives[receives] ?? none;
-    this.to = this.#sets.sends[sends] ?? none;
   }
 }

@@ -1,15 +1,16 @@
+import { RingMoves } from '../../planner/schedule/ring-moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 import { ringEnds, RingOfRanks } from '../transport/ring.js';
-import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { FifoSize } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
-import { alignedShare } from './alignment.js';
+import { ALIGNMENT, alignedShare } from './alignment.js';
 import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
-import { RingSchedule } from './ring-schedule.js';
 import { LONGEST_SLICE_BYTES } from './slices.js';
+import { WorkerTrack } from './worker-track.js';
 
 /** Size of the connections in a ring of `nRanks` ranks. */
 export function ringFifo(nRanks: number): FifoSize {
@@ -59,13 +60,13 @@ export const ring: NetworkAlgorithm = {
  * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 60 KiB that kernels process in
  * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).
  */
-export class Ring implements NetworkPlayer, Track {
+export class Ring implements NetworkPlayer {
   /** Longest slice. */
   readonly sliceBytes: number;
-  readonly #schedule: RingSchedule;
-  readonly #from: readonly ReceiveConnection[];
-  readonly #to: readonly SendConnection[];
-  readonly #tracks: readonly Track[] = [this];
+  /** This rank's work of a call. */
+  readonly track: WorkerTrack;
+  readonly #moves: RingMoves;
+  readonly #tracks: readonly Track[];
   readonly #partBlocks: Blocks;
   /** The same ring with the protocol LL, for calls of at most `#quickBytes`. */
   #quick: Ring | undefined;
@@ -73,16 +74,21 @@ export class Ring implements NetworkPlayer, Track {
 
   /** @param roomBytes part of a slot that is neither header nor data */
   constructor(
-    readonly combiner: Combiner,
+    combiner: Combiner,
     readonly ring: RingOfRanks,
     roomBytes = 0,
   ) {
-    const { steps, slotBytes } = ring.links?.send.size ?? ringFifo(1);
+    const { order, index, links } = ring;
+    const { steps, slotBytes } = links?.send.size ?? ringFifo(1);
     this.sliceBytes = slotBytes - HEADER_BYTES - roomBytes;
-    this.#schedule = new RingSchedule(ring.order, ring.index, this.sliceBytes, steps / 2);
-    this.#partBlocks = new Blocks(ring.order.length);
-    this.#from = ring.links === undefined ? none : [ring.links.receive];
-    this.#to = ring.links === undefined ? none : [ring.links.send];
+    const cut = { sliceBytes: this.sliceBytes, slicesPerChunk: steps / 2, grainBytes: ALIGNMENT, meets: true };
+    this.#moves = new RingMoves(order, index, cut);
+    this.track = new WorkerTrack(combiner, this.#moves, {
+      receives: [none, links === undefined ? none : [links.receive]],
+      sends: [none, links === undefined ? none : [links.send]],
+    });
+    this.#tracks = [this.track];
+    this.#partBlocks = new Blocks(order.length);
   }
 
   /** Gives calls of at most `bytes` to `quick`, whose connections use the protocol LL; V forms stay here. */
@@ -106,28 +112,29 @@ export class Ring implements NetworkPlayer, Track {
     const bytes = Math.min(share, call.bytes - from);
     switch (call.kind) {
       case callKinds.allReduce:
-        this.#schedule.startAllReduce(bytes, from);
+        this.#moves.startAllReduce(bytes, from);
         break;
       case callKinds.broadcast:
-        this.#schedule.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace, from);
+        this.#moves.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace, from);
         break;
       case callKinds.reduce:
-        this.#schedule.startReduce(bytes, this.ring.order.indexOf(call.root), from);
+        this.#moves.startReduce(bytes, this.ring.order.indexOf(call.root), from);
         break;
       case callKinds.barrier:
-        this.#schedule.startBarrier();
+        this.#moves.startBarrier();
         break;
       case callKinds.allGather:
       case callKinds.allGatherV:
-        this.#schedule.startAllGather(this.#blocksOf(call, part, nParts), !call.isInPlace);
+        this.#moves.startAllGather(this.#blocksOf(call, part, nParts), !call.isInPlace);
         break;
       case callKinds.reduceScatter:
       case callKinds.reduceScatterV:
-        this.#schedule.startReduceScatter(this.#blocksOf(call, part, nParts));
+        this.#moves.startReduceScatter(this.#blocksOf(call, part, nParts));
         break;
       default:
         throw new InternalError('INTERNAL', `ring has no call of kind ${call.kind}`);
     }
+    this.track.start();
   }
 
   #blocksOf(call: NetworkCall, part: number, nParts: number): Blocks {
@@ -137,36 +144,9 @@ export class Ring implements NetworkPlayer, Track {
 
   /** Lets all ranks meet. */
   barrier(): readonly Track[] {
-    this.#schedule.startBarrier();
+    this.#moves.startBarrier();
+    this.track.start();
     return this.#tracks;
-  }
-
-  // ── the work, as a track ──────────────────────────────────────────────────────────────────────────────────────────
-
-  get done(): boolean {
-    return this.#schedule.done;
-  }
-
-  get from(): readonly ReceiveConnection[] {
-    return this.#schedule.receives ? this.#from : none;
-  }
-
-  get to(): readonly SendConnection[] {
-    return this.#schedule.sends ? this.#to : none;
-  }
-
-  get bytes(): number {
-    return this.#schedule.bytes;
-  }
-
-  pass(inputs: readonly number[], outputs: readonly number[]): void {
-    const schedule = this.#schedule;
-    this.combiner.pass(schedule, inputs, schedule.receives ? 1 : 0, outputs, schedule.sends ? 1 : 0);
-  }
-
-  finish(): void {
-    this.combiner.keep(this.#schedule);
-    this.#schedule.next();
   }
 }
 
@@ -178,14 +158,14 @@ export class Rings implements NetworkPlayer {
   readonly #rings: readonly Ring[];
   readonly #first: Ring;
   /** By number of parts: the rings that carry them. */
-  readonly #tracks: readonly (readonly Ring[])[];
+  readonly #tracks: readonly (readonly Track[])[];
 
   constructor(combiner: Combiner, rings: readonly RingOfRanks[]) {
     this.#rings = rings.map((ring) => new Ring(combiner, ring, countsRoom(ring.order.length)));
     const [first] = this.#rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     this.#first = first;
-    this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) => this.#rings.slice(0, count));
+    this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) => this.#rings.slice(0, count).map(({ track }) => track));
   }
 
   start(call: NetworkCall): readonly Track[] {

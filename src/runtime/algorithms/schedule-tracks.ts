@@ -1,4 +1,4 @@
-import type { Move, Schedule, Wait, Worker } from '../../planner/schedule/schedule.js';
+import { rangesOf, type MoveRange, type Schedule, type Wait, type Worker } from '../../planner/schedule/schedule.js';
 import { InvalidArgumentError } from '../../errors.js';
 import type { Arithmetic } from '../device/kernels/kernels.js';
 import type { Team } from '../device/team.js';
@@ -29,7 +29,12 @@ interface RankWorker {
 }
 
 /** A move with its connections by their places among the rank's ends, and waits by places among its workers. */
-interface RankMove extends Move {
+interface RankMove {
+  readonly receive: readonly number[];
+  readonly send: readonly number[];
+  readonly bytes: number;
+  readonly exclusive: boolean;
+  readonly ranges: readonly MoveRange[];
   readonly after: readonly Wait[];
 }
 
@@ -92,9 +97,14 @@ export function workOf(schedule: Schedule, rank: number, mostBytes: number, grai
     .filter((worker) => worker.rank === rank)
     .map(({ moves }: Worker): RankWorker => ({
       moves: Array.from(moves(), (move): RankMove => {
-        const { bytes, input, output, local } = move;
-        const offsets = [input, output, ...[...(local?.adds ?? []), ...(local?.writes ?? [])].map(({ offset }) => offset)];
-        if (bytes % grain !== 0 || offsets.some((offset) => offset >= 0 && offset % grain !== 0))
+        const { bytes } = move;
+        const ranges = rangesOf(move);
+        const sizes = ranges.flatMap(({ bytes: length, input, output, local }) => [
+          length,
+          ...[input, output].filter((offset) => offset >= 0),
+          ...[...(local?.adds ?? []), ...(local?.writes ?? [])].map(({ offset }) => offset),
+        ]);
+        if (sizes.some((size) => size % grain !== 0))
           throw new InvalidArgumentError(
             'BUFFER_SIZE',
             `a move of rank ${rank} of ${bytes} bytes cuts elements of ${grain} bytes in two; pass arrays whose length is a multiple of the program's chunks`,
@@ -104,12 +114,14 @@ export function workOf(schedule: Schedule, rank: number, mostBytes: number, grai
             'ARGUMENT_RANGE',
             `a move of rank ${rank} has ${bytes} bytes; messages have ${mostBytes} at most`,
           );
-        writesInput ||= local?.writes.some(({ buffer }) => buffer === 'input') === true;
+        writesInput ||= ranges.some(({ local }) => local?.writes.some(({ buffer }) => buffer === 'input'));
         return {
-          ...move,
+          bytes,
+          ranges,
+          exclusive: move.exclusive === true,
           receive: numbersIn(receives, move.receive),
           send: numbersIn(sends, move.send),
-          after: (local?.after ?? []).map((wait) => {
+          after: (move.local?.after ?? []).map((wait) => {
             const worker = places.get(wait.worker);
             if (worker === undefined)
               throw new InvalidArgumentError('ARGUMENT_RANGE', `a move of rank ${rank} waits for a worker of another rank`);
@@ -169,10 +181,12 @@ export class ScheduleTracks {
   }
 }
 
-function operandsOf({ receive, send, input, output, local }: Move): number {
-  const from = receive.length + (input >= 0 ? 1 : 0) + (local?.adds.length ?? 0);
-  const to = send.length + (output >= 0 ? 1 : 0) + (local?.writes.length ?? 0);
-  return Math.max(from, to);
+function operandsOf({ receive, send, ranges }: RankMove): number {
+  return ranges.reduce((most, { input, output, local }) => {
+    const from = receive.length + (input >= 0 ? 1 : 0) + (local?.adds.length ?? 0);
+    const to = send.length + (output >= 0 ? 1 : 0) + (local?.writes.length ?? 0);
+    return Math.max(most, from, to);
+  }, 0);
 }
 
 /** Room for addresses of operands, for kernels: sources, then destinations. */
@@ -234,30 +248,57 @@ class WorkerTrack implements Track {
 
   pass(inputs: readonly number[], outputs: readonly number[]): void {
     const move = this.#move;
-    if (move === undefined || move.bytes === 0) return;
-    const { kernels, tables } = this.#parts;
-    const { words, address, places } = tables;
-    const { input, output, local, bytes } = move;
+    if (move === undefined) return;
+    const { ranges, exclusive } = move;
+    let offset = 0;
+    for (let index = 0; index < ranges.length; index++) {
+      const range = ranges[index];
+      if (range === undefined || range.bytes === 0) continue;
+      this.#passRange(range, exclusive, offset, inputs, outputs);
+      offset += range.bytes;
+    }
+  }
+
+  #passRange(
+    { input, output, local, bytes }: MoveRange,
+    isExclusive: boolean,
+    offset: number,
+    inputs: readonly number[],
+    outputs: readonly number[],
+  ): void {
+    const { words, address, places } = this.#parts.tables;
     const buffers = this.#buffers;
     const sources = address / 4;
     const destinations = sources + places;
+    const nReceived = this.from.length;
     let nSources = 0;
     let nDestinations = 0;
-    for (; nSources < this.from.length; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
+    for (; nSources < nReceived; nSources++) words[sources + nSources] = (inputs[nSources] ?? 0) + offset;
     if (input >= 0) words[sources + nSources++] = buffers.input + input;
-    if (local !== undefined) for (const { buffer, offset } of local.adds) words[sources + nSources++] = buffers[buffer] + offset;
-    for (; nDestinations < this.to.length; nDestinations++) words[destinations + nDestinations] = outputs[nDestinations] ?? 0;
-    if (output >= 0) words[destinations + nDestinations++] = buffers.output + output;
+    if (local !== undefined) for (const { buffer, offset: at } of local.adds) words[sources + nSources++] = buffers[buffer] + at;
+    for (; nDestinations < this.to.length; nDestinations++)
+      words[destinations + nDestinations] = (outputs[nDestinations] ?? 0) + offset;
+    if (output >= 0 && !isExclusive) words[destinations + nDestinations++] = buffers.output + output;
     if (local !== undefined)
-      for (const { buffer, offset } of local.writes) words[destinations + nDestinations++] = buffers[buffer] + offset;
+      for (const { buffer, offset: at } of local.writes) words[destinations + nDestinations++] = buffers[buffer] + at;
+    this.#combine(nSources, nDestinations, bytes);
+    if (output < 0 || !isExclusive) return;
+    words[destinations] = buffers.output + output;
+    this.#combine(nReceived, 1, bytes);
+  }
+
+  /** Combines the first sources of the tables into the first destinations. */
+  #combine(nSources: number, nDestinations: number, bytes: number): void {
+    const { kernels, tables } = this.#parts;
+    const { words, address, places } = tables;
     if (nSources > 1) {
-      const { type, operator } = buffers;
+      const { type, operator } = this.#buffers;
       kernels.reduceCopy(type, operator, address, nSources, address + places * 4, nDestinations, 0, bytes);
       return;
     }
-    const source = words[sources] ?? 0;
+    const source = words[address / 4] ?? 0;
     for (let index = 0; index < nDestinations; index++) {
-      const destination = words[destinations + index] ?? 0;
+      const destination = words[address / 4 + places + index] ?? 0;
       if (destination !== source) kernels.copy(destination, source, bytes);
     }
   }

@@ -1,14 +1,17 @@
 import { InternalError } from '../../errors.js';
+import type { EndSets } from '../../planner/schedule/moves.js';
+import { treeEnds, TreeWork, type Tree } from '../../planner/schedule/tree.js';
 import { callKinds } from '../device/kernels/kernels.js';
-import type { PeerConnections, WantedEnd } from '../transport/peers.js';
-import type { FifoSize, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { PeerConnections } from '../transport/peers.js';
+import type { FifoSize } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedShare } from './alignment.js';
 import type { Channels, TreeChannel } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { LONGEST_SLICE_BYTES, Slices } from './slices.js';
+import { LONGEST_SLICE_BYTES } from './slices.js';
+import { connected, endsOf, WorkerTrack } from './worker-track.js';
 
 /** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
@@ -27,174 +30,81 @@ export const tree: NetworkAlgorithm = {
   // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
-  ends: (channels, rank) => {
-    const ends = wantedEnds(channels, rank);
-    return { sendTo: ends, receiveFrom: ends };
-  },
-  open: ({ combiner, channels: { trees }, rank, connections }) => new Trees(combiner, trees, rank, connections),
+  ends: (channels, rank) => endsOf(setsOf(channels, rank)),
+  open: ({ combiner, channels, rank, connections }) => new Trees(combiner, channels, rank, connections),
 };
 
-/** One of the trees, as seen by this rank. */
-interface Tree {
-  /** By rank: parent, -1 for the root. */
-  readonly parents: readonly number[];
-  readonly isRoot: boolean;
-  readonly children: readonly number[];
-  readonly fromChildren: readonly ReceiveConnection[];
-  readonly toChildren: readonly SendConnection[];
-  readonly fromParent: readonly ReceiveConnection[];
-  readonly toParent: readonly SendConnection[];
-  readonly up: Slices;
-  readonly down: Slices;
+/** A tree of the channels, with this rank's work in it. */
+interface RankTree {
+  readonly work: TreeWork;
+  readonly up: WorkerTrack;
+  readonly down: WorkerTrack;
 }
-
-const none: readonly never[] = [];
 
 /**
  * The algorithm *tree*: trees of all ranks, each with a part of the data. On one host they are two binary trees, and the leaves
  * of one are inner nodes of the other (graph/merge/double-tree.ts has a picture). On several hosts the plan gives them: the ranks
- * of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). Data go up to the roots,
- * where they are complete, and down again, slice by slice, in both directions at the same time:
- *
- *     up      children ──► this rank adds its own ──► parent
- *     down    parent ──► this rank keeps it ──► children            (at a root, up continues as down)
- *
- * One rank's data reach all others after about 2 log2(n) messages; a ring needs n. A broadcast goes from its root up to the
- * roots of the trees, then down; a reduce goes up, then down to its root only.
+ * of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). One rank's data reach all
+ * others after about 2 log2(n) messages; a ring needs n. See TreeWork (planner/schedule/tree.ts).
  */
 class Trees implements NetworkPlayer {
-  readonly #trees: readonly Tree[];
+  readonly #trees: readonly RankTree[];
   readonly #sliceBytes: number;
-  readonly #tracks: Slices[] = [];
+  readonly #tracks: Track[] = [];
 
-  constructor(
-    combiner: Combiner,
-    trees: readonly TreeChannel[],
-    readonly rank: number,
-    connections: PeerConnections,
-  ) {
-    const { sends, receives } = connections;
-    let next = 0;
-    this.#trees = trees.map(({ up, down }): Tree => {
-      const children = down[rank] ?? [];
-      const isRoot = (up[rank] ?? -1) < 0;
-      // The parent comes first; see wantedEnds().
-      const first = next + (isRoot ? 0 : 1);
-      const end = first + children.length;
-      const tree = {
-        parents: up,
-        isRoot,
-        children,
-        toParent: sends.slice(next, first),
-        toChildren: sends.slice(first, end),
-        fromParent: receives.slice(next, first),
-        fromChildren: receives.slice(first, end),
-        up: new Slices(combiner),
-        down: new Slices(combiner),
-      };
-      next = end;
-      return tree;
+  constructor(combiner: Combiner, channels: Channels, rank: number, connections: PeerConnections) {
+    const sets = setsOf(channels, rank);
+    const connectionsOf = connected(endsOf(sets), connections);
+    this.#trees = channels.trees.map((tree, number) => {
+      const work = new TreeWork(shapeOf(tree), rank);
+      const ends = connectionsOf(sets[number] ?? { receives: [], sends: [] });
+      return { work, up: new WorkerTrack(combiner, work.up, ends), down: new WorkerTrack(combiner, work.down, ends) };
     });
-    this.#sliceBytes = Math.min(...sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
+    this.#sliceBytes = Math.min(...connections.sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
   }
 
-  start(call: NetworkCall): readonly Track[] {
-    switch (call.kind) {
-      case callKinds.allReduce:
-        return this.#allReduce(call.bytes);
-      case callKinds.broadcast:
-        return this.#broadcast(call.bytes, call.root, call.isInPlace);
-      case callKinds.reduce:
-        return this.#reduce(call.bytes, call.root);
-      case callKinds.barrier:
-        // All the way up and down again: no rank leaves before the last has arrived.
-        return this.#allReduce(0);
-      default:
-        throw new InternalError('INTERNAL', `tree has no call of kind ${call.kind}`);
-    }
-  }
-
-  #allReduce(bytes: number): readonly Track[] {
-    return this.#start(bytes, ({ isRoot, fromChildren, toChildren, fromParent, toParent, up, down }, from, length, slice) => {
-      if (isRoot) {
-        up.start(fromChildren, toChildren, length, from, from, true, slice);
-        return;
-      }
-      up.start(fromChildren, toParent, length, from, -1, false, slice);
-      down.start(fromParent, toChildren, length, -1, from, false, slice);
-    });
-  }
-
-  #broadcast(bytes: number, root: number, inPlace: boolean): readonly Track[] {
-    return this.#start(bytes, (tree, from, length, slice) => {
-      const { isRoot, toChildren, fromParent, toParent, up, down } = tree;
-      const towards = this.#childTowards(tree, root);
-      const isSource = towards === 'here';
-      const above: readonly ReceiveConnection[] =
-        typeof towards === 'number' ? tree.fromChildren.slice(towards, towards + 1) : none;
-      const own = isSource ? from : -1;
-      const keep = isSource && inPlace ? -1 : from;
-      if (isRoot) {
-        up.start(above, toChildren, length, own, keep, false, slice);
-        return;
-      }
-      // Data that come down may have passed through this rank on their way up; it receives them like all others.
-      if (towards !== undefined) up.start(above, toParent, length, own, isSource ? keep : -1, false, slice);
-      down.start(fromParent, toChildren, length, -1, isSource ? -1 : from, false, slice);
-    });
-  }
-
-  #reduce(bytes: number, root: number): readonly Track[] {
-    return this.#start(bytes, (tree, from, length, slice) => {
-      const { isRoot, fromChildren, fromParent, toParent, up, down } = tree;
-      const towards = this.#childTowards(tree, root);
-      const below: readonly SendConnection[] = typeof towards === 'number' ? tree.toChildren.slice(towards, towards + 1) : none;
-      const keep = towards === 'here' ? from : -1;
-      if (isRoot) {
-        up.start(fromChildren, below, length, from, keep, true, slice);
-        return;
-      }
-      up.start(fromChildren, toParent, length, from, -1, false, slice);
-      if (towards !== undefined) down.start(fromParent, below, length, -1, keep, false, slice);
-    });
-  }
-
-  /** Divides the data among the trees; if the messages would be too small, among fewer of them. */
-  #start(bytes: number, start: (tree: Tree, from: number, bytes: number, sliceBytes: number) => void): readonly Track[] {
-    const nUsed = Math.min(this.#trees.length, Math.max(1, Math.ceil(bytes / LEAST_SLICE_BYTES)));
-    const part = nUsed === 1 ? bytes : alignedShare(bytes, nUsed);
-    this.#tracks.length = 0;
-    let from = 0;
-    for (const tree of this.#trees) {
-      const length = Math.min(part, bytes - from);
+  start({ kind, bytes, root, isInPlace }: NetworkCall): readonly Track[] {
+    const tracks = this.#tracks;
+    tracks.length = 0;
+    // With messages that would be too small, all data go over the first trees.
+    const nParts = Math.max(1, Math.min(this.#trees.length, Math.ceil(bytes / LEAST_SLICE_BYTES)));
+    const share = alignedShare(bytes, nParts);
+    for (let part = 0; part < nParts; part++) {
+      const tree = this.#trees[part];
+      const from = Math.min(bytes, part * share);
+      const length = Math.min(share, bytes - from);
+      if (tree === undefined || (part > 0 && length === 0)) continue;
       // As many slices as fill a path from leaf to leaf, if they are long enough.
-      const wanted = alignedShare(length, 8);
-      start(tree, from, length, Math.min(this.#sliceBytes, Math.max(LEAST_SLICE_BYTES, wanted)));
-      this.#tracks.push(tree.down, tree.up);
-      from += length;
-      if (from >= bytes) break;
+      const slice = Math.min(this.#sliceBytes, Math.max(LEAST_SLICE_BYTES, alignedShare(length, 8)));
+      const { work, up, down } = tree;
+      switch (kind) {
+        case callKinds.allReduce:
+        // A barrier goes all the way up and down again: no rank leaves before the last has arrived.
+        case callKinds.barrier:
+          work.startAllReduce(from, length, slice);
+          break;
+        case callKinds.broadcast:
+          work.startBroadcast(from, length, slice, root, !isInPlace);
+          break;
+        case callKinds.reduce:
+          work.startReduce(from, length, slice, root);
+          break;
+        default:
+          throw new InternalError('INTERNAL', `tree has no call of kind ${kind}`);
+      }
+      down.start();
+      up.start();
+      tracks.push(down, up);
     }
-    return this.#tracks;
-  }
-
-  /** The child whose subtree contains a rank, `here`, or undefined if the rank is not below this one. */
-  #childTowards({ parents, children }: Tree, target: number): number | 'here' | undefined {
-    let at = target;
-    let below = -1;
-    while (at >= 0 && at !== this.rank) {
-      below = at;
-      at = parents[at] ?? -1;
-    }
-    if (at < 0) return undefined;
-    return below < 0 ? 'here' : children.indexOf(below);
+    return tracks;
   }
 }
 
-/** Connections of a rank: in each tree with its parent and its children, in both directions. */
-function wantedEnds({ trees, rings }: Channels, rank: number): readonly WantedEnd[] {
-  return trees.flatMap(({ up, down }, index) =>
-    [up[rank] ?? -1, ...(down[rank] ?? [])]
-      .filter((peer) => peer >= 0)
-      .map((peer) => ({ peer, name: `tree ${index}`, channel: index % rings.length })),
-  );
+function shapeOf({ up, down }: TreeChannel): Tree {
+  return { up: (rank) => up[rank] ?? -1, down: (rank) => down[rank] ?? [] };
+}
+
+/** Connections of a rank in each tree, over the NICs of the rings in turn. */
+function setsOf({ trees, rings }: Channels, rank: number): EndSets[] {
+  return trees.map((tree, number) => treeEnds(shapeOf(tree), rank, `tree ${number}`, number % rings.length));
 }

@@ -15,10 +15,12 @@ import { collnetChainSchedule, collnetDirectSchedule } from '../../../../src/pla
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../../../../src/planner/schedule/from-plan.js';
 import { hierarchicalSchedule } from '../../../../src/planner/schedule/hierarchical.js';
 import { nvlsSchedule } from '../../../../src/planner/schedule/nvls.js';
+import { pairWorkSchedule } from '../../../../src/planner/schedule/pair-work.js';
+import { patRoundsSchedule } from '../../../../src/planner/schedule/pat-rounds.js';
 import { patSchedule } from '../../../../src/planner/schedule/pat.js';
-import { ringSchedule } from '../../../../src/planner/schedule/ring.js';
-import type { Schedule, ScheduledCollective } from '../../../../src/planner/schedule/schedule.js';
-import { treeSchedule } from '../../../../src/planner/schedule/tree.js';
+import { ncclRingCut, ringSchedule } from '../../../../src/planner/schedule/ring.js';
+import type { Schedule, ScheduledCollective, VerifiableCall } from '../../../../src/planner/schedule/schedule.js';
+import { type Tree, treeSchedule } from '../../../../src/planner/schedule/tree.js';
 import { verifySchedule } from '../../../../src/planner/schedule/verify.js';
 import { isThorough, runs } from '../../../runs.js';
 
@@ -40,6 +42,10 @@ const unevenHosts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, max
   return counts.map((count) => Array.from({ length: count }, () => next++));
 });
 
+const rankCounts = Array.from({ length: 63 }, (_, index) => [index + 2]).filter(
+  ([count = 0]) => isThorough || count <= 11 || count === 32 || count === 64,
+);
+
 describe('schedules count every input once in every output', () => {
   it('rings, for 2 to 64 ranks in any order', () => {
     const collectives: ScheduledCollective[] = ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'];
@@ -54,30 +60,79 @@ describe('schedules count every input once in every output', () => {
           const rings = Array.from({ length: nChannels }, (_, channel) => shuffled(nRanks, seed + channel));
           const call = { collective, bytes: nRanks * each, root: seed % nRanks };
           // With one slot all ranks would wait for room at the next one.
-          expect(verifySchedule(ringSchedule(call, { rings, chunkBytes }), Math.max(2, slots), seed)).toBeUndefined();
+          const input = { rings, cut: ncclRingCut(chunkBytes) };
+          expect(verifySchedule(ringSchedule(call, input), Math.max(2, slots), seed)).toBeUndefined();
         },
       ),
       cases,
     );
   });
 
+  it.each(rankCounts)('rings of ranks that meet in every call: %i ranks', (nRanks) => {
+    const rings = [shuffled(nRanks, 5), shuffled(nRanks, 6)];
+    for (const collective of ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce'] as const) {
+      for (const each of [0, 1 + Math.ceil(100 / nRanks)]) {
+        const slicesPerChunk = 1 + (nRanks % 2);
+        const call = { collective, bytes: nRanks * each, root: nRanks - 1 };
+        const cut = { sliceBytes: 4, slicesPerChunk, grainBytes: 4, meets: true };
+        const fault = verifySchedule(ringSchedule(call, { rings, cut }), 2 * slicesPerChunk);
+        expect([collective, each, fault]).toEqual([collective, each, undefined]);
+      }
+    }
+  });
+
   it('trees between hosts of any sizes', () => {
     fc.assert(
       fc.property(
         unevenHosts,
+        fc.constantFrom<ScheduledCollective>('AllReduce', 'Broadcast', 'Reduce'),
+        fc.nat(),
         fc.integer({ min: 1, max: 500 }),
         fc.record(sizes),
-        (hosts, bytes, { nChannels, chunkBytes, slots }) => {
+        (hosts, collective, root, bytes, { nChannels, chunkBytes, slots }) => {
+          const nRanks = hosts.flat().length;
           const trees = Array.from({ length: nChannels }, (_, channel) => treeOf(hosts, channel % 2));
-          const schedule = treeSchedule(
-            { collective: 'AllReduce', bytes, root: 0 },
-            { nRanks: hosts.flat().length, trees, chunkBytes },
-          );
+          const schedule = treeSchedule({ collective, bytes, root: root % nRanks }, { nRanks, trees, chunkBytes });
           expect(verifySchedule(schedule, slots)).toBeUndefined();
         },
       ),
       cases,
     );
+  });
+
+  it.each([[1], ...rankCounts])('double trees of ranks: %i ranks', (nRanks) => {
+    const trees = [0, 1].map((which) =>
+      treeOf(
+        shuffled(nRanks, 3).map((rank) => [rank]),
+        which,
+      ),
+    );
+    for (const collective of ['AllReduce', 'Broadcast', 'Reduce'] as const) {
+      const schedule = treeSchedule({ collective, bytes: 100, root: nRanks >> 1 }, { nRanks, trees, chunkBytes: 32 });
+      expect([collective, verifySchedule(schedule, 1)]).toEqual([collective, undefined]);
+    }
+  });
+
+  it.each(rankCounts)('PAT in rounds of messages: %i ranks', (nRanks) => {
+    for (const collective of ['AllGather', 'ReduceScatter'] as const) {
+      for (const each of [1, 5]) {
+        const call = { collective, bytes: nRanks * each, root: 0 };
+        expect([collective, verifySchedule(patRoundsSchedule(call, nRanks, 4), 1)]).toEqual([collective, undefined]);
+      }
+    }
+  });
+
+  it.each(rankCounts)('pairs of ranks, all at the same time: %i ranks', (nRanks) => {
+    const verified = (collective: VerifiableCall['collective'], bytes: number, isInPlace = false) => {
+      const call = { collective, bytes, root: nRanks - 1 } as VerifiableCall;
+      return [collective, verifySchedule(pairWorkSchedule(call, nRanks, 4, isInPlace), 1)];
+    };
+    for (const collective of ['AllToAll', 'Gather', 'Scatter'] as const)
+      expect(verified(collective, 5 * nRanks)).toEqual([collective, undefined]);
+    // The search for races takes the square of the number of workers.
+    if (nRanks <= 16) expect(verified('AllToAll', 5 * nRanks, true)).toEqual(['AllToAll', undefined]);
+    for (const collective of ['Scan', 'ExclusiveScan'] as const)
+      expect(verified(collective, 20)).toEqual([collective, undefined]);
   });
 
   it('PAT, for 1 to 64 ranks', () => {
@@ -129,10 +184,8 @@ describe('schedules count every input once in every output', () => {
     );
   });
 
-  const counts = Array.from({ length: 64 }, (_, index) => index + 1);
   // The last host has one to five ranks.
-  const some = counts.filter((count) => isThorough || count <= 11 || count === 32 || count === 64);
-  it.each(some)('hierarchical: %i ranks on hosts of five', (nRanks) => {
+  it.each([[1], ...rankCounts])('hierarchical: %i ranks on hosts of five', (nRanks) => {
     const ranks = Array.from({ length: nRanks }, (_, rank) => rank);
     const hosts = Array.from({ length: Math.ceil(nRanks / 5) }, (_, host) => ranks.slice(5 * host, 5 * host + 5));
     const shares = { count: Math.min(5, nRanks), sliceBytes: 16, slicesPerChunk: 2, grainBytes: 16 };
@@ -300,6 +353,16 @@ describe('the verifier names the fault of a schedule', () => {
     );
   });
 
+  it('ranges of a message that do not fill it, and an exclusive scan that counts the own input', () => {
+    const range = { input: 0, output: -1, bytes: 2 };
+    const short = { ...worker(0), moves: () => [{ receive: [], input: -1, send: [0], output: -1, bytes: 4, ranges: [range] }] };
+    expect(verifySchedule(made(short), 8)).toBe('rank 0, channel 0, move 0: its ranges have 2 bytes, its messages 4');
+    const scan = made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], input: 0, output: 0 }));
+    expect(verifySchedule({ ...scan, call: { ...call, collective: 'ExclusiveScan' } }, 8)).toBe(
+      'byte 0 of the output of rank 1 is not made of each input once',
+    );
+  });
+
   it('messages of different lengths, ranges outside of a buffer, messages for nobody', () => {
     expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], bytes: 2 })), 8)).toBe(
       'rank 1, channel 0, move 0: it wants 2 bytes from rank 0, which sent 4',
@@ -325,7 +388,7 @@ function planOf(gpus: readonly number[]): Plan {
 }
 
 /** Chains within hosts under a double tree of hosts. */
-function treeOf(hosts: readonly (readonly number[])[], which: number) {
+function treeOf(hosts: readonly (readonly number[])[], which: number): Tree {
   const up = new Map<number, number>();
   hosts.forEach((ranks, host) => {
     const { parent } = doubleTree(hosts.length, host)[which === 0 ? 0 : 1];

@@ -168,7 +168,7 @@ test.each<[Algorithm, CallKind]>([
   if (kind === 'allReduce') expect(new Set(first).size).toBe(1);
 });
 
-test('all-reduce by ring adds in the order of the ring, from the rank that the chunk is named after', async () => {
+test('all-reduce by ring adds in the order of the ring, from the rank after the one that the chunk is named after', async () => {
   const n = 5;
   const count = 4000;
   const members = await networkOf(n);
@@ -360,8 +360,8 @@ function addedInRing(inputs: readonly number[][]): number[] {
     const column = Math.floor((i * 4) / columnBytes) * columnBytes;
     const bytes = Math.min(columnBytes, total - column);
     const chunk = Math.floor((i * 4 - column) / (Math.ceil(bytes / n / 128) * 128));
-    let value = inputs[chunk]![i]!;
-    for (let k = 1; k < n; k++) value = Math.fround(value + inputs[(chunk + k) % n]![i]!);
+    let value = inputs[(chunk + 1) % n]![i]!;
+    for (let k = 2; k <= n; k++) value = Math.fround(value + inputs[(chunk + k) % n]![i]!);
     return value;
   });
 }

@@ -1,53 +1,62 @@
-import { alignedShare } from './alignment.js';
-import type { Blocks } from './blocks.js';
-import type { Piece } from './combiner.js';
+import { Moves, partBytes, type RankBlocks } from './moves.js';
+
+/** Sizes by which the data of a ring are cut. */
+export interface RingCut {
+  /** Most bytes in a message. */
+  readonly sliceBytes: number;
+  /**
+   * Messages of a chunk: while one is worked on, the next ones travel. Fewer than a connection holds: ranks that had filled
+   * all slots with their first data would all wait for each other.
+   */
+  readonly slicesPerChunk: number;
+  readonly grainBytes: number;
+  /**
+   * True if all ranks have to meet in every call, so that each learns what the others called. Empty messages are then sent only
+   * where ranks would not meet otherwise; without, every step has its message, as in NCCL's kernels.
+   */
+  readonly meets: boolean;
+}
 
 type Kind = 'allReduce' | 'reduceScatter' | 'allGather' | 'barrier' | 'broadcast' | 'reduce';
 
+/** Sets of connections: none, and that of the ring. */
+const NONE = 0;
+const RING = 1;
+
 /**
- * The schedule of a ring of n ranks: the moves of one rank, which differ between ranks only by the position in the ring. A
- * move is one slice that is received, sent, or received and passed on.
+ * The moves of one rank in a ring of n, which differ between ranks only by the position. A move is one slice that is received,
+ * sent, or received and passed on.
  *
- * An all-reduce divides the data into columns of n chunks. In step s, rank p works on chunk p - s: it sends its own, then
+ * An all-reduce divides the data into columns of n chunks. In step s, position p works on chunk p - 1 - s: it sends its own, then
  * adds its own to what it receives and passes the sum on. After n - 1 steps it has a complete chunk, which then goes around
- * once more. So chunk c is added in the order c, c + 1, …, c - 1 on every rank.
+ * once more. So chunk c is added in the order c + 1, c + 2, …, c on every rank.
  *
  *     step    0     1 … n - 2                n - 1                           n … 2n - 3          2n - 2
  *             send  receive, reduce, send    receive, reduce, keep, send     receive, keep, send receive, keep
  *
- * A reduce-scatter is its first half, on the ranks' blocks, shifted by one position so that each rank ends with its own; an
- * all-gather is its second half. A column is the part of each block that is in flight at a time.
+ * A reduce-scatter is its first half on the ranks' blocks; an all-gather is its second half. A column is the part of each block
+ * that is in flight at a time.
  *
- * A broadcast is a chain from the root; the rank before the root only keeps the data. It sends nothing to the root, so the
- * root sends itself an empty slice around the chain. A reduce is a chain that ends at the root; its first rank hears from the
- * root by an empty slice.
+ * A broadcast is a chain from the root; the rank before the root only keeps the data. It sends nothing to the root, so where
+ * ranks have to meet, the root sends itself an empty slice around the chain. A reduce is a chain that ends at the root; its first
+ * rank hears from the root by an empty slice.
  *
  * A barrier is a reduce-scatter of nothing: after n - 1 steps, each rank has heard of all others.
- *
- * Empty slices are not sent, except the first of an operation (in a barrier, of each step).
  */
-export class RingSchedule implements Piece {
-  // The current move.
-  done = true;
-  sends = false;
-  receives = false;
-  bytes = 0;
-  own = -1;
-  keep = -1;
-  complete = false;
-
+export class RingMoves extends Moves {
+  readonly #order: ArrayLike<number>;
+  readonly #place: number;
+  readonly #cut: RingCut;
   readonly #chunkBytes: number;
   #kind: Kind = 'barrier';
   #total = 0;
   /** Start of the data in the arrays of calls without blocks. */
   #base = 0;
-  /**
-   * Broadcast or reduce: number of positions after the root, and whether the root's output is another array than its input.
-   */
+  /** Broadcast or reduce: number of positions after the root, and whether the root's data have to be in its output. */
   #distance = 0;
   #rootKeeps = false;
   /** All-gather or reduce-scatter: the blocks, and whether this rank's own must be copied. */
-  #blocks: Blocks | undefined;
+  #blocks: RankBlocks | undefined;
   #copiesOwn = false;
 
   #column = 0;
@@ -62,34 +71,30 @@ export class RingSchedule implements Piece {
   /**
    * @param order the rank at each position in the ring; at least 2
    * @param place position of this rank
-   * @param sliceBytes most bytes in a move; a multiple of 128
-   * @param slicesPerChunk while one is worked on, the next ones travel. Fewer than the steps of a connection: ranks that had
-   *   filled all steps with their first data would all wait for each other.
    */
-  constructor(
-    readonly order: readonly number[],
-    readonly place: number,
-    readonly sliceBytes: number,
-    slicesPerChunk: number,
-  ) {
-    this.#chunkBytes = slicesPerChunk * sliceBytes;
+  constructor(order: ArrayLike<number>, place: number, cut: RingCut) {
+    super();
+    this.#order = order;
+    this.#place = place;
+    this.#cut = cut;
+    this.#chunkBytes = cut.slicesPerChunk * cut.sliceBytes;
   }
 
   /** @param start of the data in the arrays */
-  startAllReduce(bytes: number, start = 0): void {
+  startAllReduce(bytes: number, start: number): void {
     this.#start('allReduce', bytes, start);
     this.#enterStep();
   }
 
   /** @param blocks of the input */
-  startReduceScatter(blocks: Blocks): void {
+  startReduceScatter(blocks: RankBlocks): void {
     this.#blocks = blocks;
     this.#start('reduceScatter', blocks.longest, 0);
     this.#enterStep();
   }
 
   /** @param copiesOwn true if this rank's block is not yet in its place in the output, whose blocks are given */
-  startAllGather(blocks: Blocks, copiesOwn: boolean): void {
+  startAllGather(blocks: RankBlocks, copiesOwn: boolean): void {
     this.#blocks = blocks;
     this.#copiesOwn = copiesOwn;
     this.#start('allGather', blocks.longest, 0);
@@ -102,16 +107,15 @@ export class RingSchedule implements Piece {
   }
 
   /** @param rootKeeps true if the root's output is another array than its input */
-  startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean, start = 0): void {
+  startBroadcast(bytes: number, rootPlace: number, rootKeeps: boolean, start: number): void {
     this.#rootKeeps = rootKeeps;
     this.#startChain('broadcast', bytes, rootPlace, start);
   }
 
-  startReduce(bytes: number, rootPlace: number, start = 0): void {
+  startReduce(bytes: number, rootPlace: number, start: number): void {
     this.#startChain('reduce', bytes, rootPlace, start);
   }
 
-  /** Moves on to the next move, or to the end. */
   next(): void {
     this.#from += this.bytes;
     if (this.#from < this.#to) {
@@ -124,7 +128,7 @@ export class RingSchedule implements Piece {
   }
 
   #start(kind: Kind, bytes: number, start: number): void {
-    this.done = false;
+    this.done = bytes === 0 && !this.#cut.meets;
     this.#base = start;
     this.#kind = kind;
     this.#total = bytes;
@@ -133,19 +137,19 @@ export class RingSchedule implements Piece {
   }
 
   #startChain(kind: 'broadcast' | 'reduce', bytes: number, rootPlace: number, start: number): void {
-    const n = this.order.length;
+    const n = this.#order.length;
     this.#start(kind, bytes, start);
-    this.#distance = (this.place - rootPlace + n) % n;
+    this.#distance = (this.#place - rootPlace + n) % n;
     this.#enterPart();
   }
 
   /** Enters the first move of the current step, or of the next step with data. */
   #enterStep(): void {
-    const n = this.order.length;
+    const n = this.#order.length;
     const kind = this.#kind;
     const last = kind === 'allReduce' ? 2 * n - 2 : n - 1;
     const columnBytes = kind === 'allReduce' ? n * this.#chunkBytes : this.#chunkBytes;
-    while (true) {
+    while (!this.done) {
       if (this.#step > last) {
         this.#column += columnBytes;
         this.#step = 0;
@@ -155,19 +159,21 @@ export class RingSchedule implements Piece {
         }
       }
       const step = this.#step;
-      if (kind === 'allReduce') this.#setShare((((this.place - step) % n) + n) % n);
-      else this.#setBlock((((this.place - step - (kind === 'reduceScatter' ? 1 : 0)) % n) + n) % n);
-      const empty = this.#from === this.#to;
+      const part = (this.#place - step - (kind === 'allGather' ? 0 : 1) + 2 * n) % n;
+      if (kind === 'allReduce') this.#setShare(part);
+      else this.#setBlock(part);
+      const isEmpty = this.#from === this.#to;
+      const sends = step < last && (!isEmpty || this.#travelsEmpty(step));
       // A message that is sent in one step is received in the next.
-      const travelsEmpty = (sentIn: number): boolean => kind === 'barrier' || (this.#column === 0 && sentIn === 0);
-      this.sends = step < last && (!empty || travelsEmpty(step));
-      this.receives = step > 0 && (!empty || travelsEmpty(step - 1));
+      const receives = step > 0 && (!isEmpty || this.#travelsEmpty(step - 1));
       const reduces = step > 0 && step < n && (kind === 'allReduce' || kind === 'reduceScatter');
       const keeps = kind === 'allGather' ? step > 0 || this.#copiesOwn : kind !== 'barrier' && step >= n - 1;
       this.complete = reduces && step === n - 1;
       if (step > 0 && !reduces) this.#ownBase = -1;
       if (!keeps) this.#keepBase = -1;
-      if (this.sends || this.receives) {
+      if (sends || receives) {
+        this.sends = sends ? RING : NONE;
+        this.receives = receives ? RING : NONE;
         this.#takeSlice();
         return;
       }
@@ -175,11 +181,16 @@ export class RingSchedule implements Piece {
     }
   }
 
+  /** Tells for a step without data of this rank if it sends an empty message. */
+  #travelsEmpty(step: number): boolean {
+    return !this.#cut.meets || this.#kind === 'barrier' || (this.#column === 0 && step === 0);
+  }
+
   /** Selects one of the n parts of a column of an all-reduce. */
   #setShare(chunk: number): void {
-    const n = this.order.length;
+    const n = this.#order.length;
     const bytes = Math.min(this.#total - this.#column, n * this.#chunkBytes);
-    const share = alignedShare(bytes, n);
+    const share = Math.min(this.#chunkBytes, partBytes(bytes, n, this.#cut.grainBytes));
     this.#from = this.#column + Math.min(chunk * share, bytes);
     this.#to = this.#column + Math.min((chunk + 1) * share, bytes);
     this.#ownBase = this.#base;
@@ -190,7 +201,7 @@ export class RingSchedule implements Piece {
    * Selects the column's part of the block of the rank at a position. In this rank's own array, the block is the whole array.
    */
   #setBlock(place: number): void {
-    const rank = this.order[place] ?? 0;
+    const rank = this.#order[place] ?? 0;
     const bytes = this.#blocks?.bytes[rank] ?? 0;
     const base = this.#blocks?.from[rank] ?? 0;
     const within = this.#blocks?.within[rank] ?? 0;
@@ -208,16 +219,14 @@ export class RingSchedule implements Piece {
     const broadcast = this.#kind === 'broadcast';
     const isRoot = this.#distance === 0;
     // The rank that receives in a broadcast but never sends, or sends in a reduce but never receives.
-    const isEnd = this.#distance === (broadcast ? this.order.length - 1 : 1);
-    this.done = this.#step >= (isRoot || isEnd ? 2 : 1);
-    const meeting = isRoot ? this.#step === (broadcast ? 1 : 0) : isEnd && this.#step === (broadcast ? 0 : 1);
-    if (meeting) {
-      this.receives = broadcast === isRoot;
-      this.sends = !this.receives;
-    } else {
-      this.receives = broadcast ? !isRoot : !isEnd;
-      this.sends = broadcast ? !isEnd : !isRoot;
-    }
+    const isEnd = this.#distance === (broadcast ? this.#order.length - 1 : 1);
+    const meets = this.#cut.meets && (isRoot || isEnd);
+    this.done ||= this.#step >= (meets ? 2 : 1);
+    const meeting = meets && this.#step === (isRoot === broadcast ? 1 : 0);
+    const isReceiving = meeting ? broadcast === isRoot : broadcast ? !isRoot : !isEnd;
+    const isSending = meeting ? !isReceiving : broadcast ? !isEnd : !isRoot;
+    this.receives = isReceiving ? RING : NONE;
+    this.sends = isSending ? RING : NONE;
     this.complete = !broadcast && isRoot;
     this.#from = 0;
     this.#to = meeting ? 0 : this.#total;
@@ -227,7 +236,7 @@ export class RingSchedule implements Piece {
   }
 
   #takeSlice(): void {
-    this.bytes = Math.min(this.sliceBytes, this.#to - this.#from);
+    this.bytes = Math.min(this.#cut.sliceBytes, this.#to - this.#from);
     this.own = this.#ownBase < 0 ? -1 : this.#ownBase + this.#from;
     this.keep = this.#keepBase < 0 ? -1 : this.#keepBase + this.#from;
   }
