@@ -23,8 +23,8 @@ export default defineConfig({
       level('unit', { isolate: false }),
       level('oracle', { testTimeout: 400_000 }),
       level('commands'),
-      // Ranks are processes of their own and contend for cores: one file at a time.
-      level('multi-process', { fileParallelism: false }),
+      level('multi-process'),
+      // Many ranks contend for cores: one file at a time.
       level('long', { fileParallelism: false }),
       level('multi-host', { fileParallelism: false }),
       level('browser'),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isThorough } from '../runs.js';
 import { cliPath, start } from './cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
@@ -77,7 +78,9 @@ const bundlers: Record<string, (folder: string, external: boolean) => string> = 
     }, (error, stats) => (error ?? stats.hasErrors() ? reject(error ?? new Error(stats.toString('errors-only'))) : resolve())));`,
 };
 
-describe.skipIf(!isInstalled).each(Object.keys(bundlers))(`a bundle of %s${missing}`, (name) => {
+/** The loop of a developer leaves out those that are like others. */
+const bundled = Object.keys(bundlers).filter((name) => isThorough || name === 'esbuild as CommonJS' || name === 'webpack');
+describe.skipIf(!isInstalled).each(bundled)(`a bundle of %s${missing}`, (name) => {
   const ending = name.includes('CommonJS') ? 'cjs' : 'mjs';
   const folderOf = (external: boolean) => `${name.replace(/\W/g, '-')}-${external ? 'external' : 'whole'}`;
   beforeAll(() => {

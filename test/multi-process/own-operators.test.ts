@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { runs } from '../runs.js';
 import { runRanks } from './ranks.js';
 
 const configurations = [
@@ -16,7 +17,9 @@ test.each([
   [3, 'over sockets', 'promise', { TCCL_SHM_DISABLE: '1' }],
   [2, 'over sockets', 'sync', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ] as const)('%i ranks %s combine in the order of ranks by operators of their own (%s)', async (nRanks, _, form, env) => {
-  const { code, records, stdout, stderr } = await runRanks(nRanks, 'own-operators.mjs', [form], { env });
+  const { code, records, stdout, stderr } = await runRanks(nRanks, 'own-operators.mjs', [form, String(runs(60_002, 300_002))], {
+    env,
+  });
   expect(code, `${stdout}\n${stderr}`).toBe(0);
   expect(records).toHaveLength(nRanks);
 });
