@@ -64,7 +64,7 @@ describe('tccl diff', () => {
     });
     expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.30.7', '--to', '2.31.0'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('the nearest that is: 2.30.7. Of 2.31 a preview says') as string,
+      stderr: expect.stringContaining('the nearest that is: 2.30.7. A preview of 2.31 shows') as string,
     });
     expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({
       code: 2,

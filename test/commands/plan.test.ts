@@ -135,7 +135,7 @@ describe('tccl plan', () => {
     ['a cluster file with a typo', [file('typo.yaml')], /typo\.yaml:3:5: machines\[0\] has no field cuont; did you mean count\?/],
     ['a variable that NCCL does not have', ['dgx-h100', '--env', 'NCCL_ALGOS=Ring'], /did you mean NCCL_ALGO\?/],
     ['an algorithm that NCCL does not have', ['dgx-h100', '--env', 'NCCL_ALGO=Rong'], /NCCL_ALGO/],
-    ['no cluster', [], /missing required argument 'cluster'/],
+    ['no cluster', [], /no cluster is given/],
   ])('%s is said in one line, exit code 2', async (_, args, message) => {
     const { code, stdout, stderr } = await tccl(['plan', ...args]);
     expect(stderr).toMatch(message);
