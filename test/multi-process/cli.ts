@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
+/** TCCL_TEST_NET=ucx: ranks that share no memory exchange their data over that network. */
+const net = process.env['TCCL_TEST_NET'];
+
 /** The built command. */
 export const cliPath = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -48,7 +51,7 @@ export function start(
   { env = {}, input, cwd, openInput = false }: StartOptions = {},
 ): Started {
   const child = spawn(command, args, {
-    env: { ...inheritedEnvironment(), ...env },
+    env: { ...inheritedEnvironment(), ...(net === undefined ? {} : { TCCL_NET: net }), ...env },
     ...(cwd === undefined ? {} : { cwd }),
     stdio: [input === undefined && !openInput ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   }) as ChildProcessByStdio<Writable | null, Readable, Readable>;

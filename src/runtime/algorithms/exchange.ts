@@ -237,11 +237,10 @@ export class Exchange {
   wakeOn(sources: WakeSources): void {
     let hasMembers = false;
     for (const connection of this.#awaited()) {
-      if (connection.fd >= 0) sources.addFd(connection.fd, true, false);
-      else if (connection.polled) hasMembers = true;
+      connection.wakeOn(sources, true);
+      if (connection.fd < 0 && connection.polled) hasMembers = true;
     }
-    for (const connection of this.#all())
-      if (connection.fd >= 0 && !connection.flush()) sources.addFd(connection.fd, false, true);
+    for (const connection of this.#all()) connection.wakeOn(sources, false);
     if (hasMembers) sources.addTeam(this.#team);
     this.#onNews(sources.wake);
   }

@@ -16,11 +16,8 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
-import type { TransportName } from '../transport/transport.js';
+import { logNameOf } from '../transport/networks.js';
 import type { Engine } from './engine.js';
-
-/** Transports in NCCL's terms. */
-const logNames: Readonly<Record<TransportName, string>> = { shm: 'SHM', socket: 'NET/Socket' };
 
 /** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */
 type Connect = (algorithm: Algorithm, signal: AbortSignal) => Promise<PeerConnections>;
@@ -62,7 +59,7 @@ export class NetworkEngine implements Engine {
     const [first] = rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     const { rank, order, links } = first;
-    this.transports = rings.map((ring) => (ring.links === undefined ? 'nothing' : logNames[ring.links.send.transport]));
+    this.transports = rings.map((ring) => (ring.links === undefined ? 'nothing' : logNameOf(ring.links.send.transport)));
     this.#rank = rank;
     this.#channels = channels;
     this.#connect = connect;

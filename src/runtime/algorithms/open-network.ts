@@ -12,8 +12,8 @@ import { connectPeers, type PeerConnections, type TransportFor } from '../transp
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
-import { SocketTransport } from '../transport/socket.js';
-import type { FifoSize } from '../transport/transport.js';
+import { networkNamed } from '../transport/networks.js';
+import type { FifoSize, Transport } from '../transport/transport.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
@@ -35,6 +35,8 @@ interface DataTransports {
   readonly shared: boolean;
   readonly team: Team;
   readonly libc: Libc | undefined;
+  /** Name of the transport to ranks that share no memory with this one. */
+  readonly net: string;
   /** See dataHost(). */
   readonly host: string;
   /** Secret of the ranks of one init(). */
@@ -72,22 +74,22 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
   });
 }
 
-/** Does something with transports whose connections have a size: shared memory within a host, sockets beyond. */
+/** Does something with transports whose connections have a size: shared memory within a host, a network beyond. */
 async function overTransports<T>(
-  { bootstrap, shared, team, libc, host, secret, channels, nics = [] }: ChannelTransports,
+  { bootstrap, shared, team, libc, net, host, secret, channels, nics = [] }: ChannelTransports,
   size: FifoSize,
   make: (transportFor: TransportFor) => Promise<T>,
 ): Promise<T> {
   const { rank, localRanks } = bootstrap;
   const shm = new ShmTransport({ size, team, localRanks });
-  const sockets = new Map<string, SocketTransport>();
-  const socketFor = (channel: number | undefined): SocketTransport => {
+  const opened = new Map<string, Transport>();
+  const networkFor = (channel: number | undefined): Transport => {
     const name = channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name;
     const nic = nics.find((own) => own.name === name);
     const key = nic?.host ?? '';
-    const socket =
-      sockets.get(key) ??
-      new SocketTransport({
+    const network =
+      opened.get(key) ??
+      networkNamed(net).open({
         size,
         segment: team.segment,
         rank,
@@ -97,13 +99,13 @@ async function overTransports<T>(
         libc,
         whyGone: (peer) => bootstrap.whyGone(peer),
       });
-    sockets.set(key, socket);
-    return socket;
+    opened.set(key, network);
+    return network;
   };
   try {
-    return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : socketFor(channel)));
+    return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : networkFor(channel)));
   } finally {
-    for (const socket of sockets.values()) socket.close();
+    for (const network of opened.values()) network.close();
     shm.close();
   }
 }

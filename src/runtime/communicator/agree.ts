@@ -3,6 +3,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
+import { networkNamed, networks, SOCKET_NET } from '../transport/networks.js';
 import type { RankLocation } from '../channels/plan-channels.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
@@ -15,6 +16,9 @@ export interface RankFacts {
   readonly protocol: string;
   readonly engineThreads: EngineThreads;
   readonly sharedWithHost: boolean;
+  /** Networks that this rank would use, best first, and why it cannot use the one that TCCL_NET names. */
+  readonly nets: readonly string[];
+  readonly netRefusal?: string;
   readonly reason?: string;
   readonly cores: readonly number[];
   /** Undefined if all ranks of init() are on one host. */
@@ -42,6 +46,7 @@ export async function agree(
     protocol: settings.protocol ?? 'auto',
     engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
+    ...netsOf(settings.net, joined.shared && bootstrap.localRanks.length === bootstrap.nRanks),
     cores: allowedCores(),
     ...(location === undefined ? {} : { location }),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
@@ -61,8 +66,43 @@ export async function agree(
     facts.map((fact) => fact.engineThreads),
     inOneSegment(bootstrap, facts),
   );
+  checkNets(facts);
   const agreed = facts[0]?.profile;
   return agreed === undefined ? facts : facts.map((fact) => ({ ...fact, profile: agreed }));
+}
+
+/** Networks of this rank. @param isShared true if all ranks share memory, so that none is needed */
+function netsOf(wanted: string | undefined, isShared: boolean): Pick<RankFacts, 'nets' | 'netRefusal'> {
+  if (isShared) return { nets: [] };
+  if (wanted === undefined) return { nets: networks.filter((network) => network.doubt() === undefined).map(({ name }) => name) };
+  const netRefusal = networkNamed(wanted).refusal();
+  return { nets: [wanted], ...(netRefusal === undefined ? {} : { netRefusal }) };
+}
+
+/** Throws if a rank cannot use the network that TCCL_NET names, or if ranks were given different ones. */
+function checkNets(facts: readonly RankFacts[]): void {
+  const refusing = facts.findIndex(({ netRefusal }) => netRefusal !== undefined);
+  if (refusing >= 0)
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `init: rank ${refusing} cannot use TCCL_NET=${facts[refusing]?.nets[0] ?? ''}: ${facts[refusing]?.netRefusal ?? ''}`,
+      { rank: refusing },
+    );
+  if (facts.some(({ nets }) => nets.length === 0) || commonNet(facts) !== undefined) return;
+  checkAlike(
+    'TCCL_NET',
+    facts.map(({ nets }) => nets.join(' or ')),
+  );
+}
+
+/** Network between ranks that share no memory. */
+export function netOf(facts: readonly RankFacts[]): string {
+  return commonNet(facts) ?? SOCKET_NET;
+}
+
+/** The best network that all ranks would use. */
+function commonNet(facts: readonly RankFacts[]): string | undefined {
+  return facts[0]?.nets.find((name) => facts.every(({ nets }) => nets.includes(name)));
 }
 
 /** Throws if ranks were given different values. */

@@ -16,7 +16,8 @@ import { unlessAborted } from '../transport/unless-aborted.js';
 import type { ChannelPlan, TopologyFiles } from '../channels/plan-channels.js';
 import { warn } from '../warn.js';
 import { ShmTransport } from '../transport/shm.js';
-import { inOneSegment, type RankFacts } from './agree.js';
+import { networkText } from '../transport/networks.js';
+import { inOneSegment, netOf, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
@@ -163,6 +164,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     settings,
     table,
     ring,
+    net: () => (oneSegment ? undefined : networkText(netOf(facts), settings.net)),
     shared: context.shared,
     name: context.name,
     ordinary: wayOfOrdinaryArrays(context),
@@ -249,7 +251,7 @@ async function networkEngine(
   const { onWarning, name, forwardReport } = context;
   const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
   const host = dataHost(bootstrap, environment, id);
-  const options = { bootstrap, shared, team, libc, channels, nics, host, secret: secretOf(id) };
+  const options = { bootstrap, shared, team, libc, channels, nics, net: netOf(facts), host, secret: secretOf(id) };
   if (nThreads > 0) {
     // Then a rank has two threads, one of which waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);

@@ -1,3 +1,4 @@
+import { netOf } from './agree.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
@@ -469,8 +470,9 @@ export class Communicator extends MessageCalls {
       ProgramRunner.check(program, this.nRanks);
       checkLimits('program', options);
     });
-    const { bootstrap, team, resources } = this.#parts;
+    const { bootstrap, team, resources, facts } = this.#parts;
     const { libc, shared, network, id } = resources.facts;
+    const net = netOf(facts);
     return this.#outOfBand.withAll('program', { timeoutMs: this.#longestMs, ...options }, (signal) =>
       ProgramRunner.open(
         {
@@ -481,7 +483,7 @@ export class Communicator extends MessageCalls {
           number: ++this.#programs,
           connect: (size, ends) =>
             connectBeside(
-              { bootstrap, shared, team, libc, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
+              { bootstrap, shared, team, libc, net, host: dataHost(bootstrap, network, id), secret: secretOf(id) },
               size,
               ends,
               signal,

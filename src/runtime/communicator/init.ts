@@ -10,7 +10,8 @@ import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
 import { warn } from '../warn.js';
-import { agree, type RankFacts } from './agree.js';
+import { agree, netOf, type RankFacts } from './agree.js';
+import { wayOf } from '../transport/networks.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
 import { checkOptions } from './config.js';
@@ -116,6 +117,8 @@ function warnOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: 
   const tell = options.onWarning ?? warn;
   const alone = facts.find((fact) => !fact.sharedWithHost);
   if (alone !== undefined)
-    tell(`ranks of one host do not share memory, so their data goes through sockets: ${alone.reason ?? 'unknown reason'}`);
+    tell(
+      `ranks of one host do not share memory, so their data goes through ${wayOf(netOf(facts))}: ${alone.reason ?? 'unknown reason'}`,
+    );
   if (doubt !== undefined) tell(doubt);
 }

@@ -2,6 +2,7 @@ import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
 import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
+import { networks } from '../transport/networks.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
@@ -15,6 +16,8 @@ export interface RuntimeSettings {
   readonly algorithm: Algorithm | undefined;
   /** TCCL_PROTO: the protocol of every ring; undefined to choose by size. The same on all ranks. */
   readonly protocol: Protocol | undefined;
+  /** TCCL_NET: the transport between ranks that share no memory; undefined to choose by hardware. The same on all ranks. */
+  readonly net: string | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
   /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/notes/transports.md. */
@@ -61,6 +64,11 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
   return {
     algorithm: named(env, 'TCCL_ALGO', algorithms),
     protocol: named(env, 'TCCL_PROTO', protocols),
+    net: named(
+      env,
+      'TCCL_NET',
+      networks.map(({ name }) => name),
+    ),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     peerMemory: !flag(env, 'TCCL_CMA_DISABLE'),
     machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),

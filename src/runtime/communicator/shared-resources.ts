@@ -10,9 +10,9 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
-import { SocketTransport } from '../transport/socket.js';
+import { networkNamed } from '../transport/networks.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
-import type { RankFacts } from './agree.js';
+import { netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { Channels } from '../algorithms/channels.js';
@@ -109,7 +109,7 @@ export class SharedResources {
       libc,
       shared,
       openTransport: () =>
-        new SocketTransport({
+        networkNamed(netOf(facts)).open({
           size: messageFifo(threads.connectsAll ? nRanks : 0),
           segment: team.segment,
           rank,

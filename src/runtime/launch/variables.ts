@@ -25,6 +25,7 @@ const names = [
   'TIMEOUT',
   'WARN_AFTER',
   'HEARTBEAT',
+  'NET',
   'SHM_DISABLE',
   'CMA_DISABLE',
   'MACHINE_CODE_DISABLE',

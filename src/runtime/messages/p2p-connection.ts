@@ -72,8 +72,7 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 
   /** Adds the wake sources; connections that are not polled call `onNews` themselves. */
   wakeOn(sources: WakeSources): void {
-    const { connection } = this;
-    if (connection !== undefined && connection.fd >= 0) sources.addFd(connection.fd, true, !connection.flush());
+    this.connection?.wakeOn(sources, true);
   }
 
   /** The error after which no data move any more, if there is one. */

@@ -30,6 +30,8 @@ export interface FeedbackContext {
   /** Channels over connections, if there are any, the transport to the next rank of each ring, and this host's graphs. */
   readonly ring:
     { readonly channels: Channels; readonly transports: readonly string[]; readonly lines: readonly string[] } | undefined;
+  /** Network between ranks that share no memory, in words; undefined if all share memory. A function, for it reads files. */
+  readonly net: () => string | undefined;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
   /** Name of the communicator, from the program. */
@@ -95,7 +97,7 @@ function traceFile(pattern: string): string {
 }
 
 function startLog(
-  { bootstrap, settings, table, ring, shared, name: given, ordinary, float16Sums, listensOn, secret }: FeedbackContext,
+  { bootstrap, settings, table, ring, net, shared, name: given, ordinary, float16Sums, listensOn, secret }: FeedbackContext,
   number: number,
 ): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
@@ -128,6 +130,8 @@ function startLog(
     log.info('GRAPH', `${nRanks} heads, each reduces its share for all : ${peers.map((peer) => peer.rank).join(' ')}`);
   } else {
     const { channels, transports } = ring;
+    const network = net();
+    if (network !== undefined) log.info('NET', `Using network ${network}`);
     for (const line of ring.lines) log.info('GRAPH', line);
     if (rank === 0) {
       if (channels.unplanned !== undefined) log.info('GRAPH', `Channels are not planned: ${channels.unplanned}`);

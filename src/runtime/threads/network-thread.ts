@@ -25,6 +25,7 @@ export interface NetworkThreadData {
   readonly team: { readonly address: number; readonly members: readonly number[] };
   readonly members: Members;
   readonly shared: boolean;
+  readonly net: string;
   readonly host: string;
   readonly secret: Uint8Array;
   readonly channels: Channels;
@@ -89,9 +90,9 @@ if (network !== undefined) await serve(network);
 
 /** Makes all connections. Reports the result to the rank, which ends the thread after a failure. */
 async function open(): Promise<NetworkEngine | undefined> {
-  const { shared, host, secret, channels, nics, algorithms } = given;
+  const { shared, net, host, secret, channels, nics, algorithms } = given;
   try {
-    const opened = await openNetwork({ bootstrap, shared, team, libc, host, secret, channels, nics }, stop.signal);
+    const opened = await openNetwork({ bootstrap, shared, team, libc, net, host, secret, channels, nics }, stop.signal);
     await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
     post({ kind: 'opened', transports: opened.transports });

@@ -52,7 +52,8 @@ interface NetworkThread {
  * @throws errors of connecting; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, host, secret, channels, nics, algorithms, spins, limits, heartbeatMs, name } = options;
+  const { bootstrap, team, libc, shared, net, host, secret, channels, nics, algorithms, spins, limits, heartbeatMs, name } =
+    options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const bytes = networkMemoryBytes(algorithms, channels, rank);
@@ -62,6 +63,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     team: { address: team.address, members: team.members },
     members: { rank, nRanks, peers, localRanks },
     shared,
+    net,
     host,
     secret,
     channels,

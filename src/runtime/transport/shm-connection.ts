@@ -117,6 +117,10 @@ export abstract class ShmConnection implements Connection {
     this.#theirReport = new WaitWords(this.words, theirs / 4, REPORT_BYTES / 4);
   }
 
+  wakeOn(): void {
+    // Shared memory has no descriptor.
+  }
+
   flush(): boolean {
     return true;
   }

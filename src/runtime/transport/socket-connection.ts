@@ -1,22 +1,19 @@
 import type { Socket } from 'node:net';
-import { lookAtHosts, unreachable, watchHost } from '../bootstrap/liveness.js';
+import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../../errors.js';
-import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
+import { Breakage, type WhyGone } from './breakage.js';
+import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from './ending.js';
 import { frame, frameKinds, FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-frames.js';
 import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
-import type { Connection, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
+import type { Connection, FdSources, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
 /** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
 const DELIVERY_MS = 600_000;
 /** The same after `abort`. */
 const ABORT_MS = 1000;
-
-/** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
-const NEWS_MS = 2000;
-const BLOCKED_NEWS_MS = 200;
 
 /** Credits are returned for this share of the slots, or of their bytes. */
 const SHORT_CREDITS = 3 / 4;
@@ -26,9 +23,6 @@ const LONG_CREDITS = 3 / 8;
  * Minimum number of bytes to ask for, so that several short messages arrive in one read. Bytes behind a message are moved.
  */
 const READ_BYTES = 4096;
-
-/** Resolves to the reason why a rank ended, once it is known. */
-export type WhyGone = (peer: number) => Promise<Error>;
 
 /** Means of a connection besides its socket and its memory. */
 export interface ConnectionMeans {
@@ -49,13 +43,10 @@ abstract class SocketConnection implements Connection {
   protected readonly wire: Wire;
   /** Bytes received so far of the current frame. */
   protected have = 0;
-  readonly #whyGone: WhyGone | undefined;
+  readonly #breakage: Breakage;
   #report: WaitReport | undefined;
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
-  /** Time at which the connection broke, while its reason is being looked for, and whether the event loop has run since. */
-  #brokenSinceMs: number | undefined;
-  #turned = false;
 
   protected constructor(
     protected readonly socket: Socket,
@@ -66,7 +57,10 @@ abstract class SocketConnection implements Connection {
     this.size = memory.size;
     this.wire = system === undefined ? new NodeWire(socket, memory) : new SystemWire(socket, memory, system);
     this.polled = this.wire.polled;
-    this.#whyGone = whyGone;
+    this.#breakage = new Breakage(peer, whyGone, (error) => {
+      this.#end(error);
+      this.#listener?.();
+    });
     const closed = (): void => {
       this.#freeUnused();
       this.#explainEnd();
@@ -80,6 +74,12 @@ abstract class SocketConnection implements Connection {
 
   get fd(): number {
     return this.wire.fd;
+  }
+
+  wakeOn(sources: FdSources, isAwaited: boolean): void {
+    if (this.fd < 0) return;
+    const isUnsent = !this.flush();
+    if (isAwaited || isUnsent) sources.addFd(this.fd, isAwaited, isUnsent);
   }
 
   flush(): boolean {
@@ -255,40 +255,16 @@ abstract class SocketConnection implements Connection {
     while (this.pull());
     this.flush();
     if (this.socket.destroyed) this.#explainEnd();
-    if (this.#brokenSinceMs === undefined || this.#turned || performance.now() - this.#brokenSinceMs < BLOCKED_NEWS_MS) return;
-    this.#end(this.#died());
+    this.endedThere ??= this.#breakage.look();
   }
 
-  /**
-   * The connection broke without a goodbye. The rank may have died, but a rank that gives up during set-up or exits in order
-   * also breaks connections; the bootstrap network then brings the reason.
-   */
+  /** The connection broke without a goodbye. */
   #explainEnd(): void {
-    if (this.endedThere !== undefined || this.endedHere !== undefined || this.#brokenSinceMs !== undefined) return;
-    if (this.#whyGone === undefined || unreachable(this.#cause) !== undefined) {
-      this.#end(this.#died());
-      this.#listener?.();
-      return;
-    }
-    this.#brokenSinceMs = performance.now();
-    setImmediate(() => (this.#turned = true));
-    const explained = (reason: Error): void => {
-      clearTimeout(timer);
-      this.#end(reason);
-      this.#listener?.();
-    };
-    const timer = setTimeout(() => explained(this.#died()), NEWS_MS);
-    void this.#whyGone(this.peer)
-      .catch(() => this.#died())
-      .then(explained);
+    if (this.endedThere === undefined && this.endedHere === undefined) this.#breakage.begin(this.#cause);
   }
 
   get #cause(): Error | undefined {
     return this.#socketError ?? this.wire.failure ?? this.socket.errored ?? undefined;
-  }
-
-  #died(): Error {
-    return died(this.peer, this.#cause);
   }
 
   /** Frees the slots once neither the socket nor the caller uses them. */

@@ -4,40 +4,17 @@ import type { Socket } from 'node:net';
 import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/address.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
-import { sourceAddress, systemInterfaces, type Nic } from '../bootstrap/interfaces.js';
+import { sourceAddress, systemInterfaces } from '../bootstrap/interfaces.js';
 import { Listener } from '../bootstrap/listener.js';
-import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
 import { describeError, SystemError } from '../../errors.js';
-import { SocketReceiver, SocketSender, type ConnectionMeans, type WhyGone } from './socket-connection.js';
+import type { Network, NetworkTransportOptions } from './network.js';
+import { SocketReceiver, SocketSender, type ConnectionMeans } from './socket-connection.js';
 import { SlotMemory } from './socket-memory.js';
 import { systemCalls } from './socket-wire.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
-
-interface SocketOptions {
-  readonly size: FifoSize;
-  /** Segment of this rank; it contains the slots. */
-  readonly segment: Segment;
-  readonly rank: number;
-  /** Address of this host to listen on: chooseInterface() of bootstrap/ finds one. */
-  readonly host: string;
-  /** The NIC that connections to other hosts use, if `host` is its address. Left out, the kernel chooses. */
-  readonly nic?: Nic | undefined;
-  /** Secret of the communicator, known to its ranks only. */
-  readonly secret: Uint8Array;
-  /**
-   * Resolves to the reason why a rank ended, from the bootstrap network. Left out, a connection that breaks means that the
-   * rank died.
-   */
-  readonly whyGone?: WhyGone;
-  /**
-   * Moves data by system calls during the caller's polls. Left out, or where node:net has no descriptors, node:net moves
-   * them.
-   */
-  readonly libc?: Libc | undefined;
-}
 
 const WELCOME_BYTES = 32;
 
@@ -60,10 +37,10 @@ const WELCOME_BYTES = 32;
 export class SocketTransport implements Transport {
   readonly name = 'socket';
   readonly size: FifoSize;
-  readonly #options: SocketOptions;
+  readonly #options: NetworkTransportOptions;
   readonly #listeners = new Set<Listener>();
 
-  constructor(options: SocketOptions) {
+  constructor(options: NetworkTransportOptions) {
     this.#options = options;
     this.size = options.size;
   }
@@ -166,6 +143,16 @@ export class SocketTransport implements Transport {
     return { whyGone, system: systemCalls(libc, socket) };
   }
 }
+
+/** TCP, which works everywhere. */
+export const socketNetwork: Network = {
+  name: 'socket',
+  logName: 'NET/Socket',
+  refusal: () => undefined,
+  doubt: () => undefined,
+  version: () => undefined,
+  open: (options) => new SocketTransport(options),
+};
 
 interface Admitted {
   readonly socket: Socket;

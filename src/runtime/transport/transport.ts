@@ -36,7 +36,8 @@ export interface Transport {
   close(): void;
 }
 
-export type TransportName = 'shm' | 'socket';
+/** `shm`, or the name of a network (networks.ts). */
+export type TransportName = string;
 
 /** Capacity of a connection. */
 export interface FifoSize {
@@ -59,6 +60,11 @@ export interface ConnectionSetUp<C> {
   cancel(): void;
 }
 
+/** Collects descriptors for a sleep. */
+export interface FdSources {
+  addFd(fd: number, readable: boolean, writable: boolean): void;
+}
+
 /** Common part of both ends of a connection. */
 export interface Connection {
   readonly transport: TransportName;
@@ -74,6 +80,11 @@ export interface Connection {
   readonly fd: number;
   /** Hands unsent bytes to the kernel. Returns whether all are handed over; if not, call again when `fd` is writable. */
   flush(): boolean;
+  /**
+   * Adds the descriptor that wakes this thread when there is news of the other side, if that is awaited, or room for unsent
+   * bytes. Called before each sleep; the caller polls once more afterwards.
+   */
+  wakeOn(sources: FdSources, isAwaited: boolean): void;
   /**
    * Calls `listener` after each event that may change the answer of `acquire` or `peek`. A listener keeps the process alive;
    * `undefined` removes it. A polled connection reports only one event, which its descriptor does not show: the reason of a

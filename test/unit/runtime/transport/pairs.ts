@@ -6,8 +6,11 @@ import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
-import type { WhyGone } from '../../../../src/runtime/transport/socket-connection.js';
+import type { WhyGone } from '../../../../src/runtime/transport/breakage.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
+import { loadUcx } from '../../../../src/runtime/transport/ucx/library.js';
+import { UcxTransport } from '../../../../src/runtime/transport/ucx/ucx.js';
+import { UcxWorker } from '../../../../src/runtime/transport/ucx/worker.js';
 import type {
   FifoSize,
   ReceiveConnection,
@@ -78,6 +81,7 @@ export async function openPair(
     };
   }
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
+  if (name === 'ucx') return openUcxPair(segments, size, whyGone);
   const [a, b] = segments.map(
     (segment, rank) =>
       new SocketTransport({
@@ -107,6 +111,40 @@ export async function openPair(
   };
 }
 
+const ucx = loadUcx();
+/** Reason why UCX cannot be tested here. */
+export const noUcx = 'reason' in ucx ? ucx.reason : undefined;
+
+/** A worker of this thread of its own, as another process has. Ends that are not closed keep it open. */
+export function openUcxWorker(): UcxWorker {
+  if ('reason' in ucx) throw new Error(ucx.reason);
+  // In shared memory, the end of a rank shows in the end of its process.
+  process.env['UCX_TLS'] ??= 'tcp,self';
+  return new UcxWorker(ucx.ucx);
+}
+
+async function openUcxPair(segments: Segment[], size: FifoSize, whyGone?: WhyGone): Promise<ConnectedPair> {
+  const workers = segments.map(openUcxWorker);
+  const [a, b] = segments.map(
+    (segment, rank) =>
+      new UcxTransport({
+        segment,
+        rank,
+        secret,
+        size,
+        libc: libc!,
+        worker: () => workers[rank]!,
+        ...(whyGone === undefined ? {} : { whyGone }),
+      }),
+  );
+  return {
+    ...(await join(a!, b!)),
+    senderSegment: segments[0]!,
+    receiverSegment: segments[1]!,
+    kill: (rank) => workers[rank]!.close(),
+  };
+}
+
 async function join(from: Transport, to: Transport): Promise<Pick<ConnectedPair, 'sender' | 'receiver' | 'closeTransports'>> {
   const [send, receive] = await Promise.all([from.setUpSend(1), to.setUpReceive(0)]);
   const [sender, receiver] = await Promise.all([send.connect(receive.info, never), receive.connect(send.info, never)]);
@@ -125,10 +163,13 @@ export async function news(end: SendConnection | ReceiveConnection): Promise<voi
     return;
   }
   await new Promise<void>((resolve) => {
-    const watch = libc!.watchFd(end.fd, { readable: true, writable: !end.flush() }, () => {
-      watch.close();
-      resolve();
-    });
+    const addFd = (fd: number, readable: boolean, writable: boolean): void => {
+      const watch = libc!.watchFd(fd, { readable, writable }, () => {
+        watch.close();
+        resolve();
+      });
+    };
+    end.wakeOn({ addFd }, true);
   });
 }
 

@@ -1,0 +1,60 @@
+import { unreachable } from '../bootstrap/liveness.js';
+import { died } from './ending.js';
+
+/** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
+const NEWS_MS = 2000;
+const BLOCKED_NEWS_MS = 200;
+
+/** Resolves to the reason why a rank ended, once it is known. */
+export type WhyGone = (peer: number) => Promise<Error>;
+
+/**
+ * Search for the reason why a connection broke without a goodbye. The rank may have died, but a rank that gives up during
+ * set-up or exits in order also breaks connections; the bootstrap network then brings the reason.
+ */
+export class Breakage {
+  readonly #peer: number;
+  readonly #whyGone: WhyGone | undefined;
+  readonly #explained: (error: Error) => void;
+  /** Time at which the connection broke, while its reason is being looked for, and whether the event loop has run since. */
+  #sinceMs: number | undefined;
+  #turned = false;
+  #cause: Error | undefined;
+
+  /** @param explained called with the reason, in the event loop; at most twice: the first one counts */
+  constructor(peer: number, whyGone: WhyGone | undefined, explained: (error: Error) => void) {
+    this.#peer = peer;
+    this.#whyGone = whyGone;
+    this.#explained = explained;
+  }
+
+  /** Begins to look for the reason; a second call does nothing. */
+  begin(cause: Error | undefined): void {
+    if (this.#sinceMs !== undefined) return;
+    this.#sinceMs = performance.now();
+    this.#cause = cause;
+    if (this.#whyGone === undefined || unreachable(cause) !== undefined) {
+      this.#explained(this.#died());
+      return;
+    }
+    setImmediate(() => (this.#turned = true));
+    const explained = (reason: Error): void => {
+      clearTimeout(timer);
+      this.#explained(reason);
+    };
+    const timer = setTimeout(() => explained(this.#died()), NEWS_MS);
+    void this.#whyGone(this.#peer)
+      .catch(() => this.#died())
+      .then(explained);
+  }
+
+  /** For callers that block the event loop, which would have brought the reason: returns the death of the rank sooner. */
+  look(): Error | undefined {
+    if (this.#sinceMs === undefined || this.#turned || performance.now() - this.#sinceMs < BLOCKED_NEWS_MS) return undefined;
+    return this.#died();
+  }
+
+  #died(): Error {
+    return died(this.#peer, this.#cause);
+  }
+}

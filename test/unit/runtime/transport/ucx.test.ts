@@ -1,0 +1,150 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { hasRdmaModule, hasRdmaPort } from '../../../../src/runtime/transport/ucx/hardware.js';
+import { constants, layouts, open } from '../../../../src/runtime/transport/ucx/library.js';
+import { UcxTransport } from '../../../../src/runtime/transport/ucx/ucx.js';
+import { transportCompliance } from './compliance.js';
+import { hostSegments, libc, noUcx, openPair, openUcxWorker, secret, thrown, until } from './pairs.js';
+
+const size = { steps: 4, slotBytes: 2000 };
+const compiler = ['cc', 'gcc'].find((name) => spawnSync(name, ['--version']).status === 0);
+
+let folder = '';
+beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'tccl-ucx-'))));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe.skipIf(noUcx !== undefined)('with UCX', () => {
+  transportCompliance('ucx');
+
+  test('a rank without the secret does not get a connection, and the set-up leaves nothing', async () => {
+    const segments = [0, 1].map(() => hostSegments(1).segments[0]!);
+    const [a, b] = segments.map(
+      (segment, rank) =>
+        new UcxTransport({
+          segment,
+          rank,
+          size,
+          secret: rank === 0 ? secret : new Uint8Array(32),
+          libc: libc!,
+          worker: openUcxWorker,
+        }),
+    );
+    const [send, receive] = await Promise.all([a!.setUpSend(1), b!.setUpReceive(0)]);
+    const late = new AbortController();
+    const connecting = [send.connect(new Uint8Array(), late.signal), receive.connect(send.info, late.signal)];
+    // The hello was sent, but the sender receives no message with its tag.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    late.abort(new Error('too late'));
+    for (const outcome of await Promise.allSettled(connecting))
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { message: 'too late' } });
+    a!.close();
+    b!.close();
+    for (const segment of segments) expect(segment.heap.usedBytes).toBe(0);
+  });
+
+  test('long messages go from slot to slot while the sender polls', async () => {
+    const long = { steps: 2, slotBytes: 4 << 20 };
+    const { sender, receiver, senderSegment, receiverSegment, closeTransports } = await openPair('ucx', long);
+    for (const seed of [1, 2, 3]) {
+      await until(() => sender.acquire() >= 0);
+      new Uint8Array(senderSegment.buffer, sender.acquire(), long.slotBytes).fill(seed);
+      sender.post(long.slotBytes);
+      await until(() => [sender.flush(), receiver.peek() >= 0].every(Boolean));
+      const message = new Uint8Array(receiverSegment.buffer, receiver.peek(), receiver.messageBytes);
+      expect([message.length, message.every((byte) => byte === seed)]).toEqual([long.slotBytes, true]);
+      receiver.release();
+    }
+    await Promise.all([sender.close(), receiver.close()]);
+    closeTransports();
+  });
+
+  test('leaves no descriptor behind, however it ends', async () => {
+    const descriptors = (): number => readdirSync('/proc/self/fd').length;
+    const openAndEnd = async (ending: 'close' | 'abort' | 'kill'): Promise<void> => {
+      const { sender, receiver, kill, closeTransports } = await openPair('ucx', size);
+      if (ending === 'kill') kill(0);
+      if (ending === 'abort') sender.abort(new Error('enough'));
+      await until(() => ending === 'close' || thrown(() => receiver.check()) !== undefined);
+      await Promise.all([sender.close(), receiver.close()]);
+      closeTransports();
+    };
+    await openAndEnd('close');
+    const before = descriptors();
+    for (const ending of ['close', 'abort', 'kill'] as const) {
+      await openAndEnd(ending);
+      expect(descriptors()).toBe(before);
+    }
+  });
+});
+
+test('a missing library is one line with a remedy', () => {
+  const opened = open('libnothing.so.0');
+  expect('reason' in opened && opened.reason).toMatch(
+    /^UCX cannot be loaded \(libnothing.so.0: .*\); install UCX 1\.10 or newer \(Debian: libucx0\), or use TCCL_NET=socket$/,
+  );
+});
+
+test.skipIf(compiler === undefined).each([
+  [1, 8, 'UCX 1.8.3 (LIB) is too old'],
+  [2, 0, 'UCX 2.0.3 (LIB) is newer than this tccl knows'],
+])('version %i.%i is refused', (major, minor, text) => {
+  const source = join(folder, 'ucp.c');
+  const library = join(folder, 'libucp.so');
+  writeFileSync(source, `void ucp_get_version(unsigned *a, unsigned *b, unsigned *c) { *a = ${major}; *b = ${minor}; *c = 3; }`);
+  execFileSync(compiler!, ['-shared', '-fPIC', '-o', library, source]);
+  const opened = open(library);
+  expect('reason' in opened && opened.reason).toBe(
+    `${text.replace('LIB', library)}; install UCX 1.10 or newer (Debian: libucx0), or use TCCL_NET=socket`,
+  );
+});
+
+test.skipIf(compiler === undefined || !existsSync('/usr/include/ucp/api/ucp.h'))(
+  'structures and constants are those of the headers',
+  () => {
+    const lines = [
+      ...Object.entries(layouts).flatMap(([type, { bytes, ...offsets }]) => [
+        `_Static_assert(sizeof(${type}) >= ${bytes}, "${type}");`,
+        ...Object.entries(offsets).map(
+          ([field, offset]) => `_Static_assert(offsetof(${type}, ${field}) == ${offset}, "${type}.${field}");`,
+        ),
+      ]),
+      ...Object.entries(constants).map(([name, value]) => `_Static_assert(${name} == ${value}, "${name}");`),
+      '_Static_assert(sizeof(ucs_status_t) == 1, "ucs_status_t");',
+      '_Static_assert(offsetof(ucp_err_handler_t, arg) == 8, "ucp_err_handler_t.arg");',
+    ];
+    const source = join(folder, 'layout.c');
+    writeFileSync(source, `#include <stddef.h>\n#include <ucp/api/ucp.h>\n${lines.join('\n')}\n`);
+    const { status, stderr } = spawnSync(compiler!, ['-fsyntax-only', source], { encoding: 'utf8' });
+    expect([status, stderr]).toEqual([0, '']);
+  },
+);
+
+describe('hardware', () => {
+  const port = (device: string, number: number, state: string): void => {
+    const place = join(folder, device, 'ports', String(number));
+    mkdirSync(place, { recursive: true });
+    writeFileSync(join(place, 'state'), `${state}\n`);
+  };
+
+  test('an active port of any device counts', () => {
+    expect(hasRdmaPort(join(folder, 'nothing'))).toBe(false);
+    port('mlx5_0', 1, '1: DOWN');
+    expect(hasRdmaPort(folder)).toBe(false);
+    port('mlx5_1', 1, '1: DOWN');
+    port('mlx5_1', 2, '4: ACTIVE');
+    expect(hasRdmaPort(folder)).toBe(true);
+  });
+
+  test('the module for RDMA lies beside the library that the process has loaded', () => {
+    const maps = `7f0 r-xp 00000000 08:01 5 /usr/lib/libc.so.6\n7f1 r--p 00000000 08:01 6    ${folder}/libuct.so.0.0.0\n`;
+    expect(hasRdmaModule(maps)).toBe(false);
+    mkdirSync(join(folder, 'ucx'));
+    expect(hasRdmaModule(maps)).toBe(false);
+    writeFileSync(join(folder, 'ucx', 'libuct_ib.so.0'), '');
+    expect(hasRdmaModule(maps)).toBe(true);
+    expect(hasRdmaModule('')).toBe(false);
+  });
+});
