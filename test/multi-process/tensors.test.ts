@@ -79,7 +79,7 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     for (const name of ['@tensorflow', 'onnxruntime-node', 'onnxruntime-common'])
       symlinkSync(join(folder, 'node_modules', name), join(project, 'node_modules', name));
     const lines = [
-      "import * as tf from '@tensorflow/tfjs';",
+      "import * as tf from '@tensorflow/tfjs-core';",
       "import * as ort from 'onnxruntime-node';",
       "import { init } from 'tccl';",
       "import { dataParallel, onnxTensors, tensorCalls, tfjsTensors, whenGradient } from 'tccl/ddp';",

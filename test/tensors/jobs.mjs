@@ -1,5 +1,7 @@
 // Jobs of a pool that exchange tensors of TensorFlow.js and ONNX Runtime.
-import * as tf from '@tensorflow/tfjs';
+import * as tf from '@tensorflow/tfjs-core';
+import '@tensorflow/tfjs-backend-cpu';
+import '@tensorflow/tfjs-layers'; // registers the gradients of all operations
 import * as ort from 'onnxruntime-node';
 import { dataParallel, onnxTensors, tensorCalls, tfjsTensors, whenGradient } from '../../dist/ddp/index.js';
 
