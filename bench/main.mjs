@@ -26,6 +26,7 @@ const suites = {
   simulate: () => import('./suites/simulate.mjs'),
   transport: () => import('./suites/transport.mjs'),
   overlap: () => import('./suites/overlap.mjs'),
+  ddp: () => import('./suites/ddp.mjs'),
   children: () => import('./suites/children.mjs'),
   idle: () => import('./suites/idle.mjs'),
   hosts: () => import('./suites/hosts.mjs'),

@@ -188,6 +188,8 @@ export class DataParallel<Tensor = NumericArray> {
     }
     copy(array, place.part);
     this.#settle(place);
+    // The backward pass keeps the event loop from doing so.
+    this.comm.poll();
   }
 
   /**

@@ -83,7 +83,7 @@ test('no other public method waits without a limit', async () => {
   const { records } = await runRanks(2, 'limits.mjs', ['methods']);
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
   // Those that wait for nothing, those that close, and what is not for programs.
-  const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'close', 'abort'];
+  const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort'];
   const internal = ['prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt', 'addMessage'];
   expect(unknown.sort()).toEqual([...others, ...internal].sort());
 });

@@ -28,7 +28,7 @@ import {
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
-import { progressHere } from '../progress/progress.js';
+import { progressHere, type Progress } from '../progress/progress.js';
 import { errorOfCall, addCallerFrames } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
@@ -109,6 +109,7 @@ export class Communicator extends MessageCalls {
   readonly #parts: CommunicatorParts;
   readonly #segment: Segment;
   readonly #engine: CompositeEngine;
+  readonly #progress: Progress;
   readonly #call: CheckedCall;
   readonly #pointToPoint: PointToPoint;
   readonly #messenger: Messenger;
@@ -155,7 +156,7 @@ export class Communicator extends MessageCalls {
     const fail = (error: unknown, call?: string): TcclError => this.#failWith(error, call);
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
-    const progress = progressHere();
+    const progress = (this.#progress = progressHere());
     this.#pointToPoint = pointToPoint;
     waitQueries?.setDefaultAnswer(() => this.#queue.lastCall());
     this.#queue = new CallQueue({
@@ -286,6 +287,14 @@ export class Communicator extends MessageCalls {
   free(array: TypedArray): void {
     this.#checkUsable('free');
     this.#ofThisRank(() => this.#segment.free(array));
+  }
+
+  /**
+   * Progresses the calls in flight, without waiting for any: call it now and then in a long computation, which keeps the event
+   * loop from doing so. Errors of the calls come from their promises.
+   */
+  poll(): void {
+    this.#progress.poll();
   }
 
   override send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {

@@ -111,6 +111,15 @@ export class Progress {
     }
   }
 
+  /** Progresses everything once, without waiting, for a thread that does not return to its event loop soon. */
+  poll(): void {
+    if (this.#waitables.length === 0) return;
+    if (this.#scheduled === 'parked') this.#unpark();
+    this.#backoff.readClock();
+    this.#turn();
+    this.#schedule();
+  }
+
   /** Checks time limits within `ms`, if anything is in flight. */
   checkWithin(ms: number): void {
     this.#healthAtMs = Math.min(this.#healthAtMs, performance.now() + ms);
