@@ -69,7 +69,10 @@ describe.skipIf(reason !== undefined)(`init on two hosts${reason === undefined ?
 
   it('names the interface that is not there, and the ranks that have none', async () => {
     const [a, b, ...others] = await refusals((host) => ({ TCCL_SOCKET_IFNAME: host === 1 ? 'eth9' : '' }));
-    for (const missing of [a, b]) expect(missing).toMatchObject({ code: 'RANK_MISSING', ranks: [2, 3] });
+    for (const missing of [a, b]) {
+      expect(missing).toMatchObject({ code: 'RANK_MISSING', ranks: [2, 3] });
+      expect(missing?.message).toMatch(/^ranks 2,3 of 4 did not join .*can they reach the root at 10\.213\.77\.1:\d+ on .+\?$/);
+    }
     for (const { code, message } of others) {
       expect(code).toBe('ENVIRONMENT');
       expect(message).toMatch(/no network interface matches TCCL_SOCKET_IFNAME=eth9; there are: .*tccl0 \(10\.213\.77\.2/);

@@ -58,14 +58,14 @@ export class RollCall {
     return this.#differentCounts() ?? this.#differentVersions() ?? this.#repeatedRank();
   }
 
-  /** Error if the time is over before the roll is full. */
-  missing(): TimeoutError {
+  /** Error if the time is over before the roll is full. @param root where the ranks meet, in words */
+  missing(root: string): TimeoutError {
     const came = this.#ranks;
     const nRanks = Math.max(...this.#counts);
     const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !came.has(rank));
     return new TimeoutError(
       'RANK_MISSING',
-      `${nameRanks(ranks)} of ${nRanks} did not join in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root?`,
+      `${nameRanks(ranks)} of ${nRanks} did not join in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root at ${root}?`,
       { ranks },
     );
   }

@@ -5,7 +5,7 @@ import { SystemError, type TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import { addCallerFrames, withCallerFrames } from '../caller-stack.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
-import { inZone, parseAddress, zoneOf } from './address.js';
+import { formatAddress, inZone, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import type { BootstrapConnection } from './connection.js';
 import { dial } from './dial.js';
@@ -116,7 +116,13 @@ function advised(error: unknown): unknown {
 }
 
 async function open(at: Address, secret: Uint8Array, options: RootOptions, idOf: (bound: Address) => UniqueId): Promise<Root> {
-  const desk = new Desk(secret, zoneOf(at.host), options.settleMs ?? DEFAULT_SETTLE_MS, () => listener.close());
+  const desk = new Desk(
+    secret,
+    zoneOf(at.host),
+    options.settleMs ?? DEFAULT_SETTLE_MS,
+    () => listener.close(),
+    () => formatAddress(idOf(listener.address).root),
+  );
   const listener = await Listener.open({
     ...at,
     secret,
@@ -148,6 +154,8 @@ class Desk {
   readonly #zone: string | undefined;
   readonly #settleMs: number;
   readonly #stopListening: () => void;
+  /** The address that ranks look for. */
+  readonly #addressOf: () => string;
   readonly #rollCall = new RollCall();
   readonly #processHash = identify().processHash;
   /** Answers being sent. */
@@ -163,11 +171,18 @@ class Desk {
   #earliest = Infinity;
   #latest = 0;
 
-  constructor(secret: Uint8Array, zone: string | undefined, settleMs: number, stopListening: () => void) {
+  constructor(
+    secret: Uint8Array,
+    zone: string | undefined,
+    settleMs: number,
+    stopListening: () => void,
+    addressOf: () => string,
+  ) {
     this.#secret = secret;
     this.#zone = zone;
     this.#settleMs = settleMs;
     this.#stopListening = stopListening;
+    this.#addressOf = addressOf;
     this.done = new Promise((resolve) => (this.#resolveDone = resolve));
   }
 
@@ -225,7 +240,7 @@ class Desk {
   #refuse(): void {
     this.#liftDeadline();
     clearTimeout(this.#settled);
-    this.#verdict = this.#rollCall.conflict() ?? this.#rollCall.missing();
+    this.#verdict = this.#rollCall.conflict() ?? this.#rollCall.missing(`${this.#addressOf()} on ${hostname()}`);
     const answer = failure(this.#verdict);
     // The others first, because this process may end with the error of its own rank.
     const isOwn = ({ processHash }: CheckIn) => processHash === this.#processHash;

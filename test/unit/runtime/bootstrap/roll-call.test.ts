@@ -71,6 +71,6 @@ it('names the ranks with another version', () => {
 
 it('names the ranks that did not come', () => {
   const roll = rollOf(checkIn(0, { nRanks: 9 }), checkIn(2, { nRanks: 9 }), checkIn(6, { nRanks: 9 }));
-  expect(roll.missing()).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
-  expect(roll.missing().message).toContain('ranks 1,3-5,7,8 of 9 did not join in time (3 did: 0,2,6)');
+  expect(roll.missing('10.0.0.1:5 on a')).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
+  expect(roll.missing('10.0.0.1:5 on a').message).toContain('ranks 1,3-5,7,8 of 9 did not join in time (3 did: 0,2,6)');
 });
