@@ -101,6 +101,8 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
       return way === 'NVLS';
     case 'nvlinkPayload':
       return measurement.bytes >= 1 << 20;
+    case 'nvlinkSpread':
+      return measurement.collective === 'AllToAll' && measurement.bytes >= 1 << 20;
     case 'netPayload':
       return isNet && measurement.bytes >= 1 << 20;
     case 'netSendUs':
@@ -161,6 +163,7 @@ export const startingPhysics: Physics = {
   ) as Physics['of'],
   common: {
     nvlinkPayload: 0.85,
+    nvlinkSpread: 0.95,
     pciPayload: 1.15,
     netPayload: 0.98,
     operandCost: 0.1,

@@ -134,14 +134,19 @@ export class Routes {
   }
 
   /** GB/s of a link, and the share of it that is payload. */
-  capacityGBps({ node, link }: Pick<LinkUse, 'node' | 'link'>, { common }: Physics): number {
+  capacityGBps({ node, link }: Pick<LinkUse, 'node' | 'link'>, { common }: Physics, isSpread = false): number {
     const { system } = this.#machine(node);
     const gbps = system.links.bandwidthGBps[link] ?? 0;
     switch (system.links.type[link]) {
       case LinkType.LOC:
         return Infinity;
       case LinkType.NVL:
-        return (gbps / nvLinkGBps(this.#smOf(node))) * nvlinkWireGBps(this.#smOf(node)) * common.nvlinkPayload;
+        return (
+          (gbps / nvLinkGBps(this.#smOf(node))) *
+          nvlinkWireGBps(this.#smOf(node)) *
+          common.nvlinkPayload *
+          (isSpread ? common.nvlinkSpread : 1)
+        );
       case LinkType.PCI:
         return gbps * common.pciPayload;
       case LinkType.NET:

@@ -360,7 +360,7 @@ export class Simulator {
       ? pairsGBps(plan.protocol, physics, this.#generation)
       : blockRate(plan, physics, this.#generation);
     const capacity = Float64Array.from(shared.links, (link) =>
-      this.#capacity(link, blockGBps, physics, environment.oversubscription),
+      this.#capacity(link, blockGBps, physics, environment.oversubscription, plan.peers > 1),
     );
     // Data for a NIC are written at the speed of blocks, then wait for the NIC.
     const netGBps = Math.min(10 * blockGBps, this.#llGBps(plan));
@@ -382,14 +382,14 @@ export class Simulator {
     return protocol === 'LL' && !isPairs && this.usesNetwork ? llCap(this.#tuning.input) / nChannels : Infinity;
   }
 
-  #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number): number {
+  #capacity(link: SharedLink, blockGBps: number, physics: Physics, oversubscription: number, isSpread = false): number {
     if (link.fabric !== undefined) {
       const { tier, rail, node } = link.fabric;
       return (tier.hosts * this.#routes.nicsGBps(node, rail, physics)) / tier.oversubscription;
     }
     return link.use === undefined
       ? blockGBps
-      : Math.min(1e6, this.#routes.capacityGBps(link.use, physics) / (link.isNet ? oversubscription : 1));
+      : Math.min(1e6, this.#routes.capacityGBps(link.use, physics, isSpread) / (link.isNet ? oversubscription : 1));
   }
 
   #timing(
