@@ -136,7 +136,7 @@ export class PatMoves extends Moves {
 }
 
 /** Number of rounds. */
-export function patRounds(nRanks: number): number {
+function patRounds(nRanks: number): number {
   return Math.ceil(Math.log2(nRanks));
 }
 
@@ -164,7 +164,7 @@ export function patEnds(rank: number, nRanks: number): EndSets {
 }
 
 /** The moves of all ranks. */
-export function patRoundsSchedule(call: ScheduledCall, nRanks: number, columnBytes: number): Schedule {
+function patRoundsSchedule(call: ScheduledCall, nRanks: number, columnBytes: number): Schedule {
   const table = new ConnectionTable();
   const numbers = new Map<string, number>();
   const numberOf = (from: number, to: number, name: string): number => {

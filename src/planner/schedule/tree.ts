@@ -25,7 +25,7 @@ const FIRST_CHILD = 3;
 
 /**
  * The two workers of a rank in a tree. Data go up to the root, where they are complete, and down again, slice by slice, in both
- * directions at once:
+ * directions at the same time:
  *
  *     up      children ──► this rank adds its own ──► parent
  *     down    parent ──► this rank keeps it ──► children            (at the root, up continues as down)
