@@ -164,7 +164,7 @@ export function patEnds(rank: number, nRanks: number): EndSets {
 }
 
 /** The moves of all ranks. */
-function patRoundsSchedule(call: ScheduledCall, nRanks: number, columnBytes: number): Schedule {
+export function patRoundsSchedule(call: ScheduledCall, nRanks: number, columnBytes: number): Schedule {
   const table = new ConnectionTable();
   const numbers = new Map<string, number>();
   const numberOf = (from: number, to: number, name: string): number => {

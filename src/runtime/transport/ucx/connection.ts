@@ -10,7 +10,7 @@ import { INBOX_BYTES, type UcxMemory } from './memory.js';
 import { NOTE_HEADER_BYTES, noteKinds, noteWords, REPORT_BYTES } from './notes.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
 
-/** After `close`, how long a live peer may take to read what was posted: the default timeout of a call. */
+/** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
 const DELIVERY_MS = 600_000;
 /** The same after `abort`. */
 const ABORT_MS = 1000;
@@ -19,7 +19,7 @@ const GRACE_MS = 1000;
 const HELD_BYTES = 48 * 1024;
 
 /** Parts of a connection. It ends the use of the worker and the endpoint, and frees the memory. */
-export interface UcxMeans {
+interface UcxMeans {
   readonly worker: UcxWorker;
   readonly endpoint: UcxEndpoint;
   readonly memory: UcxMemory;
@@ -134,7 +134,7 @@ abstract class UcxConnection implements Connection {
     this.#finishing ??= this.#finish(ABORT_MS);
   }
 
-  /** True if UCX needs nothing more of what this side has sent. */
+  /** True if UCX no longer needs the data that this side has sent. */
   protected get isSent(): boolean {
     return this.#outbox === 0;
   }
@@ -162,7 +162,7 @@ abstract class UcxConnection implements Connection {
     if (this.endpoint.hasFailed && !this.#isBroken) this.broken(this.endpoint.failure);
   }
 
-  /** Takes what has arrived. Returns true if new receives may be complete already. */
+  /** Takes arrived data. Returns true if new receives may be complete already. */
   #takeAll(): boolean {
     this.isFresh = false;
     this.takeSlots();
@@ -170,7 +170,7 @@ abstract class UcxConnection implements Connection {
     return this.isFresh;
   }
 
-  /** Frees the request if it is complete. Returns whether it is. */
+  /** Frees the request and returns true if it is complete. */
   protected isComplete(request: number): boolean {
     const { ucx } = this.worker;
     const status = ucx.statusOf(request);
@@ -253,7 +253,7 @@ abstract class UcxConnection implements Connection {
     }
   }
 
-  /** The other side has ended the connection. The answer tells it that everything has arrived. */
+  /** The other side has ended the connection. The answer confirms that everything has arrived. */
   #endedThere(error: Error): void {
     this.postedThere = this.memory.words[(this.memory.inbox >>> 2) + noteWords.posted] ?? 0;
     this.endedThere ??= error;
@@ -311,7 +311,7 @@ abstract class UcxConnection implements Connection {
   }
 }
 
-/** Sends messages from slots. A slot is free again when the receiver has returned its credit and UCX has let go of it. */
+/** Sends messages from slots. A slot is free again when the receiver has returned its credit and UCX has released it. */
 export class UcxSender extends UcxConnection implements SendConnection {
   protected posted = 0;
   #credited = 0;

@@ -25,8 +25,8 @@ export interface Ends {
 }
 
 /**
- * Handshake of a connection. UCX connects with everyone, so both sides prove first that they know the communicator's secret.
- * All tags are derived from it: a message of a stranger, who cannot know them, is never received.
+ * Handshake of a connection. UCX accepts every connection, so both sides prove first that they know the communicator's secret.
+ * All tags are derived from it, so messages of senders without the secret are never received.
  *
  *     sender                                             receiver
  *        nonce, worker's address   ── bootstrap ──►
@@ -119,7 +119,7 @@ class Session {
   }
 }
 
-/** Tag of the first message; it is unknown to those who do not know the secret. */
+/** Tag of the first message, which is derived from the secret. */
 function helloTag(secret: Uint8Array, ends: Ends, sendersNonce: Uint8Array): bigint {
   return derive(secret, 'hello', Buffer.concat([named(ends), sendersNonce])).readBigUInt64LE(0);
 }

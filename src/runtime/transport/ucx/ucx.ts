@@ -9,7 +9,7 @@ import { UCS_IN_PROGRESS, UCS_OK } from './library.js';
 import { UcxMemory } from './memory.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
 
-export interface UcxOptions {
+interface UcxOptions {
   readonly size: FifoSize;
   /** Segment of this rank; it contains the slots. */
   readonly segment: Segment;
