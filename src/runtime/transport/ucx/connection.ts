@@ -15,7 +15,7 @@ const DELIVERY_MS = 600_000;
 /** The same after `abort`. */
 const ABORT_MS = 1000;
 /** The same for few bytes, which the other side's kernel or network card holds if its process does not read. */
-const GRACE_MS = 1000;
+const GRACE_MS = 200;
 const HELD_BYTES = 48 * 1024;
 
 /** Parts of a connection. It ends the use of the worker and the endpoint, and frees the memory. */
