@@ -110,7 +110,9 @@ describe('what is left out of a simulation', () => {
   );
 
   it.each(
-    ['Tree', 'NVLSTree'].flatMap((algorithm) => (isThorough ? [64, 41] : [41]).map((hosts) => [hosts, algorithm] as const)),
+    (isThorough ? ['Tree', 'NVLSTree'] : ['Tree']).flatMap((algorithm) =>
+      (isThorough ? [64, 41] : [41]).map((hosts) => [hosts, algorithm] as const),
+    ),
   )('deep trees of %i hosts that are alike: %s within 2 percent', (hosts, algorithm) => {
     const cluster = simulator('dgx-h100', hosts, {}, { NCCL_ALGO: algorithm });
     for (const bytes of [64 * 1024, 64 * MiB]) {
