@@ -4,10 +4,13 @@ import {
   applyOverrides,
   collectiveSchedule,
   machine,
+  type Move,
   plan,
   readProgram,
+  type Schedule,
   type ScheduledCollective,
 } from '../../dist/planner/index.js';
+import { patRoundsSchedule } from '../../dist/planner/schedule/pat-rounds.js';
 import { packets, putAndSignal, readReduceSend, switchPipeline } from '../unit/planner/schedule/execution-plans.js';
 
 const open = async (nRanks: number) => {
@@ -59,6 +62,39 @@ async function check(comms: readonly Communicator[], program: Parameters<Communi
   }
   await Promise.all(runners.map((runner) => runner.close()));
 }
+
+test('schedules run whose messages have several ranges of the data', async () => {
+  const nRanks = 5;
+  const comms = await open(nRanks);
+  for (const collective of ['AllGather', 'ReduceScatter'] as const) {
+    const schedule = (bytes: number, pieceBytes: number) =>
+      patRoundsSchedule({ collective, bytes, root: 0 }, nRanks, Math.max(16, Math.floor(pieceBytes / 48) * 16));
+    await check(comms, { name: 'PAT', collective, nRanks, chunks: nRanks, schedule }, 40_000 * nRanks);
+  }
+  await Promise.all(comms.map((comm) => comm.close()));
+});
+
+test('schedules run whose moves send a sum and keep what they received', async () => {
+  const comms = await open(2);
+  // From rank 0 to rank 1; then the other way: a sum, which rank 0 throws away, and data.
+  const connections = ([[0, 1], [1, 0], [1, 0]] as const).map(([from, to]) => ({ from, to, channel: 0, via: 'direct' as const, phase: 0 })); // prettier-ignore
+  const schedule = (bytes: number): Schedule => {
+    const half = bytes / 2;
+    const move = (rest: Partial<Move>): Move => ({ receive: [], input: -1, send: [], output: -1, bytes: half, ...rest });
+    const moves = [
+      [move({ input: 0, send: [0], output: 0 }), move({ receive: [1] }), move({ receive: [2], output: half })],
+      [move({ receive: [0], input: 0, send: [1], output: 0, exclusive: true }), move({ input: 0, send: [2], output: half })],
+    ];
+    return {
+      call: { collective: 'AllGather', bytes, root: 0 },
+      nRanks: 2,
+      connections,
+      workers: moves.map((own, rank) => ({ rank, channel: 0, moves: () => own })),
+    };
+  };
+  await check(comms, { name: 'exclusive', collective: 'AllGather', nRanks: 2, chunks: 2, schedule }, 1000);
+  await Promise.all(comms.map((comm) => comm.close()));
+});
 
 test.each([
   ['reads, adds and writes', readReduceSend(3)],
