@@ -23,6 +23,12 @@ const named: readonly [first: string, second: string, begins: readonly string[],
   [`comm.allReduceSync(${f32(4)})`, `comm.allReduce(${f32(5)})`, ['allReduceSync: ', 'allReduce: '], 'CALL_MISMATCH'],
   [`comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`, ['send: ', 'recv: '], 'CALL_MISMATCH'],
   [`comm.sendSync(${f32(2_000_000)}, 1)`, `comm.recvSync(${f32(5)}, 0)`, ['sendSync: ', 'recvSync: '], 'CALL_MISMATCH'],
+  [
+    `comm.sendSync(${f32(2_000_000)}, 1)`,
+    `(comm.probeSync(0), comm.recvSync(${f32(5)}, 0))`,
+    ['sendSync: ', 'recvSync: '],
+    'CALL_MISMATCH',
+  ],
   [`comm.barrier()`, `comm.recv(${f32(5)}, 0)`, ['barrier: ', 'recv: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
   [`comm.barrierSync()`, `comm.recvObjectSync(0)`, ['barrierSync: ', 'recvObjectSync: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
 ];

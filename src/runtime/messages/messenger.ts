@@ -150,7 +150,7 @@ export class Messenger implements Waitable {
     this.checkBlockingCall('recvSync', false, peer);
     const p2p = this.#pointToPoint;
     const transfer = this.addAtMost(peer, array, type, undefined);
-    this.#try();
+    this.#tryInPlace();
     if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
     return transfer.count;
@@ -186,7 +186,7 @@ export class Messenger implements Waitable {
     const p2p = this.#pointToPoint;
     this.checkBlockingCall(sends ? 'sendSync' : 'recvSync', sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined);
-    this.#try();
+    this.#tryInPlace();
     if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
   }
@@ -269,6 +269,16 @@ export class Messenger implements Waitable {
     this.#pointToPoint.listen(false);
     this.#parts.progress.remove(this);
     this.#idle?.();
+  }
+
+  /** Starts a blocking call, whose errors have the name of the blocking form. */
+  #tryInPlace(): void {
+    this.#blocks = true;
+    try {
+      this.#try();
+    } finally {
+      this.#blocks = false;
+    }
   }
 
   /** Blocks until `isDone`. Throws if everything here fails. */
