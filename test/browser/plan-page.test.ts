@@ -10,7 +10,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-it.skipIf(missing)(`the page of a plan cuts no column of its tables off, at any width of a screen${missing}`, async () => {
+it.skipIf(missing)(`the page of a plan shows all columns of its tables at any screen width${missing}`, async () => {
   const file = join(folder, 'plan.html');
   await tccl(['plan', 'dgx-h100', '--nodes', '2', '--html', file]);
   const plan = Buffer.from(readFileSync(file)).toString('base64');

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { domOf, missing } from './chromium.js';
 import { answers } from './planner-page.mjs';
 
-it.skipIf(missing)(`the planner gives in a browser what it gives in Node${missing}`, async () => {
+it.skipIf(missing)(`the planner gives the same results in a browser as in Node${missing}`, async () => {
   const script = await bundle();
   // Text of a script element ends at its end tag, whatever JavaScript thinks.
   const dom = domOf(

@@ -47,7 +47,7 @@ describe('a cluster', () => {
     expect(parameters).toMatchObject({ crossNic: 0 });
   });
 
-  it('is a machine with --nodes or a count, all the same', async () => {
+  it('is a machine with --nodes or with a count, with the same result', async () => {
     const made = await Promise.all([
       hostsOf(file('host.xml'), '--nodes', '2'),
       hostsOf(`${file('host.xml')}:2`),
@@ -78,7 +78,7 @@ describe('a cluster', () => {
     ['a number that is none', ['host.xml', '--nodes', '2.5'], /--nodes '2\.5' must be a whole number/],
     ['a variable that NCCL does not have', ['host.xml', '--env', 'NCCL_CROS_NIC=0'], /did you mean NCCL_CROSS_NIC\?/],
     ['a variable without a value', ['host.xml', '--env', 'NCCL_CROSS_NIC'], /write NAME=VALUE/],
-  ])('%s is said in one line, exit code 2', async (_, [name = '', ...rest], message) => {
+  ])('%s is an error of one line with exit code 2', async (_, [name = '', ...rest], message) => {
     const { code, stdout, stderr } = await tccl(['graph', file(name), ...rest]);
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);

@@ -40,7 +40,7 @@ describe('the command line', () => {
   });
 
   it.each(['--help', 'completion bash', 'run -n 2 echo x', 'topo --help'])(
-    'says so in one line when the disk is full: %s',
+    'reports a full disk in one line: %s',
     async (args) => {
       const { code, stderr } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" ${args} > /dev/full`]).finished;
       expect(stderr).toMatch(/^tccl: the output cannot be written: ENOSPC: .*\n$/);
@@ -48,11 +48,11 @@ describe('the command line', () => {
     },
   );
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     expect((await tccl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('shows its help and fails when nothing is asked', async () => {
+  it('shows its help and fails without a command', async () => {
     const { code, stderr } = await tccl([]);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^Usage: tccl /);

@@ -43,7 +43,7 @@ describe('completion scripts', () => {
     expect(await offeredByBash('tccl', '--ver')).toEqual(['--version']);
   });
 
-  it('leave the value of an option and other arguments to the files there are', async () => {
+  it('complete file names for values of options and other arguments', async () => {
     expect(await offeredByBash('tccl', 'run', '--output-dir', '')).toEqual([]);
     expect(await offeredByBash('tccl', 'run', '-n', '2', 'node', './')).toEqual([]);
     expect(await offeredByBash('tccl', 'run', 'nod')).toContain('node');

@@ -14,7 +14,7 @@ afterAll(() => {
 cpSync(join(import.meta.dirname, '../logs/flight'), folder, { recursive: true });
 
 describe('tccl diagnose', () => {
-  it('names the rank that did not come, from the recordings in a folder', async () => {
+  it('names the missing rank, from the recordings in a folder', async () => {
     const { code, stdout } = await tccl(['diagnose', folder]);
     expect(code).toBe(1);
     expect(stdout).toMatch(
@@ -23,7 +23,7 @@ describe('tccl diagnose', () => {
     expect(stdout).toContain('Read: 2 × flight recording (ranks 0-1)\n');
   });
 
-  it('tells the fault of a machine before what it brings about, and reads on where a file is broken', async () => {
+  it('lists the fault of a machine before its consequences, and continues after a broken file', async () => {
     const dmesg = join(folder, 'dmesg.txt');
     writeFileSync(dmesg, '[12.3] NVRM: Xid (PCI:0000:c1:00): 79, pid=4321, name=python, GPU has fallen off the bus.\n');
     writeFileSync(join(folder, 'evil.pickle'), '\u0080\u0002cos\nsystem\n.', 'latin1');
@@ -55,7 +55,7 @@ describe('tccl diagnose', () => {
     expect(right.stdout).not.toContain('the graph file uses');
   });
 
-  it('reads all that was pasted into one file: RAS, lines of the job, outputs of tools', async () => {
+  it('reads RAS, lines of the job and outputs of tools from one file', async () => {
     const pasted = mkdtempSync(join(tmpdir(), 'tccl-pasted-'));
     // RAS finds nothing here, as in NVIDIA/nccl#1730, while the watchdog gives up.
     writeFileSync(
@@ -93,7 +93,7 @@ Warnings
     expect(stdout).toMatch(/^Verdict: mlx5_2:1 \(LinkUp\) is not active, 2 other ports are\n/);
   });
 
-  it('RCCL is recognised, and not planned as NCCL', async () => {
+  it('recognises RCCL, and does not plan it as NCCL', async () => {
     const rccl = mkdtempSync(join(tmpdir(), 'tccl-rccl-'));
     const [log, topology] = [join(rccl, 'rccl.log'), join(rccl, 'rccl.xml')];
     writeFileSync(
@@ -127,7 +127,7 @@ n1:11:22 [0] NCCL INFO ==========================================
     expect([code, stdout]).toEqual([0, expect.stringContaining('this is the log of RCCL') as string]);
   });
 
-  it('says in one line what cannot be read at all', async () => {
+  it('reports an unreadable file in one line', async () => {
     const file = join(folder, '..', 'tccl-nothing.bin');
     writeFileSync(file, Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]));
     expect(await tccl(['diagnose', file])).toMatchObject({

@@ -49,7 +49,7 @@ it.each([
   ).toEqual([]);
 });
 
-it('so has every member of what the runtime exports', () => {
+it('every member of what the runtime exports has a doc comment', () => {
   const { checker, symbols } = exportsOf(declarations('index'));
   const without = symbols.flatMap((symbol) =>
     [...(symbol.members?.values() ?? [])]

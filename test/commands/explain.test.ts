@@ -10,7 +10,7 @@ afterAll(() => {
 });
 
 describe('tccl explain', () => {
-  it('without a question lists what can be asked, after three answers', async () => {
+  it('without a question gives three answers and lists the questions', async () => {
     const { stdout, code } = await tccl(['explain', 'hgx-a100-4', '--nodes', '2']);
     expect(code).toBe(0);
     expect(stdout).toContain('Ask in words of your own: tccl explain hgx-a100-4 QUESTION');
@@ -29,7 +29,7 @@ describe('tccl explain', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
-  it('tries changes of a cluster file, and says what it had no time for', async () => {
+  it('tries changes of a cluster file, and lists those that it had no time for', async () => {
     const file = join(folder, 'cluster.yaml');
     writeFileSync(file, 'machines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\nenvironment:\n  NCCL_PROTO: LL\n');
     const all = await tccl(['explain', file, '--seconds', '100', 'what', 'would', 'help', '1G']);
@@ -41,7 +41,7 @@ describe('tccl explain', () => {
 });
 
 describe('tccl diff', () => {
-  it('exits with 1 where plans differ, if asked to', async () => {
+  it('exits with 1 where plans differ, with --exit-code', async () => {
     const differ = ['diff', 'hgx-a100-4', '--nodes', '2', '--env-b', 'NCCL_ALGO=ring'];
     expect((await tccl(differ)).code).toBe(0);
     expect((await tccl([...differ, '--exit-code'])).code).toBe(1);
@@ -49,7 +49,7 @@ describe('tccl diff', () => {
     expect([same.code, same.stdout]).toEqual([0, 'The plans are the same.\n']);
   });
 
-  it('an upgrade that changes a plan names the rules that changed, one that does not says so', async () => {
+  it('an upgrade names the rules that changed the plan, or reports that it is unchanged', async () => {
     const differs = await tccl(['upgrade', 'dgx-b200', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
     expect(differs.stdout).toMatch(/links of a GPU in a node +720 GB\/s -> 721\.8 GB\/s[^]*\nblackwellNvLinkGBps /);
     const same = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
@@ -77,7 +77,7 @@ describe('tccl diff', () => {
     expect(JSON.parse(stdout)).toMatchObject({ differs: true, titles: ['2 x hgx-a100-4', '3 x hgx-a100-4'], leftOut: [] });
   });
 
-  it('refuses what cannot be: a kept plan with other settings, or one that is broken', async () => {
+  it('refuses a saved plan with other settings, and a broken one', async () => {
     const kept = join(folder, 'kept.json');
     writeFileSync(kept, (await tccl(['graph', 'hgx-a100-4', '--json'])).stdout);
     expect(await tccl(['diff', kept, 'hgx-a100-4', '--nodes', '2'])).toMatchObject({

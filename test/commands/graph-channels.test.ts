@@ -4,7 +4,7 @@ import { planFromJson } from '../../src/planner/plan/plan-json.js';
 import { tccl } from './in-process.js';
 
 describe('tccl graph: channels through all ranks', () => {
-  it('come in the lines that NCCL writes', async () => {
+  it('are printed in the lines that NCCL writes', async () => {
     const { code, stdout } = await tccl(['graph', 'pcie-2-l40s', '--nodes', '2', '--ranks', '0,2-3']);
     expect(code).toBe(0);
     expect(stdout.split('\n')).toEqual(
@@ -33,7 +33,7 @@ describe('tccl graph: channels through all ranks', () => {
     expect(planForRank(planFromJson(plan), 5).channels[0]?.ring).toMatchObject({ prev: 4, next: 0 });
   });
 
-  it('are refused for variables that contradict each other, unless NCCL is to be followed', async () => {
+  it('are refused for contradictory variables, unless --follow-nccl is given', async () => {
     const env = { NCCL_MIN_NCHANNELS: '6', NCCL_MAX_NCHANNELS: '1' };
     const refused = await tccl(['graph', 'pcie-2-l40s', '--nodes', '2'], { env });
     expect(refused).toMatchObject({ code: 2, stdout: '' });
@@ -44,7 +44,7 @@ describe('tccl graph: channels through all ranks', () => {
     expect(followed.stdout).toContain('6 coll channels, 6 collnet channels, 0 nvls channels');
   });
 
-  it('are refused for ranks that are not there', async () => {
+  it('are refused for ranks that do not exist', async () => {
     const { code, stderr } = await tccl(['graph', 'pcie-2-l40s', '--ranks', '0-2']);
     expect(code).toBe(2);
     expect(stderr).toBe("tccl: --ranks '0-2' must be all, or ranks from 0 to 1 as in 0-7,12\n");

@@ -11,7 +11,7 @@ afterAll(() => {
 });
 
 describe('tccl graph', () => {
-  it('prints the graphs in the words of NCCL', async () => {
+  it("prints the graphs in NCCL's format", async () => {
     const { code, stdout, stderr } = await tccl(['graph', 'dgx-h100', '--nodes', '2']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(
@@ -22,7 +22,7 @@ describe('tccl graph', () => {
     );
   });
 
-  it('tells the story of each', async () => {
+  it('describes the search of each', async () => {
     const { stdout } = await tccl(['graph', 'dgx-a100', '--why']);
     expect(stdout).toContain('    The best path between GPUs carries 240 GB/s, and a GPU can move 240 GB/s in all.\n');
     expect(stdout).toContain('    Result: 12 channels of 20 GB/s, GPUs at most NVL apart.\n');
@@ -47,7 +47,7 @@ describe('tccl graph', () => {
     );
   });
 
-  it('writes what NCCL would dump, of the rank that NCCL would have do it', async () => {
+  it('writes the dump of NCCL, of the rank that NCCL chooses for it', async () => {
     const cluster = join(folder, 'cluster.yaml');
     writeFileSync(cluster, 'machines:\n  - machine: gh200\n  - machine: pcie-2-l40s\n');
     const file = join(folder, 'dump.xml');
@@ -67,13 +67,13 @@ describe('tccl graph', () => {
     ]);
   });
 
-  it('ends as it would where nobody reads what it says', async () => {
+  it('ends normally where its output is not read', async () => {
     const { code } = await start('bash', ['-c', `set -o pipefail; node ${cliPath} graph no-such-machine 2>&1 >/dev/null | true`])
       .finished;
     expect(code).toBe(2);
   });
 
-  it('counts one as one', async () => {
+  it('uses the singular for one', async () => {
     expect((await tccl(['graph', 'gh200'])).stdout).toContain('\n1 rank on 1 node\n');
   });
 
@@ -84,7 +84,7 @@ describe('tccl graph', () => {
     });
   });
 
-  it('refuses a count that is none', async () => {
+  it('refuses a count that is no number', async () => {
     expect(await tccl(['graph', 'dgx-a100', '--nodes', '0'])).toMatchObject({
       code: 2,
       stderr: "tccl: --nodes '0' must be a whole number from 1 to 1000000\n",

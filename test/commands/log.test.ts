@@ -34,7 +34,7 @@ function linkOf(path: string): string | undefined {
 }
 
 describe('tccl log', () => {
-  it('sums up a good log of all ranks, from a file, from a pipe, and from a file a rank', async () => {
+  it('summarises a good log of all ranks, from a file, from a pipe, and from one file per rank', async () => {
     const good = file('good.log', text);
     const [fromFile, fromPipe, fromRanks] = await Promise.all([
       tccl(['log', good]),
@@ -50,7 +50,7 @@ describe('tccl log', () => {
     expect(fromRanks).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('exits with 1 where something is wrong, and says at which line', async () => {
+  it('exits with 1 at a finding, and names its line', async () => {
     const bad = file('bad.log', text.replaceAll('P2P/CUMEM', 'SHM/direct'));
     const { code, stdout } = await tccl(['log', bad]);
     expect(code).toBe(1);
@@ -79,7 +79,7 @@ describe('tccl log', () => {
     expect(rank.stdout).toContain('  process   node1:4001, CUDA device 1, NVML device 1');
   });
 
-  it('compares with the plan for a machine, with the settings that the log tells of', async () => {
+  it('compares with the plan for a machine, with the settings of the log', async () => {
     const good = file('good.log', text);
     const [same, other, wrong] = await Promise.all([
       tccl(['log', good, '--topology', 'dgx-h100']),
@@ -134,14 +134,14 @@ describe('tccl log', () => {
     });
   });
 
-  it('reads a log of RCCL and says so, but compares it with no plan', async () => {
+  it('recognises a log of RCCL, and compares it with no plan', async () => {
     const rccl = join(import.meta.dirname, '../logs/excerpts/rocmvllm390.log');
     const [read, compared] = await Promise.all([tccl(['log', rccl]), tccl(['log', rccl, '--topology', 'dgx-h100'])]);
     expect(read.stdout).toContain('info rccl: this is the log of RCCL (AMD)');
     expect(compared).toMatchObject({ code: 2, stderr: expect.stringContaining('it cannot be compared with a plan') as string });
   });
 
-  it('reads compressed logs, and says that half a log is half', async () => {
+  it('reads compressed logs, and reports a truncated one', async () => {
     expect(await tccl(['log', file('good.log.gz', gzipSync(text))])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Verdict: nothing wrong found\n/) as string,
@@ -153,7 +153,7 @@ describe('tccl log', () => {
     });
   });
 
-  it('refuses in one line what is no log', async () => {
+  it('refuses a file that is no log in one line', async () => {
     const cases: (readonly [content: string | Buffer, message: string])[] = [
       ['', ' is empty; run the job with NCCL_DEBUG=INFO'],
       ['hello\nworld\n', ' there is no line of NCCL among 2, '],

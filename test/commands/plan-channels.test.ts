@@ -31,7 +31,7 @@ async function linesOf(...args: string[]): Promise<string[]> {
 }
 
 describe('tccl plan --topology', () => {
-  it('prints channels, trees and connections in the words of the log', async () => {
+  it('prints channels, trees and connections in the format of the log', async () => {
     const lines = await linesOf('--topology', alike, '--nodes', '2');
     expect(lines[0]).toMatch(/^Pattern 4, /);
     expect(lines).toEqual(
@@ -46,7 +46,7 @@ describe('tccl plan --topology', () => {
     expect(await linesOf('--topology', alike, alike)).toEqual(lines);
   });
 
-  it('takes the ranks from the files, in whatever order they come', async () => {
+  it('takes the ranks from the files, in any order', async () => {
     const lines = await linesOf('--topology', odd, even);
     expect(lines).toContain('Channel 00/02 : 0 2 1 3');
     expect(lines).toContain('Channel 00/0 : 2[1] -> 1[0] via NET/Socket/0 (eth0)');
@@ -86,7 +86,7 @@ describe('tccl plan --topology', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
   });
 
-  it('does not take a cluster beside', async () => {
+  it('refuses a cluster beside it', async () => {
     const { code, stderr } = await tccl(['plan', 'dgx-h100', '--topology', alike, odd]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/^tccl: the cluster dgx-h100 does not go with --topology/)]);
   });

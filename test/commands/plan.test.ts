@@ -61,7 +61,7 @@ describe('tccl plan', () => {
     expect(new Set(forecasts.flatMap(({ rows }) => rows.map(({ choice }) => choice?.algorithm)))).toEqual(new Set(['Ring']));
   });
 
-  it('says that a version is older than the GPUs', async () => {
+  it('notes that a version is older than the GPUs', async () => {
     const { code, stderr } = await tccl(['plan', 'dgx-b200', '--nodes', '2', '--nccl', '2.24.3', '--sizes', '1M']);
     expect([code, stderr]).toEqual([
       0,
@@ -71,7 +71,7 @@ describe('tccl plan', () => {
     ]);
   });
 
-  it('names its version of NCCL in JSON, and refuses wheels that PyTorch does not have', async () => {
+  it('names its version of NCCL in JSON, and refuses releases that PyTorch does not have', async () => {
     const { stdout } = await tccl(['plan', 'hgx-a100-4', '--torch', '2.7', '--sizes', '1M', '--json']);
     expect(JSON.parse(stdout)).toMatchObject({ nccl: '2.26.2' });
     expect(await tccl(['plan', 'hgx-a100-4', '--torch', '2.7+cu130'])).toMatchObject({
@@ -144,7 +144,7 @@ describe('tccl plan', () => {
     expect(code).toBe(2);
   });
 
-  it('a file that cannot be written is said, exit code 1', async () => {
+  it('a file that cannot be written is an error with exit code 1', async () => {
     const { code, stderr } = await tccl(['plan', 'hgx-a100-4', '--html', file('no/such/folder.html')]);
     expect(stderr).toMatch(/folder\.html: cannot be written/);
     expect(code).toBe(1);

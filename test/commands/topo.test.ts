@@ -54,7 +54,7 @@ describe('tccl topo show', () => {
     expect(shown).toEqual(plain);
   });
 
-  it('says that a version is older than the GPUs', async () => {
+  it('notes that a version is older than the GPUs', async () => {
     const note = /^note: dgx-b200: NCCL 2\.21\.5 is older than GPUs of compute capability 10\.0; it plans for them as for 9\.0/m;
     const [shown, judged] = await Promise.all([
       tccl(['topo', 'show', 'dgx-b200', '--nccl', '2.21.5']),
@@ -78,7 +78,7 @@ describe('tccl topo show', () => {
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('2.4.8') as string });
   });
 
-  it('reads the standard input and a description, and says what NCCL would refuse', async () => {
+  it('reads the standard input and a description, and reports what NCCL would refuse', async () => {
     const { code, stdout, stderr } = await tccl(['topo', 'show', '-', '--hardware', hardware], {
       input: readFileSync(skeleton, 'utf8'),
     });
@@ -87,7 +87,7 @@ describe('tccl topo show', () => {
     expect(stderr).toBe('note: standard input:1:1: NCCL itself would refuse this: an XML declaration\n');
   });
 
-  it('joins the ports of a card as NCCL does at its start, when asked to', async () => {
+  it('joins the ports of a card as NCCL does at its start, on request', async () => {
     const ports = file(
       'ports.xml',
       readFileSync(skeleton, 'utf8').replace(
@@ -121,7 +121,7 @@ describe('tccl topo show', () => {
     expect(parseXml(readFileSync(picture, 'utf8')).root.name).toBe('svg');
   });
 
-  it('tells everything as JSON', async () => {
+  it('prints everything as JSON', async () => {
     const { stdout } = await tccl(['topo', 'show', 'gh200', '--json']);
     expect(JSON.parse(stdout)).toMatchObject({
       title: 'gh200',
@@ -150,7 +150,7 @@ describe('tccl topo doctor', () => {
 `,
   );
 
-  it('tells place, cost and remedy, and is content with a warning', async () => {
+  it('gives place, cost and remedy, and exits with 0 at a warning', async () => {
     const { code, stdout } = await tccl(['topo', 'doctor', sick]);
     expect(code).toBe(0);
     expect(stdout).toBe(`warning link-speed-unknown: link_speed="32.0 GT/s" matches none of the texts that NCCL knows
@@ -162,7 +162,7 @@ sick.xml: 1 warning
 `);
   });
 
-  it('fails where NCCL would', async () => {
+  it('fails where NCCL would fail', async () => {
     const { code, stdout } = await tccl(['topo', 'doctor', skeleton, '--json']);
     expect(code).toBe(1);
     expect((JSON.parse(stdout) as { findings: { code: string }[] }).findings[0]?.code).toBe('nccl-refuses');
@@ -179,7 +179,7 @@ sick.xml: 1 warning
     expect((await tccl(['topo', 'doctor', sick, '--machine', 'pcie-2-l4'])).stdout).toContain('warning gpu-not-in-file');
   });
 
-  it('wants a graph file and a machine, not one for the other', async () => {
+  it('takes a graph file and a machine, and refuses one in place of the other', async () => {
     const graph = file('a-graph.xml', '<graphs version="1"/>');
     expect(await tccl(['topo', 'doctor', sick, '--graph', sick])).toMatchObject({
       code: 2,
@@ -189,13 +189,13 @@ sick.xml: 1 warning
     expect((await tccl(['topo', 'doctor', sick, '--machine', graph])).stderr).toContain('its root is <graphs>, not <system>');
   });
 
-  it('has nothing to say of a sound machine', async () => {
+  it('finds nothing on a sound machine', async () => {
     expect(await tccl(['topo', 'doctor', 'dgx-h100'])).toMatchObject({ code: 0, stdout: 'dgx-h100: nothing to complain of\n' });
   });
 });
 
 describe('tccl topo complete', () => {
-  it('writes a file that show needs no description for', async () => {
+  it('writes a file that topo show reads without a description', async () => {
     const output = join(folder, 'complete.xml');
     expect(await tccl(['topo', 'complete', skeleton, '--hardware', hardware, '-o', output])).toMatchObject({
       code: 0,
@@ -218,7 +218,7 @@ describe('tccl topo complete --machine', () => {
     for (const [name, text] of Object.entries(ids)) writeFileSync(join(path, name), `${text}\n`);
   };
 
-  it('writes what NCCL makes of the file there', async () => {
+  it("writes NCCL's topology from the file on that machine", async () => {
     const machine = join(folder, 'machine');
     device(machine, '0001:00:00.0', { class: '0x030200', vendor: '0x10de', device: '0x2330' });
     const { code, stdout, stderr } = await tccl(['topo', 'complete', skeleton, '--machine', machine]);
@@ -230,7 +230,7 @@ describe('tccl topo complete --machine', () => {
     expect((await tccl(['topo', 'show', '-'], { input: stdout })).stdout).toContain('1 GPU (sm 90)');
   });
 
-  it('wants a machine with GPUs, and one source of devices', async () => {
+  it('requires a machine with GPUs, and one source of devices', async () => {
     expect(await tccl(['topo', 'complete', skeleton, '--machine', folder])).toMatchObject({
       code: 2,
       stdout: '',
@@ -251,7 +251,7 @@ describe('tccl topo list', () => {
     expect((JSON.parse((await tccl(['topo', 'list', '--json'])).stdout) as { gpus: unknown[] }).gpus.length).toBe(23);
   });
 
-  it('tells where the facts about a machine come from', async () => {
+  it('prints the sources of the facts about a machine', async () => {
     const { stdout } = await tccl(['topo', 'list', 'p4d.24xlarge']);
     expect(stdout).toMatch(/^aws-p4d: AWS p4d.24xlarge: 8 x A100 SXM/);
     expect(stdout).toMatch(/^ {2}known: .*\n {2}assumed: .*\n {2}source: +https:/m);
@@ -267,14 +267,14 @@ describe('tccl topo list', () => {
 });
 
 describe('tccl topo detect', () => {
-  it('writes this machine, which show reads', async () => {
+  it('writes this machine, which topo show reads', async () => {
     const { code, stdout } = await tccl(['topo', 'detect', '--ranks', '2']);
     expect(code).toBe(0);
     const shown = await tccl(['topo', 'show', '-'], { input: stdout });
     expect(shown.stdout).toMatch(/CPU device 1/);
   });
 
-  it('takes a folder for the root of a machine', async () => {
+  it("takes a folder as the root of a machine's file system", async () => {
     const output = join(folder, 'detected.xml');
     const { code, stderr } = await tccl(['topo', 'detect', '--root', folder, '-o', output]);
     expect([code, stderr]).toEqual([0, 'note: no GPU found; --ranks N adds a device for each of N CPU ranks\n']);
@@ -289,7 +289,7 @@ describe('tccl topo detect', () => {
     expect(await tccl(['topo', 'detect', ...args])).toMatchObject({ code, stdout: '', stderr });
   });
 
-  it('gives the doctor the machine that a file is meant for', async () => {
+  it('gives the doctor the machine that a file is for', async () => {
     expect((await tccl(['topo', 'doctor', 'pcie-2-l4', '--machine', folder])).stdout).toContain(
       'error gpu-not-there: the machine has no GPU at 0000:01:00.0; it has none',
     );

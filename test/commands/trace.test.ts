@@ -12,7 +12,7 @@ afterAll(() => {
 const call = ['--collective', 'all_gather', '--size', '1M'];
 
 describe('tccl trace', () => {
-  it('says how long a call takes and where the time goes', async () => {
+  it('prints the time of a call and its parts', async () => {
     const { code, stdout, stderr } = await tccl(['trace', 'dgx-h100', ...call]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
@@ -20,7 +20,7 @@ describe('tccl trace', () => {
     );
   });
 
-  it('writes a timeline that Perfetto reads as it is meant', async () => {
+  it('writes a timeline that Perfetto reads correctly', async () => {
     const file = join(folder, 'trace.json');
     const { code, stdout } = await tccl(['trace', 'dgx-h100:2', ...call, '-o', file, '--ranks', '0-1,9']);
     expect(code).toBe(0);
@@ -52,7 +52,7 @@ describe('tccl trace', () => {
     ['no list of ranks', ['dgx-h100', ...call, '--ranks', 'all'], /--ranks 'all' is no list of ranks/],
     ['a root that there is not', ['dgx-h100', ...call, '--root', '8'], /--root 8 is no rank/],
     ['one rank', ['gh200', ...call], /gh200 has one rank, which exchanges nothing/],
-  ])('%s is said in one line, exit code 2', async (_, args, message) => {
+  ])('%s is an error of one line with exit code 2', async (_, args, message) => {
     const { code, stdout, stderr } = await tccl(['trace', ...args]);
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);

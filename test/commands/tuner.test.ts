@@ -10,7 +10,7 @@ afterAll(() => {
 });
 
 describe('tccl tuner', () => {
-  it('writes a table that it finds nothing wrong with', async () => {
+  it('writes a table without findings', async () => {
     const table = join(folder, 'table.csv');
     const written = await tccl(['tuner', 'dgx-a100:2', '-o', table]);
     expect(written.code).toBe(0);
@@ -25,7 +25,7 @@ describe('tccl tuner', () => {
     expect(checked.stdout).toContain('nothing is wrong with them');
   });
 
-  it('exits with 1 where a table does what its author may not want, and with 2 where there is none', async () => {
+  it('exits with 1 at a warning about a table, and fails without a table or with a wrong option', async () => {
     const table = join(folder, 'bad.csv');
     writeFileSync(table, 'allreduce,0,18446744073709551615,ring,simple,-1,-1,-1\n');
     const { code, stdout } = await tccl(['tuner', 'dgx-h100', '--check', table]);

@@ -8,7 +8,7 @@ const media = {
   'sockets of a thread': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' },
 };
 
-test('ranks that fall back to sockets say so, and why, once', async () => {
+test('ranks that fall back to sockets warn once, with the reason', async () => {
   const { stderr } = await runRanks(3, 'sum.mjs', [], { env: media.sockets });
   expect(stderr.match(/data goes through sockets: TCCL_SHM_DISABLE=1/g)).toHaveLength(1);
 });
@@ -20,7 +20,7 @@ test.each([
   ['collective', 'sockets'],
   ['message', 'shared memory'],
   ['message', 'sockets'],
-] as const)('a %s that came while its rank computed for longer than it would wait is in time (%s)', async (what, medium) => {
+] as const)('a %s that arrived while its rank computed for longer than its timeout is in time (%s)', async (what, medium) => {
   const { records, code, stderr } = await runRanks(2, 'busy.mjs', [what], { env: media[medium], flags: grace });
   expect(records, stderr).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ x: 2 });
@@ -38,7 +38,7 @@ for (const [medium, form] of [
   const run = (scenario: string) => runRanks(3, 'failures.mjs', [scenario, form], { env: media[medium], flags: grace });
 
   test.each(['count', 'countLarge', 'type', 'operator', 'kind'])(
-    `ranks whose calls differ in %s are told what two of them called (${medium}, ${form})`,
+    `ranks whose calls differ in %s get an error that names the calls of two of them (${medium}, ${form})`,
     async (scenario) => {
       const { records, stderr } = await run(scenario);
       expect(records, stderr).toHaveLength(6);
@@ -49,7 +49,7 @@ for (const [medium, form] of [
     },
   );
 
-  test(`ranks whose counts of parts differ are told which (${medium}, ${form})`, async () => {
+  test(`ranks whose counts of parts differ get an error that names the counts (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('parts');
     expect(records, stderr).toHaveLength(6);
     for (const record of records) {
@@ -61,7 +61,7 @@ for (const [medium, form] of [
     }
   });
 
-  test(`a rank killed in the middle of an all-reduce is named to all others at once (${medium}, ${form})`, async () => {
+  test(`a rank killed in the middle of an all-reduce is named immediately on all others (${medium}, ${form})`, async () => {
     const { records, code, stderr } = await run('killed');
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
       [0, 'RANK_DIED', 1],
@@ -72,7 +72,7 @@ for (const [medium, form] of [
   });
 
   test.each(['left', 'closedEarly'])(
-    `a rank that has %s is named to those who still call it (${medium}, ${form})`,
+    `a rank that has %s is named on ranks that still call it (${medium}, ${form})`,
     async (scenario) => {
       const { records, stderr } = await run(scenario);
       expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
@@ -82,7 +82,7 @@ for (const [medium, form] of [
     },
   );
 
-  test(`an operation that waits too long ends at all ranks (${medium}, ${form})`, async () => {
+  test(`an operation that exceeds the timeout ends on all ranks (${medium}, ${form})`, async () => {
     const { records, stderr } = await run('late');
     expect(records, stderr).toHaveLength(2);
     for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT' });
@@ -90,7 +90,7 @@ for (const [medium, form] of [
 }
 
 test.each(['count', 'countLarge', 'type', 'operator'])(
-  `ranks whose calls differ in %s are told so (multicast)`,
+  `ranks whose calls differ in %s get an error (multicast)`,
   async (scenario) => {
     const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, 'sync'], {
       env: { TCCL_ALGO: 'nvls' },
@@ -105,7 +105,7 @@ test.each(['count', 'countLarge', 'type', 'operator'])(
   },
 );
 
-test('a rank killed in the middle of an all-reduce is named to all others (multicast)', async () => {
+test('a rank killed in the middle of an all-reduce is named on all others (multicast)', async () => {
   const { records, stderr } = await runRanks(3, 'failures.mjs', ['killed', 'promise'], {
     env: { TCCL_ALGO: 'nvls' },
     flags: grace,

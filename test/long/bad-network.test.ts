@@ -47,7 +47,7 @@ describe.skipIf(reason !== undefined)(
     });
 
     it.each(networks.flatMap(({ name, ways }) => forms.map(([form, env]) => ({ name, ways, form, env }))))(
-      'give what a naive reference gives: $name, $form',
+      'match a naive reference: $name, $form',
       async ({ ways, form, env }) => {
         await hosts.set(...ways);
         const flags = form === 'promises' ? ['--promises'] : [];

@@ -14,7 +14,7 @@ test.each([
   { nRanks: 3, config: { blocking: true }, algorithm: 'tree' },
   { nRanks: 3, config: { blocking: true }, algorithm: 'pat' },
 ])(
-  'random calls in both forms over sockets give what a naive reference gives: $nRanks ranks, $config, algorithm $algorithm',
+  'random calls in both forms over sockets match a naive reference: $nRanks ranks, $config, algorithm $algorithm',
   async ({ nRanks, config, algorithm }) => {
     const env = {
       ...apart,
@@ -39,7 +39,7 @@ test('blocking calls and promises keep their order', async () => {
 });
 
 test.each([2, 3])(
-  'messages under way go on while their %i ranks wait in place, for messages of another communicator too',
+  'messages in flight progress while their %i ranks are blocked, also for messages of another communicator',
   async (nRanks) => {
     const { records, code, stderr } = await run(nRanks, 'messages');
     expect(code, stderr).toBe(0);
@@ -57,7 +57,7 @@ test('blocking calls on ordinary arrays need no memory for copies of them', asyn
   ).toEqual([[], [], []]);
 });
 
-test('a rank that is killed while all others wait in place is named to them at once', async () => {
+test('a rank that is killed while all others are blocked is named on them immediately', async () => {
   const { records, code, stderr } = await run(4, 'killed');
   expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
     [0, 'RANK_DIED', 1],
@@ -68,7 +68,7 @@ test('a rank that is killed while all others wait in place is named to them at o
   expect(code).toBe(128 + 9);
 });
 
-test('a rank that is killed while others wait for its messages, or send to it, in place is named to them', async () => {
+test('a rank that is killed while others are blocked in a send or receive with it is named on them', async () => {
   const { records, stderr } = await run(4, 'killedInMessages');
   expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
     [0, 'RANK_DIED', 1],
@@ -94,14 +94,14 @@ test.each([
   }
 });
 
-test('ranks that wait in place hear who ended the communicator, and why', async () => {
+test('blocked ranks get an error that names the rank that ended the communicator, with its reason', async () => {
   const { records, stderr } = await run(3, 'aborted');
   expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
   for (const record of records)
     expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: expect.stringContaining('enough') as string });
 });
 
-test('children can block as well', async () => {
+test('children can use blocking calls', async () => {
   const { records, code, stderr } = await run(3, 'children');
   expect(records.map((record) => [record['rank'], record['x']]).sort(), stderr).toEqual([
     [0, 2],
@@ -111,7 +111,7 @@ test('children can block as well', async () => {
   expect(code).toBe(0);
 });
 
-test('communicators that block come and go', async () => {
+test('communicators with blocking calls can be made and closed repeatedly', async () => {
   const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '12'], {
     env: { ...apart, TCCL_TEST_CONFIG: '{"blocking":true}' },
   });
@@ -119,7 +119,7 @@ test('communicators that block come and go', async () => {
   expect(records).toEqual([{ steps: 12, ok: true }]);
 });
 
-test('ranks of which only some want to block are told so', async () => {
+test('ranks of which only some ask for blocking calls get an error', async () => {
   const { records, stderr } = await runRanks(2, 'engine-threads.mjs', ['differing'], { env: apart });
   expect(records, stderr).toHaveLength(2);
   for (const record of records)

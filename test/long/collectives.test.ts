@@ -21,7 +21,7 @@ const drawn = ['--seed', String(seed), '--calls', String(calls)];
 
 for (const { way, algorithm, env, options } of ways) {
   test.each(way === 'in one segment' ? [1, 2, 3, 4, 5, 8, 9] : [2, 3, 5])(
-    `random calls on %i processes ${way} give what a naive reference gives`,
+    `random calls on %i processes ${way} match a naive reference`,
     async (nRanks) => {
       const { code, records, stdout, stderr } = await runRanks(nRanks, 'random-collectives.mjs', [...drawn, ...options], { env });
       expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
@@ -30,7 +30,7 @@ for (const { way, algorithm, env, options } of ways) {
   );
 }
 
-test('random calls on threads give what a naive reference gives', async () => {
+test('random calls on threads match a naive reference', async () => {
   await spawnRanks(3, fixture('random-collectives.mjs'), { args: drawn });
 });
 
@@ -41,7 +41,7 @@ test.each([
   [2, ['2']],
   [3, ['2']],
 ])(
-  'of %i ranks, roots with their block in place copy what is theirs of the others’ blocks, and no more; channels %j',
+  'of %i ranks, roots with their block in place copy the others’ blocks and write nothing else; channels %j',
   async (nRanks, channels) => {
     const { code, records, stderr } = await runRanks(nRanks, 'rooted.mjs', channels);
     expect(records, stderr).toHaveLength(nRanks);
@@ -50,14 +50,14 @@ test.each([
   },
 );
 
-test('a rank can have several communicators, one after the other and at once, as process and as thread', async () => {
+test('a rank can have several communicators, one after the other and concurrently, as process and as thread', async () => {
   const { code, records, stderr } = await runRanks(3, 'several-communicators.mjs');
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ sums: [6, 60, 6, 6] })));
   expect(code).toBe(0);
   await spawnRanks(3, fixture('several-communicators.mjs'));
 });
 
-test('sockets refuse blocking calls, and go on', async () => {
+test('sockets refuse blocking calls, and stay usable', async () => {
   const { records, code, stderr } = await runRanks(2, 'failures.mjs', ['blocking'], { env: { TCCL_SHM_DISABLE: '1' } });
   expect(records.map((record) => record['code']).sort(), stderr).toEqual(['UNSUPPORTED', 'UNSUPPORTED', 'none', 'none']);
   expect(code).toBe(0);

@@ -36,7 +36,7 @@ const ofSleep = (nRanks: number): number => 2 + 1 + (nRanks - 1);
 test.each([
   { way: 'in one segment', env: {}, count: 2000 },
   { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, count: 300 },
-])('$count communicators made and closed leave nothing behind, $way', async ({ env, count }) => {
+])('$count communicators made and closed leave no resources behind, $way', async ({ env, count }) => {
   const { records, code, stderr } = await runRanks(3, 'many-communicators.mjs', [String(count)], {
     env: { ...env, NODE_OPTIONS: '--expose-gc' },
   });
@@ -66,19 +66,19 @@ for (const { way, env } of ways) {
   const run = (nRanks: number, scenario: string): Promise<Outcome> =>
     runRanks(nRanks, 'families.mjs', [scenario], { env, flags: ['--grace', '20'] });
 
-  test(`after a rank was killed the others shrink, and go on with their arrays, ${way}`, async () => {
+  test(`after a rank was killed the others shrink, and keep their arrays, ${way}`, async () => {
     const { records, stderr } = await run(4, 'killed');
     expect(byRank(records), stderr).toEqual(
       [0, 1, 2].map((rank) => ({ failures: ['RANK_DIED 1', 'RANK_DIED 2 true'], sum: 3, rank, nRanks: 3 })),
     );
   });
 
-  test(`a rank that dies while the others shrink is left out too, ${way}`, async () => {
+  test(`a rank that dies while the others shrink is excluded too, ${way}`, async () => {
     const { records, stderr } = await run(5, 'killedTwice');
     expect(byRank(records), stderr).toEqual([0, 1, 2].map((rank) => ({ failures: ['RANK_DIED'], sum: 3, rank, nRanks: 3 })));
   });
 
-  test(`ranks that nothing befell can be excluded; what was under way is finished before, ${way}`, async () => {
+  test(`live ranks can be excluded; calls in flight finish first, ${way}`, async () => {
     const { records, code, stderr } = await run(6, 'excluded');
     expect(code, stderr).toBe(0);
     expect(byRank(records.filter((record) => 'rank' in record))).toEqual(
@@ -95,7 +95,7 @@ for (const { way, env } of ways) {
     expect(records).toHaveLength(3);
   });
 
-  test(`shrink names the rank that did not call it, at all that did, ${way}`, async () => {
+  test(`shrink names the rank that did not call it, on all that did, ${way}`, async () => {
     const { records, stderr } = await run(3, 'missing');
     expect(records, stderr).toEqual([1, 2].map(() => ({ code: 'RANK_MISSING', ranks: [1] })));
   });
@@ -112,12 +112,12 @@ for (const { way, env } of ways) {
     expect(code).toBe(0);
   });
 
-  test(`a split that cannot come about says why, ${way}`, async () => {
+  test(`a split that fails gives the reason, ${way}`, async () => {
     expect((await run(3, 'gone')).records).toEqual([0, 2].map(() => ({ code: 'CLOSED', rank: 1 })));
     expect((await run(3, 'late')).records).toEqual([0, 2].map(() => ({ code: 'TIMEOUT', named: true })));
   });
 
-  test(`new processes join by grow; the old communicator goes on, ${way}`, async () => {
+  test(`new processes join by grow; the old communicator stays usable, ${way}`, async () => {
     const { records, code, stderr } = await run(2, 'grow');
     expect(code, stderr).toBe(0);
     expect(byRank(records)).toEqual([
@@ -129,7 +129,7 @@ for (const { way, env } of ways) {
   });
 }
 
-test('wrong colors, keys, ranks and settings are refused at once and harm nobody', async () => {
+test('wrong colors, keys, ranks and settings are refused immediately; the communicator stays usable', async () => {
   const { records, stderr } = await runRanks(2, 'families.mjs', ['wrong']);
   const refusals = [
     ...Array.from({ length: 3 }, () => 'ARGUMENT_RANGE'),
@@ -166,7 +166,7 @@ test('each communicator may have an algorithm of its own, on the same memory', a
   rmSync(dirname(trace), { recursive: true });
 });
 
-test('ranks that want different algorithms of a communicator are refused, and go on', async () => {
+test('ranks that ask for different algorithms of a communicator are refused, and continue', async () => {
   const { code, records, stderr } = await runRanks(3, 'forced-algorithms.mjs', ['differ']);
   expect(code, stderr).toBe(0);
   expect(records.map((record) => record['code'])).toEqual(['ENVIRONMENT', 'ENVIRONMENT', 'ENVIRONMENT']);
@@ -176,7 +176,7 @@ test('ranks that want different algorithms of a communicator are refused, and go
 });
 
 test.each(['one', 'hosts'])(
-  'a rank that dies in the last exchange of a shrink leaves the others with the same communicator, and no wait (%s)',
+  'after a rank dies in the last exchange of a shrink, the others have the same communicator, and none waits (%s)',
   async (hosts) => {
     const { records, stderr } = await runRanks(4, 'last-breath.mjs', [hosts], { flags: ['--grace', '30'] });
     expect(records.map(({ rank, members }) => [rank, members]).sort(), stderr).toEqual([

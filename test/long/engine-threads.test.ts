@@ -15,19 +15,16 @@ test.each([
   { nRanks: 2, channels: 2 },
   { nRanks: 3, channels: 1 },
   { nRanks: 3, channels: 3 },
-])(
-  'random calls of $nRanks ranks on $channels engine threads each give what a naive reference gives',
-  async ({ nRanks, channels }) => {
-    const { code, records, stdout, stderr } = await runRanks(
-      nRanks,
-      'random-collectives.mjs',
-      ['--seed', String(seed), '--calls', '60'],
-      { env: config(channels) },
-    );
-    expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
-    expect(records).toEqual([{ calls: 60, algorithm: 'direct', nRanks }]);
-  },
-);
+])('random calls of $nRanks ranks on $channels engine threads each match a naive reference', async ({ nRanks, channels }) => {
+  const { code, records, stdout, stderr } = await runRanks(
+    nRanks,
+    'random-collectives.mjs',
+    ['--seed', String(seed), '--calls', '60'],
+    { env: config(channels) },
+  );
+  expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
+  expect(records).toEqual([{ calls: 60, algorithm: 'direct', nRanks }]);
+});
 
 test('ranks that are threads can have engine threads of their own', async () => {
   await spawnRanks(2, fixture('random-collectives.mjs'), { args: ['--seed', String(seed), '--calls', '30'], env: config(2) });
@@ -44,18 +41,18 @@ test('a script on the command line can have engine threads and start ranks as th
   expect(code, stderr).toBe(0);
 });
 
-test('children inherit engine threads, and leave none behind', async () => {
+test('children inherit engine threads, and end them when closed', async () => {
   const { code, records, stderr } = await runRanks(3, 'split.mjs', [String(seed), '20'], { env: config(2) });
   expect(code, `seed ${seed}\n${stderr}`).toBe(0);
   expect(records).toEqual([{ steps: 20, ok: true }]);
 });
 
-test('a call is carried out while its rank computes without a pause', async () => {
+test('a call progresses while its rank computes without a pause', async () => {
   const { records, stderr } = await runRanks(2, 'engine-threads.mjs', ['busy']);
   expect(records, stderr).toEqual([0, 1].map(() => ({ first: 2, last: 2 })));
 });
 
-test('a stream goes on while the first queue waits', async () => {
+test('a stream progresses while the first queue waits', async () => {
   const { records, stderr } = await runRanks(2, 'engine-threads.mjs', ['stream']);
   expect(records, stderr).toEqual([0, 1].map(() => ({ order: ['second', 'first'], x: 2, y: 4 })));
 });
@@ -65,7 +62,7 @@ test('queued calls keep their order when several threads share some of them', as
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ right: true })));
 });
 
-test('calls that all threads share give what they should', async () => {
+test('calls that all threads share give the right results', async () => {
   const { records, stderr } = await runRanks(3, 'engine-threads.mjs', ['large']);
   expect(records, stderr).toEqual([0, 1, 2].map(() => ({ wrong: [] })));
 });
@@ -79,7 +76,7 @@ test('engines that differ between ranks are refused, and threads for other algor
   expect(ring.records).toEqual([{ code: 'UNSUPPORTED' }]);
 });
 
-test('ranks that disagree about a part of an allToAllV are told of all of it, not of a share', async () => {
+test('ranks that disagree about a part of an allToAllV get its whole length in the error, not that of a share', async () => {
   const { records, stderr } = await runRanks(3, 'failures.mjs', ['partsToAll', 'promise'], {
     env: config(2),
     flags: ['--grace', '20'],
@@ -93,7 +90,7 @@ for (const form of ['promise', 'sync']) {
     ['killed', 'RANK_DIED', [0, 2, 3]],
     ['left', 'CLOSED', [0, 2, 3]],
     ['count', 'CALL_MISMATCH', [0, 0, 1, 1, 2, 2, 3, 3]],
-  ])(`what goes wrong is told through engine threads: %s (${form})`, async (scenario, code, ranks) => {
+  ])(`errors pass through engine threads: %s (${form})`, async (scenario, code, ranks) => {
     const { records, stderr } = await runRanks(4, 'failures.mjs', [scenario, form], { env: config(2), flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual(ranks);
     for (const record of records) expect(record['code']).toBe(code);

@@ -25,7 +25,7 @@ const mismatches = {
 
 for (const form of forms) {
   test.each(Object.entries(mismatches))(
-    `ranks whose calls differ in %s are told what each called (${form})`,
+    `ranks whose calls differ in %s get an error that names both calls (${form})`,
     async (scenario, parts) => {
       const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
       expect(records, stderr).toHaveLength(6);
@@ -60,7 +60,7 @@ const refused = {
   negative: 'ARGUMENT_RANGE',
 };
 
-describe.each(forms)('wrong use is refused and harms nobody (%s)', (form) => {
+describe.each(forms)('wrong use is refused; the communicator stays usable (%s)', (form) => {
   let outcome: Outcome;
   beforeAll(async () => {
     outcome = await runRanks(2, 'failures.mjs', [Object.keys(refused).join(), form]);
@@ -84,7 +84,7 @@ test('a mistyped operator gets a suggestion', async () => {
 });
 
 for (const form of forms) {
-  test(`a rank killed in the middle of an all-reduce is named to all others at once (${form})`, async () => {
+  test(`a rank killed in the middle of an all-reduce is named immediately on all others (${form})`, async () => {
     const before = readdirSync('/dev/shm');
     const { records, code, stderr } = await runRanks(4, 'failures.mjs', ['killed', form], { flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2, 3]);
@@ -112,7 +112,7 @@ for (const form of forms) {
     'allGatherV',
     'reduceScatterV',
     'allToAllV',
-  ])(`a rank killed in the middle of %s is named to all others at once (${form})`, async (kind) => {
+  ])(`a rank killed in the middle of %s is named immediately on all others (${form})`, async (kind) => {
     const { records, stderr } = await runRanks(3, 'failures.mjs', [`killedIn-${kind}`, form], { flags: ['--grace', '20'] });
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
       [0, 'RANK_DIED', 1],
@@ -121,7 +121,7 @@ for (const form of forms) {
     for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
   });
 
-  test(`a rank that throws is named to all others (${form})`, async () => {
+  test(`a rank that throws is named on all others (${form})`, async () => {
     const { records, code, stderr } = await runRanks(3, 'failures.mjs', ['crashed', form], { flags: ['--grace', '20'] });
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([
       [0, 'RANK_DIED', 1],
@@ -131,7 +131,7 @@ for (const form of forms) {
     expect(code).toBe(1);
   });
 
-  test.each(['left', 'closedEarly'])(`a rank that has %s is named to those who still call it (${form})`, async (scenario) => {
+  test.each(['left', 'closedEarly'])(`a rank that has %s is named on ranks that still call it (${form})`, async (scenario) => {
     const { records } = await runRanks(3, 'failures.mjs', [scenario, form], { flags: ['--grace', '20'] });
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort()).toEqual([
       [0, 'CLOSED', 1],
@@ -139,13 +139,13 @@ for (const form of forms) {
     ]);
   });
 
-  test(`an operation that waits too long names the ranks that did not come (${form})`, async () => {
+  test(`an operation that exceeds the timeout names the missing ranks (${form})`, async () => {
     const { records } = await runRanks(3, 'failures.mjs', ['late', form], { flags: ['--grace', '20'] });
     expect(records).toHaveLength(2);
     for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
   });
 
-  test(`an abort ends the communicator everywhere, also for later calls (${form})`, async () => {
+  test(`an abort ends the communicator on all ranks, also for later calls (${form})`, async () => {
     const { records } = await runRanks(3, 'failures.mjs', ['aborted', form]);
     expect(records).toHaveLength(6);
     for (const record of records)
@@ -167,7 +167,7 @@ test.each([
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
   ['sockets, in place', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ] as const)(
-  'an array that is transferred away under way ends the call with BUFFER_DETACHED, and all are told whose it was (%s)',
+  'an array that is transferred away during a call ends it with BUFFER_DETACHED on all ranks, which name its rank (%s)',
   async (_, env) => {
     for (const scenario of ['transferred', 'transferredInQueue']) {
       const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
@@ -188,7 +188,7 @@ test.each([
   ['shared memory', {}],
   ['ring', { TCCL_ALGO: 'ring' }],
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
-] as const)('an error that nobody expected ends the communicator, and all are told whose it was (%s)', async (_, env) => {
+] as const)('an unexpected error ends the communicator on all ranks, which name its rank (%s)', async (_, env) => {
   const { records, stderr } = await runRanks(3, 'failures.mjs', ['defect'], { env, flags: ['--grace', '20'] });
   expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
   for (const record of records) {
@@ -197,7 +197,7 @@ test.each([
   }
 });
 
-test('an operation of engine threads that waits too long names the ranks that did not come', async () => {
+test('an operation of engine threads that exceeds the timeout names the missing ranks', async () => {
   const { records } = await runRanks(3, 'failures.mjs', ['late', 'promise'], {
     env: { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' },
     flags: ['--grace', '20'],
@@ -206,7 +206,7 @@ test('an operation of engine threads that waits too long names the ranks that di
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });
 });
 
-test('connections among many ranks come without a warning of Node.js', async () => {
+test('connections among many ranks cause no warning of Node.js', async () => {
   const { code, stderr } = await runRanks(
     7,
     'random-collectives.mjs',
@@ -222,7 +222,7 @@ test.each([
   ['sockets', { TCCL_SHM_DISABLE: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ] as const)(
-  'a rank that has left with code 0 is named as closed to those who wait for it in a split or for a message (%s)',
+  'a rank that exited with code 0 is named as closed on ranks that wait for it in a split or for a message (%s)',
   async (_, env) => {
     for (const scenario of ['leftBeforeSplit', 'leftBeforeMessage']) {
       const { records, stderr } = await runRanks(3, 'failures.mjs', [scenario], { env, flags: ['--grace', '20'] });
@@ -245,7 +245,7 @@ test('a rank whose call failed, because another has closed, is not waited for by
   }
 });
 
-test('a window that others do not come for in time names them', async () => {
+test('a window call that exceeds the timeout names the missing ranks', async () => {
   const { records } = await runRanks(3, 'failures.mjs', ['lateForWindow'], { flags: ['--grace', '20'] });
   expect(records).toHaveLength(2);
   for (const record of records) expect(record).toMatchObject({ code: 'TIMEOUT', name: 'TimeoutError', ranks: [1] });

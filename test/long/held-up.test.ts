@@ -47,9 +47,9 @@ const linesOf = (text: string): Line[] =>
     .filter((line) => line.endsWith('}'))
     .map((line) => JSON.parse(line) as Line);
 
-describe.concurrent('a rank that stands still', { timeout: 120_000 }, () => {
+describe.concurrent('a rank that does not progress', { timeout: 120_000 }, () => {
   test.for(ways)(
-    'is named to all that wait for it, however indirectly: $scenario, $way',
+    'is named on all ranks that wait for it, directly or indirectly: $scenario, $way',
     async ({ scenario, env }, { expect, onTestFinished }) => {
       const args = [
         'run',

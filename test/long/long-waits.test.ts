@@ -70,7 +70,7 @@ const ways = [
 
 describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
   test.for(ways)(
-    'says once in what, for whom, and what those do, as does its TIMEOUT: $scenario, $way',
+    'warns once with its call, the awaited ranks and their activity, as its TIMEOUT does: $scenario, $way',
     async ({ scenario, env, waits }, { expect }) => {
       const { records, stderr } = await runRanks(waits.length, 'long-waits.mjs', [scenario], {
         env: { ...env, ...limits },
@@ -107,7 +107,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
     },
   );
 
-  test('says for which rank that is stopped', async ({ expect, onTestFinished }) => {
+  test('names the stopped rank', async ({ expect, onTestFinished }) => {
     const args = [
       'run',
       '-n',
@@ -140,7 +140,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
     { way: 'over sockets', env: apart },
     { way: 'over sockets, in place', env: { ...apart, ...blocking } },
     { way: 'on engine threads', env: threads },
-  ])('says so to onWarning, with the name of the communicator: $way', async ({ env }, { expect }) => {
+  ])('warns through onWarning, with the name of the communicator: $way', async ({ env }, { expect }) => {
     const { stderr, records } = await runRanks(2, 'long-waits.mjs', ['told'], {
       env: { ...env, ...limits },
       flags: ['--grace', '20'],
@@ -153,7 +153,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
     ]);
   });
 
-  test('says nothing where TCCL_WARN_AFTER is 0', async ({ expect }) => {
+  test('does not warn with TCCL_WARN_AFTER=0', async ({ expect }) => {
     const { stderr, records } = await runRanks(3, 'long-waits.mjs', ['mixed'], {
       env: { TCCL_WARN_AFTER: '0', TCCL_TIMEOUT: '2' },
       flags: ['--grace', '20'],
@@ -162,7 +162,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
     expect(records.map(({ code }) => code)).toEqual(['TIMEOUT', 'TIMEOUT', 'TIMEOUT']);
   });
 
-  test('says so where no time is too long', async ({ expect, onTestFinished }) => {
+  test('warns also without a timeout', async ({ expect, onTestFinished }) => {
     const job = startTccl(['run', '-n', '3', '--no-prefix', '--', process.execPath, fixture('long-waits.mjs'), 'mixed'], {
       env: { TCCL_WARN_AFTER: '1', TCCL_TIMEOUT: '0' },
     });

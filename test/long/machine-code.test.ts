@@ -24,7 +24,7 @@ test.each([
   { way: 'by machine code, shared by engine threads', args: ['2'], env: {} },
   { way: 'by WebAssembly', args: [], env: { TCCL_MACHINE_CODE_DISABLE: '1' } },
   { way: 'by WebAssembly since one rank has nothing else', args: [], env: { TEST_WITHOUT: '1' } },
-])('blocks too long for caches come to both outputs, and nothing else is written: $way', async ({ args, env }) => {
+])('blocks too long for caches are written to both outputs, and nothing else is: $way', async ({ args, env }) => {
   const { records, stderr } = await runRanks(2, 'spread.mjs', args, { env });
   expect(
     [...records].sort((a, b) => Number(a['rank']) - Number(b['rank'])),
@@ -43,6 +43,6 @@ test.each([
   for (const { checked } of records) expect(checked).toBeGreaterThan(500_000);
 });
 
-test('ranks that are threads sum ordinary arrays where they lie', async () => {
+test('ranks that are threads sum ordinary arrays in place', async () => {
   await spawnRanks(2, fixture('private-sums.mjs'));
 });

@@ -152,14 +152,14 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
   });
 
   // Over sockets those who only begin to connect with it may find it gone first.
-  test.skipIf('TCCL_SHM_DISABLE' in env)('those who wait for a rank that aborts are told its reason', async () => {
+  test.skipIf('TCCL_SHM_DISABLE' in env)('ranks that wait for a rank that aborts get its reason', async () => {
     const { records, stderr } = await run('aborted');
     expect(records, stderr).toHaveLength(2);
     for (const record of records)
       expect(record).toMatchObject({ code: 'ABORTED', about: 1, message: 'rank 1 aborted the communicator: enough' });
   });
 
-  test('a rank that does not come is named when the time is over', async () => {
+  test('a missing rank is named at the timeout', async () => {
     const { records, stderr } = await run('late');
     expect(
       records.map((record) => record['code']),
@@ -186,7 +186,7 @@ const refusals = {
   groupNestedSyncThrows: 'of the body',
 };
 
-describe('wrong use of messages is refused and harms nobody', () => {
+describe('wrong use of messages is refused; the communicator stays usable', () => {
   let outcome: Outcome;
   beforeAll(async () => {
     outcome = await runRanks(2, 'message-failures.mjs', [Object.keys(refusals).join()]);

@@ -29,7 +29,7 @@ describe.each([
   ['over sockets, in place', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ])('%s', (_, env) => {
   test.each(['reduceScatter', 'allGather', 'allToAll', 'gather', 'exchange', 'window'])(
-    'an abort while the connections of the first %s are being made reaches all ranks at once, and they can end',
+    'an abort while the connections of the first %s are being made reaches all ranks immediately, and they can end',
     (kind) => expectNews(kind, 'abort', env, isLong ? 100 : 8, 'ABORTED'),
   );
 });
@@ -39,11 +39,11 @@ describe.each([
   ['over sockets', sockets],
 ])('%s', (_, env) => {
   test.each(['split', 'stream', 'shrink', 'grow'])(
-    'a rank that exits with code 0 in %s is told as closed to all ranks at once',
+    'a rank that exits with code 0 in %s is reported as closed on all ranks immediately',
     (kind) => expectNews(kind, 'exit0', env, 1, 'CLOSED'),
   );
 
-  test('a rank that exits with code 1 in stream is told as dead to all ranks at once', () =>
+  test('a rank that exits with code 1 in stream is reported as dead on all ranks immediately', () =>
     expectNews('stream', 'exit1', env, 1, 'RANK_DIED'));
 });
 
@@ -52,7 +52,7 @@ test.each([
   ['over sockets', sockets],
   ['over sockets, in place', { ...sockets, TCCL_TEST_CONFIG: '{"blocking":true}' }],
   ['on an engine thread', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-])('no public call leaves an unhandled rejection, whatever becomes of its communicator (%s)', async (_, env) => {
+])('no public call leaves an unhandled rejection when its communicator ends (%s)', async (_, env) => {
   const { records, code, stderr } = await runRanks(3, 'unhandled.mjs', [String(seed), isLong ? '200' : '12'], {
     env: { TCCL_TIMEOUT: '60', ...env },
     flags,
@@ -61,18 +61,18 @@ test.each([
   expect(code, `seed ${seed}\n${stderr}`).toBe(0);
 });
 
-test('a group that meets the news that its communicator has failed rejects once', async () => {
+test('a group whose communicator has failed meanwhile rejects once', async () => {
   const env = { ...sockets, TCCL_TIMEOUT: '60', TCCL_TEST_CONFIG: '{"engine":"thread"}' };
   const { records, code } = await runRanks(3, 'unhandled.mjs', ['26', '1'], { env, flags });
   expect([records, code]).toEqual([[], 0]);
 });
 
-test('why a rank of this host failed that is killed right after reaches one that waits in a split', async () => {
+test('the error of a rank of this host that is killed right after reaches a rank that waits in a split', async () => {
   const { records, stderr } = await runRanks(2, 'killed-after-abort.mjs', [], { flags });
   expect(records, stderr).toEqual([{ code: 'ABORTED', about: 0, message: 'rank 0 aborted the communicator: enough' }]);
 });
 
-test('a rank found dead in a child ends the parent too, before a next call there can mismatch', async () => {
+test('a rank found dead in a child ends the parent too, before its next call can mismatch', async () => {
   const { records, stderr } = await runRanks(3, 'death-in-child.mjs', [], { flags });
   expect(
     records.toSorted((a, b) => String([a['rank'], a['where']]).localeCompare(String([b['rank'], b['where']]))),

@@ -19,12 +19,12 @@ test.each([
   [3, 'over sockets that a thread has', { ...overSockets, TCCL_TEST_CONFIG: '{"blocking":true}' }, []],
   [3, 'on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }, []],
   [3, 'with no memory of others read', { TCCL_CMA_DISABLE: '1' }, []],
-])('random objects of %i ranks arrive whole and in order %s', async (nRanks, _, env, args) => {
+])('random objects of %i ranks arrive complete and in order %s', async (nRanks, _, env, args) => {
   const outcome = await runRanks(nRanks, 'random-objects.mjs', [String(seed), String(rounds), ...args], { env });
   expect(outcome.code, `seed ${seed}\n${outcome.stdout}\n${outcome.stderr}`).toBe(0);
   expect(outcome.records).toEqual([{ rounds, nRanks }]);
 });
 
-test('random objects of ranks that are threads arrive whole and in order', async () => {
+test('random objects of ranks that are threads arrive complete and in order', async () => {
   await spawnRanks(3, fixture('random-objects.mjs'), { args: [String(seed), String(rounds)] });
 });

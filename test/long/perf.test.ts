@@ -115,7 +115,7 @@ describe('tccl perf between processes', () => {
     expect(code, stderr).toBe(0);
   });
 
-  it('ends without a word when nobody reads any more', async () => {
+  it('ends silently when the reader of its output is gone', async () => {
     const { stdout, stderr, code } = await run(
       'bash',
       '-c',
@@ -143,7 +143,7 @@ describe('tccl perf between processes', () => {
     expect(outcome.code).toBe(1);
   });
 
-  it('says which variables do not exist, once', async () => {
+  it('names unknown variables, once', async () => {
     const { code, stderr } = await run(
       'env',
       'TCCL_AGLO=ring',
@@ -238,7 +238,7 @@ describe('tccl perf between processes', () => {
   );
 });
 
-describe('wrong use of tccl perf ends with code 2 and one line', () => {
+describe('wrong use of tccl perf ends with exit code 2 and one line', () => {
   it.each([
     [['all_reduc'], "unknown collective 'all_reduc'; did you mean all_reduce?"],
     [['all_reduce', '-d', 'flaot'], "unknown datatype 'flaot'; did you mean float?"],

@@ -10,14 +10,14 @@ it('a short soak: random calls of changing ranks and algorithms', async () => {
   expect(stdout).toMatch(/^\d+ rounds of 20 random calls, seeds \d+ to \d+: every element right\n$/);
 });
 
-it('a soak of no time is wrong use', async () => {
+it('a soak of zero seconds is wrong use', async () => {
   expect(await start(process.execPath, [soak, '--minutes', 'x']).finished).toMatchObject({
     code: 2,
     stderr: "soak: --minutes 'x' must be a number above 0\n",
   });
 });
 
-it('a short soak with failures: who is left is told of them, and goes on', async () => {
+it('a short soak with failures: the remaining ranks report them and continue', async () => {
   const { code, stdout, stderr } = await start(process.execPath, [soak, '--failures', '--rounds', '6', '--seed', '8']).finished;
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('6 rounds of failures, seeds 8 to 13: all as promised\n');

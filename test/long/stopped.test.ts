@@ -81,7 +81,7 @@ async function stop(pids: readonly number[]): Promise<void> {
 describe.concurrent('a job that was stopped for longer than init() waits', () => {
   const startLate = (): Started => startProgram('late-init.mjs', String(1000 * TIMEOUT_SECONDS));
 
-  test('goes on as if nothing had been', async ({ expect, onTestFinished }) => {
+  test('continues normally', async ({ expect, onTestFinished }) => {
     const job = startLate();
     onTestFinished(() => end(job));
     const pids = await pidsOf(job);
@@ -96,7 +96,7 @@ describe.concurrent('a job that was stopped for longer than init() waits', () =>
     expect(code).toBe(0);
   });
 
-  test('is not one of which a single rank was stopped', async ({ expect, onTestFinished }) => {
+  test('is distinguished from a single stopped rank', async ({ expect, onTestFinished }) => {
     const job = startLate();
     onTestFinished(() => end(job));
     const pids = await pidsOf(job);
@@ -109,7 +109,7 @@ describe.concurrent('a job that was stopped for longer than init() waits', () =>
 });
 
 describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () => {
-  test.for(ways)('goes on as if nothing had been: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
+  test.for(ways)('continues normally: $scenario, $way', async ({ scenario, env }, { expect, onTestFinished }) => {
     const job = start(scenario, env);
     onTestFinished(() => end(job));
     const pids = await pidsOf(job);
@@ -125,7 +125,7 @@ describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () =>
   });
 
   test.for(alone)(
-    'is not one of which a single rank was stopped: $scenario, $way',
+    'is distinguished from a single stopped rank: $scenario, $way',
     async ({ scenario, env }, { expect, onTestFinished }) => {
       const job = start(scenario, env);
       onTestFinished(() => end(job));

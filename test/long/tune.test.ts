@@ -18,7 +18,7 @@ async function explain(ranks: number, env: NodeJS.ProcessEnv): Promise<unknown> 
 }
 
 describe('tccl tune', () => {
-  it('writes what every algorithm takes for every collective, and ranks choose by it', async () => {
+  it('writes the times of every algorithm for every collective, by which ranks choose', async () => {
     const path = join(directory, 'deeper', 'profile.json');
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '-o', path]);
     expect(code, stderr).toBe(0);
@@ -63,7 +63,7 @@ describe('tccl tune', () => {
     expect(await explain(2, { XDG_CONFIG_HOME: directory })).toMatchObject({ algorithm: 'direct', measured: 'elsewhere' });
   });
 
-  it('says nothing of ranks that talk over sockets, neither for the choice nor as a prediction', async () => {
+  it('has no times for ranks over sockets, neither for the choice nor for predictions', async () => {
     const path = join(directory, 'of-memory.json');
     const profile: Profile = {
       format: 'tccl profile',
@@ -99,7 +99,7 @@ describe('tccl tune', () => {
     }
   });
 
-  it('a profile of another machine is doubted, and one that cannot be read ends init with one line', async () => {
+  it('a profile of another machine causes a warning, and an unreadable one ends init with one line', async () => {
     const path = join(directory, 'elsewhere.json');
     writeFileSync(
       path,
@@ -125,7 +125,7 @@ describe('tccl tune', () => {
     expect(refused.stderr).toContain('make a new one with tccl tune');
   });
 
-  it('finds what cannot be written, and a launch around it, before it measures', async () => {
+  it('refuses an unwritable file, and a launch around it, before it measures', async () => {
     const directoryNamed = await tccl(['tune', '-o', directory]);
     expect(directoryNamed.code).toBe(1);
     expect(directoryNamed.stderr).toContain('the profile cannot be written: it is a directory');
@@ -133,7 +133,7 @@ describe('tccl tune', () => {
     expect(launched.stderr).toContain('tccl tune starts its ranks by itself: run it once, not as 2 ranks by tccl');
   });
 
-  it('makes anew what is missing or spoilt where TCCL_PROFILE says, and at the usual place', async () => {
+  it('replaces a missing or broken profile where TCCL_PROFILE points, and at the default place', async () => {
     const missing = join(directory, 'missing.json');
     const usual = join(directory, 'home', 'tccl', 'profile.json');
     mkdirSync(dirname(usual), { recursive: true });
@@ -150,7 +150,7 @@ describe('tccl tune', () => {
     });
   });
 
-  it('says why a host cannot be measured', async () => {
+  it('gives the reason why a host cannot be measured', async () => {
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '--json'], { env: { TCCL_SHM_DISABLE: '1' } });
     expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 1, stdout: '', lines: 1 });
     expect(stderr).toMatch(/the algorithms cannot be measured with 2 ranks: .*memory that all ranks share/);

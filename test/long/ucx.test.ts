@@ -15,17 +15,14 @@ describe.skipIf(missing)('over UCX by TCP', () => {
       flags: ['--grace', '20'],
     });
 
-  test.each([{ blocking: true }, { engine: 'thread' }])(
-    'random collectives of %o give what a naive reference gives',
-    async (config) => {
-      const { code, records, stderr } = await run(3, 'random-collectives.mjs', ['--seed', seed, '--calls', '60'], config);
-      expect(code, `seed ${seed}\n${stderr}`).toBe(0);
-      expect(records).toMatchObject([{ calls: 60, nRanks: 3 }]);
-      expect(stderr).toBe('tccl: ranks of one host do not share memory, so their data goes through UCX: TCCL_SHM_DISABLE=1\n');
-    },
-  );
+  test.each([{ blocking: true }, { engine: 'thread' }])('random collectives of %o match a naive reference', async (config) => {
+    const { code, records, stderr } = await run(3, 'random-collectives.mjs', ['--seed', seed, '--calls', '60'], config);
+    expect(code, `seed ${seed}\n${stderr}`).toBe(0);
+    expect(records).toMatchObject([{ calls: 60, nRanks: 3 }]);
+    expect(stderr).toBe('tccl: ranks of one host do not share memory, so their data goes through UCX: TCCL_SHM_DISABLE=1\n');
+  });
 
-  test('all that ranks put is where it should be, and communicators come and go', async () => {
+  test('all puts arrive at their places while communicators are made and closed', async () => {
     const put = await run(3, 'windows.mjs', ['random', seed]);
     expect(put.code, `seed ${seed}\n${put.stderr}`).toBe(0);
     const split = await run(3, 'split.mjs', [seed, '12'], { blocking: true });
@@ -33,7 +30,7 @@ describe.skipIf(missing)('over UCX by TCP', () => {
     expect(split.records).toEqual([{ steps: 12, ok: true }]);
   });
 
-  test.each(['killed', 'killedInMessages'])('a rank that dies (%s) is named to those who wait in place', async (scenario) => {
+  test.each(['killed', 'killedInMessages'])('a rank that dies (%s) is named on blocked ranks', async (scenario) => {
     const { records, stderr } = await run(4, 'blocking-over-sockets.mjs', [scenario]);
     expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
       [0, 'RANK_DIED', 1],
@@ -44,7 +41,7 @@ describe.skipIf(missing)('over UCX by TCP', () => {
   });
 
   test.each(['killed', 'killedInPlace', 'closed'])(
-    'those who wait for signals hear of a rank that leaves (%s)',
+    'ranks that wait for signals get an error that names a rank that leaves (%s)',
     async (scenario) => {
       const { records, stderr } = await run(3, 'windows.mjs', [scenario], { blocking: true });
       const code = scenario === 'closed' ? 'CLOSED' : 'RANK_DIED';
@@ -57,16 +54,19 @@ describe.skipIf(missing)('over UCX by TCP', () => {
 });
 
 // UCX reports no dead ranks in its shared memory, so it does not connect there.
-test.each(['nothing', 'sm,self'])('ranks that cannot use UCX (UCX_TLS=%s) say why before anything is sent', async (devices) => {
-  const env = { TCCL_SHM_DISABLE: '1', TCCL_NET: 'ucx', UCX_TLS: devices };
-  const { code, stderr } = await runRanks(2, 'sum.mjs', [], { env });
-  expect(code).not.toBe(0);
-  expect(stderr).toMatch(
-    missing ? /init: rank 0 cannot use TCCL_NET=ucx: UCX cannot be loaded/ : /of UCX failed: .*; UCX_LOG_LEVEL=info shows more/,
-  );
-});
+test.each(['nothing', 'sm,self'])(
+  'ranks that cannot use UCX (UCX_TLS=%s) give the reason before anything is sent',
+  async (devices) => {
+    const env = { TCCL_SHM_DISABLE: '1', TCCL_NET: 'ucx', UCX_TLS: devices };
+    const { code, stderr } = await runRanks(2, 'sum.mjs', [], { env });
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(
+      missing ? /init: rank 0 cannot use TCCL_NET=ucx: UCX cannot be loaded/ : /of UCX failed: .*; UCX_LOG_LEVEL=info shows more/,
+    );
+  },
+);
 
-test('ranks with different values of TCCL_NET are told so', async () => {
+test('ranks with different values of TCCL_NET get an error', async () => {
   const { records, stderr } = await runRanks(2, 'nets-differ.mjs', [], { env: { TCCL_SHM_DISABLE: '1' } });
   expect(records, stderr).toHaveLength(2);
   for (const { message } of records)

@@ -11,23 +11,23 @@ describe.each([
   { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' } },
   { way: 'over sockets, in place', env: { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' } },
 ])('windows $way', ({ way, env }) => {
-  test.each([1, 2, 4])('all that %i ranks put is where it should be once it was signalled', async (nRanks) => {
+  test.each([1, 2, 4])('all puts of %i ranks are complete once they were signalled', async (nRanks) => {
     const { records, code, stderr } = await runRanks(nRanks, 'windows.mjs', ['random', seed], { env });
     expect(code, `seed ${seed}\n${stderr}`).toBe(0);
     expect(records).toHaveLength(nRanks);
   });
 
-  test('what was put without a signal is there after a flush; every window has signals of its own', async () => {
+  test('puts without a signal are complete after a flush; every window has signals of its own', async () => {
     const { code, stderr } = await runRanks(3, 'windows.mjs', ['flush'], { env });
     expect(code, stderr).toBe(0);
   });
 
-  test.each([1, 3])('%i ranks get what the others have', async (nRanks) => {
+  test.each([1, 3])("%i ranks get the others' data", async (nRanks) => {
     const { code, stderr } = await runRanks(nRanks, 'windows.mjs', ['get', seed], { env });
     expect(code, `seed ${seed}\n${stderr}`).toBe(0);
   });
 
-  test('what a window took of the memory is free when it is closed', async () => {
+  test('memory of a window is free when it is closed', async () => {
     const { code, stderr } = await runRanks(3, 'windows.mjs', ['memory'], { env });
     expect(code, stderr).toBe(0);
   });
@@ -59,7 +59,7 @@ describe.each([
     ).toEqual([codes, codes]);
   });
 
-  test('a wait for signals that never come ends with the window', async () => {
+  test('a wait for signals that never arrive ends with the window', async () => {
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['waiting'], { env });
     expect(code, stderr).toBe(0);
     const message =
@@ -67,14 +67,14 @@ describe.each([
     expect(records).toEqual([{ waits: ['met', { code: 'CLOSED', at: 0, message }] }]);
   });
 
-  test('ranks that close while others reach for them end nobody without a word', async () => {
+  test('ranks that close while others access them give these an error', async () => {
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['leaving'], { env });
     expect(code, stderr).toBe(0);
     expect(records).toHaveLength(3);
     for (const record of records) expect(['[]', '["CLOSED"]']).toContain(JSON.stringify(record['codes']));
   });
 
-  test('a rank that is refused a window can have it later; one that calls something else is named', async () => {
+  test('a rank whose window is refused can open it later; one that makes another call is named', async () => {
     const { records, code, stderr } = await runRanks(3, 'windows.mjs', ['alone'], { env });
     expect(code, stderr).toBe(0);
     expect(records.map((record) => record['got']).sort()).toEqual([0, 1, 2]);
@@ -90,7 +90,7 @@ describe.each([
   test.each([
     ['killed', 'RANK_DIED'],
     ['closed', 'CLOSED'],
-  ])('a rank that was %s is named to those who wait for its signals; earlier signals count', async (scenario, expected) => {
+  ])('a rank that was %s is named on ranks that wait for its signals; earlier signals count', async (scenario, expected) => {
     const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
     expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 2]);
     for (const record of records) {
@@ -108,11 +108,11 @@ describe.each([
     for (const record of records.filter((candidate) => candidate['ranks'] !== undefined)) expect(record['ranks']).toEqual([1]);
   });
 
-  describe.skipIf(way === 'over sockets')('those who wait for signals in place', () => {
+  describe.skipIf(way === 'over sockets')('ranks that block for signals', () => {
     test.each([
       ['was killed', 'killedInPlace', 'RANK_DIED'],
       ['aborted', 'abortedInPlace', 'ABORTED'],
-    ])('are told of the rank that %s', async (_, scenario, expected) => {
+    ])('get an error that names the rank that %s', async (_, scenario, expected) => {
       const { records, stderr } = await runRanks(3, 'windows.mjs', [scenario], { env, flags: ['--grace', '20'] });
       expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
         [0, expected, 1],
@@ -138,7 +138,7 @@ describe.each([
   });
 
   test.skipIf(way === 'over sockets')(
-    'what others put, get and signal is done while their target waits in place, and so is what it wants of them',
+    'puts, gets and signals in both directions progress while their target is blocked',
     async () => {
       const { code, stderr } = await runRanks(3, 'windows.mjs', ['passive'], { env: { ...env, TCCL_TIMEOUT: '20' } });
       expect(code, stderr).toBe(0);

@@ -59,7 +59,7 @@ describe.skipIf(reason !== undefined)(`two hosts${reason === undefined ? '' : ` 
 
   it.skipIf(!hasIPv6)('IPv6 addresses of the link', () => expectWork(`[${hosts!.linkLocal[0]}%tccl0]:29515`, {}));
 
-  it('an interface without a way to the others is a time-out that names addresses', async () => {
+  it('an interface without a route to the others is a timeout that names addresses', async () => {
     const ranks = startRanks('fail', '10.213.77.1:29516', { TCCL_SOCKET_IFNAME: 'ib0' }, { timeoutMs: 4000 });
     for (const { lines } of await Promise.all(ranks.map(({ ended }) => ended))) {
       expect(lines[0]).toMatchObject({ name: 'TimeoutError' });
@@ -67,7 +67,7 @@ describe.skipIf(reason !== undefined)(`two hosts${reason === undefined ? '' : ` 
     }
   });
 
-  it('when a host is lost, the ranks of the other are told who died', async () => {
+  it('when a host is lost, the ranks of the other get an error that names the dead ranks', async () => {
     const ranks = startRanks('wait', '10.213.77.1:29517', {}, { idle: 3 });
     await Promise.all(ranks.map((rank) => rank.line((line) => 'waiting' in line)));
     for (const rank of [2, 3]) ranks[rank]!.child.kill('SIGKILL');

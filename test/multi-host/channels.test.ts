@@ -145,7 +145,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     for (const rail of ['rail0', 'rail1']) expect(Math.max(...sent.map((bytes) => bytes[rail]!))).toBeGreaterThan(1_000_000);
   });
 
-  it('keep to a rail where the hosts call their interfaces otherwise', async () => {
+  it('keep to a rail where hosts have different names for their interfaces', async () => {
     rails = makeRails(2, { swapped: true });
     const job = await run([0, 1], { TCCL_SOCKET_IFNAME: 'rail' });
     for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);

@@ -39,7 +39,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
   }
 
   it.each(['ring', 'tree', 'pat', 'hierarchical', undefined])(
-    'compute what a naive reference gives, over shared memory within a host and sockets between: %s',
+    'match a naive reference, over shared memory within a host and sockets between: %s',
     async (algorithm) => {
       const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };
       const ended = await Promise.all(
@@ -82,7 +82,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
-  it('send and receive, in groups too, what a naive reference says, within a host and between', async () => {
+  it('send and receive, in groups too, as a naive reference does, within a host and between', async () => {
     for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
       const ended = await Promise.all(
         start(program, ['12', '40', 'promises'], nextPort++, { TCCL_SOCKET_IFNAME: '=tccl0' }).map((rank) => rank.ended),
@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
-  it('write to windows whose target waits in place, within a host and between', async () => {
+  it('write to windows whose target is blocked, within a host and between', async () => {
     for (const scenario of ['passive', 'random', 'blocking']) {
       const ended = await Promise.all(
         start('windows.mjs', [scenario, '15'], nextPort++, { ...blocking, TCCL_TIMEOUT: '20' }).map((rank) => rank.ended),
@@ -118,7 +118,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
-  it('hear of a rank that died, and of messages that do not fit, on the other host', async () => {
+  it('get errors of a dead rank, and of messages that do not fit, on the other host', async () => {
     const killed = await Promise.all(start('windows.mjs', ['killed'], nextPort++).map((rank) => rank.ended));
     for (const [rank, { lines }] of killed.entries()) {
       if (rank !== 1) expect(lines[0]).toMatchObject({ code: 'RANK_DIED', about: 1 });

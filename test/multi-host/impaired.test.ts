@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)(`two hosts on a bad network${reason === un
   });
 
   it.each(['ring', 'tree', 'hierarchical', 'pat'])(
-    'compute right by %s with delay, loss and another order',
+    'compute the right results by %s with delay, loss and reordering',
     async (algorithm) => {
       const way = { delayMs: 0.5, loss: 0.005, reorder: 0.02 };
       await hosts.set(way, way);
@@ -63,7 +63,7 @@ describe.skipIf(reason !== undefined)(`two hosts on a bad network${reason === un
     },
   );
 
-  it('go on after an outage that is shorter than the heartbeat', async () => {
+  it('continue after an outage that is shorter than the heartbeat', async () => {
     await hosts.set({}, {});
     const { began, ended } = ranks.begin({ exchange: 'small' });
     await began;
@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined)(`two hosts on a bad network${reason === un
     ['is cut, in small calls in place', 'small', { down: true }, { down: true }, blocking, /it, or the way to it, is down$/],
     ['is cut, and a message is awaited', 'message', { down: true }, { down: true }, {}, /it, or the way to it, is down$/],
     ['carries packets in one direction only', 'small', { down: true }, {}, {}, /it, or the way to it, is down$/],
-  ] as const)('hear within the heartbeat that the network %s', async (_, exchange, fromA, fromB, env, advice) => {
+  ] as const)('report within the heartbeat that the network %s', async (_, exchange, fromA, fromB, env, advice) => {
     await hosts.set({}, {});
     const { began, ended } = ranks.begin({ exchange }, () => env);
     await began;
@@ -103,7 +103,7 @@ describe.skipIf(reason !== undefined)(`two hosts on a bad network${reason === un
     }
   });
 
-  it('hear who hangs where a host answers but its ranks do not', async () => {
+  it('name the hanging rank where a host answers but its ranks do not', async () => {
     await hosts.set({}, {});
     const { began, ended } = ranks.begin({ exchange: 'small' }, () => ({ TCCL_TIMEOUT: '3' }));
     await began;

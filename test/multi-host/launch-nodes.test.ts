@@ -45,7 +45,7 @@ describe.skipIf(reason !== undefined)(`tccl run --nnodes${reason === undefined ?
     expect(b.stdout.trimEnd().split('\n').sort()).toEqual(sums(here, there));
   });
 
-  it('tells ranks their place in all nodes and on their own', async () => {
+  it('gives ranks their number among all nodes and on their own', async () => {
     const { stdout } = await run(1, 29821, ['-n', '3,2', '--no-prefix', node, fixture('place.mjs')]);
     const places = stdout
       .trimEnd()

@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       expect(lines(stdout)).toEqual(sums.sort());
     });
 
-    it('get their place, the variables of tccl, NCCL and -x, the directory, and node in PATH', async () => {
+    it('get their placement, the variables of tccl, NCCL and -x, the directory, and node in PATH', async () => {
       const script =
         'echo $TCCL_RANK/$TCCL_NRANKS $TCCL_LOCAL_RANK/$TCCL_LOCAL_NRANKS $TCCL_ALGO $NCCL_DEBUG $WORD "$OTHER" $HIDDEN $PWD; command -v node >/dev/null';
       const directory = join(hosts.directory, 'a directory');
@@ -61,7 +61,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       expect(lines(stdout)).toEqual([`[0 a] 0/3 0/1 ${own}`, `[1 b] 1/3 0/2 ${own}`, `[2 b] 2/3 1/2 ${own}`]);
     });
 
-    it('write whole lines, more than fits between the hosts', async () => {
+    it('write complete lines, more than fits into the connection between the hosts', async () => {
       const { stdout } = await hosts.run(['--hosts', 'a:1,b:1', node, fixture('chatter.mjs')]).finished;
       for (const [rank, host] of ['a', 'b'].entries()) {
         const own = stdout.split('\n').filter((line) => line.startsWith(`[${rank} ${host}] rank ${rank} line `));
@@ -69,7 +69,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       }
     });
 
-    it('read the standard input at rank 0, to its end, and write byte by byte what one alone writes', async () => {
+    it('read the standard input on rank 0, to its end, and write the same bytes as a single rank', async () => {
       const input = Array.from({ length: 300_000 }, (_, i) => `${i}\n`).join('') + 'end';
       const { code, stdout } = await hosts.run(['--hosts', 'b', '--no-prefix', 'cat'], { input }).finished;
       expect(code).toBe(0);
@@ -107,7 +107,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       expect({ code, stderr }).toEqual({ code: 7, stderr: 'tccl run: rank 2 on b exited with code 7; ending the other ranks\n' });
     });
 
-    it('by a signal reaches ranks and children that are deaf to SIGTERM', async () => {
+    it('by a signal ends ranks and children that ignore SIGTERM', async () => {
       const { job, pids, pidOf } = await startFamilies('a:2,b:2', ['--grace', '0.2'], 'deaf');
       process.kill(pidOf(3), 'SIGKILL');
       const { code, stderr } = await job.finished;
@@ -118,7 +118,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       await gone(pids);
     });
 
-    it('of ssh names the host and its ranks, and nothing stays on either', async () => {
+    it('of ssh names the host and its ranks, and leaves no process on either', async () => {
       const { job, pids } = await startFamilies('10.213.77.1:2,b:2', ['--grace', '0.2'], 'deaf');
       process.kill(processWith('BatchMode', 0), 'SIGKILL');
       const { code, stderr } = await job.finished;
@@ -129,7 +129,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       await gone(pids);
     });
 
-    it("of tccl's agent on a host names the host, and nothing stays on either", async () => {
+    it("of tccl's agent on a host names the host, and leaves no process on either", async () => {
       const { job, pids } = await startFamilies('a:2,b:2', ['--grace', '0.2'], 'deaf');
       process.kill(processWith('run-host', 1), 'SIGKILL');
       const { code, stderr } = await job.finished;
@@ -151,14 +151,14 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     it.each([
       ['SIGINT', 130],
       ['SIGTERM', 143],
-    ] as const)('hands %s on to every host', async (signal, expected) => {
+    ] as const)('passes %s on to every host', async (signal, expected) => {
       const { job, pids } = await startFamilies('a:2,b:2', []);
       job.process.kill(signal);
       expect(await job.finished).toMatchObject({ code: expected, stderr: '' });
       await gone(pids);
     });
 
-    it('kills ranks that stay at a second SIGINT', async () => {
+    it('kills remaining ranks at a second SIGINT', async () => {
       const { job, pids } = await startFamilies('a:2,b:2', [], 'deaf');
       job.process.kill('SIGINT');
       await job.shown(/(deaf to SIGINT[^]*){4}/);
@@ -167,7 +167,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       await gone(pids);
     });
 
-    it('ends the job when nobody reads its output any more', async () => {
+    it('ends the job when the reader of its output is gone', async () => {
       const job = hosts.run(['--hosts', 'a,b', '--grace', '0.2', 'sh', '-c', 'while :; do echo y; done']);
       await job.shown(/y/);
       job.process.stdout?.destroy();
@@ -191,7 +191,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     });
   });
 
-  describe('a host that cannot take part is one line, and nothing starts:', () => {
+  describe('a host that cannot take part is an error of one line, and no rank starts:', () => {
     const refused = async (args: readonly string[], expected: RegExp | string, code = 1) => {
       const outcome = await hosts.run(args).finished;
       expect(outcome.stdout).toBe('');

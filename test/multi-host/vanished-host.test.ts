@@ -69,12 +69,12 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     ['in small calls', 'small', {}],
     ['while a message is awaited over IPv6', 'message', overIPv6],
     ['in large calls, in place', 'large', blocking],
-  ])('is noticed %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
+  ])('is detected %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
 
-  it('is noticed when the network drops large packets only', () =>
+  it('is detected when the network drops large packets only', () =>
     expectNoticed('large', 4, (two) => two.dropLargePackets(), {}, /the network seems to drop large packets: compare the MTU/));
 
-  it('is not what the host of a rank is taken for that computes for longer behind a full window', async () => {
+  it('is distinguished from a host whose rank computes for longer behind a full window', async () => {
     const seconds = 4;
     const ranks = start(['computes', String(3 * seconds)], { TCCL_HEARTBEAT: String(seconds) });
     for (const { lines, stderr } of await Promise.all(ranks.map(({ ended }) => ended)))

@@ -44,7 +44,7 @@ describe.skipIf(reason !== undefined)(`init on two hosts${reason === undefined ?
     }
   });
 
-  it('names the port that another program has', async () => {
+  it('names the port that another program uses', async () => {
     const [ip = '', ...rest] = hosts.on[0];
     const script = "require('net').createServer().listen(29999, '10.213.77.1', () => console.log('on'))";
     const other = spawn(ip, [...rest, process.execPath, '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -67,7 +67,7 @@ describe.skipIf(reason !== undefined)(`init on two hosts${reason === undefined ?
     for (const { message } of others) expect(message).toMatch(/found no root at 10\.213\.77\.2:29500, in the process of rank 0/);
   });
 
-  it('names the interface that is not there, and the ranks that have none', async () => {
+  it('names the interface that does not exist, and the ranks that lack it', async () => {
     const [a, b, ...others] = await refusals((host) => ({ TCCL_SOCKET_IFNAME: host === 1 ? 'eth9' : '' }));
     for (const missing of [a, b]) {
       expect(missing).toMatchObject({ code: 'RANK_MISSING', ranks: [2, 3] });
@@ -79,7 +79,7 @@ describe.skipIf(reason !== undefined)(`init on two hosts${reason === undefined ?
     }
   });
 
-  it('names the way that is closed', async () => {
+  it('names the blocked connection', async () => {
     execFileSync('ip', ['-n', hosts.on[1][3] ?? '', 'route', 'add', 'prohibit', '10.213.77.1/32']);
     try {
       const [a, b, ...others] = await refusals(() => ({}));
@@ -91,7 +91,7 @@ describe.skipIf(reason !== undefined)(`init on two hosts${reason === undefined ?
     }
   });
 
-  it('works after all of these', async () => {
+  it('succeeds after all of these', async () => {
     for (const outcome of await Promise.all(ranks.begin(meeting).ended)) expect(outcome).toMatchObject({ code: 'none' });
   });
 });

@@ -11,7 +11,7 @@ test.each<[string, string[], Record<string, string>]>([
   ['over sockets, in place', [], { ...apart, ...config({ blocking: true }) }],
   ['over sockets, in place, blocking', ['--sync'], { ...apart, ...config({ blocking: true }) }],
   ['beside engine threads', [], config({ engine: 'thread' })],
-])('messages of unknown length are probed and received, %s', async (_, args, env) => {
+])('messages of unknown length can be probed and received, %s', async (_, args, env) => {
   const { code, records, stderr } = await runRanks(2, 'any-length.mjs', args, { env });
   expect(records, stderr).toHaveLength(2);
   for (const rank of [0, 1]) expect(records).toContainEqual({ rank, wrong: [] });

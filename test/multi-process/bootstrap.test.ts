@@ -32,7 +32,7 @@ async function startRanks(scenario: string, n: number, optionsOf: (rank: number)
   return Array.from({ length: n }, (_, rank) => start(scenario, id.toString(), rank, n, optionsOf(rank)));
 }
 
-it('ranks in processes of their own work together, and end by themselves', async () => {
+it('ranks in separate processes exchange data, and exit by themselves', async () => {
   const outcomes = await Promise.all((await startRanks('work', 4)).map(({ ended }) => ended));
   for (const [rank, { code, lines, stderr }] of outcomes.entries()) {
     expect([code, stderr]).toEqual([0, '']);
@@ -50,7 +50,7 @@ it('ranks in processes of their own work together, and end by themselves', async
   }
 });
 
-it('ranks that know only host:port of rank 0 find each other, with a common secret', async () => {
+it('ranks that know only host:port of rank 0 connect, with a common secret', async () => {
   const { TCCL_COMM_ID: commId } = await localMeetingPoint();
   const ranks = [2, 1, 0].map((rank) => start('work', commId, rank, 3, {}, { TCCL_COMM_SECRET: 'our secret' }));
   for (const { code, lines } of await Promise.all(ranks.map(({ ended }) => ended))) {
@@ -59,7 +59,7 @@ it('ranks that know only host:port of rank 0 find each other, with a common secr
   }
 });
 
-it('when a rank is killed, whatever the others wait for rejects with its number', async () => {
+it('when a rank is killed, all waits of the others reject with its number', async () => {
   const idle = 2;
   const ranks = await startRanks('wait', 5, () => ({ idle }));
   await Promise.all(ranks.map((rank) => rank.line((line) => 'waiting' in line)));
@@ -81,7 +81,7 @@ it('when a rank is killed, whatever the others wait for rejects with its number'
   }
 });
 
-it('when a thread that is a rank is ended, the other threads are told', async () => {
+it('when a thread that is a rank is terminated, the other threads get an error', async () => {
   root = await startRoot({ host: '127.0.0.1' });
   const { code, lines, stderr } = await start('threads', root.id.toString(), 0, 3).ended;
   expect([code, stderr]).toEqual([0, '']);
@@ -95,7 +95,7 @@ it('when a thread that is a rank is ended, the other threads are told', async ()
   }
 });
 
-it('when a rank is killed while others set up, all of them fail and end', async () => {
+it('when a rank is killed while others set up, all of them fail and exit', async () => {
   root = await startRoot({ host: '127.0.0.1' });
   const doomed = start('wait', root.id.toString(), 1, 3, { timeoutMs: 2000 });
   const waiting = start('fail', root.id.toString(), 0, 3, { timeoutMs: 2000 });
@@ -106,7 +106,7 @@ it('when a rank is killed while others set up, all of them fail and end', async 
   expect(lines[0]!.ranks).toContain(2);
 });
 
-it('every process gets the same error, though the process with the root ends as soon as it has it', async () => {
+it('every process gets the same error, though the process with the root exits as soon as it has it', async () => {
   const { TCCL_COMM_ID: commId } = await localMeetingPoint();
   const places = [
     [0, 4],

@@ -121,7 +121,7 @@ describe.skipIf(!isInstalled).each(bundled)(`a bundle of %s${missing}`, (name) =
     expect(await run(true, 'engine')).toEqual({ stdout: '2\n', stderr: '' });
   });
 
-  it('with tccl in it runs them, or says in one line what to do', async () => {
+  it('with tccl in it runs them, or gives a remedy in one line', async () => {
     const pool = (await run(false, 'pool', 'jobs')).stdout;
     const engine = (await run(false, 'engine')).stdout;
     if (name === 'webpack') expect({ pool, engine }).toEqual({ pool: '0,1\n', engine: '2\n' });

@@ -53,7 +53,7 @@ test('a blocking call over sockets is refused with its name', async () => {
   }
 });
 
-test.each(pairs)('%s and %s are told apart, in shared memory and over sockets', async (first, second, message) => {
+test.each(pairs)('%s and %s are distinguished, in shared memory and over sockets', async (first, second, message) => {
   for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
     const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });
     expect(records, stderr).toHaveLength(2);
@@ -62,7 +62,7 @@ test.each(pairs)('%s and %s are told apart, in shared memory and over sockets', 
   }
 });
 
-test('a part that is gathered and its count at the root must be of one length', async () => {
+test('a gathered part must have the length that the root counts for it', async () => {
   const calls = [`comm.gatherV(${f32(2)}, { array: ${f32(6)}, counts: [2, 4] })`, `comm.gatherV(${f32(3)}, null)`];
   const shared = await runRanks(2, 'calls-differ.mjs', calls);
   for (const record of shared.records)

@@ -16,7 +16,7 @@ async function outcomes(name: string, env: Record<string, string> = {}) {
   return [0, 1].map((rank) => records.filter((record) => record['rank'] === rank));
 }
 
-test('a call whose signal is aborted before is refused alone, and all ranks go on', async () => {
+test('a call whose signal is aborted before is refused on its rank alone, and all ranks continue', async () => {
   for (const records of await outcomes('before')) {
     expect(records.map(({ call, message }) => [call, message])).toEqual([
       ...['allReduce', 'barrier', 'send', 'recv'].map((call) => [call, 'too late']),
@@ -26,7 +26,7 @@ test('a call whose signal is aborted before is refused alone, and all ranks go o
   }
 });
 
-test.each(configurations)('receives are withdrawn without harm, and the next ones get their messages (%s)', async (_, env) => {
+test.each(configurations)('receives can be withdrawn, and the next ones get their messages (%s)', async (_, env) => {
   const [, receiver] = await outcomes('recv', env);
   expect(receiver).toEqual([
     expect.objectContaining({ call: 'first', message: 'enough' }),
@@ -52,7 +52,7 @@ test.each(configurations)('receives are withdrawn without harm, and the next one
 test.each([
   ['in shared memory', {}],
   ['over sockets', { TCCL_SHM_DISABLE: '1' }],
-])('messages that meet receives withdrawn at random arrive once, whole and in order (%s)', async (_, env) => {
+])('messages for receives that are withdrawn at random arrive once, complete and in order (%s)', async (_, env) => {
   const { code, records, stdout, stderr } = await runRanks(3, 'random-withdrawals.mjs', [String(seed), '60'], { env });
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);
   expect(records).toHaveLength(3);
@@ -91,7 +91,7 @@ test('blocking calls refuse signals, calls in groups refuse limits, and all call
   }
 });
 
-test('the limit of init() is that of calls that stand still, also of communicators made from it', async () => {
+test('the timeout of init() applies to calls without progress, also of communicators made from it', async () => {
   for (const records of await outcomes('default', { TCCL_TEST_CONFIG: '{"timeoutMs":5000}' })) {
     expect(records).toMatchObject([
       { call: 5000, code: 'TIMEOUT' },

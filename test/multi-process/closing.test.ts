@@ -9,14 +9,14 @@ const apart = { TCCL_SHM_DISABLE: '1' };
 test.each([
   ['in one segment', {}],
   ['over sockets', apart],
-])('a rank that closes does not wait for one that computes and can have all that was sent: %s', async (_, env) => {
+])('a rank that closes does not wait for one that computes and can still receive all that was sent: %s', async (_, env) => {
   const directory = mkdtempSync(join(tmpdir(), 'tccl-closing-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const { records, stderr } = await runRanks(2, 'closing.mjs', ['3', '10000', 'closed', join(directory, 'closed')], { env });
   expect(records, stderr).toEqual([{ right: 3 }]);
 });
 
-test('what a rank sent before it closed comes to one that computed for long, though the network could not hold it', async () => {
+test('messages that a rank sent before it closed reach one that computed for long, though the network could not hold them', async () => {
   const { records, stderr } = await runRanks(2, 'closing.mjs', ['7', '130000', 'ms', '3000'], { env: apart });
   expect(records, stderr).toEqual([{ right: 7 }]);
 });

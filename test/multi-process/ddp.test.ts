@@ -13,7 +13,7 @@ describe('dataParallel', () => {
     [1, 4],
     [300, 3],
     [2 ** 20, 1],
-  ])('averages gradients in buckets of %s bytes, whatever their order', async (bucketBytes, nBuckets) => {
+  ])('averages gradients in buckets of %s bytes, in any order', async (bucketBytes, nBuckets) => {
     const lengths = [5, 70, 300, 1];
     const expected = {
       nBuckets,
@@ -42,7 +42,7 @@ describe('dataParallel', () => {
     }
   });
 
-  it('refuses wrong gradients and options, and goes on', async () => {
+  it('refuses wrong gradients and options, and stays usable', async () => {
     const results = (await pool.run('wrong')) as { messages: string[]; kernel: number }[];
     results.forEach(({ messages, kernel }, rank) => {
       expect(messages).toEqual([
@@ -77,7 +77,7 @@ describe('dataParallel', () => {
     });
   });
 
-  it('gives errors of all-reduces to finish(), and leaves no rejection unhandled', async () => {
+  it('rejects finish() with errors of all-reduces, and leaves no rejection unhandled', async () => {
     const outcomes = await pool.runSettled('fail');
     expect(outcomes[0]).toMatchObject({ reason: { code: 'ABORTED', rank: 1 } });
     expect(outcomes[1]).toMatchObject({ reason: { message: 'out of luck' } });

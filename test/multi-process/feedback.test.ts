@@ -16,12 +16,12 @@ async function run(ranks: number, env: NodeJS.ProcessEnv) {
 }
 
 describe('TCCL_DEBUG', () => {
-  it('says nothing when unset, and the version only with VERSION', async () => {
+  it('logs nothing when unset, and only the version with VERSION', async () => {
     expect(await run(2, {})).toMatchObject({ code: 0, stdout: '', stderr: '' });
     expect((await run(2, { TCCL_DEBUG: 'version' })).stdout).toMatch(/^TCCL version \d+\.\d+\.\d+\n$/);
   });
 
-  it('INFO tells of the communicator on every rank, in the shape of NCCL’s lines', async () => {
+  it('INFO describes the communicator on every rank, in the format of NCCL’s lines', async () => {
     const { lines, code } = await run(3, { TCCL_DEBUG: 'INFO' });
     expect(code).toBe(0);
     expect(
@@ -41,7 +41,7 @@ describe('TCCL_DEBUG', () => {
     ).toHaveLength(3);
   });
 
-  it('INFO tells communicators of a process apart, calls of each too, and of its variables once', async () => {
+  it('INFO names the communicator of each line and call, and the variables of a process once', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'ALL', TCCL_TEST_CHILD: '1' });
     const named = lines.filter((line) => line.endsWith('is called "child"'));
     expect(named.map((line) => /comm (0x[0-9a-f]+) rank/.exec(line)?.[1]).sort()).toEqual(['0x1002', '0x2']);
@@ -49,7 +49,7 @@ describe('TCCL_DEBUG', () => {
     expect(lines.filter((line) => line.includes('TCCL_DEBUG set by environment'))).toHaveLength(2);
   });
 
-  it('WARN tells of variables that do not exist, once a process; without it only `tccl run` does', async () => {
+  it('WARN names unknown variables, once a process; without it only `tccl run` does', async () => {
     const text = 'TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?';
     const told = await run(2, { TCCL_DEBUG: 'WARN', TCCL_AGLO: 'ring', TCCL_TEST_CHILD: '1' });
     expect(told.lines.filter((line) => line.endsWith(`TCCL WARN ${text}`))).toHaveLength(2);
@@ -57,7 +57,7 @@ describe('TCCL_DEBUG', () => {
     expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: `tccl run: ${text}\n` });
   });
 
-  it('cannot be made to write what a terminal obeys', async () => {
+  it('never writes control characters to a terminal', async () => {
     const { lines, stderr } = await run(1, { TCCL_DEBUG: 'WARN', 'TCCL_\u001b]0;title\u0007\nX': '1' });
     expect(lines.filter((line) => line.includes('no such variable'))).toEqual([
       expect.stringMatching(/ TCCL WARN TCCL_\\x1b\]0;title\\x07\\nX is set, but there is no such variable/),
@@ -65,7 +65,7 @@ describe('TCCL_DEBUG', () => {
     expect(stderr).not.toContain('\u001b');
   });
 
-  it('INFO tells how ordinary arrays come to the others, and why', async () => {
+  it('INFO gives the way of ordinary arrays to the others, and the reason', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'INFO' });
     expect(lines.filter((line) => / rank [01] ordinary arrays: read in place by process_vm_readv$/.test(line))).toHaveLength(2);
     const { lines: refused } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_CMA_DISABLE: '1' });
@@ -74,7 +74,7 @@ describe('TCCL_DEBUG', () => {
     ).toHaveLength(2);
   });
 
-  it('INFO tells how float16 are summed, and why', async () => {
+  it('INFO gives the way of summing float16, and the reason', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_MACHINE_CODE_DISABLE: '1' });
     expect(lines.filter((line) => line.endsWith('float16 sums: by WebAssembly (TCCL_MACHINE_CODE_DISABLE=1)'))).toHaveLength(2);
     const { lines: usual } = await run(2, { TCCL_DEBUG: 'INFO' });
@@ -83,7 +83,7 @@ describe('TCCL_DEBUG', () => {
     ).toHaveLength(2);
   });
 
-  it('shows rings, connections and calls where they are asked for', async () => {
+  it('shows rings, connections and calls when their subsystems are set', async () => {
     const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
     expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);
     expect(
@@ -102,7 +102,7 @@ describe('TCCL_DEBUG', () => {
     expect(lines.some((line) => line.includes('Init COMPLETE'))).toBe(false);
   });
 
-  it('tells of trees, and of the network interface', async () => {
+  it('shows trees, and the network interface', async () => {
     const { lines } = await run(5, { TCCL_DEBUG: 'INFO', TCCL_ALGO: 'tree' });
     const trees = lines.flatMap((line) => /TCCL INFO (Trees .*)$/.exec(line)?.[1] ?? []).sort();
     // 0 ─ 4 ─ 2 ─ {1, 3}, and the same shifted by one: 1 ─ 0 ─ 3 ─ {2, 4}.
@@ -119,7 +119,7 @@ describe('TCCL_DEBUG', () => {
     expect(read.code, read.stdout).toBe(0);
   });
 
-  it('WARN says that a protocol is forced which no call takes', async () => {
+  it('WARN names a forced protocol that no call uses', async () => {
     const { lines } = await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL' });
     expect(
       lines.filter((line) => line.includes('TCCL WARN TCCL_PROTO=ll has no effect: it affects rings, and no call here uses one')),
@@ -127,7 +127,7 @@ describe('TCCL_DEBUG', () => {
     expect((await run(2, { TCCL_DEBUG: 'WARN', TCCL_PROTO: 'LL', TCCL_ALGO: 'ring' })).stdout).not.toContain('WARN');
   });
 
-  it.each([{}, { TCCL_SHM_DISABLE: '1' }])('tells of messages, groups and windows, too (%j)', async (env) => {
+  it.each([{}, { TCCL_SHM_DISABLE: '1' }])('shows messages, groups and windows, too (%j)', async (env) => {
     const { lines } = await run(2, { ...env, TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COLL' });
     const told = lines
       .filter((line) => line.includes('[0] TCCL INFO'))
@@ -154,7 +154,7 @@ describe('TCCL_DEBUG', () => {
     for (const file of files) expect(readFileSync(join(directory, file), 'utf8')).toContain('Init COMPLETE');
   });
 
-  it('ends with a word where the disk is full, and the job goes on', async () => {
+  it('ends with a message where the disk is full, and the job continues', async () => {
     const { code, stderr } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_FILE: '/dev/full' });
     expect(code, stderr).toBe(0);
     expect(
@@ -174,7 +174,7 @@ describe('TCCL_DEBUG', () => {
     },
   );
 
-  it('is read by tccl log like a log of NCCL', async () => {
+  it('can be read by tccl log like a log of NCCL', async () => {
     const { stdout } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_ALGO: 'ring' });
     const path = join(directory, 'job.log');
     writeFileSync(path, stdout);
@@ -215,7 +215,7 @@ function traceAt(path: string): PerfettoTrace {
 const callsOf = ({ slices }: PerfettoTrack) => slices.filter(({ category }) => category === 'collective');
 
 describe('TCCL_TRACE', () => {
-  it.each(['direct', 'ring'])('has a track a rank, a slice an operation, and steps (%s)', async (algorithm) => {
+  it.each(['direct', 'ring'])('has a track for each rank, a slice for each operation, and steps (%s)', async (algorithm) => {
     const path = join(directory, `trace-${algorithm}.json`);
     expect((await run(3, { TCCL_TRACE: path, TCCL_ALGO: algorithm })).code).toBe(0);
     const { processes, tracks, asynchronous } = traceAt(path);
@@ -252,7 +252,7 @@ describe('TCCL_TRACE', () => {
     expect(Math.max(...sums.map(({ from }) => from))).toBeLessThanOrEqual(Math.min(...sums.map(({ to }) => to ?? 0)));
   });
 
-  it('shows what ranks that were killed had done, and what they were at', async () => {
+  it('shows the finished and current operations of ranks that were killed', async () => {
     const path = join(directory, 'killed.json');
     const job = startTccl(['run', '-n', '3', '--', process.execPath, fixture('waits-for-ever.mjs')], {
       env: { TCCL_TRACE: path },

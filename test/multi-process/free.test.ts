@@ -23,7 +23,7 @@ const uses: Record<string, Use> = {
   },
 };
 
-test.each(Object.entries(uses))('an array is not freed while %s is under way', async (_, { on, call }) => {
+test.each(Object.entries(uses))('an array is not freed while %s is in flight', async (_, { on, call }) => {
   const commId = await getUniqueId();
   const comms = await Promise.all([0, 1].map((rank) => init({ rank, nRanks: 2, commId })));
   const called = on === undefined ? comms : await Promise.all(comms.map(on));
@@ -43,7 +43,7 @@ test.each(Object.entries(uses))('an array is not freed while %s is under way', a
   await Promise.all([...new Set([...called, ...comms])].map((comm) => comm.close()));
 });
 
-test('a freed array is refused, also where the last call used it, and by children', async () => {
+test('a freed array is refused, also when the last call used it, and by children', async () => {
   const comm = await init({ rank: 0, nRanks: 1, commId: await getUniqueId() });
   const child = await comm.split(0);
   const x = comm.alloc(Float32Array, 100);

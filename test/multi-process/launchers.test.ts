@@ -43,7 +43,7 @@ describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
   const missing = lacks(command);
   const skipped = missing === undefined ? '' : ` (skipped: ${missing})`;
 
-  it.skipIf(missing)(`tells ranks their place${skipped}`, async () => {
+  it.skipIf(missing)(`gives ranks their number${skipped}`, async () => {
     const { code, stdout } = await start(command, [...args, '-n', '3', node, fixture('place.mjs')]).finished;
     expect(code).toBe(0);
     expect(parseLines(stdout).sort((a, b) => a.rank - b.rank)).toEqual(
@@ -58,7 +58,7 @@ describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
     expect(parseLines(stdout).sort(byRoundAndRank)).toEqual(sums(3, Number(rounds)));
   });
 
-  it.skipIf(missing)(`lets ranks meet at TCCL_COMM_ID, again and again${skipped}`, async () => {
+  it.skipIf(missing)(`lets ranks meet at TCCL_COMM_ID, repeatedly${skipped}`, async () => {
     const { TCCL_COMM_ID } = await localMeetingPoint();
     const env = { TCCL_COMM_ID: name === 'mpich' ? TCCL_COMM_ID : TCCL_COMM_ID.replace('127.0.0.1', 'localhost') };
     const { stdout, stderr } = await start(command, [...args, '-n', '2', node, fixture('sum.mjs'), '2'], { env }).finished;
@@ -68,7 +68,7 @@ describe.each(launchers)('$command', ({ name, command, args, rounds }) => {
 });
 
 describe('tccl run', () => {
-  it('lets ranks meet, again and again', async () => {
+  it('lets ranks meet, repeatedly', async () => {
     const { code, stdout, stderr } = await tccl(['run', '-n', '3', '--no-prefix', node, fixture('sum.mjs'), '2']);
     expect(stderr).toBe('');
     expect(code).toBe(0);
@@ -77,7 +77,7 @@ describe('tccl run', () => {
 });
 
 describe('variables of torchrun', () => {
-  it('are an address one port above its own', async () => {
+  it("give an address one port above torchrun's own", async () => {
     const port = Number((await localMeetingPoint()).TCCL_COMM_ID.split(':')[1]);
     const env = { WORLD_SIZE: '2', MASTER_ADDR: 'localhost', MASTER_PORT: String(port - 1) };
     const ranks = ['0', '1'].map((RANK) => start(node, [fixture('sum.mjs')], { env: { ...env, RANK } }).finished);
@@ -88,7 +88,7 @@ describe('variables of torchrun', () => {
 });
 
 describe('a launcher that gives no address', () => {
-  it('is an error that says what to set', async () => {
+  it('is an error that names the variables to set', async () => {
     const env = { SLURM_JOB_ID: '7', SLURM_STEP_ID: '0', SLURM_PROCID: '1', SLURM_NTASKS: '4' };
     const { code, stderr } = await start(node, [fixture('sum.mjs')], { env }).finished;
     expect(code).toBe(1);
@@ -118,7 +118,7 @@ describe("the directory of PRRTE's session (Open MPI 5)", () => {
       openInput: true,
     });
 
-  it('carries a text to the ranks of a host, and is left as it was', async () => {
+  it('carries a text to the ranks of a host, and is left unchanged', async () => {
     const one = rankOf(1);
     const zero = rankOf(0);
     const texts = [0, 1].map((round) => `from=${zero.process.pid ?? 0},round=${round}`);
@@ -130,7 +130,7 @@ describe("the directory of PRRTE's session (Open MPI 5)", () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('is not used where others can enter it', async () => {
+  it('is not used where other users can enter it', async () => {
     chmodSync(directory, 0o755);
     const { code, stderr } = await rankOf(0).finished;
     expect(code).toBe(1);
@@ -171,11 +171,11 @@ describe("PMI of MPICH's launcher", () => {
     finalize: 'cmd=finalize_ack',
   };
 
-  it('carries a text, whatever characters it has', async () => {
+  it('carries a text of any characters', async () => {
     expect(await againstLauncher(answers)).toEqual({ code: 0, output: '{"rank":0,"texts":["a=b:c"]}\n' });
   });
 
-  it('carries one text only, and says what to do for a second', async () => {
+  it('carries one text only, and gives a remedy for a second', async () => {
     const { code, output } = await againstLauncher(answers, 2);
     expect(code).toBe(1);
     expect(output).toContain('this launcher lets ranks meet only once: for a second init(), export TCCL_COMM_ID=HOST:PORT');

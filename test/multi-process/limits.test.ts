@@ -9,13 +9,13 @@ const configurations = [
   ['over sockets', { TCCL_SHM_DISABLE: '1' }],
 ] as const;
 
-/** Calls that only wait for what another rank sends. */
+/** Calls that only wait for data of another rank. */
 const withdrawn = ['recv', 'recv of at most', 'probe', 'recvObject', 'waitSignal', 'recvSync', 'recvSync of at most']
   .concat(['probeSync', 'recvObjectSync', 'waitSignalSync'])
-  // It ends alone, too: the others may make the communicator without this rank.
+  // shrink ends on one rank alone, too: the others may make the communicator without this rank.
   .concat(['shrink']);
 
-/** The name under which an error tells of a call. */
+/** The name of a call in errors. */
 const nameOf = (call: string): string => (call === 'program.run' ? 'run' : call.replace(/ .*/, ''));
 
 async function outcomes(kind: string, env: Record<string, string> = {}) {
@@ -24,7 +24,7 @@ async function outcomes(kind: string, env: Record<string, string> = {}) {
   return records.map((record) => ({ ...record, call: String(record['call']) })) as readonly Record<string, string>[];
 }
 
-test.each(configurations)('every promise call with a signal aborted before is refused alone (%s)', async (_, env) => {
+test.each(configurations)('every promise call with a signal aborted before is refused on its rank alone (%s)', async (_, env) => {
   const records = await outcomes('before', env);
   expect(records.length).toBe(80);
   for (const { call, message, code } of records) {
@@ -34,25 +34,28 @@ test.each(configurations)('every promise call with a signal aborted before is re
   }
 });
 
-test.each(configurations)('a signal withdraws what only waits, and ends the communicator otherwise (%s)', async (_, env) => {
-  const records = await outcomes('signal', env);
-  expect(records.length).toBeGreaterThan(70);
-  for (const { rank, call = '', message, next, why } of records) {
-    if (rank === (0 as unknown)) expect({ call, message }).toEqual({ call, message: 'enough' });
-    if (withdrawn.includes(call)) expect({ call, next }).toEqual({ call, next: 'goes on' });
-    else {
-      const reason = `rank 0 aborted the communicator: its ${nameOf(call)} was cancelled (enough)`;
-      expect({ call, next, why }).toEqual({ call, next: 'ABORTED', why: reason });
+test.each(configurations)(
+  'a signal withdraws a call that only waits for data, and otherwise ends the communicator (%s)',
+  async (_, env) => {
+    const records = await outcomes('signal', env);
+    expect(records.length).toBeGreaterThan(70);
+    for (const { rank, call = '', message, next, why } of records) {
+      if (rank === (0 as unknown)) expect({ call, message }).toEqual({ call, message: 'enough' });
+      if (withdrawn.includes(call)) expect({ call, next }).toEqual({ call, next: 'goes on' });
+      else {
+        const reason = `rank 0 aborted the communicator: its ${nameOf(call)} was cancelled (enough)`;
+        expect({ call, next, why }).toEqual({ call, next: 'ABORTED', why: reason });
+      }
     }
-  }
-});
+  },
+);
 
 test.each([
   ['limit', 'in shared memory', {}],
   ['limit', 'over sockets', { TCCL_SHM_DISABLE: '1' }],
   ['blocking', 'in shared memory', {}],
   ['blocking', 'over sockets', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
-] as const)('a limit does the same with TIMEOUT, and names the call (%s, %s)', async (kind, _, env) => {
+] as const)('a timeout does the same with TIMEOUT, and names the call (%s, %s)', async (kind, _, env) => {
   const records = await outcomes(kind, env);
   expect(records.length).toBeGreaterThan(20);
   for (const { rank, call = '', code, message, next } of records) {
@@ -65,7 +68,7 @@ test.each([
   }
 });
 
-test('calls of a window whose target is busy end by a signal or their limit', async () => {
+test('calls of a window whose target is busy end by a signal or their timeout', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'tccl-limits-'));
   try {
     const records = await outcomes('busy target', { TCCL_SHM_DISABLE: '1', TCCL_TEST_FILE: join(directory, 'done') });
@@ -79,10 +82,10 @@ test('calls of a window whose target is busy end by a signal or their limit', as
   }
 });
 
-test('no other public method waits without a limit', async () => {
+test('every public method that waits has a signal and a timeout', async () => {
   const { records } = await runRanks(2, 'limits.mjs', ['methods']);
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
-  // Those that wait for nothing, those that close, and what is not for programs.
+  // Methods that do not wait, that close, or that are internal.
   const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort'];
   const internal = ['prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt', 'addMessage'];
   expect(unknown.sort()).toEqual([...others, ...internal].sort());

@@ -47,14 +47,14 @@ function runIn({ folder }: { folder: string }, program: string): ReturnType<type
   ]).finished;
 }
 
-test('memory that the control group does not allow is refused at alloc, and the ranks go on', async (context) => {
+test('memory that the control group does not allow is refused at alloc, and the ranks continue', async (context) => {
   if ('reason' in group) return context.skip(group.reason);
   const { stdout, stderr, code } = await runIn(group, 'memory.mjs');
   expect(stdout.trim().split('\n'), stderr).toEqual(['OUT_OF_MEMORY 3', 'OUT_OF_MEMORY 3']);
   expect(code).toBe(0);
 });
 
-test('a child for which there is no memory is refused at all ranks, which hear how many are open, and go on', async (context) => {
+test('a child for which there is no memory is refused on all ranks, with the number of open ones, and they continue', async (context) => {
   if ('reason' in group) return context.skip(group.reason);
   const { stdout, stderr, code } = await runIn(group, 'no-room-for-children.mjs');
   expect(code, stderr).toBe(0);
@@ -74,7 +74,7 @@ test('a child for which there is no memory is refused at all ranks, which hear h
   }
 });
 
-test('where no file descriptor is left for a child over sockets, the error says how many are open and what to do', async () => {
+test('where no file descriptor is left for a child over sockets, the error gives the number of open ones and a remedy', async () => {
   const command = [
     '-c',
     'ulimit -n 130 && exec "$0" "$@"',
@@ -103,7 +103,7 @@ test('where no file descriptor is left for a child over sockets, the error says 
   );
 });
 
-test('where a file may not be as long as the shared memory, ranks use sockets and say why', async () => {
+test('where a file may not be as long as the shared memory, ranks use sockets and give the reason', async () => {
   const { stdout, stderr, code } = await start('sh', [
     '-c',
     'ulimit -f 1000000 && exec "$0" "$@"',
@@ -127,7 +127,7 @@ test('where a file may not be as long as the shared memory, ranks use sockets an
   expect(stderr).toContain('through sockets: ftruncate failed: EFBIG');
 });
 
-test('a program that would cut the shared memory short cannot, and heaps go on growing', async (context) => {
+test('a program cannot truncate the shared memory, and heaps continue to grow', async (context) => {
   const job = startTccl(['run', '-n', '2', '--no-prefix', process.execPath, fixture('growing.mjs')], { openInput: true });
   const pids = numbersOf(await job.shown(/(pid=\d+[^]*){2}/), 'pid');
   const files = pids.flatMap((pid) =>
@@ -154,7 +154,7 @@ function isMemory(path: string): boolean {
   }
 }
 
-test('a limit of address space in which no WebAssembly memory fits is named with what to do', async () => {
+test('a limit of address space in which no WebAssembly memory fits is named with a remedy', async () => {
   const rank = ['sh', '-c', 'ulimit -v 8000000; exec "$0" "$@"', process.execPath, fixture('sum.mjs')];
   const { code, stderr } = await tccl(['run', '-n', '2', '--no-prefix', '--', ...rank]);
   expect(code).toBe(1);

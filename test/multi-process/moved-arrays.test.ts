@@ -10,14 +10,14 @@ test.each<[string, string[], Record<string, string>]>([
   ['over sockets', [], { TCCL_SHM_DISABLE: '1' }],
   ['over sockets, blocking', ['--sync'], blocking],
   ['on engine threads', [], engineThread],
-])('arrays that no operator combines are moved by every call that moves, %s', async (_, args, env) => {
+])('arrays of types without operators are moved by every call that only moves data, %s', async (_, args, env) => {
   const { code, records, stderr } = await runRanks(2, 'moved-arrays.mjs', args, { env });
   expect(records, stderr).toHaveLength(2);
   for (const rank of [0, 1]) expect(records).toContainEqual({ rank, wrong: [], isInt16: true });
   expect(code).toBe(0);
 });
 
-test('three ranks pass them on around a ring, from and into shared arrays', async () => {
+test('three ranks pass such arrays around a ring, from and into shared arrays', async () => {
   const { code, records, stderr } = await runRanks(3, 'moved-arrays.mjs', [], { env: { TCCL_SHM_DISABLE: '1' } });
   expect(records, stderr).toHaveLength(3);
   for (const rank of [0, 1, 2]) expect(records).toContainEqual({ rank, wrong: [], isInt16: true });

@@ -20,7 +20,7 @@ describe.each(['darwin', 'win32'])('on %s, without koffi and /proc', (platform) 
     expect({ stdout, stderr, code }).toEqual({ stdout: `${line}${line}3,3,3 3,3,3\n16\n`, stderr: '', code: 0 });
   });
 
-  it('ranks that are processes use sockets and say what is missing', async () => {
+  it('ranks that are processes use sockets and name what is missing', async () => {
     const run = node(platform, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, fixture('not-linux-rank.mjs'));
     const { stdout, stderr, code } = await run.finished;
     const line = `${platform} 3 3 ${reason}\n`;
@@ -28,7 +28,7 @@ describe.each(['darwin', 'win32'])('on %s, without koffi and /proc', (platform) 
     expect(stderr).toBe(`tccl: ranks of one host do not share memory, so their data goes through sockets: ${reason}\n`);
   });
 
-  it('a job ends by its signals, and when a rank fails', async () => {
+  it('a job ends at signals, and when a rank fails', async () => {
     const rank = "console.log('up'); setInterval(() => {}, 1000)";
     const run = node(platform, cliPath, 'run', '-n', '2', '--no-prefix', '--', process.execPath, '-e', rank);
     await run.shown(/up\nup\n/);
@@ -56,7 +56,7 @@ describe.each(['darwin', 'win32'])('on %s, without koffi and /proc', (platform) 
   });
 });
 
-it('a command of Windows is found by its name without the ending', async () => {
+it('a command of Windows is found by its name without extension', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tccl-windows-'));
   const command = join(folder, 'job.exe');
   writeFileSync(command, '#!/bin/sh\necho ran\n');

@@ -8,7 +8,7 @@ async function errorsOf(name: string): Promise<readonly (readonly Record<string,
   return [0, 1].map((rank) => records.filter((record) => record['rank'] === rank));
 }
 
-test('objects that cannot be sent are refused alone, and the communicator goes on', async () => {
+test('objects that cannot be sent are refused, and the communicator stays usable', async () => {
   for (const [rank, records] of (await errorsOf('alone')).entries()) {
     expect(records.map(({ code }) => code)).toEqual([
       'ARGUMENT_TYPE',

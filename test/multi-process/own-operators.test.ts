@@ -16,7 +16,7 @@ test.each([
   [2, 'on engine threads', 'sync', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
   [3, 'over sockets', 'promise', { TCCL_SHM_DISABLE: '1' }],
   [2, 'over sockets', 'sync', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
-] as const)('%i ranks %s combine in the order of ranks by operators of their own (%s)', async (nRanks, _, form, env) => {
+] as const)("%i ranks %s combine in the order of ranks by the program's operators (%s)", async (nRanks, _, form, env) => {
   const { code, records, stdout, stderr } = await runRanks(nRanks, 'own-operators.mjs', [form, String(runs(60_002, 300_002))], {
     env,
   });
@@ -62,7 +62,7 @@ test('an operator that gives something else than a number, or an array of its ow
   );
 });
 
-test('ranks whose reductions by operators of their own differ are told of both calls', async () => {
+test("ranks whose reductions by the program's operators differ get an error that names both calls", async () => {
   for (const { code, message } of await outcomes('other counts')) {
     expect(code).toBe('CALL_MISMATCH');
     expect(message).toContain('rank 0 called allReduce of 100000 float64 (own operator, direct)');

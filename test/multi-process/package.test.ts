@@ -34,12 +34,12 @@ beforeAll(() => {
 
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-test('packing builds first: a package without dist/ installs and does nothing', () => {
+test('packing builds first', () => {
   const { scripts } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
   expect(scripts['prepack']).toBe('npm run --silent build');
 });
 
-test('the package holds what runs and what explains, and nothing else', () => {
+test('the package has the program and its documentation, and nothing else', () => {
   const paths = packed.files.map((file) => file.path);
   for (const path of [
     'dist/index.js',
@@ -145,7 +145,7 @@ describe('installed into an empty project', () => {
     expect(stdout, stderr).toBe('1\n');
   });
 
-  test('without koffi, which is optional, ranks use sockets and say so, and can block', async (context) => {
+  test('without koffi, which is optional, ranks use sockets and log it, and can use blocking calls', async (context) => {
     if (offline !== undefined) return context.skip(offline);
     const omit = spawnSync('npm', ['install', '--omit=optional', '--prefer-offline', '--no-audit', '--no-fund'], {
       cwd: project,

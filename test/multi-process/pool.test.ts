@@ -27,7 +27,7 @@ async function errorOf(promise: Promise<unknown>): Promise<RemoteError> {
 }
 
 describe('a pool', () => {
-  it('runs jobs on ranks that stay, and gives their results in the order of ranks', async () => {
+  it('runs jobs on standing ranks, and returns their results in the order of ranks', async () => {
     const { run } = await open(3).then((opened) => ({ run: opened.run.bind(opened) }));
     const results = (value: number, calls: number) =>
       [0, 1, 2].map((rank) => ({ rank, calls, pid: process.pid, sum: [6 * value, 6 * value, 6 * value] }));
@@ -43,7 +43,7 @@ describe('a pool', () => {
     );
   });
 
-  it('keeps what a module keeps; arrays of alloc arrive without a copy', async () => {
+  it('keeps the state of modules between jobs; arrays of alloc arrive without a copy', async () => {
     const opened = await open(2);
     await opened.run('keep', 2);
     const [first, second] = (await opened.run('reduceKept')) as Float32Array[];
@@ -53,7 +53,7 @@ describe('a pool', () => {
   });
 
   it.each([false, true])(
-    'names the rank that threw, ends the calls of the others, and goes on (blocking: %s)',
+    'names the rank that threw, ends the calls of the others, and stays usable (blocking: %s)',
     async (blocking) => {
       const opened = await open(3);
       const error = await errorOf(opened.run('fail', 1, blocking));
@@ -70,7 +70,7 @@ describe('a pool', () => {
     },
   );
 
-  it('keeps arrays of alloc when a job failed', async () => {
+  it('keeps arrays of alloc after a failed job', async () => {
     const opened = await open(2);
     await opened.run('keep', 1);
     await errorOf(opened.run('fail', 0));
@@ -78,7 +78,7 @@ describe('a pool', () => {
     expect([...array!]).toEqual([2, 2, 2, 2]);
   });
 
-  it('gives the results and errors of all ranks', async () => {
+  it('returns the results and errors of all ranks', async () => {
     const opened = await open(3);
     const outcomes = await opened.runSettled('fail', 2);
     expect(outcomes).toMatchObject([
@@ -104,7 +104,7 @@ describe('a pool', () => {
     expect(await opened.run('sum', 1)).toHaveLength(2);
   });
 
-  it.each([0, 3])('ends with its reason when a rank exits with %s', async (code) => {
+  it.each([0, 3])('ends with the reason when a rank exits with %s', async (code) => {
     const opened = await open(2);
     const job = opened.run('exit', 1, code);
     const next = opened.run('sum', 1);
@@ -115,14 +115,14 @@ describe('a pool', () => {
     await opened.close();
   });
 
-  it('ends when a rank fails beside its job', async () => {
+  it('ends when a rank fails outside of its job', async () => {
     expect(await errorOf((await open(2)).run('reject'))).toMatchObject({
       code: 'RANK_DIED',
       cause: { message: 'nobody listens' },
     });
   });
 
-  it('ends when the signal says so, even if ranks spin', async () => {
+  it('ends when its signal is aborted, even if ranks spin', async () => {
     const controller = new AbortController();
     const opened = await open(2, { signal: controller.signal, onMessage: () => controller.abort(new Error('enough')) });
     await expect(opened.run('spin')).rejects.toThrow('enough');
@@ -141,7 +141,7 @@ describe('a pool', () => {
     ]);
   });
 
-  it('closes after its jobs, whatever the module left behind, once', async () => {
+  it('closes once, after its jobs, even if the module left timers or ports open', async () => {
     const opened = await open(2);
     await opened.run('linger');
     const job = opened.run('sum', 1);
@@ -154,7 +154,7 @@ describe('a pool', () => {
     );
   });
 
-  it('closes at the end of a block with await using, and its process ends', async () => {
+  it('closes at the end of a block with await using, and its process exits', async () => {
     const script = `
       import { openPool } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
       const pool = await openPool({ ranks: 2, module: ${JSON.stringify(pathToFileURL(module).href)} });

@@ -63,7 +63,7 @@ async function check(comms: readonly Communicator[], program: Parameters<Communi
   await Promise.all(runners.map((runner) => runner.close()));
 }
 
-test('schedules run whose messages have several ranges of the data', async () => {
+test('ranks run schedules whose messages have several ranges of the data', async () => {
   const nRanks = 5;
   const comms = await open(nRanks);
   for (const collective of ['AllGather', 'ReduceScatter'] as const) {
@@ -74,7 +74,7 @@ test('schedules run whose messages have several ranges of the data', async () =>
   await Promise.all(comms.map((comm) => comm.close()));
 });
 
-test('schedules run whose moves send a sum and keep what they received', async () => {
+test('ranks run schedules whose moves send a sum and keep the received data', async () => {
   const comms = await open(2);
   // From rank 0 to rank 1; then the other way: a sum, which rank 0 throws away, and data.
   const connections = ([[0, 1], [1, 0], [1, 0]] as const).map(([from, to]) => ({ from, to, channel: 0, via: 'direct' as const, phase: 0 })); // prettier-ignore
@@ -126,7 +126,7 @@ test('ranks run the schedules of NCCL: rings, trees and PAT of a plan', async ()
   await Promise.all(comms.map((comm) => comm.close()));
 });
 
-test('a wrong program, one of other ranks, and arrays that do not fit are refused; the communicator stays usable', async () => {
+test('a wrong program, one for another number of ranks, and arrays of wrong length are refused; the communicator stays usable', async () => {
   const comms = await open(2);
   const [first] = comms as [Communicator, Communicator];
   const racy = readProgram(readReduceSend(2).replaceAll('"wait"', '"nop"'));
@@ -141,7 +141,7 @@ test('a wrong program, one of other ranks, and arrays that do not fit are refuse
   await expect(runner?.run(x[0])).rejects.toMatchObject({ code: 'CLOSED' });
 });
 
-test('a rank that runs another size ends the call on both', async () => {
+test('a rank that runs another size ends the call on both ranks', async () => {
   const comms = await open(2);
   const runners = await Promise.all(comms.map((comm) => comm.program(readProgram(readReduceSend(2)))));
   const calls = await Promise.allSettled([runners[0]?.run(new Float32Array(8)), runners[1]?.run(new Float32Array(16))]);

@@ -20,14 +20,14 @@ function way(says = ''): string[] {
 const count = 'i=0; while [ $i -lt 40000 ]; do echo "$i 23456789012345678901234567890123456789"; i=$((i+1)); done';
 
 describe('tccl run --hosts', () => {
-  it("looks past what a host's shell prints by itself", async () => {
+  it("ignores the output of a host's shell", async () => {
     const says = 'echo "Welcome to the cluster"; echo banner >&2; printf "no line feed"';
     const { code, stdout, stderr } = await tccl(['run', ...way(says), '--hosts', 'me@b,me@c', 'sh', '-c', 'echo $TCCL_RANK']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.trimEnd().split('\n').sort()).toEqual(['[0 me@b] 0', '[1 me@c] 1']);
   });
 
-  it('takes no host for silent whose output nobody reads for a while', async () => {
+  it('keeps a host whose output is not read for a while', async () => {
     const job = startTccl(['run', ...way(), '--hosts', 'me@b,me@c', 'sh', '-c', `${count}; echo done`], {
       env: { TCCL_HEARTBEAT: '1' },
     });
@@ -50,7 +50,7 @@ describe('tccl run --hosts', () => {
     expect(stdout).toBe('[0 me@b] 120000\n');
   });
 
-  it('ends what ranks of other hosts left running', async () => {
+  it('ends processes that ranks of other hosts left running', async () => {
     const { code, stdout } = await tccl([
       'run',
       ...way(),
@@ -68,7 +68,7 @@ describe('tccl run --hosts', () => {
     await gone(children);
   });
 
-  it('shows with --dry-run which rank goes where, and with --json so that programs can read it', async () => {
+  it('shows the host of each rank with --dry-run, and as JSON with --json', async () => {
     const list = ['run', '--hosts', 'a:3,b:1', '--dry-run'];
     expect(await tccl([...list, 'true'])).toMatchObject({ code: 0, stdout: 'a  ranks 0 to 2 of 4\nb  rank 3 of 4\n' });
     const { stdout } = await tccl([...list, '--json', 'true']);

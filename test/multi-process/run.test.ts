@@ -17,8 +17,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-describe('what ranks get', () => {
-  it('is their place, and one address for all', async () => {
+describe('the environment of ranks', () => {
+  it('has their number, and one address for all', async () => {
     const { code, stdout } = await tccl(['run', '-n', '3', '--no-prefix', node, fixture('place.mjs')]);
     expect(code).toBe(0);
     const places = lines(stdout).map((line) => JSON.parse(line) as { rank: number; commId: string });
@@ -35,7 +35,7 @@ describe('what ranks get', () => {
     }
   });
 
-  it('replaces the place of a launcher around it', async () => {
+  it('replaces the variables of a launcher around it', async () => {
     const { stdout } = await tccl(['run', '-n', '1', '--no-prefix', node, fixture('place.mjs')], {
       env: { TCCL_RANK: '7', TCCL_NRANKS: '8', TCCL_COMM_ID: 'outer' },
     });
@@ -43,7 +43,7 @@ describe('what ranks get', () => {
     expect(stdout).not.toContain('outer');
   });
 
-  it('is the variables of -x, the options behind the command, and the input for rank 0', async () => {
+  it('has the variables of -x, the options behind the command, and the input for rank 0', async () => {
     const script = 'echo "$GREETING/$WORD $1 ($(cat))"';
     const { stdout } = await tccl(['run', '-n', '2', '-x', 'GREETING=a=b', '-x', 'WORD', 'sh', '-c', script, 'sh', '--grace'], {
       env: { WORD: 'here' },
@@ -64,8 +64,8 @@ describe('--bind-to', () => {
   });
 });
 
-describe('what ranks write', () => {
-  it('appears line by line behind the rank, whole to the last one', async () => {
+describe('the output of ranks', () => {
+  it('appears in complete lines behind the rank, the last one included', async () => {
     const { stdout } = await tccl(['run', '-n', '3', '--', node, fixture('chatter.mjs')]);
     for (const rank of [0, 1, 2]) {
       const own = stdout.split('\n').filter((line) => line.startsWith(`[${rank}] rank ${rank} line `));
@@ -80,11 +80,11 @@ describe('what ranks write', () => {
     expect(lines(stderr)).toEqual(['[0] err', '[1] err']);
   });
 
-  it('is byte by byte the same for one rank without prefix', async () => {
+  it('is the same bytes for one rank without prefix', async () => {
     expect(await tccl(['run', '-n', '1', '--no-prefix', 'printf', 'a\\nb'])).toMatchObject({ stdout: 'a\nb', code: 0 });
   });
 
-  it('goes to a file a rank with --output-dir', async () => {
+  it('goes to a file for each rank with --output-dir', async () => {
     const logs = join(directory, 'made', 'logs');
     const { stdout } = await tccl([
       'run',
@@ -101,7 +101,7 @@ describe('what ranks write', () => {
     expect(readFileSync(join(logs, 'rank-1.log'), 'utf8')).toBe('out 1\nerr\nend');
   });
 
-  it('ends the job when nobody reads it any more', async () => {
+  it('ends the job when its reader is gone', async () => {
     const ended = join(directory, 'ended');
     // Neither writes before both can hear SIGTERM.
     const bothUp = `: > ${directory}/up$TCCL_RANK; until test -e ${directory}/up0 -a -e ${directory}/up1; do :; done`;
@@ -121,7 +121,7 @@ describe('a rank that fails', () => {
     expect(stderr).toMatch(/^tccl run: rank 1 exited with code 7/);
   });
 
-  it('is named with the signal that killed it, and nothing stays of the others', async () => {
+  it('is named with the signal that killed it, and no process of the others remains', async () => {
     const job = startTccl(['run', '-n', '3', '--grace', '0.2', node, fixture('family.mjs')]);
     const shown = await job.shown(/(up[^]*){3}/);
     const [victim] = numbersOf(shown.split('\n').find((line) => line.startsWith('[1]')) ?? '', 'pid');
@@ -134,7 +134,7 @@ describe('a rank that fails', () => {
     await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
   });
 
-  it('takes along ranks and their children that are deaf to SIGTERM', async () => {
+  it('ends ranks and their children that ignore SIGTERM', async () => {
     const command = `if [ $TCCL_RANK = 1 ]; then read line < ${directory}/go; exit 3; fi; exec "${node}" "${fixture('family.mjs')}" deaf`;
     await start('mkfifo', [`${directory}/go`]).finished;
     const job = startTccl(['run', '-n', '2', '--grace', '0.2', 'sh', '-c', command]);
@@ -144,7 +144,7 @@ describe('a rank that fails', () => {
     await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
   });
 
-  it('says its last words before it is named', async () => {
+  it('gets its last lines printed before it is named', async () => {
     const { stderr } = await tccl(['run', '-n', '1', node, '-e', 'throw new Error("boom")']);
     const [error, named] = ['[0] Error: boom', 'tccl run: rank 0 exited with code 1'].map((text) => stderr.indexOf(text));
     expect(error).toBeGreaterThanOrEqual(0);
@@ -153,13 +153,13 @@ describe('a rank that fails', () => {
 });
 
 describe('the end of a job', () => {
-  it('ends what a rank left running in the background', async () => {
+  it('ends processes that a rank left running in the background', async () => {
     const { code, stdout } = await tccl(['run', '-n', '2', '--grace', '0.2', 'sh', '-c', 'sleep 1000 & echo child=$!']);
     expect(code).toBe(0);
     await gone(numbersOf(stdout, 'child'));
   });
 
-  it('comes with --timeout, and names who was still there', async () => {
+  it('comes with --timeout, and names the running ranks', async () => {
     // Rank 0 has to start and end within the time.
     const { code, stderr } = await tccl([
       'run',
@@ -175,7 +175,7 @@ describe('the end of a job', () => {
     expect(stderr).toBe('tccl run: not finished after 5 s: ending rank 1\n');
   });
 
-  it('comes not with --timeout for a time in which the launcher was stopped', async () => {
+  it('does not count the time in which the launcher was stopped for --timeout', async () => {
     const job = startTccl(['run', '-n', '1', '--timeout', '4', 'sh', '-c', 'echo up; read line'], { openInput: true });
     await job.shown(/up/);
     job.process.kill('SIGSTOP');
@@ -186,12 +186,12 @@ describe('the end of a job', () => {
     expect(await job.finished).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('reaches a rank that has cleared its environment', async () => {
+  it('includes a rank that has cleared its environment', async () => {
     const { code, stderr } = await tccl(['run', '-n', '1', '--timeout', '0.1', 'env', '-i', 'sleep', '1000']);
     expect({ code, stderr }).toEqual({ code: 124, stderr: 'tccl run: not finished after 0.1 s: ending rank 0\n' });
   });
 
-  it('reaches the ranks and their children even when the launcher is killed', async () => {
+  it('includes the ranks and their children even when the launcher is killed', async () => {
     const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
     const shown = await job.shown(/(up[^]*){2}/);
     job.process.kill('SIGKILL');
@@ -210,14 +210,14 @@ describe('signals to the launcher', () => {
     expect(await job.finished).toMatchObject({ code: 5 });
   });
 
-  it('SIGINT ends ranks that do not catch it, without a word about them', async () => {
+  it('SIGINT ends ranks that do not catch it, without an error message', async () => {
     const job = startTccl(['run', '-n', '2', node, fixture('signals.mjs')]);
     await job.shown(/(listening[^]*){2}/);
     job.process.kill('SIGINT');
     expect(await job.finished).toMatchObject({ code: 130, stderr: '' });
   });
 
-  it('a second SIGINT kills ranks that stay', async () => {
+  it('a second SIGINT kills the remaining ranks', async () => {
     const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
     const shown = await job.shown(/(up[^]*){2}/);
     job.process.kill('SIGINT');
@@ -229,7 +229,7 @@ describe('signals to the launcher', () => {
 });
 
 describe('a command that cannot be run', () => {
-  it('is looked for past entries of PATH that cannot be searched', async () => {
+  it('is searched for beyond unreadable entries of PATH', async () => {
     symlinkSync('loop', join(directory, 'loop'));
     mkdirSync(join(directory, 'locked'), { mode: 0 });
     const path = [join(directory, 'loop'), join(directory, 'locked'), 'x'.repeat(5000), cliPath, process.env['PATH'] ?? ''].join(
@@ -246,7 +246,7 @@ describe('a command that cannot be run', () => {
     expect(await run('no-such-command')).toMatchObject({ stderr: 'tccl run: no-such-command: command not found\n', code: 127 });
   });
 
-  it('that is a file of JavaScript is run with Node', async () => {
+  it('that is a JavaScript file is run with Node', async () => {
     const outcomes = [
       await tccl(['run', '-n', '2', fixture('place.mjs')]),
       await tccl(['run', '-n', '2', node, fixture('place.mjs')]),
@@ -256,31 +256,34 @@ describe('a command that cannot be run', () => {
     expect(bare).toEqual(withNode);
   });
 
-  it('for want of room for its environment is one line', async () => {
+  it('because its environment is too large is an error of one line', async () => {
     // The system takes 128 KiB a variable, and ranks get more in this one.
     const { code, stderr } = await tccl(['run', '-n', '2', 'true'], { env: { GLIBC_TUNABLES: 'x'.repeat(131_000) } });
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'tccl: rank 0 could not be started: spawn E2BIG\n' });
   });
 
-  it.each([22, 24, 26, 28, 30, 32, 34, 36, 40])('with %i file descriptors is one line, or a job', async (limit) => {
-    const { code, stdout, stderr } = await start('sh', [
-      '-c',
-      `ulimit -n ${limit} && exec "$0" "$@"`,
-      node,
-      cliPath,
-      'run',
-      '-n',
-      '4',
-      '--grace',
-      '0.2',
-      'sh',
-      '-c',
-      'sleep 0.2',
-    ]).finished;
-    expect(stdout).toBe('');
-    expect(code === 0 ? stderr : 'a job').toBe(code === 0 ? '' : 'a job');
-    if (code !== 0) expect(stderr).toMatch(/^tccl( run)?: .*(EMFILE|too many open files).*\n$/);
-  });
+  it.each([22, 24, 26, 28, 30, 32, 34, 36, 40])(
+    'with %i file descriptors is an error of one line, or succeeds',
+    async (limit) => {
+      const { code, stdout, stderr } = await start('sh', [
+        '-c',
+        `ulimit -n ${limit} && exec "$0" "$@"`,
+        node,
+        cliPath,
+        'run',
+        '-n',
+        '4',
+        '--grace',
+        '0.2',
+        'sh',
+        '-c',
+        'sleep 0.2',
+      ]).finished;
+      expect(stdout).toBe('');
+      expect(code === 0 ? stderr : 'a job').toBe(code === 0 ? '' : 'a job');
+      if (code !== 0) expect(stderr).toMatch(/^tccl( run)?: .*(EMFILE|too many open files).*\n$/);
+    },
+  );
 
   it.each([
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
@@ -355,13 +358,13 @@ describe('a terminal', () => {
     return (await start('/usr/bin/script', ['-qec', colored, '/dev/null']).finished).stdout;
   };
 
-  it.skipIf(missing)(`is that of the rank of --tty, and of no other${missing}`, async () => {
+  it.skipIf(missing)(`belongs to the rank of --tty alone${missing}`, async () => {
     const shown = await shownOf('--tty', '1', '--', 'sh', '-c', 'test -t 0 && test -t 1; echo "rank $TCCL_RANK: $?"');
     expect(shown).toMatch(/^rank 1: 0\r$/m);
     expect(shown).toMatch(/^\x1b\[\d+m\[0\]\x1b\[39m rank 0: 1\r$/m);
   });
 
-  it.skipIf(missing)(`shows lines that are written again and again in one line, behind their rank${missing}`, async () => {
+  it.skipIf(missing)(`shows a progress line in one line, behind its rank${missing}`, async () => {
     const shown = await shownOf('--', 'sh', '-c', 'printf "10 %%\\r"; printf "90 %%\\r"; echo done');
     for (const rank of [0, 1]) expect(shown).toMatch(new RegExp(`\\[${rank}\\]\\x1b\\[39m done(\\x1b\\[K)?\\r\\n`));
     // States that the launcher read before their line ended.

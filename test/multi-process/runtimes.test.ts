@@ -13,7 +13,7 @@ const runtimes = [
 describe.each(runtimes)('$name', ({ command, args }) => {
   const missing = existsSync(command) ? '' : ' (needs: npm ci --ignore-scripts --prefix test/bundles, on x64)';
 
-  it.skipIf(missing)(`runs ranks as threads, and a pool that goes on after a failure${missing}`, async () => {
+  it.skipIf(missing)(`runs ranks as threads, and a pool that continues after a failure${missing}`, async () => {
     const { stdout, stderr, code } = await start(command, [...args, fixture('threads-and-pool.mjs')]).finished;
     expect({ stdout, code }, stderr).toEqual({ stdout: '6 1,2,3 6 \n3,3,3 3,3,3\nJOB_FAILED 1\n6,6,6 6,6,6\n', code: 0 });
   });

@@ -32,7 +32,7 @@ function secretOf(pid: number): string {
 }
 
 describe('the secret of a job', () => {
-  it('is in nothing that another user of the host can read, nor in what a rank logs, traces, throws or prints', async () => {
+  it('is in no place that another user of the host can read, and not in logs, traces, errors or output of a rank', async () => {
     const files = {
       TCCL_TRACE: join(directory, 'trace'),
       TCCL_DEBUG: 'TRACE',
@@ -68,7 +68,7 @@ describe('the secret of a job', () => {
     expect(`${stdout}${stderr}`).not.toContain(secret);
   });
 
-  it('is not overheard on the network when a communicator grows by an id that only one of its ranks has', async () => {
+  it('is not sent in clear text when a communicator grows by an id that only one of its ranks has', async () => {
     const job = startTccl(['run', '-n', '3', '--no-prefix', process.execPath, fixture('grow-overheard.mjs')]);
     const { code, stdout, stderr } = await job.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -76,7 +76,7 @@ describe('the secret of a job', () => {
     expect(told.map((line) => JSON.parse(line) as unknown)).toEqual(Array(3).fill({ sum: 6, wrote: true, told: false }));
   });
 
-  it('is not among the arguments of what ends the ranks of a launcher that was killed', async () => {
+  it('is not among the arguments of the process that ends the ranks of a killed launcher', async () => {
     const seen = join(directory, 'arguments');
     writeFileSync(
       join(directory, 'grep'),

@@ -17,7 +17,7 @@ async function failureOf(nRanks: number, task: string): Promise<RemoteError> {
 }
 
 describe('ranks as threads', () => {
-  it('get their place, arguments, variables and data; their own threads are no ranks', async () => {
+  it('get their number, arguments, variables and data; their own threads are no ranks', async () => {
     const reports: unknown[] = [];
     await spawnRanks(2, new URL(`file://${thread}`), {
       args: ['report', '--fast'],
@@ -52,7 +52,7 @@ describe('ranks as threads', () => {
     expect(results).toEqual([0, 1, 2].map((rank) => ({ round: 0, rank, nRanks: 3, sums: [6, 6, 6, 6, 6] })));
   });
 
-  it('share arrays of alloc with who started them', async () => {
+  it('share arrays of alloc with the thread that started them', async () => {
     const arrays: Float32Array[] = [];
     await spawnRanks(2, fixture('shared-array.mjs'), {
       onMessage: (message, rank) => {
@@ -71,7 +71,7 @@ describe('ranks as threads', () => {
     expect(ranks.sort()).toEqual([0, 1]);
   });
 
-  it('end when what gets their messages throws, and are not blamed', async () => {
+  it('end when the handler of their messages throws, which is not their error', async () => {
     const ranks = spawnRanks(2, thread, {
       args: ['spin'],
       onMessage: () => {
@@ -81,7 +81,7 @@ describe('ranks as threads', () => {
     await expect(ranks).rejects.toThrow(/^of the handler$/);
   });
 
-  it('whose message cannot be read fail', async () => {
+  it('fail at a message that cannot be deserialized', async () => {
     expect(await failureOf(1, 'unreadable')).toMatchObject({
       rank: 0,
       message: expect.stringContaining('deserialize') as string,
@@ -98,7 +98,7 @@ describe('ranks as threads', () => {
     });
   });
 
-  it('that reject without anybody listening are named', async () => {
+  it('that leave a rejection unhandled are named', async () => {
     expect(await failureOf(2, 'reject')).toMatchObject({ rank: 1, message: 'rank 1 of 2 failed: nobody listens' });
   });
 
@@ -106,11 +106,11 @@ describe('ranks as threads', () => {
     expect(await failureOf(3, 'exit')).toMatchObject({ rank: 2, message: 'rank 2 of 3 exited with code 3' });
   });
 
-  it('are ended even when they spin', async () => {
+  it('can be ended while they spin', async () => {
     expect(await failureOf(3, 'spin')).toMatchObject({ rank: 0 });
   });
 
-  it.each(['blocking', 'promise'])('fail the %s calls of the others when they die', async (api) => {
+  it.each(['blocking', 'promise'])('that die fail the %s calls of the others', async (api) => {
     const endings: unknown[] = [];
     const ranks = spawnRanks(3, fixture('bereaved.mjs'), {
       args: [api],
@@ -151,7 +151,7 @@ describe('ranks as threads', () => {
     ]);
   });
 
-  it('end when the signal says so', async () => {
+  it('end when their signal is aborted', async () => {
     const controller = new AbortController();
     const ranks = spawnRanks(2, thread, {
       args: ['spin'],
@@ -162,7 +162,7 @@ describe('ranks as threads', () => {
     await expect(spawnRanks(2, thread, { signal: controller.signal })).rejects.toThrow('enough');
   });
 
-  it('without a module say so', async () => {
+  it('without a module are an error', async () => {
     await expect(spawnRanks(1, '/no/such/module.js')).rejects.toThrow(
       /^rank 0 of 1 failed: Cannot find module '\/no\/such\/module\.js'/,
     );

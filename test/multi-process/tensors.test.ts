@@ -38,7 +38,7 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     ]);
   });
 
-  it('of TensorFlow.js are trained: gradients are averaged as the backward pass has them', async () => {
+  it('of TensorFlow.js are trained: gradients are averaged during the backward pass', async () => {
     const float = (shape: number[], data: number[]) => ({ shape, type: 'float32', data });
     // dy/du = x·vᵀ and dy/dv = (x·u)ᵀ, with x = 1 and 2 on the two ranks, u = [1, 2] and v = [3, 0] of rank 0.
     const averages = [float([1, 2], [4.5, 0]), float([2, 1], [1.5, 3])];
@@ -51,7 +51,7 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     }
   });
 
-  it('of ONNX Runtime are reduced and gathered, and are inputs again', async () => {
+  it('of ONNX Runtime are reduced and gathered, and can be inputs again', async () => {
     for (const result of await pool.run('onnxCalls')) {
       expect(result).toEqual({
         sum: { shape: [2], type: 'float32', data: [2, 4] },
@@ -71,7 +71,7 @@ describe.skipIf(!isInstalled)(`tensors of libraries${missing}`, () => {
     }
   });
 
-  it('have their own types', () => {
+  it('keep their types', () => {
     const project = mkdtempSync(join(tmpdir(), 'tccl-tensors-'));
     const repository = join(folder, '../..');
     mkdirSync(join(project, 'node_modules'));

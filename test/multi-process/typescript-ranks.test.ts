@@ -89,7 +89,7 @@ describe('ranks in TypeScript', () => {
     expect(await run(newerNode, without)).toMatchObject({ stdout: '30\n30\n', stderr: '', code: 0 });
   });
 
-  it.skipIf(readsTypeScript)('are refused by tccl run where nothing can read them, with what to do', async () => {
+  it.skipIf(readsTypeScript)('are refused by tccl run where no loader can read them, with a remedy', async () => {
     const { stdout, stderr, code } = await run(process.execPath, without);
     expect(stderr).toMatch(/^tccl run: sum\.ts: Node [\d.]+ cannot run TypeScript; install tsx in the project .*\n$/);
     expect([stdout, code]).toEqual(['', 126]);
@@ -104,7 +104,7 @@ describe('ranks in TypeScript', () => {
     await pool.close();
   });
 
-  it.skipIf(readsTypeScript)('that nothing can read are refused with what to do', async () => {
+  it.skipIf(readsTypeScript)('that no loader can read are refused with a remedy', async () => {
     const message = /^spawnRanks: Node [\d.]+ cannot run \/.*\/rank\.ts, which is TypeScript; install tsx in the project \(/;
     await expect(spawnRanks(2, join(without, 'rank.ts'))).rejects.toThrow(
       expect.objectContaining({ code: 'UNSUPPORTED', message: expect.stringMatching(message) as string }),

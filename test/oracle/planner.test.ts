@@ -53,14 +53,14 @@ function refuses(make: () => unknown): boolean {
   }
 }
 
-describe(`the planner answers what NCCL answered (cases in ${oracleFolders.join(', ')})`, () => {
+describe(`the planner decides as recorded of NCCL (cases in ${oracleFolders.join(', ')})`, () => {
   let compared: readonly Compared[] = [];
   // Each case is read, and planned, once for all that is compared.
   beforeAll(() => {
     compared = oracleCases().map((input) => compare(new OracleCase(input)));
   }, 600_000);
 
-  it.each(sectionNames)('%s, from the XML on', (section) => {
+  it.each(sectionNames)('%s, from the XML', (section) => {
     const failures = compared.flatMap(({ name, outcomes }) => {
       const outcome = outcomes.get(section);
       return outcome?.kind === 'failed' ? [`${name}: ${outcome.difference}`] : [];
@@ -69,7 +69,7 @@ describe(`the planner answers what NCCL answered (cases in ${oracleFolders.join(
     expect(compared.some(({ outcomes }) => outcomes.get(section)?.kind === 'passed')).toBe(true);
   });
 
-  it.each(fromGraphs)("%s, from NCCL's graphs on", (part) => {
+  it.each(fromGraphs)("%s, from NCCL's graphs", (part) => {
     const failures = compared.flatMap((one) => {
       const difference = one.fromGraphs.get(part);
       return difference === undefined ? [] : [`${one.name}: ${describeDifference(difference)}`];

@@ -13,7 +13,7 @@ const shared = fileURLToPath(new URL('../../../shared/oracle-versions/cases', im
 const others = process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? (isThorough ? shared : undefined);
 const parents = [corpus, ...(others === undefined ? [] : [others])].filter(existsSync);
 
-describe.each(parents)('plans are what other versions of NCCL answered (cases in %s)', (parent) => {
+describe.each(parents)('plans are as recorded of other versions of NCCL (cases in %s)', (parent) => {
   const versions: readonly string[] = comparedVersions;
   it.each(readdirSync(parent).filter((version) => version !== defaultVersion && versions.includes(version)))('%s', (version) => {
     const results = caseFolders(join(parent, version)).map((folder) => runOracleCase(readCase(folder), sectionNames));

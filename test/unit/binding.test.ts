@@ -35,7 +35,7 @@ describe('binding ranks', () => {
     expect(bindRanks('numa', 2, machine('1,4'))).toEqual(['1,4', '1,4']);
   });
 
-  it('fills NUMA nodes with neighbours', () => {
+  it('puts consecutive ranks on one NUMA node', () => {
     expect(bindRanks('numa', 3, machine('0-7'))).toEqual(['0,1,4,5', '0,1,4,5', '2,3,6,7']);
   });
 
@@ -48,7 +48,7 @@ describe('binding ranks', () => {
     );
   });
 
-  it('takes all CPUs for one node where the kernel knows none', () => {
+  it('treats all CPUs as one node where the kernel reports none', () => {
     const root = machine('0-3');
     rmSync(join(root, 'sys/devices/system/node'), { recursive: true });
     expect(bindRanks('numa', 1, root)).toEqual(['0,1,2,3']);

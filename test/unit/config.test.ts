@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { checkConfig, checkOptions, engineThreads, forcedAlgorithm, inherit } from '../../src/runtime/communicator/config.js';
 
-test('a child has what its parent has, but for the name, and what it is given', () => {
+test("a child inherits its parent's config, except the name, and its own options come first", () => {
   const parent = checkConfig('init', { name: 'world', blocking: false, engine: 'thread', channels: 4 });
   expect(inherit(parent, {})).toEqual({ blocking: false, engine: 'thread', channels: 4 });
   expect(inherit(parent, { name: 'row', blocking: true, channels: 1 })).toEqual({
@@ -12,7 +12,7 @@ test('a child has what its parent has, but for the name, and what it is given', 
   });
 });
 
-test('the number of engine threads lies between its bounds, and is none without them', () => {
+test('the number of engine threads lies between its bounds, and is 0 by default', () => {
   expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0, connectsAll: false });
   expect(engineThreads({ channels: 4 }).inMemory).toBe(0);
   expect(engineThreads({ engine: 'thread' }).inMemory).toBe(1);
@@ -20,13 +20,13 @@ test('the number of engine threads lies between its bounds, and is none without 
   expect(engineThreads({ engine: 'thread', minChannels: 3 }).inMemory).toBe(3);
 });
 
-test('over sockets there is one engine thread where a rank asks for it, and ranks that want to block connect in advance', () => {
+test('over sockets there is one engine thread on request, and ranks with blocking calls connect in advance', () => {
   expect(engineThreads({ engine: 'thread', channels: 4 })).toMatchObject({ overSockets: 1, connectsAll: true });
   expect(engineThreads({ blocking: true })).toEqual({ inMemory: 0, overSockets: 0, connectsAll: true });
   expect(engineThreads({ blocking: false })).toMatchObject({ overSockets: 0, connectsAll: false });
 });
 
-test('TCCL_ALGO goes before the config’s algorithm', () => {
+test('TCCL_ALGO overrides the config’s algorithm', () => {
   expect(forcedAlgorithm({ algorithm: undefined }, {})).toBeUndefined();
   expect(forcedAlgorithm({ algorithm: undefined }, { algorithm: 'ring' })).toBe('ring');
   expect(forcedAlgorithm({ algorithm: 'tree' }, { algorithm: 'ring' })).toBe('tree');
@@ -61,6 +61,6 @@ test.each([
   expect(check).toThrow(expect.objectContaining({ code }) as Error);
 });
 
-test('options of a call give the config that they hold', () => {
+test('options of a call contain a config', () => {
   expect(checkOptions('grow', { name: 'more', timeoutMs: 0, commId: 'host:1' } as never, ['commId'])).toEqual({ name: 'more' });
 });

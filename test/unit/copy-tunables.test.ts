@@ -15,7 +15,7 @@ test.each([
   expect(copyTunables(given === undefined ? {} : { GLIBC_TUNABLES: given }, 2)).toBe(expected);
 });
 
-test('the more ranks fill the caches, the shorter are the copies that go around them, down to 2 MiB', () => {
+test('the more ranks share the caches, the shorter are the copies that bypass them, down to 2 MiB', () => {
   const thresholds = [1, 2, 3, 4, 100].map((nRanks) => /threshold=(0x[0-9a-f]+)/.exec(copyTunables({}, nRanks))?.[1]);
   expect(thresholds.map(Number)).toEqual([2 ** 25, 2 ** 23, Math.floor(2 ** 25 / 9), 2 ** 21, 2 ** 21]);
 });

@@ -128,7 +128,7 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
     expect(root.children.map((cpu) => cpu.attributes.get('modelid'))).toEqual(['85', '85']);
   });
 
-  it('four NUMA nodes, of which cards know theirs or not', () => {
+  it('four NUMA nodes, and cards with and without a known node', () => {
     const { root } = detected('40inte');
     expect(root.children.map((cpu) => cpu.attributes.get('numaid'))).toEqual(['0', '1', '2', '3']);
     expect(way(named(root, 'net')[0])).toEqual(['qib0', 'nic', '0000:43:00.0', '2']);
@@ -161,7 +161,7 @@ describe('this machine', () => {
     expect(buildSystem(root, { parameters: defaultParameters }).gpus.length).toBeGreaterThanOrEqual(2);
   });
 
-  it('is no machine where there is no folder', () => {
+  it('is no machine where the folder does not exist', () => {
     expect(() => detect({ root: '/no such folder' })).toThrow(SystemError);
   });
 });
@@ -269,7 +269,7 @@ describe('made machines', () => {
     expect(notes).toContain('port 2 of mlx5_9 is down: left out, as NCCL does');
   });
 
-  it('GPUs are known by their PCI ids where the driver is not asked', () => {
+  it('GPUs are identified by their PCI ids without the driver', () => {
     const { root, notes } = detectMachine(gpuServer);
     expect(named(root, 'gpu').map((gpu) => [attributes(gpu), way(gpu).slice(1)])).toEqual([
       [{ dev: '0', sm: '90', rank: '0', gdr: '1', mlopart: '-1' }, ['0000:43:00.0', '0000:41:00.0', '1']],
@@ -277,7 +277,7 @@ describe('made machines', () => {
     expect(notes).toContain('NVML was not asked: NVLinks are not in it, and compute capabilities are those of the catalogue');
   });
 
-  it('the driver tells links, and /sys what is at their other end', () => {
+  it('links come from the driver, and the devices at their other ends from /sys', () => {
     const { root } = detectMachine(gpuServer, {
       gpus: [
         {
@@ -304,7 +304,7 @@ describe('made machines', () => {
     ]);
   });
 
-  it("links between switches that Broadcom's driver tells, and AMD families as NCCL counts them", () => {
+  it("links between switches come from Broadcom's driver, and AMD families are counted as by NCCL", () => {
     const { root } = detectMachine(gpuServer);
     expect(named(root, 'pcilink').map(attributes)).toEqual([{ target: '0000:42:00.0' }]);
     expect(
@@ -312,7 +312,7 @@ describe('made machines', () => {
     ).toEqual([['1', '175', '17']]);
   });
 
-  it('a CPU is in it where a device hangs, in the order in which ranks meet them, and all with CPU ranks', () => {
+  it('has the CPUs with devices, in the order in which ranks meet them, and all with CPU ranks', () => {
     const files = madeMachine(twoGpus);
     const numbers = (root: XmlElement) => root.children.map((cpu) => cpu.attributes.get('numaid'));
     const { root } = detectMachine(files);
@@ -334,7 +334,7 @@ describe('made machines', () => {
     validateTopology(cpuRanks.root);
   });
 
-  it('what the driver says of a GPU goes before /sys, written as NCCL writes it', () => {
+  it("data of the driver about a GPU override /sys, in NCCL's format", () => {
     const pciIds = { vendor: 0x10de, device: 0xfbc, subsystemVendor: 0x1462, subsystemDevice: 0 };
     const gpu = { dev: 0, sm: 90, pciIds, pciGeneration: undefined, pciLanes: undefined, c2c: undefined, nvlinks: [] };
     const [pci] = named(detectMachine(gpuServer, { gpus: [{ ...gpu, busId: '0000:43:00.0' }] }).root, 'gpu').map(
@@ -365,7 +365,7 @@ describe('made machines', () => {
     expect(attributes(named(hidden, 'pci')[0])).toMatchObject({ class: '0x03', link_speed: '32.0 GT/s PCIe', link_width: '8' });
   });
 
-  it('hosts are told apart as NCCL tells them, by a hash of name and boot', () => {
+  it('hosts are distinguished as by NCCL, by a hash of name and boot id', () => {
     const files = madeMachine({
       'proc/sys/kernel/hostname': 'gpu-node-7',
       'proc/sys/kernel/random/boot_id': 'd3f1b0e2-8a55-4f0e-9a55-6a0c1f0e7b11',
@@ -395,7 +395,7 @@ describe('made machines', () => {
     ]);
   });
 
-  it('interfaces for sockets: in the order of the system, no part of a bond, docker and loopback only where nothing else is', () => {
+  it('interfaces for sockets: in the order of the system, no part of a bond, docker and loopback only without others', () => {
     const isUp = { flags: '0x1003', operstate: 'up' };
     const interfaces = (all: Readonly<Record<string, Readonly<Record<string, string>>>>) =>
       madeMachine(
@@ -429,7 +429,7 @@ describe('made machines', () => {
     ).toHaveLength(16);
   });
 
-  describe('with a file to begin with', () => {
+  describe('with a topology file', () => {
     const file = parseXml(`<system version="1">
   <cpu numaid="0" affinity="ffff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
     <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16.0 GT/s PCIe" link_width="16">
@@ -440,7 +440,7 @@ describe('made machines', () => {
   </cpu>
 </system>`).root;
 
-    it('what the file says stays, what it lacks is set, what is not there goes', () => {
+    it('values of the file stay, missing ones are set, missing devices are removed', () => {
       const { root, notes } = detectMachine(madeMachine(twoGpus), { file });
       expect(named(root, 'gpu').map((gpu) => [gpu.attributes.get('rank'), ...way(gpu).slice(1)])).toEqual([
         ['0', '0000:81:00.0', 'ffff:ff:01.0', '0'],
@@ -458,7 +458,7 @@ describe('made machines', () => {
       expect(named(file, 'gpu')).toEqual([]);
     });
 
-    it('the one that a virtual machine brings along', () => {
+    it('the file of a virtual machine', () => {
       const { root, notes } = detectMachine(
         madeMachine({ ...twoGpus, 'var/run/nvidia-topologyd/virtualTopology.xml': writeXml(file) }),
       );
@@ -486,12 +486,12 @@ describe('made machines', () => {
     expect(attributes(named(root, 'pci')[0])).toMatchObject({ link_speed: '', link_width: '0' });
   });
 
-  it('an empty folder is a machine about which nothing is known', () => {
+  it('an empty folder is a machine without known properties', () => {
     const { root } = detectMachine(madeMachine({ 'etc/hostname': 'x' }));
     expect(root.children.map(attributes)).toEqual([{ numaid: '0', affinity: '00000000' }]);
   });
 
-  it('links do not lead out of the folder', () => {
+  it('symbolic links do not lead out of the folder', () => {
     const files = madeMachine({ 'sys/out': 'link:../../../../../../../../etc', 'sys/in/file': 'text' });
     expect(files.resolve('/sys/out')).toBeUndefined();
     expect(files.resolve('/sys/in')).toBe('/sys/in');
@@ -503,11 +503,11 @@ describe('made machines', () => {
 const compiler = spawnSync('cc', ['--version'], { stdio: 'ignore' }).status === 0;
 
 describe('NVML', () => {
-  it('says why it cannot be asked', () => {
+  it('gives the reason when it is unavailable', () => {
     expect(askNvml('libno-such-library.so')).toEqual({ reason: expect.stringMatching(/^NVML cannot be loaded \(/) as unknown });
   });
 
-  it.skipIf(!compiler)('gives what the driver gives: asked of a library with its interface', () => {
+  it.skipIf(!compiler)('reports the values of a library with its interface', () => {
     const library = join(folder, 'libfake-nvml.so');
     const source = fileURLToPath(new URL('fixtures/fake-nvml.c', import.meta.url));
     execFileSync('cc', ['-shared', '-fPIC', '-o', library, source]);

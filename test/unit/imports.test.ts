@@ -60,7 +60,7 @@ describe('imports', () => {
     ['src/cli/topo/show.ts', ['planner/log/rules', 'planner/log/read-log.ts', 'planner/graph/']],
     ['src/cli/main.ts', ['cli/commands/', 'planner/', 'runtime/']],
     ['src/index.ts', ['planner/topology/', 'planner/log/', 'planner/tuning/']],
-  ])('of %s load nothing that it rarely needs', (file, rarelyNeeded) => {
+  ])('of %s load no rarely needed module', (file, rarelyNeeded) => {
     const loaded = [...loadedWith(file)];
     expect(loaded.length).toBeGreaterThan(3);
     for (const path of rarelyNeeded) {
@@ -75,7 +75,7 @@ describe('imports', () => {
     expect(findCycle(graph)?.join(' → ')).toBeUndefined();
   });
 
-  it('would show a cycle', () => {
+  it('are checked for cycles: a made-up one is found', () => {
     const graph = new Map([
       ['a', ['b']],
       ['b', ['c']],

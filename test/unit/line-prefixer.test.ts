@@ -11,7 +11,7 @@ async function prefixed(chunks: readonly Uint8Array[], prefix = '[1] '): Promise
 }
 
 describe('a prefix before each line', () => {
-  it('is there wherever the pieces of a stream end, in the middle of a character too', async () => {
+  it('is written wherever the chunks of a stream end, even in the middle of a character', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ unit: fc.constantFrom('a', '', '\n', 'é', '😀', '\r') }), { maxLength: 30 }),
@@ -31,7 +31,7 @@ describe('a prefix before each line', () => {
     );
   });
 
-  it('lets only whole lines through', () => {
+  it('passes only complete lines', () => {
     const lines = new LinePrefixer('[1] ');
     lines.write('one\ntw');
     expect(String(lines.read())).toBe('[1] one\n');
@@ -40,14 +40,14 @@ describe('a prefix before each line', () => {
     expect(String(lines.read())).toBe('[1] two\n');
   });
 
-  it('stays before a line that is written again and again, of which a file gets the last state', async () => {
+  it('stays before a progress line, of which a file gets the last state', async () => {
     expect(await prefixed([Buffer.from('10 %\r50 %\r'), Buffer.from('100 %\ndone\r\n\r1\r2')])).toBe(
       '[1] 100 %\n[1] done\r\n[1] 2\n',
     );
     expect(await prefixed([Buffer.from('1\r2\n')], '')).toBe('1\r2\n');
   });
 
-  it('shows each state of such a line in the last line of a terminal, which later lines erase', () => {
+  it('shows each state of a progress line in the last line of a terminal, which later lines erase', () => {
     const terminal = { showsProgress: false };
     const [bar, other] = [new LinePrefixer('[0] ', { terminal }), new LinePrefixer('[1] ', { terminal })];
     const read = (lines: LinePrefixer) => String(lines.read());

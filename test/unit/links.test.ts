@@ -33,7 +33,7 @@ const linksOf = (page: string): { readonly link: string; readonly target: string
       return { link, target: path === '' ? page : join(dirname(page), path), anchor };
     });
 
-it.each(pages)('links of %s lead somewhere', (page) => {
+it.each(pages)('links of %s have targets', (page) => {
   const broken = linksOf(page).filter(
     ({ target, anchor }) =>
       !existsSync(target) || (anchor !== '' && target.endsWith('.md') && !anchorsOf(target).includes(anchor)),

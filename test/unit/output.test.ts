@@ -23,7 +23,7 @@ describe('progress line', () => {
     expect(stream.written).toEqual([]);
   });
 
-  it('writes over the line, skips what is already shown, and wipes it at the end', () => {
+  it('overwrites the line, skips unchanged text, and clears it at the end', () => {
     const stream = terminal(true);
     const progress = progressLine(stream);
     progress.update('one');
@@ -34,7 +34,7 @@ describe('progress line', () => {
     expect(stream.written).toEqual(['\r\u001b[Kone', '\r\u001b[Ktwo', '\r\u001b[K']);
   });
 
-  it('cuts what would wrap to the next line', () => {
+  it('cuts text that would wrap to the next line', () => {
     const stream = terminal(true, 5);
     progressLine(stream).update('123456');
     expect(stream.written).toEqual(['\r\u001b[K1234']);
@@ -58,7 +58,7 @@ describe('colours', () => {
     expect(shown(colorsFor({ isTTY: true }).red('text'))).toBe('\u001b[31mtext\u001b[39m');
   });
 
-  it('are left out where the user wants none', () => {
+  it('are omitted where the user disables them', () => {
     vi.stubEnv('TERM', 'xterm');
     vi.stubEnv('NO_COLOR', '1');
     expect(colorsFor({ isTTY: true }).red('text')).toBe('text');

@@ -32,7 +32,7 @@ const torchrun = {
 const tccl = { TCCL_RANK: '1', TCCL_NRANKS: '4', TCCL_LOCAL_RANK: '1', TCCL_LOCAL_NRANKS: '4', TCCL_COMM_ID: 'abc' };
 const third = { rank: 3, nRanks: 8, localRank: 1, nLocalRanks: 2, commId: undefined };
 
-describe('a place from the environment', () => {
+describe('a placement from the environment', () => {
   it('is undefined without a launcher', () => {
     expect(findPlacement({ PATH: '/bin', RANK: 'general' })).toBeUndefined();
   });
@@ -48,11 +48,11 @@ describe('a place from the environment', () => {
       { PMIX_RANK: '3', PMIX_NAMESPACE: 'prterun-node7-99@1', TCCL_NRANKS: '8' },
       { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined },
     ],
-  ])('is read as %s tells it', (_, env, place) => {
+  ])('is read from the variables of %s', (_, env, place) => {
     expect(findPlacement(env)).toEqual(place);
   });
 
-  it('leaves out what the launcher does not say', () => {
+  it('leaves values undefined that the launcher does not give', () => {
     expect(findPlacement({ PMI_RANK: '0', PMI_SIZE: '2' })).toEqual({
       launcher: 'mpich',
       rank: 0,

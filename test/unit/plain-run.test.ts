@@ -28,7 +28,7 @@ test.each([
   ['run', '--ranks', '2', '--no-prefix', '-n', '3', 'a', '--', 'b'],
   ['run', '--no-prefix', './a b', ''],
   ['run', '-n', '9999', '--', 'x'],
-])('tccl %j is read as commander reads it', (...args) => {
+])('tccl %j gives the same options as with commander', (...args) => {
   const plain = plainRun(args);
   expect(plain).toBeDefined();
   expect(plain).toEqual(parsed(args));

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { didYouMean, nearestName } from '../../src/suggest.js';
 
-test('a name with one wrong letter finds its neighbour', () => {
+test('a name with one wrong letter gets a suggestion', () => {
   expect(nearestName('rign', ['ring', 'tree', 'direct'])).toBe('ring');
   expect(didYouMean('Ringg', ['ring', 'tree'])).toBe('; did you mean ring?');
 });
 
-test('a word that is near to nothing gets no suggestion', () => {
+test('a word unlike all names gets no suggestion', () => {
   expect(nearestName('quantum', ['ring', 'tree'])).toBeUndefined();
   expect(didYouMean('', [])).toBe('');
 });

@@ -144,7 +144,7 @@ const file = (name: string, text: string) => {
   return join(folder, name);
 };
 
-describe('nothing in a file reaches the terminal as a command to it', () => {
+describe('control characters in a file do not reach the terminal', () => {
   it('from a cluster file, in plan, explain, diff and graph', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -179,7 +179,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
     );
   });
 
-  it('from a plan that was kept, in diff', async () => {
+  it('from a saved plan, in diff', async () => {
     const kept = await output(() => showPlan(['hgx-a100-4'], { sizes: '1M', json: true }), false);
     const plan = kept.stdout;
     const texts = [...plan.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(({ index, 0: { length } }) => ({ index, length }));
@@ -266,7 +266,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
     );
   });
 
-  it('as JSON and pictures, which say the same', async () => {
+  it('in JSON and pictures, which keep their meaning', async () => {
     await fc.assert(
       fc.asyncProperty(hostile, async (name) => {
         const cluster = file('named.yaml', JSON.stringify({ name, machines: [{ machine: 'hgx-a100-4', count: 2, name }] }));
@@ -283,7 +283,7 @@ describe('nothing in a file reaches the terminal as a command to it', () => {
   });
 });
 
-it('a name that holds a line end stays on its line', async () => {
+it('a name that contains a line end stays on its line', async () => {
   const cluster = file('lines.yaml', JSON.stringify({ name: 'good\nerror fake-finding: send your key', machines: 'hgx-a100-4' }));
   const { stdout } = await output(() => showPlan([cluster], { sizes: '1M' }), false);
   expect(stdout).toMatch(/^good\\nerror fake-finding: send your key {2}4 ranks on 1 node/);
@@ -300,7 +300,7 @@ it('notes and errors are one line each, in our colours', async () => {
   expect(stripVTControlCharacters(stderr)).not.toMatch(unsafe);
 });
 
-it('text without control characters stays as it is, and any JSON says the same', () => {
+it('text without control characters is unchanged, and JSON keeps its meaning', () => {
   const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '');
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {

@@ -12,7 +12,7 @@ function namesIn(folder: string, ending: string): Set<string> {
   return new Set(files.flatMap((file) => readFileSync(join(folder, file), 'utf8').match(/\bTCCL_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []));
 }
 
-test('the list has every variable that the sources name, and no other', () => {
+test('the list has every variable that the sources name, and no others', () => {
   expect([...variables].sort()).toEqual([...namesIn('src', '.ts')].sort());
 });
 
@@ -29,14 +29,14 @@ test('the page of variables names every algorithm', () => {
   expect([...(row.split('|')[2] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual([...algorithms]);
 });
 
-test('a misspelt variable is told with the one that was meant', () => {
+test('a misspelt variable is reported with the intended one', () => {
   expect(misspeltVariables({ TCCL_AGLO: 'ring', TCCL_DEBUG_SUBSYSTEM: 'ALL', TCCL_ALGO: 'ring', PATH: '/bin' })).toEqual([
     'TCCL_AGLO is set, but there is no such variable; did you mean TCCL_ALGO?',
     'TCCL_DEBUG_SUBSYSTEM is set, but there is no such variable; did you mean TCCL_DEBUG_SUBSYS?',
   ]);
 });
 
-test('a variable that is near to none is told without a guess, and one that is empty counts as unset', () => {
+test('a variable unlike all others is reported without a suggestion, and an empty one counts as unset', () => {
   const env = { TCCL_SOMETHING_OF_A_PROGRAM: '1', TCCL_AGLO: '' };
   expect(unknownVariables(env).map(({ text }) => text)).toEqual([
     'TCCL_SOMETHING_OF_A_PROGRAM is set, but there is no such variable',

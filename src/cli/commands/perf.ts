@@ -205,7 +205,7 @@ function by(runner: ProgramRunner, options: PerfOptions): PerfOptions {
   };
 }
 
-/** Settings that rank 0 sends to the others. */
+/** Reason that rank 0 gives the other ranks when it aborts. */
 const OUTPUT_ENDED = 'the results cannot be written any more';
 
 /** The output cannot be written: its reader is gone, or the disk is full. main.ts reports the latter. */

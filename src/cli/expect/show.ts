@@ -199,7 +199,7 @@ function verdictText({ verdict, timeUs, expectedUs }: ExpectedRow): string {
 }
 
 /** Number of explanations that are shown. */
-const MOST_TOLD = 5;
+const MOST_SHOWN = 5;
 
 function verdictLines(found: Found, results: readonly Results[], paint: Colors): string[] {
   const { tables, isSlow, explanations, error, nTried, nLeft } = found;
@@ -212,14 +212,14 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
     ];
   const ratios = slow.map(({ timeUs, expectedUs }) => timeUs / expectedUs);
   const said = results[0]?.variables ?? {};
-  const told = explanations.slice(0, MOST_TOLD);
+  const listed = explanations.slice(0, MOST_SHOWN);
   return [
     `${paint.red('Slow')}: ${slow.length} of ${counted(rows.length, 'row')}, ${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)} times as long as expected.`,
     '',
-    told.length === 0
+    listed.length === 0
       ? `None of ${counted(nTried, 'explanation')} that ${nTried === 1 ? 'was' : 'were'} simulated brings the times near (error ${percent(error)}).`
       : paint.bold(`What would explain it, best first (now the times are off by ${percent(error)}):`),
-    ...told.flatMap(({ hypothesis, error: then, explained }, index) => [
+    ...listed.flatMap(({ hypothesis, error: then, explained }, index) => [
       `  ${index + 1}. ${hypothesis.what}`,
       `     off by ${percent(then)}; ${explained} of ${compared} slow rows would be as expected`,
       `     check: ${hypothesis.check}`,

@@ -42,8 +42,7 @@ export async function readLogs(names: readonly string[]): Promise<LogModel> {
 
 /**
  * Keeps the heap of V8 small: almost all data become garbage immediately, so a heap that grows slowly takes half the memory for a
- * log of gigabytes, and hardly more time. It holds for the process: call
- * it in a command.
+ * log of gigabytes, and hardly more time. It affects the whole process, so only commands call it.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
@@ -74,7 +73,7 @@ export async function readFile(name: string, reader: NcclLogReader, report: (byt
   lines.end();
 }
 
-/** The bytes of a file, unpacked where it is compressed. Each piece is good until the next one is asked for. */
+/** The bytes of a file, unpacked where it is compressed. Each piece is valid until the next one is requested. */
 async function* pieces(name: string): AsyncGenerator<Buffer> {
   const iterator = (name === '-' ? readInput() : readInPlace(name))[Symbol.asyncIterator]();
   try {

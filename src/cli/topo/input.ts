@@ -136,7 +136,7 @@ export function completeTopology({ fileName, root, notes }: TopologyInput, hardw
   return inFile(fileName, () => {
     validateTopology(root);
     const complete = isSkeleton(root) || hardware !== undefined ? completeSkeleton(root, hardware) : { root, notes: [] };
-    // Without a CPU, buildSystem says so.
+    // Without a CPU, buildSystem reports the error.
     if (childNamed(complete.root, 'cpu') !== undefined && ![...descendants(complete.root)].some(({ name }) => name === 'gpu')) {
       throw new InputError(
         'CONTENT',

@@ -137,7 +137,7 @@ const netForm =
 const p2pForm = /^P2P\/(?:(direct pointer)|(CUMEM|IPC|MNNVL)|indirect\/(\d+)\[[0-9a-f]+\])((?:\/[A-Za-z]+)*)(?: .*)?$/;
 const shmForm = /^SHM(?:\/([A-Za-z]+)(?:\/([A-Za-z]+))?)?$/;
 
-/** The same ones come again and again. */
+/** Cache of parsed transports: few different ones repeat on many lines. */
 const transports = new Map<string, Transport>();
 const TRANSPORT_LIMIT = 1024;
 

@@ -150,7 +150,7 @@ function setOf(bit: number, gathers: boolean): number {
   return 1 + 2 * bit + (gathers ? 0 : 1);
 }
 
-/** Connections of a rank: at each distance with the rank behind and the one before. */
+/** Connections of a rank: at each distance with the rank after it and the rank before it. */
 export function patEnds(rank: number, nRanks: number): EndSets {
   const sets = (isSending: boolean): (readonly ScheduledEnd[])[] => [
     [],

@@ -39,9 +39,9 @@ const RING = 1;
  *
  * A broadcast is a chain from the root; the rank before the root only keeps the data. It sends nothing to the root, so where
  * ranks have to meet, the root sends itself an empty slice around the chain. A reduce is a chain that ends at the root; its first
- * rank hears from the root by an empty slice.
+ * rank receives an empty slice from the root.
  *
- * A barrier is a reduce-scatter of nothing: after n - 1 steps, each rank has heard of all others.
+ * A barrier is a reduce-scatter of nothing: after n - 1 steps, each rank has received a message that depends on all others.
  */
 export class RingMoves extends Moves {
   readonly #order: ArrayLike<number>;
@@ -181,7 +181,7 @@ export class RingMoves extends Moves {
     }
   }
 
-  /** Tells for a step without data of this rank if it sends an empty message. */
+  /** True if this rank sends an empty message in a step that has no data for it. */
   #travelsEmpty(step: number): boolean {
     return !this.#cut.meets || this.#kind === 'barrier' || (this.#column === 0 && step === 0);
   }

@@ -49,7 +49,7 @@ export class Batches {
     return block.openedUs;
   }
 
-  /** Tells that a worker has done all its moves. */
+  /** Records that a worker has done all its moves. */
   end(worker: number, freeUs: number): void {
     const block = this.#blocks[worker];
     if (block === undefined || this.#ended[worker] === 1) return;

@@ -211,7 +211,7 @@ class ShareTrack extends WorkerTrack {
     this.#role = role;
   }
 
-  /** Says for the next call if ranks of a host may use each other's arrays. */
+  /** Sets for the next call if ranks of a host may use each other's arrays. */
   usesArrays(usesArrays: boolean): void {
     this.#usesArrays = usesArrays;
     if (usesArrays) this.#outputsOf.fill(0);

@@ -5,7 +5,7 @@ const cell = { choice: 'reduce', ranks: 4, size: 1024 };
 const direct = { algorithm: 'direct', protocol: 'LL' };
 const tree = { algorithm: 'tree', protocol: 'Simple' };
 
-test('the lowest of the rounds count, of what was chosen and of what was forced', () => {
+test('the fastest round counts, of chosen and of forced algorithms', () => {
   const judged = judge([
     { machine: {} },
     { ...cell, ...direct, chosen: true, us: 6 },
@@ -20,7 +20,7 @@ test('the lowest of the rounds count, of what was chosen and of what was forced'
   ]);
 });
 
-test('where the best is what was chosen, both are the same whatever was measured', () => {
+test('where the chosen algorithm is the best one, both have the same time', () => {
   const lines = [
     { ...cell, ...direct, chosen: true, us: 6 },
     { ...cell, ...direct, chosen: false, us: 4 },

@@ -31,7 +31,7 @@ describe('the state of the cores', () => {
 });
 
 describe('comparison', () => {
-  it('takes the lowest median of each tuning and the best tuning of all peers, and keeps near from far', () => {
+  it('takes the lowest median of each tuning and the best tuning of all peers, and separates near from far', () => {
     const comparisons = compare([
       timing({ cfg: 'a', time_us: 12 }),
       timing({ cfg: 'a', time_us: 9 }),
@@ -49,11 +49,11 @@ describe('comparison', () => {
     ]);
   });
 
-  it('does not count what was wrong, or taken while the cores moved', () => {
+  it('ignores records with wrong results, or taken while the cores moved', () => {
     expect(compare([timing({ wrong: 3 }), timing({ link_ns: [60, 200] })])).toEqual([]);
   });
 
-  it('counts what was taken beside other processes only where there is nothing better, and says so', () => {
+  it('uses records taken beside other processes only without better ones, and marks them', () => {
     const [comparison] = compare([
       timing({ cfg: 'a', time_us: 5, others: [0, 2] }),
       timing({ cfg: 'a', time_us: 9 }),

@@ -4,7 +4,7 @@ import * as clock from '../../../src/perf/clock.js';
 import { timedCells, timeAlgorithms, type AlgorithmTime } from '../../../src/perf/algorithm-times.js';
 import { changesBy, timesOf, tunedSizes } from '../../../src/perf/tune.js';
 
-test('every collective is timed at every size of which whole blocks are left, once', () => {
+test('every collective is timed once at every size that divides into whole blocks', () => {
   const cells = timedCells(8, [8, 64, 600, 1000]);
   const counts = (kind: string) => cells.filter((cell) => cell.kind === kind).map(({ size, shape }) => [size, shape.count]);
   expect(counts('allReduce')).toEqual([
@@ -57,19 +57,19 @@ async function callsIn(ownClockSeconds: number): Promise<string[]> {
   return calls;
 }
 
-test('ranks whose clocks cost differently leave the same algorithms out, or they would wait for each other', async () => {
+test('ranks drop the same algorithms, though their times differ', async () => {
   const calls = await callsIn(50e-9);
   expect(calls.filter((call) => call === 'ring allReduceSync').length).toBeGreaterThan(0);
   expect(await callsIn(150e-9)).toEqual(calls);
 });
 
-test('the largest size that was asked for is measured, whether steps of eight end there or not', () => {
+test('the largest requested size is measured, even if it is no step of eight', () => {
   expect(tunedSizes(8)).toEqual([8]);
   expect(tunedSizes(512)).toEqual([8, 64, 512]);
   expect(tunedSizes(2 ** 26).slice(-3)).toEqual([2 ** 21, 2 ** 24, 2 ** 26]);
 });
 
-test('results become times by number of ranks, kind and algorithm, the lowest of all passes', () => {
+test('results become times by number of ranks, kind and algorithm, the minimum of all passes', () => {
   const result = { kind: 'reduce', size: 8, bytes: 8, chosen: false, algorithm: 'direct', protocol: 'LL', us: 1 } as const;
   const results: AlgorithmTime[] = [
     { ...result, ranks: 2 },
@@ -93,7 +93,7 @@ test('results become times by number of ranks, kind and algorithm, the lowest of
   });
 });
 
-test('what a profile changes is told by collective and number of ranks', () => {
+test('changes by a profile are listed by collective and number of ranks', () => {
   const profile = { format: 'tccl profile', formatVersion: 1, machine: 'made', cores: 2 } as const;
   const scatter = {
     direct: [

@@ -21,7 +21,7 @@ it('a factor of 1 means steps of bytes', () => {
   expect(withOptions({ minbytes: '1M', maxbytes: '3M' }).sizes).toEqual([2 ** 20, 2 ** 21, 3 * 2 ** 20]);
 });
 
-describe('what is wrong is refused with a way out', () => {
+describe('wrong options are refused with a remedy', () => {
   it.each<[string, Partial<RawOptions>, string]>([
     ['all_reduc', {}, "unknown collective 'all_reduc'; did you mean all_reduce?"],
     ['xyz', {}, "unknown collective 'xyz'; there are all_reduce, reduce, broadcast, all_gather, "],

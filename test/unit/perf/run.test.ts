@@ -30,7 +30,7 @@ async function perf(ranks: readonly MeasuredCommunicator[], collective: string, 
   return { lines, summaries };
 }
 
-it('every type and operator at every size, out of place and in place, comes out right', async () => {
+it('every type and operator at every size, out of place and in place, gives the right result', async () => {
   const { lines, summaries } = await perf(await world(3), 'all_reduce', {
     minbytes: '520',
     maxbytes: '520',
@@ -72,7 +72,7 @@ it('broadcast runs from each root in turn with -r -1', async () => {
   ]);
 });
 
-it.each(collectives.map(({ name }) => name))('%s comes out right', async (name) => {
+it.each(collectives.map(({ name }) => name))('%s gives the right result', async (name) => {
   const { lines } = await perf(await world(3), name, {
     minbytes: '0',
     maxbytes: '3000',
@@ -86,7 +86,7 @@ it.each(collectives.map(({ name }) => name))('%s comes out right', async (name) 
   expect(lines.slice(0, -1).filter((line) => line['wrong'] !== 0)).toEqual([]);
 });
 
-it('one wrong element at one rank is counted at all ranks', async () => {
+it('one wrong element on one rank is counted on all ranks', async () => {
   const [zero, one] = await world(2);
   const damaging = new Proxy(one!, {
     get(comm, name) {

@@ -38,7 +38,7 @@ describe('sweep', () => {
     expect(sweep(64, 64, { kind: 'bytes', bytes: 0 })).toEqual([64]);
   });
 
-  it('refuses what never ends', () => {
+  it('refuses a sweep without end', () => {
     expect(() => sweep(16, 8, { kind: 'factor', factor: 2 })).toThrow('--minbytes 16 is more than --maxbytes 8');
     expect(() => sweep(0, 8, { kind: 'factor', factor: 2 })).toThrow('never grows by a factor');
     expect(() => sweep(8, 16, { kind: 'bytes', bytes: 0 })).toThrow('too many sizes');

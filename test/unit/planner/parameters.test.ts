@@ -19,12 +19,12 @@ describe('parametersFromEnvironment', () => {
     expect(notes[0]?.message).toContain('NCCL reads 1');
   });
 
-  it('takes an empty or too large integer as unset', () => {
+  it('treats an empty or too large integer as unset', () => {
     expect(read({ NCCL_CROSS_NIC: '' }).parameters.crossNic).toBe(2);
     expect(read({ NCCL_CROSS_NIC: '99999999999999999999' }).parameters.crossNic).toBe(2);
   });
 
-  it('takes numbers of threads as NCCL does, and says where that is another number', () => {
+  it('reads numbers of threads as NCCL does, and reports the number that it uses instead', () => {
     expect(read({ NCCL_NTHREADS: '256', NCCL_LL128_NTHREADS: '0' })).toMatchObject({
       parameters: { maxThreads: 256, ll128Threads: undefined },
       notes: [],
@@ -47,7 +47,7 @@ describe('parametersFromEnvironment', () => {
     expect(notes[0]?.message).toContain('did you mean NVL?');
   });
 
-  it('reads the merge level by its beginning and takes LOC for an unknown one', () => {
+  it('reads the merge level by its beginning and an unknown one as LOC', () => {
     expect(read({ NCCL_NET_MERGE_LEVEL: 'PORTS' }).parameters.netMergeLevel).toBe(PathType.NVL);
     expect(read({ NCCL_NET_MERGE_LEVEL: 'NVL' }).parameters.netMergeLevel).toBe(PathType.LOC);
   });
@@ -60,14 +60,14 @@ describe('parametersFromEnvironment', () => {
     expect(notes).toHaveLength(1);
   });
 
-  it('reports an unknown name of NCCL with the nearest known one, and passes others by', () => {
+  it('reports an unknown name of NCCL with the nearest known one, and ignores other names', () => {
     const { notes } = read({ NCCL_P2P_LEVELS: 'NVL', NCCL_DEBUG: 'INFO', HOME: '/root' });
     expect(notes).toEqual([
       { variable: 'NCCL_P2P_LEVELS', message: 'NCCL has no variable NCCL_P2P_LEVELS; did you mean NCCL_P2P_LEVEL?' },
     ]);
   });
 
-  it('says of a variable that changes what NCCL does, but no plan, what to do instead', () => {
+  it('gives a remedy for a variable that changes NCCL but no plan', () => {
     const { notes } = read({ NCCL_IB_HCA: 'mlx5_0', NCCL_NET: '', NCCL_IB_TIMEOUT: '22' });
     expect(notes).toEqual([{ variable: 'NCCL_IB_HCA', message: expect.stringContaining('overrides.nics') as unknown }]);
     for (const variable of outsideThePlan.keys())

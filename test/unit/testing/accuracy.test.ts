@@ -42,7 +42,7 @@ describe('docs/notes/accuracy.md', () => {
     compared = compareResults(published);
   });
 
-  it('has the errors of simulated times that the measurements give', () => {
+  it('has the errors of simulated times that follow from the measurements', () => {
     const read = (name: string) => readFileSync(new URL(name, notes), 'utf8');
     const files = { aiconfigurator: read('measured/aiconfigurator.csv'), hosts: read('measured/h100-hosts.csv'), published };
     const pairs = readMeasured(files).filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
@@ -53,7 +53,7 @@ describe('docs/notes/accuracy.md', () => {
     expect(tableOf(page)).toEqual(expect.arrayContaining(rows));
   });
 
-  it('predicts no class of one node that is left out worse than NCCL’s belief', () => {
+  it('predicts each left-out class of one node at least as well as NCCL’s belief', () => {
     const errors = tableOf(page)
       .slice(2)
       .map((row) => row.split('|').map((cell) => cell.trim()))
@@ -63,11 +63,11 @@ describe('docs/notes/accuracy.md', () => {
       expect(parseFloat(leftOut ?? ''), `${place} ${collective} ${size}`).toBeLessThanOrEqual(parseFloat(belief ?? ''));
   });
 
-  it('is what npm run accuracy writes', () => {
+  it('equals the output of npm run accuracy', () => {
     expect(page).toBe(accuracyPage(published, tableOf(page).join('\n')));
   });
 
-  it('has parameters that its fit results give', () => {
+  it('has parameters that follow from its fit', () => {
     const results = [...fitResults(compared).values()];
     const fitted = fitParameters(results);
     expect(Math.round(fitted.launchUs)).toBe(measuredParameters.launchUs);
@@ -77,7 +77,7 @@ describe('docs/notes/accuracy.md', () => {
       expect(reach[name as ReachName], name).toBeCloseTo(value, 2.5);
   });
 
-  it('leaves the estimate nearer than NCCL below 128 MiB, where nothing was fitted', () => {
+  it('has an estimate that is nearer than NCCL below 128 MiB, where nothing was fitted', () => {
     const rows = compared.filter(({ use, nodes }) => use === 'test' && nodes === 1).flatMap((result) => result.rows);
     const small = rows.filter(({ bytes }) => bytes < 2 ** 27);
     const mean = (of: (row: (typeof rows)[number]) => number) =>
@@ -88,7 +88,7 @@ describe('docs/notes/accuracy.md', () => {
 });
 
 describe('estimate', () => {
-  it('follows the choice of NCCL for every collective, and takes longer where links reach no more than NCCL believes', () => {
+  it('follows the choice of NCCL for every collective, and is longer where links reach no more than NCCL believes', () => {
     const tuning = tuningOf('dgx-2');
     for (const collective of collectives) {
       for (let bytes = 1; bytes <= 2 ** 34; bytes *= 4) {
@@ -107,12 +107,12 @@ describe('estimate', () => {
     expect(two!.busGBps).toBeLessThan(0.65 * three!.busGBps);
   });
 
-  it('is undefined for one rank, and where NCCL has nothing left', () => {
+  it('is undefined for one rank, and where NCCL has no candidate', () => {
     expect(estimate(tuningOf('gh200'), 'AllReduce', 1024)).toBeUndefined();
     expect(estimate(tuningOf('dgx-a100', { environment: { NCCL_ALGO: 'NVLS' } }), 'AllReduce', 1024)).toBeUndefined();
   });
 
-  it('refuses a size that is none', () => {
+  it('refuses an invalid size', () => {
     const tuning = tune(plan({ hosts: [{ machine: machine('dgx-h100'), count: 1 }] }), defaultParameters);
     expect(() => estimate(tuning, 'AllReduce', 0)).toThrow(InvalidArgumentError);
   });
@@ -121,7 +121,7 @@ describe('estimate', () => {
 describe('a list of published results', () => {
   const entry = '- name: x\n  use: fit\n  machine: dgx-h100\n  gbps:\n    1G: 300\n';
 
-  it('reads what is not said as the usual', () => {
+  it('reads missing fields as defaults', () => {
     expect(parsePublishedResults(entry)).toEqual([
       {
         name: 'x',
@@ -148,7 +148,7 @@ describe('a list of published results', () => {
     [entry.replace('300', '-3'), /a bandwidth in GB\/s, above 0/, 5],
     [entry.replace('machine', 'maschine'), /no field maschine; did you mean machine|no field maschine/, 3],
     ['- name: x\n', /needs a name, use, machine and gbps/, 1],
-  ])('says where it is wrong: %#', (text, message, line) => {
+  ])('gives the place of an error: %#', (text, message, line) => {
     let thrown: unknown;
     try {
       parsePublishedResults(text);

@@ -45,7 +45,7 @@ function oracle(...args: string[]): { output: string; exitCode: unknown } {
 }
 
 describe('npm run oracle', () => {
-  it('counts per section, names what differs and exits 1', () => {
+  it('counts per section, names the differences and exits with 1', () => {
     addCase('right', 5000);
     addCase('wrong', 1);
     const { output, exitCode } = oracle('--sections', 'nodeTypes,system');
@@ -55,7 +55,7 @@ describe('npm run oracle', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('exits 0 when all is equal, and gives JSON', () => {
+  it('exits with 0 when all is equal, and prints JSON', () => {
     addCase('right', 5000);
     addCase('wrong', 1);
     const { output, exitCode } = oracle('--sections', 'nodeTypes', '--filter', 'right', '--json');

@@ -4,12 +4,12 @@ import type { OracleInput } from '../../../testing/oracle/oracle-case.js';
 import { runOracleCase } from '../../../testing/oracle/run-oracle.js';
 
 describe('firstDifference', () => {
-  it('takes numbers as C floats', () => {
+  it('compares numbers as C floats', () => {
     expect(firstDifference(20.6, Math.fround(20.6))).toBeUndefined();
     expect(firstDifference(20.6, 20.7)).toEqual({ path: '', expected: 20.6, actual: 20.7 });
   });
 
-  it('says where the first is', () => {
+  it('gives the place of the first difference', () => {
     const difference = firstDifference({ a: [1, { b: 'x', c: 2 }] }, { a: [1, { b: 'y', c: 3 }] });
     expect(difference?.path).toBe('a[1].b');
     expect(difference && describeDifference(difference)).toBe('a[1].b: NCCL "x", here "y"');
@@ -70,11 +70,11 @@ describe('a section of a case', () => {
     });
   });
 
-  it('is skipped where the case leaves it out', () => {
+  it('is skipped where the case lacks it', () => {
     expect(outcome(oneGpu({ file: { omitted: ['system'] } }), 'system')).toEqual({ kind: 'skipped' });
   });
 
-  it('fails, and does not throw, where the planner fails or the case is misshapen', () => {
+  it('fails, and does not throw, where the planner fails or the case is malformed', () => {
     expect(outcome(oneGpu({ text: xml.replace('sm="80"', '') }), 'nodeTypes')).toMatchObject({
       difference: expect.stringContaining('attribute sm is missing') as string,
     });
@@ -104,7 +104,7 @@ describe('a case that NCCL fails on', () => {
     expect(outcome(fails('ncclTopoGetXmlFromFile(topo.xml, …)', 3, xml.slice(0, -10)), 'system')).toEqual({ kind: 'passed' });
   });
 
-  it('fails there when the planner does not fail, or with another result', () => {
+  it('fails in that section when the planner does not fail, or with another result', () => {
     expect(outcome(fails('ncclTopoGetSystemFromXml(xml, …)', 3), 'system')).toMatchObject({
       difference: expect.stringContaining('here nothing fails') as string,
     });

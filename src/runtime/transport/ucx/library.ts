@@ -142,14 +142,14 @@ const RTLD_NODELETE = 4096;
 const KEEPALIVE = '2s';
 /** Environment of UCX while it is loaded, where the user sets none. */
 const environment: Readonly<Record<string, string>> = {
-  // Its handler of SIGSEGV would take the place of V8's, which WebAssembly needs.
+  // UCX's handler of SIGSEGV would take the place of V8's, which WebAssembly needs.
   UCX_HANDLE_ERRORS: 'none',
-  // It writes its hooks into the C library's code, which V8's threads run meanwhile: 1 process of 30 crashed.
+  // UCX patches the C library's code while V8's threads run it: 1 process of 30 crashed.
   UCX_MEM_MMAP_HOOK_MODE: 'none',
   UCX_MEM_MALLOC_HOOKS: 'n',
   // Standard output belongs to the program.
   UCX_LOG_FILE: 'stderr',
-  // It warns of each note that comes after its connection was given up.
+  // UCX warns about each note that arrives after its connection has ended.
   UCX_LOG_LEVEL: 'error',
 };
 

@@ -138,7 +138,7 @@ export class UcxWorker {
     if (this.#retired.size > 0) this.#collect();
   }
 
-  /** Prepares the descriptor for a sleep. What comes first is found by the next poll. */
+  /** Prepares the descriptor for a sleep. The next poll finds anything that arrived before. */
   arm(): void {
     for (let i = 0; i < MOST_ATTEMPTS && !this.#isArmed; i++) {
       const status = this.ucx.arm(this.handle);
@@ -189,7 +189,7 @@ export class UcxWorker {
     }
   }
 
-  /** Resolves when it is so; until then the event loop polls. */
+  /** Resolves when `isOver` returns true; until then the event loop polls. */
   until(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       if (isOver()) {
@@ -263,7 +263,7 @@ export class UcxWorker {
     else setTimeout(this.#turn, PAUSE_MS);
   }
 
-  /** Ends everything immediately, without a word to the other side. */
+  /** Ends everything immediately, without notifying the other side. */
   close(): void {
     if (this.isClosed) return;
     this.#onClose();

@@ -117,7 +117,7 @@ describe('explanations', () => {
     ['dgx-a100', 2, 'gdr-off'],
     ['dgx-h100', 2, 'nic-speed-1/4'],
   ];
-  it.each(truths.slice(0, runs(4, truths.length)))('%s × %i with %s: that comes first', (name, count, code) => {
+  it.each(truths.slice(0, runs(4, truths.length)))('%s × %i with %s: the true explanation comes first', (name, count, code) => {
     const input = clusterOf(name, count);
     const all = hypothesesFor([machine(name)], count).filter((each) => compared.has(each.code) || each.code === code);
     const truth = all.find((each) => each.code === code);

@@ -17,7 +17,7 @@ const row =
   '    67108864        838860    double    none      -1  1329.46   50.48   45.43       0  1317.94   50.92   45.83     N/A';
 
 describe('results of nccl-tests', () => {
-  it('text tells collective, ranks, hosts, version, launch, and the better time of each size', () => {
+  it('text gives collective, ranks, hosts, version, launch, and the better time of each size', () => {
     const [results, ...others] = readResults(`node1: starting\n${head}${row}\n# Avg bus bandwidth    : 45.6\n`);
     expect(others).toEqual([]);
     expect(results).toMatchObject({ collective: 'AllGather', nRanks: 2, hosts: ['node1', 'node2'], variables: {} });
@@ -37,7 +37,7 @@ describe('results of nccl-tests', () => {
     expect(readResults(`${head}${wide}`)[0]?.rows).toMatchObject([{ bytes: 1048576, type: 'float32', timeUs: 44 }]);
   });
 
-  it('a table of an old program is an all-reduce where the bus carries more than the size, else the caller says', () => {
+  it('a table of an old program is an all-reduce if busbw exceeds algbw; otherwise the caller names the collective', () => {
     const reduce = '1048576 262144 float sum 45.2 23.20 43.50 0 44.0 23.83 44.68 0';
     const gather = '1048576 262144 float none 45.2 23.20 20.30 0 44.0 23.83 20.85 0';
     expect(readResults(reduce)[0]?.collective).toBe('AllReduce');

@@ -38,7 +38,7 @@ describe('number of channels', () => {
     expect(made(environment, facts).nChannels).toBe(expected);
   });
 
-  it('what is more than the graphs have repeats from the beginning', () => {
+  it('channels beyond those of the graphs repeat them from the first', () => {
     const { treeOfChannel, ringOfChannel } = made({ NCCL_MAX_NCHANNELS: '4', NCCL_MIN_NCHANNELS: '10' });
     expect([...treeOfChannel]).toEqual([0, 1, 2, 3, 0, 1, 2, 3, 0, 1]);
     expect([...ringOfChannel]).toEqual([0, 1, 2, 0, 0, 1, 2, 0, 0, 1]);
@@ -81,14 +81,14 @@ describe('contradictions', () => {
     expect(contradictions(parametersOf(environment))).toEqual([message]);
   });
 
-  it('are told all at once', () => {
+  it('are reported all together', () => {
     const all = parametersOf({ NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '4', NCCL_P2P_SCHEDULE_GROUP_SIZE: '0' });
     expect(() => {
       refuseContradictions(all);
     }).toThrow(/NCCL_MIN_NCHANNELS=8 .*; unset one of them\. NCCL_P2P_SCHEDULE_GROUP_SIZE=0 is below 1/);
   });
 
-  it('are not limits that agree, or that NCCL ignores', () => {
+  it('exclude limits that agree, and limits that NCCL ignores', () => {
     expect(contradictions(parametersOf({ NCCL_MIN_NCHANNELS: '4', NCCL_MAX_NCHANNELS: '4' }))).toEqual([]);
     expect(contradictions(parametersOf({ NCCL_MIN_CTAS: '4', NCCL_MAX_CTAS: '-1' }))).toEqual([]);
     expect(contradictions(parametersOf({ NCCL_MIN_NCHANNELS: '100', NCCL_MAX_NCHANNELS: '64' }))).toEqual([]);
@@ -143,7 +143,7 @@ describe('NVLink SHARP', () => {
     });
   });
 
-  it('each rank goes by its own GPU: an older one leaves channels all zero that rank 0 counts', () => {
+  it('each rank counts by its own GPU: an older one leaves channels at zero that rank 0 counts', () => {
     const way = [0, 1];
     const nvls = graph(
       [
@@ -164,7 +164,7 @@ describe('NVLink SHARP', () => {
     expect(mergeHosts([...hosts].reverse(), parametersOf({})).nvls).toMatchObject({ nChannels: 16 });
   });
 
-  it('parameters win', () => {
+  it('parameters come first', () => {
     const environment = {
       NCCL_NVLS_NCHANNELS: '9',
       NCCL_NVLS_CHUNKSIZE: '1000',
@@ -210,7 +210,7 @@ describe('send and receive', () => {
     });
   });
 
-  it('have chunks by what connects the ranks', () => {
+  it('have chunks by the connection of the ranks', () => {
     expect(made(1).chunkBytes).toBe(512 * 1024);
     expect(made(1, {}, { allNvLink: false }).chunkBytes).toBe(128 * 1024);
     expect(made(2).chunkBytes).toBe(128 * 1024);

@@ -25,7 +25,7 @@ describe('the double binary tree', () => {
     },
   );
 
-  it.each([4, 6, 16, 100])('of %i nodes: what is a leaf in one tree forwards in the other', (count) => {
+  it.each([4, 6, 16, 100])('of %i nodes: a leaf of one tree forwards in the other', (count) => {
     const [first, second] = trees(count);
     for (let node = 0; node < count; node++) {
       const isLeaf = [first, second].map((places) => places?.[node]?.children.every((child) => child === -1) === true);
@@ -33,7 +33,7 @@ describe('the double binary tree', () => {
     }
   });
 
-  it('has the shapes that its drawing shows', () => {
+  it('has the shapes of its drawing', () => {
     const [first, shifted] = trees(7);
     expect(first?.map(({ parent }) => parent)).toEqual([-1, 2, 4, 2, 0, 6, 4]);
     expect(shifted?.map(({ parent }) => parent)).toEqual([5, -1, 3, 5, 3, 1, 0]);

@@ -50,21 +50,21 @@ const uneven = systemXml(
 
 const withSwitches = systemXml(cpu(0, ['01', '02', '03', '04'].map((bus, rank) => gpu(bus, rank, nvSwitchLink(6))).join('')));
 
-describe('which GPU comes next', () => {
-  it('within the host: the best connected first, then by number from here on', () => {
+describe('the order of GPUs', () => {
+  it('within the host: the best connected first, then by number from the current one', () => {
     expect(orderIn(uneven).after(0, ExitDistance.INSIDE)).toEqual([3, 1, 2]);
     expect(orderIn(uneven).after(2, ExitDistance.INSIDE)).toEqual([3, 0, 1]);
   });
 
-  it('does not come twice', () => {
+  it('has no GPU twice', () => {
     expect(orderIn(uneven).after(0, ExitDistance.INSIDE, { visited: [3] })).toEqual([1, 2]);
   });
 
-  it('on the way out: the one beside the NIC first', () => {
+  it('towards the NIC: the GPU beside the NIC first', () => {
     expect(orderIn(uneven).after(0, ExitDistance.OUT_NEXT)[0]).toBe(2);
   });
 
-  it('of GPUs equally near to the NIC, the one with most left on its PCI link', () => {
+  it('of GPUs equally near to the NIC, the one with most residual bandwidth on its PCI link first', () => {
     const alike = systemXml(cpu(0, ['01', '02', '03'].map((bus, rank) => gpu(bus, rank)).join('') + nic('05', 0)));
     const { after, residual, routes } = orderIn(alike);
     expect(after(0, ExitDistance.OUT_NEXT)).toEqual([1, 2]);
@@ -72,13 +72,13 @@ describe('which GPU comes next', () => {
     expect(after(0, ExitDistance.OUT_NEXT)).toEqual([2, 1]);
   });
 
-  it('when a later one goes out and all are alike, the order is turned round', () => {
+  it('is reversed when a later GPU reaches the NIC and all are alike', () => {
     const alike = systemXml(cpu(0, ['01', '02', '03', '04'].map((bus, rank) => gpu(bus, rank)).join('') + nic('05', 0)));
     expect(orderIn(alike).after(0, ExitDistance.OUT_LATER)).toEqual([3, 2, 1]);
     expect(orderIn(alike).after(0, ExitDistance.OUT_NEXT)).toEqual([1, 2, 3]);
   });
 
-  it('with NVSwitches only neighbours: rings try the one before, trees the one after first', () => {
+  it('has only neighbours with NVSwitches: rings try the previous one first, trees the next one', () => {
     const { after } = orderIn(withSwitches);
     expect(after(0, ExitDistance.INSIDE)).toEqual([3, 1]);
     expect(after(0, ExitDistance.INSIDE, { visited: [3] })).toEqual([1]);

@@ -52,11 +52,11 @@ describe('a graph file', () => {
     expect(read(empty)).toMatchObject({ nChannels: 0, bwIntra: 0, typeInter: PathType.LOC });
   });
 
-  it('is not asked where it has no graph of that id', () => {
+  it('is not used where it has no graph of that id', () => {
     expect(read(file(good), GraphId.TREE)).toBeUndefined();
   });
 
-  it('may not cross NICs against NCCL_CROSS_NIC=0', () => {
+  it('may not cross NICs with NCCL_CROSS_NIC=0', () => {
     const crossing = file(good).replace('crossnic="0"', 'crossnic="1"');
     expect(read(crossing, GraphId.RING, 0)).toBeUndefined();
     expect(read(crossing)?.crossNic).toBe(CrossNic.ALLOWED);
@@ -69,14 +69,14 @@ describe('a graph file', () => {
     expect(tree).toMatchObject({ nChannels: 1, bwInter: 15 });
   });
 
-  it('without channels gives the search its first settings', () => {
+  it('without channels gives the first settings of the search', () => {
     const graphFile = parseXml(file('', 'nchannels="0"')).root;
     const { ring } = searchHost(twoGpus, parameters, { graphFile });
     // The search would have found PIX; but it began at PHB.
     expect(ring).toMatchObject({ nChannels: 1, bwInter: 24, typeInter: PathType.PHB });
   });
 
-  it('that was written is read again as it was', () => {
+  it('that was written is read back unchanged', () => {
     for (const name of ['dgx-h100', 'dgx-a100']) {
       const local = onlyLocalSystem(findMachine(name)!.build(), parameters, 16);
       const graphs = searchHost(local, parameters);
@@ -94,7 +94,7 @@ describe('a graph file', () => {
   });
 });
 
-describe('a graph file that does not fit', () => {
+describe('an invalid graph file', () => {
   it.each([
     [
       'more GPUs than the machine',

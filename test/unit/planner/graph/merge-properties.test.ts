@@ -21,7 +21,7 @@ const hosts = fc.integer({ min: 1, max: 6 }).chain((ranks) => {
   });
 });
 
-it('whatever the hosts, each ring visits every rank once and each tree hangs all ranks from one root', () => {
+it('for any hosts, each ring visits every rank once and each tree has all ranks below one root', () => {
   fc.assert(
     fc.property(fc.array(hosts, { minLength: 1, maxLength: 4 }), (cluster) => {
       const runs = cluster.map(({ rings, trees, crossNic, pattern, count }) => ({

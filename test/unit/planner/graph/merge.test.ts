@@ -19,7 +19,7 @@ const ring = ({ rings, nodes }: Merged, number: number, from = 0) => {
 };
 
 describe('rings', () => {
-  it('begin with rank 0 wherever the first host has it', () => {
+  it('begin with rank 0 at any position in the first host', () => {
     const merged = merge([{ host: host([[2, 0, 1]]), count: 2 }]);
     expect(ring(merged, 0)).toEqual([0, 1, 5, 3, 4, 2]);
     expect([...merged.rings.order.subarray(0, 6)]).toEqual(ring(merged, 0));
@@ -59,7 +59,7 @@ describe('rings', () => {
     expect(ring(merge([{ host: crossed, count: 2 }]), 0)).toEqual([0, 1, 2, 3]);
   });
 
-  it('of each host serve as many channels as the host with the fewest has', () => {
+  it('of each host serve as many channels as the host with the fewest', () => {
     const merged = merge([
       {
         host: host([
@@ -113,7 +113,7 @@ describe('trees', () => {
     expect(links(merged, 1)).toEqual(expect.arrayContaining([...second]));
   });
 
-  it('of four hosts with BALANCED_TREE: the first child hangs at the second rank', () => {
+  it('of four hosts with BALANCED_TREE: the first child is connected to the second rank', () => {
     // First tree of hosts: 0 ─ 2 ─ (1, 3); host 1 is the first child of host 2.
     const tree = links(merge([{ host: withPattern(Pattern.BALANCED_TREE), count: 4 }]), 0);
     expect(tree[3]).toBe('4/-1/-1->3->7');
@@ -123,7 +123,7 @@ describe('trees', () => {
 });
 
 describe('hosts that differ', () => {
-  it('agree on the worst of each figure', () => {
+  it('use the worst value of each property', () => {
     const fast = host(
       [
         [0, 1],
@@ -179,7 +179,7 @@ describe('hosts that differ', () => {
     expect([...nodes.rankToLocalRank]).toEqual([0, 1, 2, 0, 1, 0, 1]);
   });
 
-  it('in network devices are refused where the parameters say so', () => {
+  it('in network devices are refused where the parameters ask for it', () => {
     const runs = [
       { host: host([[0]]), count: 1 },
       { host: host([[0]], { netDevices: 8 }), count: 1 },
@@ -209,7 +209,7 @@ describe('a cluster', () => {
     expect(() => merge([{ host: host([[0]]), count: 0.5 }])).toThrow(/whole number/);
   });
 
-  it('tells its decisions to a listener', () => {
+  it('reports its decisions to a listener', () => {
     const events: MergeEvent[] = [];
     const wide = host(
       [

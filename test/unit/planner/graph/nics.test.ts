@@ -50,7 +50,7 @@ describe('the order of NICs', () => {
     expect([...one.orderFor(-1, PathType.SYS)]).toEqual([0, 1, 2, 3]);
   });
 
-  it('does not exist where no NIC is', () => {
+  it('is undefined without NICs', () => {
     expect(inputError(() => nicsOf(systemXml(cpu(0, gpu('01', 0)))).orderFor(0, PathType.SYS))).toMatchObject({
       code: 'NO_PATH',
       ncclResult: 3,
@@ -58,7 +58,7 @@ describe('the order of NICs', () => {
   });
 });
 
-describe('the way out of a channel', () => {
+describe('the outgoing NIC of a channel', () => {
   const anyPattern = { entry: 0, pattern: Pattern.BALANCED_TREE, crossNic: CrossNic.NEVER as CrossNic, partner: -1, first: -1 };
   const refusal = (
     nics: Nics,
@@ -75,7 +75,7 @@ describe('the way out of a channel', () => {
     expect(refusal(nics, 1, { crossNic: CrossNic.ALLOWED })).toBeUndefined();
   });
 
-  it('or the same rail, where rails are given', () => {
+  it('or the same rail, if rails are given', () => {
     const nics = nicsOf(twoSwitches(['rail="0"', 'rail="1"', 'rail="0"', 'rail="1"']));
     expect([0, 1, 2, 3].map((exit) => refusal(nics, exit))).toEqual([undefined, 'rail', undefined, 'rail']);
   });
@@ -86,11 +86,11 @@ describe('the way out of a channel', () => {
     expect(refusal(nics, 2, { crossNic: CrossNic.ALLOWED })).toBeUndefined();
   });
 
-  it('of a plain tree is the very NIC that it came in by', () => {
+  it('of a plain tree is its incoming NIC', () => {
     expect(refusal(nicsOf(twoSwitches()), 1, { pattern: Pattern.TREE, crossNic: CrossNic.ALLOWED })).toBe('other NIC');
   });
 
-  it('of the second ring of a pair is where the first came in; the first may take any', () => {
+  it('of the second ring of a pair is the incoming NIC of the first, which may take any', () => {
     const nics = nicsOf(twoSwitches());
     const second = { pattern: Pattern.RING, crossNic: CrossNic.PAIRED, entry: 3, partner: 0 };
     expect([refusal(nics, 0, second), refusal(nics, 3, second)]).toEqual([undefined, 'pair']);
@@ -104,7 +104,7 @@ describe('the way out of a channel', () => {
 });
 
 describe('the bandwidth of ports', () => {
-  it('is shared by NETs of one port of one card, and by no others', () => {
+  it('is shared by NETs of one port of one card only', () => {
     const sameCard = systemXml(
       cpu(
         0,

@@ -24,7 +24,7 @@ describe('lines of NVLink SHARP', () => {
     expect(nvlsTreesLine(merged, 1)).toBe('NVLS Trees : 16/-1/-1->1->-1 16/-1/-1->1->-1');
   });
 
-  it('are not written on one host', () => {
+  it('are not printed on one host', () => {
     const merged = mergeHosts([{ host: h100, count: 1 }], defaultParameters);
     expect([nvlsHeadLines(merged), nvlsTreesLine(merged, 0)]).toEqual([[], '']);
   });
@@ -48,11 +48,11 @@ describe('long lines', () => {
     expect(ringLines(merged).map((line) => line.length)).toEqual(new Array(64).fill(127));
   });
 
-  it('of trees are cut with the buffer', () => {
+  it('of trees are cut at the end of the buffer', () => {
     expect(treesLine(merged, 799)).toHaveLength('Trees'.length + 1022);
   });
 
-  it('are whole when asked for', () => {
+  it('are complete on request', () => {
     expect(ringLines(merged, { whole: true })[0]).toMatch(/ 799$/);
     expect(treesLine(merged, 799, { whole: true })).toContain('[63]');
   });

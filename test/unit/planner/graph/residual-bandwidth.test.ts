@@ -25,7 +25,7 @@ const amd = 'arch="x86_64" vendor="AuthenticAMD" familyid="25" modelid="1"';
 const twoBehindOneSwitch = systemXml(cpu(0, pciSwitch('01', gpu('02', 0) + gpu('03', 1) + nic('04', 0))));
 
 describe('residual bandwidth', () => {
-  it('takes a path on all of its links in one direction, and gives it back', () => {
+  it('takes bandwidth from all links of a path in one direction, and returns it', () => {
     const { routes, residual, left } = open(twoBehindOneSwitch);
     expect(residual.take(routes.between(0, 1), 10)).toBe(-1);
     expect([left('DEV/0-2000', 'PCI/0-1000'), left('PCI/0-1000', 'DEV/0-3000'), left('PCI/0-1000', 'DEV/0-2000')]).toEqual([
@@ -35,7 +35,7 @@ describe('residual bandwidth', () => {
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
 
-  it('takes nothing when one link has too little, and tells which hop', () => {
+  it('takes nothing when one link has too little, and names the hop', () => {
     const { routes, residual, left, net } = open(twoBehindOneSwitch);
     residual.take(routes.between(net, 1), 20);
     const stuckAt = residual.take(routes.between(0, 1), 10);
@@ -44,7 +44,7 @@ describe('residual bandwidth', () => {
     expect(left('PCI/0-1000', 'DEV/0-3000')).toBe(4);
   });
 
-  it('leaves what it touched rounded to a thousandth', () => {
+  it('leaves bandwidths rounded to a thousandth', () => {
     const nineLanes = pciSwitch('03', gpu('04', 1), 'class="0x060400" link_speed="2.5 GT/s PCIe" link_width="9"');
     const odd = systemXml(cpu(0, gpu('02', 0) + nineLanes, amd));
     const { routes, residual, left } = open(odd);
@@ -64,7 +64,7 @@ describe('residual bandwidth', () => {
     expect(Math.fround(rounded(Math.fround(0.0005)))).toBe(Math.fround(0.001));
   });
 
-  it('charges 6/5 on PCI for what a GPU sends through an Intel CPU, not for what a NIC sends, nor through AMD', () => {
+  it("charges 6/5 on PCI for data that a GPU sends through an Intel CPU, not for a NIC's, nor through AMD", () => {
     const across = (attributes?: string) => systemXml(cpu(0, gpu('02', 0) + gpu('03', 1) + nic('04', 0), attributes));
     const onIntel = open(across());
     onIntel.residual.take(onIntel.routes.between(0, 1), 10);
@@ -77,7 +77,7 @@ describe('residual bandwidth', () => {
     expect(onAmd.left('DEV/0-2000', 'CPU/0-0')).toBe(14);
   });
 
-  it('charges an eighth on the way back where a NIC writes to a GPU older than sm 80', () => {
+  it('charges an eighth in the reverse direction where a NIC writes to a GPU older than sm 80', () => {
     const old = systemXml(cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + nic('04', 0))));
     const { routes, residual, left, net } = open(old);
     residual.take(routes.between(net, 0), 8);
@@ -86,7 +86,7 @@ describe('residual bandwidth', () => {
     expect(left('DEV/0-2000', 'PCI/0-1000')).toBe(24);
   });
 
-  it('says which link is short: that of the hop, or where the way back costs too, the one back', () => {
+  it('names the link that lacks bandwidth: that of the hop, or the reverse one where that costs too', () => {
     const old = systemXml(
       cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="70" gdr="1"') + gpu('03', 1, '', 'sm="70" gdr="1"') + nic('04', 0))),
     );

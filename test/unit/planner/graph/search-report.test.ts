@@ -30,7 +30,7 @@ function reportOf(root: XmlElement, ranks: number, graphFile?: XmlElement) {
 }
 
 describe('the trace', () => {
-  it('tells one search after the other, each from its first settings to its result', () => {
+  it('has one search after the other, each from its first settings to its result', () => {
     const heard = events(oneSwitch, 4);
     const frames = heard.filter(({ kind }) => kind === 'search' || kind === 'result').map(({ kind }) => kind);
     expect(frames).toEqual(['search', 'result', 'search', 'result']);
@@ -38,7 +38,7 @@ describe('the trace', () => {
     expect(heard[1]).toMatchObject({ kind: 'attempt', pass: 1, bwInter: 24, sameChannels: true, steps: 256 });
   });
 
-  it('says what was found and what made it better', () => {
+  it('gives the channels found and the improvements', () => {
     expect(events(oneSwitch, 4).find(({ kind }) => kind === 'solution')).toEqual({
       kind: 'solution',
       nChannels: 1,
@@ -48,7 +48,7 @@ describe('the trace', () => {
     });
   });
 
-  it('says which path was refused and why', () => {
+  it('names refused paths with the reason', () => {
     const heard = events(oneSwitch, 4);
     expect(heard.filter(({ kind }) => kind === 'refused-entry')[0]).toEqual({
       kind: 'refused-entry',
@@ -70,7 +70,7 @@ describe('the trace', () => {
     });
   });
 
-  it('says which setting was relaxed', () => {
+  it('names the relaxed setting', () => {
     expect(
       events(oneSwitch, 4)
         .filter((event) => event.kind === 'relaxed')
@@ -82,7 +82,7 @@ describe('the trace', () => {
   });
 });
 
-it('a program hears the searches of a plan, machine by machine, and prints and keeps what they found', () => {
+it('a listener receives the searches of a plan, machine by machine, and can print and keep their results', () => {
   const reports = new Map<string, planner.SearchReport>();
   const made = planner.plan(
     {
@@ -116,7 +116,7 @@ it('a program hears the searches of a plan, machine by machine, and prints and k
 });
 
 describe('the story', () => {
-  it('is told in sentences, one graph at a time', () => {
+  it('is written in sentences, one graph at a time', () => {
     const [ring, tree] = reportOf(oneSwitch, 4);
     expect([ring?.id, tree?.id]).toEqual([GraphId.RING, GraphId.TREE]);
     expect(ring?.sentences[0]).toBe('The best path between a GPU and a NIC carries 24 GB/s, and a GPU can move 24 GB/s in all.');
@@ -128,7 +128,7 @@ describe('the story', () => {
     expect(tree?.sentences.join('\n')).toContain('a link has too little left');
   });
 
-  it('speaks of no NIC where all ranks are on one host', () => {
+  it('mentions no NIC where all ranks are on one host', () => {
     expect(reportOf(oneSwitch, 2)[0]?.sentences.join('\n')).not.toContain('NIC');
   });
 

@@ -46,7 +46,7 @@ function ways(graph: HostGraphs['ring']): string[] {
 }
 
 describe('rings and trees', () => {
-  it('one host of eight A100: twelve rings alike, as fast as an NVLink', () => {
+  it('one host of eight A100: twelve equal rings, as fast as an NVLink', () => {
     const { ring, tree } = search(catalogue('dgx-a100'));
     expect(ring).toMatchObject({
       pattern: Pattern.RING,
@@ -60,7 +60,7 @@ describe('rings and trees', () => {
     expect(channelRanks(ring, 11)).toEqual(channelRanks(ring, 0));
   });
 
-  it('rings between hosts of H100 go through NICs in pairs: the second of two goes the way of the first backwards', () => {
+  it('rings between hosts of H100 use NICs in pairs: the second of a pair is the first in reverse', () => {
     const { ring, tree } = search(catalogue('dgx-h100'), 2);
     expect(ring.crossNic).toBe(CrossNic.PAIRED);
     expect(ways(ring)).toEqual(['0>1', '1>0', '2>3', '3>2', '4>5', '5>4', '6>7', '7>6']);
@@ -69,7 +69,7 @@ describe('rings and trees', () => {
     expect(ways(tree)).toEqual(['0>0', '1>1', '2>2', '3>3', '4>4', '5>5', '6>6', '7>7']);
   });
 
-  it('with NCCL_CROSS_NIC=0 every channel goes out by the rail it came in by', () => {
+  it('with NCCL_CROSS_NIC=0 every channel leaves by the rail that it arrived by', () => {
     const { ring } = search(catalogue('dgx-h100'), 2, { crossNic: 0 });
     expect(ring.crossNic).toBe(CrossNic.NEVER);
     expect(ways(ring).every((way) => way[0] === way[2])).toBe(true);
@@ -82,13 +82,13 @@ describe('rings and trees', () => {
     expect([first, second]).toEqual([0, 1]);
   });
 
-  it('one GPU alone makes a ring of itself', () => {
+  it('a single GPU is a ring of its own', () => {
     const { ring, tree } = search(systemXml(cpu(0, gpu('01', 0))));
     expect(ring).toMatchObject({ nChannels: 32, gpuCount: 1 });
     expect(tree.pattern).toBe(Pattern.TREE);
   });
 
-  it('GPUs and a NIC on one PCI switch make one ring, told in the words of NCCL', () => {
+  it("GPUs and a NIC on one PCI switch make one ring, printed in NCCL's format", () => {
     const root = systemXml(cpu(0, pciSwitch('01', gpu('02', 0) + gpu('03', 1) + nic('04', 0))));
     const parameters = parametersWith({});
     const local = onlyLocalSystem(root, parameters, 4);
@@ -98,7 +98,7 @@ describe('rings and trees', () => {
     ]);
   });
 
-  it('a rack of 72 GPUs is searched without going too deep', () => {
+  it('a rack of 72 GPUs is searched within the recursion limit', () => {
     const { ring } = search(catalogue('gb200-nvl72'));
     expect(ring).toMatchObject({ gpuCount: 72, nChannels: 16 });
     expect(channelRanks(ring, 15).sort((a, b) => a - b)).toEqual(Array.from({ length: 72 }, (_, rank) => rank));
@@ -121,7 +121,7 @@ describe('NVLS and CollNet', () => {
     ]);
   });
 
-  it('a head carries its share twice, so eight heads get less than a ninth of the NVLinks each', () => {
+  it('a head carries its share twice, so each of eight heads gets less than a ninth of the NVLinks', () => {
     const { nvls } = search(catalogue('dgx-h100'));
     const totalGBps = 18 * 20.6;
     expect(nvls!.bwIntra).toBe(40);
@@ -130,7 +130,7 @@ describe('NVLS and CollNet', () => {
     expect(50 * (7 + 2)).toBeGreaterThan(totalGBps);
   });
 
-  it('without NVSwitch, NVLS that was forced on finds no channel', () => {
+  it('without NVSwitch, forced NVLS finds no channel', () => {
     const root = systemXml(cpu(0, gpu('01', 0, '', 'sm="90" gdr="1"') + gpu('02', 1, '', 'sm="90" gdr="1"')));
     expect(search(root, 1, { nvlsEnable: 1 }).nvls).toMatchObject({ nChannels: 0, maxChannels: 64 });
     expect(search(root).nvls).toBeUndefined();
@@ -154,7 +154,7 @@ describe('NVLS and CollNet', () => {
   });
 });
 
-describe('what cannot be searched', () => {
+describe('machines without a result', () => {
   it('ranks on other hosts, but no NIC', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1)));
     const error = inputError(() => search(root, 2));
@@ -184,7 +184,7 @@ describe('what cannot be searched', () => {
     );
   });
 
-  it('the same with a NIC: one slow channel by number, as NCCL falls back to', () => {
+  it("the same with a NIC: one slow channel in order of numbers, which is NCCL's fallback", () => {
     const { ring } = search(systemXml(cpu(0, gpu('01', 0) + gpu('02', 1) + pciSwitch('03', gpu('04', 2), slow) + nic('05', 0))));
     expect(ring).toMatchObject({
       nChannels: 1,
@@ -199,7 +199,7 @@ describe('what cannot be searched', () => {
 });
 
 describe('the search', () => {
-  it('leaves the system as it was', () => {
+  it('leaves the system unchanged', () => {
     const local = onlyLocalSystem(catalogue('dgx-1v'), parametersWith({}), 16);
     const before = local.system.links.bandwidthGBps.slice();
     searchHost(local, parametersWith({}));
@@ -214,7 +214,7 @@ describe('the search', () => {
     expect(events).toBeGreaterThan(100);
   });
 
-  it('looks up no name and works out no reason where nobody listens', () => {
+  it('computes no names and reasons without a listener', () => {
     const nameOfVertex = vi.spyOn(Routes.prototype, 'nameOfVertex');
     const shortage = vi.spyOn(ResidualBandwidth.prototype, 'shortage');
     const local = onlyLocalSystem(catalogue('dgx-1v'), parametersWith({}), 8);

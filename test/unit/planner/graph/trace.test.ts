@@ -50,7 +50,7 @@ const graphFile =
   <channel><gpu dev="0"/><gpu dev="0x1"/></channel></graph></graphs>`).root;
 const plane = (number: number) => nic(`0${number + 6}`, number, `speed="200000" port="1" gdr="1" plane="${number}"`);
 
-describe('every kind of decision is told', () => {
+describe('every kind of decision is reported', () => {
   const always = ['search', 'attempt in pass 1', 'result'];
   it.each<[string, () => Set<string>, readonly string[]]>([
     [

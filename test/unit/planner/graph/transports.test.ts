@@ -62,7 +62,7 @@ describe('transports', () => {
     }
   });
 
-  it('reads over NVLink between A100s, unless told to write', () => {
+  it('read over NVLink between A100s, unless set to write', () => {
     const reads = (environment: Record<string, string>) =>
       new Set(
         ringConnections(transportsOf('dgx-a100', 1, environment)).map(
@@ -74,7 +74,7 @@ describe('transports', () => {
     expect(reads({ NCCL_P2P_USE_CUDA_MEMCPY: '1' })).toEqual(new Set([false]));
   });
 
-  it('leave far devices to a GPU that is near them, unless PXN is off', () => {
+  it('reach far devices through a GPU that is near them, unless PXN is off', () => {
     const relayed = (environment: Record<string, string>) =>
       ringConnections(transportsOf('dgx-h100', 2, { NCCL_CROSS_NIC: '0', ...environment }))
         .filter((connection) => connection.via === 'NET')
@@ -104,7 +104,7 @@ describe('transports', () => {
     expect(apart.transports.ring(0, 0).send).toMatchObject({ via: 'none', reason: { why: 'other-node' } });
   });
 
-  it('use device 0 where the network joins two ranks of a host that is alone: its search names no NICs', () => {
+  it('use device 0 where the network joins two ranks of a single host: its search has no NICs', () => {
     const nearNic = (bus: string, rank: number, dev: number, below: string) =>
       pciSwitch(`${bus}0`, gpu(`${bus}1`, rank, below) + nic(`${bus}2`, dev));
     const { transports } = transportsOf(
@@ -119,7 +119,7 @@ describe('transports', () => {
     expect(transports.between(1, 2, 'ring', 0, 'send')).toMatchObject({ via: 'NET', reason: { why: 'faster' }, dev: 0 });
   });
 
-  it('are none where ranks are on one node only because others join them', () => {
+  it('are undefined where ranks are on one node only through others', () => {
     const { parameters } = parametersFromEnvironment({ NCCL_SHM_DISABLE: '1', NCCL_NVB_DISABLE: '1' });
     const chain = systemXml(
       cpu(0, gpu('01', 0, nvLink('02', 2))),
@@ -140,7 +140,7 @@ describe('transports', () => {
     expect(copying.transports.between(0, 5, 'ring', 0, 'send')).toMatchObject({ via: 'SHM', reason: { why: 'copy-engine' } });
   });
 
-  it('say why GPU Direct RDMA is not used', () => {
+  it('give the reason why GPU Direct RDMA is not used', () => {
     const of = (name: string, environment: Record<string, string>) =>
       new Set(
         ringConnections(transportsOf(name, 2, environment)).flatMap((connection) =>
@@ -163,7 +163,7 @@ describe('transports', () => {
     }
   });
 
-  it('refuse a rank or channel that is not there', () => {
+  it('refuse a rank or channel that does not exist', () => {
     const { transports } = transportsOf('pcie-2-l40s', 1);
     expect(() => transports.ring(0, 2)).toThrow(InvalidArgumentError);
     expect(() => transports.tree(64, 0, 'send')).toThrow(InvalidArgumentError);

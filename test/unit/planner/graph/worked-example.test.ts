@@ -22,7 +22,7 @@ describe('two hosts of eight, with rings 0 7 6 3 2 5 4 1 and 10 9 8 13 12 15 14 
     expect([...ringFrom(merged, 0, 6)]).toEqual([6, 3, 2, 5, 4, 1, 10, 9, 8, 13, 12, 15, 14, 11, 0, 7]);
   });
 
-  it('within a host a rank has the neighbours of its own graph', () => {
+  it("within a host a rank has the neighbours of its host's graph", () => {
     expect(ringNeighbours(merged, 0, 6)).toEqual({ prev: 7, next: 3 });
   });
 

@@ -30,11 +30,11 @@ describe('collectives in a log', () => {
     expect(differences([...group(10, 0, [1, 2]), ...group(11, 1, [2, 1])])).toHaveLength(1);
   });
 
-  it('are not compared where messages are counted too', () => {
+  it('are not compared if messages are counted too', () => {
     expect(differences([call(10, 0, 0, 'Send', 5), call(10, 0, 1, 'AllReduce', 8), call(11, 1, 1, 'AllReduce', 9)])).toEqual([]);
   });
 
-  it('are not compared where a process has two communicators of that size and the log does not tell which is which', () => {
+  it('are not compared if a process has two communicators of that size that the log does not distinguish', () => {
     expect(
       differences([
         call(10, 0, 0, 'AllReduce', 8, '0xb1'),

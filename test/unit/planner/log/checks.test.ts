@@ -13,7 +13,7 @@ const warn = (rank: number, source: string, message: string) =>
   `[2026-09-09 11:29:56] node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] ${source} NCCL WARN ${message}`;
 
 describe('init', () => {
-  it('that hangs on one rank names the rank that came least far', () => {
+  it('that hangs on one rank names the rank that made least progress', () => {
     const lines = made()
       .filter((line) => !/Init (?:COMPLETE|timings)/.test(line))
       .filter((line) => !(line.startsWith('node1:4003') && /Trees|Ring|Channel|Connected|coll channels/.test(line)));
@@ -23,7 +23,7 @@ describe('init', () => {
     expect(lines[finding!.places[0]!.line - 1]).toMatch(/^node1:4003:/);
   });
 
-  it('that waits for ranks of which there is no line names them', () => {
+  it('that waits for ranks without a line names them', () => {
     const lines = made().filter((line) => !line.startsWith('node1:4005') && !/Init (?:COMPLETE|timings)/.test(line));
     expect(findingsOf(lines)[0]).toMatchObject({
       code: 'init-unfinished',
@@ -35,14 +35,14 @@ describe('init', () => {
     expect(codes(findingsOf(madeLog(h100)[3]!))).toEqual(['rank-not-logged info']);
   });
 
-  it('cannot be judged in a part of a log, unless a version tells that it never says when init begins', () => {
+  it('cannot be judged from a part of a log, except in versions that never log the start of init', () => {
     const part = (release: 208 | 224, ...more: string[]) =>
       codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
     expect(part(224)).toEqual(['init-unfinished info']);
     expect(part(208, info(0, 'NCCL version 2.8.4+cuda11.1'))).toEqual(['init-unfinished error']);
   });
 
-  it('ends with an error where versions differ, and not where one is only cut', () => {
+  it('ends with an error where versions differ, but not where one is only truncated', () => {
     const other = (version: string) => [...made().slice(0, 5), info(9, `NCCL version ${version}`), ...made().slice(5)];
     expect(codes(findingsOf(other('2.29.2+cuda12.4')))).toEqual(['version-mixed error']);
     expect(codes(findingsOf(other('2.30.7+cuda12.4')))).toEqual([]);
@@ -67,7 +67,7 @@ describe('channels', () => {
     expect(codes(findingsOf(lines))).toEqual(['ring-open error']);
   });
 
-  it('fall apart where rings close too early', () => {
+  it('are disconnected where rings close too early', () => {
     const lines = made()
       .filter((line) => !/Channel \d+\/16/.test(line))
       .map((line) => {
@@ -115,7 +115,7 @@ describe('transports', () => {
     expect(finding).toMatchObject({ code: 'network-inside-host', severity: 'error', ranks: [4, 5] });
   });
 
-  it('say nothing of hosts whose names do not tell them apart', () => {
+  it('are not judged for hosts whose names do not distinguish them', () => {
     const lines = made().map((line) => line.replace(/^node1:4/, 'node0:6'));
     expect(codes(findingsOf(lines))).toEqual([]);
   });
@@ -140,7 +140,7 @@ describe('transports', () => {
     expect(codes(findingsOf(lines))).toEqual(['no-rdma warning']);
   });
 
-  it('over two networks cannot talk to each other', () => {
+  it('over two networks cannot connect', () => {
     expect(
       codes(findingsOf(made({ connection: ({ via }, rank) => (via === 'NET' && rank >= 8 ? 'NET/Socket/0' : undefined) }))),
     ).toEqual(['network-mixed error']);
@@ -158,7 +158,7 @@ describe('transports', () => {
     expect(codes(without(() => true))).toEqual(['gdr-off warning']);
   });
 
-  it('over few of the NICs tell which are idle', () => {
+  it('over few of the NICs name the idle ones', () => {
     const findings = findingsOf(
       made({ connection: (connection) => (connection.via === 'NET' ? `NET/IB/${connection.dev % 2}/GDRDMA` : undefined) }),
     );
@@ -167,7 +167,7 @@ describe('transports', () => {
     expect(findings[0]!.problem).toContain('uses 2: nothing goes by mlx5_2 (2), mlx5_3 (3)');
   });
 
-  it('over NICs unevenly tell by how much', () => {
+  it('over NICs unevenly are reported with the ratio', () => {
     const findings = findingsOf(
       made({
         connection: (connection) => (connection.via === 'NET' && connection.dev === 1 ? 'NET/IB/0/GDRDMA' : undefined),
@@ -184,7 +184,7 @@ describe('transports', () => {
 });
 
 describe('settings', () => {
-  it('that differ between processes are told with their hosts', () => {
+  it('that differ between processes are reported with their hosts', () => {
     const lines = [
       ...made(),
       info(0, 'NCCL_IB_HCA set by environment to mlx5_0.'),
@@ -204,7 +204,7 @@ describe('settings', () => {
     expect(findingsOf(lines)).toEqual([]);
   });
 
-  it('that a whole host lacks are told', () => {
+  it('that a whole host lacks are reported', () => {
     const everywhere = Array.from({ length: 16 }, (_, rank) => info(rank, 'NCCL_DEBUG set by environment to INFO.'));
     const first = Array.from({ length: 8 }, (_, rank) => info(rank, 'NCCL_IB_TC set by environment to 106.'));
     expect(findingsOf([...made(), ...everywhere, ...first]).map(({ problem }) => problem)).toEqual([
@@ -231,7 +231,7 @@ describe('warnings', () => {
     expect(findings[0]!.cause).toContain('NCCL_IB_GID_INDEX');
   });
 
-  it('that are not known are a remark in a job that got through init, and shown with the lines around them where a call failed', () => {
+  it('that are not known are a remark in a job that completed init, and are shown with the lines around them where a call failed', () => {
     const unknown = warn(3, 'misc/new.cc:1', 'Something nobody has seen');
     expect(codes(findingsOf([...made(), unknown]))).toEqual(['nccl-warning info']);
     const [finding] = findingsOf([
@@ -248,7 +248,7 @@ describe('warnings', () => {
     });
   });
 
-  it('reach the reader whatever is missing before them', () => {
+  it('are read even if the lines before them are missing', () => {
     for (const text of [
       'NCCL WARN Something new',
       '[3] misc/new.cc:1 NCCL WARN Something new',
@@ -263,7 +263,7 @@ describe('warnings', () => {
     }
   });
 
-  it('that are lost leave the calls that failed', () => {
+  it('that are missing leave the failed calls', () => {
     expect(codes(findingsOf([...made(), info(3, 'transport/net.cc:1302 -> 6'), info(3, 'proxy.cc:698 -> 7')]))).toEqual([
       'calls-failed error',
     ]);
@@ -286,7 +286,7 @@ const table = (...rows: string[]) => [
 ];
 
 describe('tables of nccl-tests', () => {
-  it('that reach what the search found are fine, behind prefixes too', () => {
+  it('that reach the bandwidth of the search have no finding, behind prefixes too', () => {
     expect(findingsOf([...made(), ...table(row(1024, 0.1), row(2 ** 30, 370))])).toEqual([]);
     expect(
       readLines([...made(), ...table(row(2 ** 30, 370)).map((line) => `[1,0]<stdout>:${line}`)]).tables[0]!.rows[0],
@@ -298,7 +298,7 @@ describe('tables of nccl-tests', () => {
     ).toMatchObject({ bytes: 1_048_576, busGBps: 1.24, timeUs: 1626.5 });
   });
 
-  it('that stay far below it are told with both numbers', () => {
+  it('far below it are reported with both numbers', () => {
     const [finding] = findingsOf([...made(), ...table(row(2 ** 30, 27))]);
     expect(finding).toMatchObject({ code: 'bandwidth-low', severity: 'error' });
     expect(finding!.problem).toBe(
@@ -307,7 +307,7 @@ describe('tables of nccl-tests', () => {
     expect(codes(findingsOf([...made(), ...table(row(2 ** 30, 150))]))).toEqual(['bandwidth-low warning']);
   });
 
-  it('of small sizes only say nothing of bandwidth', () => {
+  it('of small sizes only are not compared with it', () => {
     expect(findingsOf([...made(), ...table(row(2 ** 20, 3))])).toEqual([]);
   });
 
@@ -340,7 +340,7 @@ describe('a plan for other machines', () => {
 });
 
 describe('communicators', () => {
-  it('that one thread sets up one after the other are kept apart, with names and without', () => {
+  it('that one thread sets up one after the other are distinguished, with names and without', () => {
     for (const release of [208, 219] as const) {
       const lines = [
         ...interleaved(madeLog(h100, { release, commId: '0xa' }), randomFrom(1)),

@@ -28,7 +28,7 @@ describe('lines of real machines', () => {
     ]),
   );
 
-  it('of four GPUs on two hosts fit together; shared memory is right without NVLink', () => {
+  it('of four GPUs on two hosts are consistent; shared memory is right without NVLink', () => {
     expect(codes(findingsOf(shrunk))).toEqual([]);
     const [communicator] = readLines(shrunk).communicators;
     expect([...communicator!.ranks.get(2)!.trees]).toEqual([3, -1, -1, 0, 3, 0, -1, -1]);
@@ -54,7 +54,7 @@ describe('lines of real machines', () => {
   });
 
   // NVIDIA/nccl#671, of 2.10: one process with four GPUs, bus ids in brackets.
-  it('of one process with several GPUs are put to their ranks by thread', () => {
+  it('of one process with several GPUs are assigned to ranks by thread', () => {
     const lines = [0, 1, 2, 3].flatMap((rank) => [
       `como:60725:${60748 + rank} [${rank}] NCCL INFO Trees [0] ${rank < 3 ? rank + 1 : -1}/-1/-1->${rank}->${rank - 1}`,
       `como:60725:${60748 + rank} [${rank}] NCCL INFO Channel 00 : ${rank}[${6 + rank}000] -> ${(rank + 1) % 4}[${6 + ((rank + 1) % 4)}000] via P2P/direct pointer`,
@@ -74,12 +74,12 @@ describe('lines of real machines', () => {
   });
 
   // NVIDIA/nccl-tests#188: two hosts with the same name; each connection that crosses them is right.
-  it('of hosts with one name say nothing of what is inside a host', () => {
+  it('of hosts with the same name give no findings about connections within a host', () => {
     const lines = shrunk.map((line) => line.replace(/^n(\d):7(\d):16(\d)/, 'user:$17$2:9$1$2'));
     expect(codes(findingsOf(lines))).toEqual([]);
   });
 
-  it('that connect at run time, by threads of their own, are put to the communicator that is there', () => {
+  it('that connect at run time, by threads of their own, are assigned to the existing communicator', () => {
     const made = madeLog(planMachines('dgx-h100', 2)).map((lines) => {
       const late = lines.filter((line) => line.includes(' via ') || line.includes('Connected'));
       return [...lines.filter((line) => !late.includes(line)), ...late.map((line) => line.replace(/:(\d+) \[/, ':7$1 ['))];

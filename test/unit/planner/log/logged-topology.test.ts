@@ -38,7 +38,7 @@ describe('a machine that a log prints', () => {
     },
   );
 
-  it('is looked at by the doctor', () => {
+  it('is checked by the doctor', () => {
     const root = machine('dgx-a100');
     // One switch has links of half the lanes.
     const slow = printed(buildSystem(root, { parameters })).map((line) =>
@@ -72,7 +72,7 @@ describe('a machine that a log prints', () => {
     expect(isOfRccl(reader.finish())).toBe(true);
   });
 
-  it('is none without a block, or without GPUs', () => {
+  it('is undefined without a block, or without GPUs', () => {
     expect(topologyInLog('host1:1:1 [0] NCCL INFO === System : maxBw 1.0 totalBw 1.0 ===')).toBeUndefined();
     expect(topologyInLog('nothing')).toBeUndefined();
     expect(loggedTopology({ host: 'a', wires: [], cpus: [] })).toBeUndefined();

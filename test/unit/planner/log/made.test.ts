@@ -10,7 +10,7 @@ const machines = {
 };
 
 describe.each(Object.entries(machines))('a log made from the plan of %s', (_, machine) => {
-  it.each(releases)('is rebuilt whole and found good in the words of version %i', (release) => {
+  it.each(releases)('is read back completely and without findings in the format of version %i', (release) => {
     const lines = interleaved(madeLog(machine, { release }), randomFrom(release));
     const model = readLines(lines);
 

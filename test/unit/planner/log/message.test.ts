@@ -46,7 +46,7 @@ describe('a message of NCCL', () => {
       'init-complete',
       { rank: 3, nvmlDev: 3 },
     ],
-  ])('of %s tells of init', (_, message, kind, facts) => {
+  ])('of %s reports init', (_, message, kind, facts) => {
     expect(readMessage(message)).toMatchObject({ kind, ...facts });
   });
 

@@ -45,7 +45,7 @@ describe('a log whose cause is known', () => {
     expect(causes).toContain(verdictOf(findingsOf(text)).causes[0]?.code);
   });
 
-  it.each(labels.filter(({ causes }) => causes.length === 0))('that is healthy raises no alarm: $file', ({ file }) => {
+  it.each(labels.filter(({ causes }) => causes.length === 0))('that is healthy has no finding: $file', ({ file }) => {
     const text = linesOf(file);
     if (text === undefined) return;
     expect(
@@ -62,7 +62,7 @@ describe('an excerpt of a thread', () => {
   });
 
   it.each(threads.filter(({ causes, alarm }) => causes.length === 0 && alarm === undefined))(
-    'that is healthy raises no alarm: $origin',
+    'that is healthy has no finding: $origin',
     ({ log }) => {
       expect(findingsOf(log.split('\n')).filter(({ severity }) => severity !== 'info')).toEqual([]);
     },
@@ -73,7 +73,7 @@ describe('the table of rules', () => {
   const book = new RuleMatcher();
 
   it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))(
-    'knows $code: $line',
+    'has $code: $line',
     ({ code, line }) => {
       expect(book.ruleOf(line)?.code ?? 'none').toBe(code);
     },
@@ -88,11 +88,11 @@ describe('the table of rules', () => {
     expect([...new Set(lineRules.map(({ code }) => code))].filter((code) => !(code in lines))).toEqual([]);
   });
 
-  it('finds needles in lower case that occur in what the patterns match', () => {
+  it('has needles in lower case that occur in the matches of the patterns', () => {
     for (const { code, needles } of lineRules) for (const needle of needles) expect(needle, code).toBe(needle.toLowerCase());
   });
 
-  it('repeats nothing without a bound, so that no line takes more than linear time', () => {
+  it('has no unbounded repetition, so matching takes linear time', () => {
     for (const { code, pattern, except } of lineRules) {
       for (const form of [pattern, except]) {
         const bare = form?.source.replaceAll(/\\.|\[(?:\\.|[^\]])*\]/g, 'x') ?? '';
@@ -124,7 +124,7 @@ describe('patterns of the reader', () => {
     String.raw`/^NVLS Head +(\d+):((?: +\d+)+)$/`,
   ];
 
-  it('repeat nothing without a bound that repeats without a bound inside, which takes exponential time', () => {
+  it('have no nested unbounded repetition, which takes exponential time', () => {
     expect(literals.length).toBeGreaterThan(200);
     for (const { name, pattern } of literals) {
       let bare = pattern.replaceAll(/\\.|\[(?:\\.|[^\]])*\]/g, 'x');
@@ -143,7 +143,7 @@ describe('patterns of the reader', () => {
 });
 
 describe('versions of rules', () => {
-  it('are ranges of versions that there are', () => {
+  it('are ranges of existing versions', () => {
     for (const rule of lineRules) {
       const { since, until } = versionsOf(rule);
       for (const version of [since, until])
@@ -157,8 +157,8 @@ describe('versions of rules', () => {
   });
 });
 
-describe('the finder of needles', () => {
-  it('finds all, overlapping and within each other, in any case', () => {
+describe('NeedleFinder', () => {
+  it('finds all needles, overlapping and nested, in any case', () => {
     const needles = ['he', 'she', 'his', 'hers', 'xid ('];
     const found: string[] = [];
     new NeedleFinder(needles).find('uSHErs Xid (', (index) => found.push(needles[index] ?? ''));

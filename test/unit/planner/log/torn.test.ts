@@ -51,7 +51,7 @@ function errorsIn(lines: readonly string[]): string[] {
     .map(({ code, problem }) => `${code}: ${problem}`);
 }
 
-describe('a good log that is not whole', () => {
+describe('a good log that is damaged', () => {
   it.each([[0.01], [0.1], [0.5]])('has no errors when a part of %f of its lines are cut', (part) => {
     fc.assert(
       fc.property(seeds, fc.constantFrom(...names.slice(0, 3)), (seed, name) => {

@@ -50,7 +50,7 @@ describe('a cluster file', () => {
     expect(environment).toEqual({ NCCL_CROSS_NIC: '0', NCCL_P2P_LEVEL: 'PIX', NCCL_BUFFSIZE: '0x100000' });
   });
 
-  it('may be JSON, or only name a machine', () => {
+  it('may be JSON, or only the name of a machine', () => {
     expect(parseClusterFile('{"machines": [{"machine": "gh200", "count": 3}]}').machines[0]).toMatchObject({
       machine: 'gh200',
       count: 3,
@@ -58,7 +58,7 @@ describe('a cluster file', () => {
     expect(parseClusterFile('machines: dgx-h100:16').machines[0]).toMatchObject({ machine: 'dgx-h100', count: 16 });
   });
 
-  it('may repeat itself by reference', () => {
+  it('may have anchors and aliases', () => {
     const { machines } = parseClusterFile('machines:\n  - &one { machine: gh200, count: 2 }\n  - dgx-h100\n  - *one\n');
     expect(machines.map(({ machine, count }) => `${count} ${machine}`)).toEqual(['2 gh200', '1 dgx-h100', '2 gh200']);
   });
@@ -84,7 +84,7 @@ describe('a cluster file', () => {
     expect(complaint(text)).toBe(expected);
   });
 
-  it('that is no YAML says so with the line', () => {
+  it('that is no YAML is refused with the line', () => {
     expect(complaint('machines: [\n')).toMatch(/^\d+:\d+: the cluster file is no YAML or JSON: /);
     expect(complaint('name: a\nname: b\n')).toMatch(/^2:1: the cluster file is no YAML or JSON: .*unique/i);
   });

@@ -9,7 +9,7 @@ const systemWith = (name: string, overrides: Overrides) =>
   buildSystem(applyOverrides(machine(name), overrides), { parameters: defaultParameters });
 
 describe('overrides', () => {
-  it('leave GPUs out and count ranks anew', () => {
+  it('remove GPUs and renumber ranks', () => {
     const { gpus, nets } = systemWith('dgx-h100', { gpus: [7, 2, 4] });
     expect(gpus.map(({ dev, rank }) => [dev, rank]).sort()).toEqual([
       [2, 0],
@@ -24,7 +24,7 @@ describe('overrides', () => {
     ).toEqual([0, 1, 2, 3]);
   });
 
-  it('leave NICs out, and with them switches that nothing uses', () => {
+  it('remove NICs, and switches that become unused', () => {
     const whole = systemWith('pcie-8-l40s', {});
     const none = systemWith('pcie-8-l40s', { nics: 0 });
     expect(whole.nets.length).toBeGreaterThan(0);
@@ -38,7 +38,7 @@ describe('overrides', () => {
     expect(new Set(nets.map(({ bandwidthGBps, coll }) => `${bandwidthGBps} ${coll}`))).toEqual(new Set(['25 true']));
   });
 
-  it('leave the given tree as it is', () => {
+  it('leave the given tree unchanged', () => {
     const root = machine('dgx-h100');
     applyOverrides(root, { gpus: 1, nics: 1, sharp: true });
     expect(buildSystem(root, { parameters: defaultParameters }).gpus).toHaveLength(8);

@@ -30,7 +30,7 @@ const hostsOf = (name: string, count: number): Cluster => ({ hosts: [{ machine: 
 const useOf = ({ uses }: Overview, name: string) => uses.find((use) => use.name === name);
 
 describe('what limits a machine', () => {
-  it('NVLinks, where rings stay on the host', () => {
+  it('NVLinks, if rings stay on the host', () => {
     const [host] = make(hostsOf('dgx-a100', 1)).overview.hosts;
     expect(host?.loads[0]).toEqual({ kind: 'nvlink', count: 8, usedGBps: 240, gbps: 240 });
     expect(limitText(host!)).toBe('NVLinks of GPUs: rings take 240 of 240 GB/s on 8, 240 GB/s in all');
@@ -46,14 +46,14 @@ describe('what limits a machine', () => {
     expect(host?.ringGBps).toBe(384);
   });
 
-  it('ports, where they are slow', () => {
+  it('ports, if they are slow', () => {
     const root = machine('dgx-h100');
     for (const element of descendants(root)) if (element.name === 'net') element.attributes.set('speed', '100000');
     const [host] = make({ hosts: [{ machine: root, count: 2 }] }).overview.hosts;
     expect(host?.loads[0]?.kind).toBe('nic-port');
   });
 
-  it('no link carries more than it has', () => {
+  it('no link carries more than its bandwidth', () => {
     for (const [name, count] of [
       ['dgx-1v', 1],
       ['dgx-1v', 2],
@@ -76,7 +76,7 @@ describe('what limits a machine', () => {
 });
 
 describe('what is in use', () => {
-  it('NVLS where there are NVSwitches, unless it is off or GPUs are too old', () => {
+  it('NVLS with NVSwitches, unless it is off or GPUs are too old', () => {
     expect(useOf(make(hostsOf('dgx-h100', 2)).overview, 'NVLS')).toEqual({
       name: 'NVLS',
       used: 'yes',
@@ -90,7 +90,7 @@ describe('what is in use', () => {
     expect(useOf(make(hostsOf('dgx-a100', 1)).overview, 'NVLS')?.text).toMatch(/sm 90/);
   });
 
-  it('PXN where a rail has to be kept', () => {
+  it('PXN if a rail has to be kept', () => {
     expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_CROSS_NIC: '0' }).overview, 'PXN')?.used).toBe('partly');
     expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_CROSS_NIC: '0', NCCL_PXN_DISABLE: '1' }).overview, 'PXN')).toEqual({
       name: 'PXN',
@@ -99,7 +99,7 @@ describe('what is in use', () => {
     });
   });
 
-  it('GPU Direct RDMA, or why not', () => {
+  it('GPU Direct RDMA, or the reason why not', () => {
     expect(useOf(make(hostsOf('hgx-a100-4', 2), { NCCL_NET_GDR_LEVEL: 'LOC' }).overview, 'GDR')).toEqual({
       name: 'GDR',
       used: 'no',
@@ -107,7 +107,7 @@ describe('what is in use', () => {
     });
   });
 
-  it('memory of the host where peer-to-peer is off', () => {
+  it('memory of the host if peer-to-peer is off', () => {
     const { overview } = make(hostsOf('pcie-2-l40s', 1), { NCCL_P2P_DISABLE: '1' });
     expect(useOf(overview, 'P2P')).toMatchObject({ used: 'no', text: 'NCCL_P2P_DISABLE=1' });
     expect(useOf(overview, 'SHM')?.used).toBe('yes');
@@ -126,7 +126,7 @@ describe('what is in use', () => {
 });
 
 describe('a host that counts as several nodes', () => {
-  it('is told with all its GPUs, and which ranks are together', () => {
+  it('is shown with all its GPUs, and the ranks of each node', () => {
     const [host] = make(hostsOf('dgx-1v', 1), { NCCL_P2P_DISABLE: '1' }).overview.hosts;
     expect(host?.nRanks).toBe(8);
     expect(host?.nodes).toEqual([
@@ -137,7 +137,7 @@ describe('a host that counts as several nodes', () => {
 });
 
 describe('predictions', () => {
-  it('are what the tuning model chooses, at each size', () => {
+  it('are the choices of the tuning model, at each size', () => {
     const { overview, tuning } = make(hostsOf('dgx-h100', 2));
     for (const { collective, rows } of overview.forecasts) {
       for (const { bytes, choice } of rows) expect(choice).toEqual(choose(tuning, collective, bytes));
@@ -151,7 +151,7 @@ describe('predictions', () => {
     ]);
   });
 
-  it('stand together where they are the same', () => {
+  it('share a column where they are the same', () => {
     expect(alike(make(hostsOf('dgx-a100', 1)).overview.forecasts).map(({ title }) => title)).toEqual([
       'AllReduce',
       'AllGather, ReduceScatter',
@@ -159,7 +159,7 @@ describe('predictions', () => {
     ]);
   });
 
-  it('have sizes from end to end', () => {
+  it('have sizes from the smallest to the largest', () => {
     expect(usualSizes[0]).toBe(1024);
     expect(usualSizes.at(-1)).toBe(2 ** 34);
     expect(curveSizes(1000, 3000)).toEqual([1000, 1414, 2000, 2828, 3000]);
@@ -216,7 +216,7 @@ describe('page and picture', () => {
     expect(elements.filter(({ name }) => name === 'rect').length).toBeGreaterThan(5);
   });
 
-  it('the page needs nothing from elsewhere and keeps names as text', () => {
+  it('the page loads nothing from elsewhere and escapes names', () => {
     const made = make(hostsOf('dgx-h100', 2), {}, [1024, 2 ** 30], 'two <script>hosts</script> & "more"');
     const html = overviewHtml(made.overview, curvesOf(made), [
       { name: 'dgx-h100', svg: '<svg xmlns="http://www.w3.org/2000/svg"/>' },
@@ -226,7 +226,7 @@ describe('page and picture', () => {
     expect(html).toContain('prefers-color-scheme:dark');
   });
 
-  it('the page has what the simulation predicts beside what NCCL believes', () => {
+  it("the page has the simulated times beside NCCL's belief", () => {
     const made = make(hostsOf('dgx-h100', 1), {}, [1024]);
     const choice = choose(made.tuning, 'AllReduce', 1024);
     const row = { bytes: 1024, timeUs: 20, leastUs: 15, mostUs: 31, busGBps: 0.1 };
@@ -245,7 +245,7 @@ describe('page and picture', () => {
     expect(overviewHtml(made.overview, curvesOf(made), [])).not.toContain('Simulated');
   });
 
-  it('one size, or none of the algorithms, is drawn too', () => {
+  it('a single size, or no algorithm, can be drawn', () => {
     const one = make(hostsOf('dgx-a100', 1), {}, [4096]);
     expect(parseXml(overviewSvg(one.overview, forecast(one.tuning, curveSizes(4096, 4096)))).root.name).toBe('svg');
     const none = make(hostsOf('dgx-a100', 1), { NCCL_ALGO: 'NVLS' });

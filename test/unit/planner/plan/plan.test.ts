@@ -39,7 +39,7 @@ describe('plan', () => {
     expect(planToJson(fromSystem)).toEqual(planToJson(fromXml));
   });
 
-  it('does not matter how hosts are grouped', () => {
+  it('does not depend on the grouping of hosts', () => {
     const root = machine('hgx-a100-4');
     const together = plan({ hosts: [{ machine: root, count: 5 }] });
     const apart = plan({
@@ -74,7 +74,7 @@ describe('plan', () => {
     expect(searches).toBe(2);
   });
 
-  describe('searches once what was read from a file each', () => {
+  describe('searches equal machines from several files once', () => {
     const searchesOf = (first: XmlElement, second: XmlElement) => {
       let searches = 0;
       const made = planOf(
@@ -113,7 +113,7 @@ describe('plan', () => {
     });
   });
 
-  it('refuses parameters that contradict each other and says what NCCL would do', () => {
+  it('refuses contradictory parameters and describes what NCCL would do', () => {
     const environment = { NCCL_MIN_NCHANNELS: '8', NCCL_MAX_NCHANNELS: '3' };
     const cluster = { hosts: [{ machine: machine('hgx-a100-4'), count: 2 }] };
     expect(() => planOf(cluster, environment)).toThrow(InvalidUsageError);
@@ -132,7 +132,7 @@ describe('plan', () => {
     return root;
   };
 
-  it('takes the second host of a job for what it is: ranks only tell the order of GPUs', () => {
+  it('accepts the second host of a job: its ranks only give the order of GPUs', () => {
     const second = plan({ hosts: [{ machine: withRanks((rank) => 4 + rank), count: 2 }] });
     expect(planToJson(second)).toEqual(planToJson(plan({ hosts: [{ machine: machine('pcie-4-l40s'), count: 2 }] })));
   });
@@ -143,7 +143,7 @@ describe('plan', () => {
     );
   });
 
-  it('names the machine that is wrong where there are several, and the file that does not fit it', () => {
+  it('names the faulty one of several machines, and the graph file that does not match it', () => {
     const alone = machine('hgx-a100-4');
     for (const element of [...descendants(alone)]) if (element.name === 'nic') detach(element);
     const hosts = [
@@ -220,7 +220,7 @@ describe('planForRank', () => {
     });
   });
 
-  it('refuses a rank or a channel that is not there', () => {
+  it('refuses a rank or a channel that does not exist', () => {
     const made = plan(mixed);
     expect(() => planForRank(made, 11)).toThrow(/no rank 11: ranks are 0 to 10/);
     expect(() => treeLinks(made, made.nChannels, 0)).toThrow(InvalidArgumentError);

@@ -45,7 +45,7 @@ describe('predictions of a plan', () => {
     expect(text).toMatch(/SendRecv\n +size +algorithm +NCCL believes +predicted/);
   });
 
-  it('never carry more over NVLinks than their wires do', () => {
+  it('never exceed the bandwidth of NVLinks', () => {
     for (const { rows } of predictions)
       for (const { busGBps, choice } of rows) if (choice?.algorithm !== 'NVLS') expect(busGBps).toBeLessThan(450);
   });

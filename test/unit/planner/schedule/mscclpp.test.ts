@@ -19,7 +19,7 @@ describe('an execution plan of MSCCL++', () => {
     ['sends packets', packets(4)],
     ['puts and signals behind a barrier', putAndSignal(4)],
     ['goes through the switch piece by piece', switchPipeline(4, 4)],
-  ])('that %s is valid, whatever the length of messages', (_, text) => {
+  ])('that %s is valid, with messages of any length', (_, text) => {
     const program = readProgram(text);
     expect(verifyProgram(program)).toBeUndefined();
     expect(verifySchedule(schedule(program, 64 * program.chunks, { pieceBytes: 16, unitBytes: 16 }), 4)).toBeUndefined();
@@ -31,14 +31,14 @@ describe('an execution plan of MSCCL++', () => {
     expect(connectionsOf(64 * 1024)).toEqual(connectionsOf(64));
   });
 
-  it('without a wait is a race, told with both who use the bytes', () => {
+  it('without a wait is a race, reported with both users of the bytes', () => {
     const text = readReduceSend(2).replaceAll('"wait"', '"nop"');
     expect(verifyProgram(readProgram(text))).toMatch(
       /^byte \d+ of the buffer of rank \d is (read|written) by channel 0 of rank \d, and no block of rank \d waits for that before it ends$/,
     );
   });
 
-  it('whose blocks write what others of the rank use is a race, told with both', () => {
+  it('whose blocks write bytes that other blocks of the rank use is a race, reported with both', () => {
     const text = readReduceSend(2, 2).replaceAll('"tb_id":1', '"tb_id":0');
     expect(verifyProgram(readProgram(text))).toMatch(
       /^.*rank \d.*, move \d+: byte \d+ of the input is .*, and neither waits for the other$/,

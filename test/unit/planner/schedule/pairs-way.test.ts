@@ -22,7 +22,7 @@ describe('messages between pairs', () => {
     expect(wayOf('2.30.7', 32 * KiB)).toMatchObject({ protocol: 'Simple', channelsPerMessage: 1, chunkBytes: 512 * KiB });
   });
 
-  it('go to the network in smaller chunks where they are small', () => {
+  it('have smaller chunks over the network if they are small', () => {
     expect([64, 512, 4096].map((size) => wayOf('2.30.7', size * KiB, 2).chunkBytes / KiB)).toEqual([32, 64, 128]);
   });
 });

@@ -64,12 +64,12 @@ const pairs: Program = {
   })),
 };
 
-describe('a program of one’s own', () => {
-  it('is right whatever the size, with scratch space and blocks that wait for each other', () => {
+describe('a program of the caller', () => {
+  it('is right at any size, with scratch space and blocks that wait for each other', () => {
     for (const bytes of [2, 64, 32_768, 100_000]) expect(verifySchedule(schedule(pairs, bytes), 2)).toBeUndefined();
   });
 
-  it('is found wrong where it does not wait for what it adds', () => {
+  it('is a fault if it does not wait for the data that it adds', () => {
     const [first, second] = pairs.ranks[0]?.blocks ?? [];
     const hasty = { ...second, channel: 1, steps: (second?.steps ?? []).map((step) => ({ ...step, after: [] })) };
     const blocks = first === undefined ? [] : [hasty, first];
@@ -80,7 +80,7 @@ describe('a program of one’s own', () => {
     expect(verifySchedule(schedule({ ...pairs, ranks }, 64), 2)).toMatch(/reads byte 0 of the scratch before it is written/);
   });
 
-  it('is found to deadlock where blocks wait for each other in a circle', () => {
+  it('is a deadlock if blocks wait for each other in a circle', () => {
     const ranks = pairs.ranks.map(({ scratchChunks, blocks: [first, second] }) => ({
       scratchChunks,
       blocks: [
@@ -146,7 +146,7 @@ describe('XML of MSCCL', () => {
     expect(ours / (theirs?.timeUs ?? 0)).toBeLessThan(1.1);
   });
 
-  it('steps that only wait belong to the next one, and the numbers of dependencies stay those of the file', () => {
+  it('steps that only wait are joined with the next one, and dependencies keep the numbers of the file', () => {
     const xml = ringXml(2, 1, 'LL').replace(
       /<\/tb>\n<\/gpu>/,
       '</tb>\n<tb id="1" send="-1" recv="-1" chan="0"><step s="0" type="nop" srcbuf="i" srcoff="-1" dstbuf="o" dstoff="-1" cnt="0" depid="0" deps="1" hasdep="0"/><step s="1" type="cpy" srcbuf="i" srcoff="0" dstbuf="s" dstoff="0" cnt="1" depid="0" deps="2" hasdep="0"/></tb>\n</gpu>',

@@ -290,7 +290,7 @@ describe('schedules count every input once in every output', () => {
   });
 
   it.each(clusters.filter((gpus) => gpus.length > 1 || (gpus[0] ?? 0) > 1).map((gpus) => [gpus]))(
-    'whatever NCCL may choose, on hosts of %j GPUs',
+    'all possible choices of NCCL, on hosts of %j GPUs',
     (gpus) => {
       for (const algorithm of ['Ring', 'Tree', 'NVLS', 'NVLSTree', 'PAT']) {
         // Channels do not depend on these variables.
@@ -329,7 +329,7 @@ describe('the verifier names the fault of a schedule', () => {
   });
   const made = (...workers: Schedule['workers'][number][]): Schedule => ({ call, nRanks: 2, connections, workers });
 
-  it('a deadlock, and who waits for whom', () => {
+  it('a deadlock, with the waiting workers', () => {
     const schedule = made(worker(0, { receive: [1], input: 0, output: 0 }), worker(1, { receive: [0], input: 0, output: 0 }));
     expect(verifySchedule(schedule, 8)).toBe(
       'deadlock: rank 0, channel 0 waits in move 0 for a message from rank 1; rank 1, channel 0 waits in move 0 for a message from rank 0',
@@ -353,7 +353,7 @@ describe('the verifier names the fault of a schedule', () => {
     );
   });
 
-  it('ranges of a message that do not fill it, and an exclusive scan that counts the own input', () => {
+  it("ranges of a message that do not fill it, and an exclusive scan that includes the rank's input", () => {
     const range = { input: 0, output: -1, bytes: 2 };
     const short = { ...worker(0), moves: () => [{ receive: [], input: -1, send: [0], output: -1, bytes: 4, ranges: [range] }] };
     expect(verifySchedule(made(short), 8)).toBe('rank 0, channel 0, move 0: its ranges have 2 bytes, its messages 4');
@@ -363,7 +363,7 @@ describe('the verifier names the fault of a schedule', () => {
     );
   });
 
-  it('messages of different lengths, ranges outside of a buffer, messages for nobody', () => {
+  it('messages of different lengths, ranges outside of a buffer, messages without a receiver', () => {
     expect(verifySchedule(made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], bytes: 2 })), 8)).toBe(
       'rank 1, channel 0, move 0: it wants 2 bytes from rank 0, which sent 4',
     );

@@ -27,7 +27,7 @@ const copy = (bytes: number, batch: number): Move => ({ receive: [], input: 0, s
 const worker = (rank: number, ...moves: Move[]): Worker => ({ rank, channel: 0, moves: () => moves });
 
 describe('batches of a thread block', () => {
-  it('begin when all workers of the block are done with the one before; other blocks do not wait', () => {
+  it('begin when all workers of the block are done with the previous one; other blocks do not wait', () => {
     const workers = [
       worker(0, copy(10, 0), copy(10, 1)),
       worker(0, copy(100, 0), copy(10, 1)),
@@ -37,7 +37,7 @@ describe('batches of a thread block', () => {
     expect([...runClock(workers, [], timingOf(0)).endUs]).toEqual([11, 11, 3, 2]);
   });
 
-  it('may have numbers that some workers leave out', () => {
+  it('may have numbers that some workers skip', () => {
     const workers = [worker(0, copy(10, 0), copy(10, 2)), worker(0, copy(20, 1), copy(10, 2)), worker(0, copy(50, 0))];
     expect([...runClock(workers, [], timingOf(0)).endUs]).toEqual([8, 8, 5]);
   });

@@ -31,12 +31,12 @@ describe('a fabric', () => {
       expect(timeOf(leaves(rails, 1)) / timeOf(undefined)).toBeCloseTo(1, 2);
   });
 
-  it('whose leaves are oversubscribed slows what leaves them: of an all-to-all two thirds', () => {
+  it('whose leaves are oversubscribed slows traffic between them: two thirds of an all-to-all', () => {
     // Of the bytes that leave a host, two of three leave its leaf, which carries a quarter.
     expect(timeOf(leaves('none', 4)) / timeOf(undefined)).toBeCloseTo((4 * 2) / 3, 1);
   });
 
-  it('that is oversubscribed above pods slows only what goes between them', () => {
+  it('that is oversubscribed above pods slows only traffic between them', () => {
     const pods: Fabric = {
       rails: 'none',
       tiers: [
@@ -47,7 +47,7 @@ describe('a fabric', () => {
     expect(timeOf(pods) / timeOf(leaves('none', 4))).toBeCloseTo(1, 2);
   });
 
-  it('of rails keeps a rail below its leaf, and takes what changes rails to the spine', () => {
+  it('of rails keeps a rail below its leaf, and routes traffic between rails over the spine', () => {
     const fabric = leaves('optimised', 2, 4);
     expect(fabricUses(fabric, { node: 0, nic: 3 }, { node: 3, nic: 3 })).toEqual([]);
     expect(fabricUses(fabric, { node: 0, nic: 3 }, { node: 1, nic: 4 }).map(({ key }) => key)).toEqual([
@@ -60,7 +60,7 @@ describe('a fabric', () => {
     ]);
   });
 
-  it('of rails only refuses what changes rails', () => {
+  it('of rails only refuses traffic between rails', () => {
     expect(() => fabricUses(leaves('only', 1), { node: 0, nic: 3 }, { node: 1, nic: 4 })).toThrow(
       /does not connect NIC 3 of node 0 with NIC 4 of node 1/,
     );

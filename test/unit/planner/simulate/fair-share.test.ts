@@ -15,16 +15,16 @@ function flows(uses: readonly (readonly number[])[], most: readonly number[] = u
 }
 
 describe('fair shares of links', () => {
-  it('two flows halve a link; a third that one of them meets elsewhere gets the rest there', () => {
+  it('two flows halve a link; a third that shares another link with one of them gets the rest there', () => {
     // Link 0 of 10 GB/s carries flows 0 and 1, link 1 of 20 GB/s flows 1 and 2.
     expect([...fairRates(flows([[0], [0, 1], [1]]), Float64Array.of(10, 20))]).toEqual([5, 5, 15]);
   });
 
-  it('a flow that can take little leaves the rest to others', () => {
+  it('a flow with a low limit leaves the rest to others', () => {
     expect([...fairRates(flows([[0], [0]], [2, Infinity]), Float64Array.of(10))]).toEqual([2, 8]);
   });
 
-  it('no link carries more than it can, and every flow meets a full link or its own limit', () => {
+  it('no link exceeds its capacity, and every flow reaches a full link or its own limit', () => {
     const world = fc.record({
       capacity: fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 8 }),
       routes: fc.array(

@@ -28,7 +28,7 @@ describe('simulated time', () => {
     expect(times()).toEqual(times());
   });
 
-  it('of a large call is that of its links: a ring on NVLinks that carry half as much takes twice as long', () => {
+  it('of a large call follows its links: a ring on NVLinks of half the bandwidth takes twice as long', () => {
     const ring = simulator('dgx-h100', 1, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple' });
     const slow = withPhysics(measuredPhysics, { nvlinkPayload: measuredPhysics.common.nvlinkPayload / 4 });
     const half = withPhysics(measuredPhysics, { nvlinkPayload: measuredPhysics.common.nvlinkPayload / 8 });
@@ -44,7 +44,7 @@ describe('simulated time', () => {
     expect(ring(8)).toBeGreaterThan(ring(7));
   });
 
-  it('of a scatter is told by the root’s links, not by those of the others', () => {
+  it('of a scatter follows the root’s links, not those of the others', () => {
     const host = simulator('dgx-h100', 1);
     const scatter = host.simulate('Scatter', 1024 * MiB)!.timeUs;
     const all = host.simulate('AllToAll', 1024 * MiB)!.timeUs;
@@ -61,7 +61,7 @@ describe('simulated time', () => {
     expect(time(2) / time(1)).toBeLessThan(2.05);
   });
 
-  it('of a thread that launches on all GPUs is at least that of its launches; calls that take longer hide them', () => {
+  it('of a thread that launches on all GPUs is at least that of its launches; longer calls hide them', () => {
     const host = simulator('dgx-h100', 1);
     const environment = { ...defaultEnvironment, gpusPerThread: 8 };
     const slow = withPhysics(measuredPhysics, { launchCallUs: 10 });
@@ -72,7 +72,7 @@ describe('simulated time', () => {
     expect(ratio(64 * MiB)).toBeLessThan(1.01);
   });
 
-  it('of sums of 8-bit numbers is longer, of copies it is not', () => {
+  it('of sums of 8-bit numbers is longer, of copies not', () => {
     const host = simulator('dgx-b200', 1, { gpus: 2 });
     const ratio = (collective: 'AllGather' | 'ReduceScatter') =>
       host.simulate(collective, 512 * MiB, { dataType: 'int8' })!.timeUs /
@@ -82,12 +82,12 @@ describe('simulated time', () => {
     expect(ratio('AllGather')).toBe(1);
   });
 
-  it('of one rank is none', () => {
+  it('of one rank is undefined', () => {
     expect(simulator('dgx-h100', 1, { gpus: 1 }).simulate('AllReduce', MiB)).toBeUndefined();
   });
 });
 
-it('LL between nodes carries no more than what passes through memory of the CPU: LL128 is faster from some MiB on', () => {
+it('LL between nodes is limited by memory of the CPU: LL128 is faster from some MiB on', () => {
   const timeOf = (protocol: string) =>
     simulator('dgx-h100', 2, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: protocol }).simulate('AllReduce', 16 * MiB)!.timeUs;
   // 39 GB/s between two nodes, of which a ring moves 15/8 of the data.
@@ -95,7 +95,7 @@ it('LL between nodes carries no more than what passes through memory of the CPU:
   expect(timeOf('LL128')).toBeLessThan(timeOf('LL') / 2);
 });
 
-describe('what is left out of a simulation', () => {
+describe('shortcuts of a simulation', () => {
   const nHosts = runs(12, 32);
   it.each([['AllReduce'], ['AllGather'], ['ReduceScatter'], ['AllToAll'], ['SendRecv']] as const)(
     `hosts that are alike, at ${8 * nHosts} ranks: %s within 2 percent`,
@@ -127,7 +127,7 @@ describe('what is left out of a simulation', () => {
     ['AllReduce', 'NVLS'],
     ['AllGather', 'Ring'],
     ['AllToAll', ''],
-  ] as const)('rounds that are like those before: %s %s within 2 percent', (collective, algorithm) => {
+  ] as const)('repeated rounds: %s %s within 2 percent', (collective, algorithm) => {
     const host = simulator('dgx-h100', 1, {}, algorithm === '' ? {} : { NCCL_ALGO: algorithm });
     const all = host.simulate(collective, 2 ** 33, { onSlice: () => undefined })!.timeUs;
     expect(Math.abs(host.simulate(collective, 2 ** 33)!.timeUs / all - 1)).toBeLessThan(0.02);

@@ -27,7 +27,7 @@ describe('a timeline', () => {
     expect(written).toBe((2 ** 20 / 8) * 7);
   });
 
-  it('keeps the slices of the ranks that are asked for, and no link carries more than it can', () => {
+  it('keeps the slices of the requested ranks, and no link exceeds its bandwidth', () => {
     const { slices = [], links = [] } = timelineOf(pair, 'AllToAll', 2 ** 26, {}, new Set([1, 9])) ?? {};
     expect(new Set(slices.map(({ rank }) => rank))).toEqual(new Set([1, 9]));
     expect(links.length).toBeGreaterThan(30);
@@ -36,7 +36,7 @@ describe('a timeline', () => {
     expect(links[0]?.meanLoad).toBeGreaterThan(0.8);
   });
 
-  it('is nothing where one rank exchanges nothing', () => {
+  it('is undefined for one rank, which exchanges nothing', () => {
     expect(timelineOf(simulatorFor('gh200', 1), 'AllReduce', 1024)).toBeUndefined();
   });
 });

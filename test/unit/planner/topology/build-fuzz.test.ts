@@ -69,8 +69,8 @@ function mutate(root: XmlElement, mutations: readonly Mutation[]): void {
   }
 }
 
-describe('a topology that somebody spoilt', () => {
-  it('gives a system or an error that says what is wrong, never anything else', () => {
+describe('a damaged topology', () => {
+  it('gives a system or an error that names the fault, never another error', () => {
     fc.assert(
       fc.property(randomMachine, fc.array(mutation, { minLength: 1, maxLength: 6 }), fc.boolean(), (xml, mutations, merge) => {
         const root = parseXml(xml).root;

@@ -45,18 +45,18 @@ describe('PCI', () => {
     ['64.0 GT/s PCIe', 16, 96],
     ['2.5 GT/s PCIe', 1, 0.1875],
     ['32.0 GT/s PCIe', 0, 48],
-  ])('takes %s x%i as %f GB/s', (speed, width, gbps) => {
+  ])('reads %s x%i as %f GB/s', (speed, width, gbps) => {
     const xml = gpu('01', 0).replace('16.0 GT/s PCIe', speed).replace('link_width="16"', `link_width="${width}"`);
     expect(linksOf(build(systemXml(cpu(0, xml))), 'DEV/0-1000')[1]).toBe(`PCI ${gbps} CPU/0-0`);
   });
 
-  it.each(['', '16.0 GT/s', '64 GT/s', 'Unknown'])('takes the unknown speed "%s" as Gen3 and says so', (speed) => {
+  it.each(['', '16.0 GT/s', '64 GT/s', 'Unknown'])('reads the unknown speed "%s" as Gen3 and notes it', (speed) => {
     const xml = systemXml(cpu(0, gpu('01', 0).replace('16.0 GT/s PCIe', speed)));
     expect(linksOf(build(xml), 'DEV/0-1000')[1]).toBe('PCI 12 CPU/0-0');
     expect(notesOf(xml)[0]).toContain('counts as Gen3: 12 GB/s');
   });
 
-  it('puts the link up last, and the others by bandwidth', () => {
+  it('puts the upward link last, and the others by bandwidth', () => {
     const slow = gpu('02', 0).replace('link_width="16"', 'link_width="8"');
     const system = build(systemXml(cpu(0, pciSwitch('01', slow + gpu('03', 1) + nic('04', 0)))));
     expect(linksOf(system, 'PCI/0-1000')).toEqual([
@@ -75,7 +75,7 @@ describe('PCI', () => {
     expect(linksOf(system, 'PCI/0-3000')).not.toContain('LOC 5000 PCI/0-1000');
   });
 
-  it('leaves out all below a switch that also holds a NIC, as NCCL does, and says so', () => {
+  it('leaves out everything below a switch that also has a NIC, as NCCL does, and notes it', () => {
     const xml = systemXml(cpu(0, gpu('01', 0) + pciSwitch('02', `${gpu('03', 1)}<nic><net dev="0" name="n"/></nic>`)));
     expect(build(xml).gpus).toHaveLength(1);
     expect(notesOf(xml)).toContainEqual(expect.stringContaining('does not see the devices'));
@@ -97,7 +97,7 @@ describe('PCI', () => {
     expect(linksOf(system, 'DEV/0-3000')).toEqual(['LOC 5000 GPU/0-3000', 'PCI 24 PCI/0-1000']);
   });
 
-  it('refuses a Broadcom switch whose two levels a PCI link joins once more, as NCCL fails on it', () => {
+  it('refuses a Broadcom switch whose two levels have another PCI link, as NCCL fails on it', () => {
     const broadcom =
       'class="0x060400" vendor="0x1000" device="0xc010" subsystem_vendor="0x1000" subsystem_device="0xa001" link_speed="16.0 GT/s PCIe" link_width="16"';
     const root = systemXml(
@@ -115,7 +115,7 @@ describe('PCI', () => {
     expect(() => build(root)).toThrow(/PCI\/0-1000.*loses its link to the CPU/);
   });
 
-  it('takes, as NCCL does, the next switch for one that stood behind a switch taken out', () => {
+  it('uses, as NCCL does, the next switch in place of one behind a removed switch', () => {
     const broadcom = (device: string) =>
       `class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="${device}" link_speed="16.0 GT/s PCIe" link_width="16"`;
     const upsideDown = pciSwitch(
@@ -204,7 +204,7 @@ describe('NVLink', () => {
     expect(linksOf(system, 'NVS/0-0')).toEqual(['NVL 370.8 DEV/0-1000', 'NVL 370.8 DEV/0-2000']);
   });
 
-  it('leaves out a link to a GPU that is not in use, and says so', () => {
+  it('leaves out a link to a GPU that is not in use, and notes it', () => {
     const xml = systemXml(cpu(0, gpu('01', 0, nvLink('05', 2))));
     expect(linksOf(build(xml), 'DEV/0-1000')).toHaveLength(2);
     expect(notesOf(xml)).toContainEqual(expect.stringContaining('its target is not among the GPUs in use'));
@@ -235,7 +235,7 @@ describe('GPUs', () => {
     ]);
   });
 
-  it('that are parts of one get a DEV node each and share its C2C', () => {
+  it('that are parts of one device get a DEV node each and share its C2C', () => {
     const part = (index: number) =>
       `<gpu dev="0" rank="${index}" sm="100" gdr="1" mlopart="${index}"><c2c bw="40000" count="10"/></gpu>`;
     const root = systemXml(
@@ -259,7 +259,7 @@ describe('GPUs', () => {
 });
 
 describe('network devices', () => {
-  it('have the speed of 10 Gb/s where none is given', () => {
+  it('have a speed of 10 Gb/s by default', () => {
     const system = build(systemXml(cpu(0, gpu('01', 0) + nic('02', 0, 'speed="-1"') + nic('03', 1, ''))));
     expect(system.nets.map(({ bandwidthGBps }) => bandwidthGBps)).toEqual([1.25, 1.25]);
   });

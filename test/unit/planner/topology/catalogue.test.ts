@@ -91,13 +91,13 @@ describe('every machine', () => {
     }
   });
 
-  it('is another tree each time', () => {
+  it('is a new tree each time', () => {
     machine('dgx-h100').attributes.set('name', 'changed');
     expect(machine('dgx-h100').attributes.has('name')).toBe(false);
   });
 });
 
-describe.skipIf(oracleMissing !== undefined)('recorded machines of the same kind', () => {
+describe.skipIf(oracleMissing !== undefined)('recorded machines of the same type', () => {
   it.each([
     ['dgx-1v', 'dgx1v.n1'],
     ['dgx-2', 'dgx2.n1'],
@@ -114,7 +114,7 @@ describe.skipIf(oracleMissing !== undefined)('recorded machines of the same kind
     expect(shape(machine(name))).toBe(shape(parseXml(oracleXml(recorded)).root));
   });
 
-  it('a DGX A100 is as the recorded real one, but for the second ports for storage', () => {
+  it('a DGX A100 equals the recorded real one, except for the second ports for storage', () => {
     const recorded = parseXml(oracleXml('real-keysight-dgxa100.n1')).root;
     for (const net of [...descendants(recorded)].filter(
       (element) => element.name === 'net' && element.attributes.get('port') === '2',
@@ -128,7 +128,7 @@ describe.skipIf(oracleMissing !== undefined)('recorded machines of the same kind
     expect(shape(machine('gb300-tray')).replaceAll('c2cx5', 'c2cx10')).toBe(shape(parseXml(oracleXml('gb300.n1')).root));
   });
 
-  it('the mesh of DGX-1V is the recorded one', () => {
+  it('the mesh of DGX-1V equals the recorded one', () => {
     expect(mesh(machine('dgx-1v'))).toEqual(mesh(parseXml(oracleXml('dgx1v.n1')).root));
   });
 });

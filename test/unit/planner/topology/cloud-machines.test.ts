@@ -29,8 +29,8 @@ function places(root: XmlElement): Record<string, string> {
   );
 }
 
-describe('machines that people rent', () => {
-  it.each(rented)('$name names its sources, and what is known and assumed', ({ origin, aliases, name }) => {
+describe('machines of clouds', () => {
+  it.each(rented)('$name has its sources, known facts and assumptions', ({ origin, aliases, name }) => {
     expect(origin?.sources.length).toBeGreaterThan(0);
     for (const source of origin?.sources ?? []) expect(source).toMatch(/^https:\/\/\S+$/);
     expect([origin?.known, origin?.assumed]).not.toContain('');
@@ -58,7 +58,7 @@ describe.skipIf(oracleMissing !== undefined)('published files', () => {
     expect(places(machine(name))).toEqual(places(parseXml(oracleXml(recorded)).root));
   });
 
-  it('Azure ND v4 is as its file, but for numbers in the order of bus ids', () => {
+  it('Azure ND v4 equals its file, except for numbers in the order of bus ids', () => {
     const withoutNumbers = (root: XmlElement) => Object.values(places(root)).sort();
     const recorded = parseXml(oracleXml('real-azure-ndv4.n1')).root;
     expect(withoutNumbers(machine('azure-nd-v4'))).toEqual(withoutNumbers(recorded));
@@ -66,14 +66,14 @@ describe.skipIf(oracleMissing !== undefined)('published files', () => {
 });
 
 describe('limits of a type of machine', () => {
-  it.each(machines)('$name has no alarm but its limits, which are remarks', ({ name, limits = {} }) => {
+  it.each(machines)('$name has no findings but its limits, which are remarks', ({ name, limits = {} }) => {
     const findings = diagnose(machine(name));
     expect(findings.filter(({ severity }) => severity !== 'info')).toEqual([]);
     const codes = findings.filter(({ remedy }) => remedy.startsWith('nothing:')).map(({ code }) => code);
     expect([...new Set(codes)].sort()).toEqual(Object.keys(limits).sort());
   });
 
-  it.each(['pcie-2-rtx4090', 'pcie-4-h100-nvl', 'pcie-8-rtx-pro-6000', 'pcie-8-l40s'])('%s has no alarm', (name) => {
+  it.each(['pcie-2-rtx4090', 'pcie-4-h100-nvl', 'pcie-8-rtx-pro-6000', 'pcie-8-l40s'])('%s has no findings', (name) => {
     expect(diagnose(machine(name)).filter(({ severity }) => severity !== 'info')).toEqual([]);
   });
 
@@ -86,7 +86,7 @@ describe('limits of a type of machine', () => {
     });
   });
 
-  it('hide nothing that is worse than they are', () => {
+  it('do not hide worse findings', () => {
     const root = machine('aws-p4d');
     const slow = [...descendants(root)].find(({ name }) => name === 'gpu')?.parent;
     slow?.attributes.set('link_width', '8');
@@ -96,13 +96,13 @@ describe('limits of a type of machine', () => {
     ]);
   });
 
-  it('are those of machines with the same bus ids only', () => {
+  it('apply only to machines with the same bus ids', () => {
     const other = writeXml(machine('aws-p4d')).replaceAll('0000:10:', '0000:11:');
     expect(diagnose(parseXml(other).root).map(({ severity }) => severity)).toEqual(['warning']);
   });
 });
 
-it('docs/reference/machines.md tells of each what the catalogue tells', () => {
+it('docs/reference/machines.md describes each machine as the catalogue does', () => {
   const page = readFileSync('docs/reference/machines.md', 'utf8');
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
   const wanted = rented.flatMap(({ name, origin }) => {

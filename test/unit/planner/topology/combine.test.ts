@@ -22,7 +22,7 @@ function outline(element: XmlElement): string {
 const nets = (root: XmlElement) => [...descendants(root)].filter(({ name }) => name === 'net');
 
 describe('trimUnused', () => {
-  it('takes out what holds nothing that is kept, and the marks', () => {
+  it('removes elements without kept devices, and the marks', () => {
     const root = systemXml(
       cpu(0, pciSwitch('01', gpu('02', 0, '', 'sm="80" gdr="1" keep="1"') + gpu('03', 1)) + pciSwitch('04', nic('05', 0))),
       cpu(1, gpu('06', 2)),
@@ -34,7 +34,7 @@ describe('trimUnused', () => {
 });
 
 describe('fuseTopologies', () => {
-  it('joins equal elements and adds the others behind', () => {
+  it('joins equal elements and appends the others', () => {
     const first = systemXml(cpu(0, pciSwitch('01', gpu('02', 0) + nic('03', 0))));
     const second = systemXml(cpu(0, pciSwitch('01', gpu('04', 1) + nic('03', 0))), cpu(1, gpu('05', 2)));
     const fused = fuseTopologies([first, second]);
@@ -51,7 +51,7 @@ describe('fuseTopologies', () => {
     expect(system.gpus.map(({ systemId }) => systemId)).toEqual([0, 1]);
   });
 
-  it('gives nothing for nothing', () => {
+  it('returns nothing for no topologies', () => {
     expect(fuseTopologies([])).toBeUndefined();
   });
 });
@@ -67,7 +67,7 @@ describe('mergeNics', () => {
       ),
     );
 
-  it('makes one device of the ports of a card unless told otherwise', () => {
+  it('makes one device of the ports of a card by default', () => {
     const root = dualPort();
     mergeNics(root, parametersWith({}));
     expect(nets(root).map(({ attributes }) => Object.fromEntries(attributes))).toEqual([
@@ -124,7 +124,7 @@ describe('mergeNics', () => {
     expect(() => names(PathType.SYS)).toThrow('different NUMA domains');
   });
 
-  it('merges only within a rail where the policy says so', () => {
+  it('merges only within a rail with the policy RAIL', () => {
     const onRail = (bus: string, dev: number, rail: number) => nic(bus, dev, `speed="100000" gdr="1" rail="${rail}"`);
     const root = systemXml(cpu(0, gpu('01', 0) + onRail('02', 0, 0) + onRail('03', 1, 1) + onRail('04', 2, 0)));
     mergeNics(root, parametersWith({ netMergeLevel: PathType.PHB, netMergePolicy: 'RAIL' }));
@@ -153,7 +153,7 @@ describe('mergeNics', () => {
     ).toEqual([200, 25].sort());
   });
 
-  it('refuses a group with a name that is not there', () => {
+  it('refuses a group with an unknown name', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + nic('02', 0)));
     expect(() => {
       mergeNics(root, parametersWith({ netForceMerge: 'mlx5_0,mlx5_9' }));

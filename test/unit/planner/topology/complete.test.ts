@@ -25,7 +25,7 @@ const named = (root: XmlElement, name: string) => [...descendants(root)].filter(
 const attributes = (element: XmlElement | undefined) => Object.fromEntries(element?.attributes ?? []);
 
 describe('completing a skeleton', () => {
-  it('puts devices where the file has places for them, counted by bus id', () => {
+  it('puts devices into the places of the file, in the order of bus ids', () => {
     const { root, notes } = complete(skeleton, '2 x A100 SXM, 1 x 200G NIC');
     expect(notes).toEqual([]);
     expect(named(root, 'gpu').map((gpu) => [gpu.parent?.attributes.get('busid'), attributes(gpu)])).toEqual([
@@ -49,7 +49,7 @@ describe('completing a skeleton', () => {
     expect(attributes(second)).toMatchObject({ link_width: '16', link_speed: '16.0 GT/s PCIe' });
   });
 
-  it('leaves the tree it was given as it was', () => {
+  it('leaves the given tree unchanged', () => {
     const before = writeXml(skeleton);
     complete(skeleton, '2 x A100 SXM, 1 x 200G NIC');
     expect(writeXml(skeleton)).toBe(before);
@@ -60,7 +60,7 @@ describe('completing a skeleton', () => {
     expect(named(root, 'gpu').map((gpu) => gpu.parent?.attributes.get('busid'))).toEqual(['0002:00:00.0']);
   });
 
-  it('joins GPUs by NVSwitch, in pairs, or as said link by link', () => {
+  it('joins GPUs by NVSwitch, in pairs, or link by link', () => {
     const links = (text: string) =>
       named(complete(skeleton, text).root, 'nvlink').map((link) => [link.attributes.get('target'), link.attributes.get('count')]);
     expect(links('2 x H100 SXM')).toEqual([
@@ -78,7 +78,7 @@ describe('completing a skeleton', () => {
     expect(links('2 x L40S')).toEqual([]);
   });
 
-  it('says where it cannot know how NVLinks go', () => {
+  it('refuses NVLinks whose ends are unknown', () => {
     expect(complete(skeleton, '2 x V100 SXM').notes).toEqual([
       expect.stringContaining('V100 SXM has 6 NVLinks, but what they join differs by machine'),
     ]);
@@ -118,7 +118,7 @@ describe('completing a skeleton', () => {
     ]);
   });
 
-  it('lets a file say that only some GPUs are in use', () => {
+  it('keeps the marks of a file with only some GPUs in use', () => {
     const root = parseXml(
       '<system version="1"><cpu numaid="0"><pci busid="1"><gpu dev="0" rank="0"/></pci><pci busid="2"><gpu dev="1"/></pci></cpu></system>',
     ).root;
@@ -148,7 +148,7 @@ describe('a description that does not fit', () => {
     expect(inputError(() => complete(skeleton, text)).message).toContain(message);
   });
 
-  it('names what the catalogue does not have', () => {
+  it('names devices that the catalogue does not have', () => {
     expect(() => parseHardware('8 x RX 7900')).toThrow(InvalidArgumentError);
     expect(() => parseHardware('gpus: {model: h10, count: 8}')).toThrow(/no GPU is called "h10"/);
   });
@@ -183,7 +183,7 @@ describe.skipIf(oracleMissing !== undefined)('real cloud files', () => {
     return root;
   }
 
-  it('Azure NDv5 becomes what the real code was given', () => {
+  it('Azure NDv5 becomes the recorded input of NCCL', () => {
     const recorded = parseXml(oracleXml('real-azure-ndv5.n1')).root;
     const completed = complete(bare('real-azure-ndv5.n1'), '8 x H100 SXM, 8 x 400G NIC').root;
     const links = (root: XmlElement) => named(root, 'nvlink').map((link) => [...link.attributes]);

@@ -37,7 +37,7 @@ function find(findings: readonly Finding[], code: FindingCode): Finding {
 /** The line of the text that holds `part`, counted from 1. */
 const lineOf = (text: string, part: string) => text.split('\n').findIndex((line) => line.includes(part)) + 1;
 
-it('docs/reference/doctor.md has a row for each finding, and for no other', () => {
+it('docs/reference/doctor.md has a row for each finding, and no other', () => {
   const rows = readFileSync('docs/reference/doctor.md', 'utf8').match(/^\| `.*?`(?=[^`]* \|)/gm) ?? [];
   const documented = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code));
   expect(documented.sort()).toEqual([...findingCodes].sort());
@@ -52,7 +52,7 @@ describe('sound machines', () => {
 });
 
 describe('numbers', () => {
-  it('a text where a number should be: NCCL takes the digits at its beginning', () => {
+  it('a text instead of a number: NCCL reads the digits at its beginning', () => {
     const findings = examine(edited('dgx-h100', ['speed="400000"', 'speed="1e6"'], ['sm="90"', 'sm="ninety"']));
     expect(
       findings.filter(({ code }) => code === 'nccl-misreads').map(({ severity, problem, remedy }) => [severity, problem, remedy]),
@@ -107,13 +107,13 @@ describe('PCI links', () => {
     });
   });
 
-  it('a width that is no number of lanes', () => {
+  it('a width that is no valid number of lanes', () => {
     expect(find(examine(edited('gh200', ['link_width="16"', 'link_width="x16"'])), 'link-width-unknown')).toMatchObject({
       severity: 'warning',
     });
   });
 
-  it('the trap of virtual machines: a switch that says 2.5 GT/s x1', () => {
+  it('a switch with 2.5 GT/s x1, as in virtual machines', () => {
     const text = edited('dgx-h200', [
       /(<pci busid="0000:16:00.0" .*?)link_speed="32.0 GT\/s PCIe" link_width="16"/,
       '$1link_speed="2.5 GT/s PCIe" link_width="1"',
@@ -126,7 +126,7 @@ describe('PCI links', () => {
     });
   });
 
-  it('a GPU that sleeps, or sits in a narrow slot', () => {
+  it('a GPU in a power-saving state, or in a narrow slot', () => {
     const text = edited('pcie-8-l40s', [
       /(busid="0000:03:00.0" class="0x030200".*?)link_speed="16.0 GT\/s PCIe" link_width="16"/,
       '$1link_speed="16.0 GT/s PCIe" link_width="4"',
@@ -143,7 +143,7 @@ describe('PCI links', () => {
 });
 
 describe('network', () => {
-  it('GPU and NIC that meet only across sockets', () => {
+  it('GPU and NIC connected only across sockets', () => {
     const text = writeXml(
       completeSkeleton(
         parseXml(`<system version="1">
@@ -269,7 +269,7 @@ describe('CPUs', () => {
 });
 
 describe('NVLink', () => {
-  it('missing on one GPU, as a rack met it', () => {
+  it('missing on one GPU, as seen on a rack', () => {
     const text = edited('gb300-tray', [/(<gpu dev="1"[^>]*>)\s*<nvlink [^>]*\/>/, '$1']);
     expect(find(examine(text), 'nvlink-unequal')).toMatchObject({
       severity: 'error',
@@ -304,7 +304,7 @@ describe('NVLink', () => {
     });
   });
 
-  it('to nowhere, where NCCL would fail in its search for paths', () => {
+  it('without another end, where NCCL would fail to compute paths', () => {
     const text = edited('dgx-1v', ['target="0000:0a:00.0"', 'target="0000:ee:00.0"']);
     const findings = examine(text);
     expect(find(findings, 'impossible')).toMatchObject({
@@ -385,7 +385,7 @@ describe('devices', () => {
 });
 
 describe('the file', () => {
-  it('what NCCL itself would refuse, ignore or misread', () => {
+  it('parts that NCCL itself would refuse, ignore or misread', () => {
     const findings = examine(edited('gh200', [/^/, '<?xml version="1.0"?>\n'], ['numaid="0"', 'numaid="0"  numa="0"']));
     expect(find(findings, 'nccl-refuses')).toMatchObject({
       severity: 'error',
@@ -394,14 +394,14 @@ describe('the file', () => {
     expect(findings.filter(({ code }) => code === 'nccl-misreads').map(({ severity }) => severity)).toEqual(['warning', 'info']);
   });
 
-  it('what no machine can be', () => {
+  it('impossible machines', () => {
     expect(find(examine(edited('pcie-2-l4', [/0000:02:00.0/, '0000:01:00.0'])), 'impossible').problem).toContain(
       'is a second GPU of this bus id',
     );
     expect(examine('<graphs version="1"/>').map(({ code }) => code)).toEqual(['impossible']);
   });
 
-  it('a skeleton is no fault', () => {
+  it('a skeleton without findings', () => {
     const findings = examine(
       '<system version="1"><cpu numaid="0" affinity="ff" arch="arm64"><pci busid="0000:01:00.0" class="0x030200"/></cpu></system>',
     );
@@ -428,19 +428,19 @@ describe('the file', () => {
     expect(find(examine('<system version="1"/>'), 'nccl-fails').problem).toContain('no <cpu> in it');
   });
 
-  it('with more devices than anything has', () => {
+  it('with too many devices', () => {
     const text = `<system version="1"><cpu numaid="0" arch="arm64">${'<pci busid="0000:01:00.0"/>'.repeat(5001)}</cpu></system>`;
     expect(find(examine(text), 'impossible').problem).toBe('it has 5001 PCI devices, 0 network devices and 1 CPUs');
   });
 
-  it('says the same of many elements once', () => {
+  it('merges equal findings about many elements', () => {
     const found = examine(edited('dgx-2', [/link_speed="8.0 GT\/s PCIe"/g, 'link_speed="8.0"'])).filter(
       ({ code }) => code === 'link-speed-unknown',
     );
     expect(found.map(({ places }) => places.length)).toEqual([36]);
   });
 
-  it('puts the worst first', () => {
+  it('lists the worst first', () => {
     const findings = examine(edited('gb300-tray', [/<nvlink [^>]*\/>/, ''], ['affinity=', 'affinty=']));
     expect(findings.map(({ severity }) => severity)).toEqual(['error', 'info', 'info']);
   });

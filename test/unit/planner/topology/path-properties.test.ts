@@ -61,7 +61,7 @@ describe('on any machine', () => {
     );
   });
 
-  it('where links are the same both ways, so are types and bandwidths of paths between GPUs', () => {
+  it('symmetric links give symmetric types and bandwidths of paths between GPUs', () => {
     fc.assert(
       fc.property(randomMachine, (xml) => {
         const system = build(parseXml(xml).root);

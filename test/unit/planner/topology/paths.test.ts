@@ -52,7 +52,7 @@ describe('path types', () => {
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-2000')).toBe('NVL 240 DEV/0-1000 NVS/0-0 DEV/0-2000 GPU/0-2000');
   });
 
-  it('by way of one GPU over NVLink, never of two', () => {
+  it('through one GPU over NVLink, never through two', () => {
     const chain = systemXml(
       cpu(
         0,
@@ -70,7 +70,7 @@ describe('path types', () => {
     expect(pathOf(onlyLocalSystem(chain, parametersWith({ nvbDisable: 1 })), 'GPU/0-1000', 'GPU/0-3000')).toMatch(/^PHB /);
   });
 
-  it('prefers the better type, then bandwidth, then fewer hops', () => {
+  it('prefer the better type, then bandwidth, then fewer hops', () => {
     const slow = nvLink('02', 1);
     const local = onlyLocalSystem(
       systemXml(
@@ -80,7 +80,7 @@ describe('path types', () => {
     expect(pathOf(local, 'GPU/0-1000', 'GPU/0-2000')).toBe('NVL 18 DEV/0-1000 DEV/0-2000 GPU/0-2000');
   });
 
-  it('fails where a node has no link back, and names both nodes', () => {
+  it('fail if a node has no reverse link, naming both nodes', () => {
     const root = systemXml(cpu(0, gpu('01', 0, nvLink('02', 1)) + gpu('02', 1)));
     const system = build(root);
     expect(() => computePaths(system, parametersWith({}))).toThrow(
@@ -130,7 +130,7 @@ describe('peer-to-peer', () => {
   const nvLinked = systemXml(cpu(0, gpu('01', 0, nvLink('02', 4)) + gpu('02', 1, nvLink('01', 4))));
   const refused = { refusesP2p: () => true };
 
-  it('that the driver refuses over NVLink is an error, unless the user says to ignore it', () => {
+  it('that the driver refuses over NVLink is an error, unless a variable ignores it', () => {
     const system = build(nvLinked);
     expect(() => computePaths(system, parametersWith({}), refused)).toThrow(InputError);
     const diverted = computePaths(system, parametersWith({ ignoreDisabledP2p: 1 }), refused);
@@ -139,14 +139,14 @@ describe('peer-to-peer', () => {
     expect(pathOf({ system, paths: unasked }, 'GPU/0-1000', 'GPU/0-2000')).toMatch(/^NVL /);
   });
 
-  it('that the driver refuses over PCI goes through the CPU without a word', () => {
+  it('that the driver refuses over PCI goes through the CPU, without a note', () => {
     const system = build(acrossSwitches);
     expect(pathOf({ system, paths: computePaths(system, parametersWith({}), refused) }, 'GPU/0-3000', 'GPU/0-5000')).toMatch(
       /^PHB /,
     );
   });
 
-  it('by way of a GPU that no rank uses is an error that tells what to do', () => {
+  it('through a GPU that no rank uses is an error with a remedy', () => {
     const triangle = systemXml(
       cpu(0, gpu('01', 0, nvLink('02', 1)) + gpu('02', 1, nvLink('01', 1) + nvLink('03', 1)) + gpu('03', 2, nvLink('02', 1))),
     );
@@ -160,7 +160,7 @@ describe('peer-to-peer', () => {
 });
 
 describe('ranks that reach each other by neither peer-to-peer nor shared memory', () => {
-  it('see a system each, without the GPUs of the others', () => {
+  it('have a system each, without the GPUs of the others', () => {
     const root = systemXml(cpu(0, gpu('01', 0) + gpu('02', 1) + nic('03', 0)));
     const locals = localSystems(build(root), parametersWith({ shmDisable: 1 }), 2);
     expect(locals.map(({ ranks, inter }) => ({ ranks, inter }))).toEqual([
@@ -173,7 +173,7 @@ describe('ranks that reach each other by neither peer-to-peer nor shared memory'
     expect(localSystems(build(root), parametersWith({}), 2)).toHaveLength(1);
   });
 
-  it('are those for whom the network is faster than the path between', () => {
+  it('include ranks for which the network is faster than the path between them', () => {
     const side = (bus: number, rank: number) =>
       pciSwitch(`0${bus}`, gpu(`0${bus + 1}`, rank) + nic(`0${bus + 2}`, rank, 'speed="200000" gdr="1"'));
     const root = systemXml(cpu(0, side(1, 0)), cpu(1, side(4, 1)));
@@ -191,7 +191,7 @@ describe('paths to the network', () => {
     ),
   );
 
-  it('go by way of the GPU next to the NIC for sending, and not for receiving', () => {
+  it('go through the GPU next to the NIC for sending, and not for receiving', () => {
     const local = onlyLocalSystem(rails);
     expect(pathOf(local, 'GPU/0-2000', 'NET/0-0')).toBe('PIX 24 DEV/0-2000 PCI/0-1000 NIC/0-3000 NET/0-0');
     expect(pathOf(local, 'GPU/0-2000', 'NET/0-1')).toBe(
@@ -209,7 +209,7 @@ describe('paths to the network', () => {
     expect(pathOf(onlyLocalSystem(without), 'GPU/0-2000', 'NET/0-0')).toBe(expected);
   });
 
-  it('before Ampere carry reads only where NVLink takes other traffic off PCI', () => {
+  it('before Ampere carry reads only if NVLink carries the other traffic', () => {
     const old = (below: string) =>
       systemXml(
         cpu(
@@ -234,13 +234,13 @@ describe('paths to the network', () => {
     expect(pathOf(local, 'GPU/0-1000', 'CPU/0-0')).toBe('C2C 345 DEV/0-1000 CPU/0-0');
   });
 
-  it('do not exist for a NIC that hangs on nothing', () => {
+  it('do not exist for an unconnected NIC', () => {
     const local = onlyLocalSystem(systemXml(cpu(0, gpu('01', 0))));
     expect(local.paths.knows(0, 5)).toBe(false);
   });
 });
 
-describe('which NIC a GPU uses', () => {
+describe('the NIC of a GPU', () => {
   const machine = (gpus: number, nics: number) =>
     systemXml(
       cpu(
@@ -261,7 +261,7 @@ describe('which NIC a GPU uses', () => {
     return Array.from({ length: gpus }, (_, index) => [0, 1, 2, 3].map((channel) => locality.netOfGpu(index, channel)));
   };
 
-  it('shares two out by the number of the GPU', () => {
+  it('alternates between two by the number of the GPU', () => {
     expect(choices(2, 2)).toEqual([
       [0, 0, 0, 0],
       [1, 1, 1, 1],
@@ -272,7 +272,7 @@ describe('which NIC a GPU uses', () => {
     expect(choices(4, 4).map(([net]) => net)).toEqual([0, 2, 1, 3]);
   });
 
-  it('takes turns where a GPU has several', () => {
+  it('alternates where a GPU has several', () => {
     expect(choices(1, 2)).toEqual([[0, 1, 0, 1]]);
     expect(choices(2, 2, { netDevicesPolicy: { kind: 'all' } })).toEqual([
       [0, 1, 0, 1],
@@ -281,7 +281,7 @@ describe('which NIC a GPU uses', () => {
     expect(choices(1, 4, { netDevicesPolicy: { kind: 'max', count: 3 } })).toEqual([[0, 1, 2, 0]]);
   });
 
-  it('says which GPU has none', () => {
+  it('is an error that names a GPU without one', () => {
     const system = build(systemXml(cpu(0, gpu('01', 0))));
     const locality = new Locality(system, computePaths(system, parametersWith({})), parametersWith({}));
     expect(() => locality.netOfGpu(0, 0)).toThrow('GPU/0-1000 (rank 0) reaches no network device');
@@ -307,7 +307,7 @@ describe('NVLink SHARP', () => {
       cpu(0, gpu('01', 0, nvSwitchLink(18), `sm="${sm}" gdr="1"`) + gpu('02', 1, nvSwitchLink(18), `sm="${sm}" gdr="1"`)),
     );
 
-  it('needs NVSwitches, two GPUs and Hopper, and the user can turn it on or off', () => {
+  it('needs NVSwitches, two GPUs and Hopper, and can be turned on or off by a variable', () => {
     expect(onlyLocalSystem(two(90)).nvls).toBe(true);
     expect(onlyLocalSystem(two(80)).nvls).toBe(false);
     expect(onlyLocalSystem(systemXml(cpu(0, gpu('01', 0, nvSwitchLink(18), 'sm="90" gdr="1"')))).nvls).toBe(false);
@@ -320,7 +320,7 @@ describe('NVLink SHARP', () => {
     expect([0, 1].map((older) => onlyLocalSystem(olderFirst(older)).nvls)).toEqual([false, true]);
   });
 
-  it('does not go with several ranks on one GPU', () => {
+  it('is unavailable with several ranks on one GPU', () => {
     const shared = systemXml(
       cpu(
         0,

@@ -22,7 +22,7 @@ const file = `<system version="1">
   </cpu>
 </system>`;
 
-describe('a file as it comes', () => {
+describe('a file with unused parts', () => {
   it('loses drives, empty bridges and NUMA nodes without devices', () => {
     const { root } = parseXml(file);
     const names = (element: typeof root) => buildSystem(element, { parameters: parametersWith({}) }).nodes.map(nodeName);
@@ -39,7 +39,7 @@ describe('a file as it comes', () => {
     expect(names(root)).toContain('PCI/0-21000');
   });
 
-  it('without a GPU in use stays as it is', () => {
+  it('without a GPU in use is unchanged', () => {
     const { root } = parseXml(file.replace(' rank="0"', ''));
     expect(withoutEmptyBranches(root)).toBe(root);
   });

@@ -30,7 +30,7 @@ describe('golden views', () => {
     await expect(drawingSvg(drawing)).toMatchFileSnapshot(`golden/${name}.svg`);
   });
 
-  it('a rack in short: hosts that are alike are drawn once', async () => {
+  it('a rack: equal hosts are drawn once', async () => {
     const drawing = drawingOf('gb200-nvl72');
     await expect(`${treeText(drawing)}\n${pathCountLines(drawing).join('\n')}\n`).toMatchFileSnapshot('golden/gb200-nvl72.txt');
   });
@@ -66,18 +66,18 @@ describe('pictures', () => {
     expect(root.children.filter((element) => element.attributes.get('class') === 'SYS').length).toBe(1);
   });
 
-  it('says what the widths of arcs mean, and keeps NVLinks to a CPU as words', () => {
+  it('has a legend for the widths of arcs, and writes NVLinks to a CPU as text', () => {
     expect(drawingSvg(drawingOf('dgx-1v'))).toMatch(/>NVLink<[\s\S]*>20 GB\/s<[\s\S]*>40 GB\/s</);
     expect(drawingSvg(drawingOf('ac922'))).toContain('>NVLink 40 GB/s to CPU<');
   });
 
-  it('keeps names that would break XML as words', () => {
+  it('escapes names that would break XML', () => {
     const drawing = { ...drawingOf('gh200'), title: '<b>&"' };
     expect(drawingSvg(drawing)).toContain('&lt;b&gt;&amp;&quot;');
   });
 });
 
-describe('what is drawn', () => {
+describe('contents of a view', () => {
   const shared = parseXml(`<system version="1"><cpu numaid="-1" arch="arm64">
     <pci busid="0000:01:00.0" class="0x030200" link_speed="" link_width="0">
       <gpu dev="0" sm="80" rank="2" gdr="0"/><gpu dev="0" sm="80" rank="1" gdr="1"/>

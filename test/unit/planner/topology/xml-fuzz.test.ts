@@ -100,7 +100,7 @@ function mutate(text: string, mutations: readonly (typeof mutation extends fc.Ar
 }
 
 describe('mutated files', () => {
-  it('are never too much for the doctor', () => {
+  it('never make the doctor throw', () => {
     fc.assert(
       fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 3 }), (text, mutations) => {
         let parsed;
@@ -116,7 +116,7 @@ describe('mutated files', () => {
     );
   });
 
-  it('are read or refused with an error of ours, and what is read is written in a stable form', () => {
+  it('are read or refused with an error of ours, and written in a stable form', () => {
     fc.assert(
       fc.property(texts, fc.array(mutation, { minLength: 1, maxLength: 5 }), (text, mutations) => {
         let root;

@@ -9,7 +9,7 @@ import { oracleMissing, oracleXml, oracleXmls } from './oracle-files.js';
 const notesOf = (text: string) => parseXml(text).notes.map((note) => describeNote(note));
 
 describe('reading', () => {
-  it('gives elements, attributes in order, and their places', () => {
+  it('returns elements, attributes in order, and their places', () => {
     const { root, notes } = parseXml('<system version="1">\n  <cpu numaid="0" arch="x86_64"/>\n</system>\n');
     const cpu = root.children[0]!;
     expect(notes).toEqual([]);
@@ -21,23 +21,23 @@ describe('reading', () => {
     ]);
   });
 
-  it('takes single quotes and comments, as NCCL does', () => {
+  it('reads single quotes and comments, as NCCL does', () => {
     const { root, notes } = parseXml("<!-- made by hand -->\n<system version='1'><!--x--><cpu numaid='0'/></system>");
     expect(notes).toEqual([]);
     expect(root.children[0]?.attributes.get('numaid')).toBe('0');
   });
 
-  it('lets the first of two equal attributes count', () => {
+  it('uses the first of two equal attributes', () => {
     const { root } = parseXml('<system version="1" version="2"/>');
     expect(root.attributes.get('version')).toBe('1');
   });
 
-  it('keeps what NCCL does not know', () => {
+  it('keeps elements and attributes that NCCL does not know', () => {
     const text = '<system version="1">\n  <gpus count="8">\n    <pci/>\n  </gpus>\n</system>\n';
     expect(writeXml(parseXml(text).root)).toBe(text);
   });
 
-  it('takes an & that begins no entity as it stands, as NCCL does', () => {
+  it('keeps an & that begins no entity, as NCCL does', () => {
     const { root, notes } = parseXml('<system version="1" name="a & b">\n  <cpu numaid="0" vendor="R&D;&amp;&"/>&\n</system>');
     expect([root.attributes.get('name'), root.children[0]?.attributes.get('vendor')]).toEqual(['a & b', 'R&D;&&']);
     expect(notes.map((note) => describeNote(note))).toEqual([
@@ -56,7 +56,7 @@ describe('reading', () => {
   });
 });
 
-describe('notes on what NCCL itself reads otherwise', () => {
+describe('notes on text that NCCL reads in another way', () => {
   it.each([
     ['<?xml version="1.0"?>\n<system version="1"/>', '1:1: NCCL itself would refuse this: an XML declaration'],
     ['<!DOCTYPE system>\n<system version="1"/>', '1:1: NCCL itself would refuse this: a document type'],
@@ -105,26 +105,26 @@ describe('notes on what NCCL itself reads otherwise', () => {
     expect(notesOf(text)).toEqual([note]);
   });
 
-  it('names a name that is too long, though it would ignore the element', () => {
+  it('include a too long name, though the element would be ignored', () => {
     expect(notesOf(`<system version="1"><${'x'.repeat(254)}/></system>`)).toContain(
       '1:21: NCCL itself would refuse this: a name of more than 253 characters',
     );
   });
 
-  it('counts attributes beyond the 16 that NCCL reads', () => {
+  it('count attributes beyond the 16 that NCCL reads', () => {
     const attributes = Array.from({ length: 17 }, (_, index) => `a${index}="0"`).join(' ');
     expect(notesOf(`<system version="1"><cpu ${attributes}/></system>`)).toContain(
       '1:21: NCCL itself would ignore this: attributes of <cpu> after the 16th',
     );
   });
 
-  it('names a list of children that NCCL has no room for', () => {
+  it('include a list of children that NCCL has no room for', () => {
     expect(notesOf(`<graphs version="1"><graph><channel>${'<gpu/>'.repeat(641)}</channel></graph></graphs>`)).toEqual([
       expect.stringContaining('NCCL itself would refuse this: more than 640 elements in <channel>'),
     ]);
   });
 
-  it('keeps a bounded number of them', () => {
+  it('are bounded in number', () => {
     const attributes = Array.from({ length: 5000 }, (_, index) => `a${index}=""`).join(' ');
     expect(parseXml(`<system version="1" ${attributes}/>`).notes.length).toBe(500);
   });
@@ -151,7 +151,7 @@ describe('wrong input', () => {
     expect([error.code, error.message, error.file, error.line, error.column]).toEqual([code, message, 'topo.xml', line, column]);
   });
 
-  it('nested without end: refused at a depth that no machine has', () => {
+  it('unbounded nesting: refused at a depth that no machine has', () => {
     const error = inputError(() => parseXml('<pci>\n'.repeat(100_000)));
     expect([error.code, error.line]).toEqual(['TOO_LARGE', xmlLimits.depth + 1]);
   });
@@ -180,7 +180,7 @@ describe('wrong input', () => {
 
 describe.skipIf(oracleMissing !== undefined)('recorded files', () => {
   it.each(['dump-dgx1v.n1', 'dump-dgxh100-nostorage.n2', 'dump-pcie8-skl-plx02.n2'])(
-    "%s: what is written is NCCL's own dump",
+    "%s: the written file equals NCCL's own dump",
     (name) => {
       const { root } = parseXml(oracleXml(name));
       assignHost(root, 0x1000n);
@@ -188,7 +188,7 @@ describe.skipIf(oracleMissing !== undefined)('recorded files', () => {
     },
   );
 
-  it('read without a note, and are written as they were', () => {
+  it('are read without a note, and written unchanged', () => {
     const files = oracleXmls('');
     expect(files.length).toBeGreaterThan(100);
     for (const { name, text } of files) {

@@ -16,7 +16,7 @@ const validate = (text: string) => {
   });
 };
 
-describe('a topology that cannot be', () => {
+describe('an impossible topology', () => {
   it.each([
     [
       'a cycle by bus ids',
@@ -95,7 +95,7 @@ describe('a topology that cannot be', () => {
   });
 });
 
-describe('what real files do is let through', () => {
+describe('peculiarities of real files are accepted', () => {
   it.each([
     ['switches that share a bus id', `<pci busid="0000:01:00.0" ${link}/><pci busid="0000:01:00.0" ${link}/>`],
     [
@@ -138,7 +138,7 @@ describe.skipIf(oracleMissing !== undefined)('recorded files', () => {
     }
   });
 
-  it('with one NVLink written wrong are not', () => {
+  it('with one wrong NVLink are not', () => {
     const text = oracleXml('dgx1v.n1').replace('target="0000:0f:00.0"', 'target="0000:ff:00.0"');
     expect(
       inputError(() => {

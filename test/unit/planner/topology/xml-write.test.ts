@@ -15,7 +15,7 @@ describe('writing', () => {
     expect(writeXml(system)).toBe('<system version="1">\n  <cpu numaid="1" affinity="ff"/>\n</system>\n');
   });
 
-  it('escapes what would not be XML, so that it reads back', () => {
+  it('escapes characters that would break XML, so that it reads back', () => {
     const system = createElement('system', undefined, [['name', 'a "b" <c> & d']]);
     expect(parseXml(writeXml(system)).root.attributes.get('name')).toBe('a "b" <c> & d');
   });

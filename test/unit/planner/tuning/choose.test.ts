@@ -73,8 +73,8 @@ const calls = fc.record({
   operations: fc.integer({ min: 1, max: 40 }),
 });
 
-describe('whatever the communicator and the call', () => {
-  it('the choice takes the least time of all that can be used, the first of equal ones', () => {
+describe('for any communicator and call', () => {
+  it('the choice has the least time of all usable candidates, and is the first of equal ones', () => {
     fc.assert(
       fc.property(tunings, fc.constantFrom(...collectives), sizes, calls, (tuning, collective, bytes, options) => {
         const usable = predict(tuning, collective, bytes, options).filter(({ timeUs }) => timeUs !== null);
@@ -88,7 +88,7 @@ describe('whatever the communicator and the call', () => {
     );
   });
 
-  it('what cannot be used says why, and what can be used has no reason against it', () => {
+  it('unusable candidates have a reason, and usable ones have none', () => {
     fc.assert(
       fc.property(tunings, fc.constantFrom(...collectives), sizes, calls, (tuning, collective, bytes, options) => {
         for (const { timeUs, reasons } of predict(tuning, collective, bytes, options)) {
@@ -99,7 +99,7 @@ describe('whatever the communicator and the call', () => {
     );
   });
 
-  it('channels, threads and chunks are within what there is', () => {
+  it('channels, threads and chunks are within their limits', () => {
     fc.assert(
       fc.property(tunings, fc.constantFrom(...collectives), sizes, (tuning, collective, bytes) => {
         const chosen = choose(tuning, collective, bytes);
@@ -156,7 +156,7 @@ describe('choose', () => {
     expect(at(1)).toEqual([1, 96]);
   });
 
-  it('moves four steps of the buffer as one chunk where a ring carries all data around', () => {
+  it('moves four steps of the buffer as one chunk in rings', () => {
     const ring = tuned(madeInput(), { NCCL_ALGO: 'ring', NCCL_PROTO: 'simple' });
     expect(choose(ring, 'AllReduce', MiB)?.chunkBytes).toBe(2 * MiB);
     expect(choose(ring, 'Broadcast', MiB)?.chunkBytes).toBe(512 * KiB);
@@ -172,7 +172,7 @@ describe('choose', () => {
     expect(collectives.map((collective) => busFactor(collective, 4))).toEqual([1, 1, 0.75, 0.75, 1.5]);
   });
 
-  it('finds nothing where nothing is left, and predict says why', () => {
+  it('is undefined without candidates, and predict gives the reasons', () => {
     const tuning = tuned(madeInput(), { NCCL_ALGO: 'PAT' });
     expect(choose(tuning, 'AllReduce', 8)).toBeUndefined();
     expect(
@@ -183,7 +183,7 @@ describe('choose', () => {
     expect(flips(tuning, 'AllReduce', 8, MiB)).toEqual([]);
   });
 
-  it('one rank copies', () => {
+  it('is a copy for one rank', () => {
     expect(choose(tuned(madeInput({ nRanks: 1, nNodes: 1 })), 'AllReduce', MiB)).toMatchObject({
       algorithm: 'Ring',
       protocol: 'Simple',
@@ -203,12 +203,12 @@ describe('choose', () => {
   });
 });
 
-describe('what matters of a call', () => {
+describe('properties of a call that matter', () => {
   const h100 = tuned(h100Input(1));
   const nvls = (options: object, collective: 'AllReduce' | 'AllGather' = 'AllReduce') =>
     predict(h100, collective, MiB, options).find(({ algorithm, protocol }) => algorithm === 'NVLS' && protocol === 'Simple')!;
 
-  it('the NVSwitch adds float32, but takes no maximum of it; integers, both; averages and 8 bits, nothing', () => {
+  it('the NVSwitch reduces float32 by sum only, integers by sum and maximum, and no averages or 8-bit numbers', () => {
     expect(nvls({}).timeUs).not.toBeNull();
     expect(nvls({ operator: 'max' }).reasons.map(describeReason)).toEqual(['The NVSwitch cannot reduce float32 with max.']);
     expect(nvls({ operator: 'max', dataType: 'int32' }).timeUs).not.toBeNull();
@@ -222,7 +222,7 @@ describe('what matters of a call', () => {
     }
   });
 
-  it('8-bit floats go around long rings only where there is nothing else, and need Hopper', () => {
+  it('8-bit floats use long rings only without alternatives, and need Hopper', () => {
     const time = (input: Parameters<typeof tuned>[0], dataType: 'float8e4m3' | 'float32') =>
       predict(tuned(input), 'AllReduce', 64 * MiB, { dataType }).find(
         ({ algorithm, protocol }) => algorithm === 'Ring' && protocol === 'Simple',

@@ -37,7 +37,7 @@ describe('docs/notes/tuning.md, two DGX H100, AllReduce', () => {
     );
   });
 
-  it('where the choice changes', () => {
+  it('sizes at which the choice changes', () => {
     const found = flips(tuning, 'AllReduce', 8, 2 ** 33);
     expect(rowsUnder('| from size | |')).toEqual(
       [{ bytes: 8, to: found[0]!.from }, ...found].map(

@@ -10,19 +10,19 @@ const protocolsOf = (text: string | undefined) => readNameList('NCCL_PROTO', tex
 const on = (asked: Readonly<Record<string, string>>) => Object.keys(asked).filter((name) => asked[name] === 'on');
 
 describe('NCCL_ALGO and NCCL_PROTO', () => {
-  it('say nothing when unset or empty', () => {
+  it('have no effect when unset or empty', () => {
     for (const text of [undefined, '', ';;']) {
       for (const collective of collectives)
         expect(protocolsOf(text)[collective]).toEqual({ LL: 'unset', LL128: 'unset', Simple: 'unset' });
     }
   });
 
-  it('without a collective speak of all, whatever the case', () => {
+  it('without a collective apply to all, in upper or lower case', () => {
     const asked = algorithmsOf('RING,nvlstree');
     for (const collective of collectives) expect(on(asked[collective])).toEqual(['Ring', 'NVLSTree']);
   });
 
-  it('with ^ leave out what is named', () => {
+  it('with ^ exclude the names', () => {
     expect(protocolsOf('^LL128').AllReduce).toEqual({ LL: 'on', LL128: 'off', Simple: 'on' });
     expect(protocolsOf('^').AllReduce).toEqual({ LL: 'on', LL128: 'on', Simple: 'on' });
   });
@@ -56,7 +56,7 @@ describe('NCCL_ALGO and NCCL_PROTO', () => {
     expect(() => algorithmsOf(text)).toThrow(message);
   });
 
-  it('a list and its opposite share out all names', () => {
+  it('a list and its opposite together have every name once', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(fc.constantFrom(...algorithms), { minLength: 1 }),

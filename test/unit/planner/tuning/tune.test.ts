@@ -30,7 +30,7 @@ describe('bandwidth, worked by hand', () => {
     expect(model.limit).toBe(limit);
   });
 
-  it('of rings with LL ends where CPUs end: 22.5 GB/s with AMD on two nodes, 39 with Intel', () => {
+  it('of rings with LL is limited by CPUs: 22.5 GB/s with AMD on two nodes, 39 with Intel', () => {
     const fast = { ring: header(8) };
     expect(allReduce('Ring', 'LL', madeInput({ graphs: fast })).bandwidthGBps).toBeCloseTo((39 * 8) / 14, 4);
     const amd = allReduce('Ring', 'LL', madeInput({ graphs: fast, cpuVendor: CpuVendor.AMD }));
@@ -38,7 +38,7 @@ describe('bandwidth, worked by hand', () => {
     expect(amd.limit).toBe('ll');
   });
 
-  it('of trees ends at what a channel of such GPUs carries', () => {
+  it('of trees is limited by a channel of such GPUs', () => {
     const model = allReduce('Tree', 'Simple', madeInput({ nNodes: 4, nRanks: 16, graphs: { tree: header(2, { bwInter: 48 }) } }));
     expect(model).toMatchObject({ bandwidthGBps: Math.fround(17.8), limit: 'channel' });
   });
@@ -50,7 +50,7 @@ describe('bandwidth, worked by hand', () => {
     expect(plain).toBeCloseTo(0.85 * balanced!, 4);
   });
 
-  it('of NVLink SHARP is what seven of eight heads reduce, twice, at 85 %', () => {
+  it('of NVLink SHARP is that of seven of eight heads, twice, at 85 %', () => {
     // 8 heads × 48 GB/s × 0.85 × 7/8 × 2 = 571.2, but no more than 48 a head leave the node; 8 ranks, 14 steps.
     expect(allReduce('NVLS', 'Simple', h100Input(1))).toMatchObject({ limit: 'network' });
     expect(allReduce('NVLS', 'Simple', h100Input(1)).bandwidthGBps).toBeCloseTo((8 * 48 * 8) / 14, 3);
@@ -73,20 +73,20 @@ describe('latency, worked by hand', () => {
     expect(allReduce(algorithm, protocol).latencyUs).toBeCloseTo(us, 4);
   });
 
-  it('counts what posting to the network costs: 2 µs on AMD, three times with Simple', () => {
+  it('includes the cost of posting to the network: 2 µs on AMD, three times with Simple', () => {
     const amd = madeInput({ cpuVendor: CpuVendor.AMD });
     expect(allReduce('Ring', 'LL', amd).latencyUs).toBeCloseTo(6.6 + 12 * 2 + 2 * 2.7, 4);
     expect(allReduce('Ring', 'Simple', amd).latencyUs).toBeCloseTo(8.4 + 12 * 6 + 2 * 14, 4);
     expect(allReduce('Ring', 'Simple', amd, { NCCL_NET_OVERHEAD: '0' }).latencyUs).toBeCloseTo(8.4 + 12 * 3.4 + 2 * 14, 4);
   });
 
-  it('adds that of the NIC, with Simple twice', () => {
+  it('includes that of the NIC, with Simple twice', () => {
     const slowNic = madeInput({ graphs: { ring: header(2, { latencyInter: 5 }) } });
     expect(allReduce('Ring', 'LL', slowNic).latencyUs).toBeCloseTo(6.6 + 12 + 2 * 7.7, 4);
     expect(allReduce('Ring', 'Simple', slowNic).latencyUs).toBeCloseTo(8.4 + 12 * 3.4 + 2 * 24, 4);
   });
 
-  it('prefers trees on Power: their step over PCI costs what that of rings does', () => {
+  it('prefers trees on Power: their step over PCI costs as much as that of rings', () => {
     const pci = (cpuArch: number) =>
       madeInput({ nNodes: 1, nRanks: 4, cpuArch, graphs: { tree: header(2, { typeIntra: PathType.PIX }) } });
     expect(allReduce('Tree', 'Simple', pci(CpuArch.X86)).latencyUs).toBeCloseTo(8.4 + 2 * 3 * 4.0, 4);
@@ -94,8 +94,8 @@ describe('latency, worked by hand', () => {
   });
 });
 
-describe('what is disabled, and why', () => {
-  it('says which variable leaves an algorithm or protocol out', () => {
+describe('disabled algorithms and protocols', () => {
+  it('name the variable that excludes them', () => {
     const environment = { NCCL_ALGO: 'ring;allreduce:tree', NCCL_PROTO: '^LL' };
     expect(reasons('Ring', 'LL', madeInput(), environment)).toEqual([
       'NCCL_ALGO=ring;allreduce:tree leaves it out.',
@@ -105,7 +105,7 @@ describe('what is disabled, and why', () => {
     expect(tuned(madeInput(), environment).model.Broadcast.Ring.Simple.disabled).toEqual([]);
   });
 
-  it('keeps the bandwidth that it would have', () => {
+  it('keep the bandwidth that they would have', () => {
     expect(allReduce('Ring', 'Simple', madeInput(), { NCCL_ALGO: 'tree' })).toMatchObject({
       bandwidthGBps: 0,
       wouldBeGBps: allReduce('Ring', 'Simple').bandwidthGBps,
@@ -133,7 +133,7 @@ describe('what is disabled, and why', () => {
     expect(reasons('Ring', 'LL128', madeInput({ minCompCap: 90, maxCompCap: 100 }))).toEqual([]);
   });
 
-  it('whoever asks for LL128 gets it, also by leaving out another', () => {
+  it('LL128 on request, also by excluding another one', () => {
     const far = madeInput({ graphs: { ring: header(2, { typeInter: PathType.SYS }) } });
     expect(reasons('Ring', 'LL128', far)).toHaveLength(1);
     for (const NCCL_PROTO of ['LL128', '^LL', 'allreduce:LL128,LL'])
@@ -149,7 +149,7 @@ describe('what is disabled, and why', () => {
     expect(reasons('NVLSTree', 'LL', h100Input(2))).toEqual(['NCCL has NVLSTree with protocol Simple only, not with LL.']);
   });
 
-  it('PAT unless there is one rank a node, or it is asked for', () => {
+  it('PAT unless there is one rank a node, or it is requested', () => {
     const pat = (input = madeInput(), environment: Record<string, string> = {}) =>
       tuned(input, environment).model.AllGather.PAT.Simple.disabled.map(describeReason);
     expect(pat()[0]).toContain('one rank a node only; there are 8 ranks on 2 nodes');
@@ -175,7 +175,7 @@ describe('what is disabled, and why', () => {
     ).toEqual(['Between nodes it takes a head for each rank of a node; there are 4 heads for up to 8 ranks.']);
   });
 
-  it('refuses a list with a name that there is not, but for one rank, which reads none', () => {
+  it('a list with an unknown name is refused, except for one rank, which reads none', () => {
     expect(() => tuned(madeInput(), { NCCL_ALGO: 'butterfly' })).toThrow(InvalidUsageError);
     expect(tuned(madeInput({ nRanks: 1, nNodes: 1 }), { NCCL_ALGO: 'butterfly' }).model.AllReduce.Ring.Simple.disabled).toEqual([
       { why: 'one-rank' },

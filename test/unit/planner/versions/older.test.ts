@@ -34,7 +34,7 @@ describe('rings of older versions', () => {
   });
 });
 
-describe('machines that older versions do not take', () => {
+describe('machines that older versions do not support', () => {
   const grace = 'arch="arm64"';
   const c2c = '<c2c bw="44712" count="10"/>';
 
@@ -47,7 +47,7 @@ describe('machines that older versions do not take', () => {
     expect(planFor('2.21.5', atRoot).nChannels).toBeGreaterThan(0);
   });
 
-  it('are NVLink domains of several hosts before 2.21', () => {
+  it('include NVLink domains of several hosts before 2.21', () => {
     const rack = { hosts: [{ machine: machine('gb200-nvl72'), count: 1 }] };
     expect(inputError(() => planFor('2.20.5', rack)).message).toContain('no NVLink between hosts');
   });
@@ -61,13 +61,13 @@ describe('NCCL_ALGO and NCCL_PROTO in older versions', () => {
     return choice && `${choice.algorithm} ${choice.protocol}`;
   };
 
-  it('leave a collective its rings where nothing else is left', () => {
+  it('keep rings for a collective without other candidates', () => {
     expect(chosen('2.21.5', { NCCL_ALGO: 'Tree', NCCL_PROTO: 'LL' })).toBe('Ring Simple');
     expect(chosen('2.23.4', { NCCL_ALGO: 'Tree', NCCL_PROTO: 'LL' })).toBe('Ring LL');
     expect(chosen('2.24.3', { NCCL_ALGO: 'Tree', NCCL_PROTO: 'LL' })).toBeUndefined();
   });
 
-  it('ignore names that there are not, and lists by collective', () => {
+  it('ignore unknown names, and lists by collective', () => {
     expect(chosen('2.23.4', { NCCL_PROTO: 'LL,sympel' })).toBe('Ring LL');
     expect(() => tuned('2.24.3', { NCCL_PROTO: 'LL,sympel' })).toThrow('sympel');
     expect(tuned('2.23.4', { NCCL_ALGO: 'ring,allreduce:tree' }).model.AllReduce.Tree.Simple.bandwidthGBps).toBe(0);

@@ -14,7 +14,7 @@ import {
 } from '../../../../src/planner/versions/version.js';
 
 describe('versions of NCCL', () => {
-  it('are read as people, tags and packages write them', () => {
+  it('are read in the spellings of people, tags and packages', () => {
     expect(['2.26.2', 'v2.26.2-1', '2.26.2+cuda12.2'].map(ncclVersion)).toEqual(['2.26.2', '2.26.2', '2.26.2']);
   });
 
@@ -71,7 +71,7 @@ describe('rules', () => {
     }
   });
 
-  it('say what held at a version', () => {
+  it('give the rule of a version', () => {
     expect(rulesOf({ ncclVersion: '2.29.7' }).hardwareNodes).toBe(false);
     expect(rulesOf({ ncclVersion: defaultVersion }).hardwareNodes).toBe(true);
     expect(rulesOf({ ncclVersion: '2.27.4' }).blackwellNvLinkGBps).toBe(40);
@@ -84,13 +84,13 @@ describe('rules', () => {
     expect(names('2.26.2', '2.26.5')).toEqual([]);
   });
 
-  it('are the page in docs/reference', () => {
+  it('equal the page in docs/reference', () => {
     expect(readFileSync('docs/reference/nccl-versions.md', 'utf8')).toBe(versionsPage());
   });
 });
 
 describe('a variable that a version does not have', () => {
-  it('is ignored and said', () => {
+  it('is ignored with a note', () => {
     const { parameters, notes } = parametersFromEnvironment({ NCCL_PXN_C2C: '0' }, '2.26.2');
     expect(parameters.pxnC2c).toBeUndefined();
     expect(notes).toEqual([

@@ -30,7 +30,7 @@ const activities: fc.Arbitrary<Activity> = fc.oneof(
   fc.record({ kind: fc.constant('outOfBand') }),
 );
 
-test('an activity survives its encoding in words of 32 bits', () => {
+test('an activity can be encoded in words of 32 bits and decoded', () => {
   fc.assert(
     fc.property(activities, (activity) => {
       const words = [...Int32Array.from(encodeActivity(activity))];

@@ -60,7 +60,7 @@ function queue() {
 const array = new Float32Array(1);
 const call: QueuedCall = { code: 0, type: dataTypeOf(array), root: 0, send: array, recv: array, count: 1, details: undefined };
 
-it('a blocking call ends well when all that it needs came before another rank went, however late it looks', () => {
+it('a blocking call succeeds when its data arrived before another rank left, even if it polls late', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     const { state, engine, calls, fail } = queue();
@@ -79,7 +79,7 @@ it('a blocking call ends well when all that it needs came before another rank we
   }
 });
 
-it('a blocking call says a few dozen times, however often it looks, that it waits', () => {
+it('a blocking call reports its wait a few dozen times, at any number of polls', () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     const { state, engine, calls } = queue();
@@ -109,7 +109,7 @@ it('a blocking call says a few dozen times, however often it looks, that it wait
   }
 });
 
-it('a blocking call finishes those of the promise form before it, and goes on with none that has ended', async () => {
+it('a blocking call finishes promise calls before it, and polls none that has ended', async () => {
   const { state, engine, calls } = queue();
   const log: string[] = [];
   let left = 0;
@@ -138,7 +138,7 @@ describe('a call that waits for news', () => {
     vi.useRealTimers();
   });
 
-  it('fails when it gets no further for too long, and tells who is late', async () => {
+  it('fails after too long without progress, and names the straggler', async () => {
     const { calls, fail } = queue();
     void calls.start(call);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 1);
@@ -147,7 +147,7 @@ describe('a call that waits for news', () => {
     expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'TIMEOUT', ranks: [1] }));
   });
 
-  it('fails with what others ended it with where that comes while it looks who is late', async () => {
+  it('fails with the error of another rank if that arrives while it looks for the straggler', async () => {
     const { engine, calls, fail } = queue();
     void calls.start(call);
     engine.late = () => {
@@ -160,7 +160,7 @@ describe('a call that waits for news', () => {
     expect(fail).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'RANK_DIED', rank: 1 }));
   });
 
-  it('is looked at once more before it fails: what came while the thread was busy counts', async () => {
+  it('is polled once more before it fails: data that arrived while the thread was busy count', async () => {
     const { state, calls, fail } = queue();
     const done = calls.start(call);
     state.isDone = true;
@@ -169,7 +169,7 @@ describe('a call that waits for news', () => {
     await done;
   });
 
-  it('has its time anew whenever it gets further', async () => {
+  it('restarts its timeout at each progress', async () => {
     const { state, calls, fail } = queue();
     void calls.start(call);
     state.getsFurther = true;
@@ -183,7 +183,7 @@ describe('a call that waits for news', () => {
     expect(fail).toHaveBeenCalledOnce();
   });
 
-  it('does not count what passes while this process is stopped', async () => {
+  it('does not count the time in which this process is stopped', async () => {
     const { calls, fail } = queue();
     void calls.start(call);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS / 2);
@@ -199,7 +199,7 @@ describe('a call that waits for news', () => {
     }
   });
 
-  it('leaves no deadline behind when it is finished while something else is waited for', async () => {
+  it('leaves no deadline behind when it finishes during another wait', async () => {
     const { state, calls, fail } = queue();
     const done = calls.start(call);
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 100);
@@ -214,7 +214,7 @@ describe('a call that waits for news', () => {
 });
 
 it.each(['start', 'startChain'] as const)(
-  'a loop of calls that finish where they are made lets the event loop turn (%s)',
+  'a loop of calls that finish immediately lets the event loop turn (%s)',
   async (form) => {
     const { engine, calls } = queue();
     engine.begin = () => DONE;

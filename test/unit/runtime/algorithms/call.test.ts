@@ -14,7 +14,7 @@ import { dataTypes, float32, operatorNames } from '../../../../src/runtime/devic
 
 const kinds = Object.keys(callKinds) as CallKind[];
 
-test('every call survives its code', () => {
+test('every call can be encoded and decoded', () => {
   for (const kind of kinds) {
     for (const type of kind === 'barrier' ? [float32] : dataTypes) {
       for (const algorithm of algorithms) {
@@ -31,7 +31,7 @@ test('every call survives its code', () => {
   }
 });
 
-test('a call is told with its root, its operator, and what tells uneven parts apart', () => {
+test('a call is described with its root, its operator, and the hash of uneven parts', () => {
   const told = (kind: CallKind, root = 2): string =>
     describeCall({ kind, type: float32, operator: 'max', root, count: 5, algorithm: 'direct' });
   expect(kinds.map((kind) => told(kind))).toEqual([
@@ -52,7 +52,7 @@ test('a call is told with its root, its operator, and what tells uneven parts ap
   ]);
 });
 
-test('parts with the same sum have another hash when they are cut or ordered differently', () => {
+test('parts with the same sum have different hashes when their lengths or order differ', () => {
   const hashes = [
     [1, 2, 3],
     [3, 2, 1],
@@ -64,7 +64,7 @@ test('parts with the same sum have another hash when they are cut or ordered dif
   expect(partsHash([1, 2, 3])).toBe(hashes[0]);
 });
 
-test('what has no meaning for a call does not change its code', () => {
+test('fields without meaning for a call do not change its code', () => {
   const broadcast: Call = { kind: 'broadcast', type: float32, operator: 'sum', root: 0, count: 1, algorithm: 'ring' };
   expect(encodeCall({ ...broadcast, operator: 'max' })).toBe(encodeCall(broadcast));
   const barrier: Call = { ...broadcast, kind: 'barrier' };
@@ -86,7 +86,7 @@ test('a mismatch names both ranks and both calls', () => {
   expect(describeCall({ ...sum, kind: 'barrier' })).toBe('barrier (ring)');
 });
 
-test('a mismatch of counts says which differ, and on whom', () => {
+test('a mismatch of counts names the counts and their ranks', () => {
   const counts = [1, 2, 3, 0, 0, 0, 0, 0, 2];
   const others = [1, 2, 5, 0, 0, 0, 0, 0, 0];
   const called = (given: readonly number[]): Call => ({
@@ -104,7 +104,7 @@ test('a mismatch of counts says which differ, and on whom', () => {
   );
 });
 
-test('two calls that read the same are told apart by their numbers, or are called damaged', () => {
+test('two calls with the same text are distinguished by their numbers, or reported as damaged', () => {
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 8, algorithm: 'ring' };
   const late = callMismatch({ rank: 1, call, number: 7 }, { rank: 4, call, number: 9 });
   expect(late).toMatchObject({

@@ -39,7 +39,7 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
 
 const everywhere: AlgorithmTable = defaultTable({ nRanks: 2, oneSegment: true, forced: undefined });
 
-test('a call takes the algorithm that the table has for its kind and bytes, and its code says which', () => {
+test('a call uses the algorithm of the table for its kind and bytes, which its code contains', () => {
   const told: string[] = [];
   const table: AlgorithmTable = {
     ...everywhere,
@@ -73,7 +73,7 @@ test('a call takes the algorithm that the table has for its kind and bytes, and 
   expect(engine.algorithmOf('allReduce', 65)).toBe('ring');
 });
 
-test('an engine that serves two algorithms is closed once, and all are', async () => {
+test('all engines are closed, one that serves two algorithms once', async () => {
   const told: string[] = [];
   const both = engineThatTells('both', told);
   const engine = new CompositeEngine(everywhere, { direct: both, ring: both });
@@ -81,7 +81,7 @@ test('an engine that serves two algorithms is closed once, and all are', async (
   expect(told).toEqual(['both: closed']);
 });
 
-test('blocking calls need all algorithms to allow them: which one is taken is no concern of the caller', () => {
+test('blocking calls need all algorithms to allow them, whichever is chosen', () => {
   const composite = (blocking: boolean): boolean =>
     new CompositeEngine(everywhere, { direct: engineThatTells('A', []), ring: engineThatTells('B', [], blocking) }).blocking;
   expect(composite(true)).toBe(true);
@@ -133,7 +133,7 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
   expect(largest(situation)).toEqual(expected);
 });
 
-test('ranks of several hosts that share memory within hosts take the hierarchical algorithm for all-reduces of any size', () => {
+test('ranks of several hosts that share memory within hosts use the hierarchical algorithm for all-reduces of any size', () => {
   const layered: ChoiceContext = { nRanks: 4, oneSegment: false, hosts: 'of several ranks', forced: undefined };
   const large = Object.fromEntries(
     (['allReduce', 'barrier', 'allGather', 'reduceScatter'] as const).map((kind) => [kind, 'hierarchical']),
@@ -153,7 +153,7 @@ test('ranks of several hosts that share memory within hosts take the hierarchica
   expect(largest({ ...layered, hosts: undefined, forced: 'hierarchical' })).toEqual({ ...byRing, ...byHost });
 });
 
-test('hosts of one rank each take the hierarchical algorithm for all-reduces that it does not divide', () => {
+test('hosts of one rank each use the hierarchical algorithm for all-reduces that it does not divide', () => {
   const single: ChoiceContext = { nRanks: 4, oneSegment: false, hosts: 'of one rank', forced: undefined };
   expect(largest(single)).toEqual({ ...byRing, barrier: 'hierarchical' });
   expect(defaultTable(single).allReduce).toEqual([
@@ -163,7 +163,7 @@ test('hosts of one rank each take the hierarchical algorithm for all-reduces tha
   expect(largest({ ...single, forced: 'ring' })).toEqual(byRing);
 });
 
-test('small calls without a common segment take the algorithms of few messages', () => {
+test('small calls without a common segment use the algorithms with few messages', () => {
   const engine = (nRanks: number): CompositeEngine => {
     const any = engineThatTells('any', []);
     return new CompositeEngine(defaultTable({ nRanks, oneSegment: false, forced: undefined }), {

@@ -16,7 +16,7 @@ function make(ways: Ways, calls: number, times: Record<Way, number>, bytes = BYT
 const share = (taken: readonly Way[], way: Way): number => taken.filter((one) => one === way).length / taken.length;
 
 describe('the way of input outside the segment', () => {
-  it.each(['open', 'staged'] as const)('is at first to be open, and then the faster one (%s)', (faster) => {
+  it.each(['open', 'staged'] as const)('is reading in place at first, and then the faster one (%s)', (faster) => {
     const ways = new Ways();
     const times = { open: faster === 'open' ? 1 : 2, staged: faster === 'staged' ? 1 : 2 };
     expect(make(ways, 8, times)).toEqual(Array(8).fill('open'));
@@ -24,7 +24,7 @@ describe('the way of input outside the segment', () => {
     expect(share(make(ways, 1000, times), faster)).toBeGreaterThan(0.9);
   });
 
-  it('is tried anew so seldom that the slower one costs little', () => {
+  it('is tried again so seldom that the slower one costs little', () => {
     const ways = new Ways();
     const times = { open: 1, staged: 5 };
     make(ways, 3000, times);
@@ -49,14 +49,14 @@ describe('the way of input outside the segment', () => {
     expect(share(make(ways, 100, { open: 10, staged: 9.8 }), 'open')).toBeGreaterThan(0.9);
   });
 
-  it('is known of each length apart', () => {
+  it('is learnt for each length separately', () => {
     const ways = new Ways();
     make(ways, 3000, { open: 5, staged: 3 });
     expect(make(ways, 8, { open: 1, staged: 2 }, 16 * BYTES)).toEqual(Array(8).fill('open'));
     expect(share(make(ways, 100, { open: 5, staged: 3 }), 'staged')).toBeGreaterThan(0.9);
   });
 
-  it('is learnt of calls only that were timed', () => {
+  it('is learnt from timed calls only', () => {
     const ways = new Ways();
     for (let i = 0; i < 100; i++) expect(ways.choose(CALL, BYTES)).toBe('open');
   });

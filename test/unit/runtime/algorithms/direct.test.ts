@@ -58,26 +58,26 @@ async function checkScripts(
 }
 
 test.each([0, 64, 512])(
-  'any sequence of operations gives what a naive reference gives, however ranks overtake each other; up to %i bytes in one phase',
+  'any sequence of operations matches a naive reference, in any interleaving of ranks; up to %i bytes in one phase',
   async (smallBytes) => {
     await check(kinds, smallBytes, fc.integer({ min: 1, max: 9 }), runs(70, 120));
   },
 );
 
-test('a large call repeated, which goes forward and backward in turn, gives what a naive reference gives each time', async () => {
+test('a repeated large call, which goes forward and backward in turn, matches a naive reference each time', async () => {
   const repeated = operation(kinds).map((one) =>
     Array.from({ length: 4 }, (_, i) => ({ ...one, count: 40_001 + 3 * one.count, seed: one.seed + i })),
   );
   await checkScripts(repeated, 64, fc.integer({ min: 1, max: 3 }), runs(15, 30));
 });
 
-test('broadcasts of 8 MiB and more, which go in pieces or around the caches, give what a naive reference gives', async () => {
+test('broadcasts of 8 MiB and more, which go in pieces or bypass the caches, match a naive reference', async () => {
   const broadcasts = operation(['broadcast']).map((one) =>
     [2 ** 20, 2 ** 21].map((more) => ({ ...one, count: more + one.count })),
   );
   await checkScripts(broadcasts, 64, fc.constant(2), runs(3, 6));
 });
 
-test('few ranks that work in place, or not, exchange parts with each other', async () => {
+test('few ranks, some in place and some out of place, exchange parts with each other', async () => {
   await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), runs(50, 80));
 });

@@ -52,7 +52,7 @@ const algorithmsOf: Readonly<Record<CallKind, readonly Algorithm[]>> = {
 
 const anyOperation = operationOf(algorithmsOf);
 
-test('any sequence of operations gives what a naive reference gives, however ranks overtake each other', async () => {
+test('any sequence of operations matches a naive reference, in any interleaving of ranks', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 2, max: 9 }),
@@ -78,7 +78,7 @@ describe('rings of several channels', () => {
     for (const members of several.values()) await Promise.all((await members).map(({ engine }) => engine.close()));
   });
 
-  test('share large calls, whatever their orders, and give what a naive reference gives', async () => {
+  test('share large calls, in any order, and match a naive reference', async () => {
     const kinds = Object.entries(algorithmsOf).flatMap(([kind, names]) => (names.includes('ring') ? [[kind, ['ring']]] : []));
     const byRing = operationOf({ ...algorithmsOf, ...(Object.fromEntries(kinds) as Partial<typeof algorithmsOf>) });
     await fc.assert(
@@ -127,7 +127,7 @@ describe('rings of several channels', () => {
 });
 
 describe('over sockets', () => {
-  test('operations go from event to event, from arrays in and outside the segment', async () => {
+  test('operations progress at events, with arrays in and outside the segment', async () => {
     const members = await openNetwork('socket', 3, size, [0, 2, 1]);
     for (const op of fc.sample(anyOperation, { numRuns: 60, seed: 3 })) {
       const parts = makeParts(members, op);
@@ -150,7 +150,7 @@ test.each<[Algorithm, CallKind]>([
   ['ring', 'reduceScatter'],
   ['pat', 'reduceScatter'],
   ['hierarchical', 'reduceScatter'],
-])('sums by %s have the same bits however ranks overtake each other (%s)', async (algorithm, kind) => {
+])('sums by %s have the same bits in any interleaving of ranks (%s)', async (algorithm, kind) => {
   const n = 7;
   const members = await networkOf(n);
   const outcomeOf = async (seed: number): Promise<string[]> => {
@@ -168,7 +168,7 @@ test.each<[Algorithm, CallKind]>([
   if (kind === 'allReduce') expect(new Set(first).size).toBe(1);
 });
 
-test('all-reduce by ring adds in the order of the ring, from the rank after the one that the chunk is named after', async () => {
+test("all-reduce by ring adds in the order of the ring, from the rank after the chunk's number", async () => {
   const n = 5;
   const count = 4000;
   const members = await networkOf(n);
@@ -181,7 +181,7 @@ test('all-reduce by ring adds in the order of the ring, from the rank after the 
   for (const { recv } of parts) expect(firstDifference(recv, addedInRing(inputs))).toBeUndefined();
 });
 
-test.each(algorithmsOf.barrier)('no rank leaves a barrier by %s before the last has come', async (algorithm) => {
+test.each(algorithmsOf.barrier)('no rank leaves a barrier by %s before the last has entered', async (algorithm) => {
   const members = await networkOf(5);
   const parts = makeParts(members, { kind: 'barrier', algorithm, type: float32, operator: 'sum', root: 0, count: 0, seed: 0 });
   for (let late = 0; late < 5; late++) {
@@ -219,7 +219,7 @@ test.each<[string, Partial<Call>, RegExp]>([
   expect((errors[1] as Error).message).toMatch(message);
 });
 
-test('a rank that stands still while others connect with it is named, and those that connect are not', async () => {
+test('a rank that does not progress while others connect with it is named, and those that connect are not', async () => {
   let nowMs = 1000;
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
   try {
@@ -246,7 +246,7 @@ test('a rank that stands still while others connect with it is named, and those 
   }
 });
 
-test('a message whose call was damaged on the way names its sender', async () => {
+test('an error about a message whose call was damaged in transit names its sender', async () => {
   const [first, second] = (await openNetwork('shm', 2, size)) as [Member, Member];
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'ring' };
   beginCall(first, call);
@@ -261,7 +261,7 @@ test('a message whose call was damaged on the way names its sender', async () =>
   });
 });
 
-test('ranks whose calls use different connections find out, too', async () => {
+test('ranks whose calls use different connections detect the mismatch, too', async () => {
   const members = await openNetwork('shm', 4, size);
   await Promise.all(members.map(({ engine }) => engine.openAll(['tree'])));
   const call: Call = { kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 100, algorithm: 'tree' };
@@ -272,7 +272,7 @@ test('ranks whose calls use different connections find out, too', async () => {
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
 });
 
-test('ranks whose counts for each other differ find out from the length of what comes', async () => {
+test('ranks whose counts for each other differ detect it by the length of the received data', async () => {
   const members = await openNetwork('shm', 2, size);
   const recv = new Float32Array(10);
   const errors = members.map(({ engine }, r): unknown => {
@@ -290,7 +290,7 @@ test('ranks whose counts for each other differ find out from the length of what 
   });
 });
 
-test.each([10, 5000])('ranks that name different roots for %i elements find out, even while all wait to send', async (count) => {
+test.each([10, 5000])('ranks that name different roots for %i elements detect it, even while all wait to send', async (count) => {
   const members = await openNetwork('shm', 2, size);
   const errors = members.map((member, root) =>
     attempt(() => beginCall(member, { kind: 'broadcast', type: float32, operator: 'sum', root, count, algorithm: 'ring' })),
@@ -299,7 +299,7 @@ test.each([10, 5000])('ranks that name different roots for %i elements find out,
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
 });
 
-test('an array that is taken away while the call is under way ends it for all', async () => {
+test('an array that is transferred away during a call ends it on all ranks', async () => {
   const members = await openNetwork('shm', 2, size);
   const mine = new Float32Array(5000);
   const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 5000, algorithm: 'ring' });

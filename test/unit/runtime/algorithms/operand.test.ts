@@ -9,7 +9,7 @@ const loaded = loadLibc();
 test.each([
   ['with the C library', 'libc' in loaded ? loaded.libc : undefined],
   ['without it', undefined],
-])('an array that is transferred during a call is refused, unless nothing of it is needed, %s', (_, libc) => {
+])('an array that is transferred during a call is refused, unless no element of it is used, %s', (_, libc) => {
   const segment = Segment.ofThreads(createMemory(), 0, 1);
   const room = segment.allocateBytes(64);
   for (const length of [0, 5]) {

@@ -51,7 +51,7 @@ function file(name: string, content: string): NodeJS.ProcessEnv {
 }
 
 describe('a profile', () => {
-  it('is read from where TCCL_PROFILE says, or else from the user’s configuration, if it is there', () => {
+  it('is read from TCCL_PROFILE, or else from the user’s configuration, if it exists', () => {
     expect(readProfile(file('good.json', JSON.stringify(made)))).toEqual(made);
     expect(profilePath({ XDG_CONFIG_HOME: '/config' })).toBe('/config/tccl/profile.json');
     expect(readProfile({ XDG_CONFIG_HOME: join(directory, 'empty') })).toBeUndefined();
@@ -96,7 +96,7 @@ describe('a profile', () => {
     expect(() => readProfile(file(`${name}.json`, content))).toThrow(message);
   });
 
-  it('of another machine is left out, or used where TCCL_PROFILE names it, and said so', () => {
+  it('of another machine is ignored, or used if TCCL_PROFILE names it, with a note', () => {
     expect(profileFor(file('here.json', JSON.stringify({ ...made, machine: machineName() })))).toMatchObject({
       profile: { machine: machineName() },
     });
@@ -115,20 +115,20 @@ describe('a profile', () => {
     });
   });
 
-  it('says nothing of crowded ranks where none were measured', () => {
+  it('has no times of crowded ranks where none were measured', () => {
     const { 8: crowded, ...times } = made.times;
     expect(crowded).toBeDefined();
     expect(timesFor({ ...made, times }, 8, 4)).toBeUndefined();
   });
 
-  it('gives the times of the number of ranks that is most like one, crowded or not', () => {
+  it('gives the times of the nearest number of ranks, crowded or not', () => {
     expect(timesFor(made, 3, 4)).toBe(made.times[2]);
     expect(timesFor(made, 5, 4)).toBe(made.times[8]);
     expect(timesFor(made, 4, 4)).toBe(made.times[2]);
     expect(timesFor({ ...made, times: {} }, 2, 4)).toBeUndefined();
   });
 
-  it('changes the table only where another algorithm was measured to be worthwhile', () => {
+  it('changes the table only where another algorithm was measurably faster', () => {
     const table = tableOf(made.times[2]!, usual, () => true);
     // At 512 B ring is faster by less than measurements differ; between 512 B and 32 KiB the change is in the middle.
     expect(table.allReduce).toEqual([
@@ -143,7 +143,7 @@ describe('a profile', () => {
 describe('predicted times', () => {
   const points = made.times[2]!.allReduce!.direct!;
 
-  it('go through what was measured, between on a line in the logarithms, beyond at the same bandwidth', () => {
+  it('equal the measurements, are interpolated in logarithms, and have the same bandwidth beyond', () => {
     expect(timeAt(points, 8)).toBe(1);
     expect(timeAt(points, 512)).toBeCloseTo(4);
     expect(timeAt(points, 64)).toBeCloseTo(2);
@@ -152,7 +152,7 @@ describe('predicted times', () => {
     expect(timeAt([], 8)).toBe(Infinity);
   });
 
-  it('are part of what explain says', () => {
+  it('are part of explain()', () => {
     const explained = {
       times: made.times[2]!,
       measured: 'here',
@@ -196,7 +196,7 @@ describe('predicted times', () => {
     );
   });
 
-  it('have defaults for ranks that have a core each and for those that don’t', () => {
+  it('have defaults for ranks with and without a core each', () => {
     for (const nRanks of [2, 4, 8, 100])
       expect(timeAt(timesFor(defaultProfile, nRanks, 2)?.allReduce?.direct ?? [], 8)).toBeLessThan(Infinity);
   });

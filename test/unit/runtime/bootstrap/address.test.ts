@@ -11,9 +11,12 @@ import {
 } from '../../../../src/runtime/bootstrap/address.js';
 import { InvalidArgumentError } from '../../../../src/errors.js';
 
-it.each(['10.0.0.1:29500', '[::1]:1', '[fe80::1%eth0]:65535', 'node7.cluster:80'])('%s is read and written alike', (text) => {
-  expect(formatAddress(parseAddress(text))).toBe(text);
-});
+it.each(['10.0.0.1:29500', '[::1]:1', '[fe80::1%eth0]:65535', 'node7.cluster:80'])(
+  '%s is read and written back unchanged',
+  (text) => {
+    expect(formatAddress(parseAddress(text))).toBe(text);
+  },
+);
 
 it.each([
   '',
@@ -30,7 +33,7 @@ it.each([
   'host:1e3',
 ])('"%s" is refused', (text) => expect(() => parseAddress(text)).toThrow(InvalidArgumentError));
 
-it('bytes give back the address they were made from', () => {
+it('bytes of an address give the same address', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (host) => {
       const bytes = addressBytes(host)!;
@@ -55,7 +58,7 @@ it('kinds of addresses are told apart', () => {
   expect(['fec0::1', '10.0.0.1', 'feb'].some(isLinkLocal)).toBe(false);
 });
 
-it('only a link-local address changes its zone', () => {
+it('only a link-local address takes a zone', () => {
   expect(inZone({ host: 'fe80::1%eth7', port: 1 }, 'ib0')).toEqual({ host: 'fe80::1%ib0', port: 1 });
   expect(inZone({ host: 'fd00::1', port: 1 }, 'ib0')).toEqual({ host: 'fd00::1', port: 1 });
 });

@@ -19,7 +19,7 @@ function networksOf(ranks: readonly Bootstrap[]): Bootstrap[] {
 const stepsOf = (ranks: readonly Bootstrap[]): CommitBarrier[] => networksOf(ranks).map((network) => network.commitBarrier());
 
 describe('a commit barrier in which a rank was lost', () => {
-  test('commits if one rank completed it, whatever the others answered before', () =>
+  test('commits if one rank completed it, after any answers of the others', () =>
     withRanks(4, async (ranks) => {
       const [first, second] = stepsOf(ranks);
       first!.reached();
@@ -46,7 +46,7 @@ describe('a commit barrier in which a rank was lost', () => {
     await Promise.all(ranks.map((rank) => rank.close()));
   });
 
-  test('waits as long as a live rank has not reached it, until the signal', () =>
+  test('waits while a live rank has not reached it, until the signal', () =>
     withRanks(3, async (ranks) => {
       const [first, second, third] = stepsOf(ranks);
       first!.reached();
@@ -61,7 +61,7 @@ describe('a commit barrier in which a rank was lost', () => {
     }));
 });
 
-test('who asks again who survives, because it knew of a loss later, meets those that ask for the first time', () =>
+test('a rank that asks for survivors again, after a later loss, agrees with ranks that ask for the first time', () =>
   withRanks(3, async (ranks) => {
     const again = signal();
     const once = await Promise.all([ranks[0]!.survivors([2], signal()), ranks[1]!.survivors([2], again)]);

@@ -7,7 +7,7 @@ import { runs } from '../../../runs.js';
 import { bytes, connectRanks, loopbackRoot, text, timeoutMs, withRanks } from './ranks.js';
 
 describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
-  it('know each other', async () => {
+  it("have each other's peer information", async () => {
     await withRanks(n, async (ranks) => {
       for (const [rank, bootstrap] of ranks.entries()) {
         expect(bootstrap.rank).toBe(rank);
@@ -31,7 +31,7 @@ describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
     });
   });
 
-  it('broadcast from each', async () => {
+  it('broadcast from each rank', async () => {
     await withRanks(n, async (ranks) => {
       for (let root = 0; root < n; root++) {
         const results = await Promise.all(
@@ -42,7 +42,7 @@ describe.each([1, 2, 3, 8])('%i ranks in one event loop', (n) => {
     });
   });
 
-  it('pass a barrier together', async () => {
+  it('leave a barrier together', async () => {
     await withRanks(n, async (ranks) => {
       let arrived = 0;
       await Promise.all(
@@ -95,7 +95,7 @@ it('more than 128 ranks check in one after the other', async () => {
   await Promise.all(ranks.map((bootstrap) => bootstrap.close()));
 });
 
-it('a rank may send to many at once', async () => {
+it('a rank may send to many concurrently', async () => {
   const warnings: Error[] = [];
   const warn = (warning: Error) => warnings.push(warning);
   process.on('warning', warn);
@@ -109,7 +109,7 @@ it('a rank may send to many at once', async () => {
   expect(warnings).toEqual([]);
 });
 
-it('long messages pass through all operations', async () => {
+it('all operations carry long messages', async () => {
   await withRanks(3, async (ranks) => {
     const long = randomBytes(3_000_000);
     const gathered = await Promise.all(ranks.map((bootstrap, rank) => bootstrap.allGather(long.subarray(rank))));
@@ -119,7 +119,7 @@ it('long messages pass through all operations', async () => {
   });
 });
 
-it("results are copies: changing them changes nobody's input", async () => {
+it('results are copies: changing them changes no input', async () => {
   await withRanks(1, async ([only]) => {
     const data = bytes('abc');
     const [[gathered], broadcast] = await Promise.all([only!.allGather(data), only!.broadcast(data, 0)]);
@@ -129,7 +129,7 @@ it("results are copies: changing them changes nobody's input", async () => {
   });
 });
 
-it('strangers at the root disturb nobody', async () => {
+it('foreign connections to the root disturb no rank', async () => {
   const { id } = await loopbackRoot();
   const strangers = Array.from({ length: 200 }, (_, i) => {
     const socket = connectTcp(id.root.port, '127.0.0.1').on('error', () => undefined);

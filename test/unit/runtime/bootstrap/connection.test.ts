@@ -87,7 +87,7 @@ it.each([
   MAXIMUM_PAYLOAD_BYTES,
   3 * MAXIMUM_PAYLOAD_BYTES + 5,
   16 * 1024 * 1024,
-])('a message of %i bytes arrives as it was sent, in both directions', async (length) => {
+])('a message of %i bytes arrives unchanged, in both directions', async (length) => {
   await withPair(async (connector, acceptor) => {
     const data = Buffer.alloc(length, randomBytes(Math.min(length, 100_003)));
     await Promise.all([connector.connection.send(header, data), acceptor.connection.send(header, data)]);
@@ -130,7 +130,7 @@ it('a notice overtakes a long message', async () => {
   });
 });
 
-it('what was sent before a goodbye arrives before it', async () => {
+it('messages that were sent before a goodbye arrive before it', async () => {
   await withPair(async (connector, acceptor) => {
     await connector.connection.send(header, bytes('last words'));
     connector.connection.notify('news');
@@ -152,7 +152,7 @@ it('a message that is being sent rejects when this side leaves, and the goodbye 
   });
 });
 
-it('a dial that is ended when the acceptor counts on the connection already tells it the news before the goodbye', async () => {
+it('a dial that is ended when the acceptor has the connection already sends its failure before the goodbye', async () => {
   const closing = new AbortController();
   const [here, there] = [endpoint(), endpoint()];
   const listener = await Listener.open({
@@ -198,7 +198,7 @@ it('a message of more than 1 GiB is refused', async () => {
   });
 });
 
-it('what the other side said last is read, though writing to it fails by then', async () => {
+it('the last messages of the other side are read, though writing to it fails', async () => {
   await withPair(async ({ connection, socket, received, ended }, acceptor) => {
     // As when this side computes all the time until the other has closed by force.
     socket.pause();
@@ -213,7 +213,7 @@ it('what the other side said last is read, though writing to it fails by then', 
   });
 });
 
-it('a goodbye waits for what the other side is slow to read', async () => {
+it('a goodbye waits for messages that the other side reads slowly', async () => {
   await withPair(async ({ socket, ended }, acceptor) => {
     socket.pause();
     // Longer than the kernel takes.

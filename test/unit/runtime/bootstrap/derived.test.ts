@@ -10,7 +10,7 @@ function derive(ranks: readonly Bootstrap[], members: readonly number[]): Bootst
   return members.map((rank) => ranks[rank]!.derive(number, members));
 }
 
-test('a network of some ranks has its own order, and its messages do not meet those of others', async () => {
+test('a network of some ranks has its own order, and its messages are separate from those of others', async () => {
   await withRanks(4, async (ranks) => {
     const some = derive(ranks, [3, 0, 2]);
     expect(some.map((network) => [network.rank, network.nRanks, network.peers.map((peer) => peer.pid)])).toEqual(
@@ -46,7 +46,7 @@ test('connections live until the last network on them is closed', async () => {
   await Promise.all(more.map((network) => network.close()));
 });
 
-test('what fails in one network fails at all its ranks and in no other', async () => {
+test('a failure in one network reaches all its ranks and no other network', async () => {
   await withRanks(3, async (ranks) => {
     const [some, others] = [derive(ranks, [0, 1, 2]), derive(ranks, [2, 1, 0])];
     const waiting = [rejection(some[1]!.barrier()), rejection(some[2]!.allGather(bytes('x')))];
@@ -62,7 +62,7 @@ test('what fails in one network fails at all its ranks and in no other', async (
   });
 });
 
-test('who comes late to a network that has failed hears of it', async () => {
+test('a rank that opens a failed network late gets its error', async () => {
   await withRanks(3, async (ranks) => {
     const number = ranks[0]!.nextNumber();
     const [first, second] = [ranks[0]!.derive(number, [0, 1, 2]), ranks[1]!.derive(number, [0, 1, 2])];
@@ -77,7 +77,7 @@ test('who comes late to a network that has failed hears of it', async () => {
   });
 });
 
-test('who ended a network is named by its number there', async () => {
+test('the rank that ended a network is named by its number there', async () => {
   await withRanks(3, async (ranks) => {
     const some = derive(ranks, [2, 1, 0]);
     const waiting = [rejection(some[1]!.barrier()), rejection(some[2]!.barrier()), rejection(some[2]!.recv(0, 1))];
@@ -103,7 +103,7 @@ test('a close rejects what is pending in that network only', async () => {
   });
 });
 
-test('who waits for messages of a rank hears that it closes the network, or has closed it before', async () => {
+test('a rank that waits for messages of another gets an error when that closes the network, or has closed it before', async () => {
   await withRanks(5, async (ranks) => {
     const some = derive(ranks, [0, 1, 2, 3, 4]);
     // No connection of the ring joins 0 and 2, nor 4 and 2.
@@ -128,7 +128,7 @@ test('who waits for messages of a rank hears that it closes the network, or has 
   });
 });
 
-test('who waits for a rank that has closed the network is told, who had its part of an operation is not', async () => {
+test('a rank that waits for one that has closed the network gets an error, except if it has its part of the operation', async () => {
   await withRanks(3, async (ranks) => {
     const some = derive(ranks, [0, 1, 2]);
     await Promise.all(some.map((network) => network.barrier()));
@@ -141,7 +141,7 @@ test('who waits for a rank that has closed the network is told, who had its part
   });
 });
 
-test('survivors are the same at all, whoever excludes whom, and whoever is lost before or meanwhile', async () => {
+test('survivors are the same on all ranks, for any exclusions and any losses before or meanwhile', async () => {
   const ranks = await connectRanks(6);
   ranks[0]!.abort(new Error('gone before'));
   const questions = [1, 2, 4].map((rank) => ranks[rank]!.survivors(rank === 4 ? [3] : [], AbortSignal.timeout(timeoutMs)));
@@ -159,7 +159,7 @@ test('survivors are the same at all, whoever excludes whom, and whoever is lost 
   await Promise.all([...next, ...ranks].map((network) => network.close()));
 });
 
-test('a loss is told in the ranks of the network', async () => {
+test('a loss is reported with the ranks of the network', async () => {
   const ranks = await connectRanks(3);
   const some = derive(ranks, [2, 1]);
   const waiting = rejection(some[1]!.recv(0, 1));
@@ -174,7 +174,7 @@ test('a loss is told in the ranks of the network', async () => {
   await Promise.all([some[1]!, ranks[0]!, ranks[1]!].map((network) => network.close()));
 });
 
-test('a rank that others exclude is told so, and one that asks too late gets who is missing', async () => {
+test('a rank that others exclude gets an error, and one that asks too late gets the missing ranks', async () => {
   await withRanks(3, async (ranks) => {
     const asked = [ranks[0]!.survivors([1], never), ranks[2]!.survivors([], never)];
     expect((await Promise.all(asked)).map((one) => one.ranks)).toEqual([

@@ -19,7 +19,7 @@ function linkOf(descriptor: string): string {
   }
 }
 
-it.runIf(process.platform === 'linux')('after close nothing is left open', async () => {
+it.runIf(process.platform === 'linux')('after close no handle is left open', async () => {
   const before = sockets().length;
   const ranks = await connectRanks(4);
   await Promise.all(ranks.map((rank) => rank.barrier()));
@@ -28,7 +28,7 @@ it.runIf(process.platform === 'linux')('after close nothing is left open', async
   await vi.waitFor(() => expect(sockets().length).toBe(before), timeoutMs);
 });
 
-it('close may be called twice, and what is called after it rejects', async () => {
+it('close may be called twice, and calls after it reject', async () => {
   const ranks = await connectRanks(2);
   await Promise.all(ranks.map((rank) => rank.close()));
   await ranks[0]!.close();
@@ -46,7 +46,7 @@ it('close may be called twice, and what is called after it rejects', async () =>
   }
 });
 
-it('close rejects what is pending at the rank that closes', async () => {
+it('close rejects pending calls of its rank', async () => {
   await withRanks(2, async ([first]) => {
     const pending = [first!.recv(1, 5), first!.barrier(), first!.allGather(bytes('x'))].map(rejection);
     await first!.close();
@@ -54,7 +54,7 @@ it('close rejects what is pending at the rank that closes', async () => {
   });
 });
 
-it('what a rank sent before it closed can still be received; more cannot', async () => {
+it('messages that a rank sent before it closed can still be received; no others', async () => {
   await withRanks(5, async (ranks) => {
     await ranks[0]!.send(2, 9, bytes('last words'));
     await ranks[0]!.close();
@@ -64,7 +64,7 @@ it('what a rank sent before it closed can still be received; more cannot', async
   });
 });
 
-it('a rank that waits for one that closed without ever having talked to it is told', async () => {
+it('a rank that waits for one that closed without ever connecting to it gets an error', async () => {
   await withRanks(6, async (ranks) => {
     const waiting = rejection(ranks[3]!.recv(0, 1));
     await ranks[0]!.close();
@@ -80,7 +80,7 @@ it('a collective that a closed rank would have to join fails everywhere with one
   });
 });
 
-it('ranks that finish at different times do not disturb each other', async () => {
+it('ranks may finish at different times', async () => {
   const ranks = await connectRanks(8);
   await Promise.all(
     ranks.map(async (rank) => {
@@ -102,7 +102,7 @@ it('a goodbye is no loss', async () => {
   });
 });
 
-it('an abort ends what is pending here with its reason, and everywhere else with an error that names the rank', async () => {
+it('an abort ends pending calls here with its reason, and on all other ranks with an error that names the rank', async () => {
   await withRanks(5, async (ranks) => {
     const reason = new Error('out of paper');
     const lost = ranks.map((rank) => {
@@ -128,7 +128,7 @@ it('an abort ends what is pending here with its reason, and everywhere else with
   });
 });
 
-it('who has completed an operation that others cannot complete can see why', async () => {
+it('a rank that has completed an operation that others cannot complete can read the reason', async () => {
   await withRanks(3, async (ranks) => {
     await ranks[0]!.broadcast(bytes('x'), 0);
     expect(ranks[0]!.failure).toBeUndefined();
@@ -140,7 +140,7 @@ it('who has completed an operation that others cannot complete can see why', asy
   });
 });
 
-it('a listener that was stopped hears of no loss', async () => {
+it('a listener that was removed gets no loss', async () => {
   await withRanks(3, async (ranks) => {
     const heard: string[] = [];
     const stop = ranks[0]!.onFailure(() => heard.push('stopped'));
@@ -152,7 +152,7 @@ it('a listener that was stopped hears of no loss', async () => {
   });
 });
 
-it('different calls are an error that names both ranks and calls, everywhere', async () => {
+it('different calls are an error on all ranks that names both ranks and calls', async () => {
   await withRanks(3, async (ranks) => {
     const errors = await Promise.all(
       [ranks[0]!.allGather(bytes('x')), ranks[1]!.barrier(), ranks[2]!.allGather(bytes('x'))].map(rejection),
@@ -166,7 +166,7 @@ it('different calls are an error that names both ranks and calls, everywhere', a
   });
 });
 
-it('wrong arguments are refused at once', async () => {
+it('wrong arguments are refused immediately', async () => {
   await withRanks(2, async ([rank]) => {
     const refusals: [Promise<unknown>, string][] = [
       [rank!.send(2, 0, bytes('x')), 'there is no rank 2'],
@@ -187,7 +187,7 @@ it('wrong arguments are refused at once', async () => {
 
 const hostOf = (rank: number) => ({ hostId: `host ${rank % 2}` });
 
-it('the ranks of each host work among themselves, without the others', async () => {
+it('the ranks of each host communicate among themselves, without the others', async () => {
   await withRanks(
     5,
     async (ranks) => {
@@ -211,7 +211,7 @@ it('the ranks of each host work among themselves, without the others', async () 
   );
 });
 
-it('the loss of a rank leaves other hosts among themselves', async () => {
+it('the loss of a rank does not affect calls within other hosts', async () => {
   await withRanks(
     4,
     async (ranks) => {
@@ -229,7 +229,7 @@ it('the loss of a rank leaves other hosts among themselves', async () => {
   );
 });
 
-it('who closes because of a loss does not hide the loss from others', async () => {
+it('a rank that closes because of a loss does not hide the loss from others', async () => {
   const n = 33; // around the ring news take many steps, but a goodbye only one where ranks have talked
   const ranks = await connectRanks(n, (rank) => ({ hostId: rank === 2 ? 'other' : 'same' }));
   await Promise.all(ranks.map((rank) => rank.barrier()));
@@ -246,7 +246,7 @@ it('who closes because of a loss does not hide the loss from others', async () =
   for (const error of await errors) expect(error).toMatchObject({ code: 'ABORTED', rank: 2 });
 });
 
-it('who has completed an operation and fails after it does not spoil it for those who have not', async () => {
+it('a rank that fails after it completed an operation does not fail it on ranks that are still in it', async () => {
   await withRanks(3, async (ranks) => {
     await ranks[0]!.broadcast(bytes('first'), 0);
     ranks[0]!.fail(new RemoteError('TIMEOUT', 'later', { rank: 0 }));
@@ -259,7 +259,7 @@ it('who has completed an operation and fails after it does not spoil it for thos
   });
 });
 
-it('who is lost after it completed an operation does not spoil it for those who are in it', async () => {
+it('a rank that is lost after it completed an operation does not fail it on ranks that are still in it', async () => {
   const ranks = await connectRanks(2);
   const under = ranks[1]!.broadcast(bytes(''), 0);
   await ranks[0]!.broadcast(bytes('first'), 0);
@@ -269,7 +269,7 @@ it('who is lost after it completed an operation does not spoil it for those who 
   await ranks[1]!.close();
 });
 
-it('why a rank is gone is told, to who asked before and after: that it closed, or that the network failed', async () => {
+it('the reason why a rank is gone is available before and after: it closed, or the network failed', async () => {
   await withRanks(3, async (ranks) => {
     const before = ranks[2]!.whyGone(0);
     const reason = new RemoteError('ABORTED', 'enough', { rank: 1 });
@@ -285,7 +285,7 @@ it('why a rank is gone is told, to who asked before and after: that it closed, o
   });
 });
 
-it('a rank that closes after a failure is missed for the failure', async () => {
+it('a rank that closes after a failure is reported with the failure', async () => {
   await withRanks(3, async (ranks) => {
     const waiting = rejection(ranks[0]!.recv(1, 5));
     ranks[1]!.fail(new RemoteError('ABORTED', 'enough', { rank: 1 }));

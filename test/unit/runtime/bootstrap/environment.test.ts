@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { readBootstrapEnvironment } from '../../../../src/runtime/bootstrap/index.js';
 
-it('variables that are not set or empty say nothing', () => {
+it('unset and empty variables have no effect', () => {
   const nothing = { interfaceName: undefined, family: undefined, hostId: undefined, commSecret: undefined };
   expect(readBootstrapEnvironment({})).toEqual(nothing);
   expect(
@@ -9,7 +9,7 @@ it('variables that are not set or empty say nothing', () => {
   ).toEqual(nothing);
 });
 
-it('variables are read', () => {
+it('all variables are read', () => {
   expect(
     readBootstrapEnvironment({
       TCCL_SOCKET_IFNAME: '=eth0',

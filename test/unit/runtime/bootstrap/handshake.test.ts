@@ -12,7 +12,7 @@ import {
 const secret = randomBytes(32);
 const greeting = { purpose: purposes.peer, from: 3, to: 70_000 };
 
-it('two who know the secret agree on keys, one for each direction', () => {
+it('two sides with the secret agree on keys, one for each direction', () => {
   const connector = new ConnectorHandshake(secret, greeting);
   const acceptor = AcceptorHandshake.begin(connector.hello)!;
   expect(acceptor.greeting).toEqual(greeting);
@@ -23,19 +23,19 @@ it('two who know the secret agree on keys, one for each direction', () => {
   expect(keys.send).not.toEqual(keys.receive);
 });
 
-it('who has another secret is refused', () => {
+it('a side with another secret is refused', () => {
   const connector = new ConnectorHandshake(randomBytes(32), greeting);
   const acceptor = AcceptorHandshake.begin(connector.hello)!;
   expect(acceptor.verify(secret, connector.answer(acceptor.challenge).proof)).toBeUndefined();
 });
 
-it('a proof made for one challenge is worth nothing for the next', () => {
+it('a proof for one challenge is invalid for the next', () => {
   const connector = new ConnectorHandshake(secret, greeting);
   const { proof } = connector.answer(AcceptorHandshake.begin(connector.hello)!.challenge);
   expect(AcceptorHandshake.begin(connector.hello)!.verify(secret, proof)).toBeUndefined();
 });
 
-it('a hello changed on the way is refused with the proof', () => {
+it('a hello that was changed in transit is refused by the proof', () => {
   const connector = new ConnectorHandshake(secret, greeting);
   const changed = Buffer.from(connector.hello);
   changed.writeUInt32LE(4, 8); // another rank
@@ -44,7 +44,7 @@ it('a hello changed on the way is refused with the proof', () => {
   expect(acceptor.verify(secret, connector.answer(acceptor.challenge).proof)).toBeUndefined();
 });
 
-it('what is no hello is not answered', () => {
+it('bytes that are no hello are not answered', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: HELLO_BYTES, maxLength: HELLO_BYTES }), (garbage) => {
       expect(AcceptorHandshake.begin(Buffer.from(garbage))).toBeUndefined();

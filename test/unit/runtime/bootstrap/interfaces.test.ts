@@ -19,7 +19,7 @@ const eth1 = [v4('eth1', '10.0.1.5')];
 const ib0 = [v4('ib0', '10.9.0.5')];
 const host = [...lo, ...docker, ...bridge, ...eth0, ...eth1, ...ib0];
 
-describe('without a wish', () => {
+describe('without TCCL_SOCKET_IFNAME', () => {
   it.each([
     ['InfiniBand first', host, 'ib0'],
     ['then the first that is not docker, loopback or a bridge', [...lo, ...docker, ...bridge, ...eth0, ...eth1], 'eth0'],
@@ -39,31 +39,31 @@ describe('the root', () => {
   const choose = (rootHost: string, origin: 'root' | 'address' | 'name', interfaces = host) =>
     chooseInterface(interfaces, { root: { host: rootHost, origin } });
 
-  it('on loopback draws its ranks there', () => {
+  it('on loopback makes ranks use loopback', () => {
     expect(choose('127.0.0.1', 'root')).toEqual({ name: 'lo', host: '127.0.0.1' });
     expect(choose('::1', 'address')).toEqual({ name: 'lo', host: '::1' });
   });
 
-  it('under a name that this host knows as loopback does not: other hosts know it otherwise', () => {
+  it('under a name that this host resolves to loopback does not: other hosts resolve it differently', () => {
     expect(choose('127.0.1.1', 'name').name).toBe('ib0');
   });
 
-  it('at an address that the user chose draws them to its subnet', () => {
+  it('at an address that the user chose makes them use its subnet', () => {
     expect(choose('10.0.1.77', 'address')).toEqual({ name: 'eth1', host: '10.0.1.5' });
     expect(choose('fd00::77', 'address')).toEqual({ name: 'eth0', host: 'fd00::5' });
     expect(choose('10.0.1.77', 'name').name).toBe('eth1');
   });
 
-  it('in no subnet of this host, or with an address of its own choice, leaves the order as it is', () => {
+  it('in no subnet of this host, or with an address of its own choice, does not change the order', () => {
     expect(choose('203.0.113.1', 'address').name).toBe('ib0');
     expect(choose('10.0.1.77', 'root').name).toBe('ib0');
   });
 
-  it('of a family draws its ranks to addresses of that family', () => {
+  it('of a family makes ranks use addresses of that family', () => {
     expect(choose('2001:db8::1', 'root', [...lo, ...eth0])).toEqual({ name: 'eth0', host: 'fd00::5' });
   });
 
-  it('on a link is found on that link only', () => {
+  it('with a link-local address is found on that link only', () => {
     const twoLinks = [v6('eth2', 'fe80::2'), v6('eth3', 'fe80::3')];
     expect(choose('fe80::9%eth3', 'address', twoLinks)).toEqual({ name: 'eth3', host: 'fe80::3%eth3' });
   });
@@ -81,22 +81,22 @@ describe('TCCL_SOCKET_IFNAME', () => {
     ['^=lo,docker0,virbr0,eth0', 'eth1'],
     [' = eth1 , nothing', 'eth1'],
     ['lo', 'lo'],
-  ])('%s takes %s', (wish, name) => {
+  ])('%s selects %s', (wish, name) => {
     expect(choose(wish).name).toBe(name);
   });
 
-  it('wins over a root on loopback', () => {
+  it('overrides a root on loopback', () => {
     expect(chooseInterface(host, { interfaceName: 'eth1', root: { host: '127.0.0.1', origin: 'root' } }).name).toBe('eth1');
   });
 
-  it('with a family takes an address of that family', () => {
+  it('with a family selects an address of that family', () => {
     expect(choose('eth0', 6)).toEqual({ name: 'eth0', host: 'fd00::5' });
     expect(choose('lo', 6)).toEqual({ name: 'lo', host: '::1' });
     expect(chooseInterface([v6('eth0', 'fe80::5')], { interfaceName: 'eth0' })).toEqual({ name: 'eth0', host: 'fe80::5%eth0' });
   });
 
   it.each(['=eth', 'eht0', '^lo,docker,virbr,eth,ib', 'ETH0'])(
-    '%s, which matches nothing, is an error that lists what there is',
+    '%s, which matches nothing, is an error that lists the interfaces',
     (wish) => {
       expect(() => choose(wish)).toThrow(InvalidArgumentError);
       expect(() => choose(wish)).toThrow(
@@ -105,11 +105,11 @@ describe('TCCL_SOCKET_IFNAME', () => {
     },
   );
 
-  it('a name nearly right gets a hint', () => {
+  it('a misspelt name gets a suggestion', () => {
     expect(() => choose('eht0')).toThrow(/did you mean eth0\?/);
   });
 
-  it('names the family too when that excludes all', () => {
+  it('names the family too when that excludes all interfaces', () => {
     expect(() => choose('ib0', 6)).toThrow(/TCCL_SOCKET_IFNAME=ib0 with TCCL_SOCKET_FAMILY=AF_INET6/);
     expect(() => chooseInterface(docker, { family: 6 })).toThrow(/TCCL_SOCKET_FAMILY=AF_INET6; there are: docker0/);
   });

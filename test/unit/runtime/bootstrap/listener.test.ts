@@ -82,11 +82,11 @@ async function expectServed({ port, nextMessage }: Awaited<ReturnType<typeof lis
 const closed = (socket: Socket) =>
   new Promise<void>((resolve) => (socket.closed ? resolve() : socket.on('close', () => resolve())));
 
-it('who knows the secret is let in', async () => {
+it('a connection with the secret is accepted', async () => {
   await expectServed(await listen());
 });
 
-it('garbage is closed at once and never seen', async () => {
+it('a connection that sends garbage is closed immediately and never reported', async () => {
   const server = await listen();
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ minLength: 48, maxLength: 2000 }), async (garbage) => {
@@ -98,7 +98,7 @@ it('garbage is closed at once and never seen', async () => {
   await expectServed(server);
 });
 
-it('a record of huge length instead of a proof is closed at once and never seen', async () => {
+it('a connection with a record of huge length instead of a proof is closed immediately and never reported', async () => {
   const server = await listen();
   const hugeRecord = Buffer.from([0xff, 0xff, 0xff, 0xff, 1]);
   const { hello } = new ConnectorHandshake(secret, greeting);
@@ -107,7 +107,7 @@ it('a record of huge length instead of a proof is closed at once and never seen'
   await expectServed(server);
 });
 
-it('a flood without end is closed after its first bytes', async () => {
+it('an endless stream of bytes is closed after its first bytes', async () => {
   const server = await listen();
   const socket = (await stranger(server.port)).resume();
   const flood = () => {
@@ -119,7 +119,7 @@ it('a flood without end is closed after its first bytes', async () => {
   expect(server.admitted).toEqual([]);
 });
 
-it('who says nothing, or half a greeting, holds up nobody and is closed in time', async () => {
+it('a connection that sends nothing, or half a hello, delays no other and is closed in time', async () => {
   const server = await listen({ limits: { connections: 100, timeMs: 300 } });
   const { hello } = new ConnectorHandshake(secret, greeting);
   const idle = await Promise.all([
@@ -132,7 +132,7 @@ it('who says nothing, or half a greeting, holds up nobody and is closed in time'
   expect(server.admitted.length).toBe(1);
 });
 
-it('beyond the limit of strangers the oldest is closed, and who knows the secret is served', async () => {
+it('beyond the limit of unauthenticated connections the oldest is closed, and one with the secret is accepted', async () => {
   const limit = 20;
   const server = await listen({ limits: { connections: limit, timeMs: 60_000 } });
   const crowd = [];
@@ -143,7 +143,7 @@ it('beyond the limit of strangers the oldest is closed, and who knows the secret
   expect(open.length).toBeGreaterThanOrEqual(limit - 1);
 });
 
-it('a thousand strangers at once disturb nobody', async () => {
+it('a thousand concurrent unauthenticated connections disturb no rank', async () => {
   const server = await listen();
   const crowd = Promise.all(
     Array.from({ length: 1000 }, (_, i) => stranger(server.port, i % 2 === 0 ? randomBytes(60) : new Uint8Array())),
@@ -154,7 +154,7 @@ it('a thousand strangers at once disturb nobody', async () => {
   expect(server.admitted.length).toBe(6);
 });
 
-it('what was recorded from one connection is worth nothing on another', async () => {
+it('bytes recorded from one connection are invalid on another', async () => {
   const server = await listen();
   const recorded: Buffer[] = [];
   const wiretap = createServer((from) => {
@@ -174,7 +174,7 @@ it('what was recorded from one connection is worth nothing on another', async ()
   expect(server.admitted.map(({ messages }) => messages)).toEqual([['pay 100']]);
 });
 
-it('a record changed on the way ends the connection, and its message never arrives', async () => {
+it('a record that was changed in transit ends the connection, and its message never arrives', async () => {
   const server = await listen();
   let tamper = false;
   const middle = createServer((from) => {
@@ -201,7 +201,7 @@ it('a record changed on the way ends the connection, and its message never arriv
   expect(server.admitted[0]!.messages).toEqual([]);
 });
 
-it('who has another secret, or comes to the wrong place, is turned away until it gives up', async () => {
+it('a side with another secret, or at the wrong address, is refused until it gives up', async () => {
   const server = await listen();
   for (const wrong of [{ secret: randomBytes(32) }, { greeting: { ...greeting, to: 7 } }]) {
     const gaveUp = new AbortController();
@@ -218,7 +218,7 @@ it('who has another secret, or comes to the wrong place, is turned away until it
   expect(server.admitted).toEqual([]);
 });
 
-it('who comes before the secret is known is let in when it is', async () => {
+it('a connection made before the secret is known is accepted when it is', async () => {
   let know: (known: Uint8Array) => void = () => undefined;
   const server = await listen({ secret: new Promise((resolve) => (know = resolve)) });
   const early = dialTo(server.port);
@@ -228,7 +228,7 @@ it('who comes before the secret is known is let in when it is', async () => {
   await early;
 });
 
-it('who comes before anybody listens is let in when somebody does', async () => {
+it('a connection attempt before there is a listener succeeds when there is one', async () => {
   const { listener, port } = await listen();
   listener.close();
   const early = dialTo(port, { onFailure: () => void (reopened ??= listen({ port })) });

@@ -23,7 +23,7 @@ function heard(mesh: Mesh, rank: number): ConnectionEvents {
   return heardThere!;
 }
 
-it('who closed because of a loss is missed after it, though the last words of the lost rank are still waited for', async () => {
+it("a rank that closed because of a loss is reported after it, even while the lost rank's last messages are awaited", async () => {
   const mesh = new Mesh(0, 3);
   const [first, second] = [heard(mesh, 1), heard(mesh, 2)];
   const news: string[] = [];
@@ -43,7 +43,7 @@ it('who closed because of a loss is missed after it, though the last words of th
   expect(news).toEqual(['lost 2', 'CLOSED 1']);
 });
 
-it('a message to a rank whose goodbye has come on one of two connections fails as one to a rank that has closed', async () => {
+it('a message to a rank whose goodbye has arrived on one of two connections fails with CLOSED', async () => {
   const peer = new Peer(1);
   const why = peer.whyBroken(new ConnectionEndedError('is not open'));
   await new Promise((resolve) => setImmediate(resolve));

@@ -60,7 +60,7 @@ describe('every rank gets the same error that names the ranks', () => {
     expect(error.message).toContain('ranks 0,2 with 3, rank 1 with 2');
   });
 
-  it('when the larger rank count is wrong, so that nobody else comes', async () => {
+  it('when the larger rank count is wrong, so that no other rank checks in', async () => {
     const error = sameEverywhere(
       await failures(
         [
@@ -100,13 +100,13 @@ describe('every rank gets the same error that names the ranks', () => {
     expect(error.message).toContain('ranks 0,2 all use device gpu:0 of host');
   });
 
-  it('when ranks do not come', async () => {
+  it('when ranks are missing', async () => {
     const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 2000 }))), TimeoutError);
     expect(error).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7] });
     expect(error.message).toContain('ranks 1,3-5,7 of 8 did not join in time (3 did: 0,2,6)');
   });
 
-  it('also who comes after the others were told', async () => {
+  it('also a rank that checks in after the others have got it', async () => {
     const root = await loopbackRoot({ settleMs: 1 });
     const join = (rank: number, nRanks: number) =>
       rejection(connect({ id: root.id, rank, nRanks, timeoutMs })) as Promise<TcclError>;
@@ -117,7 +117,7 @@ describe('every rank gets the same error that names the ranks', () => {
   });
 });
 
-it('one device on two hosts is no clash', async () => {
+it('one device on two hosts is no conflict', async () => {
   const { id } = await loopbackRoot();
   const ranks = await Promise.all(
     [0, 1].map((rank) => connect({ id, rank, nRanks: 2, timeoutMs, device: 'gpu:0', hostId: `host ${rank}` })),
@@ -144,7 +144,7 @@ describe('refused before anything is sent', () => {
     expect((error as Error).message).toContain(message);
   });
 
-  it.each([0, -5, NaN, Infinity])('a time-out of %d', async (badTimeoutMs) => {
+  it.each([0, -5, NaN, Infinity])('a timeout of %d', async (badTimeoutMs) => {
     await expect(connect({ id, rank: 0, nRanks: 1, timeoutMs: badTimeoutMs })).rejects.toMatchObject({ code: 'ARGUMENT_RANGE' });
   });
 
@@ -162,7 +162,7 @@ describe('refused before anything is sent', () => {
 
 describe('the root', () => {
   // These wait for time to pass, side by side.
-  it.concurrent('that nobody opened is a time-out that says where it was looked for and what happened', async () => {
+  it.concurrent('that does not exist is a timeout with its address and what happened', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -176,7 +176,7 @@ describe('the root', () => {
     );
   });
 
-  it.concurrent('of another secret is not joined', async () => {
+  it.concurrent('with another secret is refused', async () => {
     const root = await loopbackRoot();
     const id = UniqueId.create(root.id.root);
     const error = await rejection(connect({ id, rank: 0, nRanks: 1, timeoutMs: 1000 }));
@@ -187,7 +187,7 @@ describe('the root', () => {
     root.close();
   });
 
-  it.concurrent('that closes after a check-in is a time-out that says so', async () => {
+  it.concurrent('that closes after a check-in is a timeout that names this', async () => {
     const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
@@ -211,7 +211,7 @@ describe('the root', () => {
   it.concurrent.each([
     ['of rank 0', 0, { name: 'RemoteError', code: 'RANK_DIED', rank: 0 }],
     ['of another process', undefined, { name: 'SystemError', code: 'NETWORK' }],
-  ])('%s that ends after a check-in is missed at once', async (_, rankOfRoot, expected) => {
+  ])('%s that ends after a check-in is reported immediately', async (_, rankOfRoot, expected) => {
     const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
@@ -232,7 +232,7 @@ describe('the root', () => {
     expect((error as Error).message).toMatch(/^the root at 127\.0\.0\.1:\d+.* ended before all ranks had checked in$/);
   });
 
-  it('at host:port is found by ranks that came before it', async () => {
+  it('at host:port is found by ranks that started before it', async () => {
     const probe = await loopbackRoot();
     const hostPort = `127.0.0.1:${probe.id.root.port}`;
     probe.close();

@@ -19,11 +19,11 @@ const introduce = (...places: string[]): Introduction[] =>
     };
   });
 
-it('ranks without a device get one by their place on the host', () => {
+it('ranks without a device get one by their local rank', () => {
   expect(peersOf(introduce('a', 'b', 'a', 'b')).map(({ device }) => device)).toEqual(['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1']);
 });
 
-it('a name that somebody took is not given again', () => {
+it('a device that another rank names is not given again', () => {
   expect(peersOf(introduce('a', 'a/cpu:0', 'a', 'a/cpu:2')).map(({ device }) => device)).toEqual([
     'cpu:1',
     'cpu:0',
@@ -32,7 +32,7 @@ it('a name that somebody took is not given again', () => {
   ]);
 });
 
-it('addresses are not part of what is known of a peer', () => {
+it('addresses are not part of peer information', () => {
   expect(Object.keys(peersOf(introduce('a'))[0]!)).not.toContain('address');
 });
 
@@ -51,7 +51,7 @@ it('the ranks of a host are those with its hash', () => {
   expect(ranksOnHost(peers, 3)).toEqual([3]);
 });
 
-it('hosts are counted by their lowest ranks, whatever they are called', () => {
+it('hosts are numbered by their lowest ranks, independent of their names', () => {
   const peers = peersOf(introduce('z', 'a', 'z', 'c'));
   expect(peers.map(({ rank }) => nodeOf(peers, rank))).toEqual([0, 1, 0, 2].map((node) => ({ node, nNodes: 3 })));
 });

@@ -12,7 +12,7 @@ it.each([
   expect(formatRanks(ranks)).toBe(text);
 });
 
-it('one rank is a rank, more are ranks', () => {
+it('one rank is singular, more are plural', () => {
   expect(nameRanks([3])).toBe('rank 3');
   expect(nameRanks([3, 4])).toBe('ranks 3,4');
 });

@@ -37,7 +37,7 @@ function open(bytes: Buffer, cuts: readonly number[] = []): { kind: RecordKind; 
   return opened;
 }
 
-it('records come out as they went in, however the network cuts them', () => {
+it('records arrive unchanged, however the network splits them', () => {
   fc.assert(
     fc.property(records, fc.array(fc.integer({ min: 0, max: 70 })), (list, cuts) => {
       expect(open(seal(list), cuts)).toEqual(list);
@@ -45,12 +45,12 @@ it('records come out as they went in, however the network cuts them', () => {
   );
 });
 
-it('the longest record passes', () => {
+it('the longest record is accepted', () => {
   const list = [{ kind: recordKinds.message, payload: Uint8Array.from(randomBytes(MAXIMUM_PAYLOAD_BYTES)) }];
   expect(Buffer.from(open(seal(list), [1, 70_000])[0]!.payload).equals(list[0]!.payload)).toBe(true);
 });
 
-describe('nothing but the sealed records is given out', () => {
+describe('only sealed records are accepted', () => {
   it('when a bit is changed', () => {
     fc.assert(
       fc.property(records, fc.nat(), (list, at) => {
@@ -70,7 +70,7 @@ describe('nothing but the sealed records is given out', () => {
     );
   });
 
-  it('when arbitrary bytes come', () => {
+  it('when arbitrary bytes arrive', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 500 }), (garbage) => {
         try {
@@ -96,7 +96,7 @@ describe('nothing but the sealed records is given out', () => {
   });
 });
 
-it('a huge length is refused on sight of the header, before memory is taken', () => {
+it('a huge length is refused at the header, before memory is allocated', () => {
   fc.assert(
     fc.property(fc.integer({ min: MAXIMUM_PAYLOAD_BYTES + 1, max: 0xffffffff }), fc.boolean(), (length, piecewise) => {
       const header = Buffer.alloc(HEADER_BYTES);

@@ -25,7 +25,7 @@ function rollOf(...checkIns: CheckIn[]): RollCall {
   return roll;
 }
 
-it('is full without conflict when each rank came once', () => {
+it('is complete without conflict when each rank has checked in once', () => {
   const roll = rollOf(checkIn(2), checkIn(0), checkIn(3));
   expect(roll.isFull).toBe(false);
   roll.add(checkIn(1));
@@ -34,14 +34,14 @@ it('is full without conflict when each rank came once', () => {
   expect(roll.conflict()).toBeUndefined();
 });
 
-it('takes the same check-in once, however often it is repeated', () => {
+it('counts a repeated check-in once', () => {
   const again = checkIn(1);
   const roll = rollOf(again, checkIn(0));
   expect(roll.add({ ...again })).toBe(false);
   expect(roll.hasConflict).toBe(false);
 });
 
-it('names the ranks that came twice, and their processes', () => {
+it('names the ranks that checked in twice, and their processes', () => {
   const roll = rollOf(checkIn(1), checkIn(0), checkIn(1, { pid: 999, hostname: 'host8' }));
   expect(roll.hasConflict).toBe(true);
   expect(roll.conflict()).toMatchObject({
@@ -69,7 +69,7 @@ it('names the ranks with another version', () => {
   });
 });
 
-it('names the ranks that did not come', () => {
+it('names the missing ranks', () => {
   const roll = rollOf(checkIn(0, { nRanks: 9 }), checkIn(2, { nRanks: 9 }), checkIn(6, { nRanks: 9 }));
   expect(roll.missing('10.0.0.1:5 on a')).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
   expect(roll.missing('10.0.0.1:5 on a').message).toContain('ranks 1,3-5,7,8 of 9 did not join in time (3 did: 0,2,6)');

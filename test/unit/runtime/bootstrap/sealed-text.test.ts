@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openText, sealText } from '../../../../src/runtime/bootstrap/sealed-text.js';
 
-test('a text is read by those who know the secret, and by nobody else', () => {
+test('a text can be read with the secret only', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.nat(), fc.integer({ min: 1, max: 255 }), (text, place, change) => {
       const secret = randomBytes(32);

@@ -10,7 +10,7 @@ const address = fc.record({
   port: fc.integer({ min: 1, max: 65535 }),
 });
 
-it('text and bytes give the id back', () => {
+it('an id can be read back from text and bytes', () => {
   fc.assert(
     fc.property(address, (root) => {
       const id = UniqueId.create(root);
@@ -66,7 +66,7 @@ it('two ids of one address have different secrets', () => {
   expect(Buffer.from(secretOf(UniqueId.create(root))).equals(secretOf(UniqueId.create(root)))).toBe(false);
 });
 
-it('every changed byte is noticed', () => {
+it('every changed byte is detected', () => {
   const bytes = UniqueId.create({ host: '10.0.0.1', port: 29500 }).toBytes();
   for (let i = 0; i < UNIQUE_ID_BYTES; i++) {
     const changed = Uint8Array.from(bytes);
@@ -116,7 +116,7 @@ describe('from host:port', () => {
     expect(id.origin).toBe('address');
   });
 
-  it('a name that nobody knows is an error that says so', async () => {
+  it('an unknown name is an error that names it', async () => {
     await expect(UniqueId.fromHostPort('no-such-host.invalid:5')).rejects.toThrow(
       /"no-such-host.invalid" of the root cannot be resolved/,
     );

@@ -24,7 +24,7 @@ test('ranks that wait on a network answer queries, and others do not', () =>
     for (const queries of [first, second, elsewhere]) queries.close();
   }));
 
-test('a rank knows whose messages it awaits since its call began, on all networks', () =>
+test('a rank reports the ranks whose messages it awaits since its call began, on all networks', () =>
   withRanks(3, async (ranks) => {
     const before = rejection(ranks[0]!.recv(2, 1));
     await new Promise((resolve) => setTimeout(resolve, 2)); // so that the clock has moved

@@ -40,7 +40,7 @@ function planAll(
   );
 }
 
-test('hosts that are detected get rings in which each host has its ranks together', async () => {
+test('detected hosts get rings in which the ranks of a host are consecutive', async () => {
   await withRanks(
     4,
     async (ranks) => {

@@ -23,7 +23,7 @@ test('a NIC whose subnet another host lacks is left out, unless it is the first 
   expect(namesOf(hosts, true)[0]).toEqual(['eth0', 'eth1', 'wg0']);
 });
 
-test('an address that two hosts have, as that of a bridge, connects none', () => {
+test("an address that two hosts have, such as a bridge's, connects none", () => {
   const hosts = [nics({ eth0: '10.0.1.1', br0: '10.5.0.1' }), nics({ eth0: '10.0.1.2', br0: '10.5.0.1' })];
   expect(namesOf(hosts)).toEqual([['eth0'], ['eth0']]);
 });

@@ -25,7 +25,7 @@ function meaning(checked: CheckedCall): Pick<Call, 'kind' | 'operator' | 'root' 
   return { kind, type: type.name, operator, root, count };
 }
 
-test('calls are about as many elements as NCCL counts', () => {
+test('calls count elements as NCCL does', () => {
   const none = undefined;
   const sum = { operator: 'sum', type: 'float32', root: 0 };
   expect(meaning(call().allReduce(f32(6), f32(6), 'max', none))).toEqual({
@@ -57,7 +57,7 @@ test('calls are about as many elements as NCCL counts', () => {
   expect(meaning(call().barrier())).toMatchObject({ kind: 'barrier', count: 0 });
 });
 
-test('ranks other than the root need not have what only the root uses', () => {
+test('only the root needs the arrays that only the root uses', () => {
   expect(meaning(call().reduce(f32(6), null, 'sum', 2, undefined))).toMatchObject({ kind: 'reduce', root: 2, count: 6 });
   expect(meaning(call().broadcast(null, f32(6), 2, undefined))).toMatchObject({ kind: 'broadcast', root: 2, count: 6 });
 });
@@ -70,7 +70,7 @@ test('buffers and views without elements are moved as their bytes', () => {
   expect(() => call().allGather(new DataView(buffer, 1, 8), buffer, undefined)).toThrow(/input and output overlap by 8 bytes/);
 });
 
-test('parts lie one behind the other unless displacements say where', () => {
+test('parts are consecutive without displacements', () => {
   expect(call().allGatherV(f32(2), f32(6), [1, 2, 3], undefined, undefined).details).toEqual({
     counts: [1, 2, 3],
     displacements: [0, 1, 3],
@@ -78,7 +78,7 @@ test('parts lie one behind the other unless displacements say where', () => {
   expect(call().allGatherV(f32(2), f32(9), [1, 2, 3], [8, 6, 0], undefined).details?.displacements).toEqual([8, 6, 0]);
 });
 
-test('counts may be typed arrays, such as those that ranks exchanged, though places do not fit into their elements', () => {
+test('counts may be typed arrays whose elements cannot hold the displacements', () => {
   const counts = Uint8Array.of(200, 200, 1);
   const { details } = call().allToAllV(
     { array: f32(401), counts },
@@ -94,7 +94,7 @@ test('counts may be typed arrays, such as those that ranks exchanged, though pla
   expect(call().reduceScatterV(f32(401), f32(200), counts, 'sum', undefined).count).toBe(401);
 });
 
-test('each in-place form is known', () => {
+test('each in-place form is recognised', () => {
   expect(() => call().allGather(part(2, 2), part(0, 6), undefined)).not.toThrow();
   expect(() => call().reduceScatter(part(0, 6), part(2, 2), 'sum', undefined)).not.toThrow();
   expect(() => call().allToAll(part(0, 6), part(0, 6), undefined)).not.toThrow();
@@ -411,7 +411,7 @@ test.each(Object.entries(wrong))('%s is refused', (_, [code, about, action]) => 
   expect((error as Error).message).toMatch(about);
 });
 
-test('a call on the same arrays is checked again once something about them has changed', () => {
+test('a call on the same arrays is checked again after they have changed', () => {
   const checked = call();
   const input = f32(2);
   const output = f32(6);
@@ -430,7 +430,7 @@ test('a call on the same arrays is checked again once something about them has c
   expect(meaning(checked.allToAll(array, array, { type: 'float32' })).count).toBe(2);
 });
 
-test('rank 0, whose part comes first, is told which part works in place', () => {
+test('the error of rank 0, whose part comes first, names the part that works in place', () => {
   const first = namedCall(0, 3);
   expect(() => first.allGather(part(1, 2), part(0, 6), undefined)).toThrow(
     /pass the output's elements from 0 on as input to work in place/,
@@ -441,7 +441,7 @@ test('rank 0, whose part comes first, is told which part works in place', () => 
   expect(() => first.allReduce(part(0, 2), part(1, 2), 'sum', undefined)).toThrow(/pass the same array twice to work in place/);
 });
 
-test('options that do not exist are refused, with what was meant', () => {
+test('unknown options are refused, with a suggestion', () => {
   const options = (wrong: unknown): CallOptions => wrong as CallOptions;
   const refusals: [() => unknown, string, string][] = [
     [
@@ -464,7 +464,7 @@ test('options that do not exist are refused, with what was meant', () => {
     expect(act).toThrow(expect.objectContaining({ code, message: expect.stringContaining(message) as string }) as TcclError);
 });
 
-test('options are looked at in each call on the same arrays, not in the first alone', () => {
+test('options are checked in each call on the same arrays', () => {
   const options = (wrong: unknown): CallOptions => wrong as CallOptions;
   const checked = call();
   const [input, output] = [new Uint16Array(2), new Uint16Array(6)];

@@ -19,7 +19,7 @@ function sum(send: NumericArray, recv: NumericArray = send, type: DataType = int
 
 const lengths = (calls: readonly QueuedCall[]): number[] => calls.map(({ count }) => count);
 
-test('small all-reduces of one type and operator that follow each other become one', () => {
+test('consecutive small all-reduces of one type and operator become one', () => {
   const a = Int32Array.of(1, 2);
   const b = Int32Array.of(3);
   const [call, ...others] = fuse([sum(a), sum(b)], member);
@@ -31,7 +31,7 @@ test('small all-reduces of one type and operator that follow each other become o
   expect([...a, ...b]).toEqual([9, 9, 9]);
 });
 
-test('others stay alone: another operator, kind, or length, or where bits would differ', () => {
+test('others stay separate: another operator, kind, or length, or if bits would differ', () => {
   const small = () => sum(new Int32Array(4));
   const max = { ...small(), code: small().code | (operatorCode('max') << 8) };
   const barrier = { ...small(), code: callKinds.barrier };
@@ -48,12 +48,12 @@ test('others stay alone: another operator, kind, or length, or where bits would 
   ).toEqual([1, 1]);
 });
 
-test('one exchange takes no more than there is room for', () => {
+test('one exchange has no more data than fit', () => {
   const calls = Array.from({ length: 20 }, () => sum(new Int32Array(1500)));
   expect(lengths(fuse(calls, member))).toEqual([15_000, 15_000]);
 });
 
-test('calls that write what others use are refused, with their places', () => {
+test('calls that write elements that others use are refused, with their places', () => {
   const x = new Int32Array(10);
   expect(() => fuse([sum(new Int32Array(1)), sum(x), sum(x)], member)).toThrow(InvalidUsageError);
   expect(() => fuse([sum(x.subarray(0, 4), new Int32Array(4)), sum(new Int32Array(4), x.subarray(3, 7))], member)).toThrow(
@@ -63,7 +63,7 @@ test('calls that write what others use are refused, with their places', () => {
   expect(lengths(fuse([sum(x.subarray(0, 5)), sum(x.subarray(5))], member))).toEqual([10]);
 });
 
-test('an array that was taken away meanwhile is an error of its own', () => {
+test('an array that was transferred away meanwhile is a separate error', () => {
   const a = new Int32Array(2);
   const [call] = fuse([sum(a), sum(new Int32Array(1))], member);
   structuredClone(a.buffer, { transfer: [a.buffer] });

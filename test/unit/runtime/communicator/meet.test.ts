@@ -26,14 +26,14 @@ const place = { TCCL_RANK: '0', TCCL_NRANKS: '2' };
 test.each([
   ['localhost', 'TCCL_COMM_ID: "localhost" is not an address: write IPV4:PORT'],
   ['tccl1:cut', 'TCCL_COMM_ID: the unique id'],
-])('an id in a variable that means nothing is named with the variable: %s', async (id, message) => {
+])('an invalid id in a variable is named with the variable: %s', async (id, message) => {
   await expect(init({ env: { ...place, TCCL_COMM_ID: id } })).rejects.toMatchObject({
     code: 'UNIQUE_ID',
     message: expect.stringContaining(message) as string,
   });
 });
 
-test('an id that the program gave is not', async () => {
+test('an invalid id that the program gave is not', async () => {
   await expect(init({ rank: 0, nRanks: 2, commId: 'localhost', env: { TCCL_COMM_ID: 'localhost' } })).rejects.toThrow(
     /^"localhost" is not an address/,
   );
@@ -46,7 +46,7 @@ test.each([2, -1, 0.5, '1', undefined])('an impossible rank is refused before it
   expect(dns.lookup).not.toHaveBeenCalled();
 });
 
-test('a root that does not answer is that of rank 0 where rank 0 opens it, and nobody knows whose where an id is given', async () => {
+test('the error of a root that does not answer names rank 0 where rank 0 opens it, but not with a given id', async () => {
   const late = { rank: 1, nRanks: 2, timeoutMs: 300 };
   await expect(init({ ...late, commId: '127.0.0.1:1' })).rejects.toMatchObject({
     code: 'TIMEOUT',
@@ -62,7 +62,7 @@ test('a root that does not answer is that of rank 0 where rank 0 opens it, and n
   }
 });
 
-test('a name that is not known yet is looked up again, and rank 0 says so once', async () => {
+test('an unknown name is looked up again, and rank 0 warns once', async () => {
   unknownNames(2);
   const warnings: string[] = [];
   const env = { TCCL_COMM_ID: 'train-0:1', TCCL_RANK: '0', TCCL_NRANKS: '2' };
@@ -79,7 +79,7 @@ test('a name that is not known yet is looked up again, and rank 0 says so once',
   ]);
 });
 
-test('a name that stays unknown fails when the time is up, and at once when the caller gives up', async () => {
+test('a name that stays unknown fails at the timeout, and immediately when the caller aborts', async () => {
   unknownNames(100);
   const env = { TCCL_COMM_ID: 'train-0:29555', TCCL_RANK: '1', TCCL_NRANKS: '2' };
   await expect(init({ env, timeoutMs: 1 })).rejects.toMatchObject({

@@ -83,7 +83,7 @@ test('an operator that does not exist is refused with the name of the call', () 
   );
 });
 
-test('options in place of the root, values that are no arrays, and ranks that are no numbers are refused with what to pass', () => {
+test('options in place of the root, values that are no arrays, and ranks that are no numbers are refused with the right argument', () => {
   expect(() => checkRoot('broadcastObject', wrong({ timeoutMs: 3 }), 2)).toThrow(
     /ranks go from 0 to 1; options come after the root$/,
   );
@@ -96,7 +96,7 @@ test('options in place of the root, values that are no arrays, and ranks that ar
   expect(() => checkMoved('send', x, { type: wrong('bf16') })).toThrow(/int16, uint16$/);
 });
 
-test('a data-parallel model without a communicator is refused with what to pass', async () => {
+test('a data-parallel model without a communicator is refused with the right argument', async () => {
   await expect(dataParallel(wrong({ x }), wrong(undefined))).rejects.toThrow(
     /^dataParallel: pass a communicator and its parameters by name/,
   );

@@ -31,7 +31,7 @@ function machine(nodes: readonly string[], allowed: string): string {
 const homes = (root: string, nLocalRanks: number, ignoreMask = false): (readonly number[] | undefined)[] =>
   Array.from({ length: nLocalRanks }, (_, localRank) => homeCores({ root, localRank, nLocalRanks, ignoreMask }));
 
-test('where one node has all cores of the mask there is nothing to choose', () => {
+test('a rank whose mask is within one node is not moved', () => {
   expect(homes(machine(['0-7'], '0-7'), 2)).toEqual([undefined, undefined]);
   expect(homes(machine(['0-3', '4-7'], '4-7'), 2)).toEqual([undefined, undefined]);
   expect(homes(machine([], '0-3'), 1)).toEqual([undefined]);
@@ -62,12 +62,12 @@ test.runIf(libc !== undefined)('a thread is moved, and moved back', () => {
   expect(libc!.affinity()).toEqual(before.slice(0, 1));
   goBack();
   expect(libc!.affinity()).toEqual(before);
-  // Cores that there are not: it stays.
+  // For cores that do not exist it stays.
   moveTo(libc!, [8191])();
   expect(libc!.affinity()).toEqual(before);
 });
 
-test('a segment takes memory at home and comes back, also where there is none', () => {
+test("a segment allocates memory on the rank's node and moves the thread back, also after a failure", () => {
   const segment = Segment.ofThreads(createMemory(1024), 0, 1);
   const moves: string[] = [];
   segment.takeMemoryAt(() => {

@@ -87,7 +87,7 @@ function writeAll(code: Assembler): string[] {
 }
 
 test.skipIf(!hasDisassembler)(
-  `a disassembler reads what was written${hasDisassembler ? '' : ' (skipped: there is no objdump)'}`,
+  `a disassembler reads the assembled instructions${hasDisassembler ? '' : ' (skipped: there is no objdump)'}`,
   () => {
     const code = new Assembler();
     const expected = writeAll(code);
@@ -110,7 +110,7 @@ test.skipIf(!hasDisassembler)(
   },
 );
 
-test('registers beyond the first eight are told in the prefixes', () => {
+test('registers beyond the first eight are encoded in the prefixes', () => {
   const code = new Assembler();
   code.movLow(general.r8, { base: general.r9, displacement: 4 });
   code.vaddps(vector(8), vector(9), vector(10));

@@ -13,7 +13,7 @@ test('a machine without limits has what MemAvailable says', () => {
   ).toBe(2 ** 21);
 });
 
-test('the tightest control group on the way up counts', () => {
+test('the tightest control group of all ancestors counts', () => {
   const files = {
     '/proc/meminfo': 'MemAvailable: 1000000 kB\n',
     '/proc/self/cgroup': '0::/pod/container\n',
@@ -35,6 +35,6 @@ test('version 1 control groups are read too', () => {
   expect(availableMemory(reader(files))).toBe(0);
 });
 
-test('a system that says nothing limits nothing', () => {
+test('a system without information has no limit', () => {
   expect(availableMemory(reader({}))).toBe(Infinity);
 });

@@ -22,17 +22,17 @@ describe.each(all)('$name', ({ name, bits, to, from }) => {
   const numbers = patterns.map((pattern) => reference.decode(pattern));
   const encode = (value: number) => reference.encode(reference.round(value));
 
-  test('all bit patterns stand for what the format says', () => {
+  test('all bit patterns have the value that the format defines', () => {
     expect([...from(patterns)]).toEqual(numbers);
   });
 
-  test('all numbers of the format keep their bits; NaN has one pattern, and infinity is what overflows become', () => {
+  test('all numbers of the format keep their bits; NaN has one pattern, and overflow gives infinity', () => {
     expect([...to(numbers)]).toEqual(numbers.map(encode));
     const finite = patterns.filter((pattern) => Number.isFinite(numbers[pattern]));
     expect([...to(finite.map((pattern) => numbers[pattern]!))]).toEqual(finite);
   });
 
-  test('between any two neighbours numbers go to the nearer one, and halfway to the even one', () => {
+  test('numbers between two neighbours are rounded to the nearer one, halfway to the even one', () => {
     const finite = numbers.filter((number, pattern) => pattern < 2 ** (bits - 1) && Number.isFinite(number));
     const largest = finite.at(-1)!;
     const beyond = largest + (largest - finite.at(-2)!);

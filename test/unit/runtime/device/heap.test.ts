@@ -32,7 +32,7 @@ test('freeing twice or freeing a foreign address is refused', () => {
   expect(heap.free(address)).toBe(false);
 });
 
-test('the largest allocation that is said to fit does, and nothing larger', () => {
+test('the largest allocation that is reported to fit does, and no larger one', () => {
   fc.assert(
     fc.property(fc.integer({ min: 100, max: 3000 }), (units) => {
       const room = units * 128;
@@ -43,7 +43,7 @@ test('the largest allocation that is said to fit does, and nothing larger', () =
   );
 });
 
-test('a large array and the one behind it lie half a page apart within their pages, or a little more', () => {
+test('a large array and the next one are offset by at least half a page within their pages', () => {
   const heap = new Heap(0, 2 ** 24);
   for (const bytes of [65536, 2 ** 20, 2 ** 21]) {
     const first = heap.allocate(bytes)!;

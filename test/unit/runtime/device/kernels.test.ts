@@ -251,7 +251,7 @@ test('min and max keep NaN and the sign of zero', () => {
 });
 
 test.each([0, 1, 127, 128, 131_071, 131_072, 131_073, 400_003])(
-  '%i bytes copied backward are all there, and nothing else is written',
+  '%i bytes are copied backward, and nothing else is written',
   (bytes) => {
     const [from, to] = [DATA + 5, DATA + 2 ** 20 + 3];
     const all = new Uint8Array(memory.buffer, DATA);

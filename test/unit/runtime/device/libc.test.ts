@@ -20,7 +20,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
   };
   afterEach(() => fds.splice(0).forEach((fd) => libc.close(fd)));
 
-  test('a pipe gives the bytes that were put into it, and never blocks', () => {
+  test('a pipe returns the bytes that were written to it, and never blocks', () => {
     const { readEnd, writeEnd } = openPipe();
     expect(libc.readFd(readEnd)).toBe(-EAGAIN);
     let written = 0;
@@ -31,7 +31,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     expect(written).toBe(0);
   });
 
-  test('poll finds the descriptors that are ready, and waits for none when told so', () => {
+  test('poll finds the descriptors that are ready, and does not wait with a timeout of 0', () => {
     const { readEnd, writeEnd } = openPipe();
     const entries = new Int32Array(4);
     setPollEntry(entries, 0, readEnd, POLLIN);
@@ -43,7 +43,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     expect(entries[1]! >> 16).toBe(POLLIN);
   });
 
-  test('a watched descriptor calls once each time that it is watched', async () => {
+  test('a watched descriptor calls back once for each watch', async () => {
     const { readEnd, writeEnd } = openPipe();
     let calls = 0;
     let called: () => void = () => undefined;
@@ -71,7 +71,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     watch.stop();
   });
 
-  test('a descriptor can be watched anew each time, and beside others', async () => {
+  test('a descriptor can be watched repeatedly, and beside others', async () => {
     const pipes = [openPipe(), openPipe()];
     for (let time = 0; time < 3; time++) {
       const woken = pipes.map(
@@ -100,7 +100,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     await new Promise(setImmediate);
   });
 
-  test('bytes go through a socket from and to addresses, as far as there is room', async () => {
+  test('a socket reads and writes bytes at addresses, as far as there is room', async () => {
     const server = createServer();
     const accepted = new Promise<Socket>((resolve) => server.on('connection', resolve));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -43,7 +43,7 @@ const special = [0, 1, 0x3ff, 0x400, 0x3c00, 0x3c01, 0x7bff, 0x7c00, 0x7c01, 0x7
 describe.skipIf(refusal !== undefined)(
   `float16 sums by machine code${refusal === undefined ? '' : ` (skipped: ${refusal})`}`,
   () => {
-    test('every number and special partners give the bits that WebAssembly gives', () => {
+    test('every number with special partners gives the same bits as WebAssembly', () => {
       const [a, b, out, expected] = [0, 1, 2, 3].map((place) => DATA + place * 2 ** 17) as [number, number, number, number];
       for (let i = 0; i < 65536; i++) numbers[a / 2 + i] = i;
       for (const partner of special) {
@@ -66,7 +66,7 @@ describe.skipIf(refusal !== undefined)(
       }
     });
 
-    test('any numbers of sources and destinations, lengths and places give the bits that WebAssembly gives, and nothing else is written', () => {
+    test('any numbers of sources and destinations, lengths and places give the same bits as WebAssembly, and nothing else is written', () => {
       const shape = fc.record({
         nSources: fc.integer({ min: 2, max: 9 }),
         nDestinations: fc.integer({ min: 1, max: 5 }),
@@ -111,7 +111,7 @@ describe.skipIf(refusal !== undefined)(
       );
     });
 
-    test('copies to two places have whole blocks, and write nothing else', () => {
+    test('copies to two places are complete, and write nothing else', () => {
       const bytes = new Uint8Array(memory.buffer);
       const shape = fc.record({ shifts: fc.tuple(fc.nat(200), fc.nat(200)), length: fc.nat(3000), seed: fc.nat(255) });
       fc.assert(
@@ -130,7 +130,7 @@ describe.skipIf(refusal !== undefined)(
       );
     });
 
-    test('sums of arrays outside the memory have the bits that WebAssembly gives, and nothing else is written', () => {
+    test('sums of arrays outside the memory have the same bits as WebAssembly, and nothing else is written', () => {
       if (machineCode === undefined) return;
       const shape = fc.record({
         type: fc.constantFrom(...dataTypes.filter(({ name }) => name in addingOf)),
@@ -177,14 +177,14 @@ describe.skipIf(refusal !== undefined)(
       expect(machineCode?.sumOf('float8e4m3')).toBeUndefined();
     });
 
-    test('an array that does not end in the memory is refused as WebAssembly refuses it', () => {
+    test('an array that exceeds the memory is refused as by WebAssembly', () => {
       setTables([DATA, memory.buffer.byteLength - 8192], [DATA]);
       expect(() => withMachineCode.reduceCopy(float16.code, SUM, SOURCES, 2, DESTINATIONS, 1, 0, 16384)).toThrow(/out of bounds/);
       setTables([DATA, DATA], [0xffff_f000]);
       expect(() => withMachineCode.reduceCopy(float16.code, SUM, SOURCES, 2, DESTINATIONS, 1, 0, 16384)).toThrow(/out of bounds/);
     });
 
-    test('one source is copied as it is', () => {
+    test('a single source is copied unchanged', () => {
       numbers.fill(0xfe01, DATA / 2, DATA / 2 + 4096);
       setTables([DATA], [DATA + 8192]);
       withMachineCode.reduceCopy(float16.code, SUM, SOURCES, 1, DESTINATIONS, 1, 0, 8192);

@@ -26,7 +26,7 @@ function mapped(n: number): { segments: Segment[]; objects: Multicast[]; views: 
   return { segments: ranks, objects, views: objects.map((object, member) => object.map(ranks[member]!.kernels)) };
 }
 
-test('what a member stores, all members have at the same place', () => {
+test('a store of a member writes to the same place of all members', () => {
   const {
     segments: [segment],
     views,
@@ -41,7 +41,7 @@ test('what a member stores, all members have at the same place', () => {
   }
 });
 
-test('a load reduces the place of all members, and changes none', () => {
+test('a load reduces one place of all members, and changes none', () => {
   const {
     segments: [segment],
     views,
@@ -55,7 +55,7 @@ test('a load reduces the place of all members, and changes none', () => {
   expect(new Int32Array(segment!.buffer, views[0]!.unicast(128, 4), 1)[0]).toBe(1);
 });
 
-test('a load with a store leaves the outcome at all members', () => {
+test('a load with a store writes the result to all members', () => {
   const {
     segments: [segment],
     views,
@@ -82,7 +82,7 @@ test('an object cannot be mapped before the last member has bound its memory', (
   expect(made.map(a!.kernels).addresses).toEqual(opened.map(b!.kernels).addresses);
 });
 
-test('steps out of order are refused', () => {
+test('calls out of order are refused', () => {
   const [a, b] = segments(2);
   const made = Multicast.create(a!, 2, bytes);
   const opened = Multicast.open(b!, made.handle);
@@ -120,7 +120,7 @@ test.each([
   expect(() => Multicast.create(segments(2)[0]!, members, length)).toThrow(message),
 );
 
-test('what is no handle opens nothing, nor does that of an object that has ended', () => {
+test('an invalid handle is refused, and that of a destroyed object', () => {
   const [a] = segments(1);
   const object = Multicast.create(a!, 1, bytes);
   const { handle } = object;
@@ -140,7 +140,7 @@ test('a view refuses places outside the object, and ends with the binding', () =
   expect(objects[1]!.isComplete).toBe(false);
 });
 
-test('all that an object took is free when it has been destroyed', () => {
+test('all resources of an object are free after it is destroyed', () => {
   const { segments: ranks, objects } = mapped(3);
   const before = ranks.map((segment) => segment.heap.usedBytes);
   objects[1]!.close();

@@ -42,7 +42,7 @@ function differences(
   return wrong;
 }
 
-test.each([float8e4m3, float8e5m2])('all pairs of $name are combined as the reference combines them', (type) => {
+test.each([float8e4m3, float8e5m2])('all pairs of $name are combined as by the reference', (type) => {
   for (const operator of reductionOperators)
     expect(
       differences(
@@ -56,7 +56,7 @@ test.each([float8e4m3, float8e5m2])('all pairs of $name are combined as the refe
 
 const seed = 12345;
 
-test.each([float16, bfloat16])(`every $name is combined with others as the reference does it (seed ${seed})`, (type) => {
+test.each([float16, bfloat16])(`every $name is combined with others as by the reference (seed ${seed})`, (type) => {
   let state = seed;
   const any = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) >>> 16;
   /** Numbers of similar size, of which either sign's sums lose bits. */

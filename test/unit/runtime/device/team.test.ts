@@ -22,7 +22,7 @@ test('the first abort is the one that all members see', () => {
   for (const team of [a!, b!]) expect(team.abort()).toEqual({ reason: 'died', localRank: 1 });
 });
 
-test("an abort of what all members have left touches no memory, which is somebody else's by then", () => {
+test('an abort of a team that all members have left does not touch its memory, which may belong to another', () => {
   const { segments } = teams(2);
   const reserved = Team.reserve(segments[0]!, 2);
   const pair = [0, 1].map((local) => new Team(segments[local]!, reserved, [0, 1], local === 0));
@@ -38,7 +38,7 @@ test("an abort of what all members have left touches no memory, which is somebod
   expect(array.every((byte) => byte === 0)).toBe(true);
 });
 
-test('a member that ended without leaving is found; one that left first, and one of another team, are not', () => {
+test('a member that exited without leaving is found; one that left first, and one of another team, are not', () => {
   const { memory, teams: all } = teams(4);
   expect(all[0]!.findDead()).toBe(-1);
   all[2]!.leave();
@@ -49,7 +49,7 @@ test('a member that ended without leaving is found; one that left first, and one
   expect(all[0]!.findDead()).toBe(3);
 });
 
-test('two teams on one segment have operations under way that do not meet', () => {
+test('two teams on one segment have separate operations in flight', () => {
   const { segments, teams: all } = teams(3);
   const address = segments[2]!.allocateBytes(2 ** 20);
   const pair = [2, 0].map((local) => new Team(segments[local]!, Math.ceil(address / 4096) * 4096, [2, 0]));
@@ -97,7 +97,7 @@ test('a team in the upper half of the addresses works as any other', () => {
   expect(engines[0]!.late(1000)).toEqual([1]);
 });
 
-test('where a heap has no room for a team, the error says how many communicators are open and what to do', () => {
+test('where a heap has no room for a team, the error gives the number of open communicators and a remedy', () => {
   const segment = Segment.ofThreads(createMemory(1024), 0, 1);
   segment.communicators = 3;
   segment.alloc(Uint8Array, segment.memoryUse().largestFreeBytes - 20_000);
@@ -124,7 +124,7 @@ test('a rank that leaves hundreds of teams before the others do gets all their m
   expect(first.heap.usedBytes).toBe(before);
 });
 
-test('memory of teams returns although the members that do not provide it never allocate', () => {
+test('memory of teams is freed although the members that do not provide it never allocate', () => {
   const { segments } = teams(4);
   const [owner] = segments as [Segment];
   const peak: number[] = [];

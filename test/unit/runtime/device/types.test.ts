@@ -26,7 +26,7 @@ describe('the type of an array', () => {
     expect(dataTypeOf(Buffer.alloc(1))).toBe(uint8);
   });
 
-  test('is what options say, where the class can hold it', () => {
+  test('is that of the options, where the class can hold it', () => {
     for (const type of dataTypes) expect(dataTypeOf(new type.array(new ArrayBuffer(16), 0, 1), type.name)).toBe(type);
     expect(dataTypeOf(new Uint8Array(1), 'float8e4m3')).toBe(float8e4m3);
     expect(dataTypeOf(new Uint16Array(1), 'bfloat16')).toBe(bfloat16);
@@ -95,11 +95,11 @@ test.each([
   ['uint8_t', 'uint8'],
   ['BigInt64Array', 'int64'],
   ['fp8_e5m2', 'float8e5m2'],
-])('the name %s of another library is refused with ours', (name, ours) => {
+])('the name %s of another library is refused with a suggestion', (name, ours) => {
   expect(() => dataTypeOf(new Uint16Array(1), name as DataTypeName)).toThrow(`did you mean ${ours}?`);
 });
 
-test('what is only moved has a type of its own, or that of its bytes', () => {
+test('data that are only moved have a type of their own, or that of their bytes', () => {
   const names = [new Int16Array(1), new Uint16Array(1), new Uint8ClampedArray(1), new Float32Array(1)].map(
     (array) => movedTypeOf(array as NumericArray).name,
   );
@@ -147,7 +147,7 @@ describe('a scalar of premulSum', () => {
   const buffer = new ArrayBuffer(16);
   const bytesOf = () => [...new Uint8Array(buffer, 8, SCALAR_BYTES)];
 
-  test('is one element as often as it fits', () => {
+  test('is one element, repeated as often as it fits', () => {
     writeScalar(float16, 1 / 3, buffer, 8);
     expect(bytesOf()).toEqual([0x55, 0x35, 0x55, 0x35, 0x55, 0x35, 0x55, 0x35]);
     writeScalar(int32, -2, buffer, 8);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { bundleAdvice } from '../../../../src/runtime/launch/bundle-advice.js';
 
-test('a missing module of tccl gets advice about bundles, a missing module of the program none', () => {
+test('the error of a missing module of tccl has advice about bundles, that of a module of the program has none', () => {
   const ofBundle = new Error("Cannot find module '/app/pool-rank.js'");
   const ofProgram = new Error(
     "Cannot find module '/app/job.mjs' imported from /app/node_modules/tccl/dist/runtime/pool/pool-rank.js",

@@ -4,7 +4,7 @@ import { splitWords, sshCommand } from '../../../../src/runtime/launch/hosts/ssh
 import { PassThrough } from 'node:stream';
 import { execFileSync } from 'node:child_process';
 
-describe('the words of --ssh', () => {
+describe('the value of --ssh', () => {
   it.each([
     ['ssh', ['ssh']],
     ['  ssh -F  my\\ config ', ['ssh', '-F', 'my config']],
@@ -29,7 +29,7 @@ describe('the command of a host', () => {
     expect(sshCommand(['/x/my-way'], 'a', programs, 30).slice(0, 2)).toEqual(['/x/my-way', 'a']);
   });
 
-  it("survives the host's shell whatever characters paths have", () => {
+  it("passes through the host's shell with any characters in paths", () => {
     const programs = { node: '/no such/$(echo "x") \'node\'', tccl: '/t', directory: '/d' };
     const command = sshCommand(['way'], 'a', programs, 30).at(-1) ?? '';
     // An empty PATH: nothing is found.
@@ -44,7 +44,7 @@ describe('the command of a host', () => {
 });
 
 describe('frames', () => {
-  it('come out as they went in, however the bytes are cut', () => {
+  it('arrive unchanged, however the bytes are split', () => {
     const stream = new PassThrough();
     const payloads = ['', 'a', 'bc'.repeat(1000), 'end'];
     payloads.forEach((text, kind) => writeFrame(stream, kind, Buffer.from(text)));
@@ -57,7 +57,7 @@ describe('frames', () => {
     }
   });
 
-  it('are refused where the length cannot be one', () => {
+  it('are refused with an impossible length', () => {
     expect(() => new FrameReader(() => undefined).push(Buffer.from('Welcome to host b'))).toThrow('not the protocol');
   });
 });

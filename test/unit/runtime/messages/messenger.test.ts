@@ -27,7 +27,7 @@ function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): 
   });
 }
 
-test('a wait that is ended after its rank has left fails as one that is ended before', () => {
+test('a wait that is ended after its rank has left fails like one that is ended before', () => {
   const [a] = ranks(2) as [Rank, Rank];
   const messages = messenger(a);
   let hasLeft = false;
@@ -51,7 +51,7 @@ test('a wait that is ended after its rank has left fails as one that is ended be
   expect(messages.isPending).toBe(false);
 });
 
-test('a wait that begins after everything has failed fails at once, such as the flush of a window that is closed', () => {
+test('a wait that begins after the communicator failed fails immediately, such as the flush of a closed window', () => {
   const [a] = ranks(2) as [Rank, Rank];
   const messages = messenger(a);
   messages.abort(new Error('rank 1 did not call'));
@@ -74,7 +74,7 @@ test('a wait that begins after everything has failed fails at once, such as the 
   expect(messages.isPending).toBe(false);
 });
 
-test('a message that begins while another one has been waited for long is looked at at once', async () => {
+test('a message that begins during a long wait for another one is polled immediately', async () => {
   const [a, b] = ranks(2) as [Rank, Rank];
   const messages = messenger(a);
   void messages.start(false, 1, new Int32Array(1), int32);
@@ -91,7 +91,7 @@ test('a message that begins while another one has been waited for long is looked
   await sent;
 });
 
-test('blocking waits that follow each other in one turn of the event loop go on with all that was started', () => {
+test('consecutive blocking waits in one turn of the event loop progress all that was started', () => {
   const progress = new Progress(undefined);
   const pairs = [ranks(2), ranks(2)] as [Rank, Rank][];
   const messengers = pairs.map(([a]) => messenger(a, progress));

@@ -14,7 +14,7 @@ const typeOf = (array: NumericArray) => (array instanceof Float32Array ? float32
 /** Lengths around those where messages take another way: in the post, in several, in staging slots, in place. */
 const lengths = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constantFrom(1023, 1024, 1025, 32_767, 32_768, 32_769, 140_001));
 
-test('whatever ranks send arrives whole and in order, whoever comes first and wherever arrays lie', () => {
+test('messages arrive complete and in order, for any order of calls and any memory of arrays', () => {
   const all = ranks(3);
   const message = fc.record({
     from: fc.nat(2),
@@ -53,7 +53,7 @@ test('whatever ranks send arrives whole and in order, whoever comes first and wh
   );
 });
 
-test('small messages are complete before the receiver comes, as many as there is room for', () => {
+test('sends of small messages complete before the receive is called, as long as there is room', () => {
   const [a, b] = ranks(2) as [Rank, Rank];
   for (let i = 0; i < 20; i++) a.p2p.add(true, 1, Int32Array.of(i), int32, { settled: () => undefined });
   a.p2p.progress();
@@ -98,7 +98,7 @@ test.each([
   }
 });
 
-test('who waits too long is told apart from who gets on', () => {
+test('a rank that waits too long is distinguished from one that progresses', () => {
   const [a, b] = ranks(3) as [Rank, Rank];
   a.p2p.add(false, 1, new Int32Array(200_000), int32, { settled: () => undefined });
   a.p2p.add(false, 2, new Int32Array(1), int32, { settled: () => undefined });
@@ -109,7 +109,7 @@ test('who waits too long is told apart from who gets on', () => {
   expect(a.p2p.longWait(1600, 500)?.ranks).toEqual([2]);
 });
 
-test('an abort tells whoever waits, and nothing is under way any more', () => {
+test('an abort ends all waits, and no message is in flight any more', () => {
   const [a] = ranks(2) as [Rank];
   const outcomes: unknown[] = [];
   for (const sends of [true, false])

@@ -11,7 +11,7 @@ function sent(value: unknown): unknown {
   return decoded.value;
 }
 
-test('values arrive as structuredClone makes them', () => {
+test('values arrive as structuredClone copies them', () => {
   const views = fc.oneof(
     fc.uint8Array(),
     fc.int16Array(),
@@ -35,7 +35,7 @@ test('values arrive as structuredClone makes them', () => {
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-test('typed arrays of all classes arrive with memory of their own, short and long ones', () => {
+test('typed arrays of all classes arrive with memory of their own, short and long', () => {
   const classes = [Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array];
   for (const length of [0, 3, PIECE_BYTES, PIECE_BYTES + 5]) {
     for (const arrayClass of classes) {
@@ -54,7 +54,7 @@ test('typed arrays of all classes arrive with memory of their own, short and lon
   }
 });
 
-test('long typed arrays are not copied, in shared memory neither', () => {
+test('long typed arrays are not copied, nor are those in shared memory', () => {
   for (const memory of [new ArrayBuffer(2 * PIECE_BYTES), new SharedArrayBuffer(2 * PIECE_BYTES)]) {
     const view = new Float32Array(memory, 16, PIECE_BYTES / 4);
     const { body, pieces } = encodeValue('sendObject', { view, short: new Uint8Array(memory, 0, 16) });
@@ -65,7 +65,7 @@ test('long typed arrays are not copied, in shared memory neither', () => {
   }
 });
 
-test('cycles and shared parts of a value stay what they are', () => {
+test('cycles and shared parts of a value are kept', () => {
   const node: Record<string, unknown> = { name: 'a' };
   node['self'] = node;
   const came = sent([node, node]) as Record<string, unknown>[];
@@ -94,7 +94,7 @@ test('a value above the limit is refused with both sizes, and long typed arrays 
   expect(() => encodeValue('sendObject', new Uint8Array(PIECE_BYTES), 4096)).not.toThrow();
 });
 
-test('bytes that are no value are refused', () => {
+test('invalid bytes are refused', () => {
   expect(() => decodeValue('recvObject', Uint8Array.of(1, 2, 3))).toThrow(/recvObject: the value that came cannot be read here/);
 });
 

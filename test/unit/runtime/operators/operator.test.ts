@@ -50,7 +50,7 @@ test('a function combines numbers of a class, bigints, and decoded numbers', () 
   expect([...half]).toEqual([0x4200, 0x4400]); // 3, 4
 });
 
-test('what an operator throws, or gives wrongly, is said with the call and the rank', () => {
+test('an exception or wrong result of an operator is reported with the call and the rank', () => {
   const run = (operator: unknown) =>
     foldOf(checkOwnOperator('scan', operator as never, 1), float64, place)(Float64Array.of(1), Float64Array.of(2));
   const cause = new TypeError('no');

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('a wait that has just begun is short, however long the one before was', () => {
+test('the age of a wait starts at zero, however long the previous one was', () => {
   const backoff = new Backoff(undefined);
   backoff.readClock();
   nowMs += 1000;
@@ -22,7 +22,7 @@ test('a wait that has just begun is short, however long the one before was', () 
   expect(backoff.waitedMs).toBe(0);
 });
 
-test('the clock is read every few turns, also where every wait is shorter than that', () => {
+test('the clock is read every few turns, also if every wait is shorter than that', () => {
   const backoff = new Backoff(undefined);
   let looks = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => ++looks);

@@ -120,7 +120,7 @@ describe('in the event loop', () => {
   });
 });
 
-describe('in place', () => {
+describe('blocking', () => {
   it('an error while wake sources are collected ends its operation', () => {
     const progress = new Progress(libc());
     const broken = waitable(() => false, {
@@ -134,7 +134,7 @@ describe('in place', () => {
     expect([broken.failure, other.failure]).toEqual([new Error('broken'), undefined]);
   });
 
-  it('all that is in flight progresses during a wait for one operation', () => {
+  it('all operations in flight progress during a wait for one of them', () => {
     const progress = new Progress(libc());
     const order: string[] = [];
     const other = waitable(() => order.push('other') > 0);

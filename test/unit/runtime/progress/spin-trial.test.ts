@@ -12,24 +12,24 @@ function looksIn(trial: SpinTrial, waits: number, succeeds: boolean): number {
   return looks;
 }
 
-test('where looking always succeeds, every wait looks first', () => {
+test('if spinning always succeeds, every wait spins first', () => {
   expect(looksIn(new SpinTrial(), 1000, true)).toBe(1000);
 });
 
-test('where looking always fails, fewer and fewer waits look first', () => {
+test('if spinning always fails, fewer and fewer waits spin first', () => {
   const trial = new SpinTrial();
   expect(looksIn(trial, 1 + 1 + 1 + 3 + 1 + 7, false)).toBe(3);
   expect(looksIn(trial, 6400, false)).toBeLessThan(105);
 });
 
-test('a single failure costs the next wait its looks, and no other', () => {
+test('after a single failure only the next wait parks immediately', () => {
   const trial = new SpinTrial();
   looksIn(trial, 100, true);
   looksIn(trial, 1, false);
   expect(looksIn(trial, 100, true)).toBe(99);
 });
 
-test('all waits look again soon after the machine has room again', () => {
+test('all waits spin again soon after cores are free again', () => {
   const trial = new SpinTrial();
   looksIn(trial, 10_000, false);
   looksIn(trial, 64, true);

@@ -19,7 +19,7 @@ function counted(clock: WatchClock, ...gapsMs: number[]): number {
   return clock.look() - begun;
 }
 
-test('a rank that looks all the time counts all of it', () => {
+test('all time counts for a rank that looks often', () => {
   expect(counted(new WatchClock(10_000), ...Array<number>(500).fill(20))).toBe(10_000);
 });
 
@@ -31,7 +31,7 @@ test('a time without a look counts no more than a quarter of the limit, and of l
   expect(counted(new WatchClock(20), 50, 50)).toBe(100);
 });
 
-test('what is to be done after a time of watching is done once, and not for time in which nothing ran', () => {
+test('a delayed action runs once, and time in which the process was stopped does not count', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const action = vi.fn();

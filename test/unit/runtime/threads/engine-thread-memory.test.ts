@@ -10,7 +10,7 @@ function handedOver(details: CallDetails | undefined, nRanks = 2): CallDetails |
 }
 
 test.each([2.5, -0, 0, NaN, Infinity, -Infinity, 5e-324, Number.MAX_VALUE, 2n ** 63n - 1n, -(2n ** 63n)])(
-  'an engine thread gets the scalar %s as it is',
+  'an engine thread gets the scalar %s unchanged',
   (scalar) => {
     expect(handedOver({ scalar })?.scalar).toBe(scalar);
   },
@@ -22,11 +22,11 @@ test('an engine thread gets the largest counts and displacements of many ranks',
   expect(handedOver(details, 500)).toEqual(details);
 });
 
-test('a call without details has none there', () => {
+test('a call without counts and displacements has none in the thread', () => {
   expect(handedOver(undefined)).toBeUndefined();
 });
 
-test('a rank knows whom its engine thread waits for', () => {
+test('a rank reads which ranks its engine thread waits for', () => {
   const buffer = engineThreadBuffer(5);
   const [rank, engine] = [new EngineThreadMemory(buffer), new EngineThreadMemory(buffer)];
   expect(rank.late()).toEqual([]);

@@ -78,7 +78,7 @@ test.each([
   [2, 2],
   [3, 3],
   [5, 2],
-])('%i ranks whose calls are shared by %i threads each get what a naive reference gives', async (n, nLanes) => {
+])('%i ranks whose calls are shared by %i threads each match a naive reference', async (n, nLanes) => {
   const members = openRanks(n, nLanes);
   const operation = operationOf(Object.fromEntries(shared.map((kind) => [kind, ['direct'] as const])) as never);
   const script = fc.array(operation, { minLength: 1, maxLength: 4 });
@@ -100,7 +100,7 @@ const call = (kind: CallKind, count: number, details?: CallDetails): PlacedCall 
 });
 
 test.each(shared.filter((kind) => kind !== 'allToAllV'))(
-  'a large %s is work for every thread, a small one for the first',
+  'a large %s is shared by all threads, a small one is carried out by the first',
   (kind) => {
     const details = kind.endsWith('V') ? { counts: [50_000, 50_000], displacements: [0, 50_000] } : undefined;
     const large = call(kind, 100_000, details);
@@ -127,7 +127,7 @@ test.each(['allReduce', 'reduce', 'broadcast'] as const)(
   },
 );
 
-test('what no rank knows the length of is shared however small, and what has none is not', () => {
+test('calls of unknown length are shared at any size, and empty ones are not', () => {
   const details = { counts: [1, 0], displacements: [0, 1], recvCounts: [1, 9], recvDisplacements: [0, 1] };
   const small = { ...call('allToAllV', 0, details), sendLength: 1 };
   expect(sharesOf(small, 4, 2, 2)).toEqual(

@@ -11,7 +11,7 @@ const { signal } = new AbortController();
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('a connection that breaks in the making is blamed on what the peer failed with, though the news of it come later', async () => {
+test("an error of a connection that breaks during set-up has the peer's failure as cause, even if that arrives later", async () => {
   const cause = new RemoteError('RANK_DIED', 'rank 2 died', { rank: 2 });
   let tell: (reason: Error) => void = () => undefined;
   const outcome = orWhyNot({ whyGone: () => new Promise((resolve) => (tell = resolve)) }, 1, broken(), signal).catch(
@@ -22,13 +22,13 @@ test('a connection that breaks in the making is blamed on what the peer failed w
   expect(await outcome).toBe(cause);
 });
 
-test('where no news come it is the network', async () => {
+test('without a failure of the peer, the network is the cause', async () => {
   const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), signal).catch((error: unknown) => error);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(await outcome).toMatchObject({ code: 'NETWORK', rank: 1 });
 });
 
-test('a rank whose time is up does not wait for news', async () => {
+test("a rank at its timeout does not wait for the peer's failure", async () => {
   const stop = new AbortController();
   const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), stop.signal).catch(
     (error: unknown) => error,

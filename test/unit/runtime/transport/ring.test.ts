@@ -48,7 +48,7 @@ const cases: readonly (readonly [string, readonly number[], readonly number[]])[
   ['hosts in an order that visits each twice', [2, 2], [0, 2, 1, 3]],
 ];
 
-test.each(cases)('%s form a ring: what goes to the next comes from the previous', async (_, counts, order) => {
+test.each(cases)('%s form a ring: messages to the next rank arrive from the previous one', async (_, counts, order) => {
   bootstraps = await connectRanks(order.length);
   const rings = await Promise.all(
     hosts(...counts).flatMap((host) =>
@@ -82,7 +82,7 @@ test('a ring of one rank has no links', async () => {
   expect(ring.links).toBeUndefined();
 });
 
-test('all ranks refuse transports that differ between neighbours, and give everything back', async () => {
+test('all ranks refuse transports that differ between neighbours, and free everything', async () => {
   bootstraps = await connectRanks(3);
   const [host] = hosts(3);
   const rejections = await failures(
@@ -109,7 +109,7 @@ test('all ranks refuse connections of different sizes', async () => {
     expect(error).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining('256 bytes') as string });
 });
 
-test('a rank without room for its slots is everybody’s error', async () => {
+test('a rank without room for its slots is an error on all ranks', async () => {
   bootstraps = await connectRanks(3);
   const [host] = hosts(3);
   const { heap } = host!.segments[1]!;
@@ -123,7 +123,7 @@ test('a rank without room for its slots is everybody’s error', async () => {
   expect(host!.segments[0]!.heap.usedBytes).toBe(0);
 });
 
-test('a rank that cannot be reached is everybody’s error, and what was connected is undone', async () => {
+test('a rank that cannot be reached is an error on all ranks, and made connections are closed', async () => {
   bootstraps = await connectRanks(3);
   const apart = hosts(1, 1, 1);
   const tooLong = AbortSignal.timeout(2000);

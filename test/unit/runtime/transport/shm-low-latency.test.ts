@@ -10,7 +10,7 @@ const header = { headerBytes: 64, headerWords: 5 };
 const { signal } = new AbortController();
 
 test.each([64, 65, 68, 72, 79, 80, 96, 100, 200, 320])(
-  'of a message of %i bytes with a header, what means something arrives, in any order of lengths',
+  'the data and the used part of the header of a message of %i bytes arrive, in any order of lengths',
   async (bytes) => {
     const { segments } = hostSegments(2);
     const [a, b] = segments.map(
@@ -42,7 +42,7 @@ test.each([64, 65, 68, 72, 79, 80, 96, 100, 200, 320])(
   },
 );
 
-test('a message of which a part is missing is not there yet', () => {
+test('a message with a missing part is not received yet', () => {
   const { segments } = hostSegments(1);
   const [{ kernels, buffer }, line, source, destination] = [segments[0]!, 4096 * 64, 4096 * 65, 4096 * 66];
   new Uint8Array(buffer, line, 1024).fill(0);

@@ -41,7 +41,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     while (!holds());
   };
 
-  test('carries thousands of messages while the event loop stands still', async () => {
+  test('carries thousands of messages while the event loop is blocked', async () => {
     const ends = await open(small);
     const { sender, receiver } = ends;
     let sent = 0;
@@ -56,7 +56,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     });
   });
 
-  test('carries messages that the kernel has no room for, in parts', async () => {
+  test("carries messages that exceed the kernel's buffer, in parts", async () => {
     const ends = await open(large);
     const { sender, receiver } = ends;
     for (const seed of [1, 2]) fill(ends, large.slotBytes, seed);
@@ -77,7 +77,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     blockUntil(() => sender.acquire() >= 0);
   });
 
-  test('carries messages through a send buffer that holds but a part of one', async () => {
+  test('carries messages through a send buffer that is smaller than one', async () => {
     const size: FifoSize = { steps: 4, slotBytes: 30_000 };
     const ends = await open(size);
     const { sender, receiver } = ends;
@@ -118,7 +118,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
   });
 
   test.each<Ends>([calls, ['system calls', 'node:net']])(
-    'delivers what the kernel had no room for when the sender (%s) closes or aborts (%s)',
+    "delivers data that exceed the kernel's buffer when the sender (%s) closes or aborts (%s)",
     async (...moves) => {
       for (const leave of ['close', 'abort'] as const) {
         const ends = await open(large, moves);
@@ -152,7 +152,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     await closed;
   });
 
-  test('learns of an abort while the event loop stands still', async () => {
+  test('gets an abort while the event loop is blocked', async () => {
     const { sender, receiver } = await open(small);
     receiver.abort(new RemoteError('RANK_DIED', 'rank 7 died', { rank: 7 }));
     blockUntil(() => thrown(() => sender.check()) !== undefined);
@@ -160,7 +160,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     expect(sender.fd).toBe(-1);
   });
 
-  test('reads what a rank sent before it died, though writing to it fails', async () => {
+  test('reads messages that a rank sent before it died, though writing to it fails', async () => {
     const ends = await open({ steps: 4, slotBytes: 8000 });
     const { sender, receiver, kill } = ends;
     for (const seed of [1, 2, 3]) fill(ends, 8000, seed);
@@ -205,7 +205,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     expect(thrown(() => receiver.peek())).toBe(reason);
   });
 
-  test('leaves no descriptor behind, though it was slept on', async () => {
+  test('leaves no descriptor behind, even after a sleep', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
     await (await open(small)).sender.close();
     await pair!.receiver.close();

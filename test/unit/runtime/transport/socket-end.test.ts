@@ -19,7 +19,7 @@ async function thrown(call: () => unknown): Promise<unknown> {
   }, PATIENCE_MS);
 }
 
-test('a sender that computed until the receiver had closed, and then sends, learns that it closed', async () => {
+test('a sender that computed until the receiver had closed gets CLOSED when it sends', async () => {
   const { sender, receiver, sockets, closeTransports } = await openPair('socket', SIZE);
   sockets![0].pause();
   await receiver.close();

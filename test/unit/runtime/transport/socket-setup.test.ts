@@ -18,7 +18,7 @@ function stranger(info: Uint8Array): Socket {
   return connect(parseAddress(Buffer.from(info).toString())).on('error', () => undefined);
 }
 
-test('strangers that send nothing, garbage or too much are closed, and the receiver still gets in', async () => {
+test('foreign connections that send nothing, garbage or too much are closed, and the receiver still connects', async () => {
   const setUp = await transport(0).setUpSend(1);
   const silent = stranger(setUp.info);
   const garbage = stranger(setUp.info);
@@ -66,7 +66,7 @@ test('a listener that does not know the secret gets no data', async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('a sender that is not there is named with its address', async () => {
+test('a sender that does not listen is named with its address', async () => {
   const setUp = await transport(0).setUpSend(1);
   setUp.cancel();
   const receiving = await transport(1).setUpReceive(0);
@@ -90,7 +90,7 @@ test('a signal ends a set-up that the other side never joins, and nothing stays 
   await until(() => tcpHandles().length === 0);
 });
 
-test('an address that cannot be listened on is said', async () => {
+test('an address that cannot be listened on is an error that names it', async () => {
   const elsewhere = new SocketTransport({ segment: hostSegments(1).segments[0]!, rank: 0, host: '192.0.2.1', secret, size });
   await expect(elsewhere.setUpSend(1)).rejects.toMatchObject({
     code: 'NETWORK',

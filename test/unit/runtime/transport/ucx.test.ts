@@ -61,7 +61,7 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
     closeTransports();
   });
 
-  test('leaves no descriptor behind, however it ends', async () => {
+  test('leaves no descriptor behind at any end', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
     const openAndEnd = async (ending: 'close' | 'abort' | 'kill'): Promise<void> => {
       const { sender, receiver, kill, closeTransports } = await openPair('ucx', size);
@@ -80,7 +80,7 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
   });
 });
 
-test('a missing library is one line with a remedy', () => {
+test('a missing library is an error of one line with a remedy', () => {
   const opened = open('libnothing.so.0');
   expect('reason' in opened && opened.reason).toMatch(
     /^UCX cannot be loaded \(libnothing.so.0: .*\); install UCX 1\.10 or newer \(Debian: libucx0\), or use TCCL_NET=socket$/,
@@ -138,7 +138,7 @@ describe('hardware', () => {
     expect(hasRdmaPort(folder)).toBe(true);
   });
 
-  test('the module for RDMA lies beside the library that the process has loaded', () => {
+  test('the module for RDMA is searched beside the loaded library', () => {
     const maps = `7f0 r-xp 00000000 08:01 5 /usr/lib/libc.so.6\n7f1 r--p 00000000 08:01 6    ${folder}/libuct.so.0.0.0\n`;
     expect(hasRdmaModule(maps)).toBe(false);
     mkdirSync(join(folder, 'ucx'));

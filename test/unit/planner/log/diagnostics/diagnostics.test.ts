@@ -36,11 +36,11 @@ describe('flight recordings', () => {
   const check = (...recordings: FlightRecording[]) =>
     checkFlight(recordings).map(({ code, ranks }) => `${code} ${ranks?.join(' ') ?? ''}`);
 
-  it('in which all calls ended say nothing', () => {
+  it('in which all calls ended have no finding', () => {
     expect(check(recording(0, done), recording(1, done), recording(2, done))).toEqual([]);
   });
 
-  it('name the rank that did not come, and where it called last', () => {
+  it('name the missing rank, and its last call', () => {
     const recordings = [recording(0, done, started), recording(1, done), recording(2, done, started)];
     expect(check(...recordings)).toEqual(['rank-behind 1']);
     expect(checkFlight(recordings)[0]!.problem).toContain('train.py:1 step');
@@ -67,7 +67,7 @@ describe('flight recordings', () => {
     ).toEqual(['rank-not-started 1']);
   });
 
-  it('name the rank that has not come out of what others completed', () => {
+  it('name the rank that has not finished a call that others completed', () => {
     const recordings = [
       recording(0, done, started),
       recording(1, call(1, 'all_reduce', 8, 'scheduled')),
@@ -80,7 +80,7 @@ describe('flight recordings', () => {
   });
 
   // PyTorch records each call of a batch without a state that is ever updated, then an entry `coalesced` that has one.
-  it('know a batch of calls by its last entry', () => {
+  it('identify a batch of calls by its last entry', () => {
     const batch = (sequence: number, state: string, ...operations: string[]) => [
       ...operations.map((operation) => call(sequence, operation, 8, 'scheduled')),
       { ...call(sequence, 'coalesced', 0, state), input_sizes: [] },
@@ -94,7 +94,7 @@ describe('flight recordings', () => {
   });
 
   // With split_group each set of ranks makes groups of its own under the same name.
-  it('keep groups of one name and different ranks apart', () => {
+  it('distinguish groups of one name with different ranks', () => {
     const of = (rank: number, ranks: string, ...entries: object[]) =>
       readFlightRecording(
         {
@@ -119,7 +119,7 @@ describe('flight recordings', () => {
     expect(finding!.problem).toContain('group tp (ranks 2-3)');
   });
 
-  it('put the rank first for which ranks wait that are missing elsewhere', () => {
+  it('list the rank first for which others wait that are missing elsewhere', () => {
     const grouped = (group: string, entry: object) => ({ ...entry, process_group: [group, group] });
     const of = (rank: number, ...entries: object[]) =>
       readFlightRecording(
@@ -180,8 +180,8 @@ describe('flight recordings', () => {
   });
 });
 
-describe('JSON from anybody', () => {
-  it('is refused where it is nested deeper than a recording can be', () => {
+describe('untrusted JSON', () => {
+  it('is refused if it is nested deeper than any recording', () => {
     expect(parseJson('{"a": [1, "[[[[\\"[[", {"b": null}]}')).toEqual({ a: [1, '[[[["[[', { b: null }] });
     expect(() => parseJson('['.repeat(100_000) + ']'.repeat(100_000))).toThrow('nested deeper than 200');
     expect(() => parseJson('{"a": ')).toThrow('is no JSON');
@@ -264,7 +264,7 @@ Warnings
     ).toEqual(['rank-missing 8 9']);
   });
 
-  it('as text of a job in order says nothing', () => {
+  it('as text of a healthy job has no finding', () => {
     expect(
       texts(`Job summary
 ===========
@@ -319,7 +319,7 @@ describe('nvidia-smi', () => {
   const check = (...rows: string[]) =>
     checkTopoMatrix(linesOf(matrix(rows))).map(({ code, problem }) => `${code} ${problem.includes('GPU2') ? 'GPU2' : ''}`.trim());
 
-  it('topo -m of a machine in order says nothing, with NVSwitch, with pairs of bridges, and without NVLink', () => {
+  it('topo -m of a healthy machine has no finding, with NVSwitch, with pairs of bridges, and without NVLink', () => {
     expect(check('X NV18 NV18 NV18', 'NV18 X NV18 NV18', 'NV18 NV18 X NV18', 'NV18 NV18 NV18 X')).toEqual([]);
     expect(check('X NV4 SYS SYS', 'NV4 X SYS SYS', 'SYS SYS X NV4', 'SYS SYS NV4 X')).toEqual([]);
     expect(check('X PIX SYS SYS', 'PIX X SYS SYS', 'SYS SYS X PIX', 'SYS SYS PIX X')).toEqual([]);
@@ -327,7 +327,7 @@ describe('nvidia-smi', () => {
   });
 
   // What drivers from 535 on print: an underlined head, NICs by number, and a column `GPU NUMA ID` after the affinities.
-  it('topo -m of newer drivers has a column more that is no GPU', () => {
+  it('topo -m of newer drivers has another column that is no GPU', () => {
     const newer = (link: (i: number, j: number) => string) =>
       [
         '\t\u001b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u001b[0m',
@@ -349,7 +349,7 @@ describe('nvidia-smi', () => {
     expect(two).toEqual([]);
   });
 
-  it('topo -m of a DGX-1, where each GPU is linked with four of seven, says nothing', () => {
+  it('topo -m of a DGX-1, where each GPU is linked with four of seven, has no finding', () => {
     const links = [
       'X NV1 NV1 NV2 NV2 SYS SYS SYS',
       'NV1 X NV2 NV1 SYS NV2 SYS SYS',
@@ -431,7 +431,7 @@ describe('ports', () => {
     ).toMatchObject([{ code: 'port-down' }]);
   });
 
-  it('of other cards and for other networks say nothing', () => {
+  it('of other cards and for other networks have no finding', () => {
     const port = (name: string, type: string, layer: string, state: string, rate: number) =>
       `CA '${name}'\n\tCA type: ${type}\n\tPort 1:\n\t\tState: ${state}\n\t\tPhysical state: ${state === 'Down' ? 'Disabled' : 'LinkUp'}\n\t\tRate: ${rate}\n\t\tLink layer: ${layer}\n`;
     const fabric = [0, 1, 2, 3].map((index) => port(`mlx5_${index}`, 'MT4129', 'InfiniBand', 'Active', 400)).join('');
@@ -481,7 +481,7 @@ describe('a sweep of nccl-tests over pairs of hosts', () => {
     ['n1', 'n2', 'n3', 'n4'].flatMap((a, index, all) => all.slice(index + 1).flatMap((b) => table(a, b, speed(a, b))));
 
   it.each(['[1,0]<stdout>:', '0: ', 'n1: ', '(Worker pid=77) ', '[pod/sweep-1/main] ', '2025-11-17T03:12:44.123Z '])(
-    'is read behind what launchers put before each line: %s',
+    'is read behind the prefixes of launchers: %s',
     (prefix) => {
       const lines = sweep((a, b) => (a === 'n2' || b === 'n2' ? 150 : 370)).map((line) => `${prefix}${line}`);
       expect(findingsOf(lines)).toMatchObject([
@@ -504,7 +504,7 @@ describe('a sweep of nccl-tests over pairs of hosts', () => {
 describe('a file', () => {
   const kind = (text: string) => classify(new TextEncoder().encode(text));
 
-  it('is known by its first bytes', () => {
+  it('is recognised by its first bytes', () => {
     expect(kind('<?xml version="1.0"?>\n<system version="1">')).toBe('topology');
     expect(kind('\t\u001b[4mGPU0\tGPU1\tCPU Affinity\u001b[0m\nGPU0\t X \tNV18\t0-23')).toBe('topology matrix');
     expect(kind('GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s')).toBe('NVLink status');

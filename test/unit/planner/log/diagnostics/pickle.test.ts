@@ -39,11 +39,11 @@ describe('a pickle', () => {
     ['\u0080\u0004\u008c\u0002os\u008c\u0006system\u0093.', '\\x93'],
     ['(ios\nsystem\n.', 'i'],
     ['\u0080\u0002Q.', 'Q'],
-  ])('that asks for a function is refused: %j', (text, code) => {
+  ])('that names a function to call is refused: %j', (text, code) => {
     expect(() => read(text)).toThrow(`operation "${code}" is refused`);
   });
 
-  it('whose lists unfold without end, or within themselves, is refused or cut', () => {
+  it('whose lists unfold without end, or contain themselves, is refused or cut', () => {
     // Each list holds the one before ten times: 10^60 values from a kilobyte.
     const laughs = Array.from({ length: 60 }, (_, at) =>
       at === 0
@@ -59,7 +59,7 @@ describe('a pickle', () => {
     expect(shared[0]).toBe(shared[1]);
   });
 
-  it('of any bytes is read or refused, and nothing else', () => {
+  it('of any bytes is read or refused without other errors', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {

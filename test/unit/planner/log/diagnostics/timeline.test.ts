@@ -34,7 +34,7 @@ const recordsOf = (rank: number, us: (sequence: number) => number, indent?: numb
   Array.from({ length: 10 }, (_, sequence) => record(rank, sequence, us(sequence), indent)).join('\n');
 
 describe('records of NCCL Inspector', () => {
-  it('show the rank that comes last', () => {
+  it('show the rank that arrives last', () => {
     const files = [0, 1, 2, 3].map((rank) => recordsOf(rank, () => (rank === 2 ? 900 : 5000 + rank)));
     expect(kindOf(files[0] ?? '')).toBe('inspector');
     const timed = files.flatMap((text, file) => readInspector(text, file).timed);
@@ -46,7 +46,7 @@ describe('records of NCCL Inspector', () => {
     expect(finding?.problem).toContain('the others wait 4.1 ms of the 5.0 ms');
   });
 
-  it('say nothing where ranks are alike, or late in turn', () => {
+  it('have no finding where ranks are alike, or late in turn', () => {
     const alike = [0, 1, 2, 3].flatMap(
       (rank) =>
         readInspector(
@@ -114,7 +114,7 @@ function trace(ranks: number, calls: (rank: number) => number, ends: (rank: numb
 }
 
 describe('traces', () => {
-  it('of TCCL show who is missing in a collective', () => {
+  it('of TCCL show the ranks that are missing in a collective', () => {
     const text = trace(
       4,
       (rank) => (rank === 1 ? 6 : 7),
@@ -147,7 +147,7 @@ describe('traces', () => {
     expect(recordings).toMatchObject([{ rank: 3, calls: [{ state: 'completed' }, { state: 'started', sequence: 1 }] }]);
   });
 
-  it('that are broken are read as far as they go', () => {
+  it('that are broken are read up to the damage', () => {
     expect(readTrace('[\n{"name":\n{{{\n]', 0)).toEqual({ timed: [], recordings: [] });
     expect(readInspector('{"header": {}, "metadata": {}, "coll_perf": 3}\n{"header"', 0).timed).toEqual([]);
   });

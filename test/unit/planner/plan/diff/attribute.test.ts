@@ -26,7 +26,7 @@ function upgrade(name: string, count: number, from: string, to: string, environm
 
 const names = ({ effects }: ReturnType<typeof upgrade>) => effects.flatMap(({ rules }) => rules.map(({ name }) => name));
 
-describe('rules on the way from one version to another', () => {
+describe('rules between one version and another', () => {
   it('are those of the newer one up to a place, then those of the older one', () => {
     const way = rulesOf({ ncclVersion: mixedVersion('2.26.2', '2.30.7', 1) });
     expect([way.hardwareNodes, way.pathsByType]).toEqual([true, false]);
@@ -44,7 +44,7 @@ describe('the rules behind an upgrade', () => {
     expect(broadcast && rulesBehind(made.effects, broadcast)).toEqual(['treeUs']);
   });
 
-  it('are the same the other way round', () => {
+  it('are the same in reverse', () => {
     const back = upgrade('dgx-h100', 2, '2.27.5', '2.21.5');
     expect(new Set(names(back))).toEqual(new Set(['pairedPatterns', 'treeUs', 'ringNodeSteps', 'chunksOfWholeLines']));
   });
@@ -56,7 +56,7 @@ describe('the rules behind an upgrade', () => {
   });
 
   // aws/aws-ofi-nccl sets NCCL_NVLSTREE_MAX_CHUNKSIZE for it: 64 KiB from four nodes on.
-  it('show smaller chunks of NVLSTree, and since when a variable sets them', () => {
+  it('show smaller chunks of NVLSTree, and the version since which a variable sets them', () => {
     const chunks = ({ comparison }: ReturnType<typeof upgrade>) =>
       comparison.differences.filter(({ section, what }) => section === 'chunks' && what === 'AllReduce NVLSTree Simple');
     const made = upgrade('dgx-h100', 4, '2.19.1', '2.19.3');
@@ -75,11 +75,11 @@ describe('the rules behind an upgrade', () => {
     expect(chunks(later)[0]?.b).toBe('32 KiB, 64 KiB from 16 MiB, 128 KiB from 256 MiB');
   });
 
-  it('are none where the plans are the same', () => {
+  it('are empty for equal plans', () => {
     expect(names(upgrade('dgx-a100', 2, '2.26.2', '2.30.7'))).toEqual([]);
   });
 
-  it('are told in words, with the variable that sets them, and on a page', () => {
+  it('are described in words, with the variable that sets them, and on a page', () => {
     const { comparison, effects } = upgrade('dgx-h100', 2, '2.21.5', '2.27.5', { NCCL_CROSS_NIC: '1' });
     const texts = effects.map(describeEffect);
     const rings = texts.find(({ title }) => title === 'pairedPatterns');

@@ -36,7 +36,7 @@ const h100 = side('dgx-h100', 2);
 const a100 = side('dgx-a100', 2);
 
 describe('predicted costs', () => {
-  it('are the calls that take another time by the simulation, pairs too', () => {
+  it('list the calls whose simulated times differ, pairs too', () => {
     const costs = predictedCosts(side('dgx-h100', 1), side('dgx-h100', 1, { NCCL_P2P_DISABLE: '1' }), [2 ** 26]) ?? [];
     expect(new Set(costs.map(({ collective }) => collective))).toEqual(
       new Set(['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv']),
@@ -48,14 +48,14 @@ describe('predicted costs', () => {
     }
   });
 
-  it('are none of a cluster and itself, and unknown of a plan without its machines', () => {
+  it('are empty for a cluster and itself, and undefined for a plan without its machines', () => {
     expect(predictedCosts(h100, h100, sizes)).toEqual([]);
     expect(predictedCosts(h100, kept(h100), sizes)).toBeUndefined();
   });
 });
 
 describe('two plans', () => {
-  it('are the same as themselves, also by way of JSON', () => {
+  it('equal themselves, also after a round trip through JSON', () => {
     expect(comparePlans(h100, side('dgx-h100', 2), sizes)).toEqual({
       titles: ['2 x dgx-h100', '2 x dgx-h100'],
       differences: [],
@@ -67,7 +67,7 @@ describe('two plans', () => {
     expect(withKept.leftOut).toHaveLength(1);
   });
 
-  it('differ in the order in which NCCL decides', () => {
+  it("differ in the order of NCCL's decisions", () => {
     const { differences } = comparePlans(h100, a100, sizes);
     const order = differences.map(({ section }) => sections.indexOf(section));
     expect(order).toEqual([...order].sort((a, b) => a - b));
@@ -76,7 +76,7 @@ describe('two plans', () => {
     expect(differences).toContainEqual({ section: 'nvls', what: 'NVLS channels', a: '16', b: '0' });
   });
 
-  it('are compared the same from both ends', () => {
+  it('give mirrored differences when swapped', () => {
     const there = comparePlans(h100, a100, sizes);
     const back = comparePlans(a100, h100, sizes);
     const key = (rows: Comparison['differences'], from: 'a' | 'b', to: 'a' | 'b') =>
@@ -87,7 +87,7 @@ describe('two plans', () => {
     });
   });
 
-  it('cost what the tuning model says', () => {
+  it('have the times of the tuning model', () => {
     const rows = comparePlans(h100, a100, sizes).costs;
     const [a, b] = [h100, a100].map(({ plan }) => tune(plan, plan.parameters));
     for (const collective of collectives) {
@@ -100,19 +100,19 @@ describe('two plans', () => {
     }
   });
 
-  it('name the variable and what follows from it', () => {
+  it('name the variable and its consequences', () => {
     const comparison = comparePlans(h100, side('dgx-h100', 2, { NCCL_NVLS_ENABLE: '0' }), sizes);
     expect(comparison.differences[0]).toEqual({ section: 'parameters', what: 'NCCL_NVLS_ENABLE', a: '-', b: '0' });
     expect(named(comparison)).toEqual(new Set(['parameters', 'graphs', 'nvls', 'tuning']));
     expect(comparison.costs.every(({ collective, ratio }) => collective === 'AllReduce' && (ratio ?? 0) >= 1)).toBe(true);
   });
 
-  it('tell where GPU Direct RDMA came from, which the times do not show', () => {
+  it('show a difference in GPU Direct RDMA, which does not change the times', () => {
     const { differences } = comparePlans(side('hgx-a100-4', 2), side('hgx-a100-4', 2, { NCCL_NET_GDR_LEVEL: 'PHB' }), sizes);
     expect(differences).toContainEqual({ section: 'transports', what: 'of these with GPU Direct RDMA', a: '0 %', b: '100 %' });
   });
 
-  it('have no time where NCCL has nothing to choose from', () => {
+  it('have no time where NCCL has no candidate', () => {
     const { costs } = comparePlans(a100, side('dgx-a100', 2, { NCCL_ALGO: 'nvls' }), sizes);
     expect(costs.find(({ collective }) => collective === 'AllReduce')).toMatchObject({ b: null, ratio: null });
   });

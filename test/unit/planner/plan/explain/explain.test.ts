@@ -55,14 +55,14 @@ describe.each(Object.entries(clusters))('%s', (_, about) => {
     expect(JSON.parse(JSON.stringify(answer))).toEqual(answer);
   });
 
-  it('tells how any two ranks are connected', () => {
+  it('describes the connection of any two ranks', () => {
     const last = about.plan.nodes.nRanks - 1;
     expect(text(ask(about, `how are 0 and ${last} connected`))).toMatch(
       last === 0 ? /same/ : /peer-to-peer|memory of the host|network/,
     );
   });
 
-  it('has three telling answers at most, the first about limits', () => {
+  it('has at most three answers, the first about limits', () => {
     const telling = mainQuestions(about);
     expect(telling[0]).toEqual({ about: 'limits' });
     expect(telling.length).toBeLessThanOrEqual(3);
@@ -70,8 +70,8 @@ describe.each(Object.entries(clusters))('%s', (_, about) => {
   });
 });
 
-describe('how long a call takes', () => {
-  it('is told with the interval, beside what NCCL believes', () => {
+describe('the time of a call', () => {
+  it("is given with the interval, beside NCCL's belief", () => {
     const { evidence, title } = ask(clusters['two H100 hosts'], 'how long does all_reduce take at 1G');
     const chosen = choose(clusters['two H100 hosts'].tuning, 'AllReduce', 1024 * MiB);
     expect(evidence['believedUs']).toBe(chosen?.timeUs);
@@ -80,7 +80,7 @@ describe('how long a call takes', () => {
     expect(title).toMatch(/^AllReduce of 1 GiB takes .* ms by the simulation$/);
   });
 
-  it('is told for messages between pairs, of which NCCL believes nothing', () => {
+  it('is given for messages between pairs, for which NCCL has no belief', () => {
     const { evidence } = ask(clusters['PCIe cards'], 'alltoall 1M');
     expect(evidence).toMatchObject({ collective: 'AllToAll', way: 'pairs', believedUs: null });
   });
@@ -114,7 +114,7 @@ describe('why a choice', () => {
     expect(text(answer)).toContain('2 x (7 steps within a node + 2 levels of nodes)');
   });
 
-  it('tells what the chosen one and the other take by the simulation', () => {
+  it('gives the simulated times of the chosen one and the other', () => {
     const { evidence, sentences } = ask(clusters['four A100 hosts'], 'why Tree and not Ring at 4M');
     const [tree, ring] = evidence['simulated'] as readonly Record<string, string | number>[];
     expect([tree?.['algorithm'], ring?.['algorithm']]).toEqual(['Tree', 'Ring']);
@@ -122,17 +122,17 @@ describe('why a choice', () => {
     expect(sentences.at(-1)).toMatch(/^By the simulation Tree LL128 takes .* us, in eight of ten cases .*; Ring LL128 takes/);
   });
 
-  it('contradicts where something else is chosen', () => {
+  it('corrects a question whose algorithm is not chosen', () => {
     expect(ask(clusters['two H100 hosts'], 'why Ring at 1G').sentences[0]).toBe('Ring is not what NCCL takes here.');
   });
 
-  it('says why what is asked for cannot be used', () => {
+  it('gives the reason why the algorithm in question cannot be used', () => {
     expect(text(ask(clusters['four A100 hosts'], 'why not NVLS at 1G'))).toContain(
       'NVLS cannot be used here. There is no NVLink SHARP',
     );
   });
 
-  it('says when nothing is left', () => {
+  it('reports that no candidate is left', () => {
     expect(text(ask(situation({ 'dgx-a100': 2 }, { NCCL_ALGO: 'nvls' }), 'all_reduce 1M'))).toContain('fails the call');
   });
 });
@@ -144,7 +144,7 @@ describe('why channels', () => {
     expect(sentences[0]).toMatch(new RegExp(`^There (are|is) ${about.plan.nChannels} channel`));
   });
 
-  it('tells speeds that brought nothing and what stood in the way', () => {
+  it('lists the speeds without channels, and the obstacles', () => {
     const answer = ask(clusters['V100 cube mesh'], 'why 12 channels');
     expect(answer.sentences[0]).toBe('Not 12: there are 8 channels for rings and trees.');
     expect(text(answer)).toContain(
@@ -153,25 +153,25 @@ describe('why channels', () => {
     expect(text(answer)).toContain('4 channels become 8');
   });
 
-  it('names the minimum that somebody asked for', () => {
+  it('names the minimum that a variable sets', () => {
     expect(text(ask(situation({ 'dgx-a100': 2 }, { NCCL_MIN_NCHANNELS: '32' }), 'why 32 channels'))).toContain(
       'NCCL_MIN_NCHANNELS or NCCL_MIN_CTAS asks for more',
     );
   });
 
-  it('says what nodes that differ agree on', () => {
+  it('gives the common values of nodes that differ', () => {
     expect(text(ask(clusters['mixed hosts'], 'why channels'))).toContain('Nodes differ in their ring graphs');
   });
 });
 
 describe('why a NIC', () => {
-  it('compares the one asked about with the nearest', () => {
+  it('compares the NIC in question with the nearest', () => {
     const answer = ask(clusters['V100 cube mesh'], 'why does GPU 3 not use NIC 2');
     expect(answer.sentences).toContain('Nearest to GPU 3 (rank 3) is NIC 1: PIX, 12 GB/s.');
     expect(answer.sentences).toContain('NIC 2 is not among the nearest: 6 GB/s instead of 12 GB/s. No channel of GPU 3 uses it.');
   });
 
-  it('refuses ranks and NICs that are not there', () => {
+  it('refuses ranks and NICs that do not exist', () => {
     expect(() => ask(clusters['two H100 hosts'], 'gpu 16 nic')).toThrow(InvalidArgumentError);
     expect(() => ask(clusters['two H100 hosts'], 'who uses nic 88')).toThrow(InvalidArgumentError);
     expect(() => ask(clusters['two H100 hosts'], 'ring 77 order')).toThrow(InvalidArgumentError);
@@ -198,7 +198,7 @@ describe('why something is missing', () => {
     expect(text(ask(about, question))).toContain(reason);
   });
 
-  it('says where something is used that somebody misses', () => {
+  it('corrects a question about a feature that is in use', () => {
     expect(ask(clusters['two H100 hosts'], 'why no LL128').sentences[0]).toMatch(
       /^LL128 is used for AllReduce: Tree LL128 from /,
     );
@@ -221,7 +221,7 @@ it('ranks of one host without a path to each other use its memory or the network
 });
 
 describe('which rails are crossed', () => {
-  it('is none by default, and many where NICs may be crossed', () => {
+  it('are none by default, and many where NICs may be crossed', () => {
     expect(ask(clusters['two H100 hosts'], 'which rails are crossed').title).toBe('no rail is crossed');
     const crossing = ask(situation({ 'dgx-a100': 3 }, { NCCL_CROSS_NIC: '1' }), 'which rails are crossed');
     expect(crossing.title).toBe('16 channel graphs of 32 cross rails');
@@ -240,7 +240,7 @@ describe('what a variable does', () => {
     expect(text(ask(clusters['two H100 hosts'], `what does ${variable} do`))).toContain(sentence);
   });
 
-  it('says what it is set to', () => {
+  it('gives its value', () => {
     expect(text(ask(situation({ 'dgx-h100': 2 }, { NCCL_CROSS_NIC: '0' }), 'NCCL_CROSS_NIC'))).toContain('Here it is 0.');
   });
 });

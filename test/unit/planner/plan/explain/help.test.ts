@@ -32,7 +32,7 @@ function input(
 const all = (about: ChangeableCluster): Tried[] => [...tryChanges(about, question)].map(({ tried }) => tried);
 
 describe('what would help', () => {
-  it('leaves the machine as it is, and times before are those of its plan', () => {
+  it('leaves the machine unchanged, and its times before are those of the plan', () => {
     const about = input('hgx-a100-4', 2);
     const root = about.cluster.hosts[0]?.machine as XmlElement;
     const text = writeXml(root);
@@ -45,7 +45,7 @@ describe('what would help', () => {
     expect(tried.filter(({ change }) => change.kind === 'nic').length).toBeGreaterThan(1);
   });
 
-  it('ranks what gains most first, and unsetting what harms is such a change', () => {
+  it('lists the largest gain first, and includes unsetting harmful variables', () => {
     const about = input('hgx-a100-4', 2, { NCCL_MAX_NCHANNELS: '2', NCCL_ALGO: 'tree', NCCL_PROTO: 'LL' });
     const tried = all(about);
     const { evidence, sentences, title } = answerHelp(question, tried, 0);
@@ -57,7 +57,7 @@ describe('what would help', () => {
     );
   });
 
-  it('finds the link that is slower than its likes', () => {
+  it('finds the link that is slower than similar ones', () => {
     const about = input('dgx-a100', 2, {}, (root) => {
       for (const pci of [...descendants(root)].filter(
         (each) => each.name === 'pci' && each.children.some(({ name }) => name === 'nic'),
@@ -68,7 +68,7 @@ describe('what would help', () => {
     expect(changes).toContainEqual(expect.objectContaining({ what: 'PCIe links of NICs', before: 'Gen4 x4', after: 'Gen4 x8' }));
   });
 
-  it('says which change cannot be made', () => {
+  it('names changes that cannot be made', () => {
     const [first] = tryChanges(input('pcie-2-l40s', 2), question);
     const refused: Tried[] = first === undefined ? [] : [{ ...first.tried, gain: 1, refused: 'there is no path' }];
     expect(answerHelp(question, refused, 0).sentences).toContain(
@@ -76,7 +76,7 @@ describe('what would help', () => {
     );
   });
 
-  it('says what was not tried', () => {
+  it('names changes that were not tried', () => {
     const [first] = tryChanges(input('pcie-2-l40s', 2), question);
     const { sentences } = answerHelp(question, first === undefined ? [] : [first.tried], 7);
     expect(sentences.at(-1)).toBe('7 changes not tried, for lack of time.');

@@ -69,18 +69,18 @@ describe('a question in free words', () => {
     expect(parseQuestion(text)).toEqual(question);
   });
 
-  it('is one that was announced', () => {
+  it('is one of the listed questions', () => {
     for (const { about, example } of questionForms) expect(parseQuestion(example)?.about).toBe(about);
   });
 
-  it('that asks for nothing known has near ones', () => {
+  it('that matches none has suggestions', () => {
     expect(parseQuestion('banana')).toBeUndefined();
     expect(parseQuestion('')).toBeUndefined();
     expect(nearestForms('where is my NIC gone')[0]).toBe('why does GPU 3 use NIC 5');
     expect(nearestForms('banana')).toHaveLength(3);
   });
 
-  it('never fails, whatever it is, and gives sizes that are ones', () => {
+  it('never throws, and has valid sizes', () => {
     const words = fc.array(
       fc.constantFrom(
         'why',

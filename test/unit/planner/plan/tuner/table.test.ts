@@ -28,7 +28,7 @@ const problems = (text: string) => {
 };
 
 describe('a table for the tuner plugin', () => {
-  it('is read as it was meant, without a finding', () => {
+  it('is read back unchanged, without a finding', () => {
     expect(readTunerTable(csv).findings).toEqual([]);
     expect(problems(csv)).toEqual([]);
     expect(readTunerTable(csv).rows.map(({ line, ...row }) => [line, rowLine(row)])).toEqual(
@@ -62,12 +62,12 @@ describe('a table for the tuner plugin', () => {
     expect(changed).toBeGreaterThan(0);
   });
 
-  it('changes nothing where no gain is enough', () => {
+  it('is empty if no gain reaches the threshold', () => {
     expect(makeTunerTable(simulator, tuning, { gain: 0.95 }).flatMap(({ tried }) => tried.filter(isChanged))).toEqual([]);
   });
 });
 
-describe('a table that exists', () => {
+describe('an existing table', () => {
   it('is read as the plugin reads it', () => {
     const { rows, findings } = readTunerTable(
       [
@@ -94,7 +94,7 @@ describe('a table that exists', () => {
     ]);
   });
 
-  it('is told where calls run on one channel', () => {
+  it('has a finding where calls run on one channel', () => {
     const all = problems('allreduce,0,65535,tree,ll,-1,-1,-1\nallreduce,131072,18446744073709551615,ring,simple,0,2,16');
     expect(all).toContain('1 channels -1 is one channel with this plugin; 0 leaves the number to NCCL');
     expect(all).toContain(' allreduce: no row takes sizes from 65536 to 131071 bytes; such calls run on one channel');
@@ -103,7 +103,7 @@ describe('a table that exists', () => {
     expect(outcomeOf(rows, tuning, 'AllReduce', 2 ** 30).way?.nChannels).toBe(1);
   });
 
-  it('is told what decides nothing', () => {
+  it('has a finding for rows without effect', () => {
     const all = problems(
       [
         'allreduce,0,18446744073709551615,collnet_direct,simple,0,2,16',
