@@ -1,6 +1,6 @@
 /**
- * Two hosts made of network namespaces: tccl against Open MPI (ob1 over TCP, shared memory within a host) and Gloo between
- * the same namespaces, all in turn. `--ranks` counts the ranks of both hosts together.
+ * Two hosts made of network namespaces: tccl against Open MPI (ob1 over TCP, shared memory within a host; UCX over TCP) and
+ * Gloo between the same namespaces, all in turn. `--ranks` counts the ranks of both hosts together.
  *
  * @module
  */
@@ -53,9 +53,17 @@ exit $status`;
   return { file: '/bin/sh', args: ['-c', script, 'ranks', ...command] };
 }
 
-/** tccl by one of its APIs. @param {string} api @param {string} algorithm @returns {Entrant} */
-function ours(api, algorithm) {
-  const name = algorithm === '' ? api : `${api} ${algorithm}`;
+/** Variables that keep UCX to this host's end of the cable and shared memory: without them it may choose other devices. */
+const ucxVariables = { UCX_TLS: 'tcp,sm,self', UCX_NET_DEVICES: cable };
+
+/**
+ * tccl by one of its APIs.
+ *
+ * @param {string} api @param {string} [choice] what is forced, for the name
+ * @param {Record<string, string>} [forced] variables @returns {Entrant}
+ */
+function ours(api, choice = '', forced = {}) {
+  const name = choice === '' ? api : `${api} ${choice}`;
   return {
     library: 'tccl',
     name,
@@ -68,24 +76,30 @@ function ours(api, algorithm) {
         'SLURM_STEP_ID=0',
         'TCCL_HOSTID=bench-$host',
         `TCCL_COMM_ID=${hosts.addresses[0]}:${29900 + (ports++ % 90)}`,
-        ...(algorithm === '' ? [] : [`TCCL_ALGO=${algorithm}`]),
+        ...Object.entries(forced).map(([variable, value]) => `${variable}=${value}`),
       ];
       return onBoth(hosts, ranks, variables.join(' '), [process.execPath, rankProgram, ...options, '-A', api, '-L', name]);
     },
   };
 }
 
+const ob1 = `--mca pml ob1 --mca btl self,vader,tcp --mca btl_tcp_if_include ${cable}`;
+const ucx = `--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any --mca btl ^openib ${Object.entries(ucxVariables)
+  .map(([variable, value]) => `-x ${variable}=${value}`)
+  .join(' ')}`;
+
 /**
  * Open MPI: its launcher enters the other namespace in place of ssh.
  *
- * @param {string} name @param {string} tuning @returns {Entrant}
+ * @param {string} name @param {string} tuning @param {string} [options] of the program
+ * @param {string} [layer] the transports @returns {Entrant}
  */
-function openmpi(name, tuning) {
+function openmpi(name, tuning, options = '', layer = ob1) {
   return {
     library: 'openmpi',
     name,
     needs: 'bench_openmpi',
-    start({ names, addresses }, ranks, options, folder) {
+    start({ names, addresses }, ranks, given, folder) {
       const agent = join(folder, 'agent.sh');
       const enter = (/** @type {number} */ host) =>
         `exec ip netns exec ${names[host]} unshare --uts sh -c 'hostname "$0" && exec sh -c "$*"' host${host} "$@"`;
@@ -94,8 +108,8 @@ function openmpi(name, tuning) {
       const slots = addresses.map((address, host) => `${address}:${host === 0 ? Math.ceil(ranks / 2) : Math.floor(ranks / 2)}`);
       const words =
         `mpirun.openmpi --mca plm_rsh_agent ${agent} --mca plm rsh --host ${slots.join(',')} -np ${ranks} --bind-to none ` +
-        `--mca pml ob1 --mca btl self,vader,tcp --mca btl_tcp_if_include ${cable} --mca oob_tcp_if_include ${cable} ` +
-        `-x BENCH_SHM ${tuning} ${programPath('bench_openmpi')} ${[...options, '-L', name].join(' ')}`;
+        `${layer} --mca oob_tcp_if_include ${cable} ` +
+        `-x BENCH_SHM ${tuning} ${programPath('bench_openmpi')} ${[...given, '-L', name].join(' ')} ${options}`;
       return { file: agent, args: [addresses[0] ?? '', words], env: openmpiAsRoot };
     },
   };
@@ -113,29 +127,40 @@ function gloo(name, options) {
         ...given,
         '-L',
         name,
-        ...options.split(' '),
+        ...options.split(' ').filter((word) => word !== ''),
       ]),
   };
 }
 
-/** @param {number} ranks @param {boolean} quick @returns {Entrant[]} */
-function entrants(ranks, quick) {
+/** @param {string} collective @param {number} ranks @param {boolean} quick @returns {Entrant[]} */
+function entrants(collective, ranks, quick) {
   const crowded = ranks > availableParallelism();
-  const yields = '--mca mpi_yield_when_idle 1';
-  return [
-    ours('sync', ''),
-    openmpi('default', crowded ? yields : ''),
-    ours('promise', ''),
-    ...(crowded ? [openmpi('han', `${yields} --mca coll_han_priority 100`)] : []),
-    ...(quick || !crowded ? [] : [ours('sync', 'ring'), openmpi('spins', '')]),
-    ...(quick
+  const yields = crowded ? '--mca mpi_yield_when_idle 1' : '';
+  const reduces = collective === 'all_reduce';
+  // Gloo has one reduce-scatter, whose result is in place.
+  const ofGloo = reduces
+    ? quick
       ? []
-      : [
-          openmpi('ring', `${crowded ? yields : ''} --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 4`),
-        ]),
-    ...(quick ? [] : [gloo('ring', '-A ring'), gloo('bcube', '-A bcube')]),
+      : [gloo('ring', '-A ring'), gloo('bcube', '-A bcube')]
+    : [gloo('default', collective === 'reduce_scatter' ? '-i 1' : '')];
+  return [
+    ours('sync'),
+    openmpi('default', yields),
+    ours('promise'),
+    openmpi('ucx', yields, '', ucx),
+    ours('sync', 'ucx', { TCCL_NET: 'ucx', ...ucxVariables }),
+    ...(crowded && hanHas.has(collective) ? [openmpi('han', `${yields} --mca coll_han_priority 100`)] : []),
+    ...(collective === 'reduce_scatter' ? [openmpi('v', yields, '-A v')] : []),
+    ...(quick || !crowded ? [] : [ours('sync', 'ring', { TCCL_ALGO: 'ring' }), openmpi('spins', '')]),
+    ...(quick || !reduces
+      ? []
+      : [openmpi('ring', `${yields} --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm 4`)]),
+    ...ofGloo,
   ];
 }
+
+/** Collectives that *han*, Open MPI's component for several hosts, carries out. */
+const hanHas = new Set(['all_reduce', 'all_gather', 'broadcast', 'reduce']);
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
@@ -148,9 +173,8 @@ export async function run({ options, record, progress, note }) {
     for (let round = 0; round < options.rounds; round++) {
       for (const ranks of options.ranks.filter((count) => count > 1)) {
         for (const collective of options.collectives) {
-          for (const entrant of entrants(ranks, options.quick)) {
+          for (const entrant of entrants(collective, ranks, options.quick)) {
             if (entrant.needs !== undefined && !built.has(entrant.needs)) continue;
-            if (entrant.library === 'gloo' && collective !== 'all_reduce') continue;
             progress(`round ${round + 1}/${options.rounds}, ${collective}, ${ranks} ranks: ${entrant.library} ${entrant.name}`);
             const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
             const args = [
@@ -165,6 +189,8 @@ export async function run({ options, record, progress, note }) {
               '300',
               '-s',
               options.sizes.join(','),
+              // MPI's broadcast has one array, the root's as well.
+              ...(collective === 'broadcast' ? ['-i', '1'] : []),
             ];
             try {
               const command = entrant.start(hosts, ranks, args, folder);
