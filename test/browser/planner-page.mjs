@@ -1,4 +1,4 @@
-// What planner.test.ts runs in a browser, and in Node to compare.
+// Program of planner.test.ts, run in a browser and, for comparison, in Node.
 import {
   buildSystem,
   computePaths,
@@ -14,7 +14,7 @@ import {
   writeXml,
 } from '../../dist/planner/index.js';
 
-/** Plans of machines from the catalogue and from text, a picture, and what the doctor says. */
+/** Plans of machines from the catalogue and from text, a picture, and the doctor's findings. */
 export function answers() {
   const made = plan({ hosts: [{ machine: machine('dgx-h100'), count: 2 }] });
   const { root } = parseXml(writeXml(machine('dgx-a100')));

@@ -6,7 +6,7 @@ import { answers } from './planner-page.mjs';
 
 it.skipIf(missing)(`the planner gives the same results in a browser as in Node${missing}`, async () => {
   const script = await bundle();
-  // Text of a script element ends at its end tag, whatever JavaScript thinks.
+  // A script element ends at the first end tag in its text, even inside a string.
   const dom = domOf(
     `<!doctype html><pre id="answers"></pre><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`,
   );

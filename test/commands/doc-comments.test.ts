@@ -73,7 +73,7 @@ it('every function and value of tccl/planner is on its reference page', () => {
   const { symbols } = exportsOf(declarations('planner/index'));
   const page = readFileSync(fileURLToPath(new URL('../../docs/reference/planner.md', import.meta.url)), 'utf8');
   const values = symbols.filter(({ flags }) => (flags & ts.SymbolFlags.Value) !== 0).map((symbol) => symbol.getName());
-  // A type may be exported as a class that users get and do not make.
+  // Users receive instances of some classes but never construct them, so only their types are exported.
   const exported = values.filter((name) => name in planner);
   expect(exported.length).toBeGreaterThan(100);
   expect(exported.filter((name) => !new RegExp(`\`${name}[(\`]`).test(page))).toEqual([]);

@@ -6,7 +6,7 @@ let last: Promise<unknown> = Promise.resolve();
 
 /**
  * Runs `tccl …` to its end in this process, one command after the other, which saves the start of Node. With input it is a
- * process of its own, as those tests want that look at what a process does: `start` of ../multi-process/cli.ts.
+ * process of its own; tests of the process itself use `start` of ../multi-process/cli.ts.
  */
 export function tccl(args: readonly string[], options: Pick<StartOptions, 'env' | 'input' | 'cwd'> = {}): Promise<Finished> {
   if (options.input !== undefined) return tcclProcess(args, options);

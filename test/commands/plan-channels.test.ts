@@ -62,7 +62,7 @@ describe('tccl plan --topology', () => {
 
   it('takes channels from graph files beside the topologies', async () => {
     const { stdout } = await tccl(['graph', alike, '--nodes', '2', '--graph-xml']);
-    // The other way around: what the search would not find.
+    // Reversed: channels that the search would not find.
     const turned = stdout.replace(/(<gpu [^>]*>)(\s*)(<gpu [^>]*>)/g, '$3$2$1');
     expect(turned).not.toBe(stdout);
     const graph = write('graph.xml', turned);

@@ -95,7 +95,7 @@ for (const form of forms) {
     expect(stderr).toContain('SIGKILL');
     expect(code).toBe(128 + 9);
     await gone(records.map((record) => record['pid'] as number));
-    // What other programs leave there, as browsers do, is gone at once.
+    // Files of other programs there, such as browsers, disappear quickly.
     await vi.waitFor(() => {
       expect(readdirSync('/dev/shm').filter((name) => !before.includes(name))).toEqual([]);
     }, 10_000);

@@ -5,7 +5,7 @@ const apart = { TCCL_SHM_DISABLE: '1' };
 const hosts = { TCCL_TEST_HOSTS: '1' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
 
-/** Rank 2 of 4 is stopped; in each of these some ranks wait for one that waits itself. */
+/** Scenarios with rank 2 of 4 stopped, in which some ranks wait for one that waits itself. */
 const ways = [
   { scenario: 'blocking', way: 'in one segment', env: {} },
   { scenario: 'blocking', way: 'around a ring in one segment', env: { TCCL_ALGO: 'ring' } },

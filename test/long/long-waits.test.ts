@@ -80,7 +80,7 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
         .split('\n')
         .filter((line) => line.includes('has waited'))
         .sort();
-      // On a machine with much else to do, what others said of a circle may be too old for some of them to tell again.
+      // On a busy machine, reports of a circle may have expired on some of its ranks.
       const said = waits.map((text) => text.replace(CIRCLE, ''));
       expect(
         warnings.map((line, rank) =>
@@ -88,18 +88,18 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
         ),
       ).toEqual(said.map((text, rank) => `tccl: rank ${String(rank)} has waited 8 s in ${text}`));
       if (waits.some((text) => text.endsWith(CIRCLE))) expect(stderr + JSON.stringify(records)).toContain(CIRCLE);
-      // A rank that is not in the call of the others may hear that they have closed what it waits in.
+      // A rank outside of the others' call may get CLOSED when they close the communicator that it waits in.
       const isElsewhere = scenario === 'elsewhere' || scenario === 'split' || scenario === 'shrinkAside';
       const told = records.filter(({ rank }) => !isElsewhere || rank !== 2);
       const starts = [
         ...said.map((text, rank) => `TIMEOUT: rank ${String(rank)} waited 10 s in ${text}`),
         'TIMEOUT: split: waited 10 s for rank 2',
         'RANK_MISSING: rank 2 did not call shrink in time',
-        // The time of the last rank's message was over first: they go on without that rank.
+        // The last rank's message timed out first: the others continue without that rank.
         ...(scenario === 'shrinkAside' ? ['DONE: without rank 2'] : []),
       ];
       const others = told.filter(
-        // A time-out begins with the call of the rank that it ended.
+        // The message of a timeout begins with the call of the rank that it ended.
         ({ code, message }) =>
           !starts.some((start) => `${String(code)}: ${String(message).replace(/^\w+: (?=rank)/, '')}`.startsWith(start)),
       );

@@ -151,7 +151,7 @@ describe.each(ways)('messages that go wrong ($way)', ({ args, env }) => {
     }
   });
 
-  // Over sockets those who only begin to connect with it may find it gone first.
+  // Over sockets, ranks that only begin to connect with it may first detect that it exited.
   test.skipIf('TCCL_SHM_DISABLE' in env)('ranks that wait for a rank that aborts get its reason', async () => {
     const { records, stderr } = await run('aborted');
     expect(records, stderr).toHaveLength(2);

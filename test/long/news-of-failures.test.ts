@@ -6,7 +6,7 @@ const isLong = process.env['TCCL_TEST_LONG'] !== undefined;
 const flags = ['--grace', '20'];
 const sockets = { TCCL_SHM_DISABLE: '1' };
 
-/** Runs ranks of which one fails in the first call of a kind, and expects that all others hear of it at once. */
+/** Runs ranks of which one fails in the first call of a kind, and expects the error on all others immediately. */
 async function expectNews(kind: string, how: string, env: Record<string, string>, tries: number, code: string): Promise<void> {
   const {
     records,

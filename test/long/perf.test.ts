@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 const cli = 'dist/cli/main.js';
-/** Open MPI runs as root only when told twice. */
+/** Open MPI runs as root only if two variables allow it. */
 const mpiEnvironment = { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };
 const directory = mkdtempSync(join(tmpdir(), 'tccl-perf-'));
 afterAll(() => rmSync(directory, { recursive: true }));

@@ -52,7 +52,7 @@ test('where one rank does not let others read its memory, all data go through sh
   ]);
 });
 
-// Who may trace everything could read in spite of it: root has to do without that for the test.
+// A process that may trace all others could read it all the same, so root drops that capability for the test.
 const asRoot = process.getuid?.() === 0;
 const untraced = asRoot ? ['setpriv', '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace'] : [];
 const canTest = !asRoot || spawnSync('setpriv', ['--version']).status === 0;

@@ -20,7 +20,7 @@ const ways = [
   { scenario: 'promises', way: 'over sockets', env: apart },
 ];
 
-/** In each of these, something else looks at the clock. */
+/** Scenarios, in each of which other code reads the clock. */
 const alone = ways.filter(
   ({ scenario, way }) => scenario === 'blockingMessage' || way === 'over sockets' || way === 'on engine threads',
 );
@@ -65,14 +65,14 @@ const startProgram = (program: string, argument: string, env: Record<string, str
 const start = (scenario: string, env: Record<string, string>): Started =>
   startProgram('stopped.mjs', scenario, { ...env, TCCL_TIMEOUT: String(TIMEOUT_SECONDS) });
 
-/** Ends what a test that failed leaves; no rank outlives its launcher. */
+/** Ends processes of a failed test; no rank outlives its launcher. */
 function end({ process: launcher }: Started): void {
   if (launcher.exitCode === null && launcher.signalCode === null) launcher.kill('SIGKILL');
 }
 
 const isStopped = (pid: number): boolean => /^\d+ \(.*\) T/.test(readFileSync(`/proc/${String(pid)}/stat`, 'latin1'));
 
-/** The kernel stops each thread when that next looks. */
+/** The kernel stops each thread at its next return to user mode. */
 async function stop(pids: readonly number[]): Promise<void> {
   signal('SIGSTOP', pids);
   while (!pids.every(isStopped)) await delay(5);
@@ -139,7 +139,7 @@ describe.concurrent('a job that was stopped for longer than TCCL_TIMEOUT', () =>
         shown.map(({ rank }) => rank),
         stderr,
       ).toEqual([0, 2]);
-      // Whoever finds it first tells the other.
+      // The rank that detects it first reports it to the other.
       expect(
         shown.map(({ name }) => name),
         stderr,

@@ -4,7 +4,7 @@ import { StandingRanks } from './standing-ranks.js';
 
 const reason = whyNoRelay();
 const HEARTBEAT_S = 4;
-/** Milliseconds beyond a deadline that a busy machine may need until all ranks have heard. */
+/** Milliseconds beyond a deadline that a busy machine may need until all ranks have their error. */
 const NEWS_MS = 8000;
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
 
@@ -92,7 +92,7 @@ describe.skipIf(reason !== undefined)(`two hosts on a bad network${reason === un
     for (const [rank, outcome] of (await Promise.all(ended)).entries()) {
       expect(outcome, `rank ${rank}`).toMatchObject({ code: 'RANK_DIED' });
       expect(outcome.atMs! - cutMs).toBeLessThan(1000 * HEARTBEAT_S + NEWS_MS);
-      // The host that noticed first closes its connections, which the other one may see before its own heartbeat ends.
+      // The host that detects it first closes its connections, which the other one may see before its own heartbeat ends.
       const isOneWay = 'down' in fromA && !('down' in fromB);
       if (isOneWay && / died: its connections broke without a goodbye$/.test(outcome.message ?? '')) continue;
       // Both ends, so that the line is true on the rank in question too.

@@ -7,7 +7,7 @@ import { makeSshHosts, whyNoSshHosts, type SshHosts } from './ssh-hosts.js';
 const node = process.execPath;
 const reason = whyNoSshHosts();
 const lines = (text: string) => text.trimEnd().split('\n').sort();
-/** Ranks of namespaces have one kernel: only this tells them that they are on two hosts. */
+/** Namespaces share one kernel: only this variable distinguishes two hosts. */
 const twoHosts = ['sh', '-c', 'TCCL_HOSTID="$SSH_CONNECTION" exec "$0" "$@"', node];
 
 describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
@@ -182,7 +182,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       };
       job.process.kill('SIGTSTP');
       await until(() => [pidOf(0), pidOf(3), job.process.pid ?? 0].every((pid) => state(pid) === 'T'));
-      await new Promise((resolve) => setTimeout(resolve, 3000)); // three times what would end the job
+      await new Promise((resolve) => setTimeout(resolve, 3000)); // three times the limit that would end the job
       job.process.kill('SIGCONT');
       await until(() => [pidOf(0), pidOf(3)].every((pid) => state(pid) !== 'T'));
       job.process.kill('SIGTERM');

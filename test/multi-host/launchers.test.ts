@@ -25,7 +25,7 @@ describe('MPI on two hosts', () => {
     chmodSync(ssh, 0o755);
   });
   afterAll(() => hosts?.remove());
-  // Ranks of namespaces have one kernel: only TCCL_HOSTID tells them that they are on two hosts.
+  // Namespaces share one kernel: only TCCL_HOSTID distinguishes two hosts.
   const rank = ['sh', '-c', 'TCCL_SOCKET_IFNAME=tccl0 TCCL_HOSTID="$SSH_CONNECTION" exec "$0" "$@"', node, fixture('sum.mjs')];
   const list = '10.213.77.1:2,10.213.77.2:2';
 

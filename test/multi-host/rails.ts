@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process';
  *     rail1  10.213.81.1  ◄────────────►  rail1  10.213.81.2
  */
 export interface Rails {
-  /** Commands that run what follows them on a host. */
+  /** Prefixes of commands that run on a host. */
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Address of host a on the first rail. */
   readonly root: string;
@@ -46,7 +46,7 @@ export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } 
         ip('-n', name, 'link', 'set', end, 'up');
       }
     }
-    // The kernel notices only after a while that both ends of a cable are up.
+    // It takes a while until the kernel knows that both ends of a cable are up.
     for (const name of names)
       for (let rail = 0; rail < nRails; rail++) while (!/state UP/.test(ip('-n', name, 'link', 'show', `rail${rail}`)));
   } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * A wire between two network namespaces that treats packets as asked: `node relay.mjs NETNS NETNS`. It makes a TUN device
+ * A wire between two network namespaces with configurable impairments: `node relay.mjs NETNS NETNS`. It makes a TUN device
  * `tccl0` in each and carries packets from one to the other. A line of JSON on stdin sets both ways, from the first namespace
  * and from the second; the answer is a line with the counts so far. Ends with its stdin.
  *

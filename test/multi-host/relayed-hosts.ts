@@ -30,7 +30,7 @@ export interface WayCount {
  *     tccl0  10.213.82.1  ◄────── relay.mjs ──────►  tccl0  10.213.82.2
  */
 export interface RelayedHosts {
-  /** Commands that run what follows them on a host. */
+  /** Prefixes of commands that run on a host. */
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Address of host a. */
   readonly root: string;

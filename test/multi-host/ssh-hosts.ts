@@ -108,6 +108,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // Gone meanwhile.
+    // It has exited meanwhile.
   }
 }

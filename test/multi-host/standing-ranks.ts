@@ -1,6 +1,6 @@
 import { startFixture, type Fixture } from '../multi-process/fixtures/processes.js';
 
-/** End of a case on a rank; `code` is `none` if it went well. */
+/** End of a case on a rank; `code` is `none` without an error. */
 export interface CaseEnd {
   readonly code: string;
   readonly message?: string;

@@ -11,13 +11,13 @@ import { networkInterfaces } from 'node:os';
  * The dead ends have a name that is preferred to tccl0 unless TCCL_SOCKET_IFNAME says otherwise.
  */
 export interface TwoHosts {
-  /** Commands that run what follows them on a host. */
+  /** Prefixes of commands that run on a host. */
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Link-local addresses of tccl0, without zone. */
   readonly linkLocal: readonly [a: string, b: string];
-  /** Cuts the cable: packets are lost both ways, and nobody is told. */
+  /** Cuts the cable: packets are lost both ways, without an error. */
   cut(): void;
-  /** From now on the way from host a to host b loses packets that are longer than 576 bytes. */
+  /** From now on packets of more than 576 bytes from host a to host b are lost. */
   dropLargePackets(): void;
   remove(): void;
 }
@@ -74,7 +74,7 @@ export function makeTwoHosts(): TwoHosts {
     remove,
     cut: () => void ip('-n', names[1], 'link', 'set', 'tccl0', 'down'),
     dropLargePackets() {
-      // A packet that the sender has left to its card to cut up would pass.
+      // A packet that the sender leaves to its card to segment would pass.
       ip('-n', names[0], 'link', 'set', 'tccl0', 'gso_max_segs', '1');
       ip('-n', names[1], 'link', 'set', 'tccl0', 'mtu', '576');
     },

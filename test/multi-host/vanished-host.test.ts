@@ -7,7 +7,7 @@ import type { TwoHosts } from './two-hosts.js';
 const reason = whyNoHosts();
 const overIPv6 = { TCCL_SOCKET_FAMILY: 'AF_INET6' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
-/** Milliseconds beyond the heartbeat that a busy machine may need until all ranks have heard. */
+/** Milliseconds beyond the heartbeat that a busy machine may need until all ranks have their error. */
 const NEWS_MS = 8000;
 
 describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefined ? '' : ` (skipped: ${reason})`}`, () => {
@@ -41,7 +41,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     });
   }
 
-  /** All ranks hear within the heartbeat that ranks of the other host died. */
+  /** All ranks get an error within the heartbeat that names ranks of the other host. */
   async function expectNoticed(
     what: string,
     seconds: number,

@@ -78,7 +78,7 @@ const bundlers: Record<string, (folder: string, external: boolean) => string> = 
     }, (error, stats) => (error ?? stats.hasErrors() ? reject(error ?? new Error(stats.toString('errors-only'))) : resolve())));`,
 };
 
-/** The loop of a developer leaves out those that are like others. */
+/** The developer's loop skips those that resemble others. */
 const bundled = Object.keys(bundlers).filter((name) => isThorough || name === 'esbuild as CommonJS' || name === 'webpack');
 describe.skipIf(!isInstalled).each(bundled)(`a bundle of %s${missing}`, (name) => {
   const ending = name.includes('CommonJS') ? 'cjs' : 'mjs';

@@ -3,7 +3,7 @@ import { runRanks } from './ranks.js';
 
 const f32 = (length: number): string => `new Float32Array(${length})`;
 
-/** Calls of ranks 0 and 1 that do not fit together, and what both ranks are told. */
+/** Calls of ranks 0 and 1 that do not match, and the errors of both ranks. */
 const pairs: readonly [first: string, second: string, message: RegExp][] = [
   [
     `comm.gatherV(${f32(2)}, { array: ${f32(5)}, counts: [2, 3] })`,
@@ -17,7 +17,7 @@ const pairs: readonly [first: string, second: string, message: RegExp][] = [
   ],
 ];
 
-/** Calls of ranks 0 and 1 of which each is told with its own call first. */
+/** Calls of ranks 0 and 1 whose errors begin with the rank's own call. */
 const named: readonly [first: string, second: string, begins: readonly string[], code: string, env?: Record<string, string>][] = [
   [`comm.allReduce(${f32(4)})`, `comm.broadcast(${f32(4)})`, ['allReduce: ', 'broadcast: '], 'CALL_MISMATCH'],
   [`comm.allReduceSync(${f32(4)})`, `comm.allReduce(${f32(5)})`, ['allReduceSync: ', 'allReduce: '], 'CALL_MISMATCH'],

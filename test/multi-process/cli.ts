@@ -95,7 +95,7 @@ export function tccl(args: readonly string[], options?: StartOptions): Promise<F
   return startTccl(args, options).finished;
 }
 
-/** Resolves when no process has any of these ids; the test's own time limit ends a wait for one that stays. */
+/** Resolves when no process has any of these ids; the test's own time limit ends a wait for one that remains. */
 export async function gone(pids: readonly number[]): Promise<void> {
   while (pids.some(isAlive)) await new Promise((resolve) => setTimeout(resolve, 10));
 }

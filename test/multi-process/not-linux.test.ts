@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { cliPath, fixture, start } from './cli.js';
 
-/** Runs Node on what looks like another system to JavaScript: without /proc, /sys and koffi. */
+/** Runs Node on a system that looks different to JavaScript: without /proc, /sys and koffi. */
 const node = (platform: string, ...args: string[]) =>
   start(process.execPath, args, {
     env: { NODE_OPTIONS: `--import=${pathToFileURL(fixture('not-linux.mjs')).href}`, TEST_PLATFORM: platform },

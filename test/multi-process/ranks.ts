@@ -1,9 +1,8 @@
 import { fixture, tccl, type Finished } from './cli.js';
 
 /**
- * Milliseconds within which ranks hear of a failure that they are told of at once. News take far less where ranks get to run, and
- * may take longer on a machine that does much else; whatever else would end the wait takes longer than this: a host that
- * falls silent is given up after some 15 s, and jobs have `--grace 20` in these tests.
+ * Milliseconds within which a failure reaches all ranks, on a busy machine too. All other events that would end a wait take
+ * longer: a silent host is given up after some 15 s, and jobs have `--grace 20` in these tests.
  */
 export const AT_ONCE_MS = 10_000;
 

@@ -10,7 +10,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Stands for ssh, and runs the command on this host: what sshd has no part in. `says` is what a host prints first. */
+/** Replaces ssh, and runs the command on this host, without an sshd. `says` is the text that a host prints first. */
 function way(says = ''): string[] {
   const path = join(directory, `way-${says.length}`);
   writeFileSync(path, `#!/bin/sh\nshift\n${says}\nexec sh -c "$*"\n`, { mode: 0o755 });
@@ -32,7 +32,7 @@ describe('tccl run --hosts', () => {
       env: { TCCL_HEARTBEAT: '1' },
     });
     job.process.stdout?.pause();
-    await new Promise((resolve) => setTimeout(resolve, 4000)); // four times what ends a job with a silent host
+    await new Promise((resolve) => setTimeout(resolve, 4000)); // four times the limit for a silent host
     job.process.stdout?.resume();
     const { code, stdout, stderr } = await job.finished;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -48,7 +48,7 @@ describe('the secret of a job', () => {
     const secret = secretOf(pid);
 
     const arguments_ = '/proc/[0-9]*/cmdline';
-    expect(await found(fixture('secret.mjs'), arguments_)).not.toEqual([]); // the search finds what is there
+    expect(await found(fixture('secret.mjs'), arguments_)).not.toEqual([]); // the search itself works
     expect(await found(secret, arguments_)).toEqual([]);
     if (other.length > 0) expect(await found(secret, '/proc/[0-9]*/environ')).toEqual([]);
     chmodSync(directory, 0o755);

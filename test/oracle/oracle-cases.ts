@@ -5,8 +5,8 @@ import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
 import { isThorough } from '../runs.js';
 
 /**
- * The cases in the repository, chosen by what they execute of the planner (testing/oracle/choose-corpus.ts). `npm run test:all`
- * adds all others where they are there, as does TCCL_ORACLE_DIR.
+ * The cases in the repository, chosen by the code of the planner that they execute (testing/oracle/choose-corpus.ts).
+ * `npm run test:all` adds all others where they exist, as does TCCL_ORACLE_DIR.
  */
 const corpus = fileURLToPath(new URL('../../testing/corpus/oracle', import.meta.url));
 const shared = fileURLToPath(new URL('../../../shared/oracle/cases', import.meta.url));

@@ -7,7 +7,7 @@ import { caseFolders, readCase } from '../../testing/oracle/read-cases.js';
 import { runOracleCase, sectionNames } from '../../testing/oracle/run-oracle.js';
 import { isThorough } from '../runs.js';
 
-/** Recorded answers of other versions of NCCL, a folder of cases each; which of them run, oracle-cases.ts tells. */
+/** Recorded answers of other versions of NCCL, a folder of cases each; oracle-cases.ts selects those that run. */
 const corpus = fileURLToPath(new URL('../../testing/corpus/versions', import.meta.url));
 const shared = fileURLToPath(new URL('../../../shared/oracle-versions/cases', import.meta.url));
 const others = process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? (isThorough ? shared : undefined);

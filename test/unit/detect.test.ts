@@ -45,7 +45,7 @@ describe.skipIf(missing !== undefined)(`captured machines${missing === undefined
     for (const archive of readdirSync(captures).filter((name) => name.endsWith('.tar.bz2'))) {
       const target = join(folder, archive.replace('.tar.bz2', ''));
       mkdirSync(target);
-      // Of the thousands of files in them, those that detection asks for; not every machine has all, and then tar complains.
+      // Only the files that detection reads, of thousands; tar warns of files that a machine lacks.
       const files = [
         'class',
         'vendor',
@@ -316,7 +316,7 @@ describe('made machines', () => {
     const files = madeMachine(twoGpus);
     const numbers = (root: XmlElement) => root.children.map((cpu) => cpu.attributes.get('numaid'));
     const { root } = detectMachine(files);
-    // Rank 0 is at node 1, and finds the NIC of node 0 too; what rank 1 adds comes behind both.
+    // Rank 0 is at node 1, and finds the NIC of node 0 too; rank 1's devices follow both.
     expect(numbers(root)).toEqual(['1', '0']);
     expect(named(root, 'pci').map((pci) => pci.attributes.get('busid'))).toEqual([
       '0000:81:00.0',
@@ -350,7 +350,7 @@ describe('made machines', () => {
       ['link_speed', '16.0 GT/s'],
       ['link_width', '16'],
     ]);
-    // Whether NICs can reach its memory, the model decides: a GeForce says no beside a module that would.
+    // The model decides whether NICs can reach its memory: those of a GeForce cannot, even with the module loaded.
     const gdrOf = (device: number) =>
       named(
         detectMachine(gpuServer, { gpus: [{ ...gpu, pciIds: { ...pciIds, device }, busId: '0000:99:00.0' }] }).root,

@@ -34,7 +34,7 @@ export function graph(channels: readonly (readonly number[])[], values: Partial<
   };
 }
 
-/** A host of one node whose rings and trees take these ways; other graphs and figures as given. */
+/** A host of one node whose rings and trees have these paths; other graphs and figures as given. */
 export function host(
   channels: readonly (readonly number[])[],
   {

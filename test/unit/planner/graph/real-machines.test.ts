@@ -16,7 +16,7 @@ import { ringNeighbourLines } from './nccl-lines.js';
 
 /**
  * Lines that NCCL wrote on real machines, as people posted them in public issues; the machines are built after the
- * system that their logs show. The logs come from earlier releases than 2.30.7. What these did otherwise is said with
+ * system that their logs show. The logs come from earlier releases than 2.30.7. Differences are noted with
  * each; names of nodes have the number of their host since 2.21 (`NET/0-3`, before `NET/3`).
  */
 

@@ -92,7 +92,7 @@ describe('residual bandwidth', () => {
     );
     const { routes, residual, net } = open(old);
     expect(residual.take(routes.between(0, 1), 23)).toBe(-1);
-    // Out of GPU 0 is 1 GB/s left; what the NIC writes to it would take an eighth of 12 there.
+    // 1 GB/s is left out of GPU 0; a write of the NIC to it would take an eighth of 12 there.
     const stuckAt = residual.take(routes.between(net, 0), 12);
     const { link, needed, left } = residual.shortage(stuckAt, 12);
     expect([needed, left]).toEqual([1.5, 1]);

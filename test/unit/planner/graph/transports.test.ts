@@ -22,7 +22,7 @@ function transportsOf(what: string | XmlElement, count: number, environment: Rea
   return { plan, transports: new Transports(plan, machines, parameters) };
 }
 
-/** All connections of all rings, as senders and as receivers see them. */
+/** All connections of all rings, from the senders' and the receivers' side. */
 function ringConnections({ plan, transports }: ReturnType<typeof transportsOf>): PlannedConnection[] {
   return Array.from({ length: plan.nChannels }, (_, channel) => channel).flatMap((channel) =>
     Array.from({ length: plan.nodes.nRanks }, (_, rank) => transports.ring(channel, rank)).flatMap(({ send, receive }) => [

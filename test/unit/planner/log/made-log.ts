@@ -10,7 +10,7 @@ import { findMachine } from '../../../../src/planner/topology/catalogue/machines
 import { pathTypeNames } from '../../../../src/planner/topology/types.js';
 import { ringNeighbourLines } from '../graph/nccl-lines.js';
 
-/** A plan with what is needed to tell its transports. */
+/** A plan with all that its transports need. */
 export interface PlannedMachine {
   readonly plan: Plan;
   readonly transports: Transports;
@@ -31,7 +31,7 @@ export function planHosts(hosts: readonly ClusterHosts[], parameters: Parameters
   return { plan, transports: new Transports(plan, machines, parameters) };
 }
 
-/** A version of NCCL whose words are wanted, as 2.19 → 219. */
+/** A version of NCCL whose format is used, as 2.19 → 219. */
 export type Release = 208 | 214 | 217 | 219 | 222 | 224 | 230;
 
 export const releases: readonly Release[] = [208, 214, 217, 219, 222, 224, 230];

@@ -13,7 +13,7 @@ const TIMEOUT_MS = 1000;
 /** Tolerance of the time at which that is found. */
 const LATE_MS = 100;
 
-/** A queue whose calls end when the test says so, and of whose progress it hears from the test only. */
+/** A queue whose calls progress and end only when the test says so. */
 function queue() {
   const state = { steps: 0, getsFurther: false, isDone: false, wake: (): void => undefined };
   const engine: { -readonly [P in keyof Engine]: Engine[P] } = {

@@ -12,7 +12,7 @@ import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64 } from '../../../../src/runtime/device/types.js';
 
-/** An engine that finishes at once and writes down what it was asked for. */
+/** An engine that finishes immediately and records its calls. */
 function engineThatTells(name: string, told: string[], blocking = true): Engine {
   return {
     blocking,

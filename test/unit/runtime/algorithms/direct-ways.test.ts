@@ -4,7 +4,7 @@ import { Ways, type Way } from '../../../../src/runtime/algorithms/direct-ways.j
 const CALL = 5;
 const BYTES = 1 << 20;
 
-/** Makes calls that take as long as `times` says, and tells which way each went. */
+/** Makes calls that take the given times, and returns the way of each. */
 function make(ways: Ways, calls: number, times: Record<Way, number>, bytes = BYTES): Way[] {
   return Array.from({ length: calls }, () => {
     const way = ways.choose(CALL, bytes);

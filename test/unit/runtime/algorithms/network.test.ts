@@ -214,7 +214,7 @@ test.each<[string, Partial<Call>, RegExp]>([
   const errors = members.map((member, r): unknown => attempt(() => beginCall(member, r === 1 ? { ...call, ...differs } : call)));
   for (let turn = 0; turn < 20; turn++) members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
   expect(errors[1]).toMatchObject({ name: 'InvalidUsageError', code: 'CALL_MISMATCH' });
-  // Rank 1 and its next each found it; the others have heard from them.
+  // Rank 1 and the next rank each detect it; the others get their error.
   for (const error of errors) expect(error).toMatchObject({ code: 'CALL_MISMATCH' });
   expect((errors[1] as Error).message).toMatch(message);
 });
@@ -338,7 +338,7 @@ async function finishAll(members: readonly Member[]): Promise<void> {
   await run(members, [], () => 0);
 }
 
-/** Begins an operation, if any, and goes on with it in an order drawn by chance until all ranks are done. */
+/** Begins an operation, if any, and progresses it in random order until all ranks are done. */
 async function run(members: readonly Member[], parts: readonly Part[], random: () => number): Promise<void> {
   const statuses = members.map((member, r) => (parts[r] === undefined ? 0 : begin(member, parts[r])));
   while (statuses.some((status) => status !== DONE)) {

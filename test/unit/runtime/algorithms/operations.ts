@@ -73,8 +73,8 @@ export interface Part {
 }
 
 /**
- * Carries out the operations one after the other, each rank at its own pace, drawn by chance, and compares what each rank
- * got with what a naive reference gives.
+ * Carries out the operations one after the other, each rank at its own random pace, and compares each rank's
+ * results with those of a naive reference.
  */
 export async function overtake(members: readonly Member[], script: readonly Operation[], seed: number): Promise<void> {
   const n = members.length;
@@ -331,7 +331,7 @@ export function firstDifference(array: NumericArray, expected: ArrayLike<Element
   return undefined;
 }
 
-/** Gives back what came from the segment; of views of each other, the longer one did. */
+/** Frees arrays of the segment; of overlapping views, the longer one. */
 function freePlaced({ segment }: Member, { send, recv }: Part): void {
   const overlap =
     send.buffer === recv.buffer &&

@@ -20,28 +20,28 @@ afterEach(() => {
 /** Ranks that wait for others, by rank; those without a list do not wait. */
 type Waits = readonly (readonly number[] | undefined)[];
 
-/** Ranks of which some wait, look and say so to all. */
+/** Ranks of which some wait, poll and report to all. */
 class Ranks {
   readonly waitChains: readonly WaitChains[];
-  /** The ways to hear each rank. */
+  /** Access to the report of each rank, in two ways. */
   readonly #awaited: readonly (readonly Awaited[])[];
   readonly #reports: (WaitReport | undefined)[] = [];
 
   constructor(
     public waits: Waits,
     readonly reporting: readonly number[] = [],
-    /** Those that, while they do not wait, tell what they called last. */
+    /** Ranks that report their last call while they do not wait. */
     readonly answering: readonly number[] = [],
   ) {
     this.waitChains = waits.map((_, rank) => new WaitChains(rank));
-    // Two for each, of which those with odd numbers use only the second.
+    // Ranks with odd numbers report by the second way only.
     this.#awaited = waits.map((_, peer) => [
       { peer, waitReport: () => (peer % 2 === 0 ? this.#reports[peer] : undefined) },
       { peer, waitReport: () => this.#reports[peer] },
     ]);
   }
 
-  /** Time passes in which those that wait look, each at a moment of its own. */
+  /** Time passes in which waiting ranks poll, each at a moment of its own. */
   pass(ms: number): void {
     for (let passed = 0; passed < ms; passed += LOOK_MS) {
       this.waits.forEach((_, rank) => {

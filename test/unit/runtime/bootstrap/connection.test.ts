@@ -21,7 +21,7 @@ interface End {
   until(count: number): Promise<void>;
 }
 
-/** Tell of sockets that are made. */
+/** Report sockets that are made. */
 const channels = ['net.client.socket', 'net.server.socket'] as const;
 
 /** Both ends of a connection; they are closed after `body`. */

@@ -55,7 +55,7 @@ test('a failure in one network reaches all its ranks and no other network', asyn
       expect(error).toMatchObject({ code: 'ABORTED', message: expect.stringContaining('out of paper') as string });
     await Promise.all(others.map((network) => network.barrier()));
     await Promise.all(ranks.map((network) => network.barrier()));
-    // The failed one still serves for agreeing on who goes on.
+    // The remaining ranks can still agree on survivors over the failed one.
     const found = await Promise.all(some.map((network) => network.survivors([], never)));
     expect(found.map(({ ranks: members }) => members)).toEqual([0, 1, 2].map(() => [0, 1, 2]));
     await Promise.all([...some, ...others].map((network) => network.close()));
@@ -69,7 +69,7 @@ test('a rank that opens a failed network late gets its error', async () => {
     const told = rejection(second.barrier());
     first.fail(new RemoteError('ABORTED', 'out of paper', { rank: 0 }));
     await told;
-    // The news have passed the last rank, too: they come before later messages on the same connections.
+    // The failure has passed the last rank, too: it arrives before later messages on the same connections.
     await Promise.all(ranks.map((network) => network.barrier()));
     const last = ranks[2]!.derive(number, [0, 1, 2]);
     expect(await rejection(last.barrier())).toMatchObject({ code: 'ABORTED', message: 'out of paper' });
@@ -117,7 +117,7 @@ test('a rank that waits for messages of another gets an error when that closes t
     const late = rejection(some[4]!.recv(2, 7));
     some[4]!.watch(2);
     expect(await late).toMatchObject({ code: 'CLOSED', rank: 2 });
-    // Who is there is no reason to stop waiting, and other networks go on.
+    // Live ranks do not end the wait, and other networks stay usable.
     const waits = some[4]!.recv(1, 7);
     some[4]!.watch(1);
     await some[1]!.send(4, 7, bytes('here'));

@@ -120,7 +120,7 @@ it('an abort ends pending calls here with its reason, and on all other ranks wit
       expect((error as Error).message).toMatch(/^rank 2 \(process \d+ on .+\) aborted: out of paper$/);
     }
     await vi.waitFor(() => expect(lost).toEqual([[2], [2], [], [2], [2]]), timeoutMs);
-    // Ranks that live can still talk to each other.
+    // Live ranks can still exchange messages.
     await ranks[0]!.send(3, 1, bytes('still here'));
     expect(text(await ranks[3]!.recv(0, 1))).toBe('still here');
     await expect(ranks[4]!.recv(2, 0)).rejects.toMatchObject({ code: 'ABORTED', rank: 2 });
@@ -250,7 +250,7 @@ it('a rank that fails after it completed an operation does not fail it on ranks 
   await withRanks(3, async (ranks) => {
     await ranks[0]!.broadcast(bytes('first'), 0);
     ranks[0]!.fail(new RemoteError('TIMEOUT', 'later', { rank: 0 }));
-    // All have heard of the failure before they ask.
+    // All have the failure before they ask.
     await expect(ranks[0]!.barrier()).rejects.toMatchObject({ code: 'TIMEOUT' });
     await Promise.all([1, 2].map((rank) => ranks[0]!.send(rank, 0, bytes('told'))));
     await Promise.all([1, 2].map((rank) => ranks[rank]!.recv(0, 0)));

@@ -20,7 +20,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
-/** A listener on loopback, and what it let in. */
+/** A listener on loopback, and the connections that it accepted. */
 async function listen(options: Partial<ListenerOptions> = {}) {
   const admitted: { connection: BootstrapConnection; messages: string[]; ended: Promise<Error | undefined> }[] = [];
   let onMessage: (message: Message) => void = () => undefined;
@@ -61,7 +61,7 @@ async function dialTo(port: number, changes: Partial<Parameters<typeof dial>[0]>
   return connection;
 }
 
-/** Somebody who connects and writes something; resolves when connected. */
+/** A foreign connection that writes some bytes; resolves when connected. */
 async function stranger(port: number, writes: Uint8Array = new Uint8Array()): Promise<Socket> {
   const socket = connectTcp(port, '127.0.0.1');
   cleanups.push(() => socket.destroy());
@@ -71,7 +71,7 @@ async function stranger(port: number, writes: Uint8Array = new Uint8Array()): Pr
   return socket;
 }
 
-/** An honest connection comes through and its message arrives. */
+/** An authenticated connection succeeds and its message arrives. */
 async function expectServed({ port, nextMessage }: Awaited<ReturnType<typeof listen>>): Promise<void> {
   const arrived = nextMessage();
   const connection = await dialTo(port);

@@ -34,7 +34,7 @@ it("a rank that closed because of a loss is reported after it, even while the lo
   });
   first.notice?.(JSON.stringify({ kind: 'died', rank: 2 }));
   first.end(undefined);
-  // What comes after the goodbye of a rank is no loss of it.
+  // Events after the goodbye of a rank are no loss of it.
   first.end(new Error('reset'));
   await new Promise((resolve) => setImmediate(resolve));
   expect(news).toEqual([]);

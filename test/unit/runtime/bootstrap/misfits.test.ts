@@ -224,7 +224,7 @@ describe('the root', () => {
         });
       },
     });
-    // Whoever waits for its time to pass waits for longer than the test.
+    // A rank that waits for its timeout waits longer than the test.
     const id = new UniqueId(listener.address, secret);
     const error = await rejection(connect({ id, rank: 1, nRanks: 3, timeoutMs: 1_000_000, rankOfRoot }));
     listener.close();
@@ -279,7 +279,7 @@ it('a signal ends the set-up with its reason', async () => {
 it('a rank that checked in and died before the ring closed is named to all others', async () => {
   const root = await loopbackRoot();
   const { id } = root;
-  // Rank 2's process ends right after its check-in: nobody listens at its addresses any more.
+  // Rank 2's process exits right after its check-in: its addresses no longer accept connections.
   const closed = await Listener.open({ host: '127.0.0.1', secret: secretOf(id), expects: () => false, admit: () => undefined });
   closed.close();
   const nowhere = formatAddress(closed.address);

@@ -1,7 +1,7 @@
 import { connect, startRoot } from '../../../../src/runtime/bootstrap/index.js';
 import type { Bootstrap, ConnectOptions, Root, RootOptions } from '../../../../src/runtime/bootstrap/index.js';
 
-/** Generous: no test waits for it unless it fails. */
+/** A long timeout: only a failing test waits for it. */
 export const timeoutMs = 20_000;
 
 /** A root on loopback. */

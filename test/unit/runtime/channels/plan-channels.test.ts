@@ -63,7 +63,7 @@ test('a host that cannot be planned gives all ranks one ring in rank order, and 
   await withRanks(
     4,
     async (ranks) => {
-      // Rank 1's host knows of no NIC.
+      // Rank 1's host has no known NIC.
       const locations = ranks.map((_, rank) => locationOn(rank % 2, rank % 2 === 1 ? 0 : 1));
       const plans = await Promise.all(planAll(ranks, locations, () => noFiles));
       for (const { channels } of plans) {

@@ -66,7 +66,7 @@ test('an unknown name is looked up again, and rank 0 warns once', async () => {
   unknownNames(2);
   const warnings: string[] = [];
   const env = { TCCL_COMM_ID: 'train-0:1', TCCL_RANK: '0', TCCL_NRANKS: '2' };
-  // Nobody may listen at port 1 but root, so what follows differs; a signal ends it.
+  // Only root may listen at port 1, so the next error differs; a signal ends it.
   const given = new AbortController();
   const joining = init({ env, onWarning: (text) => warnings.push(text), signal: given.signal }).catch((error: unknown) => error);
   await vi.waitFor(() => {

@@ -80,7 +80,7 @@ function layOut(type: DataType, { nSources, nDestinations, from, count, inPlace 
   return { sources, destinations, arrayAt: (address) => new type.array(memory.buffer, address, length) };
 }
 
-/** Runs a kernel; its destinations must hold what `expected` makes of the sources' elements, and nothing else changes. */
+/** Runs a kernel; its destinations must equal `expected` of the sources' elements, and nothing else may change. */
 function check(
   { sources, destinations, arrayAt }: Arrays,
   { from, count }: Shape,

@@ -27,7 +27,7 @@ test('an abort of a team that all members have left does not touch its memory, w
   const reserved = Team.reserve(segments[0]!, 2);
   const pair = [0, 1].map((local) => new Team(segments[local]!, reserved, [0, 1], local === 0));
   for (const team of pair) team.leave();
-  // Each sees here that the other has left, then that it has forgotten.
+  // Each sees first that the other has left, then that it has released the team.
   for (const segment of [...segments, ...segments]) segment.settle();
   const array = segments[0]!.alloc(Uint8Array, 2 ** 16);
   expect(array.byteOffset).toBe(reserved);
@@ -92,7 +92,7 @@ test('a team in the upper half of the addresses works as any other', () => {
   arrays[1]!.fill(7);
   run(callKinds.broadcast, 1);
   expect(arrays.map((array) => array[999])).toEqual([7, 7]);
-  // What a rank posted is found there, too.
+  // Posts of a rank are found there, too.
   engines[0]!.begin(callKinds.barrier, float32, 0, arrays[0]!, arrays[0]!, 0, 0);
   expect(engines[0]!.late(1000)).toEqual([1]);
 });

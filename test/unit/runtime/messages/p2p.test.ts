@@ -35,7 +35,7 @@ test('messages arrive complete and in order, for any order of calls and any memo
         { rank: from, start: () => void all[from]!.p2p.add(true, to, arrays[i]!.sent, int32, { settled: () => undefined }) },
         { rank: to, start: () => void all[to]!.p2p.add(false, from, arrays[i]!.received, int32, { settled: () => undefined }) },
       ]);
-      // Each rank starts its own in their order; between ranks, and between starts, chance decides.
+      // Each rank starts its own in order; the interleaving of ranks is random.
       const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
       for (let step = 0; all.some(({ p2p }) => p2p.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
         const turn = turns.next().value as number;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SpinTrial } from '../../../../src/runtime/progress/spin-trial.js';
 
-/** Number of the next waits that look first, where looking succeeds or not. */
+/** Number of the next waits that spin first, if spinning succeeds or not. */
 function looksIn(trial: SpinTrial, waits: number, succeeds: boolean): number {
   let looks = 0;
   for (let wait = 0; wait < waits; wait++) {

@@ -27,7 +27,7 @@ test('a time without a look counts no more than a quarter of the limit, and of l
   expect(counted(new WatchClock(2000), 20, 3_600_000, 20)).toBe(540);
   expect(counted(new WatchClock(8000), 20, 3_600_000, 20)).toBe(1040);
   expect(counted(new WatchClock(600_000), 20, 3_600_000, 20)).toBe(4040);
-  // Short limits: looks of ranks that wait for news of sockets count in full.
+  // Short limits: the time between looks of ranks that wait for sockets counts in full.
   expect(counted(new WatchClock(20), 50, 50)).toBe(100);
 });
 

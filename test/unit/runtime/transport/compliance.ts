@@ -18,7 +18,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       await Promise.all([pair?.sender.close(), pair?.receiver.close()]);
     });
 
-    test('delivers messages in order, unchanged, whatever their sizes and whoever is ahead', async () => {
+    test('delivers messages in order, unchanged, for all sizes and whichever side is ahead', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.array(fc.record({ bytes: fc.nat(size.slotBytes), sends: fc.boolean() }), { maxLength: 80 }),
@@ -80,7 +80,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect(sender.acquire()).toBe(-1);
     });
 
-    test('gives the same slot until it is posted or released', async () => {
+    test('returns the same slot until it is posted or released', async () => {
       const { sender, receiver, senderSegment } = await open();
       const free = sender.acquire();
       expect(free % 64).toBe(0);
@@ -114,7 +114,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       });
     });
 
-    test('tells each side what the other last said of its waiting, and that it said it again, between messages and beside them', async () => {
+    test('delivers the last wait report of the other side, and its repetition, between messages and beside them', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
       expect([sender.waitReport(), receiver.waitReport()]).toEqual([undefined, undefined]);
       for (const words of [[], [1, -2, 2 ** 31 - 1], [7, 8, 9]]) {
@@ -136,7 +136,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       }
     });
 
-    test('delivers what was posted before the sender closed, then says that it closed', async () => {
+    test('delivers messages that were posted before the sender closed, then CLOSED', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
       for (let i = 0; i < 3; i++) write(sender, senderSegment, pattern(i, 1500));
       const closed = sender.close();
@@ -152,7 +152,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       await closed;
     });
 
-    test('tells the sender, once its slots are used up at the latest, that the receiver closed', async () => {
+    test('gives the sender CLOSED at the latest when it has used up its slots', async () => {
       const { sender, receiver, senderSegment } = await open();
       const closed = receiver.close();
       await until(() => {
@@ -185,7 +185,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       });
     });
 
-    test('cuts a reason that is too long, and says who gave up where the reason is no error of tccl', async () => {
+    test('cuts a reason that is too long, and names the rank if the reason is no error of tccl', async () => {
       const { sender, receiver } = await open();
       sender.abort(new Error('ä'.repeat(5000)));
       await until(() => thrown(() => receiver.peek()) !== undefined);
@@ -194,7 +194,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect(error.message).toMatch(/^rank 0 gave up: ä{100,}…+$/);
     });
 
-    test.each([0, 1] as const)('notices that rank %i died, after what it had sent', async (rank) => {
+    test.each([0, 1] as const)('detects that rank %i died, after its messages', async (rank) => {
       const { sender, receiver, senderSegment, kill } = await open();
       write(sender, senderSegment, pattern(0, 100));
       await until(() => receiver.peek() >= 0);
@@ -205,7 +205,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect(thrown(() => survivor.check())).toMatchObject({ name: 'RemoteError', code: 'RANK_DIED', rank });
     });
 
-    test('closes while the sender is out of slots and nobody reads', async () => {
+    test('closes while the sender is out of slots and the receiver does not read', async () => {
       const { sender, receiver, senderSegment } = await open();
       for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, size.slotBytes));
       await Promise.all([sender.close(), receiver.close()]);
@@ -213,7 +213,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect(thrown(() => receiver.peek())).toMatchObject({ code: 'CLOSED' });
     });
 
-    test('gives its memory back and leaves no handle when both sides have closed', async () => {
+    test('frees its memory and leaves no handle when both sides have closed', async () => {
       const { sender, receiver, senderSegment, receiverSegment, closeTransports } = await open();
       const usedBytes = (): number => senderSegment.heap.usedBytes + receiverSegment.heap.usedBytes;
       expect(usedBytes()).toBeGreaterThan(size.steps * size.slotBytes);
@@ -223,7 +223,7 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       expect(process.getActiveResourcesInfo().filter((resource) => resource.startsWith('TCP'))).toEqual([]);
     });
 
-    test.runIf(name !== 'shm')('calls for news', async () => {
+    test.runIf(name !== 'shm')('calls back at news', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
       for (const [i, end] of [sender, receiver].entries()) {
         expect(end.polled).toBe(name === 'ucx' || moves?.[i] === 'system calls');

@@ -25,7 +25,7 @@ export interface ConnectedPair {
   readonly receiver: ReceiveConnection;
   readonly senderSegment: Segment;
   readonly receiverSegment: Segment;
-  /** Ends a rank without a word, as a kill does. */
+  /** Ends a rank without a goodbye, as a kill does. */
   readonly kill: (rank: 0 | 1) => void;
   /** Of rank 0 and of rank 1, where there are some. */
   readonly sockets?: readonly [Socket, Socket];
@@ -173,7 +173,7 @@ export async function news(end: SendConnection | ReceiveConnection): Promise<voi
   });
 }
 
-/** Lets the event loop turn until it is so; the test's own limit ends what never is. */
+/** Lets the event loop turn until the condition holds, or the test's own limit ends it. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 }

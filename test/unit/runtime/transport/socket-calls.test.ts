@@ -6,7 +6,7 @@ import type { FifoSize } from '../../../../src/runtime/transport/transport.js';
 import { libc, news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 
 const small: FifoSize = { steps: 4, slotBytes: 2000 };
-/** More than the kernel takes of a connection that nobody reads. */
+/** More than the kernel buffers of a connection that is not read. */
 const large: FifoSize = { steps: 2, slotBytes: 12 << 20 };
 const calls: Ends = ['system calls', 'system calls'];
 

@@ -13,7 +13,7 @@ function transport(rank: number, password = secret): SocketTransport {
 
 const tcpHandles = (): string[] => process.getActiveResourcesInfo().filter((resource) => resource.startsWith('TCP'));
 
-/** Connects to where a sender listens, as a stranger. */
+/** Connects to a sender's address without the secret. */
 function stranger(info: Uint8Array): Socket {
   return connect(parseAddress(Buffer.from(info).toString())).on('error', () => undefined);
 }
@@ -33,7 +33,7 @@ test('foreign connections that send nothing, garbage or too much are closed, and
   sender.post(3);
   await until(() => receiver.peek() >= 0);
   expect(receiver.messageBytes).toBe(3);
-  await until(() => silent.closed); // nobody listens any more
+  await until(() => silent.closed); // the port no longer accepts connections
   await Promise.all([sender.close(), receiver.close()]);
   expect(tcpHandles()).toEqual([]);
 });
@@ -50,7 +50,7 @@ test('neither side trusts another secret, nor another rank', async () => {
 });
 
 test('a listener that does not know the secret gets no data', async () => {
-  // It answers a proof that it cannot check with a welcome that it cannot make.
+  // Without the secret it can neither check the proof nor make a valid welcome.
   const { createServer } = await import('node:net');
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
