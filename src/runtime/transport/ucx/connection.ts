@@ -85,9 +85,9 @@ abstract class UcxConnection implements Connection {
   }
 
   flush(): boolean {
-    if (this.isSent) return true;
+    if (this.#isSent) return true;
     this.look();
-    return this.isSent;
+    return this.#isSent;
   }
 
   wakeOn(sources: FdSources, isAwaited: boolean): void {
@@ -134,10 +134,13 @@ abstract class UcxConnection implements Connection {
     this.#finishing ??= this.#finish(ABORT_MS);
   }
 
-  /** True if UCX no longer needs the data that this side has sent. */
-  protected get isSent(): boolean {
-    return this.#outbox === 0;
+  /** True if UCX no longer needs what this side has sent: messages, and notes but the last one. */
+  get #isSent(): boolean {
+    return this.#outbox === 0 && this.areMessagesSent;
   }
+
+  /** True if UCX no longer needs the messages that this side has sent. */
+  protected abstract readonly areMessagesSent: boolean;
 
   /** True if the caller can still read messages before it gets the error. */
   protected abstract readonly hasUnread: boolean;
@@ -287,7 +290,8 @@ abstract class UcxConnection implements Connection {
 
   /**
    * Waits until the other side has everything and says goodbye, at the latest after `limitMs`. If it computes or is stopped,
-   * few bytes count as delivered when UCX has taken them: a flush would wait for the other process.
+   * few bytes count as delivered when UCX has taken them. Notes may be unsent then: other connections to that process may have
+   * filled the socket that they share.
    */
   async #finish(limitMs: number): Promise<void> {
     this.#listener = undefined;
@@ -298,7 +302,8 @@ abstract class UcxConnection implements Connection {
       const waitedMs = performance.now() - sinceMs;
       if (this.endpoint.hasFailed || waitedMs > limitMs) return true;
       if (this.#leaving !== 0 && this.isComplete(this.#leaving)) this.#leaving = 0;
-      return this.isSent && this.#leaving === 0 && (this.endedThere !== undefined || (isShort && waitedMs > GRACE_MS));
+      if (this.endedThere === undefined) return isShort && waitedMs > GRACE_MS && this.areMessagesSent;
+      return this.#isSent && this.#leaving === 0;
     };
     // A failure of UCX ends the connection, too.
     await this.worker.until(isOver).catch(() => undefined);
@@ -348,8 +353,8 @@ export class UcxSender extends UcxConnection implements SendConnection {
     this.#nSending++;
   }
 
-  protected override get isSent(): boolean {
-    return this.#nSending === 0 && super.isSent;
+  protected override get areMessagesSent(): boolean {
+    return this.#nSending === 0;
   }
 
   protected override get hasUnread(): boolean {
@@ -427,6 +432,10 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
   /** Credits are few bytes: nothing to wait for. */
   protected override get unreadBytes(): number {
     return 0;
+  }
+
+  protected override get areMessagesSent(): boolean {
+    return true;
   }
 
   protected override takeSlots(): void {

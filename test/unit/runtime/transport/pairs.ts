@@ -145,7 +145,11 @@ async function openUcxPair(segments: Segment[], size: FifoSize, whyGone?: WhyGon
   };
 }
 
-async function join(from: Transport, to: Transport): Promise<Pick<ConnectedPair, 'sender' | 'receiver' | 'closeTransports'>> {
+/** Connects rank 0 of one transport with rank 1 of another. */
+export async function join(
+  from: Transport,
+  to: Transport,
+): Promise<Pick<ConnectedPair, 'sender' | 'receiver' | 'closeTransports'>> {
   const [send, receive] = await Promise.all([from.setUpSend(1), to.setUpReceive(0)]);
   const [sender, receiver] = await Promise.all([send.connect(receive.info, never), receive.connect(send.info, never)]);
   const closeTransports = (): void => {

@@ -7,7 +7,8 @@ import { hasRdmaModule, hasRdmaPort } from '../../../../src/runtime/transport/uc
 import { constants, layouts, open } from '../../../../src/runtime/transport/ucx/library.js';
 import { UcxTransport } from '../../../../src/runtime/transport/ucx/ucx.js';
 import { transportCompliance } from './compliance.js';
-import { hostSegments, libc, noUcx, openPair, openUcxWorker, secret, thrown, until } from './pairs.js';
+import type { SendConnection } from '../../../../src/runtime/transport/transport.js';
+import { hostSegments, join as joined, libc, noUcx, openPair, openUcxWorker, secret, thrown, until } from './pairs.js';
 
 const size = { steps: 4, slotBytes: 2000 };
 const compiler = ['cc', 'gcc'].find((name) => spawnSync(name, ['--version']).status === 0);
@@ -60,6 +61,34 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
     await Promise.all([sender.close(), receiver.close()]);
     closeTransports();
   });
+
+  test('a connection closes though others have filled the socket to a process that does not read', async () => {
+    const workers = [openUcxWorker(), openUcxWorker()];
+    const large = { steps: 16, slotBytes: 60_000 };
+    const senders: SendConnection[] = [];
+    for (let number = 0; number <= 10; number++) {
+      const [a, b] = workers.map(
+        (worker, rank) =>
+          new UcxTransport({
+            segment: hostSegments(1).segments[0]!,
+            rank,
+            size: large,
+            secret,
+            libc: libc!,
+            worker: () => worker,
+          }),
+      );
+      const { sender } = await joined(a!, b!);
+      senders.push(sender);
+    }
+    const [idle, ...busy] = senders;
+    const isFull = (): boolean => busy.some((sender) => !sender.flush());
+    for (const sender of busy) while (sender.acquire() >= 0) sender.post(large.slotBytes);
+    expect(isFull()).toBe(true);
+    await idle!.close();
+    expect(isFull()).toBe(true);
+    for (const worker of workers) worker.close();
+  }, 30_000);
 
   test('leaves no descriptor behind at any end', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
