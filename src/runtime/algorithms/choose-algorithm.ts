@@ -52,6 +52,8 @@ const hierarchicalByDefault: Readonly<Record<NonNullable<ChoiceContext['hosts']>
       barrier: always,
       allGather: { above: 16 * 1024, upTo: Infinity },
       reduceScatter: { above: 16 * 1024, upTo: Infinity },
+      broadcast: { above: 8 * 1024, upTo: Infinity },
+      reduce: { above: 8 * 1024, upTo: Infinity },
     },
   };
 

@@ -133,16 +133,24 @@ test.each<[string, ChoiceContext, Record<string, string>]>([
   expect(largest(situation)).toEqual(expected);
 });
 
-test('ranks of several hosts that share memory within hosts use the hierarchical algorithm for all-reduces of any size', () => {
+test('ranks of several hosts that share memory within hosts use the hierarchical algorithm for all-reduces of any size and other large calls', () => {
   const layered: ChoiceContext = { nRanks: 4, oneSegment: false, hosts: 'of several ranks', forced: undefined };
   const large = Object.fromEntries(
-    (['allReduce', 'barrier', 'allGather', 'reduceScatter'] as const).map((kind) => [kind, 'hierarchical']),
+    (['allReduce', 'barrier', 'allGather', 'reduceScatter', 'broadcast', 'reduce'] as const).map((kind) => [
+      kind,
+      'hierarchical',
+    ]),
   );
   expect(largest(layered)).toEqual({ ...byRing, ...large });
   expect(defaultTable(layered).allGather).toEqual([
     { upToBytes: 16_384, algorithm: 'pat' },
     { upToBytes: Infinity, algorithm: 'hierarchical' },
   ]);
+  expect(defaultTable(layered).broadcast).toEqual([
+    { upToBytes: 8192, algorithm: 'tree' },
+    { upToBytes: Infinity, algorithm: 'hierarchical' },
+  ]);
+  expect(defaultTable(layered).reduce).toEqual(defaultTable(layered).broadcast);
   expect(defaultTable({ ...layered, nRanks: 3 }).reduceScatter).toEqual([
     { upToBytes: 16_384, algorithm: 'ring' },
     { upToBytes: Infinity, algorithm: 'hierarchical' },
