@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures, writes JSON lines to bench/results, and prints tables of ratios. docs/notes/performance.md tells
+ * `npm run bench`: measures, writes JSON lines to bench/results, and prints tables of ratios. docs/notes/performance.md describes
  * how to read them.
  *
  * @module
@@ -13,7 +13,7 @@ import { wholeNumber } from '../dist/perf/options.js';
 import { parseSize } from '../dist/perf/sizes.js';
 import { didYouMean } from '../dist/suggest.js';
 
-/** A suite is a module as lib/suite.mjs tells; it is loaded when it is asked for. */
+/** Suites by name, as lib/suite.mjs describes them; each is loaded on demand. */
 /** @type {Record<string, () => Promise<import('./lib/suite.mjs').Suite>>} */
 const suites = {
   runtime: () => import('./suites/runtime.mjs'),
@@ -33,7 +33,7 @@ const suites = {
   rails: () => import('./suites/rails.mjs'),
 };
 
-/** Those that the peers' programs have. */
+/** Types of the peers' programs. */
 const measuredCollectives = ['all_reduce', 'all_gather', 'reduce_scatter', 'broadcast', 'reduce', 'alltoall', 'sendrecv'];
 
 const help = `Usage: npm run bench -- [options]
@@ -122,7 +122,7 @@ function parse() {
 
 /**
  * @param {readonly import('./lib/suite.mjs').Suite[]} chosen @param {import('./lib/suite.mjs').Options} options
- * @returns {Promise<Record<string, any>[]>} what was recorded
+ * @returns {Promise<Record<string, any>[]>} the records
  */
 async function measure(chosen, options) {
   const folder = new URL('results/', import.meta.url).pathname;

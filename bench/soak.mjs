@@ -1,7 +1,7 @@
 /**
  * Random calls for a long time: other seeds, numbers of ranks, algorithms and transports in each round, every element
  * checked against a naive reference. With --failures ranks die, leave, throw, stop or call something else in each round, and
- * what the others get is checked too (soak/job.mjs tells of what). Ends at the first failure, with the command that
+ * the errors of the others are checked too (soak/job.mjs lists the failures). Ends at the first problem, with the command that
  * repeats it.
  *
  *     npm run soak                      # 30 minutes

@@ -3,7 +3,7 @@
  *
  *     npx tccl tune -e 64M -o profile.json && node scripts/default-profile.mjs profile.json
  *
- * That measures 2, 4 and 8 ranks in steps of eight from 8 bytes to 16 MiB, and at 64 MiB. What is there now has the sizes
+ * This measures 2, 4 and 8 ranks in steps of eight from 8 bytes to 16 MiB, and at 64 MiB. The current file has the sizes
  * of the bench instead: 8, 1K, 32K, 1M, 16M, 64M.
  *
  * @module

@@ -1,4 +1,4 @@
-// What two gigabytes of log cost: npm run logs -- --large [GIB], with the logs of the table repeated, read from a file and
+// The cost of two gigabytes of log: npm run logs -- --large [GIB], with the logs of the table repeated, read from a file and
 // through a pipe. The file lies in the folder for temporary files while it is measured.
 import { spawn } from 'node:child_process';
 import { closeSync, createReadStream, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -21,7 +21,7 @@ const measuring = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-/** Reads `gib` GiB of the texts, over and over, and prints what that took. */
+/** Reads `gib` GiB of repeated texts, and prints time and memory. */
 export async function measureLarge(texts, gib) {
   const folder = mkdtempSync(join(tmpdir(), 'tccl-large-'));
   const file = join(folder, 'large.log');

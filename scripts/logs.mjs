@@ -1,6 +1,6 @@
 // Measures verdicts on logs whose cause is known: npm run logs -- [FOLDER of more tables] [--json]
-// With --large [GIB]: what so much log costs (2 GiB when not given), by file and by pipe.
-// With --slow SECONDS: looks for lines that take long to read, by random joins of what rules look for; prints the slowest.
+// With --large [GIB]: the cost of a log of this size (default 2), by file and by pipe.
+// With --slow SECONDS: searches for lines that are slow to read, by random joins of the rules' needles; prints the slowest.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
-// In which versions NCCL's source has the texts that rules look for:
+// Finds the versions of NCCL whose source has the texts of rules:
 //   node scripts/nccl-lines.mjs CLONE_OF_NCCL > src/planner/log/rules/nccl-versions.ts
-// The clone needs the tags of all versions. Texts that no version has are of other programs, or put together at run time.
+// The clone needs the tags of all versions. Texts in no version belong to other programs, or are put together at run time.
 import { execFileSync } from 'node:child_process';
 import { lineRules } from '../dist/planner/log/rules/all.js';
 

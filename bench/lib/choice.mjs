@@ -13,8 +13,8 @@
  * @property {number} size
  * @property {Figure} chosen
  * @property {Figure} best of those that were forced
- * @property {number} ratio of their times; where they are the same, what a measurement of one thing differs from another
- * @property {boolean} same whether the ranks chose what is the best by themselves: the same algorithm and protocol
+ * @property {number} ratio of their times; for equal ones the difference between two measurements of one thing
+ * @property {boolean} same true if the ranks chose the best algorithm and protocol
  */
 
 /** @param {readonly Record<string, any>[]} records @returns {Judged[]} */

@@ -1,5 +1,5 @@
 /**
- * From the records of a run to tccl's time over the best of its peers: pure, so that any results file can be compared
+ * From the records of a run to tccl's time over the best of its peers. Pure functions, so that any results file can be compared
  * again.
  *
  * @module
@@ -100,7 +100,7 @@ export function compare(records) {
  * @returns {record is TimingRecord}
  */
 function isTiming(record) {
-  // Those of suite hosts are compared apart.
+  // Records of suite hosts are compared separately.
   return (
     record['hosts'] === undefined &&
     typeof record['lib'] === 'string' &&

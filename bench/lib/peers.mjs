@@ -56,10 +56,10 @@ const programs = [
 ];
 
 /**
- * Builds what is older than its sources.
+ * Builds the programs that are older than their sources.
  *
- * @param {(line: string) => void} report told of each program that cannot be built, and the Debian packages that it needs
- * @returns {Set<string>} names of the programs that are there
+ * @param {(line: string) => void} report called for each program that cannot be built, with the Debian packages that it needs
+ * @returns {Set<string>} names of the built programs
  */
 export function buildPrograms(report) {
   mkdirSync(build, { recursive: true });
@@ -119,7 +119,7 @@ const scatter = '--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_reduce_sc
 const rndv = { UCX_RNDV_THRESH: '65536' };
 
 /**
- * The tunings worth trying. With more ranks than cores Open MPI is told to yield; nothing helps the other two.
+ * The tunings worth trying. With more ranks than cores Open MPI is set to yield; nothing helps the other two.
  *
  * @param {string} collective @param {number} ranks @param {number} cores
  * @returns {Tuning[]}
@@ -188,7 +188,7 @@ export function tunings(collective, ranks, cores) {
     gloo('bcube+pin', '-A bcube -p');
     for (const name of ['ring', 'chunked', 'hd'])
       gloo(`old_${name}+pin`, `-A old_${name} -p -i 1`, name === 'chunked' && !crowded);
-    // Sockets without an event loop: both sides write, and wait for ever, when messages outgrow the sockets' buffers.
+    // Sockets without an event loop: both sides block in writes when messages outgrow the sockets' buffers.
     if (!crowded)
       for (const name of ['ring', 'hd']) gloo(`old_${name}+sync`, `-A old_${name}+sync -i 1`, name === 'ring', 2 ** 20);
   } else {
@@ -231,5 +231,5 @@ export function command(tuning, ranks, options) {
   }
 }
 
-/** Open MPI's launcher refuses to run as root, which one is in a container, unless told twice. */
+/** Open MPI's launcher refuses to run as root, as in a container, unless two variables allow it. */
 export const openmpiAsRoot = { OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };

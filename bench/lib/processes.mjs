@@ -6,13 +6,13 @@ const graceMs = 3000;
 /** @typedef {{ file: string, args: readonly string[], env?: Readonly<Record<string, string>> }} Command */
 
 /**
- * Runs a command to its end and gives its standard output. When the time is up, or this process ends, it is killed with
- * all that it started.
+ * Runs a command to its end and returns its standard output. At the timeout, or when this process ends, it is killed with
+ * all processes that it started.
  *
  * @param {Command} command
  * @param {{ timeoutMs: number, env?: Readonly<Record<string, string>> }} options
  * @returns {Promise<string>}
- * @throws Error with its last words if it fails
+ * @throws Error with its last output if it fails
  */
 export async function runCommand({ file, args, env: own = {} }, { timeoutMs, env = {} }) {
   // A session of its own: killing its group reaches the ranks behind a launcher, and Linux's scheduler shares cores
@@ -23,10 +23,10 @@ export async function runCommand({ file, args, env: own = {} }, { timeoutMs, env
     try {
       process.kill(-child.pid, signal);
     } catch {
-      // It ended meanwhile.
+      // It has ended meanwhile.
     }
   };
-  // First the launcher may clean up what its ranks share; mpirun leaves files in /dev/shm otherwise.
+  // First the launcher may remove shared files of its ranks; mpirun leaves files in /dev/shm otherwise.
   const end = () => {
     signalAll('SIGTERM');
     setTimeout(() => signalAll('SIGKILL'), graceMs).unref();

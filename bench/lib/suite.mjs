@@ -1,6 +1,6 @@
 /**
- * A suite in bench/suites: a module with `title`, `run(context)` that measures and records, and `report(records)` that gives the
- * tables of what was recorded, now or long ago, or nothing.
+ * A suite in bench/suites: a module with `title`, `run(context)` that measures and records, and `report(records)` that returns
+ * the tables of records of any age, or an empty text.
  *
  * @module
  */
@@ -13,7 +13,7 @@
  * @property {readonly string[]} types as the peers' programs call them
  * @property {number} rounds
  * @property {number} seconds the longest that one size of one program is measured
- * @property {'near' | 'far' | undefined} state of the cores, to wait for; undefined: whatever comes
+ * @property {'near' | 'far' | undefined} state of the cores to wait for; undefined: any
  * @property {boolean} quick only what is likely to matter
  */
 
@@ -21,8 +21,8 @@
  * @typedef {object} Context
  * @property {Options} options
  * @property {(line: Record<string, any>) => void} record keeps a measurement: a line of the results file
- * @property {(text: string) => void} progress says what is being measured
- * @property {(text: string) => void} note says what could not be measured, and why
+ * @property {(text: string) => void} progress shows the current measurement
+ * @property {(text: string) => void} note reports a measurement that is not possible, with the reason
  */
 
 /**

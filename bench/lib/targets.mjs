@@ -34,7 +34,7 @@ export function ratioTarget({ coll, type, ranks, calls, state, bytes }) {
 /** Ordinary arrays, staged through shared memory, are to be no slower than the best library from this size on. */
 export const plainTarget = { fromBytes: 32768, ratio: 1 };
 
-/** The promise API is to take this much at 8 B when nobody is late, and this times the blocking API from some size on. */
+/** The promise API is to take this much at 8 B without a straggler, and this times the blocking API from some size on. */
 export const promiseTarget = { smallBytes: 8, smallUs: 3, fromBytes: 32768, overSync: 1.15 };
 
 /** `tccl run` of an empty job over Open MPI's `mpirun` of the same. */

@@ -35,7 +35,7 @@ export function makeTwoHosts({ cables = 1, mbit } = {}) {
       try {
         ip('netns', 'del', name);
       } catch {
-        // It was not made.
+        // It does not exist.
       }
     }
   };

@@ -1,5 +1,5 @@
 /**
- * Plans one cluster in a process of its own and prints what it took: `plan-once.mjs HOSTS REPEATS MACHINE…`, machines by
+ * Plans one cluster in a process of its own and prints time and memory: `plan-once.mjs HOSTS REPEATS MACHINE…`, machines by
  * turns. With `each` before the machines every host comes with a topology of its own, as from a file each.
  *
  * @module

@@ -1,6 +1,6 @@
 /**
  * Plans one cluster of dgx-h100 in a process of its own, then makes its tuning model and chooses for ten kinds of calls at
- * forty sizes: `tuning-once.mjs HOSTS REPEATS`. Prints what that took after the plan, the first time and at best.
+ * forty sizes: `tuning-once.mjs HOSTS REPEATS`. Prints the time after the plan, the first and the best.
  *
  * @module
  */

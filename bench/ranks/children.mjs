@@ -1,8 +1,8 @@
 /**
- * Opens children of one communicator and prints what each costs this rank.
+ * Opens children of one communicator and prints the cost of each for this rank.
  *     node --expose-gc children.mjs COUNT LARGE KIND
  * KIND is how they are made: split, or stream with engine threads (thread). LARGE of the COUNT children also make a large
- * call, a large message and a window. Each rank prints a line of JSON a stage: what a child takes more than before it.
+ * call, a large message and a window. Each rank prints a line of JSON a stage: the additional cost of a child.
  *
  * @module
  */
@@ -87,7 +87,7 @@ async function stage(name, n, work) {
 
 /** @returns {Promise<Record<string, number>>} */
 async function state() {
-  // Twice: what all have left is given back when it is looked at for the second time.
+  // Twice: memory that all have left is freed at the second look.
   for (let look = 0; look < 2; look++) {
     await world.barrier();
     world.memStats();

@@ -1,11 +1,11 @@
 /**
  * One rank of tccl in the benchmark: the same options, the same method and the same JSON lines as bench/peers/bench.c,
- * whose comments tell the method. Rank 0 prints.
+ * whose comments describe the method. Rank 0 prints.
  *
  *     BENCH_SHM=/dev/shm/x npx tccl run -n 2 -- node bench/ranks/collective.mjs -C all_reduce -s 8,1M -c
  *
  * -A sync (default), promise, or plain: the blocking API, the promise API, or the blocking one on ordinary arrays.
- * -m near or far: only while the cores are so and nothing else runs, waiting up to -W seconds.
+ * -m near or far: only while the cores are in that state and no other process runs, waiting up to -W seconds.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -94,7 +94,7 @@ async function measure(which, elements, buffers, size) {
     meeting.report('wrong', countWrong(recv, which.expected(shape, { rank: comm.rank, nRanks: comm.nRanks, root: 0 }), data));
   }
   if (inPlace) recv.fill(/** @type {never} */ (elements.type.endsWith('int64') ? 0n : 0)); // sums in place must not overflow
-  // V8 compiles what has run some thousand times, this loop too: each size's path is warm before its first sample. Large
+  // V8 compiles code that has run some thousand times, this loop too: each size's path is warm before its first sample. Large
   // sizes take the path of smaller ones, which run often enough in short time; with several arrays, as the path of one seen
   // for the first time is to be compiled, too.
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
@@ -104,7 +104,7 @@ async function measure(which, elements, buffers, size) {
   }
   await sample(which, call, Math.max(2, Math.min(30_000, Math.floor(2 ** 31 / bytes))), 1500);
 
-  // All ranks see what the probe says, so all repeat what lost the wanted state meanwhile.
+  // All ranks get the result of the probe, so all repeat samples that lost the wanted state.
   let waits = Number(option.patience) * 20;
   let before, after, samples;
   do {
@@ -151,7 +151,7 @@ function micros(/** @type {number} */ seconds) {
   return Number((seconds * 1e6).toFixed(3));
 }
 
-/** Lets all ranks begin samples together. Returns when. */
+/** Lets all ranks begin samples together. Returns the time. */
 function beginSamples() {
   meeting.barrier(); // all have seen the last stop
   if (comm.rank === 0) meeting.stop = false;

@@ -24,7 +24,7 @@ const state = new Float64Array(4096).fill(1.5);
 
 for (let warm = 0; warm < 3; warm++) await exchange();
 compute(100_000);
-// All ranks compute as much, however fast their cores are just now.
+// All ranks compute the same amount, whatever the current speed of their cores.
 const { communicationMs, turnsPerMs } = await ddp.average({
   communicationMs: await timed(exchange),
   turnsPerMs: 20_000 / (await timed(() => compute(20_000))),
@@ -59,7 +59,7 @@ for (let round = 0; round < rounds; round++) {
 }
 await comm.close();
 
-/** All gradients at once. */
+/** All gradients in one exchange. */
 async function exchange() {
   for (const name of backwards) ddp.ready(name, gradient);
   await ddp.finish();
@@ -70,7 +70,7 @@ function compute(/** @type {number} */ n) {
   for (let turn = 0; turn < n; turn++) for (let i = 0; i < state.length; i++) state[i] = (state[i] ?? 0) * 0.999 + 0.001;
 }
 
-/** Milliseconds from when all ranks are here until this one is through. */
+/** Milliseconds from a barrier of all ranks until this one is done. */
 async function timed(/** @type {() => unknown} */ work) {
   await comm.barrier();
   const start = performance.now();

@@ -1,1 +1,1 @@
-// A job that does nothing: what a launcher costs.
+// A job that does nothing: the cost of a launcher.

@@ -1,8 +1,8 @@
 /**
- * Ranks that wait for long: rank 0 comes MS milliseconds after the others, in each of several waits.
+ * Ranks that wait for long: rank 0 calls MS milliseconds after the others, in each of several waits.
  *     node idle.mjs SHARED|SOCKETS MS
  * Each rank but 0 prints a line of JSON a wait: the share of a core that its process took meanwhile, all threads together,
- * and how long after rank 0 came it went on.
+ * and the delay from rank 0's call until it continued.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { init } from '../../dist/index.js';
 const [transport = 'shared', text = '10000'] = process.argv.slice(2);
 const lateMs = Number(text);
 
-/** A config, and a wait that ends when rank 0 comes, whose time it leaves in `x`. */
+/** A config, and a wait that ends when rank 0 calls, whose time it leaves in `x`. */
 /**
  * @type {{ wait: string, config: import('../../dist/index.js').CommunicatorConfig, run: (comm:
  * import('../../dist/index.js').Communicator, x: Float64Array) => Promise<void> | void }[]}

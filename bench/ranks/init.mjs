@@ -1,4 +1,4 @@
-// A job that only becomes a communicator: what a launcher and init cost.
+// A job that only makes a communicator: the cost of a launcher and init.
 import { init } from 'tccl';
 
 const comm = await init();

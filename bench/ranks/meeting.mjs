@@ -49,7 +49,7 @@ export class Meeting {
   /**
    * @param {number} rank
    * @param {number} size at most 64
-   * @param {string} path of a file that only these ranks know; the first that comes makes it
+   * @param {string} path of a file that only these ranks know; the first rank makes it
    */
   constructor(rank, size, path) {
     if (size > maxRanks) throw new Error(`at most ${maxRanks} ranks`);
@@ -66,10 +66,10 @@ export class Meeting {
     closeSync(file);
     this.#words = new Int32Array(memory.buffer);
     this.#numbers = new Float64Array(memory.buffer);
-    this.probe(); // compiles it: what it says the first time is too long
+    this.probe(); // compiles it: the first result is too long
   }
 
-  /** With a core for each rank it spins. With fewer it gives its core away, so that a rank that is done leaves it to others. */
+  /** Spins with a core for each rank. With fewer it yields, so that a rank that is done leaves its core to others. */
   barrier() {
     const words = this.#words;
     const turn = Atomics.load(words, word.turn);
@@ -83,7 +83,7 @@ export class Meeting {
     }
   }
 
-  /** The state of the machine, measured by ranks 0 and 1 while the others sleep: bench.c tells why. */
+  /** The state of the machine, measured by ranks 0 and 1 while the others sleep; bench.c gives the reason. */
   probe() {
     this.#epoch++;
     this.barrier();
@@ -129,7 +129,7 @@ export class Meeting {
     return ((performance.now() - start) * 1e6) / probeRounds / 2;
   }
 
-  /** Rank 0 says that this size is over. */
+  /** Rank 0 reports that this size is over. */
   get stop() {
     return Atomics.load(this.#words, word.stop) !== 0;
   }
@@ -137,7 +137,7 @@ export class Meeting {
     Atomics.store(this.#words, word.stop, value ? 1 : 0);
   }
 
-  /** Any rank says that the library cannot do this. */
+  /** Any rank reports that the library does not support the call. */
   get unsupported() {
     return Atomics.load(this.#words, word.unsupported) !== 0;
   }

@@ -1,7 +1,7 @@
 /**
- * Rank 0 computes while a large all-reduce is under way; the others only take part in that.
+ * Rank 0 computes while a large all-reduce is in flight; the others only take part in that.
  *     node overlap.mjs ENGINE CHANNELS BYTES ROUNDS
- * Each rank prints a line of JSON a round: milliseconds of communication alone, and of what it did while rank 0
+ * Each rank prints a line of JSON a round: milliseconds of communication alone, and of its work while rank 0
  * computed; rank 0 also those of its computation alone.
  *
  * @module
@@ -51,7 +51,7 @@ function turnsPerMs() {
   return measured / (performance.now() - start);
 }
 
-/** Milliseconds from when all ranks are here until this one is through. */
+/** Milliseconds from a barrier of all ranks until this one is done. */
 async function timed(/** @type {() => unknown} */ work) {
   await comm.barrier();
   const start = performance.now();

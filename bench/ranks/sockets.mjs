@@ -1,6 +1,6 @@
 /**
- * All-reduces over sockets, of suite transport: a rank times them in the form that it is told, and rank 0 writes what they
- * took as lines of JSON.
+ * All-reduces over sockets, of suite transport: a rank times them in the given form, and rank 0 writes the times
+ * as lines of JSON.
  *
  *     node sockets.mjs inline|thread promise|sync SIZE,SIZE,… REPEATS
  *

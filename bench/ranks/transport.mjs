@@ -1,5 +1,5 @@
 /**
- * One of two ranks, as a thread, of suite transport: connects with the other both ways and measures what it is told.
+ * One of two ranks, as a thread, of suite transport: connects with the other both ways and measures the given job.
  *
  * @module
  */
@@ -22,7 +22,7 @@ const segment = name === 'shm' ? Segment.ofThreads(memory, rank, 2) : Segment.al
 const loaded = loadLibc();
 const libc = 'libc' in loaded ? loaded.libc : undefined;
 
-/** Gives the other thread something and takes what it gives. @param {unknown} mine @returns {Promise<any>} */
+/** Exchanges a value with the other thread. @param {unknown} mine @returns {Promise<any>} */
 function exchange(mine) {
   parentPort?.postMessage({ exchange: mine });
   return new Promise((resolve) => parentPort?.once('message', resolve));

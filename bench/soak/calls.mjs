@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 
 /**
- * @typedef {{ readonly what: string, readonly command: string }} Problem what went wrong in a round, and the command
+ * @typedef {{ readonly what: string, readonly command: string }} Problem fault of a round, and the command
  * that repeats it
  */
 

@@ -14,7 +14,7 @@ const LINGER_MS = 30_000;
 /** @typedef {import('./calls.mjs').Problem} Problem */
 
 /**
- * Runs the job of a seed and looks whether all that is promised was kept.
+ * Runs the job of a seed and checks all promises.
  *
  * @param {number} seed
  * @param {(what: string) => void} tell
@@ -93,7 +93,7 @@ function has(/** @type {string} */ pid, /** @type {string} */ token) {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(token);
   } catch {
-    return false; // gone
+    return false; // it has disappeared
   }
 }
 

@@ -9,8 +9,8 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {number} victim the rank in the job's first communicator
  * @property {number} step of the phase
  * @property {'before' | 'during' | 'outside'} moment before the step, once its calls are started, or by a signal from outside
- * @property {number} turns where during: 0 at once, else so many milliseconds less one later
- * @property {number} afterMs where from outside: how much later
+ * @property {number} turns with `during`: 0 immediately, otherwise `turns - 1` milliseconds later
+ * @property {number} afterMs with `outside`: the delay
  * @property {boolean} excludes whether the others exclude the victim when they shrink
  * @property {boolean} leaves whether the victim is not in the shrunk communicator
  */
@@ -24,7 +24,7 @@ import { random } from '../../test/multi-process/fixtures/random.mjs';
  * @property {string | undefined} kind of each collective; undefined: drawn
  * @property {number | undefined} count
  * @property {Failure} failure
- * @property {{ victim: number, turns: number } | undefined} second a rank that is killed while those who are left
+ * @property {{ victim: number, turns: number } | undefined} second a rank that is killed while the remaining ranks
  *   shrink the communicator
  */
 

@@ -6,7 +6,7 @@ import { LIMIT_S } from './run-job.mjs';
 /** @typedef {import('./run-job.mjs').Record_} Record_ */
 
 /**
- * Error of a rank that lost another one in this way, as docs/guides/failures.md has it.
+ * Error of a rank that lost another one in this way, as in docs/guides/failures.md.
  *
  * @type {Record<string, { code: string, names: boolean }>}
  */
@@ -68,7 +68,7 @@ export function judge(job, { code, records, stderr, other }) {
 function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[]} */ records) {
   const found = [];
   /**
-   * Progress of a rank: who waits in an earlier step, in another communicator or kind of call, has not come to that of the
+   * Progress of a rank: one that waits in an earlier step, in another communicator or kind of call, has not reached that of the
    * others.
    */
   const stepOf = (/** @type {number} */ rank) =>
@@ -96,7 +96,7 @@ function judgePhase(/** @type {Failure} */ failure, /** @type {readonly Record_[
 }
 
 /**
- * A rank that was stopped too long may find all that its call needs, and hear only in its next call that the others gave it up.
+ * A rank that was stopped too long may have all data of its call, and get the others' error only in its next call.
  *
  * @returns {string[]}
  */
@@ -116,8 +116,8 @@ function judgeError(
   /** @type {any} */ { code, about, ranks, message, besides },
 ) {
   const { kind, victim } = failure;
-  // Others have heard of the failure, and closed a stream or child, of these ranks, before this rank called something
-  // that it could not get.
+  // Others have got the failure, and closed a stream or child of these ranks, before this rank made a call
+  // that could not complete.
   if (code === 'CLOSED' && besides !== undefined && !besides.includes(victim)) return undefined;
   const expected = promised[kind];
   if (expected === undefined) return 'nothing was to fail';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { random } from '../../test/multi-process/fixtures/random.mjs';
 import { runOnTwoHosts, whyNoHosts } from './two-hosts.mjs';
 
-/** Ranks that hear of a failure only after so long have waited out some limit. Jobs have longer ones. */
+/** A rank that gets a failure only after this time has waited for some timeout. Timeouts of jobs are longer. */
 const AT_ONCE_MS = 15_000;
 const JOB_LIMIT_MS = 180_000;
 const HEARTBEAT_S = 4;
@@ -19,7 +19,7 @@ const ways = {
 const promised = { abort: 'ABORTED', exit0: 'CLOSED', exit1: 'RANK_DIED', kill: 'RANK_DIED' };
 
 /**
- * A job in which one failure has to reach all ranks on its own way: fixtures of the tests, with drawn ranks and places.
+ * A job in which one failure has to reach all ranks: fixtures of the tests, with random ranks and places.
  *
  * @typedef {object} NewsJob
  * @property {'first call' | 'exit in a child' | 'unhandled' | 'cut'} what
@@ -28,8 +28,8 @@ const promised = { abort: 'ABORTED', exit0: 'CLOSED', exit1: 'RANK_DIED', kill: 
  * @property {string} program
  * @property {readonly string[]} args
  * @property {Record<string, string>} env
- * @property {number} survivors how many tell what their call ended with
- * @property {string | undefined} code what it ends with
+ * @property {number} survivors number of ranks that print the error of their call
+ * @property {string | undefined} code of that error
  */
 
 /**
@@ -106,7 +106,7 @@ export function drawNewsJob(seed) {
 }
 
 /**
- * Runs the job and tells what is not as promised, and after how many milliseconds each survivor heard.
+ * Runs the job and returns broken promises, and the milliseconds until each survivor had its error.
  *
  * @param {NewsJob} job
  * @param {Record<string, string>} env of every process

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 /** @typedef {import('./job.mjs').Job} Job */
-/** @typedef {Record<string, any> & { readonly member: number }} Record_ what a rank told, in a line of JSON */
+/** @typedef {Record<string, any> & { readonly member: number }} Record_ a line of JSON from a rank */
 
 /**
  * @typedef {object} Outcome
  * @property {number | null} code of the launcher; null: it was killed
- * @property {readonly Record_[]} records in the order in which they came
+ * @property {readonly Record_[]} records in the order in which they arrived
  * @property {string} stderr
  * @property {string} other lines of standard output that are no records
  */
@@ -15,7 +15,7 @@ import { createInterface } from 'node:readline';
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const program = new URL('../../test/multi-process/fixtures/chaos.mjs', import.meta.url).pathname;
 const threads = new URL('../../test/multi-process/fixtures/chaos-threads.mjs', import.meta.url).pathname;
-/** A job that takes longer hangs. What ranks wait for longer than this, they wait for in vain. */
+/** A job that takes longer hangs. A wait that takes longer is in vain. */
 export const LIMIT_S = 150;
 
 /**
@@ -70,7 +70,7 @@ export async function runJob(job, env) {
   return { code, records, stderr, other };
 }
 
-/** Ranks that are killed or stopped from outside, by the ids that they tell. */
+/** Ranks that are killed or stopped from outside, by the ids that they print. */
 class Stopped {
   /** @type {Map<number, { pid: number, phase: number }>} */
   #stopped = new Map();
@@ -90,7 +90,7 @@ class Stopped {
     });
   }
 
-  /** Lets a rank go on once all others have gone on without it. */
+  /** Lets a rank continue once all others have continued without it. */
   look(/** @type {readonly Record_[]} */ records) {
     for (const [member, { pid, phase }] of this.#stopped) {
       const left = records.filter(
@@ -114,12 +114,12 @@ class Stopped {
   }
 }
 
-/** Only to ranks of the job, which told their ids. */
+/** Only to ranks of the job, which printed their ids. */
 function send(/** @type {number} */ pid, /** @type {NodeJS.Signals} */ signal) {
   if (!(Number.isInteger(pid) && pid > 1)) throw new Error(`${pid} is no process of a rank`);
   try {
     process.kill(pid, signal);
   } catch {
-    // It has ended meanwhile.
+    // It has exited meanwhile.
   }
 }

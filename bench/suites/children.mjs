@@ -1,6 +1,6 @@
 /**
  * Costs of a child of a communicator for each rank: memory, file descriptors, threads and time, by how its ranks are connected
- * and by what it is used for. Thousands of children are open at once.
+ * and by use. Thousands of children are open at the same time.
  *
  * @module
  */

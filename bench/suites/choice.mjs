@@ -1,8 +1,8 @@
 /**
- * Compares the chosen algorithm with the fastest: in every collective and size, what the ranks choose by themselves and each
+ * Compares the chosen algorithm with the fastest: in every collective and size, the ranks' choice and each
  * algorithm that can be forced take turns in one launch (src/perf/algorithm-times.ts).
  *
- * Without TCCL_PROFILE it is the defaults that are judged, whatever profile this user has.
+ * Without TCCL_PROFILE the defaults are judged, not the profile of this user.
  *
  * @module
  */
@@ -40,7 +40,7 @@ export async function run({ options, record, progress, note }) {
           timing,
           ({ kind, ...result }) => {
             record({ choice: kind, ...result });
-            // What was chosen comes first in each cell.
+            // The choice comes first in each cell.
             if (result.chosen)
               progress(
                 `round ${round + 1}/${options.rounds}, ${ranks} ranks, ${++done}/${cells}: ${kind}, ${formatSize(result.size)}`,

@@ -59,7 +59,7 @@ const ucxVariables = { UCX_TLS: 'tcp,sm,self', UCX_NET_DEVICES: cable };
 /**
  * tccl by one of its APIs.
  *
- * @param {string} api @param {string} [choice] what is forced, for the name
+ * @param {string} api @param {string} [choice] the forced algorithm, for the name
  * @param {Record<string, string>} [forced] variables @returns {Entrant}
  */
 function ours(api, choice = '', forced = {}) {

@@ -1,5 +1,5 @@
 /**
- * Share of a core that a rank takes while it waits for a late one, and the delay until it goes on.
+ * Share of a core that a rank takes while it waits for a straggler, and the delay until it continues.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export async function run({ options, record, progress, note }) {
   }
 }
 
-/** The rank that takes most of a core, and the median of how late ranks go on. */
+/** The rank that takes most of a core, and the median delay until ranks continue. */
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const measured = records.filter(({ idle }) => idle !== undefined);
   if (measured.length === 0) return '';

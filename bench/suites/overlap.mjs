@@ -1,5 +1,5 @@
 /**
- * Computation of one rank while a large all-reduce is under way: on the rank's own thread, and with engine threads. How
+ * Computation of one rank while a large all-reduce is in flight: on the rank's own thread, and with engine threads. How
  * much of the shorter of both is hidden behind the other says how well they overlap; how long the all-reduce takes at the
  * rank that does not compute says whether that one has to wait for the other's computation.
  *

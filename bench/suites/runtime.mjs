@@ -1,6 +1,6 @@
 /**
  * The runtime against Open MPI, MPICH and Gloo: the same collective at the same sizes, tccl's APIs and the libraries'
- * tunings in turn, in several rounds. docs/notes/performance.md tells the method.
+ * tunings in turn, in several rounds. docs/notes/performance.md describes the method.
  *
  * @module
  */
@@ -25,7 +25,7 @@ const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
-/** tccl's ways to be called: the blocking API, the promise API, and the blocking one with ordinary arrays. */
+/** Variants of tccl: the blocking API, the promise API, and the blocking one with ordinary arrays. */
 const variants = [
   { name: 'sync', options: ['-A', 'sync'] },
   { name: 'promise', options: ['-A', 'promise'] },
@@ -84,7 +84,7 @@ export async function run({ options, record, progress, note }) {
 }
 
 /**
- * The libraries' tunings with tccl's variants spread among them, so that each meets the machine in all its moods.
+ * The libraries' tunings with tccl's variants spread among them, so that each runs in all states of the machine.
  *
  * @param {string} collective @param {number} ranks @param {Set<string>} built @param {boolean} quick
  * @returns {Entrant[]}

@@ -1,5 +1,5 @@
 /**
- * The search of channels on every machine of the oracle, warm, beside what NCCL took for the same (its `timing.json`,
+ * The search of channels on every machine of the oracle, warm, beside NCCL's time for the same (its `timing.json`,
  * from another machine: an order of size).
  *
  * @module

@@ -56,7 +56,7 @@ export async function run({ options, record, progress, note }) {
       progress(`start-up ${repeat + 1}/${repeats}: ${launch.name}`);
       const start = process.hrtime.bigint();
       try {
-        // Node decodes these certificates whenever it starts, which can take longer than all else; an empty name has none.
+        // Node decodes these certificates at each start, which can take longer than all else; an empty name has none.
         await runCommand(launch, { timeoutMs: 60_000, env: { NODE_EXTRA_CA_CERTS: '' } });
         record({ start: launch.name, ranks, ms: Number(process.hrtime.bigint() - start) / 1e6 });
       } catch (error) {

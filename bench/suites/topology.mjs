@@ -1,5 +1,5 @@
 /**
- * From the XML of a machine to its paths: every machine of the oracle, warm, beside what NCCL took for the same (its
+ * From the XML of a machine to its paths: every machine of the oracle, warm, beside NCCL's time for the same (its
  * `timing.json`, from another machine: an order of size), and an NVLink domain of 576 GPUs.
  *
  * @module

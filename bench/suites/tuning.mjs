@@ -1,5 +1,5 @@
 /**
- * The tuning model of growing clusters, and what it says of ten kinds of calls at forty sizes, after the plan. One process
+ * The tuning model of growing clusters, and its choices for ten kinds of calls at forty sizes, after the plan. One process
  * a cluster, so that the first time is a first time.
  *
  * @module

@@ -133,7 +133,7 @@ export interface ResultPart {
 /** Elements worked on at a time: their reference stays in the first-level cache. */
 const BLOCK_LENGTH = 1024;
 
-/** The number of elements of `result` that differ from what its parts must hold. */
+/** The number of elements of `result` that differ from the expected values of its parts. */
 export function countWrong(result: NumericArray, parts: readonly ResultPart[], data: TestData): number {
   const { type } = data;
   const numbers = new Float64Array(BLOCK_LENGTH);

@@ -48,7 +48,7 @@ export const variableMeanings: ReadonlyMap<string, string> = new Map([
   ['NCCL_GRAPH_MIXING_SUPPORT', '1 allows calls in and outside of CUDA graphs at the same time'],
   ['NCCL_SET_STACK_SIZE', '1 sets the stack size of kernels to what NCCL needs, against memory that CUDA takes for it'],
   ['NCCL_RAS_ENABLE', '1 runs the threads that watch over communicators (ncclras)'],
-  ['NCCL_PROFILER_PLUGIN', 'the plugin that hears of events, as the Inspector'],
+  ['NCCL_PROFILER_PLUGIN', 'the profiler plugin, such as the Inspector'],
   ['NCCL_RUNTIME_CONNECT', '1 makes connections when they are first used'],
   ['NCCL_NET_SHARED_BUFFERS', '1 lets send and receive of one rank share buffers of the network'],
 ]);

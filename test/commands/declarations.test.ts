@@ -64,7 +64,7 @@ beforeAll(() => {
       "const isObject: boolean = found.type === 'object';",
       'await comm.recv(x, 0, { timeoutMs: 5 });',
       "comm.allReduceSync(x, x, 'sum', { timeoutMs: 5 });",
-      '// @ts-expect-error a blocking form hears no signal',
+      '// @ts-expect-error a blocking form takes no signal',
       "comm.allReduceSync(x, x, 'sum', { signal: undefined });",
       'await comm.allReduce(x, x, (a, b) => Math.hypot(a, b));',
       'await comm.allReduce(x, x, { combine: (a, b) => a.set(b), unit: 3 });',

@@ -79,7 +79,7 @@ test('blocking calls refuse signals, calls in groups refuse limits, and all call
   for (const records of await outcomes('blocking and groups')) {
     expect(records.map(({ message }) => message)).toEqual([
       ...['allReduceSync', 'broadcastObjectSync', 'recvSync', 'groupSync'].map(
-        (call) => `${call}: a call that blocks hears no signal; use the promise form, or pass timeoutMs`,
+        (call) => `${call}: a blocking call takes no signal; use the promise form, or pass timeoutMs`,
       ),
       ...['allReduce', 'sendRecv'].map(
         (call) => `${call}: a call in a group has no signal or timeoutMs of its own; pass them to the group`,

@@ -18,7 +18,7 @@ import { defaultVersion, nearestVersions } from '../../src/planner/versions/vers
 export interface MeasuredCall extends Measurement {
   readonly hosts: number;
   readonly tuning: Tuning;
-  /** True if a fit takes it: sizes and repetitions between two that it takes tell little more. */
+  /** True if a fit uses it: sizes and repetitions between two used ones add little. */
   readonly isForFit: boolean;
   /** Reason to distrust it, if there is one. */
   readonly doubt: string | undefined;
@@ -121,7 +121,7 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
       const collective = collectiveNames[op];
       if (name === undefined || collective === undefined) return [];
       const size = Number(bytes);
-      // The other folders of B200 tell the same.
+      // The other folders of B200 have the same results.
       const isNearest = system !== 'b200_sxm' || folder === '2.28.9' || folder === '2.29.2';
       return [
         {
@@ -196,7 +196,7 @@ function readPublished(text: string, machines: MachineCache): MeasuredCall[] {
           weight: weightOfLaunches(result.gpusPerThread, timeUs),
           isBelief: false,
           doubt: undefined,
-          // Round figures tell too little of what limits a call. The 72 ranks of a rack take as long to simulate as all
+          // Round figures show too little of the limits of a call. The 72 ranks of a rack take as long to simulate as all
           // others; they test the fit only.
           isForFit: kept.tuning.input.nRanks <= 64 && !result.isRound,
         } satisfies MeasuredCall;

@@ -13,7 +13,7 @@ export function list(name: string | undefined, options: { readonly json?: boolea
   else listAll(options);
 }
 
-/** Prints a machine's origin: sources, what they say and what is assumed. */
+/** Prints a machine's origin: sources, known facts and assumptions. */
 function showMachine(name: string, options: { readonly json?: boolean }): void {
   const found = findMachine(name);
   if (found === undefined) {

@@ -160,7 +160,7 @@ function execute(
   return undefined;
 }
 
-/** @param sum zeros, which become what is sent */
+/** @param sum zeros, which become the data to send */
 function executeRange(
   { input, output, bytes, local }: MoveRange,
   isExclusive: boolean,

@@ -429,7 +429,7 @@ export class Simulator {
         // Messages of all connections, and their additional costs, take turns at a NIC.
         nicRate[number] = 1000 * (nicGBps[number] ?? 0);
         stepUs[number] = common.netStepUs * Math.max(1, (1000 * (nicGBps[number] ?? 0)) / rate);
-        // LL's flags tell the proxy by themselves.
+        // With LL, the flags notify the proxy.
         sendUs[number] = plan.protocol === 'LL' ? 0 : common.netSendUs;
       }
       latencyUs[number] = isNet

@@ -81,7 +81,7 @@ export interface Bootstrap {
    */
   derive(number: number, ranks: readonly number[]): Bootstrap;
   /**
-   * The ranks that go on: those that nobody excludes and that are not gone, ascending and equal on all of them, with a number
+   * The survivors: ranks that no rank excludes and that are not gone, ascending and equal on all of them, with a number
    * for {@link derive}. Works after a failure too. If a rank is lost afterwards, call again with the same signal. Throws
    * TimeoutError `RANK_MISSING` when the signal ends the wait, InvalidUsageError `ABORTED` if others exclude this rank.
    */

@@ -23,7 +23,7 @@ const ASK_EVERY_MS = 50;
  *         │◄───────────────── │
  *         │──── "done" ─────► done
  *
- * Only a rank that tells some of them that it gave up, and then dies too, can make them decide differently.
+ * Only a rank that informs some of them that it gave up, and then dies too, can make them decide differently.
  */
 export class CommitBarrier {
   readonly #mesh: Mesh;

@@ -12,7 +12,7 @@ import type { TransferOwner } from './p2p-transfer.js';
 /*
  * The rule of cancellation:
  *     before the call                            refused alone; nothing was started
- *     recv, recvObject, probe, waitSignal        withdrawn, unless what they wait for has begun to arrive: then they go on
+ *     recv, recvObject, probe, waitSignal        withdrawn, unless their data have begun to arrive: then they complete
  *     all other calls                            as abort(): other ranks may have done their part, and count on this one
  */
 
@@ -307,7 +307,7 @@ export function signalUnheard(call: string, rank?: number): InvalidUsageError {
   return addCallerFrames(
     new InvalidUsageError(
       'UNSUPPORTED',
-      `${call}: a call that blocks hears no signal; use the promise form, or pass timeoutMs`,
+      `${call}: a blocking call takes no signal; use the promise form, or pass timeoutMs`,
       detailsOf(rank),
     ),
   );

@@ -12,7 +12,7 @@
  *        / \   /                       / \   /                            / \
  *       1   3 5                       2   4 6                            2   4
  *
- * The form is NCCL's (`trees.cc`): node 0 is the root and has one child; a node's lowest set bit tells its level.
+ * The form is NCCL's (`trees.cc`): node 0 is the root and has one child; a node's lowest set bit gives its level.
  */
 
 /** A node's neighbours in one tree; -1 stands for none. */

@@ -13,7 +13,7 @@ import { DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64 } from '../../../../src/runtime/device/types.js';
 
 /** An engine that finishes immediately and records its calls. */
-function engineThatTells(name: string, told: string[], blocking = true): Engine {
+function recordingEngine(name: string, records: string[], blocking = true): Engine {
   return {
     blocking,
     polled: true,
@@ -22,7 +22,7 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     steps: 0,
     begin: (code, type, root, _send, _recv, count) => {
       const call = decodeCall(code, root, count);
-      told.push(`${name}: ${call.kind} of ${count} ${type.name} by ${call.algorithm}`);
+      records.push(`${name}: ${call.kind} of ${count} ${type.name} by ${call.algorithm}`);
       return DONE;
     },
     progress: () => DONE,
@@ -32,15 +32,15 @@ function engineThatTells(name: string, told: string[], blocking = true): Engine 
     forwardReport: () => undefined,
     underWay: () => undefined,
     doing: () => undefined,
-    abort: (error) => void told.push(`${name}: ${error.message}`),
-    close: () => Promise.resolve(void told.push(`${name}: closed`)),
+    abort: (error) => void records.push(`${name}: ${error.message}`),
+    close: () => Promise.resolve(void records.push(`${name}: closed`)),
   };
 }
 
 const everywhere: AlgorithmTable = defaultTable({ nRanks: 2, oneSegment: true, forced: undefined });
 
 test('a call uses the algorithm of the table for its kind and bytes, which its code contains', () => {
-  const told: string[] = [];
+  const records: string[] = [];
   const table: AlgorithmTable = {
     ...everywhere,
     allReduce: [
@@ -48,7 +48,7 @@ test('a call uses the algorithm of the table for its kind and bytes, which its c
       { upToBytes: Infinity, algorithm: 'ring' },
     ],
   };
-  const engine = new CompositeEngine(table, { direct: engineThatTells('A', told), ring: engineThatTells('B', told) });
+  const engine = new CompositeEngine(table, { direct: recordingEngine('A', records), ring: recordingEngine('B', records) });
   const array = new Float32Array(17);
   const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'max', root: 0, count: 0, algorithm: 'direct' });
   engine.begin(code, float32, 0, array, array, 16, 0);
@@ -63,7 +63,7 @@ test('a call uses the algorithm of the table for its kind and bytes, which its c
     17,
     0,
   );
-  expect(told).toEqual([
+  expect(records).toEqual([
     'A: allReduce of 16 float32 by direct',
     'B: allReduce of 17 float32 by ring',
     'B: allReduce of 9 float64 by ring',
@@ -74,16 +74,16 @@ test('a call uses the algorithm of the table for its kind and bytes, which its c
 });
 
 test('all engines are closed, one that serves two algorithms once', async () => {
-  const told: string[] = [];
-  const both = engineThatTells('both', told);
+  const records: string[] = [];
+  const both = recordingEngine('both', records);
   const engine = new CompositeEngine(everywhere, { direct: both, ring: both });
   await engine.close();
-  expect(told).toEqual(['both: closed']);
+  expect(records).toEqual(['both: closed']);
 });
 
 test('blocking calls need all algorithms to allow them, whichever is chosen', () => {
   const composite = (blocking: boolean): boolean =>
-    new CompositeEngine(everywhere, { direct: engineThatTells('A', []), ring: engineThatTells('B', [], blocking) }).blocking;
+    new CompositeEngine(everywhere, { direct: recordingEngine('A', []), ring: recordingEngine('B', [], blocking) }).blocking;
   expect(composite(true)).toBe(true);
   expect(composite(false)).toBe(false);
 });
@@ -173,7 +173,7 @@ test('hosts of one rank each use the hierarchical algorithm for all-reduces that
 
 test('small calls without a common segment use the algorithms with few messages', () => {
   const engine = (nRanks: number): CompositeEngine => {
-    const any = engineThatTells('any', []);
+    const any = recordingEngine('any', []);
     return new CompositeEngine(defaultTable({ nRanks, oneSegment: false, forced: undefined }), {
       ring: any,
       tree: any,
