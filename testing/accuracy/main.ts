@@ -1,7 +1,7 @@
 // Writes docs/notes/accuracy.md: measurements and published results beside the planner's predictions: `npm run accuracy`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readMeasured } from '../calibration/measured.js';
-import { accuracyPage } from './accuracy-page.js';
+import { accuracyPage, compareResults } from './accuracy-page.js';
 import { leftOutPhysics, simulatedTable } from './simulated.js';
 
 const read = (name: string) => readFileSync(`docs/notes/${name}`, 'utf8');
@@ -11,4 +11,5 @@ const calls = readMeasured({
   hosts: read('measured/h100-hosts.csv'),
   published,
 });
-writeFileSync('docs/notes/accuracy.md', accuracyPage(published, simulatedTable(calls, leftOutPhysics(read('simulate.md')))));
+const simulated = simulatedTable(calls, leftOutPhysics(read('simulate.md')));
+writeFileSync('docs/notes/accuracy.md', accuracyPage(compareResults(published), simulated));

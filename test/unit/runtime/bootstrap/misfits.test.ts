@@ -100,12 +100,6 @@ describe('every rank gets the same error that names the ranks', () => {
     expect(error.message).toContain('ranks 0,2 all use device gpu:0 of host');
   });
 
-  it('when ranks are missing', async () => {
-    const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 2000 }))), TimeoutError);
-    expect(error).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7] });
-    expect(error.message).toContain('ranks 1,3-5,7 of 8 did not join in time (3 did: 0,2,6)');
-  });
-
   it('also a rank that checks in after the others have got it', async () => {
     const root = await loopbackRoot({ settleMs: 1 });
     const join = (rank: number, nRanks: number) =>
@@ -160,9 +154,15 @@ describe('refused before anything is sent', () => {
   });
 });
 
-describe('the root', () => {
-  // These wait for time to pass, side by side.
-  it.concurrent('that does not exist is a timeout with its address and what happened', async () => {
+// These wait for timeouts, side by side.
+describe.concurrent('after a timeout or grace period', () => {
+  it('missing ranks are named by the same error at every other rank', async () => {
+    const error = sameEverywhere(await failures([0, 2, 6].map((rank) => ({ rank, nRanks: 8, timeoutMs: 2000 }))), TimeoutError);
+    expect(error).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7] });
+    expect(error.message).toContain('ranks 1,3-5,7 of 8 did not join in time (3 did: 0,2,6)');
+  });
+
+  it('a root that does not exist is a timeout with its address and what happened', async () => {
     const free = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => free.once('listening', resolve));
     const { port } = free.address() as AddressInfo;
@@ -176,7 +176,7 @@ describe('the root', () => {
     );
   });
 
-  it.concurrent('with another secret is refused', async () => {
+  it('a root with another secret is refused', async () => {
     const root = await loopbackRoot();
     const id = UniqueId.create(root.id.root);
     const error = await rejection(connect({ id, rank: 0, nRanks: 1, timeoutMs: 1000 }));
@@ -187,7 +187,7 @@ describe('the root', () => {
     root.close();
   });
 
-  it.concurrent('that closes after a check-in is a timeout that names this', async () => {
+  it('a root that closes after a check-in is a timeout that names this', async () => {
     const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
@@ -208,10 +208,10 @@ describe('the root', () => {
     );
   });
 
-  it.concurrent.each([
+  it.each([
     ['of rank 0', 0, { name: 'RemoteError', code: 'RANK_DIED', rank: 0 }],
     ['of another process', undefined, { name: 'SystemError', code: 'NETWORK' }],
-  ])('%s that ends after a check-in is reported immediately', async (_, rankOfRoot, expected) => {
+  ])('a root %s that ends after a check-in is reported immediately', async (_, rankOfRoot, expected) => {
     const secret = randomBytes(SECRET_BYTES);
     const listener = await Listener.open({
       host: '127.0.0.1',
@@ -231,7 +231,9 @@ describe('the root', () => {
     expect(error).toMatchObject(expected);
     expect((error as Error).message).toMatch(/^the root at 127\.0\.0\.1:\d+.* ended before all ranks had checked in$/);
   });
+});
 
+describe('the root', () => {
   it('at host:port is found by ranks that started before it', async () => {
     const probe = await loopbackRoot();
     const hostPort = `127.0.0.1:${probe.id.root.port}`;
