@@ -72,6 +72,8 @@ export class Exchange {
   #inMemory: readonly ReceiveConnection[] = [];
   /** Connections that use system calls. */
   #sockets: readonly Connection[] = [];
+  /** Connections that confirm messages at the end of a call. */
+  #settling: readonly ReceiveConnection[] = [];
   readonly #team: Team;
   readonly #memory: Uint8Array;
   readonly #words: Uint32Array;
@@ -109,6 +111,7 @@ export class Exchange {
     this.polled = this.#all().some((connection) => connection.polled);
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
     this.#inMemory = this.#receives.filter(({ fd }) => fd < 0);
+    this.#settling = this.#receives.filter(({ settle }) => settle !== undefined);
   }
 
   /** True if data go through sockets by system calls. */
@@ -160,7 +163,10 @@ export class Exchange {
         while (!track.done && track.ready !== false && this.#move(track)) this.steps++;
         busy ||= !track.done;
       }
-      if (this.#flush() && !busy) return DONE;
+      if (this.#flush() && !busy) {
+        for (let i = 0; i < this.#settling.length; i++) this.#settling[i]?.settle?.();
+        return DONE;
+      }
       if (this.steps !== before) continue;
       if (spins-- > 0) continue;
       if (!this.polled) this.check();

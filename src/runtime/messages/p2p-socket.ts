@@ -102,6 +102,7 @@ export class SocketInlet extends LazyReceiver {
       transfer.moved += bytes;
       this.connection.release();
     } while (transfer.moved < transfer.bytes);
+    this.connection.settle?.();
     return true;
   }
 }

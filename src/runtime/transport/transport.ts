@@ -132,4 +132,9 @@ export interface ReceiveConnection extends Connection {
   readonly messageBytes: number;
   /** Returns that slot to the sender. */
   release(): void;
+  /**
+   * Confirms all messages that were released, where the sender would otherwise wait for that when it closes. Called at the end of
+   * an operation; left out where the kernel confirms them.
+   */
+  settle?(): void;
 }

@@ -296,13 +296,12 @@ abstract class UcxConnection implements Connection {
   async #finish(limitMs: number): Promise<void> {
     this.#listener = undefined;
     const sinceMs = performance.now();
-    const isShort = this.unreadBytes <= HELD_BYTES;
     const isOver = (): boolean => {
       this.look();
       const waitedMs = performance.now() - sinceMs;
       if (this.endpoint.hasFailed || waitedMs > limitMs) return true;
       if (this.#leaving !== 0 && this.isComplete(this.#leaving)) this.#leaving = 0;
-      if (this.endedThere === undefined) return isShort && waitedMs > GRACE_MS && this.areMessagesSent;
+      if (this.endedThere === undefined) return waitedMs > GRACE_MS && this.unreadBytes <= HELD_BYTES && this.areMessagesSent;
       return this.#isSent && this.#leaving === 0;
     };
     // A failure of UCX ends the connection, too.
@@ -390,6 +389,9 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
   #came = 0;
   #released = 0;
   #credited = 0;
+  /** Length of the messages that were released since the last credit. */
+  #owedBytes = 0;
+  #isSettling = false;
   readonly #lengths: Float64Array;
 
   constructor(peer: number, means: UcxMeans) {
@@ -415,7 +417,14 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
   release(): void {
     if (this.endedHere !== undefined) return;
     const slot = this.#released++ % this.size.steps;
+    this.#owedBytes += this.#lengths[slot] ?? 0;
     if (this.postedThere === undefined) this.#receive(slot);
+    this.#giveCredits();
+  }
+
+  settle(): void {
+    if (this.#owedBytes <= HELD_BYTES || this.endedHere !== undefined) return;
+    this.#isSettling = true;
     this.#giveCredits();
   }
 
@@ -476,7 +485,10 @@ export class UcxReceiver extends UcxConnection implements ReceiveConnection {
     const credits = this.#released - this.#credited;
     const outstanding = this.#came - this.#credited;
     const { steps } = this.size;
-    if (credits === 0 || (credits < steps / 2 && outstanding < steps)) return;
-    if (this.say(noteKinds.credit, credits)) this.#credited = this.#released;
+    if (credits === 0 || (credits < steps / 2 && outstanding < steps && !this.#isSettling)) return;
+    if (!this.say(noteKinds.credit, credits)) return;
+    this.#credited = this.#released;
+    this.#owedBytes = 0;
+    this.#isSettling = false;
   }
 }

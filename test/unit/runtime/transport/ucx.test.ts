@@ -90,6 +90,22 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
     for (const worker of workers) worker.close();
   }, 30_000);
 
+  test('a connection closes though the other process, which has read everything, is stopped', async () => {
+    const { sender, receiver, kill } = await openPair('ucx', { steps: 16, slotBytes: 60_000 });
+    for (let message = 0; message < 3; message++) {
+      sender.acquire();
+      sender.post(60_000);
+    }
+    for (let message = 0; message < 3; message++) {
+      await until(() => [sender.flush(), receiver.peek() >= 0].every(Boolean));
+      receiver.release();
+    }
+    receiver.settle?.();
+    // Nobody polls the receiver from now on.
+    await sender.close();
+    kill(1);
+  }, 30_000);
+
   test('leaves no descriptor behind at any end', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
     const openAndEnd = async (ending: 'close' | 'abort' | 'kill'): Promise<void> => {
