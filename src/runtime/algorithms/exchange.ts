@@ -111,7 +111,7 @@ export class Exchange {
     this.polled = this.#all().some((connection) => connection.polled);
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
     this.#inMemory = this.#receives.filter(({ fd }) => fd < 0);
-    this.#settling = this.#receives.filter(({ settle }) => settle !== undefined);
+    this.#settling = this.#receives.filter((receive) => 'settle' in receive);
   }
 
   /** True if data go through sockets by system calls. */
