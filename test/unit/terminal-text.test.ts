@@ -175,7 +175,7 @@ describe('control characters in a file do not reach the terminal', () => {
           await expectClean(() => showGraphs(one, {}));
         },
       ),
-      { numRuns: runs(6, 12) },
+      { numRuns: runs(3, 12) },
     );
   });
 
@@ -189,7 +189,7 @@ describe('control characters in a file do not reach the terminal', () => {
         const changed = file('kept.json', plan.slice(0, index) + JSON.stringify(name) + plan.slice(index + length));
         await expectClean(() => showDiff(changed, 'hgx-a100-4', {}));
       }),
-      { numRuns: runs(15, 30) },
+      { numRuns: runs(8, 30) },
     );
   });
 
@@ -242,7 +242,7 @@ describe('control characters in a file do not reach the terminal', () => {
           }
         },
       ),
-      { numRuns: runs(10, 20) },
+      { numRuns: runs(5, 20) },
     );
   });
 

@@ -59,7 +59,7 @@ describe('a good log that is damaged', () => {
         const lines = interleaved(madeLog(machines.get(name)!, { release: releaseOf(random) }), random);
         expect(errorsIn(truncated(lines, part, random))).toEqual([]);
       }),
-      { numRuns: runs(10, 25) },
+      { numRuns: runs(5, 25) },
     );
   });
 
@@ -70,7 +70,7 @@ describe('a good log that is damaged', () => {
         const lines = interleaved(madeLog(machines.get(name)!, { release: releaseOf(random) }), random);
         expect(errorsIn(torn(lines, part, random))).toEqual([]);
       }),
-      { numRuns: runs(6, 15) },
+      { numRuns: runs(3, 15) },
     );
   });
 
@@ -93,7 +93,7 @@ describe('a good log that is damaged', () => {
         );
         expect(errorsIn(truncated(torn(lines, 0.05, random), 0.05, random))).toEqual([]);
       }),
-      { numRuns: runs(10, 25) },
+      { numRuns: runs(5, 25) },
     );
   });
 });
@@ -127,7 +127,7 @@ describe('any text', () => {
         reader.readUnfinishedLine(parts.at(-1) ?? '');
         expect(Array.isArray(checkLog(reader.finish()))).toBe(true);
       }),
-      { numRuns: runs(200, 500) },
+      { numRuns: runs(100, 500) },
     );
   });
 });
