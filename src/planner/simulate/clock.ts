@@ -5,6 +5,8 @@ import { Batches } from './batches.js';
 export interface Timing {
   /** Rate at which a worker writes into a connection. */
   readonly writeRate: Float64Array;
+  /** Rate at which a worker reads from a connection. */
+  readonly readRate: Float64Array;
   /** Rate of the NIC behind a connection; infinite without one. */
   readonly wireRate: Float64Array;
   /** Additional time of a NIC for each message, by connection. */
@@ -69,7 +71,20 @@ export function runClock(
   timing: Timing,
   listen?: SliceListener,
 ): Finished {
-  const { writeRate, wireRate, stepUs, sendUs, latencyUs, creditUs, operandCost, sumCost, cutsThrough, slots, slicing } = timing;
+  const {
+    writeRate,
+    readRate,
+    wireRate,
+    stepUs,
+    sendUs,
+    latencyUs,
+    creditUs,
+    operandCost,
+    sumCost,
+    cutsThrough,
+    slots,
+    slicing,
+  } = timing;
   const mask = slots - 1;
   const count = connections.length;
   const sent = new Int32Array(count);
@@ -157,6 +172,7 @@ export function runClock(
         done[worker] = slice;
         let start = Math.max(free, ready);
         let complete = 0;
+        let rate = copyRate;
         for (const number of receive) {
           const next = taken[number] ?? 0;
           if ((sent[number] ?? 0) <= next) {
@@ -166,8 +182,8 @@ export function runClock(
           const slot = number * slots + (next & mask);
           start = Math.max(start, (cutsThrough ? firstArrival[slot] : lastArrival[slot]) ?? 0);
           complete = Math.max(complete, lastArrival[slot] ?? 0);
+          rate = Math.min(rate, readRate[number] ?? Infinity);
         }
-        let rate = copyRate;
         let notifyUs = 0;
         for (const number of send) {
           const next = sent[number] ?? 0;

@@ -163,7 +163,7 @@ export class Simulator {
       mayFold: false,
       isTree: false,
     };
-    const structure = this.#structureOf(made, plan, environment.fabric);
+    const structure = this.#structureOf(made, plan, environment.fabric, made.nRanks);
     const { copyRate, timing } = this.#rated(structure, plan, physics, environment);
     const { endUs } = runClock(made.workers, made.connections, {
       ...timing,
@@ -322,7 +322,7 @@ export class Simulator {
     if (structure !== undefined && kept !== undefined && onSlice === undefined) return { structure, workers: kept };
     const made = plan.schedule(call);
     const schedule = folded === undefined ? made : foldHosts(made, folded);
-    const known = structure ?? this.#structureOf(schedule, plan, fabric);
+    const known = structure ?? this.#structureOf(schedule, plan, fabric, folded ?? schedule.nRanks);
     this.#structures.set(key, known);
     if (onSlice !== undefined) return { structure: known, workers: schedule.workers };
     // The last channel may have fewer data than the others.
@@ -333,7 +333,7 @@ export class Simulator {
   }
 
   /** Connections and their links: the same for all sizes that are done in the same way. */
-  #structureOf({ connections }: Schedule, plan: CallPlan, fabric: Fabric | undefined): Structure {
+  #structureOf({ connections }: Schedule, plan: CallPlan, fabric: Fabric | undefined, ranks: number): Structure {
     const routes = connections.map((connection) => this.#routes.of(connection, plan.kind));
     const shared = sharedLinks(
       connections,
@@ -341,6 +341,7 @@ export class Simulator {
       plan,
       (use) => this.#routes.capacityGBps(use, measuredPhysics) === Infinity,
       fabric,
+      ranks,
     );
     const rates = fairRates(
       { ...shared, most: new Float64Array(connections.length).fill(1000) },
@@ -350,7 +351,7 @@ export class Simulator {
       connections,
       (number) => `${(rates[number] ?? 0).toPrecision(5)}${routes[number]?.medium ?? ''}`,
     );
-    return { connections, routes, shared, representatives, rated: undefined };
+    return { connections, routes, shared, representatives, ranks, rated: undefined };
   }
 
   #rated(structure: Structure, plan: CallPlan, physics: Physics, environment: Environment): Rated {
@@ -393,7 +394,7 @@ export class Simulator {
   }
 
   #timing(
-    { connections, routes }: Structure,
+    { connections, routes, ranks }: Structure,
     rates: Float64Array,
     plan: CallPlan,
     physics: Physics,
@@ -408,6 +409,9 @@ export class Simulator {
     const stepUs = new Float64Array(count);
     const nicRate = new Float64Array(count);
     const sendUs = new Float64Array(count);
+    const readRate = new Float64Array(count);
+    const writers = plan.isPairs ? messagesOfBlock(connections, ranks, 'from') : undefined;
+    const readers = plan.isPairs ? messagesOfBlock(connections, ranks, 'to') : undefined;
     const threads = (plan.choice?.nThreads ?? MOST_LL_THREADS) / MOST_LL_THREADS;
     const hop = plan.isSwitch
       ? common.nvlsHopUs
@@ -423,14 +427,15 @@ export class Simulator {
       const via = connections[number]?.via;
       // A network that reduces has one switch between two NICs.
       const half = via === 'net-in' || via === 'net-out' ? 0.5 : 1;
-      writeRate[number] = isNet ? block * 1000 : rate;
+      writeRate[number] = isNet ? (block * 1000) / (writers?.[number] ?? 1) : rate;
+      readRate[number] = readers === undefined ? Infinity : (block * 1000) / (readers[number] ?? 1);
       wireRate[number] = isNet ? rate : Infinity;
       if (isNet) {
         // Messages of all connections, and their additional costs, take turns at a NIC.
         nicRate[number] = 1000 * (nicGBps[number] ?? 0);
         stepUs[number] = common.netStepUs * Math.max(1, (1000 * (nicGBps[number] ?? 0)) / rate);
         // With LL, the flags notify the proxy.
-        sendUs[number] = plan.protocol === 'LL' ? 0 : common.netSendUs;
+        sendUs[number] = plan.protocol === 'LL' ? 0 : common.netSendUs * (plan.isPairs ? PAIRS_HOST_ACCESSES : 1);
       }
       latencyUs[number] = isNet
         ? half * (common.netHopUs + networkExtraUs[network]) + (plan.protocol === 'Simple' ? own.simpleHopUs : 0)
@@ -445,6 +450,7 @@ export class Simulator {
           : own.simpleSliceUs;
     return {
       writeRate,
+      readRate,
       wireRate,
       stepUs,
       nicRate,
@@ -483,6 +489,8 @@ interface Structure {
   readonly shared: SharedLinks;
   /** Channels that represent all equal ones. */
   readonly representatives: ReadonlySet<number>;
+  /** Number of ranks that are simulated: of folded hosts, rank `ranks + r` stands for rank r. */
+  readonly ranks: number;
   rated: Rated | undefined;
 }
 
@@ -505,6 +513,7 @@ function sharedLinks(
   plan: CallPlan,
   isWide: (use: LinkUse) => boolean,
   fabric: Fabric | undefined,
+  ranks: number,
 ): SharedLinks {
   const switches = new Map<string, number>();
   const numbers = new Map<number, number>();
@@ -544,7 +553,7 @@ function sharedLinks(
           [2, to],
         ] as const)
       : [])
-      take(((phase * 1024 + channel) * 1_048_576 + rank) * 4 + side, 1, undefined, false);
+      take(((phase * 1024 + channel) * 1_048_576 + (rank % ranks)) * 4 + side, 1, undefined, false);
     first[index + 1] = link.length;
   });
   return { first, link: Int32Array.from(link), weight: Float64Array.from(weight), links };
@@ -595,6 +604,18 @@ function withLaunches(timeUs: number, { common }: Physics, { launch, gpusPerThre
   return joined(timeUs, gpusPerThread * common.launchCallUs, LAUNCH_CROWDING);
 }
 
+/** Number of connections that the warps of each connection's thread block serve at the same time, at one end. */
+function messagesOfBlock(connections: readonly ScheduledConnection[], ranks: number, end: 'from' | 'to'): Float64Array {
+  const counts = new Map<number, number>();
+  const keyOf = (connection: ScheduledConnection) =>
+    (connection.phase * 1024 + connection.channel) * 1_048_576 + (connection[end] % ranks);
+  for (const connection of connections) {
+    const key = keyOf(connection);
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return Float64Array.from(connections, (connection) => counts.get(keyOf(connection)) ?? 1);
+}
+
 function latestOf(times: Float64Array): number {
   return times.reduce((latest, time) => Math.max(latest, time), 0);
 }
@@ -625,6 +646,12 @@ interface CallPlan {
   /** True if hosts form trees. */
   readonly isTree: boolean;
 }
+
+/**
+ * Accesses to memory of the host for each slice of a message between pairs: all such messages share a proxy's buffer, so a
+ * sender reads its place there before it notifies the proxy.
+ */
+const PAIRS_HOST_ACCESSES = 2;
 
 /** Threads of a block with LL at most. */
 const MOST_LL_THREADS = 512;

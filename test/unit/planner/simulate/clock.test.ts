@@ -7,6 +7,7 @@ function timingOf(count: number): Timing {
   const all = (value: number) => new Float64Array(count).fill(value);
   return {
     writeRate: all(10),
+    readRate: all(10),
     wireRate: all(Infinity),
     stepUs: all(0),
     sendUs: all(0),
@@ -56,4 +57,17 @@ describe('batches of a thread block', () => {
     ];
     expect(() => runClock(workers, table.all, timingOf(2))).toThrow(/deadlocks/);
   });
+});
+
+it('a worker that shares its thread block with others reads what it receives at its part of the rate', () => {
+  const table = new ConnectionTable();
+  const there = table.add(0, 1, 0);
+  const workers = [
+    worker(0, { ...copy(10, 0), send: [there], output: -1 }),
+    worker(1, { ...copy(10, 0), receive: [there], input: -1 }),
+  ];
+  const readBy = (rate: number) =>
+    runClock(workers, table.all, { ...timingOf(1), readRate: new Float64Array([rate]) }).endUs[1] ?? 0;
+  expect(readBy(10)).toBe(2);
+  expect(readBy(2)).toBe(6);
 });

@@ -82,6 +82,25 @@ describe('simulated time', () => {
     expect(ratio('AllGather')).toBe(1);
   });
 
+  it('of send and receive between hosts has two accesses to memory of the host for each slice', () => {
+    const hosts = simulator('dgx-h100', 10, { gpus: 1 });
+    const time = (netSendUs: number) =>
+      hosts.simulate('SendRecv', 1024 * MiB, { physics: withPhysics(measuredPhysics, { netSendUs }) })!.timeUs;
+    // Two channels with slices of 128 KiB.
+    expect(time(4) - time(3)).toBeCloseTo((2 * 1024 * MiB) / 2 / (128 * 1024), -2);
+  });
+
+  it('of all-to-all between hosts has a chunk’s copy by the few warps of each message at both ends', () => {
+    const hosts = simulator('dgx-h100', 10, { gpus: 4 });
+    const { pairsBlockRatio } = measuredPhysics.common;
+    const { copyBlockGBps } = measuredPhysics.of.hopper;
+    const time = (ratio: number) =>
+      hosts.simulate('AllToAll', 256 * MiB, { physics: withPhysics(measuredPhysics, { pairsBlockRatio: ratio }) })!.timeUs;
+    const chunkUs = (128 * 1024) / (copyBlockGBps * pairsBlockRatio) / 1000;
+    // A block has up to eight messages at once. The NICs hide all other copies.
+    expect((time(pairsBlockRatio / 2) - time(pairsBlockRatio)) / chunkUs).toBeGreaterThan(8);
+  });
+
   it('of one rank is undefined', () => {
     expect(simulator('dgx-h100', 1, { gpus: 1 }).simulate('AllReduce', MiB)).toBeUndefined();
   });
