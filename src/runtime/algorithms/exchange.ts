@@ -63,9 +63,9 @@ export class Exchange {
   steps = 0;
   /** True if news is found only by polling. */
   polled = false;
-  /** All connections ever added. */
+  /** All connections ever added, and those that receive. */
+  readonly #connections = new Set<Connection>();
   readonly #receives: ReceiveConnection[] = [];
-  readonly #sends: SendConnection[] = [];
   /** True if the call waits until its connections are made, and so possibly for any rank that does not report a wait. */
   isConnecting = false;
   /** Those whose polls are no system calls. */
@@ -106,7 +106,7 @@ export class Exchange {
 
   /** Adds connections that calls may use from now on. */
   add(sends: readonly SendConnection[], receives: readonly ReceiveConnection[]): void {
-    this.#sends.push(...sends);
+    for (const connection of [...sends, ...receives]) this.#connections.add(connection);
     this.#receives.push(...receives);
     this.polled = this.#all().some((connection) => connection.polled);
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
@@ -280,7 +280,7 @@ export class Exchange {
   }
 
   #all(): Connection[] {
-    return [...this.#sends, ...this.#receives];
+    return [...this.#connections];
   }
 
   /** Makes the track's current move if it is possible now. */

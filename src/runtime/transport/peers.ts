@@ -10,6 +10,7 @@ import type {
   SendConnection,
   Transport,
   TransportName,
+  TwoWayConnection,
 } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
@@ -29,7 +30,7 @@ export interface WantedEnd {
 /** The transport for data to and from a rank, over the NIC of a channel; both ranks of a pair must choose the same. */
 export type TransportFor = (peer: number, channel?: number) => Transport;
 
-/** Connected ends in the order in which they were requested. */
+/** Connected ends in the order in which they were requested. A connection that goes both ways is in both lists. */
 export interface PeerConnections {
   readonly sends: readonly SendConnection[];
   readonly receives: readonly ReceiveConnection[];
@@ -42,6 +43,7 @@ export interface Offer {
   /** Base64. */
   readonly sends: Readonly<Record<string, string>>;
   readonly receives: Readonly<Record<string, string>>;
+  readonly both: Readonly<Record<string, string>>;
 }
 
 /** Synchronises the ranks that connect with each other. */
@@ -108,16 +110,15 @@ export async function connectEnds(
   setMaxListeners(0, either); // one listener for each connection
   /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
-  const opening = both(
-    open(sendTo, (peer, channel) => transportFor(peer, channel).setUpSend(peer), undo),
-    open(receiveFrom, (peer, channel) => transportFor(peer, channel).setUpReceive(peer), undo),
+  const wanted = byDirection(sendTo, receiveFrom, transportFor);
+  const opening = all(
+    open(wanted.sends, ({ peer, channel }) => transportFor(peer, channel).setUpSend(peer), undo),
+    open(wanted.receives, ({ peer, channel }) => transportFor(peer, channel).setUpReceive(peer), undo),
+    open(wanted.both, ({ peer, setUp }) => setUp(peer), undo),
   );
   try {
-    const offers = await unlessAborted(
-      agreement.exchange(opening.then(([sends, receives]) => offersOf(sends, receives, transportFor))),
-      either,
-    );
-    const [sends, receives] = await opening;
+    const offers = await unlessAborted(agreement.exchange(opening.then((ready) => offersOf(ready, transportFor))), either);
+    const [sends, receives, both] = await opening;
     undo.length = 0; // from here on, each set-up cleans up after itself
     const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
@@ -130,15 +131,21 @@ export async function connectEnds(
         throw error;
       }
     };
-    const connecting = both(
+    const connecting = all(
       allOrNone(sends.map((ready) => connect(ready, offers.get(ready.peer)?.receives[ready.name]))),
       allOrNone(receives.map((ready) => connect(ready, offers.get(ready.peer)?.sends[ready.name]))),
+      allOrNone(both.map((ready) => connect(ready, offers.get(ready.peer)?.both[ready.name]))),
     ).catch((error: unknown) => {
       throw stop.signal.aborted ? stop.signal.reason : error;
     });
     await agreement.settle(connecting);
-    const [senders, receivers] = await connecting;
-    return { sends: senders, receives: receivers };
+    const [senders, receivers, twoWay] = await connecting;
+    const byEnd = <C>(ends: readonly Ready<unknown>[], connections: readonly C[]): Map<string, C> =>
+      new Map(ends.flatMap((end, i) => (connections[i] === undefined ? [] : [[keyOf(end), connections[i]]])));
+    const twoWayBy = byEnd(both, twoWay);
+    const inOrder = <C>(ends: readonly WantedEnd[], oneWay: Map<string, C>): (C | TwoWayConnection)[] =>
+      ends.flatMap((end) => twoWayBy.get(keyOf(end)) ?? oneWay.get(keyOf(end)) ?? []);
+    return { sends: inOrder(sendTo, byEnd(sends, senders)), receives: inOrder(receiveFrom, byEnd(receives, receivers)) };
   } catch (error) {
     await Promise.allSettled([opening]); // ends that are still opening must be closed, too
     for (const step of undo.reverse()) step(error as Error);
@@ -195,24 +202,52 @@ interface Ready<E> extends WantedEnd {
   readonly setUp: ConnectionSetUp<E>;
 }
 
-function open<E>(
-  wanted: readonly WantedEnd[],
-  setUpWith: (peer: number, channel: number | undefined) => Promise<ConnectionSetUp<E>>,
+/** Ends of connections that go both ways. */
+interface WantedBoth extends WantedEnd {
+  readonly setUp: (peer: number) => Promise<ConnectionSetUp<TwoWayConnection>>;
+}
+
+/**
+ * Divides the ends of a rank. Two ends of the same name with the same rank become one where the transport can do that: the
+ * other rank has the same two ends.
+ */
+function byDirection(
+  sendTo: readonly WantedEnd[],
+  receiveFrom: readonly WantedEnd[],
+  transportFor: TransportFor,
+): { readonly sends: WantedEnd[]; readonly receives: WantedEnd[]; readonly both: WantedBoth[] } {
+  const received = new Set(receiveFrom.map(keyOf));
+  const both = sendTo.flatMap((end): WantedBoth[] => {
+    if (!received.has(keyOf(end))) return [];
+    const transport = transportFor(end.peer, end.channel);
+    return transport.setUpBoth === undefined ? [] : [{ ...end, setUp: transport.setUpBoth.bind(transport) }];
+  });
+  const joined = new Set(both.map(keyOf));
+  const oneWay = (ends: readonly WantedEnd[]): WantedEnd[] => ends.filter((end) => !joined.has(keyOf(end)));
+  return { sends: oneWay(sendTo), receives: oneWay(receiveFrom), both };
+}
+
+function keyOf({ peer, name }: WantedEnd): string {
+  return `${peer} ${name}`;
+}
+
+function open<W extends WantedEnd, E>(
+  wanted: readonly W[],
+  setUpOf: (end: W) => Promise<ConnectionSetUp<E>>,
   undo: ((error: Error) => void)[],
 ): Promise<Ready<E>[]> {
   return allOrNone(
-    wanted.map(async ({ peer, name, channel }) => {
-      const setUp = await setUpWith(peer, channel);
+    wanted.map(async (end) => {
+      const setUp = await setUpOf(end);
       undo.push(() => setUp.cancel());
-      return { peer, name, setUp };
+      return { peer: end.peer, name: end.name, setUp };
     }),
   );
 }
 
 /** The offer of this rank to each peer. */
 function offersOf(
-  sends: readonly Ready<SendConnection>[],
-  receives: readonly Ready<ReceiveConnection>[],
+  [sends, receives, both]: readonly [readonly Ready<unknown>[], readonly Ready<unknown>[], readonly Ready<unknown>[]],
   transportFor: TransportFor,
 ): Map<number, Offer> {
   const infos = (ends: readonly Ready<unknown>[], peer: number): Record<string, string> =>
@@ -220,9 +255,12 @@ function offersOf(
       ends.filter((end) => end.peer === peer).map((end) => [end.name, Buffer.from(end.setUp.info).toString('base64')]),
     );
   return new Map(
-    [...sends, ...receives].map(({ peer }): [number, Offer] => {
+    [...sends, ...receives, ...both].map(({ peer }): [number, Offer] => {
       const { name, size } = transportFor(peer);
-      return [peer, { transport: name, size, sends: infos(sends, peer), receives: infos(receives, peer) }];
+      return [
+        peer,
+        { transport: name, size, sends: infos(sends, peer), receives: infos(receives, peer), both: infos(both, peer) },
+      ];
     }),
   );
 }
@@ -233,7 +271,8 @@ async function allOrNone<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   return Promise.all(promises);
 }
 
-async function both<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
-  await Promise.allSettled([a, b]);
-  return Promise.all([a, b]);
+/** The same for promises of different types. */
+async function all<T extends readonly unknown[]>(...promises: { readonly [I in keyof T]: Promise<T[I]> }): Promise<T> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
 }

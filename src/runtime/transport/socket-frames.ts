@@ -2,8 +2,9 @@
  * Frames on a data connection after the handshake, each with a header of 8 bytes. Numbers are little-endian, as in
  * WebAssembly memory.
  *
- *     kind u32   value u32
- *     DATA       length     then so many bytes: a message                         sender to receiver
+ *     kind u8, credits u24   value u32
+ *     DATA       length     then so many bytes: a message; `credits` counts       sender to receiver
+ *                           released slots, where messages go both ways
  *     CREDIT     slots      number of slots that were released                    receiver to sender
  *     GOODBYE    0          nothing follows; the connection ends in order         both
  *     ABORT      length     then so many bytes: why this side gave up             both
@@ -11,6 +12,8 @@
  *                           waited for long, and what it knows of the cause
  */
 export const FRAME_HEADER_BYTES = 8;
+export const KIND_MASK = 0xff;
+export const CREDITS_SHIFT = 8;
 
 /** Longest report of a wait. */
 export const REPORT_BYTES = 256;

@@ -10,17 +10,18 @@ import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
 import { describeError, SystemError } from '../../errors.js';
 import type { Network, NetworkTransportOptions } from './network.js';
-import { SocketReceiver, SocketSender, type ConnectionMeans } from './socket-connection.js';
-import { SlotMemory } from './socket-memory.js';
+import { SocketConnection, type ConnectionMeans } from './socket-connection.js';
+import { SlotMemory, type SlotCounts } from './socket-memory.js';
 import { systemCalls } from './socket-wire.js';
-import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from './transport.js';
+import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TwoWayConnection } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
 const WELCOME_BYTES = 32;
 
 /**
- * TCP. The sender listens and the receiver connects, because node:net reads into given memory only on sockets that connected.
- * Each side first proves that it knows the secret, as on the bootstrap network:
+ * TCP. The sender listens and the receiver connects, because node:net reads into given memory only on sockets that connected;
+ * where messages go both ways, the lower rank listens. Each side first proves that it knows the secret, as on the bootstrap
+ * network:
  *
  *     receiver                          sender
  *        hello: who, to whom    ──►
@@ -46,9 +47,28 @@ export class SocketTransport implements Transport {
   }
 
   /** @throws SystemError `NETWORK` when the host's address cannot be listened on; `OUT_OF_MEMORY`. */
-  async setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
+  setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
+    return this.#listenFor(peer, { sends: this.size.steps, receives: 0 });
+  }
+
+  /** @throws SystemError `OUT_OF_MEMORY`. */
+  // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
+  async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
+    return this.#dial(peer, { sends: 0, receives: this.size.steps + 1 });
+  }
+
+  /**
+   * One socket for both ways: its data acknowledge what came, which two sockets do with packets of their own.
+   * @throws SystemError `NETWORK`, `OUT_OF_MEMORY`.
+   */
+  async setUpBoth(peer: number): Promise<ConnectionSetUp<TwoWayConnection>> {
+    const slots = { sends: this.size.steps, receives: this.size.steps + 1 };
+    return this.#options.rank < peer ? this.#listenFor(peer, slots) : this.#dial(peer, slots);
+  }
+
+  async #listenFor(peer: number, slots: SlotCounts): Promise<ConnectionSetUp<TwoWayConnection>> {
     const { segment, rank, host, secret } = this.#options;
-    const memory = new SlotMemory(segment, this.size);
+    const memory = new SlotMemory(segment, this.size, slots);
     let admit: (admitted: Admitted) => void = () => undefined;
     const admitted = new Promise<Admitted>((resolve) => (admit = resolve));
     const listening = Listener.open({
@@ -57,7 +77,7 @@ export class SocketTransport implements Transport {
       expects: ({ purpose, from, to }) => purpose === purposes.data && from === peer && to === rank,
       admit: (_, __, { socket, keys }) => {
         socket.write(welcome(keys.send));
-        admit({ socket, means: this.#meansOf(socket) });
+        admit({ socket, means: this.#meansOf(socket, false) });
       },
     });
     const listener = await listening.catch((error: unknown) => {
@@ -85,7 +105,7 @@ export class SocketTransport implements Transport {
         try {
           const { socket, means } = await unlessAborted(admitted, signal);
           stop();
-          return new SocketSender(socket, peer, memory, means);
+          return new SocketConnection(socket, peer, memory, means);
         } catch (error) {
           cancel();
           throw error;
@@ -95,17 +115,17 @@ export class SocketTransport implements Transport {
     };
   }
 
-  /** @throws SystemError `OUT_OF_MEMORY`. */
-  // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
-  async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
+  #dial(peer: number, slots: SlotCounts): ConnectionSetUp<TwoWayConnection> {
     const { segment, rank, host, nic, secret } = this.#options;
-    const memory = new SlotMemory(segment, this.size, this.size.steps + 1);
+    const memory = new SlotMemory(segment, this.size, slots);
     return {
       info: new Uint8Array(),
       connect: async (info, signal) => {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
         const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
-        const dial = new Dial(handshake, (welcomed) => new SocketReceiver(welcomed, peer, memory, this.#meansOf(welcomed)));
+        const connected = (welcomed: Socket): SocketConnection =>
+          new SocketConnection(welcomed, peer, memory, this.#meansOf(welcomed, true));
+        const dial = new Dial(handshake, connected);
         const localAddress = nic === undefined ? undefined : sourceAddress(nic, address.host, systemInterfaces());
         const socket = connect({
           ...address,
@@ -138,9 +158,9 @@ export class SocketTransport implements Transport {
   }
 
   /** Called before the other side can send anything after the handshake, because system calls must read those bytes. */
-  #meansOf(socket: Socket): ConnectionMeans {
+  #meansOf(socket: Socket, readsInPlace: boolean): ConnectionMeans {
     const { whyGone, libc } = this.#options;
-    return { whyGone, system: systemCalls(libc, socket) };
+    return { whyGone, system: systemCalls(libc, socket), readsInPlace };
   }
 }
 
@@ -169,16 +189,16 @@ class Dial {
   #have = 0;
   #keys: ConnectionKeys | undefined;
   #socket: Socket | undefined;
-  #receiver: SocketReceiver | undefined;
-  #resolve: (receiver: SocketReceiver) => void = () => undefined;
+  #receiver: SocketConnection | undefined;
+  #resolve: (receiver: SocketConnection) => void = () => undefined;
   #reject: (error: Error) => void = () => undefined;
 
   constructor(
     readonly handshake: ConnectorHandshake,
-    readonly connected: (socket: Socket) => SocketReceiver,
+    readonly connected: (socket: Socket) => SocketConnection,
   ) {}
 
-  run(socket: Socket): Promise<SocketReceiver> {
+  run(socket: Socket): Promise<SocketConnection> {
     this.#socket = socket;
     socket.write(this.handshake.hello);
     return new Promise((resolve, reject) => {

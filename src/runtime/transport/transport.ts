@@ -2,7 +2,7 @@ import type { WaitReport } from '../device/wait-report.js';
 
 /**
  * A transport carries messages from one rank to another, through slots that lie in WebAssembly memory on both sides, so
- * that kernels read and write them in place. A connection goes one way. It is a FIFO of a few slots ("steps"):
+ * that kernels read and write them in place. A connection goes one way, or both. Each way is a FIFO of a few slots ("steps"):
  *
  *      sender                                                          receiver
  *      acquire(): a free slot ──┐                            ┌──────── peek(): the oldest filled slot
@@ -32,6 +32,8 @@ export interface Transport {
   setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>>;
   /** Opens the end that receives from rank `peer`. */
   setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>>;
+  /** Opens one end of a connection with rank `peer` that goes both ways. Left out where two connections cost no more. */
+  setUpBoth?(peer: number): Promise<ConnectionSetUp<TwoWayConnection>>;
   /** Closes everything that set-ups opened. Connections stay open. */
   close(): void;
 }
@@ -138,3 +140,6 @@ export interface ReceiveConnection extends Connection {
    */
   settle?(): void;
 }
+
+/** The end that does both. */
+export type TwoWayConnection = SendConnection & ReceiveConnection;

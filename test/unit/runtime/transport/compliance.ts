@@ -2,18 +2,24 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
-import type { FifoSize, ReceiveConnection, SendConnection, TransportName } from '../../../../src/runtime/transport/transport.js';
+import type {
+  FifoSize,
+  ReceiveConnection,
+  SendConnection,
+  TransportName,
+  TwoWayConnection,
+} from '../../../../src/runtime/transport/transport.js';
 import { news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 import { runs } from '../../../runs.js';
 
 const size: FifoSize = { steps: 4, slotBytes: 2000 };
 
 /** Requirements of every transport. A transport's test calls it with the transport's name. */
-export function transportCompliance(name: TransportName, lowLatency = false, moves?: Ends): void {
-  const how = moves === undefined ? '' : ` from ${moves.join(' to ')}`;
+export function transportCompliance(name: TransportName, lowLatency = false, moves?: Ends, twoWay = false): void {
+  const how = `${moves === undefined ? '' : ` from ${moves.join(' to ')}`}${twoWay ? ', both ways,' : ''}`;
   describe(`a connection by ${name}${how}${lowLatency ? ' for short messages' : ''}`, () => {
     let pair: ConnectedPair | undefined;
-    const open = async (): Promise<ConnectedPair> => (pair = await openPair(name, size, lowLatency, moves));
+    const open = async (): Promise<ConnectedPair> => (pair = await openPair(name, size, lowLatency, moves, undefined, twoWay));
     afterEach(async () => {
       await Promise.all([pair?.sender.close(), pair?.receiver.close()]);
     });
@@ -221,6 +227,27 @@ export function transportCompliance(name: TransportName, lowLatency = false, mov
       closeTransports();
       expect(usedBytes()).toBe(0);
       expect(process.getActiveResourcesInfo().filter((resource) => resource.startsWith('TCP'))).toEqual([]);
+    });
+
+    test.runIf(twoWay)('carries messages both ways at once, each side ahead in turn', async () => {
+      const { sender, receiver, senderSegment, receiverSegment } = await open();
+      const sides = [
+        { end: sender as TwoWayConnection, segment: senderSegment, sent: 0, received: 0 },
+        { end: receiver as TwoWayConnection, segment: receiverSegment, sent: 0, received: 0 },
+      ];
+      const bytesOf = (number: number): number => (number * 37) % size.slotBytes;
+      let turn = 0;
+      await until(() => {
+        const ahead = turn++ % 3;
+        for (const [number, side] of sides.entries()) {
+          if (ahead === number) continue;
+          while (side.sent < 1000 && side.end.acquire() >= 0)
+            write(side.end, side.segment, pattern(side.sent, bytesOf(side.sent++)));
+          while (side.end.peek() >= 0)
+            expect(read(side.end, side.segment)).toEqual(pattern(side.received, bytesOf(side.received++)));
+        }
+        return sides.every(({ received }) => received === 1000);
+      });
     });
 
     test.runIf(name !== 'shm')('calls back at news', async () => {

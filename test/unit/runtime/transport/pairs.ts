@@ -17,6 +17,7 @@ import type {
   SendConnection,
   Transport,
   TransportName,
+  TwoWayConnection,
 } from '../../../../src/runtime/transport/transport.js';
 
 /** Both ends of a connection from rank 0 to rank 1, in one thread. */
@@ -61,6 +62,7 @@ export async function openPair(
   lowLatency = false,
   moves: Ends = ['node:net', 'node:net'],
   whyGone?: WhyGone,
+  twoWay = false,
 ): Promise<ConnectedPair> {
   if (name === 'shm') {
     const { memory, segments } = hostSegments(2);
@@ -99,7 +101,7 @@ export async function openPair(
   const [client, server] = [watch('client'), watch('server')];
   subscribe('net.client.socket', client);
   subscribe('net.server.socket', server);
-  const ends = await join(a!, b!);
+  const ends = await (twoWay ? joinBothWays(a!, b!) : join(a!, b!));
   unsubscribe('net.client.socket', client);
   unsubscribe('net.server.socket', server);
   return {
@@ -155,6 +157,20 @@ export async function join(
   const closeTransports = (): void => {
     from.close();
     to.close();
+  };
+  return { sender, receiver, closeTransports };
+}
+
+/** Rank 0 and rank 1 with one connection for both ways. */
+async function joinBothWays(
+  low: SocketTransport,
+  high: SocketTransport,
+): Promise<{ sender: TwoWayConnection; receiver: TwoWayConnection; closeTransports: () => void }> {
+  const [atLow, atHigh] = await Promise.all([low.setUpBoth(1), high.setUpBoth(0)]);
+  const [sender, receiver] = await Promise.all([atLow.connect(atHigh.info, never), atHigh.connect(atLow.info, never)]);
+  const closeTransports = (): void => {
+    low.close();
+    high.close();
   };
   return { sender, receiver, closeTransports };
 }
