@@ -99,10 +99,15 @@ export async function connectRings(
   });
 }
 
-/** Ends of a rank's connections in a ring of several ranks, which is number `ring` of several. */
+/**
+ * Ends of a rank's connections in a ring of several ranks, which is number `ring` of several. Each direction has a name of its
+ * own, and so its own connection even in a ring of two: either rank then learns that it cannot reach the other.
+ */
 export function ringEnds(place: RingOfRanks, ring: number): { readonly sendTo: WantedEnd; readonly receiveFrom: WantedEnd } {
-  const end = (distance: number): WantedEnd => ({ peer: place.rankAt(distance), name: `ring ${ring}`, channel: ring });
-  return { sendTo: end(1), receiveFrom: end(-1) };
+  const end = (distance: number, sender: number): WantedEnd => {
+    return { peer: place.rankAt(distance), name: `ring ${ring} from ${sender}`, channel: ring };
+  };
+  return { sendTo: end(1, place.rank), receiveFrom: end(-1, place.rankAt(-1)) };
 }
 
 /** The offers of one rank to its neighbours, by rank. */
