@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -46,6 +47,29 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
         ),
       );
       expect(lines(stdout)).toEqual(sums.sort());
+    });
+
+    it('exchange data over a second cable, without a setting', async () => {
+      const inside = (host: 0 | 1, ...args: string[]) => {
+        const [ip = '', ...rest] = hosts.on[host];
+        return execFileSync(ip, [...rest, 'ip', ...args], { stdio: 'pipe' }).toString();
+      };
+      const [a, b] = hosts.on.map((command) => command.at(-1) ?? '');
+      execFileSync('ip', ['link', 'add', 'tccl1', 'netns', a ?? '', 'type', 'veth', 'peer', 'name', 'tccl1', 'netns', b ?? '']);
+      try {
+        for (const host of [0, 1] as const) {
+          inside(host, 'address', 'add', `10.213.79.${host + 1}/24`, 'dev', 'tccl1');
+          inside(host, 'link', 'set', 'tccl1', 'up');
+        }
+        while (!/state UP/.test(inside(0, 'link', 'show', 'tccl1')) || !/state UP/.test(inside(1, 'link', 'show', 'tccl1')));
+        const env = { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'NET' };
+        const { code, stdout } = await hosts.run(['--hosts', 'a,b', ...twoHosts, fixture('sum.mjs'), '1'], { env }).finished;
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/0\[0\] -> 1\[0\] via NET\/Socket\/0 \(tccl0\)/);
+        expect(stdout).toMatch(/0\[0\] -> 1\[0\] via NET\/Socket\/1 \(tccl1\)/);
+      } finally {
+        inside(0, 'link', 'del', 'tccl1');
+      }
     });
 
     it('get their placement, the variables of tccl, NCCL and -x, the directory, and node in PATH', async () => {
@@ -259,8 +283,14 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
 
     it('it has no node', () =>
       refused(
-        [...bareHost('no-node', ''), '--hosts', 'b', '--remote-node', '/no/node', 'echo', 'x'],
-        'host b has no node, neither /no/node nor in the PATH that ssh gets there: install Node 20 or newer, or give its path with --remote-node',
+        [...bareHost('no-node', `s#${node}#/no/node#`), '--hosts', 'b', 'echo', 'x'],
+        `host b has no node, neither ${node} nor in the PATH that ssh gets there: install Node 20 or newer, or give its path with --remote-node`,
+      ));
+
+    it('it has no node where --remote-node says', () =>
+      refused(
+        ['--hosts', 'b', '--remote-node', '/no/node', 'echo', 'x'],
+        'host b has no /no/node, which --remote-node names: give the path of node there, or leave it out',
       ));
 
     it('it has no tccl', () =>

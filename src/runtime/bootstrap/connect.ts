@@ -12,7 +12,7 @@ import {
 } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
-import { formatAddress, inZone, parseAddress } from './address.js';
+import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
 import type { BootstrapConnection } from './connection.js';
@@ -56,6 +56,8 @@ export interface ConnectOptions {
   readonly limits?: HandshakeLimits | undefined;
   /** The rank whose process has the root, if known, for errors about the root. */
   readonly rankOfRoot?: number | undefined;
+  /** Called with the reason of the first attempt that does not reach the root; further attempts follow. */
+  readonly onRootMissed?: ((reason: string) => void) | undefined;
 }
 
 /** After the connection with the root has ended, how long its answer may still take to arrive. */
@@ -234,16 +236,22 @@ class SetUp {
 
   /** Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection. */
   async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
-    const { id, rank, nRanks, timeoutMs } = this.#options;
+    const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
-    let failure = 'no attempt was made';
+    const holder = rankOfRoot === undefined ? 'is the process that opened it alive' : `does rank ${rankOfRoot} run on that host`;
+    // Of the user's own choice it may be a tunnel's end.
+    const loopback =
+      isLoopback(root.host) && (id.origin === 'root' || id.origin === 'launcher')
+        ? ' Ranks of other hosts cannot reach a loopback address: for them, TCCL_SOCKET_IFNAME must name a network of all hosts'
+        : '';
+    let failure: string | undefined;
     this.#limit(
       timeoutMs,
       () =>
         new TimeoutError(
           'TIMEOUT',
-          `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure}); is the process that opened it alive, does the id belong to this run, and is the port open?`,
+          `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure ?? 'no attempt was made'}); ${holder}, does the id belong to this run, and is the port open?${loopback}`,
           details,
         ),
     );
@@ -263,7 +271,11 @@ class SetUp {
           },
         },
         signal,
-        onFailure: (error) => (failure = describeError(error)),
+        onFailure: (error) => {
+          const isFirst = failure === undefined;
+          failure = describeError(error);
+          if (isFirst) onRootMissed?.(failure);
+        },
       });
       const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
       // The end of the connection shows whether it arrived.

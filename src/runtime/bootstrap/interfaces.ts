@@ -47,9 +47,9 @@ export function systemInterfaces(): Interface[] {
 
 /**
  * Chooses the interface that a rank or root listens on, in NCCL's order: those that the user named; loopback, if the root is
- * there; the subnet of a root address that the user chose; InfiniBand's names; all that is neither docker, loopback nor a
+ * there; the subnet of a root address that the user or the launcher chose; InfiniBand's names; all that is neither docker, loopback nor a
  * bridge of virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is
- * preferred.
+ * preferred. Unlike NCCL's, a list of excluded names leaves loopback out where another interface is left.
  * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family, with a list of the interfaces.
  * @throws SystemError `NETWORK` when no interface is up.
  */
@@ -58,16 +58,19 @@ export function chooseInterface(interfaces: readonly Interface[], wish: Interfac
   return { name, host };
 }
 
-/** All interfaces that are as good as the one that {@link chooseInterface} chooses, which is the first. Throws like it. */
+/**
+ * All interfaces that are as good as the one that {@link chooseInterface} chooses, which is the first; behind an address that
+ * the launcher chose also those that ranks would choose without it. Throws like it.
+ */
 export function chooseNics(interfaces: readonly Interface[], wish: InterfacePreference = {}): readonly [Nic, ...Nic[]] {
   const { interfaceName = '', family, root } = wish;
   const usable = interfaces.filter((candidate) => family === undefined || candidate.family === family);
   if (interfaceName !== '') {
     const matches = nameMatcher(interfaceName);
-    const chosen = preferred(
-      usable.filter(({ name }) => matches(name)),
-      root?.host,
-    );
+    const named = usable.filter(({ name }) => matches(name));
+    const outward = named.filter(({ address }) => !isLoopback(address));
+    // Nobody who excludes an interface asks for loopback.
+    const chosen = preferred(/^\s*\^/.test(interfaceName) && outward.length > 0 ? outward : named, root?.host);
     if (!isSome(chosen)) throw nothingMatches(interfaceName, family, interfaces);
     return chosen;
   }
@@ -78,18 +81,28 @@ export function chooseNics(interfaces: readonly Interface[], wish: InterfacePref
         interfaces.filter(({ address }) => root.origin !== 'name' && isLoopback(address))
       : usable.filter((candidate) => root.origin !== 'root' && inSubnet(candidate, root.host));
     const chosen = preferred(near, root.host);
-    if (isSome(chosen)) return chosen;
+    if (isSome(chosen)) {
+      if (root.origin !== 'launcher' || isLoopback(root.host)) return chosen;
+      return [chosen[0], ...[...chosen.slice(1), ...usual(usable, root.host)].filter(({ name }) => name !== chosen[0].name)];
+    }
   }
+  const chosen = usual(usable, root?.host);
+  if (isSome(chosen)) return chosen;
+  if (interfaces.length > 0) throw nothingMatches(undefined, family, interfaces);
+  throw new SystemError('NETWORK', 'no network interface is up, not even loopback (lo)');
+}
+
+/** The interfaces of the first kind of names that this host has. */
+function usual(usable: readonly Interface[], rootHost: string | undefined): Nic[] {
   for (const pattern of ['ib', '^docker,lo,virbr', 'docker', 'lo', 'virbr']) {
     const matches = nameMatcher(pattern);
     const chosen = preferred(
       usable.filter(({ name }) => matches(name)),
-      root?.host,
+      rootHost,
     );
     if (isSome(chosen)) return chosen;
   }
-  if (interfaces.length > 0) throw nothingMatches(undefined, family, interfaces);
-  throw new SystemError('NETWORK', 'no network interface is up, not even loopback (lo)');
+  return [];
 }
 
 /** Returns a function that tests whether `pattern`, in the syntax of `TCCL_SOCKET_IFNAME`, includes a name. */

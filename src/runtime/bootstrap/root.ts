@@ -84,15 +84,14 @@ export async function startRoot(options: RootOptions = {}): Promise<Root> {
 }
 
 /**
- * Opens the root at an address that the ranks know already (`TCCL_COMM_ID=host:port`). Rank 0 calls it before it connects;
- * others may have begun to look for it. For a host name, it listens on all interfaces: other hosts may know this one by
- * another address than the host itself.
- * @throws InvalidArgumentError `UNIQUE_ID`, SystemError `NETWORK`.
+ * Opens the root at an address that the ranks know already (`TCCL_COMM_ID`). Rank 0 calls it before it connects; others may
+ * have begun to look for it. For a host name, it listens on all interfaces: other hosts may know this one by another address
+ * than the host itself.
+ * @throws SystemError `NETWORK`.
  */
-export async function listenAt(hostPort: string, commSecret?: string, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
-  const id = await UniqueId.fromHostPort(hostPort, commSecret);
+export async function listenAt(id: UniqueId, options: Omit<RootOptions, 'host'> = {}): Promise<Root> {
   const openOn = (host: string) => open({ host, port: id.root.port }, secretOf(id), options, () => id);
-  if (id.origin === 'address') {
+  if (id.origin !== 'name') {
     try {
       return await openOn(id.root.host);
     } catch (error) {
@@ -111,7 +110,7 @@ export async function listenAt(hostPort: string, commSecret?: string, options: O
 /** The error of a root's listener with the name of the setting that it comes from. */
 function advised(error: unknown): unknown {
   if (!(error instanceof SystemError)) return error;
-  const text = `${error.message}; rank 0 listens on ${hostname()}: set TCCL_COMM_ID, or commId, to an address of this host and a free port, the same on all ranks`;
+  const text = `${error.message}; rank 0 listens on ${hostname()}: set TCCL_COMM_ID, commId or --rendezvous to an address of this host and a free port, the same on all ranks`;
   return new SystemError('NETWORK', text, { cause: error.cause });
 }
 

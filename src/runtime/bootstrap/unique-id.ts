@@ -19,10 +19,10 @@ const MAGIC = 'tccl';
 const FORMAT = 1;
 
 /**
- * Origin of the root's address: the root itself, or the user, as an `address` or as the `name` of a host. Rank 0 may know its
- * own name by another address than the other ranks do.
+ * Origin of the root's address: the root itself; the user, as an `address` or as the `name` of a host; or the launcher, which
+ * leaves the root to rank 0 too. Rank 0 may know its own name by another address than the other ranks do.
  */
-const origins = ['root', 'address', 'name'] as const;
+const origins = ['root', 'address', 'name', 'launcher'] as const;
 export type Origin = (typeof origins)[number];
 
 /**
@@ -51,8 +51,8 @@ export class UniqueId {
   }
 
   /** An id with a new random secret. */
-  static create(root: Address): UniqueId {
-    return new UniqueId(root, randomBytes(SECRET_BYTES));
+  static create(root: Address, origin: Origin = 'root'): UniqueId {
+    return new UniqueId(root, randomBytes(SECRET_BYTES), origin);
   }
 
   /**
@@ -193,7 +193,7 @@ async function resolve(name: string): Promise<string> {
   } catch (error) {
     throw new SystemError(
       'NETWORK',
-      `the host name "${name}" of the root cannot be resolved on ${hostname()} (${describeError(error)}): check TCCL_COMM_ID, or give an address`,
+      `the host name "${name}" of the root cannot be resolved on ${hostname()} (${describeError(error)}): check TCCL_COMM_ID or --rendezvous, or give an address`,
       { cause: error },
     );
   }

@@ -1,5 +1,7 @@
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { formatAddress } from '../bootstrap/address.js';
 import { checkRank, connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
@@ -75,9 +77,10 @@ export async function meet(
         ? await openRoot()
         : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
     id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, options);
-    if (id.origin !== 'root' && rank === 0) root = await listenAt(text, network.commSecret);
+    if (id.origin !== 'root' && rank === 0) root = await listenAt(id);
   }
   try {
+    const { onWarning = warn } = options;
     const bootstrap = await connect({
       id,
       rank: place.rank,
@@ -90,6 +93,14 @@ export async function meet(
       interfaceName: network.interfaceName,
       family: network.family,
       signal: options.signal,
+      // Rank 0 has opened it, so a name of this host would have led there.
+      onRootMissed:
+        place.rank === 0 && id.origin === 'name'
+          ? (reason) =>
+              onWarning(
+                `rank 0 listens on ${hostname()}, but ${place.commId} is ${formatAddress(id.root)}, where it cannot be reached (${reason}): start rank 0 on that host, or give the name of ${hostname()}; retrying for ${timeoutMs / 1000} s`,
+              )
+          : undefined,
     });
     return { bootstrap, id };
   } finally {

@@ -2,7 +2,8 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { SystemError } from '../../errors.js';
-import { formatAddress } from '../bootstrap/address.js';
+import { formatAddress, parseAddress } from '../bootstrap/address.js';
+import { UniqueId } from '../bootstrap/unique-id.js';
 
 /** Variables with the address and the secret of the ranks' meeting point. */
 export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET', string>>;
@@ -26,6 +27,11 @@ export async function localMeetingPoint(): Promise<MeetingPoint> {
 /** A job's meeting point: `address` is `host:port`, the secret is new. */
 export function meetingPointAt(address: string): MeetingPoint {
   return { TCCL_COMM_ID: address, TCCL_COMM_SECRET: randomBytes(32).toString('hex') };
+}
+
+/** The same at an address that the launcher chose, so that it does not limit the NICs of data to one subnet. */
+export function chosenMeetingPoint(address: string): MeetingPoint {
+  return { TCCL_COMM_ID: UniqueId.create(parseAddress(address), 'launcher').toString(), TCCL_COMM_SECRET: '' };
 }
 
 /**

@@ -7,7 +7,7 @@ import { malformed, value, type Environment } from '../environment.js';
 import { JobOutput, type RankOutput } from '../job-output.js';
 import { exitCodes, Job, type JobOptions } from '../job.js';
 import { LocalRanks } from '../local-ranks.js';
-import { freeAddress, meetingPointAt } from '../meeting-point.js';
+import { chosenMeetingPoint, freeAddress, meetingPointAt } from '../meeting-point.js';
 import { rankCommands } from '../rank-commands.js';
 import { launcherVariables, variables } from '../variables.js';
 import type { HostPlacement } from './host-list.js';
@@ -90,7 +90,10 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
         isMeetingHost: options.address === undefined && ranks.first === 0,
       });
     });
-    const meetingPoint = meetingPointAt(options.address ?? hereAddress ?? ready[0]?.address ?? '');
+    const meetingPoint =
+      options.address === undefined
+        ? chosenMeetingPoint(hereAddress ?? ready[0]?.address ?? '')
+        : meetingPointAt(options.address);
     connecting.done();
 
     for (const group of remote) group.start(meetingPoint);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { chooseInterface, nameMatcher } from '../../../../src/runtime/bootstrap/interfaces.js';
+import { chooseInterface, chooseNics, nameMatcher } from '../../../../src/runtime/bootstrap/interfaces.js';
 import type { Interface } from '../../../../src/runtime/bootstrap/interfaces.js';
+import type { Origin } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError, SystemError } from '../../../../src/errors.js';
 
 const v4 = (name: string, address: string, netmask = '255.255.255.0'): Interface => ({ name, address, netmask, family: 4 });
@@ -36,7 +37,7 @@ describe('without TCCL_SOCKET_IFNAME', () => {
 });
 
 describe('the root', () => {
-  const choose = (rootHost: string, origin: 'root' | 'address' | 'name', interfaces = host) =>
+  const choose = (rootHost: string, origin: Origin, interfaces = host) =>
     chooseInterface(interfaces, { root: { host: rootHost, origin } });
 
   it('on loopback makes ranks use loopback', () => {
@@ -52,6 +53,14 @@ describe('the root', () => {
     expect(choose('10.0.1.77', 'address')).toEqual({ name: 'eth1', host: '10.0.1.5' });
     expect(choose('fd00::77', 'address')).toEqual({ name: 'eth0', host: 'fd00::5' });
     expect(choose('10.0.1.77', 'name').name).toBe('eth1');
+  });
+
+  it('at an address that the launcher chose does too, and leaves the other NICs to data', () => {
+    const root = (address: string) => ({ root: { host: address, origin: 'launcher' } as const });
+    expect(choose('10.0.1.77', 'launcher').name).toBe('eth1');
+    expect(chooseNics([...eth0, ...eth1, ...docker, ...lo], root('10.0.1.77')).map(({ name }) => name)).toEqual(['eth1', 'eth0']);
+    expect(chooseNics(host, root('127.0.0.1')).map(({ name }) => name)).toEqual(['lo']);
+    expect(chooseNics(host, { root: { host: '10.0.1.77', origin: 'address' } }).map(({ name }) => name)).toEqual(['eth1']);
   });
 
   it('in no subnet of this host, or with an address of its own choice, does not change the order', () => {
@@ -81,6 +90,8 @@ describe('TCCL_SOCKET_IFNAME', () => {
     ['^=lo,docker0,virbr0,eth0', 'eth1'],
     [' = eth1 , nothing', 'eth1'],
     ['lo', 'lo'],
+    ['^eth0,ib', 'docker0'],
+    ['^eth,ib,docker,virbr', 'lo'],
   ])('%s selects %s', (wish, name) => {
     expect(choose(wish).name).toBe(name);
   });

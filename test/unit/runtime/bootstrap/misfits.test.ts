@@ -240,17 +240,17 @@ describe('the root', () => {
     probe.close();
     const id = await UniqueId.fromHostPort(hostPort, 'secret');
     const early = connect({ id, rank: 1, nRanks: 2, timeoutMs });
-    const root = await listenAt(hostPort, 'secret');
+    const root = await listenAt(id);
     const ranks = await Promise.all([connect({ id, rank: 0, nRanks: 2, timeoutMs }), early]);
     await root.done;
     // Its port is free for the next communicator.
-    const next = await listenAt(hostPort, 'secret');
+    const next = await listenAt(id);
     next.close();
     await Promise.all(ranks.map((rank) => rank.close()));
   });
 
   it('cannot be at an address of another host', async () => {
-    await expect(listenAt('192.0.2.213:29500')).rejects.toMatchObject({
+    await expect(listenAt(await UniqueId.fromHostPort('192.0.2.213:29500'))).rejects.toMatchObject({
       code: 'NETWORK',
       message: expect.stringMatching(
         /^cannot listen on 192\.0\.2\.213:29500: the address is not one of this host; .*set TCCL_COMM_ID/,
@@ -262,8 +262,9 @@ describe('the root', () => {
     const probe = await loopbackRoot();
     const { port } = probe.id.root;
     probe.close();
-    const root = await listenAt(`${name}:${port}`);
-    const rank = await connect({ id: await UniqueId.fromHostPort(`${name}:${port}`), rank: 0, nRanks: 1, timeoutMs });
+    const id = await UniqueId.fromHostPort(`${name}:${port}`);
+    const root = await listenAt(id);
+    const rank = await connect({ id, rank: 0, nRanks: 1, timeoutMs });
     await root.done;
     await rank.close();
   });

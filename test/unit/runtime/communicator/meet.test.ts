@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { UniqueId } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { init } from '../../../../src/runtime/communicator/init.js';
+import { localMeetingPoint } from '../../../../src/runtime/launch/meeting-point.js';
 
 beforeEach(() => {
   vi.spyOn(dns, 'lookup');
@@ -77,7 +78,24 @@ test('an unknown name is looked up again, and rank 0 warns once', async () => {
   given.abort(new Error('seen'));
   expect(await joining).toBeInstanceOf(Error);
   expect(warnings).toEqual([
-    `the host name "train-0" of the root cannot be resolved on ${hostname()} (getaddrinfo ENOTFOUND train-0): check TCCL_COMM_ID, or give an address; retrying for 60 s`,
+    `the host name "train-0" of the root cannot be resolved on ${hostname()} (getaddrinfo ENOTFOUND train-0): check TCCL_COMM_ID or --rendezvous, or give an address; retrying for 60 s`,
+  ]);
+});
+
+test('rank 0 says at once, and once, that the name of the meeting point does not lead to it', async () => {
+  // No process can connect to this address.
+  vi.mocked(dns.lookup).mockResolvedValue([{ address: '255.255.255.255', family: 4 }] as never);
+  const { TCCL_COMM_ID } = await localMeetingPoint();
+  const commId = TCCL_COMM_ID.replace('127.0.0.1', 'train-0');
+  const warnings: string[] = [];
+  const options = { nRanks: 2, commId, env: {}, timeoutMs: 300, onWarning: (text: string) => warnings.push(text) };
+  await expect(Promise.all([0, 1].map((rank) => init({ ...options, rank })))).rejects.toThrow(
+    /found no root at 255\.255\.255\.255:\d+, in the process of rank 0, .*does rank 0 run on that host/,
+  );
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      /^rank 0 listens on .+, but train-0:\d+ is 255\.255\.255\.255:\d+, where it cannot be reached \(connect .+\): start rank 0 on that host, or give the name of .+; retrying for 0\.3 s$/,
+    ),
   ]);
 });
 
