@@ -134,7 +134,9 @@ describe("the directory of PRRTE's session (Open MPI 5)", () => {
     chmodSync(directory, 0o755);
     const { code, stderr } = await rankOf(0).finished;
     expect(code).toBe(1);
-    expect(stderr).toContain('openmpi started rank 0 of 2 but does not say where the ranks meet');
+    expect(stderr).toContain(
+      'openmpi started rank 0 of 2 but does not say where the ranks meet: start them with mpirun -x TCCL_COMM_ID=HOST:PORT',
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bindRanks } from '../../src/runtime/launch/binding.js';
+import { version } from '../../src/version.js';
 import { tccl as tcclInProcess } from '../commands/in-process.js';
 import { cliPath, fixture, gone, lacks, numbersOf, start, startTccl, tccl } from './cli.js';
 
@@ -254,6 +255,30 @@ describe('a command that cannot be run', () => {
     const [bare, withNode] = outcomes.map(({ code, stderr, stdout }) => ({ code, stderr, lines: stdout.split('\n').length }));
     expect(bare).toMatchObject({ code: 0, stderr: '' });
     expect(bare).toEqual(withNode);
+  });
+
+  it('that is perf names its hosts to tccl run, and its program fits the launch', async () => {
+    const place = { TCCL_RANK: '0', TCCL_NRANKS: '3', TCCL_COMM_ID: '127.0.0.1:1' };
+    const file = join(directory, 'pair.xml');
+    const block = (peer: number) => `<tb id="0" send="${peer}" recv="${peer}" chan="0">`;
+    const step = (s: number, type: string, at: number) =>
+      `<step s="${s}" type="${type}" srcbuf="i" srcoff="${at}" dstbuf="o" dstoff="${at}" cnt="1" depid="-1" deps="-1" hasdep="0"/>`;
+    const gpu = (id: number) =>
+      `<gpu id="${id}" i_chunks="2" o_chunks="2" s_chunks="0">${block(1 - id)}${step(0, 's', id)}${step(1, 'rrcs', 1 - id)}${step(2, 'r', id)}</tb></gpu>`;
+    writeFileSync(
+      file,
+      `<algo name="pair" coll="allreduce" proto="LL" ngpus="2" nchunksperloop="2" nchannels="1" inplace="1">${gpu(0)}${gpu(1)}</algo>`,
+    );
+    expect(await tccl(['perf', 'all_reduce', '--program', file], { env: place })).toMatchObject({
+      code: 2,
+      stderr: 'tccl: the program pair is for 2 ranks, and tccl started 3\n',
+    });
+    expect((await tcclInProcess(['perf', 'all_reduce', '-H', 'a:2'])).stderr).toContain('tccl run --hosts a:2,b:2 tccl perf');
+  });
+
+  it('that is tccl is this package where PATH has none', async () => {
+    const { code, stdout, stderr } = await start('env', ['PATH=/nowhere', node, cliPath, 'run', '-n', '1', 'tccl', '--version']).finished;
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `[0] ${version}\n`, stderr: '' });
   });
 
   it('because its environment is too large is an error of one line', async () => {

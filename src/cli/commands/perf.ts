@@ -64,6 +64,8 @@ export function register(program: Command): void {
     .addOption(
       offering(new Option('--memory <name>', 'arrays of comm.alloc, or ordinary ones').default('shared'), ['shared', 'plain']),
     )
+    .addOption(new Option('-H, --hosts <list>').argParser(ofLaunch).hideHelp())
+    .addOption(new Option('--hostfile <file>').argParser(ofLaunch).hideHelp())
     .option('--program <file>', "run the collective by an algorithm of one's own, in MSCCL's XML or MSCCL++'s JSON")
     .addHelpText(
       'after',
@@ -71,6 +73,7 @@ export function register(program: Command): void {
         ['two ranks, from 8 bytes to 16 MiB', 'tccl perf all_reduce --ranks 2 -b 8 -e 16M -f 8'],
         ['every type and operator, each checked ten times', 'tccl perf all_reduce --ranks 4 -b 1M -e 1M -d all -o all -c 10'],
         ["an algorithm of one's own", 'tccl perf all_reduce --ranks 2 --program pair.xml -b 8K -e 8M -f 4'],
+        ['ranks on two hosts', 'tccl run --hosts node0:2,node1:2 tccl perf all_reduce -b 8 -e 16M -f 8'],
         ['ranks that MPI starts', 'mpirun -n 2 tccl perf broadcast -b 1K -e 64M -f 4 --memory plain -J broadcast.jsonl'],
       ),
     )
@@ -88,7 +91,7 @@ export function register(program: Command): void {
       if (place === undefined || (place.rank === 0 && place.launcher !== 'tccl')) misspeltVariables(process.env).forEach(report);
       if (nRanks !== undefined && place === undefined) process.exitCode = await startRanks(nRanks);
       else {
-        checkRanks(nRanks, place);
+        checkRanks(nRanks, place, options.ranks === undefined ? program : undefined);
         process.exitCode = await measure(measured, options, place?.rank ?? 0, program);
       }
     });
@@ -100,6 +103,11 @@ function offering<Taker extends Argument | Option>(taker: Taker, names: readonly
   return taker;
 }
 
+/** Options of `tccl run`, which starts ranks on other hosts. */
+function ofLaunch(): never {
+  throw new InvalidArgumentError('Ranks on several hosts are started by tccl run: tccl run --hosts a:2,b:2 tccl perf …');
+}
+
 /** nccl-tests' numbers of threads and of GPUs in each: a process is one rank here. */
 function one(text: string): void {
   if (text === '1') return;
@@ -108,8 +116,14 @@ function one(text: string): void {
 }
 
 /** The command line of a rank is this one: there, `--ranks` agrees with the launch. */
-function checkRanks(nRanks: number | undefined, place: Placement | undefined): void {
+function checkRanks(nRanks: number | undefined, place: Placement | undefined, program?: { readonly name: string }): void {
   if (nRanks === undefined || place === undefined || nRanks === place.nRanks) return;
+  if (program !== undefined)
+    throw new InvalidUsageError(
+      'RANK_COUNT_MISMATCH',
+      `the program ${program.name} is for ${nRanks} ranks, and ${place.launcher} started ${place.nRanks}`,
+      { rank: place.rank },
+    );
   throw new InvalidUsageError(
     'RANK_COUNT_MISMATCH',
     `--ranks ${nRanks} would start ranks inside rank ${place.rank} of ${place.nRanks} that ${place.launcher} started: leave it out`,

@@ -123,6 +123,7 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
     ssh: splitWords(options.ssh ?? (env['TCCL_SSH'] || 'ssh')),
     programs: {
       node: options.remoteNode ?? process.execPath,
+      nodeIsGiven: options.remoteNode !== undefined,
       tccl: fileURLToPath(new URL('../main.js', import.meta.url)),
       directory: enter(options.wdir),
     },

@@ -1,8 +1,12 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
 import { isTypeScript, nodeFlagsFor, REMEDY } from './typescript-ranks.js';
+
+/** tccl's own command line. */
+const ownCommand = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 
 /** A command that can be run, or the line and the exit code of one that cannot. */
 type CommandCheck =
@@ -11,7 +15,7 @@ type CommandCheck =
 
 /**
  * Finds the command of the ranks, so that a missing one is refused before any rank starts. A file of JavaScript or TypeScript
- * that is no command itself is run by Node.
+ * that is no command itself is run by Node; `tccl` where PATH has none is the package that this code is of.
  *
  * @param directory where the ranks start: a name with a slash is a path from there
  */
@@ -19,6 +23,9 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   const [name, ...args] = command;
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
   if (executable.kind === 'found') return { kind: 'runnable', command: [executable.file, ...args] };
+  // npx adds the package's commands to PATH on its own host only.
+  if (name === 'tccl' && executable.kind === 'missing' && existsSync(ownCommand))
+    return { kind: 'runnable', command: [process.execPath, ownCommand, ...args] };
   const refused = (why: string, exitCode: number): CommandCheck => ({ kind: 'refused', message: `${name}: ${why}`, exitCode });
   const script = resolve(directory, name);
   const isScript = /\.[cm]?[jt]s$/.test(name);

@@ -27,10 +27,12 @@ export async function passThroughLauncher(
   if (directory !== undefined && job !== undefined && place.nLocalRanks === place.nRanks && isPrivate(directory)) {
     return passThroughDirectory(directory, job, place, make, options);
   }
+  const setting = 'TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there';
   throw new InvalidUsageError(
     'RANK_UNKNOWN',
     `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
-      'before you start them, export TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there' +
+      // Open MPI passes variables to other hosts only if it is told to.
+      (place.launcher === 'openmpi' ? `start them with mpirun -x ${setting}` : `before you start them, export ${setting}`) +
       (place.launcher === 'slurm' ? ', or start them with srun --mpi=pmi2' : ''),
     { rank: place.rank },
   );

@@ -101,8 +101,9 @@ export function placeRanks(hosts: readonly Host[], nRanks: number | undefined): 
   const total = nRanks ?? available;
   if (total === 0) throw usage('the hosts take no rank: give one of them a number above 0, as in a:4');
   if (isCounted && total > available) {
+    const raised = (slots[0] ?? 0) + total - available;
     throw usage(
-      `${total} ranks do not fit on the hosts, which take ${available}: raise their numbers (${hosts[0]?.name ?? 'a'}:${total})`,
+      `${total} ranks do not fit on the hosts, which take ${available}: raise their numbers (${hosts[0]?.name ?? 'a'}:${raised})`,
     );
   }
   // Without numbers the hosts share the ranks; the first ones get the remainder.

@@ -5,16 +5,18 @@ import { InvalidUsageError } from '../../../errors.js';
 /** Paths of node and the tccl command on other hosts. */
 export interface RemotePrograms {
   readonly node: string;
+  /** True if the user named node: no other one may take its place. */
+  readonly nodeIsGiven?: boolean;
   readonly tccl: string;
   readonly directory: string;
 }
 
 /**
  * Starts the agent: node and tccl at the same paths as here, else tccl in the directory of the job, else the one in PATH.
- * The names are arguments ($1, $2, $3), so the shell interprets no character in them.
+ * The names are arguments ($1, $2, $3; $4 is the command to look for as node), so the shell interprets no character in them.
  */
 const SCRIPT = [
-  'n=$1; [ -x "$n" ] || n=$(command -v node) || { echo "tccl-host-lacks node"; exit 127; }',
+  'n=$1; [ -x "$n" ] || n=$(command -v "$4") || { echo "tccl-host-lacks node"; exit 127; }',
   't=$2; [ -f "$t" ] || t=$3/node_modules/tccl/dist/cli/main.js; [ -f "$t" ] && exec "$n" "$t" run-host',
   'PATH=${n%/*}:$PATH; command -v tccl >/dev/null || { echo "tccl-host-lacks tccl"; exit 127; }; exec tccl run-host',
 ].join('; ');
@@ -54,6 +56,7 @@ export function sshCommand(
       ? ['-T', '-o', 'BatchMode=yes', '-o', `ConnectTimeout=${connectSeconds}`, '-o', 'ServerAliveInterval=5', '--']
       : [];
   const words = ['exec', '/bin/sh', '-c', SCRIPT, 'tccl-host', programs.node, programs.tccl, programs.directory];
+  words.push(programs.nodeIsGiven === true ? programs.node : 'node');
   return [program, ...options, ...ours, host, words.map((word) => (/^[\w/.-]+$/.test(word) ? word : quote(word))).join(' ')];
 }
 
@@ -81,6 +84,8 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   const bare = host.replace(/^.*@/, '');
 
   const lacks = /^tccl-host-lacks (\w+)$/m.exec(stdout)?.[1];
+  if (lacks === 'node' && programs.nodeIsGiven === true)
+    return `host ${host} has no ${programs.node}, which --remote-node names: give the path of node there, or leave it out`;
   if (lacks === 'node')
     return `host ${host} has no node, neither ${programs.node} nor in the PATH that ssh gets there: install Node 20 or newer, or give its path with --remote-node`;
   if (lacks === 'tccl')

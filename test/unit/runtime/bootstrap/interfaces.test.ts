@@ -55,7 +55,7 @@ describe('the root', () => {
     expect(choose('10.0.1.77', 'name').name).toBe('eth1');
   });
 
-  it('at an address that the launcher chose does too, and leaves the other NICs to data', () => {
+  it('at an address that the launcher chose does too, and allows data on other NICs', () => {
     const root = (address: string) => ({ root: { host: address, origin: 'launcher' } as const });
     expect(choose('10.0.1.77', 'launcher').name).toBe('eth1');
     expect(chooseNics([...eth0, ...eth1, ...docker, ...lo], root('10.0.1.77')).map(({ name }) => name)).toEqual(['eth1', 'eth0']);

@@ -138,7 +138,7 @@ describe('ranks', () => {
   });
 
   it('that do not fit are refused', () => {
-    expect(() => placed('a:2,b:1', 4)).toThrow('4 ranks do not fit on the hosts, which take 3: raise their numbers (a:4)');
+    expect(() => placed('a:2,b:1', 4)).toThrow('4 ranks do not fit on the hosts, which take 3: raise their numbers (a:3)');
     expect(() => placed('a:0')).toThrow('the hosts take no rank');
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FrameReader, writeFrame } from '../../../../src/runtime/launch/hosts/frames.js';
-import { splitWords, sshCommand } from '../../../../src/runtime/launch/hosts/ssh.js';
+import { explainFailedStart, splitWords, sshCommand, type RemotePrograms } from '../../../../src/runtime/launch/hosts/ssh.js';
 import { PassThrough } from 'node:stream';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
 
 describe('the value of --ssh', () => {
   it.each([
@@ -40,6 +41,21 @@ describe('the command of a host', () => {
       printed = String((error as { stdout: Buffer }).stdout);
     }
     expect(printed).toBe('tccl-host-lacks node\n');
+  });
+
+  it('takes node from PATH in place of this host, but not in place of the one that the user named', () => {
+    const run = (programs: RemotePrograms) =>
+      spawnSync('/bin/sh', ['-c', sshCommand(['way'], 'a', programs, 30).at(-1) ?? ''], {
+        env: { PATH: dirname(process.execPath) },
+      }).stdout.toString();
+    const programs = { node: '/no/node', tccl: '/no/tccl', directory: '/no' };
+    expect(run(programs)).toBe('tccl-host-lacks tccl\n');
+    expect(run({ ...programs, nodeIsGiven: true })).toBe('tccl-host-lacks node\n');
+    expect(run({ ...programs, node: 'node', nodeIsGiven: true })).toBe('tccl-host-lacks tccl\n');
+    const failed = { host: 'b', exitCode: 127, signal: null, stdout: 'tccl-host-lacks node\n', stderr: '' };
+    expect(explainFailedStart(failed, { ...programs, nodeIsGiven: true })).toBe(
+      'host b has no /no/node, which --remote-node names: give the path of node there, or leave it out',
+    );
   });
 });
 
