@@ -132,8 +132,9 @@ function readChannel(message: string): LogEvent {
   return { kind: 'ring-order', channel: Number(channel), nChannels: Number(nChannels), ranks, cut: rest !== '' };
 }
 
+/** tccl adds the name of the network interface: ` (eth0)`. */
 const netForm =
-  /^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]{1,40}(?:=[A-Za-z0-9]{1,20})?|\([A-Za-z]{1,20}\)){0,8})$/;
+  /^(NET|COLLNET)\/([^/]+)\/(\d+)(?:\((\d+)\))?((?:\/[A-Za-z]{1,40}(?:=[A-Za-z0-9]{1,20})?|\([A-Za-z]{1,20}\)){0,8})(?: \([^()\s]{1,15}\))?$/;
 const p2pForm = /^P2P\/(?:(direct pointer)|(CUMEM|IPC|MNNVL)|indirect\/(\d+)\[[0-9a-f]+\])((?:\/[A-Za-z]+)*)(?: .*)?$/;
 const shmForm = /^SHM(?:\/([A-Za-z]+)(?:\/([A-Za-z]+))?)?$/;
 

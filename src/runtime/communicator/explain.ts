@@ -1,5 +1,6 @@
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import type { Channels } from '../algorithms/channels.js';
+import { sharesOf } from '../../planner/schedule/hierarchical.js';
 import { ringParts } from '../algorithms/ring.js';
 import { takesOnePhase } from '../algorithms/direct-small.js';
 import { counted } from '../../counted.js';
@@ -7,11 +8,12 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { inOneSegment } from './agree.js';
+import { inOneSegment, netOf } from './agree.js';
 import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads, forcedAlgorithm } from './config.js';
 import { defaultProfile } from '../algorithms/default-profile.js';
+import { wayOf } from '../transport/networks.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 
@@ -43,6 +45,8 @@ export interface Explanation {
 /** Inputs of an explanation. */
 export interface ExplainContext {
   readonly table: AlgorithmTable;
+  /** Name of what carries data between hosts, such as sockets. */
+  readonly network: string;
   /** Undefined if the ranks do not all share memory, because profiles are measured with shared memory. */
   readonly times: Times | undefined;
   readonly measured: 'here' | 'elsewhere';
@@ -61,7 +65,7 @@ export interface ExplainContext {
 export function explainCall(
   collective: CallKind,
   bytes: number,
-  { table, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels, rings }: ExplainContext,
+  { table, network, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels, rings }: ExplainContext,
 ): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
@@ -90,17 +94,25 @@ export function explainCall(
     .filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const nBlocks = collective === 'allGather' || collective === 'reduceScatter' ? nRanks : 1;
-  const parts = algorithm === 'ring' && rings !== undefined ? ringParts(bytes * nBlocks, rings.rings.length) : channels;
+  const parts =
+    rings === undefined
+      ? channels
+      : algorithm === 'ring'
+        ? ringParts(bytes * nBlocks, rings.rings.length)
+        : algorithm === 'hierarchical'
+          ? Math.min(sharesOf(rings.hosts), rings.rings.length)
+          : channels;
   const text =
     `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(parts, 'channel')})` +
     (forced === algorithm ? ', which is forced' : '') +
     (times === undefined
-      ? '; how long calls take over sockets was never measured'
+      ? `; how long calls take over ${network} was never measured`
       : predictedUs === undefined
         ? '; it was never measured'
         : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`) +
     (others.length === 0 ? '' : `; ${others.join(', ')}`) +
-    (algorithm === 'ring' && rings !== undefined ? `; ${ringsText(rings)}` : '');
+    (algorithm === 'ring' && rings !== undefined ? `; ${ringsText(rings)}` : '') +
+    (algorithm === 'hierarchical' && rings !== undefined ? sharesText(rings, parts) : '');
   return {
     collective,
     bytes,
@@ -132,6 +144,7 @@ export function explainContextOf({
   const threads = engineThreads(config);
   return {
     table: engine.table,
+    network: wayOf(netOf(facts)),
     times: oneSegment ? (here ?? timesFor(defaultProfile, nRanks, nCores) ?? {}) : undefined,
     measured: here === undefined ? 'elsewhere' : 'here',
     forced: forcedAlgorithm(settings, config),
@@ -151,6 +164,13 @@ function ringsText({ rings, unplanned }: Channels): string {
     return `${order.join(' ')} over ${names.join(', ')}`;
   });
   return `its rings are planned from the topology of the hosts: ${each.join('; ')}`;
+}
+
+/** Text about the NICs of the shares of *hierarchical*; empty where hosts use the address that ranks listen on. */
+function sharesText({ rings, unplanned }: Channels, parts: number): string {
+  if (unplanned !== undefined) return `; its NICs are not planned: ${unplanned}`;
+  const names = [...new Set(rings.slice(0, parts).flatMap(({ nics }) => nics.map(({ name }) => name)))];
+  return names.length === 0 ? '' : `; between hosts over ${names.join(', ')}`;
 }
 
 const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;

@@ -59,6 +59,7 @@ describe('a message of NCCL', () => {
     ['SHM/direct', { family: 'SHM', name: 'SHM/direct' }],
     ['SHM/direct/CE', { family: 'SHM', name: 'SHM/direct' }],
     ['NET/Socket/0', { family: 'NET', name: 'NET/Socket', network: 'Socket', nic: 0, gdr: false }],
+    ['NET/Socket/1 (eth1)', { family: 'NET', name: 'NET/Socket', network: 'Socket', nic: 1, gdr: false }],
     ['NET/IB/5/GDRDMA/Shared', { family: 'NET', name: 'NET/IB', network: 'IB', nic: 5, gdr: true }],
     ['NET/IB/3(5)/GDRDMA', { family: 'NET', name: 'NET/IB', network: 'IB', nic: 3, via: 5, gdr: true }],
     ['NET/IB/3/GDRDMA(PCI)', { family: 'NET', name: 'NET/IB', network: 'IB', nic: 3, gdr: true }],
@@ -69,7 +70,7 @@ describe('a message of NCCL', () => {
     expect(readTransport(text)).toEqual(transport);
   });
 
-  it.each(['P2', 'P2P/', 'NET/IB/', 'NET/S', 'SHM/direct/direct/direct', ''])('has no transport %j', (text) => {
+  it.each(['P2', 'P2P/', 'NET/IB/', 'NET/S', 'NET/Socket/0 (eth', 'SHM/direct/direct/direct', ''])('has no transport %j', (text) => {
     expect(readTransport(text)).toBeUndefined();
   });
 

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { defaultTable } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import { defaultProfile } from '../../../../src/runtime/algorithms/default-profile.js';
 import { explainCall } from '../../../../src/runtime/communicator/explain.js';
+import type { Channels } from '../../../../src/runtime/algorithms/channels.js';
 import {
   machineName,
   profileFor,
@@ -154,6 +155,7 @@ describe('predicted times', () => {
 
   it('are part of explain()', () => {
     const explained = {
+      network: 'sockets',
       times: made.times[2]!,
       measured: 'here',
       forced: undefined,
@@ -194,6 +196,35 @@ describe('predicted times', () => {
     expect(explainCall('allReduce', 512, { ...explained, table: forced, forced: 'ring' }).text).toContain(
       'takes ring (Simple, 1 channel), which is forced, about 3.90 µs',
     );
+    expect(explainCall('allReduce', 512, { ...explained, table: forced, times: undefined, network: 'UCX' }).text).toBe(
+      'allReduce of 512 bytes takes ring (Simple, 1 channel); how long calls take over UCX was never measured',
+    );
+  });
+
+  it('are followed by the NICs between hosts', () => {
+    const nic = (name: string) => ({ dev: 0, name, host: '10.0.0.1', netmask: '255.255.255.0' });
+    const ring = (name: string) => ({ order: [0, 1, 2, 3], nics: Array.from({ length: 4 }, () => nic(name)) });
+    const hosts = [
+      [0, 1],
+      [2, 3],
+    ];
+    const rings = { hosts, rings: [ring('eth0'), ring('eth1'), ring('eth2')], unplanned: undefined } as unknown as Channels;
+    const explained = {
+      table: defaultTable({ nRanks: 4, oneSegment: false, forced: 'hierarchical' }),
+      network: 'sockets',
+      times: undefined,
+      measured: 'elsewhere',
+      forced: undefined,
+      nRanks: 4,
+      smallBytes: 256,
+      lowLatencyBytes: -1,
+      channels: 1,
+      rings,
+    } as const;
+    expect(explainCall('allReduce', 2 ** 20, explained)).toMatchObject({
+      channels: 2,
+      text: 'allReduce of 1048576 bytes takes hierarchical (Simple, 2 channels); how long calls take over sockets was never measured; between hosts over eth0, eth1',
+    });
   });
 
   it('have defaults for ranks with and without a core each', () => {
