@@ -277,7 +277,8 @@ describe('a command that cannot be run', () => {
   });
 
   it('that is tccl is this package where PATH has none', async () => {
-    const { code, stdout, stderr } = await start('env', ['PATH=/nowhere', node, cliPath, 'run', '-n', '1', 'tccl', '--version']).finished;
+    const { code, stdout, stderr } = await start('env', ['PATH=/nowhere', node, cliPath, 'run', '-n', '1', 'tccl', '--version'])
+      .finished;
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `[0] ${version}\n`, stderr: '' });
   });
 

@@ -70,9 +70,12 @@ describe('a message of NCCL', () => {
     expect(readTransport(text)).toEqual(transport);
   });
 
-  it.each(['P2', 'P2P/', 'NET/IB/', 'NET/S', 'NET/Socket/0 (eth', 'SHM/direct/direct/direct', ''])('has no transport %j', (text) => {
-    expect(readTransport(text)).toBeUndefined();
-  });
+  it.each(['P2', 'P2P/', 'NET/IB/', 'NET/S', 'NET/Socket/0 (eth', 'SHM/direct/direct/direct', ''])(
+    'has no transport %j',
+    (text) => {
+      expect(readTransport(text)).toBeUndefined();
+    },
+  );
 
   it.each([
     [
