@@ -47,7 +47,8 @@ export function systemInterfaces(): Interface[] {
 
 /**
  * Chooses the interface that a rank or root listens on, in NCCL's order: those that the user named; loopback, if the root is
- * there; the subnet of a root address that the user or the launcher chose; InfiniBand's names; all that is neither docker, loopback nor a
+ * there; the subnet of a root address that the user or the launcher chose; InfiniBand's names; all that is neither docker,
+ * loopback nor a
  * bridge of virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is
  * preferred. Unlike NCCL's, a list of excluded names leaves loopback out where another interface is left.
  * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family, with a list of the interfaces.

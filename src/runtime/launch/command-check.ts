@@ -6,7 +6,7 @@ import { exitCodes } from './job.js';
 import { isTypeScript, nodeFlagsFor, REMEDY } from './typescript-ranks.js';
 
 /** tccl's own command line. */
-const ownCommand = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const OWN_COMMAND = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 
 /** A command that can be run, or the line and the exit code of one that cannot. */
 type CommandCheck =
@@ -24,8 +24,8 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
   if (executable.kind === 'found') return { kind: 'runnable', command: [executable.file, ...args] };
   // npx adds the package's commands to PATH on its own host only.
-  if (name === 'tccl' && executable.kind === 'missing' && existsSync(ownCommand))
-    return { kind: 'runnable', command: [process.execPath, ownCommand, ...args] };
+  if (name === 'tccl' && executable.kind === 'missing' && existsSync(OWN_COMMAND))
+    return { kind: 'runnable', command: [process.execPath, OWN_COMMAND, ...args] };
   const refused = (why: string, exitCode: number): CommandCheck => ({ kind: 'refused', message: `${name}: ${why}`, exitCode });
   const script = resolve(directory, name);
   const isScript = /\.[cm]?[jt]s$/.test(name);
