@@ -55,20 +55,21 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
         return execFileSync(ip, [...rest, 'ip', ...args], { stdio: 'pipe' }).toString();
       };
       const [a, b] = hosts.on.map((command) => command.at(-1) ?? '');
-      execFileSync('ip', ['link', 'add', 'tccl1', 'netns', a ?? '', 'type', 'veth', 'peer', 'name', 'tccl1', 'netns', b ?? '']);
+      execFileSync('ip', ['link', 'add', 'ib1', 'netns', a ?? '', 'type', 'veth', 'peer', 'name', 'ib1', 'netns', b ?? '']);
       try {
         for (const host of [0, 1] as const) {
-          inside(host, 'address', 'add', `10.213.79.${host + 1}/24`, 'dev', 'tccl1');
-          inside(host, 'link', 'set', 'tccl1', 'up');
+          inside(host, 'address', 'add', `10.213.79.${host + 1}/24`, 'dev', 'ib1');
+          inside(host, 'link', 'set', 'ib1', 'up');
         }
-        while (!/state UP/.test(inside(0, 'link', 'show', 'tccl1')) || !/state UP/.test(inside(1, 'link', 'show', 'tccl1')));
+        while (!/state UP/.test(inside(0, 'link', 'show', 'ib1')) || !/state UP/.test(inside(1, 'link', 'show', 'ib1')));
         const env = { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'NET' };
-        const { code, stdout } = await hosts.run(['--hosts', 'a,b', ...twoHosts, fixture('sum.mjs'), '1'], { env }).finished;
-        expect(code).toBe(0);
+        const { code, stdout, stderr } = await hosts.run(['--hosts', 'a,b', ...twoHosts, fixture('sum.mjs'), '1'], { env })
+          .finished;
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
         expect(stdout).toMatch(/0\[0\] -> 1\[0\] via NET\/Socket\/0 \(tccl0\)/);
-        expect(stdout).toMatch(/0\[0\] -> 1\[0\] via NET\/Socket\/1 \(tccl1\)/);
+        expect(stdout).toMatch(/0\[0\] -> 1\[0\] via NET\/Socket\/1 \(ib1\)/);
       } finally {
-        inside(0, 'link', 'del', 'tccl1');
+        inside(0, 'link', 'del', 'ib1');
       }
     });
 

@@ -1,3 +1,4 @@
+import { isLinkLocal } from '../bootstrap/address.js';
 import { reaches, type Nic } from '../bootstrap/interfaces.js';
 
 /**
@@ -10,7 +11,11 @@ import { reaches, type Nic } from '../bootstrap/interfaces.js';
 export function railsOf(mine: readonly Nic[], hosts: readonly (readonly Nic[])[], named: boolean): Nic[] {
   const others = hosts.filter((nics) => nics !== mine);
   const used = mine.filter(
-    (nic, index) => named || index === 0 || others.every((nics) => nics.some((other) => shareSubnet(nic, other))),
+    (nic, index) =>
+      named ||
+      index === 0 ||
+      // All links have the subnet fe80::/64, so it does not tell which NICs are connected.
+      (!isLinkLocal(nic.host) && others.every((nics) => nics.some((other) => shareSubnet(nic, other)))),
   );
   const first = hosts[0] ?? mine;
   const placeOf = (nic: Nic): number => {

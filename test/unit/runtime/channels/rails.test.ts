@@ -28,6 +28,19 @@ test("an address that two hosts have, such as a bridge's, connects none", () => 
   expect(namesOf(hosts)).toEqual([['eth0'], ['eth0']]);
 });
 
+test('a second NIC that has only a link-local address connects none', () => {
+  const link = (address: string): Nic => ({ name: 'eth1', host: `${address}%eth1`, netmask: 'ffff:ffff:ffff:ffff::' });
+  const hosts = [
+    [...nics({ eth0: '10.0.1.1' }), link('fe80::1')],
+    [...nics({ eth0: '10.0.1.2' }), link('fe80::2')],
+  ];
+  expect(namesOf(hosts)).toEqual([['eth0'], ['eth0']]);
+  expect(namesOf(hosts, true)).toEqual([
+    ['eth0', 'eth1'],
+    ['eth0', 'eth1'],
+  ]);
+});
+
 test('a connection leaves by its NIC unless another one is in the subnet of its target', () => {
   const eth0: Nic = { name: 'eth0', host: '10.0.1.1', netmask: '255.255.255.0' };
   const interfaces = [
