@@ -27,8 +27,9 @@ export default defineConfig({
     experimental: { fsModuleCache: true },
     setupFiles: ['test/fast-objects.ts'],
     projects: [
-      // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
-      level('unit', { isolate: false, execArgv }),
+      // Files of unit tests share their process, which loads the modules once: they leave nothing behind. Some wait for
+      // time limits, so there is one process more than others have.
+      level('unit', { isolate: false, execArgv, maxWorkers: 3 }),
       level('oracle', { testTimeout: 400_000, execArgv }),
       level('commands', { execArgv }),
       level('multi-process'),
