@@ -27,9 +27,8 @@ export default defineConfig({
     experimental: { fsModuleCache: true },
     setupFiles: ['test/fast-objects.ts'],
     projects: [
-      // Files of unit tests share their process, which loads the modules once: they leave nothing behind. Some wait for
-      // time limits, so there is one process more than others have.
-      level('unit', { isolate: false, execArgv, maxWorkers: 3 }),
+      // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
+      level('unit', { isolate: false, execArgv }),
       level('oracle', { testTimeout: 400_000, execArgv }),
       level('commands', { execArgv }),
       level('multi-process'),
