@@ -27,6 +27,11 @@ it('many pages show commands', () => {
   expect(pages.length).toBeGreaterThan(8);
 });
 
+it('no two pages have a file of the same name', () => {
+  const names = pages.flatMap((page) => [...new Set(blocksOf(page).map(({ name }) => name))].filter((name) => name !== ''));
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+});
+
 const folder = mkdtempSync(join(tmpdir(), 'tccl-docs-'));
 mkdirSync(join(folder, 'node_modules'));
 symlinkSync(fileURLToPath(new URL('../..', import.meta.url)), join(folder, 'node_modules', 'tccl'));
