@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { secretOf, UniqueId } from '../../src/runtime/bootstrap/unique-id.js';
 import { cliPath, fixture, gone, numbersOf } from '../multi-process/cli.js';
 import { makeSshHosts, whyNoSshHosts, type SshHosts } from './ssh-hosts.js';
 
@@ -112,13 +113,15 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     it('share a secret that no arguments show', async () => {
       const { job, pids, pidOf } = await startFamilies('a:2,b:2', []);
       const environment = readFileSync(`/proc/${pidOf(3)}/environ`, 'latin1');
-      const secret = /TCCL_COMM_SECRET=([0-9a-f]{64})/.exec(environment)?.[1] ?? '';
-      expect(secret).not.toBe('');
+      const id = /TCCL_COMM_ID=([^\0]+)/.exec(environment)?.[1] ?? '';
+      const secret = Buffer.from(secretOf(UniqueId.parse(id))).toString('hex');
+      expect(secret).toMatch(/^[0-9a-f]{64}$/);
       const everything = ([0, 1] as const)
         .flatMap((host) => hosts.processes(host))
         .map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
       expect(everything.join('\n')).toContain('run-host');
       expect(everything.join('\n')).not.toContain(secret);
+      expect(everything.join('\n')).not.toContain(id);
       job.process.kill('SIGTERM');
       await job.finished;
       await gone(pids);
