@@ -9,6 +9,8 @@ const PROBE_AFTER = 0.5;
 /** Share of it for which probes, or data sent again, may stay unanswered. Probes are sent only after the time above. */
 const UNANSWERED_PROBES = 0.4;
 const UNANSWERED_DATA = 0.8;
+/** Data that fit into one packet of every network. */
+const SMALL_BYTES = 536;
 
 /** A connection with another host. */
 interface Watched {
@@ -85,7 +87,7 @@ function look(): void {
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
     const { localAddress = '', remoteAddress = '' } = socket;
     const advice =
-      state.retransmits > 0 && answersElsewhere(socket, states)
+      state.retransmits > 0 && state.unconfirmedBytes > SMALL_BYTES && answersElsewhere(socket, states)
         ? 'other connections with it work, so the network seems to drop large packets: compare the MTU of both interfaces and of the way between'
         : 'it, or the way to it, is down';
     socket.destroy(
@@ -97,7 +99,7 @@ function look(): void {
 }
 
 /**
- * True if another connection with the same host is alive. Whatever it carries, the other host has confirmed something on it
+ * True if another connection with the same host is alive. Whatever it carries, something has come from the other host on it
  * since the silence began: a quiet connection has been probed by now.
  */
 function answersElsewhere(silent: Socket, states: ReadonlyMap<string, SocketState>): boolean {
