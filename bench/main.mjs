@@ -33,7 +33,7 @@ const suites = {
   rails: () => import('./suites/rails.mjs'),
 };
 
-/** Types of the peers' programs. */
+/** Collectives of the peers' programs. */
 const measuredCollectives = ['all_reduce', 'all_gather', 'reduce_scatter', 'broadcast', 'reduce', 'alltoall', 'sendrecv'];
 
 const help = `Usage: npm run bench -- [options]

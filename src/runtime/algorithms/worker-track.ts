@@ -1,5 +1,5 @@
 import type { EndSets, Moves } from '../../planner/schedule/moves.js';
-import type { PeerConnections, WantedEnd } from '../transport/peers.js';
+import { keyOf, type PeerConnections, type WantedEnd } from '../transport/peers.js';
 import type { ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Ends } from './algorithm.js';
 import type { Combiner, Piece } from './combiner.js';
@@ -130,8 +130,4 @@ export function connected(
     receives: sets.receives.map((set) => set.flatMap((end) => receiving.get(keyOf(end)) ?? [])),
     sends: sets.sends.map((set) => set.flatMap((end) => sending.get(keyOf(end)) ?? [])),
   });
-}
-
-function keyOf({ peer, name }: WantedEnd): string {
-  return `${peer} ${name}`;
 }

@@ -48,9 +48,8 @@ export function systemInterfaces(): Interface[] {
 /**
  * Chooses the interface that a rank or root listens on, in NCCL's order: those that the user named; loopback, if the root is
  * there; the subnet of a root address that the user or the launcher chose; InfiniBand's names; all that is neither docker,
- * loopback nor a
- * bridge of virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's family is
- * preferred. Unlike NCCL's, a list of excluded names leaves loopback out where another interface is left.
+ * loopback nor a bridge of virtual machines; docker; loopback; the bridges. Within an interface, an address of the root's
+ * family is preferred. Unlike NCCL's, a list of excluded names leaves loopback out where another interface is left.
  * @throws InvalidArgumentError `ENVIRONMENT` when nothing matches the user's names or family, with a list of the interfaces.
  * @throws SystemError `NETWORK` when no interface is up.
  */
@@ -84,7 +83,8 @@ export function chooseNics(interfaces: readonly Interface[], wish: InterfacePref
     const chosen = preferred(near, root.host);
     if (isSome(chosen)) {
       if (root.origin !== 'launcher' || isLoopback(root.host)) return chosen;
-      return [chosen[0], ...[...chosen.slice(1), ...usual(usable, root.host)].filter(({ name }) => name !== chosen[0].name)];
+      const others = usual(usable, root.host).filter(({ name }) => !chosen.some((near) => near.name === name));
+      return [chosen[0], ...chosen.slice(1), ...others];
     }
   }
   const chosen = usual(usable, root?.host);

@@ -31,7 +31,7 @@ export async function passThroughLauncher(
   throw new InvalidUsageError(
     'RANK_UNKNOWN',
     `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
-      // Open MPI passes variables to other hosts only if it is told to.
+      // mpirun passes a variable to other hosts only with -x.
       (place.launcher === 'openmpi' ? `start them with mpirun -x ${setting}` : `before you start them, export ${setting}`) +
       (place.launcher === 'slurm' ? ', or start them with srun --mpi=pmi2' : ''),
     { rank: place.rank },

@@ -120,12 +120,16 @@ export async function connectEnds(
     const offers = await unlessAborted(agreement.exchange(opening.then((ready) => offersOf(ready, transportFor))), either);
     const [sends, receives, both] = await opening;
     undo.length = 0; // from here on, each set-up cleans up after itself
-    const connect = async <E extends Connection>({ setUp, peer, name }: Ready<E>, info: string | undefined): Promise<E> => {
+    const connect = async <E extends Connection>(
+      { setUp, ...end }: Ready<E>,
+      info: string | undefined,
+    ): Promise<readonly [string, E]> => {
+      const { peer, name } = end;
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
       try {
-        const end = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
-        undo.push((error) => end.abort(error));
-        return end;
+        const connection = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
+        undo.push((error) => connection.abort(error));
+        return [keyOf(end), connection];
       } catch (error) {
         stop.abort(error);
         throw error;
@@ -140,12 +144,12 @@ export async function connectEnds(
     });
     await agreement.settle(connecting);
     const [senders, receivers, twoWay] = await connecting;
-    const byEnd = <C>(ends: readonly Ready<unknown>[], connections: readonly C[]): Map<string, C> =>
-      new Map(ends.flatMap((end, i) => (connections[i] === undefined ? [] : [[keyOf(end), connections[i]]])));
-    const twoWayBy = byEnd(both, twoWay);
-    const inOrder = <C>(ends: readonly WantedEnd[], oneWay: Map<string, C>): (C | TwoWayConnection)[] =>
-      ends.flatMap((end) => twoWayBy.get(keyOf(end)) ?? oneWay.get(keyOf(end)) ?? []);
-    return { sends: inOrder(sendTo, byEnd(sends, senders)), receives: inOrder(receiveFrom, byEnd(receives, receivers)) };
+    const sending = new Map([...senders, ...twoWay]);
+    const receiving = new Map([...receivers, ...twoWay]);
+    return {
+      sends: sendTo.flatMap((end) => sending.get(keyOf(end)) ?? []),
+      receives: receiveFrom.flatMap((end) => receiving.get(keyOf(end)) ?? []),
+    };
   } catch (error) {
     await Promise.allSettled([opening]); // ends that are still opening must be closed, too
     for (const step of undo.reverse()) step(error as Error);
@@ -227,7 +231,8 @@ function byDirection(
   return { sends: oneWay(sendTo), receives: oneWay(receiveFrom), both };
 }
 
-function keyOf({ peer, name }: WantedEnd): string {
+/** The rank at the other end and the name: no two ends of one direction have the same. */
+export function keyOf({ peer, name }: WantedEnd): string {
   return `${peer} ${name}`;
 }
 

@@ -292,13 +292,14 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
 
   /** Length of a frame; 0 if it is invalid. */
   #lengthOf(kind: number, value: number, credits: number): number {
-    const areCreditsOurs = credits <= this.#posted - this.#credited;
+    const lent = this.#posted - this.#credited;
+    if (credits > (kind === frameKinds.data ? lent : 0)) return 0;
     const hasRoom = this.#receives && this.#came - this.#released < this.size.steps;
     switch (kind) {
       case frameKinds.data:
-        return hasRoom && areCreditsOurs && value <= this.size.slotBytes ? FRAME_HEADER_BYTES + value : 0;
+        return hasRoom && value <= this.size.slotBytes ? FRAME_HEADER_BYTES + value : 0;
       case frameKinds.credit:
-        return value <= this.#posted - this.#credited ? FRAME_HEADER_BYTES : 0;
+        return value > 0 && value <= lent ? FRAME_HEADER_BYTES : 0;
       case frameKinds.goodbye:
         return FRAME_HEADER_BYTES;
       case frameKinds.abort:

@@ -3,7 +3,7 @@ import { REASON_BYTES } from './ending.js';
 import { CREDITS_SHIFT, FRAME_HEADER_BYTES, KIND_MASK, REPORT_BYTES } from './socket-frames.js';
 import type { FifoSize } from './transport.js';
 
-/** Longest frame that a sender receives. */
+/** Longest frame without a message. */
 export const INBOX_BYTES = FRAME_HEADER_BYTES + REASON_BYTES;
 
 const lines = (bytes: number): number => Math.ceil(bytes / 64) * 64;

@@ -189,8 +189,8 @@ class Dial {
   #have = 0;
   #keys: ConnectionKeys | undefined;
   #socket: Socket | undefined;
-  #receiver: SocketConnection | undefined;
-  #resolve: (receiver: SocketConnection) => void = () => undefined;
+  #connection: SocketConnection | undefined;
+  #resolve: (connection: SocketConnection) => void = () => undefined;
   #reject: (error: Error) => void = () => undefined;
 
   constructor(
@@ -210,13 +210,13 @@ class Dial {
   }
 
   #room(): Uint8Array {
-    if (this.#receiver !== undefined) return this.#receiver.room();
+    if (this.#connection !== undefined) return this.#connection.room();
     return this.#greeting.subarray(this.#have, this.#have < CHALLENGE_BYTES ? CHALLENGE_BYTES : undefined);
   }
 
   #read(bytes: number): boolean {
-    if (this.#receiver !== undefined) {
-      this.#receiver.read(bytes);
+    if (this.#connection !== undefined) {
+      this.#connection.read(bytes);
       return true;
     }
     this.#have += bytes;
@@ -234,8 +234,8 @@ class Dial {
       this.#reject(new SystemError('NETWORK', 'the program that listens there does not know the secret of this communicator'));
       return;
     }
-    this.#receiver = this.connected(this.#socket);
-    this.#resolve(this.#receiver);
+    this.#connection = this.connected(this.#socket);
+    this.#resolve(this.#connection);
   }
 }
 

@@ -59,6 +59,8 @@ describe('the root', () => {
     const root = (address: string) => ({ root: { host: address, origin: 'launcher' } as const });
     expect(choose('10.0.1.77', 'launcher').name).toBe('eth1');
     expect(chooseNics([...eth0, ...eth1, ...docker, ...lo], root('10.0.1.77')).map(({ name }) => name)).toEqual(['eth1', 'eth0']);
+    const second = v4('eth2', '10.0.1.6');
+    expect(chooseNics([...eth0, ...eth1, second], root('10.0.1.77')).map(({ name }) => name)).toEqual(['eth1', 'eth2', 'eth0']);
     expect(chooseNics(host, root('127.0.0.1')).map(({ name }) => name)).toEqual(['lo']);
     expect(chooseNics(host, { root: { host: '10.0.1.77', origin: 'address' } }).map(({ name }) => name)).toEqual(['eth1']);
   });

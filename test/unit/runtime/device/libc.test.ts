@@ -100,7 +100,7 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     await new Promise(setImmediate);
   });
 
-  test('a socket reads and writes bytes at addresses, as far as there is room', async () => {
+  test('send and recv use memory at an address, and move as many bytes as the kernel has room for', async () => {
     const server = createServer();
     const accepted = new Promise<Socket>((resolve) => server.on('connection', resolve));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -17,7 +17,6 @@ import type {
   SendConnection,
   Transport,
   TransportName,
-  TwoWayConnection,
 } from '../../../../src/runtime/transport/transport.js';
 
 /** Both ends of a connection from rank 0 to rank 1, in one thread. */
@@ -101,7 +100,7 @@ export async function openPair(
   const [client, server] = [watch('client'), watch('server')];
   subscribe('net.client.socket', client);
   subscribe('net.server.socket', server);
-  const ends = await (twoWay ? joinBothWays(a!, b!) : join(a!, b!));
+  const ends = await join(a!, b!, twoWay);
   unsubscribe('net.client.socket', client);
   unsubscribe('net.server.socket', server);
   return {
@@ -151,26 +150,15 @@ async function openUcxPair(segments: Segment[], size: FifoSize, whyGone?: WhyGon
 export async function join(
   from: Transport,
   to: Transport,
+  twoWay = false,
 ): Promise<Pick<ConnectedPair, 'sender' | 'receiver' | 'closeTransports'>> {
-  const [send, receive] = await Promise.all([from.setUpSend(1), to.setUpReceive(0)]);
+  const [send, receive] = await Promise.all(
+    twoWay ? [from.setUpBoth!(1), to.setUpBoth!(0)] : [from.setUpSend(1), to.setUpReceive(0)],
+  );
   const [sender, receiver] = await Promise.all([send.connect(receive.info, never), receive.connect(send.info, never)]);
   const closeTransports = (): void => {
     from.close();
     to.close();
-  };
-  return { sender, receiver, closeTransports };
-}
-
-/** Rank 0 and rank 1 with one connection for both ways. */
-async function joinBothWays(
-  low: SocketTransport,
-  high: SocketTransport,
-): Promise<{ sender: TwoWayConnection; receiver: TwoWayConnection; closeTransports: () => void }> {
-  const [atLow, atHigh] = await Promise.all([low.setUpBoth(1), high.setUpBoth(0)]);
-  const [sender, receiver] = await Promise.all([atLow.connect(atHigh.info, never), atHigh.connect(atLow.info, never)]);
-  const closeTransports = (): void => {
-    low.close();
-    high.close();
   };
   return { sender, receiver, closeTransports };
 }
