@@ -112,7 +112,8 @@ export {
 } from './schedule/schedule.js';
 export { readMscclXml } from './schedule/msccl.js';
 export { readMscclppJson } from './schedule/mscclpp.js';
-export { readProgram, verifyProgram } from './schedule/read-program.js';
+export { readProgram } from './schedule/read-program.js';
+export { verifyProgram } from './schedule/verify-program.js';
 export {
   type FarPlace,
   type OneSidedProgram,

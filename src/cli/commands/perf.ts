@@ -151,7 +151,8 @@ function report(line: string): void {
 /** The verified program of a file. @throws InputError for a wrong one, or one of another collective */
 async function programOf(file: string, collective: string): Promise<AnyProgram> {
   const { readFile } = await import('node:fs/promises');
-  const { readProgram, verifyProgram } = await import('../../planner/schedule/read-program.js');
+  const { readProgram } = await import('../../planner/schedule/read-program.js');
+  const { verifyProgram } = await import('../../planner/schedule/verify-program.js');
   const { collectivesOfTests } = await import('../../planner/schedule/schedule.js');
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new SystemError('FILE', `--program ${file} cannot be read: ${(cause as Error).message}`, { cause });

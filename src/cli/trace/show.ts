@@ -7,7 +7,8 @@ import { formatBytes, formatRate, formatTime, formatWay } from '../../planner/pl
 import { predictCall, type PredictedRow, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests, type ScheduledCollective } from '../../planner/schedule/schedule.js';
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
-import { readProgram, verifyProgram } from '../../planner/schedule/read-program.js';
+import { readProgram } from '../../planner/schedule/read-program.js';
+import { verifyProgram } from '../../planner/schedule/verify-program.js';
 import type { TimeShare } from '../../planner/simulate/shares.js';
 import { timeShares } from '../../planner/simulate/shares.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';

@@ -2,7 +2,7 @@ import type { LocalSystem } from '../topology/local-systems.js';
 import type { PathType } from '../topology/types.js';
 import { type ChannelGraph, type CrossNic, type GraphId, nodeId, type Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
-import type { Rules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 import { placeOfType } from './routes.js';
 import type { GraphRequest } from './request.js';
 
@@ -100,7 +100,7 @@ export class Candidate {
   }
 
   /** The finished graph, with ranks and NET ids in place of indexes. */
-  finish({ system, inter: leavesHost }: LocalSystem, rules: Rules): ChannelGraph {
+  finish({ system, inter: leavesHost }: LocalSystem, rules: SearchRules): ChannelGraph {
     const intra = this.gpus.slice(0, this.nChannels * this.gpuCount).map((gpu) => system.gpus[gpu]?.rank ?? -1);
     // A search within one host chooses no NICs. NCCL's ids then stay 0, which it reads as a NIC where it connects two of these
     // GPUs over the network.

@@ -1,6 +1,6 @@
 import type { Candidate } from './candidate.js';
 import { Pattern } from './graph.js';
-import type { Rules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 import type { Improvement } from './trace.js';
 
 /**
@@ -10,7 +10,7 @@ import type { Improvement } from './trace.js';
 export function improvement(
   candidate: Candidate,
   best: Candidate,
-  { crossingBonus, nvlsBandwidthCounts }: Rules,
+  { crossingBonus, nvlsBandwidthCounts }: SearchRules,
 ): Improvement | undefined {
   if (candidate.nChannels < candidate.minChannels) return undefined;
   if (candidate.pattern === Pattern.NVLS) {

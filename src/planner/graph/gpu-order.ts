@@ -1,7 +1,7 @@
 import type { LocalSystem } from '../topology/local-systems.js';
 import { LinkType } from '../topology/types.js';
 import { Pattern } from './graph.js';
-import type { Rules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 import type { ResidualBandwidth } from './residual-bandwidth.js';
 import type { Routes } from './routes.js';
 
@@ -44,7 +44,7 @@ export class GpuOrder {
   readonly #sorted: (Int32Array | undefined)[][];
   readonly #pciGbps: Int32Array;
 
-  constructor({ system }: LocalSystem, routes: Routes, residual: ResidualBandwidth, { switchNeighbours }: Rules) {
+  constructor({ system }: LocalSystem, routes: Routes, residual: ResidualBandwidth, { switchNeighbours }: SearchRules) {
     this.#routes = routes;
     this.#residual = residual;
     this.#hasSwitch = system.nvSwitches.length > 0;

@@ -1,23 +1,23 @@
-import type { Parameters } from '../parameters.js';
 import type { LocalSystem } from '../topology/local-systems.js';
-import { type Rules, rulesOf } from '../versions/rules.js';
+import { rulesOf } from '../versions/rules.js';
 import { GpuOrder } from './gpu-order.js';
 import { ResidualBandwidth } from './residual-bandwidth.js';
 import { Nics } from './nics.js';
 import { Routes } from './routes.js';
+import type { SearchParameters, SearchRules } from './search-input.js';
 
 /** A host prepared for searching. Its bandwidths change while a graph is searched, and stay rounded for the next. */
 export class SearchHost {
   readonly local: LocalSystem;
-  readonly parameters: Parameters;
-  readonly rules: Rules;
+  readonly parameters: SearchParameters;
+  readonly rules: SearchRules;
   readonly routes: Routes;
   readonly residual: ResidualBandwidth;
   readonly nics: Nics;
   readonly gpuOrder: GpuOrder;
 
   /** @throws InputError where a link on which the search reserves bandwidth does not exist. */
-  constructor(local: LocalSystem, parameters: Parameters) {
+  constructor(local: LocalSystem, parameters: SearchParameters) {
     this.local = local;
     this.parameters = parameters;
     this.rules = rulesOf(parameters);

@@ -1,11 +1,11 @@
-import type { Parameters } from '../parameters.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { Locality } from '../topology/paths/locality.js';
 import { type NetNode, nodeName } from '../topology/system.js';
 import { PathType } from '../topology/types.js';
-import { type Rules, rulesOf } from '../versions/rules.js';
+import { rulesOf } from '../versions/rules.js';
 import { CrossNic, Pattern } from './graph.js';
 import type { Routes } from './routes.js';
+import type { SearchParameters, SearchRules } from './search-input.js';
 
 /** Reason why a channel cannot leave the host by a NIC. */
 export type ExitRefusal = 'plane' | 'other NIC' | 'pair' | 'rail';
@@ -23,8 +23,8 @@ export class Nics {
   readonly namesake: Int32Array;
   readonly #local: LocalSystem;
   readonly #routes: Routes;
-  readonly #parameters: Parameters;
-  readonly #rules: Rules;
+  readonly #parameters: SearchParameters;
+  readonly #rules: SearchRules;
   readonly #locality: Locality;
   /** A number for each port of each card, by NET. */
   readonly #port: Int32Array;
@@ -37,7 +37,7 @@ export class Nics {
   /** {@link gpusBeside} by NET. */
   readonly #beside: (Int32Array | undefined)[] = [];
 
-  constructor(local: LocalSystem, routes: Routes, parameters: Parameters) {
+  constructor(local: LocalSystem, routes: Routes, parameters: SearchParameters) {
     const { nets } = local.system;
     this.#local = local;
     this.#orders = new Array<undefined>((local.system.gpus.length + 1) * (PathType.DIS + 2)).fill(undefined);

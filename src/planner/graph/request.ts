@@ -1,4 +1,4 @@
-import type { Rules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 import { GraphId, Pattern } from './graph.js';
 
 /** Request of one search. */
@@ -13,7 +13,7 @@ export interface GraphRequest {
 }
 
 /** Half of all channels: copies of each can be made later. */
-export function ringRequest({ mostChannels }: Rules): GraphRequest {
+export function ringRequest({ mostChannels }: SearchRules): GraphRequest {
   return { id: GraphId.RING, pattern: Pattern.RING, collNet: false, minChannels: 1, maxChannels: mostChannels / 2 };
 }
 
@@ -26,7 +26,7 @@ export function collnetChainRequest(rings: number): GraphRequest {
   return { id: GraphId.COLLNET_CHAIN, pattern: Pattern.TREE, collNet: true, minChannels: rings, maxChannels: rings };
 }
 
-export function collnetDirectRequest({ mostChannels }: Rules): GraphRequest {
+export function collnetDirectRequest({ mostChannels }: SearchRules): GraphRequest {
   return {
     id: GraphId.COLLNET_DIRECT,
     pattern: Pattern.COLLNET_DIRECT,
@@ -36,6 +36,6 @@ export function collnetDirectRequest({ mostChannels }: Rules): GraphRequest {
   };
 }
 
-export function nvlsRequest({ mostChannels }: Rules): GraphRequest {
+export function nvlsRequest({ mostChannels }: SearchRules): GraphRequest {
   return { id: GraphId.NVLS, pattern: Pattern.NVLS, collNet: false, minChannels: 1, maxChannels: mostChannels };
 }

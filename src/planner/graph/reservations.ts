@@ -2,7 +2,7 @@ import { PathType } from '../topology/types.js';
 import type { Candidate } from './candidate.js';
 import { Pattern } from './graph.js';
 import type { SearchHost } from './host.js';
-import type { SearchListener } from './trace.js';
+import type { PathRefusal, SearchListener } from './trace.js';
 
 /**
  * Paths that a walk reserves for its channel: only of an allowed type, and only where all links have enough bandwidth left.
@@ -68,20 +68,24 @@ export class Reservations {
       residual,
       local: { system },
     } = this.#host;
-    const names = { kind: 'refused-path', from: routes.nameOf(from), to: routes.nameOf(to) } as const;
+    // Searches of racks refuse millions of paths: events are literals of one shape each, without copies.
+    const fromName = routes.nameOf(from);
+    const toName = routes.nameOf(to);
     const type = (routes.type[routes.between(from, to)] ?? PathType.DIS) as PathType;
+    let reason: PathRefusal;
     if (stuckAt >= 0) {
       const { link, needed, left } = residual.shortage(stuckAt, gbps);
       const linkFrom = routes.nameOfVertex(system.links.from[link] ?? 0);
       const linkTo = routes.nameOfVertex(system.links.to[link] ?? 0);
-      this.#trace({ ...names, reason: { why: 'bandwidth', linkFrom, linkTo, needed, left } });
+      reason = { why: 'bandwidth', linkFrom, linkTo, needed, left };
     } else if (type >= PathType.DIS) {
-      this.#trace({ ...names, reason: { why: 'unconnected' } });
+      reason = { why: 'unconnected' };
     } else {
       const back = type <= allowed;
       const typeBack = (routes.type[routes.between(to, from)] ?? PathType.DIS) as PathType;
-      this.#trace({ ...names, reason: { why: 'type', type: back ? typeBack : type, allowed, back } });
+      reason = { why: 'type', type: back ? typeBack : type, allowed, back };
     }
+    this.#trace({ kind: 'refused-path', from: fromName, to: toName, reason });
     return false;
   }
 }

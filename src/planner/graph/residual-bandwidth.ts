@@ -2,7 +2,8 @@ import { InputError } from '../../errors.js';
 import { anyReverse } from '../topology/assemble.js';
 import type { LocalSystem } from '../topology/local-systems.js';
 import { nodeName } from '../topology/system.js';
-import { defaultRules, type Rules } from '../versions/rules.js';
+import { defaultRules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 import { type Routes, HopLoad } from './routes.js';
 
 /** A link that cannot carry a channel; both figures in GB/s. */
@@ -28,7 +29,7 @@ export class ResidualBandwidth {
   readonly #reverse: Int32Array;
 
   /** @throws InputError where a path takes bandwidth of a link back that does not exist. */
-  constructor({ system }: LocalSystem, routes: Routes, { linksBackByType }: Rules = defaultRules) {
+  constructor({ system }: LocalSystem, routes: Routes, { linksBackByType }: SearchRules = defaultRules) {
     this.left = system.links.bandwidthGBps.slice();
     this.#firstHop = routes.firstHop;
     this.#link = routes.link;

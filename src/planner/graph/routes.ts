@@ -1,7 +1,7 @@
 import type { LocalSystem } from '../topology/local-systems.js';
 import { CpuArch, CpuVendor, hardwareType, nodeName, type System, type SystemNode } from '../topology/system.js';
 import { LinkType, NodeType, PathType, pxnFirst } from '../topology/types.js';
-import type { Rules } from '../versions/rules.js';
+import type { SearchRules } from './search-input.js';
 
 /** Share of a channel's bandwidth that a hop takes, and the direction; a set of these bits. */
 export const HopLoad = {
@@ -45,7 +45,7 @@ export class Routes {
   /** By vertex: traces of searches name the same few nodes millions of times. */
   readonly #names: (string | undefined)[] = [];
 
-  constructor({ system, paths }: LocalSystem, rules: Rules) {
+  constructor({ system, paths }: LocalSystem, rules: SearchRules) {
     this.#system = system;
     this.gpuCount = system.gpus.length;
     this.netCount = system.nets.length;
@@ -107,7 +107,7 @@ export class Routes {
 }
 
 /** Path types as the search compares them: PXN before P2C, where the version has that order. It is its own inverse. */
-export function placeOfType(type: number, { pathOrder }: Rules): PathType {
+export function placeOfType(type: number, { pathOrder }: SearchRules): PathType {
   return (pathOrder === 'pxn before p2c' ? pxnFirst(type) : type) as PathType;
 }
 

@@ -120,7 +120,8 @@ const pathTroubles = {
   bandwidth: 'a link has too little left',
 } as const;
 
-function pathTrouble(reason: PathRefusal): string {
+/** Text of why a path cannot be taken, behind the names of its ends. */
+export function pathTrouble(reason: PathRefusal): string {
   switch (reason.why) {
     case 'unconnected':
       return '';

@@ -1,7 +1,7 @@
 import { detailsOf, inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { contributionOf, type HostContribution, type NodeContribution } from '../graph/merge/contribution.js';
 import type { HostRun } from '../graph/merge/nodes.js';
-import { searchHost } from '../graph/search-host.js';
+import { searchHostOnce } from '../graph/searched-hosts.js';
 import type { SearchEvent } from '../graph/trace.js';
 import type { Parameters } from '../parameters.js';
 import { assemble } from '../topology/assemble.js';
@@ -131,7 +131,7 @@ export function prepareHost(
   const systems = localSystems(system, parameters, nRanks);
   const nodes = systems.map((local) => {
     const graphs = inFile(graphFile?.fileName, () =>
-      searchHost(local, parameters, {
+      searchHostOnce(local, parameters, {
         collnet: parameters.collnetEnable === 1,
         ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
         ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),

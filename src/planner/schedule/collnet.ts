@@ -82,35 +82,33 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
   const workers: Worker[] = [];
   for (let channel = 0; channel < nChannels; channel++) {
     const own = channelRange(call.bytes, nChannels, channel);
+    const add = (rank: number, moves: Worker['moves']) => void workers.push({ rank, channel, moves });
+    const ofOthers = (heads: readonly number[], rank: number, move: (share: number, chunk: Range) => Move) =>
+      add(rank, () => eachShare(own, heads, rank, chunkBytes, move));
+    const ofOne = (share: number, rank: number, move: (chunk: Range) => Move) =>
+      add(rank, () => ofShare(own, nHeads, share, chunkBytes, move));
     const into: number[][] = Array.from({ length: nHeads }, () => []);
     const out: number[][] = Array.from({ length: nHeads }, () => []);
     for (const { ranks, heads } of nodes) {
       const scatter = heads.map((head) => ranks.map((rank) => (rank === head ? -1 : table.add(rank, head, channel))));
       const gather = heads.map((head) => ranks.map((rank) => (rank === head ? -1 : table.add(head, rank, channel))));
       ranks.forEach((rank, local) => {
-        const shares = (move: (share: number, chunk: Range) => Move) => () => eachShare(own, heads, rank, chunkBytes, move);
-        workers.push({
-          rank,
-          channel,
-          moves: shares((share, { offset, bytes }) => ({
-            receive: [],
-            input: offset,
-            send: [scatter[share]?.[local] ?? 0],
-            output: -1,
-            bytes,
-          })),
-        });
-        workers.push({
-          rank,
-          channel,
-          moves: shares((share, { offset, bytes }) => ({
-            receive: [gather[share]?.[local] ?? 0],
-            input: -1,
-            send: [],
-            output: offset,
-            bytes,
-          })),
-        });
+        const towards = (share: number) => [scatter[share]?.[local] ?? 0];
+        const back = (share: number) => [gather[share]?.[local] ?? 0];
+        ofOthers(heads, rank, (share, { offset, bytes }) => ({
+          receive: [],
+          input: offset,
+          send: towards(share),
+          output: -1,
+          bytes,
+        }));
+        ofOthers(heads, rank, (share, { offset, bytes }) => ({
+          receive: back(share),
+          input: -1,
+          send: [],
+          output: offset,
+          bytes,
+        }));
       });
       heads.forEach((rank, share) => {
         const up = table.add(rank, NETWORK_RANK, channel, 'net-in');
@@ -119,39 +117,13 @@ export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nCha
         out[share]?.push(down);
         const receive = (scatter[share] ?? []).filter((number) => number >= 0);
         const send = (gather[share] ?? []).filter((number) => number >= 0);
-        workers.push({
-          rank,
-          channel,
-          moves: () =>
-            ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({
-              receive,
-              input: offset,
-              send: [up],
-              output: -1,
-              bytes,
-            })),
-        });
-        workers.push({
-          rank,
-          channel,
-          moves: () =>
-            ofShare(own, nHeads, share, chunkBytes, ({ offset, bytes }) => ({
-              receive: [down],
-              input: -1,
-              send,
-              output: offset,
-              bytes,
-            })),
-        });
+        ofOne(share, rank, ({ offset, bytes }) => ({ receive, input: offset, send: [up], output: -1, bytes }));
+        ofOne(share, rank, ({ offset, bytes }) => ({ receive: [down], input: -1, send, output: offset, bytes }));
       });
     }
     for (let share = 0; share < nHeads; share++) {
       const [receive, send] = [into[share] ?? [], out[share] ?? []];
-      workers.push({
-        rank: NETWORK_RANK,
-        channel,
-        moves: () => ofShare(own, nHeads, share, chunkBytes, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes })),
-      });
+      ofOne(share, NETWORK_RANK, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes }));
     }
   }
   return { call, nRanks, connections: table.all, workers };

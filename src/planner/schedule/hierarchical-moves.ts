@@ -65,6 +65,8 @@ type RingKind = 'allReduce' | 'reduceScatter' | 'allGather' | 'broadcast' | 'red
  * that ends at the root's host, where the root is the only rank with a move down. With one host there is one step.
  */
 export class ShareMoves extends Moves {
+  /** Offset of the data of an all-gather or broadcast in the outputs of all ranks. */
+  target = 0;
   readonly #worker: WorkerPlace;
   readonly #isUp: boolean;
   readonly #isOwner: boolean;
@@ -82,6 +84,7 @@ export class ShareMoves extends Moves {
   #to = 0;
   #ownBase = -1;
   #keepBase = -1;
+  #targetBase = 0;
   #blocks: RankBlocks | undefined;
   #root: RankPlace | undefined;
   /** True if a rank that has the data already must write them to its output. */
@@ -187,6 +190,7 @@ export class ShareMoves extends Moves {
   #isConcerned(): boolean {
     this.#ownBase = -1;
     this.#keepBase = -1;
+    this.#targetBase = 0;
     this.complete = false;
     switch (this.#kind) {
       case 'allReduce':
@@ -239,6 +243,7 @@ export class ShareMoves extends Moves {
     const { host, nHosts } = this.#worker;
     const step = this.#step;
     const base = this.#setBlock((host - step + nHosts) % nHosts);
+    this.#targetBase = base;
     if (!this.#isOwner || step > 0 || this.#copies) this.#keepBase = base;
     if (!this.#isOwner) return !this.#isUp;
     if (step === 0) this.#ownBase = 0;
@@ -298,6 +303,7 @@ export class ShareMoves extends Moves {
     this.bytes = Math.min(this.#cut.sliceBytes, this.#to - this.#from);
     this.own = this.#ownBase < 0 ? -1 : this.#ownBase + this.#from;
     this.keep = this.#keepBase < 0 ? -1 : this.#keepBase + this.#from;
+    this.target = this.#targetBase + this.#from;
   }
 }
 

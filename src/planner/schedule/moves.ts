@@ -26,6 +26,8 @@ export abstract class Moves {
   complete = false;
   /** True if the output gets what is received, without this rank's input. */
   exclusive = false;
+  /** True if later moves of the call may overwrite what this one sends, before the others have received it. */
+  readonly overwrites: boolean = false;
   /** Numbers of the sets of connections; see {@link EndSets}. */
   receives = 0;
   sends = 0;

@@ -68,90 +68,91 @@ export function nvlsSchedule(call: ScheduledCall, input: NvlsInput): Schedule {
   return { call, nRanks: input.nRanks, connections: table.all, workers };
 }
 
-function allReduce({ call, input, table, channel }: Channel): Worker[] {
-  const { nodes, heads, chunkBytes, tree, nChannels } = input;
+/** The connections of a head with the NVSwitch, by local rank of its node. */
+interface HeadLinks {
+  readonly head: number;
+  /** Data of each rank for the head. */
+  readonly into: readonly number[];
+  /** Results of the head for each rank. */
+  readonly out: readonly number[];
+}
+
+function allReduce(context: Channel): Worker[] {
+  const { input, table, channel } = context;
+  const { nodes, heads } = input;
   const nHeads = heads[0]?.length ?? 0;
-  const own = channelRange(call.bytes, nChannels, channel);
-  const workers: Worker[] = [];
-  const sums: number[][] = [];
-  const results: number[][] = [];
-  const switches = nodes.map((ranks, node) =>
-    (heads[node] ?? []).map((head) => ({
+  const links = nodes.map((ranks, node) =>
+    (heads[node] ?? []).map((head): HeadLinks => ({
       head,
       into: ranks.map((rank) => table.add(rank, head, channel, 'switch-in')),
       out: ranks.map((rank) => table.add(head, rank, channel, 'switch-out')),
     })),
   );
-  nodes.forEach((ranks, node) =>
-    ranks.forEach((rank, local) => {
-      const into = switches[node]?.map((share) => share.into[local] ?? 0) ?? [];
-      const out = switches[node]?.map((share) => share.out[local] ?? 0) ?? [];
-      workers.push({
-        rank,
-        channel,
-        moves: () =>
-          eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({
-            receive: [],
-            input: offset,
-            send: [into[head] ?? 0],
-            output: -1,
-            bytes,
-          })),
-      });
-      workers.push({
-        rank,
-        channel,
-        moves: () =>
-          eachShare(own, nHeads, chunkBytes, (head, { offset, bytes }) => ({
-            receive: [out[head] ?? 0],
-            input: -1,
-            send: [],
-            output: offset,
-            bytes,
-          })),
-      });
-    }),
-  );
-  for (let head = 0; head < nHeads; head++) {
-    const at = (node: number) => switches[node]?.[head]?.head ?? 0;
-    const rising = nodes.map((_, node) => {
-      const parent = tree?.(channel, node).parent ?? -1;
-      return parent < 0 ? -1 : table.add(at(node), at(parent), channel);
-    });
-    const falling = nodes.map((_, node) => {
-      const parent = tree?.(channel, node).parent ?? -1;
-      return parent < 0 ? -1 : table.add(at(parent), at(node), channel);
-    });
-    const reducing = nodes.length > 1 && tree === undefined;
-    nodes.forEach((_, node) => {
-      const share = switches[node]?.[head];
-      if (share === undefined) return;
-      const children = tree === undefined ? [] : tree(channel, node).children.filter((child) => child >= 0);
-      const up = reducing ? table.add(share.head, NETWORK_RANK, channel, 'net-in') : (rising[node] ?? -1);
-      const down = reducing ? table.add(NETWORK_RANK, share.head, channel, 'net-out') : (falling[node] ?? -1);
-      if (reducing) {
-        (sums[head] ??= []).push(up);
-        (results[head] ??= []).push(down);
-      }
-      const fromBelow = [...share.into, ...children.map((child) => rising[child] ?? 0)];
-      const toBelow = [...share.out, ...children.map((child) => falling[child] ?? 0)];
-      const pass = (receive: readonly number[], send: readonly number[]) =>
-        workers.push({ rank: share.head, channel, moves: () => ofShare(own, nHeads, head, chunkBytes, receive, send) });
-      if (up < 0) {
-        pass(fromBelow, toBelow);
-      } else {
-        pass(fromBelow, [up]);
-        pass([down], toBelow);
-      }
-    });
-    if (reducing)
-      workers.push({
-        rank: NETWORK_RANK,
-        channel,
-        moves: () => ofShare(own, nHeads, head, chunkBytes, sums[head] ?? [], results[head] ?? []),
-      });
+  return [
+    ...nodes.flatMap((ranks, node) => ranks.flatMap((rank, local) => scatterAndGather(context, rank, local, links[node] ?? []))),
+    ...Array.from({ length: nHeads }, (_, head) =>
+      reduceShare(
+        context,
+        head,
+        links.flatMap((ofNode) => ofNode[head] ?? []),
+      ),
+    ).flat(),
+  ];
+}
+
+/** A rank's workers that copy its input to the shares of all heads, and their results to its output. */
+function scatterAndGather({ call, input, channel }: Channel, rank: number, local: number, heads: readonly HeadLinks[]): Worker[] {
+  const { chunkBytes, nChannels } = input;
+  const own = channelRange(call.bytes, nChannels, channel);
+  const into = heads.map((head) => head.into[local] ?? 0);
+  const out = heads.map((head) => head.out[local] ?? 0);
+  const worker = (move: (head: number, chunk: Range) => Move): Worker => ({
+    rank,
+    channel,
+    moves: () => eachShare(own, heads.length, chunkBytes, move),
+  });
+  return [
+    worker((head, { offset, bytes }) => ({ receive: [], input: offset, send: [into[head] ?? 0], output: -1, bytes })),
+    worker((head, { offset, bytes }) => ({ receive: [out[head] ?? 0], input: -1, send: [], output: offset, bytes })),
+  ];
+}
+
+/** The workers of the heads of one share, one on each node: within nodes by the switch, between them by a tree or the network. */
+function reduceShare({ call, input, table, channel }: Channel, head: number, links: readonly HeadLinks[]): Worker[] {
+  const { heads, chunkBytes, nChannels, tree } = input;
+  const own = channelRange(call.bytes, nChannels, channel);
+  const worker = (rank: number, receive: readonly number[], send: readonly number[]): Worker => ({
+    rank,
+    channel,
+    moves: () => ofShare(own, heads[0]?.length ?? 0, head, chunkBytes, receive, send),
+  });
+  if (tree === undefined && links.length > 1) {
+    const ports = links.map((link) => ({
+      ...link,
+      up: table.add(link.head, NETWORK_RANK, channel, 'net-in'),
+      down: table.add(NETWORK_RANK, link.head, channel, 'net-out'),
+    }));
+    return [
+      ...ports.flatMap(({ head: rank, into, out, up, down }) => [worker(rank, into, [up]), worker(rank, [down], out)]),
+      worker(
+        NETWORK_RANK,
+        ports.map(({ up }) => up),
+        ports.map(({ down }) => down),
+      ),
+    ];
   }
-  return workers;
+  const parents = links.map((_, node) => tree?.(channel, node).parent ?? -1);
+  const headOf = (node: number) => links[node]?.head ?? 0;
+  const rising = parents.map((parent, node) => (parent < 0 ? -1 : table.add(headOf(node), headOf(parent), channel)));
+  const falling = parents.map((parent, node) => (parent < 0 ? -1 : table.add(headOf(parent), headOf(node), channel)));
+  return links.flatMap((link, node) => {
+    const children = tree?.(channel, node).children.filter((child) => child >= 0) ?? [];
+    const fromBelow = [...link.into, ...children.map((child) => rising[child] ?? 0)];
+    const toBelow = [...link.out, ...children.map((child) => falling[child] ?? 0)];
+    const up = rising[node] ?? -1;
+    if (up < 0) return [worker(link.head, fromBelow, toBelow)];
+    return [worker(link.head, fromBelow, [up]), worker(link.head, [falling[node] ?? -1], toBelow)];
+  });
 }
 
 function* eachShare(own: Range, nHeads: number, chunkBytes: number, move: (head: number, chunk: Range) => Move): Generator<Move> {

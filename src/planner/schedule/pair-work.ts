@@ -7,6 +7,7 @@ const PEER = 1;
 
 /** Moves that swap two blocks of two ranks: each slice is sent before the one that replaces it is taken. */
 class SwapMoves extends Moves {
+  override readonly overwrites = true;
   #at = 0;
   #end = 0;
   #sliceBytes = 0;
@@ -97,12 +98,12 @@ export class PairWork {
   startAllToAll(sent: RankBlocks, received: RankBlocks): void {
     const rank = this.#rank;
     this.busy.length = 0;
-    this.#copy(sent.from[rank] ?? 0, received.from[rank] ?? 0, sent.bytes[rank] ?? 0);
     for (let distance = 1; distance < this.#nRanks; distance++) {
       const peer = (rank + distance) % this.#nRanks;
       this.#receive(peer, received.from[peer] ?? 0, received.bytes[peer] ?? 0);
       this.#send(peer, sent.from[peer] ?? 0, sent.bytes[peer] ?? 0);
     }
+    this.#copy(sent.from[rank] ?? 0, received.from[rank] ?? 0, sent.bytes[rank] ?? 0);
   }
 
   /** An all-to-all whose input and output are the same memory. */
@@ -171,10 +172,10 @@ export class PairWork {
     this.busy.push(index * JOBS + SEND);
   }
 
-  /** Copies this rank's own block, in one move: it is no message. */
+  /** Copies this rank's own block. */
   #copy(from: number, to: number, bytes: number): void {
     if (bytes === 0) return;
-    this.#copying.start(NONE, NONE, bytes, from, to, false, bytes);
+    this.#copying.start(NONE, NONE, bytes, from, to, false, this.#sliceBytes);
     this.busy.push(this.workers.length - 2);
   }
 

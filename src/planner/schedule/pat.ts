@@ -28,20 +28,14 @@ export function patSchedule(call: ScheduledCall, nRanks: number, nChannels: numb
     return leaving.map((near, rank) => {
       // Connections with ranks behind, and with those before.
       const far = distances.map((distance, bit) => leaving[(rank - distance + nRanks) % nRanks]?.[bit] ?? 0);
-      return {
-        rank,
-        channel,
-        moves: () =>
-          isGather
-            ? gather(rank, nRanks, near, far, own, part, chunkBytes)
-            : scatter(rank, nRanks, near, far, own, part, chunkBytes),
-      };
+      return { rank, channel, moves: () => movesOf(isGather, rank, nRanks, near, far, own, part, chunkBytes) };
     });
   }).flat();
   return { call, nRanks, connections: table.all, workers };
 }
 
-function* gather(
+function* movesOf(
+  isGather: boolean,
   rank: number,
   nRanks: number,
   near: readonly number[],
@@ -51,28 +45,15 @@ function* gather(
   chunkBytes: number,
 ): Generator<Move> {
   for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
-    for (let away = 0; away < nRanks; away++) {
-      const send = near.filter((_, bit) => continues(away, bit, nRanks));
-      const output = ((rank - away + nRanks) % nRanks) * part + offset;
-      yield { receive: away === 0 ? [] : [far[lowestBit(away)] ?? 0], input: away === 0 ? offset : -1, send, output, bytes };
-    }
-  }
-}
-
-function* scatter(
-  rank: number,
-  nRanks: number,
-  near: readonly number[],
-  far: readonly number[],
-  own: Range,
-  part: number,
-  chunkBytes: number,
-): Generator<Move> {
-  for (const { offset, bytes } of chunksOf(own, chunkBytes)) {
-    for (let away = nRanks - 1; away >= 0; away--) {
-      const receive = near.filter((_, bit) => continues(away, bit, nRanks));
-      const input = ((rank - away + nRanks) % nRanks) * part + offset;
-      yield { receive, input, send: away === 0 ? [] : [far[lowestBit(away)] ?? 0], output: away === 0 ? offset : -1, bytes };
+    for (let place = 0; place < nRanks; place++) {
+      const away = isGather ? place : nRanks - 1 - place;
+      const above = away === 0 ? [] : [far[lowestBit(away)] ?? 0];
+      const below = near.filter((_, bit) => continues(away, bit, nRanks));
+      const start = away === 0 ? offset : -1;
+      const block = ((rank - away + nRanks) % nRanks) * part + offset;
+      yield isGather
+        ? { receive: above, input: start, send: below, output: block, bytes }
+        : { receive: below, input: block, send: above, output: start, bytes };
     }
   }
 }

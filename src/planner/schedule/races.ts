@@ -15,7 +15,8 @@ export class Races {
   /** Clocks of moves that others wait for. */
   readonly #kept = new Map<string, Clock | undefined>();
   readonly #done: Int32Array;
-  readonly #memory = new Map<string, Use[]>();
+  /** Uses by byte of each buffer; undefined for bytes without any. */
+  readonly #memory = new Map<string, (Use | undefined)[]>();
 
   constructor(schedule: VerifiableSchedule) {
     const { workers, connections } = schedule;
@@ -57,12 +58,12 @@ export class Races {
         if (each.rank === rank && each.serves === undefined) join(known, this.#clocks[index]);
       });
       for (const buffer of ['input', 'output', 'whole']) {
-        for (const [at, use] of usesOf(this.#memory.get(`${rank} ${buffer}`) ?? [])) {
-          const late = [[use.writer, use.write] as const, ...use.readers].find(([worker, count]) => count > (known[worker] ?? 0));
+        for (const [at, use] of (this.#memory.get(`${rank} ${buffer}`) ?? []).entries()) {
+          const late = use === undefined ? undefined : lateUser(use, known);
           if (late === undefined) continue;
-          const { channel = -1, serves } = workers[late[0]] ?? {};
+          const { channel = -1, serves } = workers[late] ?? {};
           const name = buffer === 'whole' ? 'buffer' : buffer;
-          return `byte ${at} of the ${name} of rank ${rank} is ${late[0] === use.writer ? 'written' : 'read'} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and no block of rank ${rank} waits for that before it ends`;
+          return `byte ${at} of the ${name} of rank ${rank} is ${late === use?.writer ? 'written' : 'read'} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and no block of rank ${rank} waits for that before it ends`;
         }
       }
     }
@@ -75,18 +76,22 @@ export class Races {
     let uses = this.#memory.get(place);
     if (uses === undefined) this.#memory.set(place, (uses = []));
     const count = this.#done[worker] ?? 0;
+    // An array without holes is fast.
+    while (uses.length < from) uses.push(undefined);
     for (let at = from; at < from + bytes; at++) {
-      const use = (uses[at] ??= { writer: -1, write: 0, readers: new Map() });
+      const use = (uses[at] ??= { writer: -1, write: 0, readers: undefined });
       if (use.writer >= 0 && use.write > (clock[use.writer] ?? 0))
         return this.#told(use.writer, buffer, offset + at - from, `${isWrite ? 'written' : 'read'} here and written`);
       if (isWrite) {
-        for (const [reader, read] of use.readers)
-          if (read > (clock[reader] ?? 0)) return this.#told(reader, buffer, offset + at - from, 'written here and read');
+        if (use.readers !== undefined) {
+          for (const [reader, read] of use.readers)
+            if (read > (clock[reader] ?? 0)) return this.#told(reader, buffer, offset + at - from, 'written here and read');
+          use.readers = undefined;
+        }
         use.writer = worker;
         use.write = count;
-        use.readers.clear();
       } else {
-        use.readers.set(worker, count);
+        (use.readers ??= new Map<number, number>()).set(worker, count);
       }
     }
     return undefined;
@@ -108,16 +113,18 @@ export class Races {
   }
 }
 
-/** Uses by byte; bytes without any are left out. */
-function usesOf(uses: readonly Use[]): Map<number, Use> {
-  return new Map(Object.entries(uses).map(([at, use]) => [Number(at), use]));
+/** The first worker whose use of a byte came after what the clock knows. */
+function lateUser({ writer, write, readers }: Use, known: Clock): number | undefined {
+  if (write > (known[writer] ?? 0)) return writer;
+  if (readers !== undefined) for (const [reader, read] of readers) if (read > (known[reader] ?? 0)) return reader;
+  return undefined;
 }
 
-/** The last write of a byte, and reads since. */
+/** The last write of a byte, and reads since by worker. */
 interface Use {
   writer: number;
   write: number;
-  readonly readers: Map<number, number>;
+  readers: Map<number, number> | undefined;
 }
 
 function join(clock: Clock, other: Clock | undefined): void {

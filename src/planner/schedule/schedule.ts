@@ -193,7 +193,7 @@ export function* roundsOf({ offset, bytes }: Range, parts: number, chunkBytes: n
   }
 }
 
-export interface Round {
+interface Round {
   readonly offset: number;
   readonly end: number;
   readonly chunkBytes: number;

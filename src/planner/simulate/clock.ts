@@ -1,50 +1,12 @@
-import type { ScheduledConnection, Move, Worker } from '../schedule/schedule.js';
+import type { Move, ScheduledConnection, Worker } from '../schedule/schedule.js';
 import { Batches } from './batches.js';
-
-/** Costs of an execution, by connection and by worker. Times in µs, rates in bytes per µs. */
-export interface Timing {
-  /** Rate at which a worker writes into a connection. */
-  readonly writeRate: Float64Array;
-  /** Rate at which a worker reads from a connection. */
-  readonly readRate: Float64Array;
-  /** Rate of the NIC behind a connection; infinite without one. */
-  readonly wireRate: Float64Array;
-  /** Additional time of a NIC for each message, by connection. */
-  readonly stepUs: Float64Array;
-  /** Additional time of a slice's sender, by connection: it notifies the proxy of a NIC. */
-  readonly sendUs: Float64Array;
-  /** Time from the last sent byte until the receiver sees it. */
-  readonly latencyUs: Float64Array;
-  /** Time that a connection's sender waits for a credit after the receiver is done. */
-  readonly creditUs: Float64Array;
-  /** Rate at which a worker copies within its GPU, and reads received data. */
-  readonly copyRate: (worker: number) => number;
-  /** Additional time of each slice for a worker; one that touches input or output, and one that only forwards data. */
-  readonly copySliceUs: number;
-  readonly sliceUs: number;
-  /** Cost of each further operand of a move, relative to a copy. */
-  readonly operandCost: number;
-  /** The same for each sum, beyond what any operand costs. */
-  readonly sumCost: number;
-  /** True if a receiver may begin with the first bytes of a slice (LL, LL128); with Simple it waits for all of it. */
-  readonly cutsThrough: boolean;
-  /** Slices that a connection holds; a power of two. */
-  readonly slots: number;
-  readonly slicing: Slicing;
-}
-
-/** Number of slices of a chunk, and their least size in bytes. */
-interface Slicing {
-  readonly slices: number;
-  readonly leastBytes: number;
-}
+import { Fifos, type SliceInProgress, type WireUse } from './fifos.js';
+import type { Timing } from './timing.js';
+import { Waits } from './waits.js';
 
 /** Times at which workers were done. */
-export interface Finished {
+interface Finished {
   readonly endUs: Float64Array;
-  /** Times of the last worker. */
-  readonly busyUs: Float64Array;
-  readonly slices: number;
   /** Time in which each connection's messages used its share of a NIC. */
   readonly wireUs: Float64Array;
 }
@@ -57,13 +19,15 @@ export type SliceListener = (slice: {
   readonly endUs: number;
   readonly bytes: number;
   /** Times at which its bytes were on the links of each connection that it sends to. */
-  readonly wires: readonly { readonly connection: number; readonly startUs: number; readonly endUs: number }[];
+  readonly wires: readonly WireUse[];
 }) => void;
 
 /**
  * Executes workers in time. A slice starts when its data have arrived and the FIFOs it writes to have room. Workers are a Kahn
  * network, so times do not depend on the order of computation: the clock runs each worker as far as it can, then wakes those that
  * wait for it, without a queue of events.
+ *
+ * @throws RangeError if workers wait for each other
  */
 export function runClock(
   workers: readonly Worker[],
@@ -71,187 +35,172 @@ export function runClock(
   timing: Timing,
   listen?: SliceListener,
 ): Finished {
-  const {
-    writeRate,
-    readRate,
-    wireRate,
-    stepUs,
-    sendUs,
-    latencyUs,
-    creditUs,
-    operandCost,
-    sumCost,
-    cutsThrough,
-    slots,
-    slicing,
-  } = timing;
-  const mask = slots - 1;
-  const count = connections.length;
-  const sent = new Int32Array(count);
-  const taken = new Int32Array(count);
-  const firstArrival = new Float64Array(count * slots);
-  const lastArrival = new Float64Array(count * slots);
-  const freedAt = new Float64Array(count * slots);
-  const wireFree = new Float64Array(count);
-  const receiver = new Int32Array(count).fill(-1);
-  const sender = new Int32Array(count).fill(-1);
-  const endUs = new Float64Array(workers.length);
-  const busyUs = new Float64Array(workers.length);
-  const wireUs = new Float64Array(count);
-  const iterators = workers.map(({ moves }) => moves()[Symbol.iterator]());
-  const current: (Move | undefined)[] = workers.map(() => undefined);
-  const done = new Int32Array(workers.length);
-  let slices = 0;
-  // For programs: the time of each move's end by worker, and the workers that wait for the next.
-  const doneAt: (number[] | undefined)[] = [];
-  const waiting: (number[] | undefined)[] = [];
+  return new Clock(workers, connections.length, timing, listen).run();
+}
 
-  const runnable = new Int32Array(workers.length);
-  const isQueued = new Uint8Array(workers.length).fill(1);
-  let head = workers.length;
-  for (let worker = 0; worker < workers.length; worker++) runnable[worker] = workers.length - 1 - worker;
-  const wake = (worker: number) => {
-    if (worker < 0 || isQueued[worker] === 1) return;
-    isQueued[worker] = 1;
-    runnable[head++] = worker;
+class Clock {
+  readonly #workers: readonly Worker[];
+  /** Costs, copied because timings have objects of several shapes, which are slow to read in a loop. */
+  readonly #copyRate: Float64Array;
+  readonly #cutsThrough: boolean;
+  readonly #slices: number;
+  readonly #leastBytes: number;
+  readonly #operandCost: number;
+  readonly #sumCost: number;
+  readonly #sliceUs: number;
+  readonly #copySliceUs: number;
+  readonly #listen: SliceListener | undefined;
+  readonly #fifos: Fifos;
+  readonly #batches: Batches;
+  readonly #waits: Waits;
+  /** Workers that may go on; a stack. */
+  readonly #runnable: Int32Array;
+  #nRunnable: number;
+  readonly #isRunnable: Uint8Array;
+  readonly #moves: readonly Iterator<Move>[];
+  /** The move that each worker is about, and its slices that are done. */
+  readonly #current: (Move | undefined)[];
+  readonly #slicesDone: Int32Array;
+  /** Of that move: its cost by that of a copy, which has two operands and no sum, and the time of a slice besides its bytes. */
+  readonly #factor: Float64Array;
+  readonly #overheadUs: Float64Array;
+  /** Time at which each worker is done with its last slice. */
+  readonly #endUs: Float64Array;
+  /** Fields begin as fractions, so that the engine stores them as such from the start. */
+  readonly #slice: SliceInProgress = {
+    worker: 0,
+    bytes: 0.5,
+    startUs: 0.5,
+    endUs: 0.5,
+    overheadUs: 0.5,
+    completeUs: 0.5,
+    rate: 0.5,
+    notifyUs: 0.5,
   };
 
-  const batches = new Batches(workers, wake);
-
-  while (head > 0) {
-    const worker = runnable[--head] ?? 0;
-    isQueued[worker] = 0;
-    const iterator = iterators[worker];
-    const copyRate = timing.copyRate(worker);
-    const isMemory = workers[worker]?.serves !== undefined;
-    let free = endUs[worker] ?? 0;
-    running: for (;;) {
-      let move = current[worker];
-      if (move === undefined) {
-        const next = iterator?.next();
-        if (next === undefined || next.done === true) {
-          batches.end(worker, free);
-          break;
-        }
-        move = next.value;
-        current[worker] = move;
-        done[worker] = 0;
-      }
-      const { receive, send, bytes } = move;
-      const sliceBytes = Math.max(Math.ceil(bytes / slicing.slices), slicing.leastBytes);
-      const touches = move.input >= 0 || move.output >= 0 || move.local !== undefined || move.ranges !== undefined;
-      const sliceUs = isMemory ? 0 : touches ? timing.copySliceUs : timing.sliceUs;
-      const { local, batch = 0 } = move;
-      let ready = 0;
-      if (batch > 0) {
-        const opened = batches.begin(worker, batch, free);
-        if (opened === undefined) break;
-        ready = opened;
-      }
-      if (local !== undefined) {
-        for (const wait of local.after) {
-          const at = doneAt[wait.worker]?.[wait.moves - 1];
-          if (at === undefined) {
-            (waiting[wait.worker] ??= []).push(worker);
-            break running;
-          }
-          ready = Math.max(ready, at);
-        }
-      }
-      const operands =
-        receive.length +
-        (move.input >= 0 ? 1 : 0) +
-        send.length +
-        (move.output >= 0 ? 1 : 0) +
-        (local === undefined ? 0 : local.adds.length + local.writes.length);
-      const sums = Math.max(0, receive.length + (move.input >= 0 ? 1 : 0) + (local === undefined ? 0 : local.adds.length) - 1);
-      const factor = 1 + operandCost * (operands - 2) + sumCost * sums;
-      for (let slice = done[worker] ?? 0; slice < slicing.slices; slice++) {
-        const size = Math.max(0, Math.min(sliceBytes, bytes - slice * sliceBytes));
-        if (size === 0 && slice > 0) break;
-        done[worker] = slice;
-        let start = Math.max(free, ready);
-        let complete = 0;
-        let rate = copyRate;
-        for (const number of receive) {
-          const next = taken[number] ?? 0;
-          if ((sent[number] ?? 0) <= next) {
-            receiver[number] = worker;
-            break running;
-          }
-          const slot = number * slots + (next & mask);
-          start = Math.max(start, (cutsThrough ? firstArrival[slot] : lastArrival[slot]) ?? 0);
-          complete = Math.max(complete, lastArrival[slot] ?? 0);
-          rate = Math.min(rate, readRate[number] ?? Infinity);
-        }
-        let notifyUs = 0;
-        for (const number of send) {
-          const next = sent[number] ?? 0;
-          if (next - slots >= (taken[number] ?? 0)) {
-            sender[number] = worker;
-            break running;
-          }
-          if (next >= slots) start = Math.max(start, freedAt[number * slots + (next & mask)] ?? 0);
-          rate = Math.min(rate, writeRate[number] ?? Infinity);
-          notifyUs = Math.max(notifyUs, sendUs[number] ?? 0);
-        }
-        const work = size === 0 ? 0 : Math.max(size / rate, (size / copyRate) * factor);
-        const end = Math.max(start + sliceUs + notifyUs + work, cutsThrough ? complete + Math.min(sliceUs, work) : 0);
-        for (const number of receive) {
-          const slot = number * slots + ((taken[number] ?? 0) & mask);
-          freedAt[slot] = end + (creditUs[number] ?? 0);
-          taken[number] = (taken[number] ?? 0) + 1;
-          const waiting = sender[number] ?? -1;
-          if (waiting >= 0) {
-            sender[number] = -1;
-            wake(waiting);
-          }
-        }
-        const wires: { connection: number; startUs: number; endUs: number }[] | undefined = listen === undefined ? undefined : [];
-        for (const number of send) {
-          const slot = number * slots + ((sent[number] ?? 0) & mask);
-          const latency = latencyUs[number] ?? 0;
-          const wire = wireRate[number] ?? Infinity;
-          if (wire === Infinity) {
-            firstArrival[slot] = start + sliceUs + latency;
-            lastArrival[slot] = end + latency;
-            wires?.push({ connection: number, startUs: start, endUs: end });
-          } else {
-            // A NIC sends a slice when all of it has arrived; its first bytes arrive while the last are in flight.
-            const begins = Math.max(end, wireFree[number] ?? 0);
-            const leaves = begins + size / wire;
-            wireFree[number] = leaves + (stepUs[number] ?? 0);
-            wireUs[number] = (wireUs[number] ?? 0) + size / wire + (stepUs[number] ?? 0);
-            firstArrival[slot] = begins + latency;
-            lastArrival[slot] = leaves + latency;
-            wires?.push({ connection: number, startUs: leaves - size / wire, endUs: leaves });
-          }
-          sent[number] = (sent[number] ?? 0) + 1;
-          const waiting = receiver[number] ?? -1;
-          if (waiting >= 0) {
-            receiver[number] = -1;
-            wake(waiting);
-          }
-        }
-        listen?.({ worker, move, startUs: start, endUs: end, bytes: size, wires: wires ?? [] });
-        busyUs[worker] = (busyUs[worker] ?? 0) + end - start;
-        free = end;
-        slices++;
-      }
-      current[worker] = undefined;
-      if (local !== undefined) {
-        (doneAt[worker] ??= []).push(free);
-        const others = waiting[worker];
-        waiting[worker] = undefined;
-        for (const other of others ?? []) wake(other);
-      }
-    }
-    endUs[worker] = free;
+  constructor(workers: readonly Worker[], nConnections: number, timing: Timing, listen: SliceListener | undefined) {
+    const wake = (worker: number) => {
+      if (this.#isRunnable[worker] === 1) return;
+      this.#isRunnable[worker] = 1;
+      this.#runnable[this.#nRunnable++] = worker;
+    };
+    this.#workers = workers;
+    this.#copyRate = timing.copyRate;
+    this.#cutsThrough = timing.cutsThrough;
+    this.#slices = timing.slicing.slices;
+    this.#leastBytes = timing.slicing.leastBytes;
+    this.#operandCost = timing.operandCost;
+    this.#sumCost = timing.sumCost;
+    this.#sliceUs = timing.sliceUs;
+    this.#copySliceUs = timing.copySliceUs;
+    this.#listen = listen;
+    this.#fifos = new Fifos(nConnections, timing, wake);
+    this.#batches = new Batches(workers, wake);
+    this.#waits = new Waits(wake);
+    this.#runnable = Int32Array.from(workers, (_, worker) => workers.length - 1 - worker);
+    this.#nRunnable = workers.length;
+    this.#isRunnable = new Uint8Array(workers.length).fill(1);
+    this.#moves = workers.map(({ moves }) => moves()[Symbol.iterator]());
+    this.#current = workers.map(() => undefined);
+    this.#slicesDone = new Int32Array(workers.length);
+    this.#factor = new Float64Array(workers.length);
+    this.#overheadUs = new Float64Array(workers.length);
+    this.#endUs = new Float64Array(workers.length);
   }
-  const stuck = current.findIndex((move) => move !== undefined);
-  if (stuck >= 0)
-    throw new RangeError(
-      `the schedule deadlocks: rank ${workers[stuck]?.rank ?? -1} on channel ${workers[stuck]?.channel ?? -1} never goes on`,
-    );
-  return { endUs, busyUs, slices, wireUs };
+
+  run(): Finished {
+    while (this.#nRunnable > 0) {
+      const worker = this.#runnable[--this.#nRunnable] ?? 0;
+      this.#isRunnable[worker] = 0;
+      this.#runWorker(worker);
+    }
+    const stuck = this.#workers[this.#current.findIndex((move) => move !== undefined)];
+    if (stuck !== undefined)
+      throw new RangeError(`the schedule deadlocks: rank ${stuck.rank} on channel ${stuck.channel} never goes on`);
+    return { endUs: this.#endUs, wireUs: this.#fifos.wireUs };
+  }
+
+  /** Does moves of a worker until they end, or one has to wait. */
+  #runWorker(worker: number): void {
+    for (;;) {
+      const move = this.#moveOf(worker);
+      if (move === undefined) {
+        this.#batches.end(worker, this.#endUs[worker] ?? 0);
+        return;
+      }
+      if (!this.#doMove(worker, move)) return;
+      this.#current[worker] = undefined;
+      if (move.local !== undefined) this.#waits.end(worker, this.#endUs[worker] ?? 0);
+    }
+  }
+
+  /** The move that a worker is about, or its next one. */
+  #moveOf(worker: number): Move | undefined {
+    const current = this.#current[worker];
+    if (current !== undefined) return current;
+    const next = this.#moves[worker]?.next();
+    if (next === undefined || next.done === true) return undefined;
+    this.#beginMove(worker, next.value);
+    return (this.#current[worker] = next.value);
+  }
+
+  /** Does the slices of a move. @returns false if one has to wait; the worker is then woken */
+  #doMove(worker: number, move: Move): boolean {
+    const { local, batch = 0, receive, send, bytes } = move;
+    const opened = batch > 0 ? this.#batches.begin(worker, batch, this.#endUs[worker] ?? 0) : 0;
+    if (opened === undefined) return false;
+    const over = local === undefined ? 0 : this.#waits.over(local.after, worker);
+    if (over === undefined) return false;
+    const ready = Math.max(opened, over);
+    const slices = this.#slices;
+    const copyRate = this.#copyRate[worker] ?? 0;
+    const factor = this.#factor[worker] ?? 1;
+    const sliceBytes = Math.max(Math.ceil(bytes / slices), this.#leastBytes);
+    const slice = this.#slice;
+    const fifos = this.#fifos;
+    let free = this.#endUs[worker] ?? 0;
+    slice.worker = worker;
+    slice.overheadUs = this.#overheadUs[worker] ?? 0;
+    for (let number = this.#slicesDone[worker] ?? 0; number < slices; number++) {
+      const size = Math.max(0, Math.min(sliceBytes, bytes - number * sliceBytes));
+      if (size === 0 && number > 0) break;
+      this.#slicesDone[worker] = number;
+      slice.bytes = size;
+      slice.startUs = Math.max(free, ready);
+      slice.completeUs = 0;
+      slice.rate = copyRate;
+      slice.notifyUs = 0;
+      if (!fifos.awaitMessages(receive, slice) || !fifos.awaitSlots(send, slice)) return false;
+      const work = size === 0 ? 0 : Math.max(size / slice.rate, (size / copyRate) * factor);
+      const { startUs, overheadUs } = slice;
+      slice.endUs = Math.max(
+        startUs + overheadUs + slice.notifyUs + work,
+        this.#cutsThrough ? slice.completeUs + Math.min(overheadUs, work) : 0,
+      );
+      this.#endSlice(move, slice);
+      free = slice.endUs;
+      this.#endUs[worker] = free;
+    }
+    return true;
+  }
+
+  /** Computes the costs of a move once, because a worker may go on with it several times. */
+  #beginMove(worker: number, { receive, input, send, output, local, ranges }: Move): void {
+    const sources = receive.length + (input >= 0 ? 1 : 0) + (local === undefined ? 0 : local.adds.length);
+    const targets = send.length + (output >= 0 ? 1 : 0) + (local === undefined ? 0 : local.writes.length);
+    const touches = input >= 0 || output >= 0 || local !== undefined || ranges !== undefined;
+    const isMemory = this.#workers[worker]?.serves !== undefined;
+    this.#factor[worker] = 1 + this.#operandCost * (sources + targets - 2) + this.#sumCost * Math.max(0, sources - 1);
+    this.#overheadUs[worker] = isMemory ? 0 : touches ? this.#copySliceUs : this.#sliceUs;
+    this.#slicesDone[worker] = 0;
+  }
+
+  /** Moves the messages of a slice whose times are known. */
+  #endSlice(move: Move, slice: SliceInProgress): void {
+    const wires: WireUse[] | undefined = this.#listen === undefined ? undefined : [];
+    this.#fifos.take(move.receive, slice);
+    this.#fifos.put(move.send, slice, wires);
+    const { worker, startUs, endUs, bytes } = slice;
+    this.#listen?.({ worker, move, startUs, endUs, bytes, wires: wires ?? [] });
+  }
 }

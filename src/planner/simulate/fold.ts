@@ -39,6 +39,12 @@ export function foldHosts(schedule: Schedule, perHost: number): Schedule {
   return { ...schedule, connections: table.all, workers };
 }
 
+/** True if all hosts have the same machine and the same number of ranks, in order. */
+export function areHostsAlike({ kinds, nRanks, nNodes, rankBase }: Merged['nodes']): boolean {
+  const perHost = nRanks / nNodes;
+  return kinds.length === 1 && Number.isInteger(perHost) && rankBase.every((base, node) => base === node * perHost);
+}
+
 /** Sizes of the trees that stand for larger ones, in hosts. */
 const FEWER_HOSTS = 16;
 const MORE_HOSTS = 32;

@@ -30,7 +30,7 @@ export type BandwidthLimit =
   /** Bandwidth of a head to other nodes. */
   | 'network';
 
-export interface Bandwidth {
+interface Bandwidth {
   /** GB/s of the data of the call. A C float. */
   readonly gbps: number;
   readonly limit: BandwidthLimit;

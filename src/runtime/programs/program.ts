@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { inputBytes, outputBytes } from '../../planner/schedule/buffers.js';
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
-import { verifyProgram } from '../../planner/schedule/read-program.js';
 import type { Schedule, ScheduledCollective } from '../../planner/schedule/schedule.js';
+import { verifyProgram } from '../../planner/schedule/verify-program.js';
 import { verifySchedule } from '../../planner/schedule/verify.js';
 import { InputError, InvalidArgumentError, InvalidUsageError, withRank } from '../../errors.js';
 import { checkArray, type CallOptions, type TimedCallOptions } from '../algorithms/arguments.js';

@@ -79,11 +79,24 @@ export class Transports {
     const found = onHost
       ? transports.between(rank - base, peer - base)
       : ({ via: 'NET', reason: { why: 'other-host' } } as const);
-    if (found.via === 'SHM' || found.via === 'none') return { ...found, peer };
-    const rankOf = (local: number | undefined) => (local === undefined ? undefined : base + local);
-    if (found.via === 'P2P') return { ...found, peer, relay: rankOf(found.relay) };
+    // Field by field, because copies of whole objects are slow and a cluster has a hundred thousand connections.
+    if (found.via === 'SHM' || found.via === 'none') return { via: found.via, reason: found.reason, peer };
+    if (found.via === 'P2P') {
+      const { read, relay, distance } = found;
+      return { via: 'P2P', read, relay: relay === undefined ? undefined : base + relay, distance, peer };
+    }
     const use = transports.net(kind.graphs[graph], channel % graphs[graph].nChannels, rank - base, direction);
-    return { ...found, ...use, peer, relay: rankOf(use.relay), proxyRank: base + use.proxyRank };
+    return {
+      via: 'NET',
+      reason: found.reason,
+      dev: use.dev,
+      relay: use.relay === undefined ? undefined : base + use.relay,
+      proxyRank: base + use.proxyRank,
+      gdr: use.gdr,
+      gdrReason: use.gdrReason,
+      distance: use.distance,
+      peer,
+    };
   }
 
   #of(kind: NodeContribution): NodeTransports {

@@ -61,7 +61,7 @@ function severityOf(rule: LineRule, model: LogModel): LogSeverity {
 }
 
 /** A rule's text with the groups of its pattern; text in brackets is left out if its group is empty. */
-export function filled(text: string, groups: readonly string[]): string {
+function filled(text: string, groups: readonly string[]): string {
   const group = (number: string) => groups[Number(number) - 1]?.trim() ?? '';
   return text
     .replaceAll(/\[([^\]]*\$\d[^\]]*)\]/g, (_, part: string) =>

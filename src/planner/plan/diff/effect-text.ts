@@ -1,4 +1,4 @@
-import { formatBytes, formatWay } from '../overview/format.js';
+import { formatBytes, formatTime, formatWay } from '../overview/format.js';
 import type { RuleEffect } from './attribute.js';
 import type { Cost } from './cost.js';
 
@@ -69,6 +69,19 @@ function timesText(rows: readonly Cost[]): string {
   if (ratios.length === 0) return 'not possible in one of the two';
   const [least, most] = [Math.min(...ratios).toFixed(2), Math.max(...ratios).toFixed(2)];
   return `${least === most ? least : `${least} to ${most}`} of the time`;
+}
+
+/** The cells of a row: collective, size, way and time in a, the same in b, ratio. */
+export function costCells({ collective, bytes, a, b, ratio }: Cost): string[] {
+  return [
+    collective,
+    formatBytes(bytes),
+    formatWay(a),
+    a === null ? '' : formatTime(a.timeUs),
+    formatWay(b),
+    b === null ? '' : formatTime(b.timeUs),
+    ratio === null ? '-' : ratio.toFixed(2),
+  ];
 }
 
 /** The rules behind a row of a comparison. */

@@ -1,36 +1,20 @@
 import { escape } from '../../topology/view/markup.js';
-import { section, STYLE } from '../overview/html.js';
-import { formatBytes, formatTime, formatWay } from '../overview/format.js';
+import { page, section } from '../overview/page.js';
 import type { RuleEffect } from './attribute.js';
 import type { Comparison } from './compare.js';
-import { describeEffect, type EffectText, rulesBehind } from './effect-text.js';
+import { costCells, describeEffect, type EffectText, rulesBehind } from './effect-text.js';
 
 /** A comparison as one self-contained page: differences, their costs, and the rules behind them. */
 export function comparisonHtml(comparison: Comparison, effects: readonly RuleEffect[]): string {
   const [a, b] = comparison.titles;
-  return [
-    '<!doctype html>',
-    '<html lang="en">',
-    '<head>',
-    '<meta charset="utf-8">',
-    '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    '<meta name="color-scheme" content="light dark">',
-    `<title>${escape(a)} and ${escape(b)} · tccl diff</title>`,
-    `<style>${STYLE}</style>`,
-    '</head>',
-    '<body>',
-    '<main>',
+  return page(`${a} and ${b} · tccl diff`, '', [
     `<header><h1>${escape(a)}</h1><p class="dim">compared with ${escape(b)}</p></header>`,
     ...(effects.length === 0
       ? []
       : [section('Rules that decide otherwise', effects.map(describeEffect).map(effectCard).join(''))]),
     section('Calls', callTable(comparison, effects)),
     section('Decisions', decisionTable(comparison, effects)),
-    '</main>',
-    '</body>',
-    '</html>',
-    '',
-  ].join('\n');
+  ]);
 }
 
 function effectCard({ rules, changes }: EffectText): string {
@@ -46,16 +30,7 @@ function effectCard({ rules, changes }: EffectText): string {
 
 function callTable({ costs }: Comparison, effects: readonly RuleEffect[]): string {
   if (costs.length === 0) return '<p>No call takes another time or another way at the sizes that were compared.</p>';
-  const rows = costs.map(({ collective, bytes, a, b, ratio }) => [
-    collective,
-    formatBytes(bytes),
-    formatWay(a),
-    a === null ? '' : formatTime(a.timeUs),
-    formatWay(b),
-    b === null ? '' : formatTime(b.timeUs),
-    ratio === null ? '-' : ratio.toFixed(2),
-    rulesBehind(effects, { collective, bytes }).join(', '),
-  ]);
+  const rows = costs.map((cost) => [...costCells(cost), rulesBehind(effects, cost).join(', ')]);
   return table(['collective', 'size', 'a', 'time', 'b', 'time', 'b / a', 'rules'], rows);
 }
 

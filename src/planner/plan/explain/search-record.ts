@@ -1,6 +1,6 @@
 import type { ChannelGraph, GraphId } from '../../graph/graph.js';
-import type { PathRefusal, SearchEvent, Settings } from '../../graph/trace.js';
-import { pathTypeNames } from '../../topology/types.js';
+import { pathTrouble } from '../../graph/search-report.js';
+import type { SearchEvent, Settings } from '../../graph/trace.js';
 
 /** Record of one search, with the figures that answers use. */
 export interface SearchRecord {
@@ -120,21 +120,6 @@ export class SearchRecorder {
 }
 
 const kindOfPath = { unconnected: 'unconnected', type: 'path type', bandwidth: 'bandwidth' } as const;
-
-function pathTrouble(reason: PathRefusal): string {
-  switch (reason.why) {
-    case 'unconnected':
-      return '';
-    case 'type':
-      return ` is ${pathTypeNames[reason.type]}${reason.back ? ' on the way back' : ''}, allowed was ${pathTypeNames[reason.allowed]}`;
-    case 'bandwidth':
-      return ` needs ${gbps(reason.needed)} GB/s from ${reason.linkFrom} to ${reason.linkTo}, where ${gbps(reason.left)} was left`;
-  }
-}
-
-function gbps(value: number): number {
-  return Number(value.toFixed(3));
-}
 
 /** Number of refusals of a kind at one speed that are kept as examples. */
 const CLOSELY_SEEN = 500;

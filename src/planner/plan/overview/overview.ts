@@ -75,7 +75,7 @@ export interface GraphOverview {
 }
 
 /** A feature of NCCL, and its use. */
-export interface Use {
+interface Use {
   readonly name: 'P2P' | 'SHM' | 'NVLS' | 'PXN' | 'GDR' | 'CollNet';
   readonly used: 'yes' | 'partly' | 'no';
   readonly text: string;

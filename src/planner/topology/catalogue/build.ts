@@ -70,6 +70,21 @@ export const connectX8Switch: SwitchModel = {
   generation: 6,
 };
 
+/**
+ * NVLinks of the hybrid cube mesh of DGX-1, as NVIDIA's guide draws it: two quads, in each four pairs with one or two links, and
+ * each GPU with one partner in the other quad.
+ */
+export const hybridCubeMesh: readonly (readonly number[])[] = [
+  [0, 1, 1, 2, 2, 0, 0, 0],
+  [1, 0, 2, 1, 0, 2, 0, 0],
+  [1, 2, 0, 2, 0, 0, 1, 0],
+  [2, 1, 2, 0, 0, 0, 0, 1],
+  [2, 0, 0, 0, 0, 1, 1, 2],
+  [0, 2, 0, 0, 1, 0, 2, 1],
+  [0, 0, 1, 0, 1, 2, 0, 2],
+  [0, 0, 0, 1, 2, 1, 2, 0],
+];
+
 /** A GPU in a tree under construction. */
 export interface PlacedGpu {
   readonly element: XmlElement;

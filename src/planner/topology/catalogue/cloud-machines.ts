@@ -1,5 +1,5 @@
 import type { FindingCode } from '../doctor/finding.js';
-import { inventedSwitch, nitroSwitch, pex89000 } from './build.js';
+import { hybridCubeMesh, inventedSwitch, nitroSwitch, pex89000 } from './build.js';
 import { below, type Domain, gpuAt, type Layout, nicAt, type Place } from './layout.js';
 
 /** Sources of a machine of the catalogue. */
@@ -134,17 +134,7 @@ const ndV2: Layout = {
   cpu: 'xeon-skylake',
   gpu: 'v100-sxm',
   gpuGeneration: 4,
-  // The hybrid cube mesh of DGX-1.
-  nvlink: [
-    [0, 1, 1, 2, 2, 0, 0, 0],
-    [1, 0, 2, 1, 0, 2, 0, 0],
-    [1, 2, 0, 2, 0, 0, 1, 0],
-    [2, 1, 2, 0, 0, 0, 0, 1],
-    [2, 0, 0, 0, 0, 1, 1, 2],
-    [0, 2, 0, 0, 1, 0, 2, 1],
-    [0, 0, 1, 0, 1, 2, 0, 2],
-    [0, 0, 0, 1, 2, 1, 2, 0],
-  ],
+  nvlink: hybridCubeMesh,
   nic: { model: 'connectx-5', generation: 4 },
   domains: [
     { numa: 0, cores: '0-19', holds: [...[1, 2, 3, 4].map(azureGpu), azureNic(1)] },

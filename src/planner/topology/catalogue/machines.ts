@@ -4,6 +4,7 @@ import type { XmlElement } from '../xml/tree.js';
 import {
   connectX8Switch,
   HIDDEN_NVSWITCH,
+  hybridCubeMesh,
   pex8764,
   pex88096,
   pex89000,
@@ -135,10 +136,7 @@ function define(
   return { name, description, aliases, build, ...(limits === undefined ? {} : { limits }) };
 }
 
-/**
- * Two Broadwell sockets, each with two PEX switches of two GPUs and a card. The mesh is the one that NVIDIA's DGX-1
- * guide draws: two quads, in each four pairs with one or two links, and each GPU with one partner in the other quad.
- */
+/** Two Broadwell sockets, each with two PEX switches of two GPUs and a card. */
 function dgx1V(): XmlElement {
   const tree = new TreeBuilder();
   for (let socket = 0; socket < 2; socket++) {
@@ -150,16 +148,7 @@ function dgx1V(): XmlElement {
       tree.nic(pciSwitch, nic('connectx-5'), { speedMbps: 100_000, generation: 3 });
     }
   }
-  tree.nvlinkMatrix([
-    [0, 1, 1, 2, 2, 0, 0, 0],
-    [1, 0, 2, 1, 0, 2, 0, 0],
-    [1, 2, 0, 2, 0, 0, 1, 0],
-    [2, 1, 2, 0, 0, 0, 0, 1],
-    [2, 0, 0, 0, 0, 1, 1, 2],
-    [0, 2, 0, 0, 1, 0, 2, 1],
-    [0, 0, 1, 0, 1, 2, 0, 2],
-    [0, 0, 0, 1, 2, 1, 2, 0],
-  ]);
+  tree.nvlinkMatrix(hybridCubeMesh);
   return tree.system;
 }
 

@@ -82,7 +82,7 @@ export function devicesOf(root: XmlElement): Pick<Inventory, 'cpus' | 'pcis' | '
   return { cpus, pcis, gpus, nets };
 }
 
-export function hostOf(cpu: XmlElement): string {
+function hostOf(cpu: XmlElement): string {
   return cpu.attributes.get('host_hash') ?? '';
 }
 

@@ -2,8 +2,17 @@ import { InputError } from '../../../errors.js';
 import type { Parameters } from '../../parameters.js';
 import { countOf, gpuOfRank, nodeName, type System } from '../system.js';
 import { NodeType, PathType, pxnFirst } from '../types.js';
-import { type Rules, rulesOf } from '../../versions/rules.js';
+import { type RuleName, type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
+
+/** The rules that say which nodes are nearest. */
+export const localityRules = [
+  'pathOrder',
+  'cpuByBandwidth',
+  'firstNicModuloGpus',
+  'gpuOfNicIsNear',
+  'mostChannels',
+] as const satisfies readonly RuleName[];
 
 /**
  * Nearest nodes: the CPU of a GPU, the NICs that a GPU uses and the GPU that uses a NIC.
@@ -15,7 +24,7 @@ export class Locality {
   readonly #system: System;
   readonly #paths: Paths;
   readonly #policy: Parameters['netDevicesPolicy'];
-  readonly #rules: Rules;
+  readonly #rules: Pick<Rules, (typeof localityRules)[number]>;
   readonly #pxnFirst: boolean;
   readonly #cpuOfGpu: Int32Array;
   readonly #netsOfGpu: (readonly number[] | undefined)[];
@@ -24,7 +33,7 @@ export class Locality {
   readonly #namesakeOfNet: Int32Array;
   readonly #gpuOfRank: Int32Array;
 
-  constructor(system: System, paths: Paths, parameters: Parameters) {
+  constructor(system: System, paths: Paths, parameters: Pick<Parameters, 'netDevicesPolicy' | 'ncclVersion'>) {
     this.#system = system;
     this.#paths = paths;
     this.#policy = parameters.netDevicesPolicy;

@@ -79,6 +79,11 @@ export class Paths {
     this.#visited[type * this.#vertices + vertex] = 1;
   }
 
+  /** A text that is the same for paths of equal types, bandwidths and numbers of hops. */
+  fingerprint(): string {
+    return [this.type, this.bandwidthGBps, this.hopCount, this.#visited].map((values) => values.join()).join(' ');
+  }
+
   /** A new list: `link`, then `rest`. */
   prepend(link: number, rest: number): number {
     if (this.#hops === this.hopLink.length) {

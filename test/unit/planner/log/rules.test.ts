@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { NeedleFinder } from '../../../../src/planner/log/needles.js';
@@ -10,6 +9,7 @@ import { lineRules } from '../../../../src/planner/log/rules/all.js';
 import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
 import { compareVersions } from '../../../../src/planner/versions/version.js';
 import { verdictOf } from '../../../../src/planner/log/verdict.js';
+import { type Node, ts } from '../../typescript.js';
 import { findingsOf } from './read.js';
 
 interface Label {
@@ -108,7 +108,7 @@ describe('patterns of the reader', () => {
     .filter((name) => name.endsWith('.ts'))
     .flatMap((name) => {
       const found: { readonly name: string; readonly pattern: string }[] = [];
-      const visit = (node: ts.Node) => {
+      const visit = (node: Node) => {
         if (ts.isRegularExpressionLiteral(node)) found.push({ name, pattern: node.text });
         ts.forEachChild(node, visit);
       };

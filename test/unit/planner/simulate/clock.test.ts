@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConnectionTable, type Move, type Worker } from '../../../../src/planner/schedule/schedule.js';
-import { runClock, type Timing } from '../../../../src/planner/simulate/clock.js';
+import { runClock } from '../../../../src/planner/simulate/clock.js';
+import type { Timing } from '../../../../src/planner/simulate/timing.js';
 
 /** Ten bytes a µs, without any other cost. */
 function timingOf(count: number): Timing {
@@ -13,7 +14,7 @@ function timingOf(count: number): Timing {
     sendUs: all(0),
     latencyUs: all(0),
     creditUs: all(0),
-    copyRate: () => 10,
+    copyRate: new Float64Array(4).fill(10),
     copySliceUs: 0,
     sliceUs: 0,
     operandCost: 0,

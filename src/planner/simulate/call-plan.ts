@@ -1,0 +1,143 @@
+import type { Merged } from '../graph/merge/merge.js';
+import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
+import type { Schedule, ScheduledCall, ScheduledCollective } from '../schedule/schedule.js';
+import type { Choice } from '../tuning/choose.js';
+import { type Collective, collectives, type Protocol } from '../tuning/names.js';
+import type { Tuning } from '../tuning/tune.js';
+import type { ChannelKind } from './routes.js';
+
+/** Properties of a call that its schedule and times depend on. */
+export interface CallPlan {
+  /** Calls with the same key use the same connections in the same way. */
+  readonly key: string;
+  /** Number of connections that a worker serves in turn; one of them is busy. */
+  readonly inTurn: number;
+  readonly choice: Choice | undefined;
+  readonly protocol: Protocol;
+  readonly nChannels: number;
+  readonly chunkBytes: number;
+  readonly kind: ChannelKind;
+  /** Messages between pairs of ranks, as NCCL carries them out. */
+  readonly isPairs: boolean;
+  /** Ranks that a rank sends to or receives from one by one; 0 for collectives over channels. */
+  readonly peers: number;
+  /** NVLink SHARP. */
+  readonly isSwitch: boolean;
+  /** Slices of a chunk. */
+  readonly slices: number;
+  /** Slices that a connection holds. */
+  readonly slots: number;
+  /** Bytes of the call that one round of chunks on all channels moves. */
+  readonly periodBytes: number;
+  readonly schedule: (call: ScheduledCall) => Schedule;
+  /** True if every host does the same. */
+  readonly mayFold: boolean;
+  /** True if hosts form trees. */
+  readonly isTree: boolean;
+}
+
+/** Slices that a connection of NCCL holds. */
+const SLOTS = 8;
+/** Slots of a connection to a memory: practically unlimited. */
+const MEMORY_SLOTS = 256;
+
+/** Plan of a collective that NCCL carries out by `choice`. */
+export function planOfCollective(merged: Merged, { input }: Tuning, collective: Collective, choice: Choice): CallPlan {
+  const { algorithm, protocol, nChannels, nThreads, chunkBytes } = choice;
+  const isSwitch = algorithm === 'NVLS' || algorithm === 'NVLSTree';
+  const nHeads = isSwitch ? (input.nvls?.nHeads ?? 1) : 1;
+  const isShared = collective === 'AllGather' || collective === 'ReduceScatter';
+  const goesAround = algorithm === 'Ring' && (isShared || collective === 'AllReduce');
+  const parts = isShared || goesAround ? merged.nodes.nRanks : nHeads;
+  const slices = goesAround && protocol === 'Simple' ? 2 : 1;
+  return {
+    key: `${algorithm} ${protocol} ${nChannels} ${nThreads} ${chunkBytes} ${collective}`,
+    inTurn: nHeads,
+    choice,
+    protocol,
+    nChannels,
+    chunkBytes,
+    kind: algorithm === 'Ring' ? 'ring' : isSwitch ? 'pairs' : 'tree',
+    isPairs: false,
+    peers: 0,
+    isSwitch,
+    slices,
+    slots: SLOTS / slices,
+    periodBytes: nChannels * chunkBytes * parts,
+    schedule: (sized) => collectiveSchedule(merged, sized, choice),
+    mayFold: algorithm === 'Ring' || algorithm === 'PAT',
+    isTree: algorithm === 'Tree' || algorithm === 'NVLSTree',
+  };
+}
+
+/** Plan of messages between pairs. @param foldedRanks the first ranks, whose messages stand for all; undefined for all ranks */
+export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: number | undefined): CallPlan {
+  const { nRanks } = merged.nodes;
+  const way = pairsWay(merged, call);
+  const isCircle = call.collective === 'SendRecv';
+  const senders = foldedRanks === undefined ? undefined : Array.from({ length: foldedRanks }, (_, rank) => rank);
+  return {
+    key: `pairs ${call.collective} ${way.protocol} ${way.channelsPerMessage}`,
+    inTurn: 1,
+    choice: undefined,
+    protocol: way.protocol,
+    nChannels: way.nChannels,
+    chunkBytes: way.chunkBytes,
+    kind: 'pairs',
+    isPairs: true,
+    peers: isCircle ? 1 : nRanks - 1,
+    isSwitch: false,
+    slices: 1,
+    slots: SLOTS,
+    periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
+    schedule: (sized) => messagesSchedule(merged, sized, way, senders),
+    mayFold: true,
+    isTree: false,
+  };
+}
+
+/** Plan of a schedule that NCCL does not have, such as a program's. */
+export function planOfSchedule(made: Schedule, protocol: Protocol): CallPlan {
+  const isOneSided = made.workers.some(({ serves }) => serves !== undefined);
+  const slices = protocol === 'Simple' && !isOneSided ? 2 : 1;
+  return {
+    key: '',
+    inTurn: 1,
+    choice: undefined,
+    protocol,
+    nChannels: 1 + made.workers.reduce((most, { channel }) => Math.max(most, channel), 0),
+    chunkBytes: 0,
+    kind: 'pairs',
+    isPairs: false,
+    peers: 0,
+    isSwitch: false,
+    slices,
+    slots: isOneSided ? MEMORY_SLOTS : SLOTS / slices,
+    periodBytes: Infinity,
+    schedule: () => made,
+    mayFold: false,
+    isTree: false,
+  };
+}
+
+/** True for the collectives that NCCL has algorithms for; the others are messages between pairs. */
+export function isCollective(name: ScheduledCollective): name is Collective {
+  return (collectives as readonly string[]).includes(name);
+}
+
+/** True if a rank has another part in the call than the others. */
+export function isLopsided(collective: ScheduledCollective): boolean {
+  return collective === 'Broadcast' || collective === 'Reduce' || collective === 'Gather' || collective === 'Scatter';
+}
+
+/** Rounds the data of each rank to whole bytes. */
+export function wholeParts(collective: ScheduledCollective, bytes: number, nRanks: number): number {
+  const isWhole =
+    collective === 'AllReduce' || collective === 'Broadcast' || collective === 'Reduce' || collective === 'SendRecv';
+  return isWhole ? bytes : Math.max(1, Math.round(bytes / nRanks)) * nRanks;
+}
+
+/** Bytes on a link by bytes of data: LL sends a flag with every four bytes, LL128 one in 128. */
+export function wireBytes(protocol: Protocol): number {
+  return { LL: 2, LL128: 128 / 120, Simple: 1 }[protocol];
+}

@@ -1,0 +1,112 @@
+import type { ScheduledConnection } from '../schedule/schedule.js';
+import { type CallPlan, wireBytes } from './call-plan.js';
+import { type Fabric, type FabricTier, fabricUses } from './fabric.js';
+import type { Flows } from './fair-share.js';
+import type { Physics } from './physics.js';
+import type { LinkUse, Route, Routes } from './routes.js';
+
+/** Resources that connections share, and the share of its data that each connection puts on them. */
+export interface SharedLinks extends Omit<Flows, 'most'> {
+  readonly links: readonly SharedLink[];
+}
+
+/** A link of a node, links up from or down to a switch between nodes, or the throughput of a thread block. */
+type SharedLink =
+  | { readonly kind: 'link'; readonly use: LinkUse; readonly isNet: boolean }
+  | { readonly kind: 'fabric'; readonly tier: FabricTier; readonly rail: number | undefined; readonly node: number }
+  | { readonly kind: 'block' };
+
+const BLOCK: SharedLink = { kind: 'block' };
+
+/**
+ * Collects the links that connections share.
+ *
+ * @param isWide true for links without a limit
+ * @param ranks that are simulated; rank `ranks + r` stands for rank r of the next host
+ */
+export function sharedLinks(
+  connections: readonly ScheduledConnection[],
+  routes: readonly Route[],
+  plan: CallPlan,
+  isWide: (use: LinkUse) => boolean,
+  fabric: Fabric | undefined,
+  ranks: number,
+): SharedLinks {
+  const table = new LinkTable(connections.length);
+  const wire = wireBytes(plan.protocol);
+  connections.forEach((connection, index) => {
+    const { from, to, phase } = connection;
+    const { medium, uses, ends } = routes[index] ?? { medium: 'nvlink', uses: [] };
+    const inTurn = connection.via === 'direct' ? 1 : plan.inTurn;
+    for (const use of uses) {
+      if (isWide(use)) continue;
+      const key = ((phase * 4096 + use.link) * 32_768 + use.node) * 4;
+      table.take(key, (use.weight * wire) / inTurn, () => ({ kind: 'link', use, isNet: medium === 'net' }));
+    }
+    if (fabric !== undefined && ends !== undefined) {
+      for (const { key, tier, rail } of fabricUses(fabric, ...ends)) {
+        const { node } = key.startsWith('up') ? ends[0] : ends[1];
+        table.take(`${phase} ${key}`, wire / inTurn, () => ({ kind: 'fabric', tier, rail, node }));
+      }
+    }
+    if (plan.isPairs) {
+      // The warps of a thread block share its throughput, those that send and those that receive each.
+      table.take(blockKey(connection, from % ranks) * 4 + 1, 1, () => BLOCK);
+      table.take(blockKey(connection, to % ranks) * 4 + 2, 1, () => BLOCK);
+    }
+    table.endConnection(index);
+  });
+  return table.links();
+}
+
+/** Number of the thread block of a rank that serves a connection. */
+export function blockKey({ phase, channel }: ScheduledConnection, rank: number): number {
+  return (phase * 1024 + channel) * 1_048_576 + rank;
+}
+
+/** GB/s of a shared link. @param isSpread true if each rank sends to several others at once */
+export function sharedCapacityGBps(
+  link: SharedLink,
+  routes: Routes,
+  blockGBps: number,
+  physics: Physics,
+  oversubscription: number,
+  isSpread: boolean,
+): number {
+  switch (link.kind) {
+    case 'fabric':
+      return (link.tier.hosts * routes.nicsGBps(link.node, link.rail, physics)) / link.tier.oversubscription;
+    case 'block':
+      return blockGBps;
+    case 'link':
+      return Math.min(1e6, routes.capacityGBps(link.use, physics, isSpread) / (link.isNet ? oversubscription : 1));
+  }
+}
+
+/** Numbers links, and lays out the uses of one connection after the other. */
+class LinkTable {
+  readonly #numbers = new Map<number | string, number>();
+  readonly #links: SharedLink[] = [];
+  readonly #first: Int32Array;
+  readonly #link: number[] = [];
+  readonly #weight: number[] = [];
+
+  constructor(nConnections: number) {
+    this.#first = new Int32Array(nConnections + 1);
+  }
+
+  take(key: number | string, weight: number, make: () => SharedLink): void {
+    let number = this.#numbers.get(key);
+    if (number === undefined) this.#numbers.set(key, (number = this.#links.push(make()) - 1));
+    this.#link.push(number);
+    this.#weight.push(weight);
+  }
+
+  endConnection(index: number): void {
+    this.#first[index + 1] = this.#link.length;
+  }
+
+  links(): SharedLinks {
+    return { first: this.#first, link: Int32Array.from(this.#link), weight: Float64Array.from(this.#weight), links: this.#links };
+  }
+}
