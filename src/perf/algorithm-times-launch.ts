@@ -1,11 +1,11 @@
 import { Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { NO_PROFILE } from '../runtime/algorithms/profile.js';
 import { SystemError } from '../errors.js';
+import { ownPath } from '../own-module.js';
 import { launchRanks } from '../runtime/launch/run.js';
 import type { TimingOptions, Failure, AlgorithmTime } from './algorithm-times.js';
 
-const RANK_MODULE = fileURLToPath(new URL('algorithm-times-rank.js', import.meta.url));
+const RANK_MODULE = ownPath('perf/algorithm-times-rank.js');
 
 /** Variables that would force one algorithm or protocol on all candidates, or slow their calls down. */
 const unwanted = ['TCCL_ALGO', 'TCCL_PROTO', 'TCCL_TRACE', 'TCCL_DEBUG'];

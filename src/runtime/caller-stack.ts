@@ -1,4 +1,5 @@
-import { withRank } from '../errors.js';
+import { InternalError, TcclError, withRank } from '../errors.js';
+import { ownFolder } from '../own-module.js';
 
 /**
  * Promise calls fail from the event loop, so an error's own stack shows nothing of the program. V8 shows the functions that await
@@ -37,15 +38,20 @@ export async function withCallerFrames<T>(promise: Promise<T>): Promise<T> {
 
 /**
  * Puts the program's functions that call or await this one in front of an error's stack. Errors are often made deeper than
- * the number of frames that V8 records, so their own stacks may not reach the program.
+ * the number of frames that V8 records, so their own stacks may not reach the program. Frames of this package are left out,
+ * unless the error is a defect here: they tell the program's author nothing.
  */
 export function addCallerFrames<E>(error: E): E {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || complete.has(error)) return error;
   const callers = programFrames();
   if (callers.length === 0) return error;
   complete.add(error);
+  const tellsAll = !(error instanceof TcclError) || error instanceof InternalError;
   const own = framesOf(error.stack).filter((frame) => !callers.includes(frame));
-  error.stack = [`${error.name}: ${error.message}`, ...callers, ...own].join('\n');
+  const frames = tellsAll
+    ? [...callers, ...own]
+    : [...callers.filter((frame) => !isOwn(frame)), ...own.filter((frame) => !isInternal(frame))];
+  error.stack = [`${error.name}: ${error.message}`, ...frames].join('\n');
   return error;
 }
 
@@ -54,18 +60,13 @@ export function errorOfCall<E>(error: E, rank: number): E {
   return addCallerFrames(withRank(error, rank));
 }
 
-/** Path of this package, whose frames, like those of Node.js in between, are left out. */
-const PACKAGE_PATH = packagePath();
+/** Path of this package, whose frames, like those of Node.js in between, are left out. In a bundle in CommonJS, none is. */
+const PACKAGE_PATH = ownFolder() ?? '\0';
+const isOwn = (frame: string): boolean => frame.includes(PACKAGE_PATH);
 const isInternal = (frame: string): boolean =>
-  frame.includes(PACKAGE_PATH) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
+  isOwn(frame) || / \(?node:/.test(frame) || / \(?(<anonymous>|native)\)?/.test(frame);
 /** More frames than this package has between a public method and a check. */
 const INTERNAL_FRAMES = 30;
-
-/** A bundle in CommonJS has no URL: nothing is left out. */
-function packagePath(): string {
-  const url = import.meta.url as string | undefined;
-  return url === undefined ? '\0' : new URL('../', url).pathname;
-}
 
 /** The frames here outside this package, as many as errors have. */
 function programFrames(): string[] {

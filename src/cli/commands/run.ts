@@ -4,7 +4,7 @@ import { runDefaults } from '../run/plain.js';
 import type { RunOptions } from '../run/run.js';
 
 export function register(program: Command): void {
-  program
+  const subcommand = program
     .command('run')
     .summary('start ranks on this host or several')
     .description(
@@ -49,29 +49,6 @@ export function register(program: Command): void {
     .option('--rendezvous <host:port>', 'where ranks meet: the host of rank 0 and a free port there')
     .option('--dry-run', 'print which rank goes where, and start none')
     .option('--json', 'with --dry-run: as JSON')
-    .addOption(hint('--np <count>', '-n'))
-    .addOption(hint('-p <count>', '-n'))
-    .addOption(hint('-c <count>', '-n'))
-    .addOption(hint('--ntasks <count>', '-n'))
-    .addOption(hint('--env <name>', '-x NAME=value'))
-    .addOption(hint('-g <name>', '-x NAME=value'))
-    .addOption(hint('--stdin <rank>', '--tty RANK'))
-    .addOption(hint('--map-by <unit>', '--bind-to'))
-    .addOption(hint('--log-dir <directory>', '--output-dir'))
-    .addOption(hint('--output-filename <file>', '--output-dir'))
-    .addOption(hint('--mca <name>', '-x TCCL_…=value, for a setting of tccl,'))
-    .addOption(new Option('--oversubscribe').hideHelp())
-    .addOption(new Option('--allow-run-as-root').hideHelp())
-    .addOption(new Option('--tag-output').hideHelp())
-    .addOption(new Option('--standalone').hideHelp())
-    .addOption(new Option('--machinefile <file>').argParser(called('--hostfile')).hideHelp())
-    .addOption(new Option('--nproc-per-node <count>').argParser(called('-n')).hideHelp())
-    .addOption(new Option('--nproc_per_node <count>').argParser(called('-n')).hideHelp())
-    .addOption(new Option('--node_rank <count>').argParser(called('--node-rank')).hideHelp())
-    .addOption(new Option('--rdzv-endpoint <address>').argParser(called('--rendezvous HOST:PORT')).hideHelp())
-    .addOption(new Option('--rdzv_endpoint <address>').argParser(called('--rendezvous HOST:PORT')).hideHelp())
-    .addOption(new Option('--master-addr <address>').argParser(called('--rendezvous HOST:PORT')).hideHelp())
-    .addOption(new Option('--master_addr <address>').argParser(called('--rendezvous HOST:PORT')).hideHelp())
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -91,7 +68,35 @@ export function register(program: Command): void {
       const { run } = await import('../run/run.js');
       process.exitCode = await run(command, options);
     });
+  for (const [flags, name] of renamed) subcommand.addOption(new Option(flags).argParser(called(name)).hideHelp());
+  for (const flags of ignored) subcommand.addOption(new Option(flags).hideHelp());
 }
+
+/** Options of mpirun, srun and torchrun that have another name here. */
+const renamed = [
+  ['--np <count>', '-n'],
+  ['-p <count>', '-n'],
+  ['-c <count>', '-n'],
+  ['--ntasks <count>', '-n'],
+  ['--nproc-per-node <count>', '-n'],
+  ['--nproc_per_node <count>', '-n'],
+  ['--env <name>', '-x NAME=value'],
+  ['-g <name>', '-x NAME=value'],
+  ['--mca <name>', '-x TCCL_…=value, for a setting of tccl,'],
+  ['--stdin <rank>', '--tty RANK'],
+  ['--map-by <unit>', '--bind-to'],
+  ['--log-dir <directory>', '--output-dir'],
+  ['--output-filename <file>', '--output-dir'],
+  ['--machinefile <file>', '--hostfile'],
+  ['--node_rank <count>', '--node-rank'],
+  ['--rdzv-endpoint <address>', '--rendezvous HOST:PORT'],
+  ['--rdzv_endpoint <address>', '--rendezvous HOST:PORT'],
+  ['--master-addr <address>', '--rendezvous HOST:PORT'],
+  ['--master_addr <address>', '--rendezvous HOST:PORT'],
+] as const;
+
+/** Options of theirs that change nothing here. */
+const ignored = ['--oversubscribe', '--allow-run-as-root', '--tag-output', '--standalone'] as const;
 
 function parseRanks(text: string): number[] {
   if (text === 'p') throw new InvalidArgumentError('It is -n here: tccl run -n 4 …');
@@ -107,11 +112,6 @@ function parseNodes(text: string): number {
 function parseIndex(text: string): number {
   if (!/^\d{1,4}$/.test(text)) throw new InvalidArgumentError('It must be a whole number from 0.');
   return Number(text);
-}
-
-/** A hidden option of mpirun, srun or torchrun that has another name here. */
-function hint(flags: string, name: string): Option {
-  return new Option(flags).argParser(called(name)).hideHelp();
 }
 
 /** An option of mpirun or torchrun that has another name here. */

@@ -2,7 +2,6 @@ import { availableParallelism } from 'node:os';
 import { createWriteStream, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
 import { checkCommand } from '../../runtime/launch/command-check.js';
 import type { HostPlacement } from '../../runtime/launch/hosts/host-list.js';
@@ -10,6 +9,7 @@ import type { RankOutput } from '../../runtime/launch/job-output.js';
 import { launchRanks, type LaunchOptions } from '../../runtime/launch/run.js';
 import { misspeltVariables } from '../../runtime/launch/variables.js';
 import { describeError, InputError, InvalidUsageError } from '../../errors.js';
+import { ownPath } from '../../own-module.js';
 import { colorsFor, complain, print, printJson, progressLine, shown } from '../output.js';
 
 /** Options of `tccl run`. */
@@ -120,11 +120,11 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
     exported: options.export ?? {},
     bindTo: options.bindTo,
     output: outputOf(nRanks, options, (rank) => hostOf.get(rank) ?? ''),
-    ssh: splitWords(options.ssh ?? (env['TCCL_SSH'] || 'ssh')),
     programs: {
+      ssh: splitWords(options.ssh ?? (env['TCCL_SSH'] || 'ssh')),
       node: options.remoteNode ?? process.execPath,
       nodeIsGiven: options.remoteNode !== undefined,
-      tccl: fileURLToPath(new URL('../main.js', import.meta.url)),
+      tccl: ownPath('cli/main.js'),
       directory: enter(options.wdir),
     },
     connectMs: options.connectTimeout * 1000,

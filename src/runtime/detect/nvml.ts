@@ -1,4 +1,4 @@
-import { ownRequire } from '../own-module.js';
+import { ownRequire } from '../../own-module.js';
 import type { ProbedGpu } from '../../planner/topology/detect/machine-files.js';
 
 /** Answers of NVML, or the reason why it is not available. */
@@ -14,7 +14,7 @@ type NvmlAnswer = { readonly gpus: readonly ProbedGpu[] } | { readonly reason: s
 export function askNvml(library = 'libnvidia-ml.so.1'): NvmlAnswer {
   let nvml: Nvml;
   try {
-    nvml = bind(ownRequire(import.meta.url)('koffi') as Koffi, library);
+    nvml = bind(ownRequire()('koffi') as Koffi, library);
   } catch (error) {
     return { reason: `NVML cannot be loaded (${(error as Error).message.split('\n')[0] ?? ''})` };
   }

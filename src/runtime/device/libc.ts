@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { SystemError } from '../../errors.js';
-import { ownRequire } from '../own-module.js';
+import { ownRequire } from '../../own-module.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';
 
 /**
@@ -54,8 +54,14 @@ export interface Libc {
   sleep(microseconds: number): void;
   /** Sends bytes from an address, as many as the kernel has room for now. Never raises SIGPIPE. */
   send(fd: number, address: number, bytes: number): number;
+  /** The same, of up to MOST_PIECES pieces of memory, one after the other, whose addresses and lengths `setPiece` has set. */
+  sendPieces(fd: number, count: number): number;
   /** Receives arrived data, at most `bytes` bytes, to an address. 0 is the end of the stream. */
   recv(fd: number, address: number, bytes: number): number;
+  /** The same, to such pieces. */
+  recvPieces(fd: number, count: number): number;
+  /** Sets piece `index` of the next `sendPieces` or `recvPieces`. */
+  setPiece(index: number, address: number, bytes: number): void;
   /** A pipe that never blocks. Other processes of the user can open its ends as `/proc/PID/fd/N`. */
   pipe(): { readonly readEnd: number; readonly writeEnd: number };
   /** Reads a byte from a pipe. */
@@ -76,6 +82,9 @@ export interface Libc {
   /** False in Bun and Deno, whose event loops do not watch descriptors that they did not open. */
   readonly watchesFds: boolean;
 }
+
+/** Most pieces of memory of one call of `sendPieces` and `recvPieces`. */
+export const MOST_PIECES = 16;
 
 export const POLLIN = 1;
 export const POLLOUT = 4;
@@ -121,6 +130,9 @@ const MADV_COLLAPSE = 25;
 const PR_SET_PTRACER = 0x59616d61;
 const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
+/** Length of a struct iovec, and of a struct msghdr, in words of 32 bits. */
+const IOVEC_WORDS = 4;
+const MESSAGE_WORDS = 14;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
 const EPOLL_CTL_ADD = 1;
@@ -145,7 +157,7 @@ function open(): { readonly libc: Libc } | { readonly reason: string } {
   if (process.platform !== 'linux') return { reason: `shared memory between processes needs Linux, this is ${process.platform}` };
   if (!['x64', 'arm64', 'riscv64', 'loong64'].includes(process.arch))
     return { reason: `${process.arch} is not a 64-bit platform of tccl` };
-  const require = ownRequire(import.meta.url);
+  const require = ownRequire();
   let koffi: Koffi;
   try {
     koffi = require('koffi') as Koffi;
@@ -183,6 +195,8 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   // Addresses as numbers: 0.26 µs for a call, 0.31 with an array of its own.
   const send = c.func('int64_t send(int fd, int64_t address, int64_t bytes, int flags)');
   const recv = c.func('int64_t recv(int fd, int64_t address, int64_t bytes, int flags)');
+  const sendMessage = c.func('int64_t sendmsg(int fd, int64_t message, int flags)');
+  const receiveMessage = c.func('int64_t recvmsg(int fd, int64_t message, int flags)');
   const pipe2 = c.func('int pipe2(void *fds, int flags)');
   const readFile = c.func('int64_t read(int fd, void *bytes, size_t nBytes)');
   const writeFile = c.func('int64_t write(int fd, const void *bytes, size_t nBytes)');
@@ -237,6 +251,16 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   // struct iovec: address u64, length u64
   const local = new BigInt64Array(2);
   const remote = new BigInt64Array(2);
+
+  // Struct iovecs (address u64, length u64), then struct msghdr: name u64, (8), iovecs u64, their number u64, (24).
+  const message = new Uint32Array(MOST_PIECES * IOVEC_WORDS + MESSAGE_WORDS);
+  const iovecs = Number(addressOf(new Uint8Array(message.buffer)));
+  const header = iovecs + MOST_PIECES * IOVEC_WORDS * 4;
+  const set = (word: number, value: number): void => {
+    message[word] = value;
+    message[word + 1] = value / 2 ** 32;
+  };
+  set(MOST_PIECES * IOVEC_WORDS + 4, iovecs);
 
   return {
     addressOf,
@@ -295,7 +319,19 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
     },
     sleep: (microseconds) => void usleep(microseconds),
     send: (fd, address, bytes) => moved(send(fd, address, bytes, MSG_DONTWAIT | MSG_NOSIGNAL)),
+    setPiece(index, address, bytes) {
+      set(index * IOVEC_WORDS, address);
+      set(index * IOVEC_WORDS + 2, bytes);
+    },
+    sendPieces(fd, count) {
+      message[MOST_PIECES * IOVEC_WORDS + 6] = count;
+      return moved(sendMessage(fd, header, MSG_DONTWAIT | MSG_NOSIGNAL));
+    },
     recv: (fd, address, bytes) => moved(recv(fd, address, bytes, MSG_DONTWAIT)),
+    recvPieces(fd, count) {
+      message[MOST_PIECES * IOVEC_WORDS + 6] = count;
+      return moved(receiveMessage(fd, header, MSG_DONTWAIT));
+    },
     pipe() {
       const ends = new Int32Array(2);
       check('pipe2', pipe2(ends, O_NONBLOCK | O_CLOEXEC));

@@ -1,12 +1,12 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { ownPath } from '../../own-module.js';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
 import { isTypeScript, nodeFlagsFor, REMEDY } from './typescript-ranks.js';
 
 /** tccl's own command line. */
-const OWN_COMMAND = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const OWN_COMMAND = ownPath('cli/main.js');
 
 /** A command that can be run, or the line and the exit code of one that cannot. */
 type CommandCheck =
@@ -14,13 +14,19 @@ type CommandCheck =
   | { readonly kind: 'refused'; readonly message: string; readonly exitCode: number };
 
 /**
- * Finds the command of the ranks, so that a missing one is refused before any rank starts. A file of JavaScript or TypeScript
- * that is no command itself is run by Node; `tccl` where PATH has none is the package that this code is of.
+ * Finds the command of the ranks, so that a missing one, or a missing directory, is refused before any rank starts. A file of
+ * JavaScript or TypeScript that is no command itself is run by Node; `tccl` where PATH has none is the package that this code
+ * is of.
  *
  * @param directory where the ranks start: a name with a slash is a path from there
  */
 export function checkCommand(command: readonly [string, ...string[]], path: string, directory: string): CommandCheck {
   const [name, ...args] = command;
+  const blocked = whyNotEntered(directory);
+  if (blocked !== undefined) {
+    const message = `the directory ${directory} cannot be entered (${blocked}): make it, or give one that all hosts have with --wdir`;
+    return { kind: 'refused', message, exitCode: exitCodes.failed };
+  }
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
   if (executable.kind === 'found') return { kind: 'runnable', command: [executable.file, ...args] };
   // npx adds the package's commands to PATH on its own host only.
@@ -37,4 +43,14 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   return executable.kind === 'missing'
     ? refused(isScript ? 'there is no such file' : 'command not found', exitCodes.notFound)
     : refused('not executable', exitCodes.cannotRun);
+}
+
+/** Code of the system's error. Node would report a missing directory as a missing command. */
+function whyNotEntered(directory: string): string | undefined {
+  try {
+    accessSync(`${directory}/.`, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? '';
+  }
 }

@@ -26,6 +26,7 @@ const names = [
   'WARN_AFTER',
   'HEARTBEAT',
   'NET',
+  'RUNTIME_CONNECT',
   'SHM_DISABLE',
   'CMA_DISABLE',
   'MACHINE_CODE_DISABLE',

@@ -10,7 +10,7 @@ import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
 import type { RankPort } from '../launch/rank-port.js';
 import { moduleAt, spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
-import { ownModule } from '../own-module.js';
+import { ownModule } from '../../own-module.js';
 import type { PlatformAsyncDisposable, PlatformURL } from '../platform.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
 
@@ -101,7 +101,7 @@ export async function openPool<Module = Readonly<Record<string, PoolFunction>>>(
   const href = typeof user === 'string' ? pathToFileURL(user).href : user.href;
   const memory = createMemory();
   const channels = Array.from({ length: ranks }, () => new MessageChannel());
-  const threads = spawnThreads(ranks, ownModule('./pool-rank.js', import.meta.url), {
+  const threads = spawnThreads(ranks, ownModule('runtime/pool/pool-rank.js'), {
     ...others,
     call: 'openPool',
     userModule: module,

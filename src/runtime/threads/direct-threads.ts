@@ -11,7 +11,7 @@ import { TeamWaitChains } from '../algorithms/team-wait-chains.js';
 import type { DirectThreadData } from './direct-thread.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
-import { ownModule } from '../own-module.js';
+import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
@@ -90,7 +90,7 @@ function startThread(
     limitMs,
     buffer: memory.buffer,
   };
-  const worker = new Worker(ownModule('./direct-thread.js', import.meta.url), {
+  const worker = new Worker(ownModule('runtime/threads/direct-thread.js'), {
     workerData: data,
     execArgv: workerFlags(),
     name: `engine of rank ${localRanks[team.localRank] ?? 0}`,

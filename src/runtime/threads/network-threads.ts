@@ -9,7 +9,7 @@ import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './ne
 import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
 import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
-import { ownModule } from '../own-module.js';
+import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { workerFlags } from '../launch/worker-flags.js';
 
@@ -77,7 +77,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     buffer: memory.buffer,
   };
   signal.throwIfAborted();
-  const worker = new Worker(ownModule('./network-thread.js', import.meta.url), {
+  const worker = new Worker(ownModule('runtime/threads/network-thread.js'), {
     workerData: data,
     execArgv: workerFlags(),
     name: `network of rank ${rank}`,

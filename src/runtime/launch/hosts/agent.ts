@@ -108,16 +108,6 @@ class Agent {
       () => this.disconnect(),
     );
     const refuse = (text: string, exitCode: number) => this.#tell({ type: 'refused', message: text, exitCode });
-    try {
-      process.chdir(directory);
-    } catch (error) {
-      const { code = '' } = error as NodeJS.ErrnoException;
-      refuse(
-        `the directory ${directory} cannot be entered (${code}): make it there, or give one that all hosts have with --wdir`,
-        exitCodes.failed,
-      );
-      return;
-    }
     const env = rankEnvironment(message.env);
     const path = env['PATH'] ?? '';
     const check = checkCommand(command, path, directory);
@@ -126,6 +116,7 @@ class Agent {
       return;
     }
     try {
+      process.chdir(directory);
       const run = rankCommands(check.command, ranks.count, bindTo, path);
       this.#preparation = { ...message, run };
       if (!isMeetingHost) {

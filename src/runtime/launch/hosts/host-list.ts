@@ -5,7 +5,7 @@ import { didYouMean } from '../../../suggest.js';
 import type { RankRange } from '../local-ranks.js';
 
 /** A host of the user's list. */
-export interface Host {
+interface Host {
   /** The destination for ssh: a name of DNS or of the user's ssh configuration, or an address; perhaps with a user. */
   readonly name: string;
   /** Number of ranks that it takes; undefined where the user gave none. */

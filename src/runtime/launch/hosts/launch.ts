@@ -13,7 +13,7 @@ import { launcherVariables, variables } from '../variables.js';
 import type { HostPlacement } from './host-list.js';
 import { endsOf, meetingAddress } from './meeting-host.js';
 import { HostRefusal, RemoteRanks, type Readiness } from './remote-ranks.js';
-import { sshCommand, type RemotePrograms } from './ssh.js';
+import { byHand, sshCommand, type RemotePrograms } from './ssh.js';
 
 interface HostsLaunchOptions extends JobOptions {
   readonly placements: readonly HostPlacement[];
@@ -24,8 +24,6 @@ interface HostsLaunchOptions extends JobOptions {
   readonly exported: Readonly<Record<string, string>>;
   readonly bindTo: BindingUnit | 'none';
   readonly output: RankOutput;
-  /** The user's own ssh and its options. */
-  readonly ssh: readonly string[];
   readonly programs: RemotePrograms;
   /** Time in which every host must have answered, milliseconds. */
   readonly connectMs: number;
@@ -56,7 +54,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
 
   const check = here === undefined ? undefined : checkCommand(command, env['PATH'] ?? '', options.programs.directory);
   if (check?.kind === 'refused') {
-    report(check.message);
+    report(`host ${here?.host.name ?? ''}: ${check.message}`);
     return check.exitCode;
   }
   const run =
@@ -64,7 +62,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
 
   const output = new JobOutput(options.output, 0, total);
   const remote = there.map(({ host, ranks }) => {
-    const line = sshCommand(options.ssh, host.name, options.programs, Math.ceil(options.connectMs / 1000));
+    const line = sshCommand(host.name, options.programs, Math.ceil(options.connectMs / 1000));
     return new RemoteRanks(host.name, ranks, line, options.programs, output);
   });
   const connecting = new Connecting(remote, options);
@@ -195,7 +193,7 @@ class Connecting {
       onProgress?.('');
       if (!(error instanceof HostRefusal) || error.exitCode !== exitCodes.failed) throw error;
       for (const { host } of pending) {
-        const text = `host ${host} has not answered within ${connectMs / 1000} s: check that \`ssh ${host} true\` works by hand, or give it longer with --connect-timeout`;
+        const text = `host ${host} has not answered within ${connectMs / 1000} s: check that ${byHand(this.#options.programs, host, 'true')} works by hand, or give it longer with --connect-timeout`;
         failures.push({ host, refusal: new HostRefusal(text, exitCodes.failed) });
       }
     }

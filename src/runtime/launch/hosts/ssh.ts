@@ -2,8 +2,10 @@ import { basename } from 'node:path';
 import { printable } from '../../../printable.js';
 import { InvalidUsageError } from '../../../errors.js';
 
-/** Paths of node and the tccl command on other hosts. */
+/** Command that reaches other hosts, and paths of node and the tccl command there. */
 export interface RemotePrograms {
+  /** Words of the user's own command for ssh; its options override ours. */
+  readonly ssh: readonly string[];
   readonly node: string;
   /** True if the user named node: no other one may take its place. */
   readonly nodeIsGiven?: boolean;
@@ -39,29 +41,27 @@ export function splitWords(text: string): string[] {
   );
 }
 
-/**
- * The command that starts the agent of a host. Nothing in it is secret: every user may read the arguments of processes.
- *
- * @param ssh the user's own command; its options override these
- */
-export function sshCommand(
-  ssh: readonly string[],
-  host: string,
-  programs: RemotePrograms,
-  connectSeconds: number,
-): readonly [string, ...string[]] {
-  const [program = 'ssh', ...options] = ssh;
+/** The command that starts the agent of a host. Nothing in it is secret: every user may read the arguments of processes. */
+export function sshCommand(host: string, programs: RemotePrograms, connectSeconds: number): readonly [string, ...string[]] {
+  const [program = 'ssh', ...options] = programs.ssh;
   const ours =
     basename(program) === 'ssh'
       ? ['-T', '-o', 'BatchMode=yes', '-o', `ConnectTimeout=${connectSeconds}`, '-o', 'ServerAliveInterval=5', '--']
       : [];
   const words = ['exec', '/bin/sh', '-c', SCRIPT, 'tccl-host', programs.node, programs.tccl, programs.directory];
   words.push(programs.nodeIsGiven === true ? programs.node : 'node');
-  return [program, ...options, ...ours, host, words.map((word) => (/^[\w/.-]+$/.test(word) ? word : quote(word))).join(' ')];
+  return [program, ...options, ...ours, host, words.map(shellWord).join(' ')];
 }
 
-function quote(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
+/** A line for the user to try. Of a program other than ssh, the options stay hidden: there may be a password among them. */
+export function byHand({ ssh }: RemotePrograms, host: string, ...words: readonly string[]): string {
+  const [program = 'ssh', ...options] = ssh;
+  const known = basename(program) === 'ssh' || options.length === 0 ? ssh.map(shellWord) : [shellWord(program), '…'];
+  return `\`${printable([...known, ...[host, ...words].map(shellWord)].join(' '))}\``;
+}
+
+function shellWord(text: string): string {
+  return /^[\w/.=:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** End of an ssh before its agent could greet. */
@@ -95,7 +95,7 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   if (changed !== undefined)
     return `host ${host} has another host key than the one known here: if that is right, remove the old one (ssh-keygen -R ${bare}) and log in once by hand`;
   if (said(/Host key verification failed|authenticity of host|No .* host key is known/) !== undefined)
-    return `the key of host ${host} is not known here: log in once by hand (ssh ${host}) and check the key, or add it to known_hosts`;
+    return `the key of host ${host} is not known here: log in once by hand (${byHand(programs, host)}) and check the key, or add it to known_hosts`;
   const denied = said(/Permission denied|Too many authentication failures/);
   if (denied !== undefined)
     return `ssh may not log in to host ${host} without a password (${line(denied)}): set up a key (ssh-copy-id ${host}), or add yours to the ssh agent (ssh-add)`;
@@ -113,5 +113,5 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   const last = lines.findLast((text) => /error/i.test(text)) ?? lines.at(-1) ?? stdout.trim().split('\n').at(-1) ?? '';
   if (/unknown command 'run-host'/.test(stderr))
     return `host ${host} has an older tccl, which cannot take part: install the same version there`;
-  return `tccl could not be started on host ${host}: ssh ended with ${end}${last === '' ? '' : ` (${line(last)})`}; check that \`ssh ${host} ${programs.node} --version\` works by hand`;
+  return `tccl could not be started on host ${host}: ssh ended with ${end}${last === '' ? '' : ` (${line(last)})`}; check that ${byHand(programs, host, programs.node, '--version')} works by hand`;
 }

@@ -1,5 +1,5 @@
 import { SystemError } from '../../../errors.js';
-import { ownRequire } from '../../own-module.js';
+import { ownRequire } from '../../../own-module.js';
 
 /**
  * The calls of UCX that the transport needs. Contexts, workers, endpoints, requests and places in memory are addresses; no
@@ -48,6 +48,9 @@ export interface Ucx {
 }
 
 /** Status codes: ucs/type/status.h. */
+/** Advice for users in errors of UCX. */
+export const UCX_ADVICE = 'UCX_LOG_LEVEL=info shows more, TCCL_NET=socket works without UCX';
+
 export const UCS_OK = 0;
 export const UCS_IN_PROGRESS = 1;
 export const UCS_BUSY = -15;
@@ -72,7 +75,7 @@ export function open(soname = SONAME): { readonly ucx: Ucx } | { readonly reason
   if (process.platform !== 'linux') return { reason: `UCX needs Linux, this is ${process.platform}; use TCCL_NET=socket` };
   let koffi: Koffi;
   try {
-    koffi = ownRequire(import.meta.url)('koffi') as Koffi;
+    koffi = ownRequire()('koffi') as Koffi;
   } catch (error) {
     return { reason: `UCX needs the library koffi, which cannot be loaded (${firstLine(error)}); use TCCL_NET=socket` };
   }
@@ -292,11 +295,7 @@ function bind(koffi: Koffi, library: Library, version: string): Ucx {
   endpointParams.u64(ucp_ep_params_t.err_handler, handler);
 
   const check = (call: string, status: number): void => {
-    if (status !== UCS_OK)
-      throw new SystemError(
-        'NETWORK',
-        `${call} of UCX failed: ${statusString(status)}; UCX_LOG_LEVEL=info shows more, TCCL_NET=socket works without UCX`,
-      );
+    if (status !== UCS_OK) throw new SystemError('NETWORK', `${call} of UCX failed: ${statusString(status)}; ${UCX_ADVICE}`);
   };
 
   return {
