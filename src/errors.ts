@@ -188,7 +188,7 @@ export function withRank<E>(error: E, rank: number): E {
  * of this rank's calls it ended.
  */
 export function ofCall<E extends TcclError>(error: E, call: string): E {
-  const isAboutRanks = error.code === 'CALL_MISMATCH' || error.code === 'TIMEOUT';
+  const isAboutRanks = ['CALL_MISMATCH', 'TIMEOUT', 'NETWORK', 'UNSUPPORTED'].includes(error.code);
   if (isAboutRanks && !/^\w+: /.test(error.message)) error.message = `${call}: ${error.message}`;
   return error;
 }

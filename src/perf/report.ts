@@ -5,7 +5,7 @@ import { formatSize } from './sizes.js';
 import { formatFooter, formatHeader, formatRowHalf, formatRowHead, type Measurement, type RowHead } from './table.js';
 
 /** One measured row. */
-export interface Row extends RowHead {
+interface Row extends RowHead {
   readonly iterations: number;
   readonly outOfPlace: Measurement;
   /** Undefined if the collective has no in-place form. */

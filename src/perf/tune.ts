@@ -7,7 +7,7 @@ import { timedCells, type TimingOptions, type AlgorithmTime } from './algorithm-
 import { launchTiming } from './algorithm-times-launch.js';
 import { sweep } from './sizes.js';
 
-export interface TuneOptions {
+interface TuneOptions {
   readonly ranks: readonly number[];
   /** Largest size, bytes; at least SMALLEST_BYTES. */
   readonly maxBytes: number;

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { cliPath, start } from '../multi-process/cli.js';
 import { tccl } from './in-process.js';
@@ -45,6 +48,24 @@ describe('the command line', () => {
       const { code, stderr } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" ${args} > /dev/full`]).finished;
       expect(stderr).toMatch(/^tccl: the output cannot be written: ENOSPC: .*\n$/);
       expect(code).toBe(1);
+    },
+  );
+
+  it.each(['index.js', 'planner/index.js', 'ddp/index.js', 'cli/main.js', 'cli/program.js'])(
+    'dist/%s loads few files at its start, and the reader of XML only for the planner',
+    (entry) => {
+      const files = new Set<string>();
+      const others = new Set<string>();
+      const visit = (path: string) => {
+        if (files.has(path)) return;
+        files.add(path);
+        for (const [, name = ''] of readFileSync(path, 'utf8').matchAll(/^(?:import|export)\b[^;'"]*?["']([^"']+)["'];$/gm))
+          if (name.startsWith('.')) visit(resolve(path, '..', name));
+          else others.add(name);
+      };
+      visit(fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url)));
+      expect([...files].length, [...files].join('\n')).toBeLessThan(25);
+      expect(others.has('saxes')).toBe(entry === 'planner/index.js');
     },
   );
 

@@ -3,7 +3,7 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 const media = {
   'shared memory': { TCCL_ALGO: 'ring' },
-  sockets: { TCCL_SHM_DISABLE: '1' },
+  sockets: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
   'sockets, all connected': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' },
   'sockets of a thread': { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' },
 };

@@ -3,7 +3,7 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 
 /** Of the random calls; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 const run = (nRanks: number, ...args: string[]) =>
   runRanks(nRanks, 'blocking-over-sockets.mjs', args, { env: apart, flags: ['--grace', '20'] });
 

@@ -15,7 +15,7 @@ const ways = [
   { way: 'by trees in one segment', algorithm: 'tree', env: { TCCL_ALGO: 'tree' }, options: [] },
   { way: 'by PAT in one segment', algorithm: 'ring', env: { TCCL_ALGO: 'pat' }, options: [] },
   { way: 'through a multicast object', algorithm: 'nvls', env: { TCCL_ALGO: 'nvls' }, options: [] },
-  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1' }, options: ['--promises'] },
+  { way: 'over sockets', algorithm: 'ring', env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }, options: ['--promises'] },
 ];
 const drawn = ['--seed', String(seed), '--calls', String(calls)];
 
@@ -58,7 +58,9 @@ test('a rank can have several communicators, one after the other and concurrentl
 });
 
 test('sockets refuse blocking calls, and stay usable', async () => {
-  const { records, code, stderr } = await runRanks(2, 'failures.mjs', ['blocking'], { env: { TCCL_SHM_DISABLE: '1' } });
+  const { records, code, stderr } = await runRanks(2, 'failures.mjs', ['blocking'], {
+    env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
+  });
   expect(records.map((record) => record['code']).sort(), stderr).toEqual(['UNSUPPORTED', 'UNSUPPORTED', 'none', 'none']);
   expect(code).toBe(0);
 });
@@ -68,8 +70,12 @@ test('TCCL_ALGO that differs between ranks, or is no algorithm, is refused by na
   expect(differing.stderr).toContain('TCCL_ALGO differs between ranks: auto on rank 0, ring on rank 1');
   const unknown = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'rings' } });
   expect(unknown.stderr).toContain('did you mean ring?');
-  const impossible = await runRanks(2, 'sum.mjs', [], { env: { TCCL_ALGO: 'direct', TCCL_SHM_DISABLE: '1' } });
+  const impossible = await runRanks(2, 'sum.mjs', [], {
+    env: { TCCL_ALGO: 'direct', TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
+  });
   expect(impossible.stderr).toContain('the algorithm direct (TCCL_ALGO) needs memory that all ranks share');
-  const noProtocol = await runRanks(2, 'sum.mjs', [], { env: { TCCL_PROTO: 'LL', TCCL_SHM_DISABLE: '1' } });
+  const noProtocol = await runRanks(2, 'sum.mjs', [], {
+    env: { TCCL_PROTO: 'LL', TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
+  });
   expect(noProtocol.stderr).toContain('TCCL_PROTO=ll needs memory that all ranks share');
 });

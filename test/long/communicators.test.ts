@@ -15,7 +15,7 @@ const byRank = (records: Outcome['records']): Outcome['records'] =>
 const ways = [
   { way: 'in one segment', env: {}, promises: [] },
   { way: 'around rings in one segment', env: { TCCL_ALGO: 'ring' }, promises: [] },
-  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, promises: ['promises'] },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }, promises: ['promises'] },
 ];
 
 for (const { way, env, promises } of ways) {
@@ -35,7 +35,7 @@ const ofSleep = (nRanks: number): number => 2 + 1 + (nRanks - 1);
 
 test.each([
   { way: 'in one segment', env: {}, count: 2000 },
-  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' }, count: 300 },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }, count: 300 },
 ])('$count communicators made and closed leave no resources behind, $way', async ({ env, count }) => {
   const { records, code, stderr } = await runRanks(3, 'many-communicators.mjs', [String(count)], {
     env: { ...env, NODE_OPTIONS: '--expose-gc' },
@@ -164,6 +164,23 @@ test('each communicator may have an algorithm of its own, on the same memory', a
     .map(({ args }) => args?.algorithm);
   expect(carriedOut.sort()).toEqual(['direct', 'nvls', 'ring', 'tree'].flatMap((algorithm) => [algorithm, algorithm, algorithm]));
   rmSync(dirname(trace), { recursive: true });
+});
+
+test('a child on one host leaves out an inherited algorithm that its engine threads lack; one given for it is refused', async () => {
+  const { code, records, stderr } = await runRanks(4, 'forced-algorithms.mjs', ['hosts']);
+  expect(code, stderr).toBe(0);
+  expect(records).toHaveLength(4);
+  for (const record of records)
+    expect(record).toEqual({
+      code: 'UNSUPPORTED',
+      message:
+        "split: where all ranks share memory, engine threads carry out the direct algorithm only, not ring; leave out engine: 'thread' or the forced algorithm",
+      sums: [
+        [2, 'direct'],
+        [2, 'ring'],
+        [4, 'ring'],
+      ],
+    });
 });
 
 test('ranks that ask for different algorithms of a communicator are refused, and continue', async () => {

@@ -163,7 +163,7 @@ test.each([
   ['shared memory', {}],
   ['engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }],
   ['ring', { TCCL_ALGO: 'ring' }],
-  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
   ['sockets, in place', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
 ] as const)(
@@ -187,7 +187,7 @@ test.each([
 test.each([
   ['shared memory', {}],
   ['ring', { TCCL_ALGO: 'ring' }],
-  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
 ] as const)('an unexpected error ends the communicator on all ranks, which name its rank (%s)', async (_, env) => {
   const { records, stderr } = await runRanks(3, 'failures.mjs', ['defect'], { env, flags: ['--grace', '20'] });
   expect(records.map((record) => record['rank']).sort(), stderr).toEqual([0, 1, 2]);
@@ -211,7 +211,7 @@ test('connections among many ranks cause no warning of Node.js', async () => {
     7,
     'random-collectives.mjs',
     ['--seed', '1', '--calls', '3', '--promises', '--kinds', 'allToAll'],
-    { env: { TCCL_SHM_DISABLE: '1' } },
+    { env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } },
   );
   expect(stderr).not.toContain('MaxListeners');
   expect(code).toBe(0);
@@ -219,7 +219,7 @@ test('connections among many ranks cause no warning of Node.js', async () => {
 
 test.each([
   ['shared memory', {}],
-  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ['sockets of a thread', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ] as const)(
   'a rank that exited with code 0 is named as closed on ranks that wait for it in a split or for a message (%s)',
@@ -253,7 +253,7 @@ test('a window call that exceeds the timeout names the missing ranks', async () 
 
 describe.each([
   ['shared memory', {}],
-  ['sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
 ])('over %s', (_, env) => {
   it.each([
     ['late', 'promise', 'TIMEOUT'],

@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
 import { fixture, startTccl } from '../multi-process/cli.js';
 
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 const hosts = { TCCL_TEST_HOSTS: '1' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
 

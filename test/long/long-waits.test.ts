@@ -4,7 +4,7 @@ import { runRanks } from '../multi-process/ranks.js';
 
 /** Reports of others are valid for a quarter of the first: long enough on a busy machine. */
 const limits = { TCCL_WARN_AFTER: '8', TCCL_TIMEOUT: '10' };
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 const blocking = { TCCL_TEST_CONFIG: '{"blocking":true}' };
 const threads = { TCCL_TEST_CONFIG: '{"engine":"thread"}' };
 const CIRCLE = ': the ranks wait for each other in a circle';

@@ -6,7 +6,7 @@ import { AT_ONCE_MS, type Outcome, runRanks } from '../multi-process/ranks.js';
 /** Of the random messages; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 1000 : 40;
-const overSockets = { TCCL_SHM_DISABLE: '1' };
+const overSockets = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 const inPlace = { ...overSockets, TCCL_TEST_CONFIG: '{"blocking":true}' };
 
 test.each([1, 2, 3, 4, 6, 9])(

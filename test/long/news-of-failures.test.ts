@@ -4,7 +4,7 @@ import { AT_ONCE_MS, runRanks } from '../multi-process/ranks.js';
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const isLong = process.env['TCCL_TEST_LONG'] !== undefined;
 const flags = ['--grace', '20'];
-const sockets = { TCCL_SHM_DISABLE: '1' };
+const sockets = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 
 /** Runs ranks of which one fails in the first call of a kind, and expects the error on all others immediately. */
 async function expectNews(kind: string, how: string, env: Record<string, string>, tries: number, code: string): Promise<void> {

@@ -6,7 +6,7 @@ import { runRanks } from '../multi-process/ranks.js';
 /** Of the random objects; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 500 : 25;
-const overSockets = { TCCL_SHM_DISABLE: '1' };
+const overSockets = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 
 test.each([
   [1, 'in shared memory', {}, []],

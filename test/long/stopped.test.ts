@@ -9,7 +9,7 @@ const TIMEOUT_SECONDS = 6;
 const STOPPED_MS = 1000 * (TIMEOUT_SECONDS + 1);
 const N_RANKS = 3;
 
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 const ways = [
   { scenario: 'blocking', way: 'in one segment', env: {} },
   { scenario: 'blocking', way: 'around a ring in one segment', env: { TCCL_ALGO: 'ring' } },

@@ -67,7 +67,9 @@ test.each(['nothing', 'sm,self'])(
 );
 
 test('ranks with different values of TCCL_NET get an error', async () => {
-  const { records, stderr } = await runRanks(2, 'nets-differ.mjs', [], { env: { TCCL_SHM_DISABLE: '1' } });
+  const { records, stderr } = await runRanks(2, 'nets-differ.mjs', [], {
+    env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
+  });
   expect(records, stderr).toHaveLength(2);
   for (const { message } of records)
     expect(message).toMatch(

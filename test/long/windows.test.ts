@@ -8,8 +8,8 @@ const seed = String(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 
 
 describe.each([
   { way: 'in shared memory', env: {} },
-  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1' } },
-  { way: 'over sockets, in place', env: { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' } },
+  { way: 'over sockets', env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } },
+  { way: 'over sockets, in place', env: { TCCL_SHM_DISABLE: '1' } },
 ])('windows $way', ({ way, env }) => {
   test.each([1, 2, 4])('all puts of %i ranks are complete once they were signalled', async (nRanks) => {
     const { records, code, stderr } = await runRanks(nRanks, 'windows.mjs', ['random', seed], { env });

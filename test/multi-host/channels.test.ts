@@ -133,8 +133,32 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     const matched = await run([0, 1], { TCCL_SOCKET_IFNAME: 'rail', CALLS: 'allReduce' });
     for (const { code, stderr } of matched.ended) expect([code, stderr]).toEqual([0, '']);
     expect(matched.ended[0]!.lines[0]!['explained']).toMatch(/takes ring \(Simple, 1 channel\).*: 0 1 over rail0$/);
-    const given = await run([0, 1], { TCCL_SOCKET_IFNAME: '=rail0,rail1', CALLS: 'allReduce' });
-    for (const { code, lines } of given.ended) expect([code, lines[0]!['code']]).toEqual([3, 'NETWORK']);
+    const given = await run([0, 0, 1], { TCCL_SOCKET_IFNAME: '=rail0,rail1', CALLS: 'allReduce' });
+    for (const { code, lines } of given.ended) {
+      expect([code, lines[0]!['code']]).toEqual([3, 'NETWORK']);
+      expect(lines[0]!['message']).toMatch(
+        /^init: rank \d on \S+ \([\d.]+\) cannot reach rank \d on \S+ \([\d.]+\) for data at .*ENETUNREACH.* that the interface to that network is up/,
+      );
+    }
+  });
+
+  it.each([
+    { form: 'inline', config: {} },
+    { form: 'thread', config: { engine: 'thread' } },
+  ])('end all ranks with the error of the one whose connection nobody answers ($form)', async ({ config }) => {
+    rails = makeRails(2);
+    rails.silence(1);
+    const job = await run([0, 1], {
+      TCCL_SOCKET_IFNAME: '=rail0,rail1',
+      TCCL_HEARTBEAT: '2',
+      TCCL_TEST_CONFIG: JSON.stringify(config),
+    });
+    for (const { code, lines } of job.ended) {
+      expect([code, lines[0]!['code']]).toEqual([3, 'NETWORK']);
+      expect(lines[0]!['message']).toMatch(
+        /^init: rank 1 on \S+ \(10\.213\.81\.2\) cannot reach rank 0 on \S+ \([\d.]+\) for data at 10\.213\.81\.1:\d+: no answer within 2 s .*firewall/,
+      );
+    }
   });
 
   it.each(['tree', 'hierarchical'])('lend their NICs to the algorithm %s', async (algorithm) => {

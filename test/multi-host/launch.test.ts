@@ -243,7 +243,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     it('its key is not known', () =>
       refused(
         [...config('unknown', 'Host b\n  UserKnownHostsFile /dev/null\n'), '--hosts', 'a,b', 'echo', 'x'],
-        'the key of host b is not known here: log in once by hand (ssh b) and check the key',
+        /^tccl run: the key of host b is not known here: log in once by hand \(`ssh -F \S+unknown b`\) and check the key/,
       ));
 
     it('its key has changed', async () => {
@@ -271,11 +271,12 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     it('it has no such command', () =>
       refused(['--hosts', 'a,b', 'no-such-command'], 'hosts a, b: no-such-command: command not found', 127));
 
-    it('it has no such directory', () =>
+    it.each(['a', 'b'])('it has no such directory (host %s)', (host) =>
       refused(
-        ['--hosts', 'b', '--wdir', '/no/such/directory', 'echo', 'x'],
-        'host b: the directory /no/such/directory cannot be entered (ENOENT): make it there, or give one that all hosts have with --wdir',
-      ));
+        ['--hosts', host, '--wdir', '/no/such/directory', 'echo', 'x'],
+        `host ${host}: the directory /no/such/directory cannot be entered (ENOENT): make it, or give one that all hosts have with --wdir`,
+      ),
+    );
 
     /** Stands for ssh: what it runs has an empty PATH, and knows some paths by other names. */
     const bareHost = (name: string, replacements: string) => {

@@ -12,6 +12,8 @@ export interface Rails {
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Address of host a on the first rail. */
   readonly root: string;
+  /** From now on host a drops what host b sends on a rail, without an answer. */
+  silence(rail: number): void;
   remove(): void;
 }
 
@@ -59,6 +61,7 @@ export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } 
       ['ip', 'netns', 'exec', names[1]],
     ],
     root: '10.213.80.1',
+    silence: (rail) => void ip('-n', names[0], 'route', 'add', 'blackhole', `10.213.${80 + rail}.2/32`),
     remove,
   };
 }

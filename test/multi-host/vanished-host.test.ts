@@ -57,7 +57,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
       const ended = lines.at(-1);
       expect(ended, `rank ${rank}`).toMatchObject({ code: 'RANK_DIED' });
       expect(ended?.['message']).toMatch(
-        /^rank [0-3] .*cannot be reached from (10\.213\.77\.|fd77::)([12]): its host (10\.213\.77\.|fd77::)(?!\2)[12] has not answered /,
+        /^rank [0-3] \(?.*on \S+ .*cannot be reached from (10\.213\.77\.|fd77::)([12]): its host (10\.213\.77\.|fd77::)(?!\2)[12] has not answered /,
       );
       expect(ended?.['message']).toMatch(advice);
       expect(Number(ended?.['atMs']) - cutMs, JSON.stringify(ended)).toBeLessThan(1000 * seconds + NEWS_MS);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runRanks } from './ranks.js';
 
 const config = (options: object): Record<string, string> => ({ TCCL_TEST_CONFIG: JSON.stringify(options) });
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 
 test.each<[string, string[], Record<string, string>]>([
   ['in shared memory', [], {}],

@@ -4,7 +4,7 @@ import { runRanks } from './ranks.js';
 test.each([
   ['that share memory', {}],
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['over sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
 ])("the stack of a promise call's error leads to where it is awaited: ranks %s", async (_, env) => {
   const { records, stderr } = await runRanks(2, 'caller-stack.mjs', [], { env });
   const ofCall = (place: string, ...functions: string[]): object => ({
@@ -28,8 +28,8 @@ test.each([
 test.each([
   ['that share memory', {}],
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-  ['over sockets, in place', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
-])('the stack of an error begins at the line of the program that calls, in both forms of a call: ranks %s', async (_, env) => {
+  ['over sockets, in place', { TCCL_SHM_DISABLE: '1' }],
+])('the stack of an error has the program that calls and nothing of tccl, in both forms of a call: ranks %s', async (_, env) => {
   const { records, stderr } = await runRanks(2, 'caller-lines.mjs', [], { env });
   const codes = {
     operator: 'UNKNOWN_NAME',

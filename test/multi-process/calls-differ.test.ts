@@ -46,7 +46,7 @@ test.each(named)('an error of %s and %s begins with the call of the rank', async
 
 test('a blocking call over sockets is refused with its name', async () => {
   const calls = [`comm.allReduceSync(${f32(4)})`, `comm.recvSync(${f32(4)}, 0)`];
-  const { records } = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1' } });
+  const { records } = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } });
   for (const { rank, ...record } of records) {
     const begin = rank === 0 ? 'allReduceSync: these ranks talk over sockets' : 'recvSync: a blocking call needs memory shared';
     expect(record).toMatchObject({ code: 'UNSUPPORTED', message: expect.stringContaining(begin) as string });
@@ -54,7 +54,7 @@ test('a blocking call over sockets is refused with its name', async () => {
 });
 
 test.each(pairs)('%s and %s are distinguished, in shared memory and over sockets', async (first, second, message) => {
-  for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
+  for (const env of [{}, { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }] as Record<string, string>[]) {
     const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });
     expect(records, stderr).toHaveLength(2);
     for (const record of records)
@@ -70,7 +70,7 @@ test('a gathered part must have the length that the root counts for it', async (
       code: 'CALL_MISMATCH',
       message: expect.stringContaining('gatherV: rank 1 sends 3 float32 to rank 0, which expects 4') as string,
     });
-  const apart = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1' } });
+  const apart = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } });
   expect(apart.records.find(({ rank }) => rank === 0)).toMatchObject({
     code: 'CALL_MISMATCH',
     message: expect.stringMatching(/rank 1 sends 12 bytes to rank 0, which expects 16 in gatherV of float32 to rank 0/) as string,

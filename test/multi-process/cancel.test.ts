@@ -5,7 +5,7 @@ import { runRanks } from './ranks.js';
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const configurations = [
   ['in shared memory', {}],
-  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['over sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ] as const;
 
@@ -51,7 +51,7 @@ test.each(configurations)('receives can be withdrawn, and the next ones get thei
 
 test.each([
   ['in shared memory', {}],
-  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['over sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
 ])('messages for receives that are withdrawn at random arrive once, complete and in order (%s)', async (_, env) => {
   const { code, records, stdout, stderr } = await runRanks(3, 'random-withdrawals.mjs', [String(seed), '60'], { env });
   expect(code, `seed ${seed}\n${stdout}\n${stderr}`).toBe(0);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { runRanks } from './ranks.js';
 
-const apart = { TCCL_SHM_DISABLE: '1' };
+const apart = { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' };
 
 test.each([
   ['in one segment', {}],

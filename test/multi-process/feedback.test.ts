@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { algorithms } from '../../src/runtime/algorithms/call.js';
 import { fixture, startTccl, tccl } from './cli.js';
 import { perfettoImport, type PerfettoTrace, type PerfettoTrack } from './perfetto.js';
 
@@ -190,10 +191,7 @@ describe('TCCL_DEBUG', () => {
       { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'COL' },
       'TCCL_DEBUG_SUBSYS=COL is not a list of INIT, COLL, GRAPH, TUNING, NET, ENV, ALL, or ^ and such a list; did you mean COLL?',
     ],
-    [
-      { TCCL_ALGO: '^ring' },
-      'TCCL_ALGO=^ring is not one of direct, ring, tree, pat, pairs, nvls, hierarchical; lists and ^ are not supported',
-    ],
+    [{ TCCL_ALGO: '^ring' }, `TCCL_ALGO=^ring is not one of ${algorithms.join(', ')}; lists and ^ are not supported`],
     [{ TCCL_TRACE: '/nowhere/trace.json' }, 'the trace (TCCL_TRACE) cannot be written here'],
   ])('%j is refused', async (env, message) => {
     const { code, stderr } = await run(1, env);

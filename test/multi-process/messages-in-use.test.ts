@@ -9,7 +9,7 @@ test('a heat equation in rows that neighbours exchange gives the same bits on an
     [2, ['sync'], {}],
     [3, [], {}],
     [5, ['sync'], {}],
-    [3, [], { TCCL_SHM_DISABLE: '1' }],
+    [3, [], { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ] as const) {
     const { records, stderr } = await runRanks(nRanks, 'heat.mjs', ['100', ...args], { env });
     expect(records, stderr).toHaveLength(1);

@@ -7,7 +7,7 @@ const engineThread = { TCCL_TEST_CONFIG: JSON.stringify({ engine: 'thread' }) };
 test.each<[string, string[], Record<string, string>]>([
   ['in shared memory', [], {}],
   ['in shared memory, blocking', ['--sync'], {}],
-  ['over sockets', [], { TCCL_SHM_DISABLE: '1' }],
+  ['over sockets', [], { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ['over sockets, blocking', ['--sync'], blocking],
   ['on engine threads', [], engineThread],
 ])('arrays of types without operators are moved by every call that only moves data, %s', async (_, args, env) => {
@@ -18,7 +18,9 @@ test.each<[string, string[], Record<string, string>]>([
 });
 
 test('three ranks pass such arrays around a ring, from and into shared arrays', async () => {
-  const { code, records, stderr } = await runRanks(3, 'moved-arrays.mjs', [], { env: { TCCL_SHM_DISABLE: '1' } });
+  const { code, records, stderr } = await runRanks(3, 'moved-arrays.mjs', [], {
+    env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' },
+  });
   expect(records, stderr).toHaveLength(3);
   for (const rank of [0, 1, 2]) expect(records).toContainEqual({ rank, wrong: [], isInt16: true });
   expect(code).toBe(0);

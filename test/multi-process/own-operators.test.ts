@@ -4,7 +4,7 @@ import { runRanks } from './ranks.js';
 
 const configurations = [
   ['in shared memory', {}],
-  ['over sockets', { TCCL_SHM_DISABLE: '1' }],
+  ['over sockets', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
   ['on engine threads', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
 ] as const;
 
@@ -14,8 +14,8 @@ test.each([
   [3, 'in shared memory', 'sync', {}],
   [4, 'on engine threads', 'promise', { TCCL_TEST_CONFIG: '{"engine":"thread","channels":2}' }],
   [2, 'on engine threads', 'sync', { TCCL_TEST_CONFIG: '{"engine":"thread"}' }],
-  [3, 'over sockets', 'promise', { TCCL_SHM_DISABLE: '1' }],
-  [2, 'over sockets', 'sync', { TCCL_SHM_DISABLE: '1', TCCL_TEST_CONFIG: '{"blocking":true}' }],
+  [3, 'over sockets', 'promise', { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' }],
+  [2, 'over sockets', 'sync', { TCCL_SHM_DISABLE: '1' }],
 ] as const)("%i ranks %s combine in the order of ranks by the program's operators (%s)", async (nRanks, _, form, env) => {
   const { code, records, stdout, stderr } = await runRanks(nRanks, 'own-operators.mjs', [form, String(runs(60_002, 300_002))], {
     env,

@@ -311,10 +311,14 @@ describe('a command that cannot be run', () => {
     },
   );
 
+  const NO_DIRECTORY =
+    'the directory /no/such/directory cannot be entered (ENOENT): make it, or give one that all hosts have with --wdir';
   it.each([
     [['no-such-command'], 127, 'tccl run: no-such-command: command not found\n'],
     [['no-such-program.mjs'], 127, 'tccl run: no-such-program.mjs: there is no such file\n'],
     [['./no/such/file'], 127, 'tccl run: ./no/such/file: command not found\n'],
+    [['--wdir', '/no/such/directory', 'echo'], 1, `tccl run: ${NO_DIRECTORY}\n`],
+    [['--hosts', 'localhost', '--wdir', '/no/such/directory', 'echo'], 1, `tccl run: host localhost: ${NO_DIRECTORY}\n`],
     [
       [fixture('processes.ts')],
       126,

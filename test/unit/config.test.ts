@@ -13,7 +13,7 @@ test("a child inherits its parent's config, except the name, and its own options
 });
 
 test('the number of engine threads lies between its bounds, and is 0 by default', () => {
-  expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0, connectsAll: false });
+  expect(engineThreads({})).toEqual({ inMemory: 0, overSockets: 0 });
   expect(engineThreads({ channels: 4 }).inMemory).toBe(0);
   expect(engineThreads({ engine: 'thread' }).inMemory).toBe(1);
   expect(engineThreads({ engine: 'thread', channels: 4, maxChannels: 2 }).inMemory).toBe(2);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
+import { ts } from './typescript.js';
 
 /** Modules of ours that each module imports, type-only imports included. */
 function importGraph(root: string): Map<string, string[]> {

@@ -23,6 +23,7 @@ import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { printable, printableJson } from '../../src/printable.js';
 import { madeLog, planMachines } from './planner/log/made-log.js';
 import { runs } from '../runs.js';
+import { anyCharacter } from './any-character.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-terminal-'));
 afterAll(() => {
@@ -70,7 +71,7 @@ const hostile = fc
         '<',
         '日本',
       ),
-      fc.string({ unit: 'binary', maxLength: 4 }),
+      fc.string({ unit: anyCharacter, maxLength: 4 }),
     ),
     { minLength: 1, maxLength: 4 },
   )

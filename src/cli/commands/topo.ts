@@ -26,6 +26,14 @@ export function register(program: Command): void {
       ),
     );
 
+  addShow(topo);
+  addDoctor(topo);
+  addComplete(topo);
+  addDetect(topo);
+  addList(topo);
+}
+
+function addShow(topo: Command): void {
   topo
     .command('show')
     .description('draw a machine: tree, matrix of path types, SVG, JSON')
@@ -50,7 +58,9 @@ export function register(program: Command): void {
       const { show } = await import('../topo/show.js');
       show(file, options);
     });
+}
 
+function addDoctor(topo: Command): void {
   topo
     .command('doctor')
     .description('find what is wrong with a topology: place, cost in GB/s, remedy')
@@ -76,7 +86,9 @@ export function register(program: Command): void {
       const { doctor } = await import('../topo/doctor.js');
       process.exitCode = doctor(file, options);
     });
+}
 
+function addComplete(topo: Command): void {
   topo
     .command('complete')
     .description('write a topology with what it misses: devices of a description or of a machine, ranks, attributes')
@@ -107,7 +119,9 @@ export function register(program: Command): void {
       const { complete } = await import('../topo/complete.js');
       complete(file, options);
     });
+}
 
+function addDetect(topo: Command): void {
   topo
     .command('detect')
     .description('write the topology of this machine, or of one whose /sys and /proc were copied into a folder')
@@ -131,7 +145,9 @@ export function register(program: Command): void {
       const { detectTo } = await import('../topo/detect.js');
       detectTo(options);
     });
+}
 
+function addList(topo: Command): void {
   topo
     .command('list')
     .description('show the catalogue: machines, GPUs, network cards, CPUs')

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { type RuleEffect, ruleEffects } from '../../planner/plan/diff/attribute.js';
 import { comparePlans, type Comparison, type Difference } from '../../planner/plan/diff/compare.js';
 import type { Cost } from '../../planner/plan/diff/cost.js';
-import { describeEffect, rulesBehind } from '../../planner/plan/diff/effect-text.js';
+import { costCells, describeEffect, rulesBehind } from '../../planner/plan/diff/effect-text.js';
 import { type PredictedCost, predictedCosts } from '../../planner/plan/diff/predicted-cost.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
-import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/format.js';
+import { formatBytes, formatTime } from '../../planner/plan/overview/format.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import { type ReadSide, readSide } from './side.js';
@@ -193,16 +193,7 @@ function costTable(costs: readonly Cost[], effects: readonly RuleEffect[] | unde
         .slice(0, 3 * MOST_ROWS);
   const rows = [
     ['collective', 'size', 'a', '', 'b', '', 'b / a', ...(effects === undefined ? [] : ['rules'])],
-    ...shown.map(({ collective, bytes, a, b, ratio }) => [
-      collective,
-      formatBytes(bytes),
-      formatWay(a),
-      a === null ? '' : formatTime(a.timeUs),
-      formatWay(b),
-      b === null ? '' : formatTime(b.timeUs),
-      ratio === null ? '-' : ratio.toFixed(2),
-      ...(effects === undefined ? [] : [rulesBehind(effects, { collective, bytes }).join(', ')]),
-    ]),
+    ...shown.map((cost) => [...costCells(cost), ...(effects === undefined ? [] : [rulesBehind(effects, cost).join(', ')])]),
   ];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   const lines = rows.map((row, index) => {

@@ -1,14 +1,13 @@
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
-import type { Algorithm, CallKind } from './call.js';
+import type { CallKind } from './call.js';
 import type { Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
-import type { Track } from './exchange.js';
+import type { Outputs, Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 
 /** Properties of an algorithm that decide which calls may use it. */
 export interface AlgorithmTraits {
-  readonly name: Algorithm;
   readonly kinds: readonly CallKind[];
   /** Largest number of ranks it works with. */
   readonly mostRanks: number;
@@ -42,6 +41,7 @@ export interface Ends {
 
 interface NetworkContext {
   readonly combiner: Combiner;
+  readonly outputs: Outputs;
   readonly order: readonly number[];
   readonly channels: Channels;
   readonly rank: number;

@@ -307,15 +307,6 @@ export function partsHash(counts: readonly number[]): number {
   return hash >>> 0;
 }
 
-/** Error for a kind of call that an algorithm does not support. */
-export function unsupported(code: number, algorithm: Algorithm): InvalidUsageError {
-  const kind = kinds.find((name) => callKinds[name] === kindOf(code)) ?? 'this call';
-  return new InvalidUsageError(
-    'UNSUPPORTED',
-    `the algorithm ${algorithm} cannot carry out ${kind} here; leave TCCL_ALGO unset, or use ranks of one host that share memory`,
-  );
-}
-
 /** A rank's call, with the counts of a V form if known. */
 interface Called {
   readonly rank: number;

@@ -156,7 +156,7 @@ export class Combiner {
     }
     const first = outputs[0] ?? 0;
     const source = nInputs > 0 ? (inputs[0] ?? 0) : this.#own(own, bytes, nOutputs > 0 ? first : this.#room());
-    if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed) {
+    if (nOutputs === 1 && nInputs > 0 && keep >= 0 && this.destination.placed && source !== this.destination.address(keep)) {
       this.#copyToBoth(source, first, this.destination.address(keep), bytes);
       return;
     }

@@ -33,6 +33,8 @@ export class DirectEngine implements Engine {
   readonly parkAfterMs = PARK_AFTER_MS;
   readonly #direct: Direct;
   readonly #waitChains: TeamWaitChains;
+  /** True while a call waits. */
+  #waits = false;
 
   /**
    * @param localRanks the rank of each member of the team
@@ -61,11 +63,13 @@ export class DirectEngine implements Engine {
     details?: CallDetails,
   ): number {
     const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
+    if (status === PENDING) this.#waits = true;
     return status >= PENDING ? status : this.#refuse();
   }
 
   progress(spins: number): number {
     const status = this.#direct.progress(spins);
+    if (status !== PENDING) this.#waits = false;
     return status >= PENDING ? status : this.#refuse();
   }
 
@@ -120,6 +124,7 @@ export class DirectEngine implements Engine {
   }
 
   abort(error: TcclError): void {
+    if (this.#waits) this.team.giveUp(this.team.kernels.operationNumber());
     raiseTeamAbort(this.team, this.localRanks, error);
     this.#direct.close();
   }

@@ -17,6 +17,8 @@ const ALL_REDUCE = 0;
 const BARRIER = 1;
 const SMALL = 2;
 const EXCHANGE = 3;
+/** Over, but another rank has given it up: see #ended. */
+const GIVEN_UP = 4;
 
 /**
  * The algorithm *direct*, for ranks that share one segment: NVLS on shared memory. The kernels
@@ -119,7 +121,7 @@ export class Direct {
       return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
     }
     this.#mode = EXCHANGE;
-    return this.#exchange.begin(code, type, root, send, recv, count, spins, details);
+    return this.#ended(this.#exchange.begin(code, type, root, send, recv, count, spins, details));
   }
 
   /** Progresses the running operation. */
@@ -128,7 +130,9 @@ export class Direct {
       case SMALL:
         return this.#smallOperation.progress(spins);
       case EXCHANGE:
-        return this.#exchange.progress(spins);
+        return this.#ended(this.#exchange.progress(spins));
+      case GIVEN_UP:
+        return PENDING;
       case BARRIER:
         return this.#kernels.progress(spins);
       default: {
@@ -136,6 +140,17 @@ export class Direct {
         return status === PENDING ? PENDING : this.#continue(status, spins);
       }
     }
+  }
+
+  /**
+   * Keeps a call from its end that another rank has given up, and whose arrays may have changed while they were read: the error
+   * of that rank will arrive while this one waits.
+   */
+  #ended(status: number): number {
+    const { givenUp } = this.team;
+    if (status !== DONE || givenUp === 0 || ((this.#kernels.operationNumber() + 1 - givenUp) | 0) < 0) return status;
+    this.#mode = GIVEN_UP;
+    return PENDING;
   }
 
   /** Lengths in bytes of all parts that a rank posted for the running allGatherV or reduceScatterV. */
@@ -169,7 +184,7 @@ export class Direct {
     // The fast path: nothing is stored for a call that finishes immediately.
     if (sendOffset >= 0 && recvOffset >= 0) {
       status = this.#kernels.allReduce(code, sendOffset, recvOffset, count, this.smallBytes, 0, spins);
-      if (status === DONE) return DONE;
+      if (status === DONE) return count * type.bytes <= this.smallBytes ? DONE : this.#ended(DONE);
     }
     return this.#goOn(status, code, type, count, spins);
   }
@@ -221,7 +236,7 @@ export class Direct {
       this.#completed += bytes / this.#type.bytes;
       if (this.#completed >= this.#count) {
         if (this.#staged) this.close();
-        return DONE;
+        return this.#count * this.#type.bytes <= this.smallBytes ? DONE : this.#ended(DONE);
       }
       status = this.#startRound(spins);
     }

@@ -18,9 +18,11 @@ const SEQUENCE = 4;
 export const HEADER_WORDS = 5;
 /** Words of the header that an algorithm may use on connections in shared memory. */
 export const OWN_WORDS = 8;
+/** Word with the address of an announced output, where the other words are those of a header. */
+const OUTPUT = OWN_WORDS;
 
 /**
- * Room after the data in a slot for the sender's counts, float64 by rank, in calls for which all ranks must give the same: an
+ * Room between header and data for the sender's counts, float64 by rank, in calls for which all ranks must give the same: an
  * error then shows the first difference.
  */
 export function countsRoom(nRanks: number): number {
@@ -44,6 +46,10 @@ export interface Track {
   readonly to: readonly SendConnection[];
   /** Length of the data in each of these messages. */
   readonly bytes: number;
+  /** Address in the segment for the data of the only message of `from`; 0 for its slot. */
+  readonly into: number;
+  /** Address in the segment of the data of the messages to `to` when `pass` has returned; 0 for the slots. */
+  readonly data: number;
   /**
    * Fills the messages to send.
    * @param inputs addresses of the data of the messages from `from`
@@ -54,11 +60,19 @@ export interface Track {
   finish(): void;
 }
 
+/** Outputs in shared memory that other ranks of the host may write, so that data for them need no slots. */
+export interface Outputs {
+  /** Tells the sender of a connection where this rank's output of the running call is: an address in the segment. */
+  announce(receive: ReceiveConnection, address: number): void;
+  /** Address of the output of a connection's receiver, if it is in the same call and has announced it; otherwise 0. */
+  announced(send: SendConnection): number;
+}
+
 /**
  * The messages of a rank's calls, one call at a time, as a state machine that never waits. Every message contains its call,
  * and a waiting rank polls all its connections: ranks with different calls detect that before they use any data.
  */
-export class Exchange {
+export class Exchange implements Outputs {
   /** Number of moves made so far. */
   steps = 0;
   /** True if news is found only by polling. */
@@ -72,6 +86,10 @@ export class Exchange {
   #inMemory: readonly ReceiveConnection[] = [];
   /** Connections that use system calls. */
   #sockets: readonly Connection[] = [];
+  /** Connections that return slots late. */
+  #returning: readonly ReceiveConnection[] = [];
+  /** True if a move has to wait for a slot. */
+  #lacksSlots = false;
   /** Connections that confirm messages at the end of a call. */
   #settling: readonly ReceiveConnection[] = [];
   readonly #team: Team;
@@ -91,6 +109,8 @@ export class Exchange {
   #sequence = 0;
   /** This rank's counts, in calls with common counts; empty in others. */
   #counts: Uint8Array = none;
+  /** Length of what precedes the data in a message. */
+  #headBytes = HEADER_BYTES;
 
   /** @param team owner of the segment with the slots */
   constructor(
@@ -112,6 +132,7 @@ export class Exchange {
     this.#sockets = this.#all().filter(({ fd }) => fd >= 0);
     this.#inMemory = this.#receives.filter(({ fd }) => fd < 0);
     this.#settling = this.#receives.filter((receive) => 'settle' in receive);
+    this.#returning = this.#receives.filter((receive) => 'returnSlots' in receive);
   }
 
   /** True if data go through sockets by system calls. */
@@ -130,6 +151,7 @@ export class Exchange {
    */
   call(code: number, root: number, count: number, counts: readonly number[] | undefined): void {
     this.#counts = counts === undefined ? none : new Uint8Array(Float64Array.from(counts).buffer);
+    this.#headBytes = HEADER_BYTES + (counts === undefined ? 0 : countsRoom(counts.length));
     this.#code = code;
     this.#root = root;
     this.#count = count;
@@ -139,6 +161,30 @@ export class Exchange {
   /** Sets the tracks of the call once the ranks have met for it. */
   replace(tracks: readonly Track[]): void {
     this.#tracks = tracks;
+  }
+
+  announce({ receiverLine }: ReceiveConnection, address: number): void {
+    if (receiverLine === undefined) return;
+    const line = receiverLine / 4;
+    const words = this.#words;
+    words[line + CODE] = this.#code;
+    words[line + ROOT] = this.#root;
+    words[line + COUNT_LOW] = this.#count;
+    words[line + COUNT_HIGH] = this.#count / 2 ** 32;
+    words[line + OUTPUT] = address;
+    Atomics.store(words, line + SEQUENCE, this.#sequence);
+  }
+
+  announced({ receiverLine }: SendConnection): number {
+    if (receiverLine === undefined) return 0;
+    const line = receiverLine / 4;
+    const words = this.#words;
+    const isSameCall =
+      Atomics.load(words, line + SEQUENCE) === this.#sequence &&
+      words[line + CODE] === this.#code &&
+      words[line + ROOT] === this.#root &&
+      (words[line + COUNT_LOW] ?? 0) + (words[line + COUNT_HIGH] ?? 0) * 2 ** 32 === this.#count;
+    return isSameCall ? (words[line + OUTPUT] ?? 0) : 0;
   }
 
   /** Begins work on the call. */
@@ -160,7 +206,11 @@ export class Exchange {
       for (let t = 0; t < tracks.length; t++) {
         const track = tracks[t];
         if (track === undefined) continue;
-        while (!track.done && track.ready !== false && this.#move(track)) this.steps++;
+        while (!track.done && track.ready !== false && this.#move(track)) {
+          this.steps++;
+          // Copies without messages let the other tracks send and receive in between.
+          if (track.from.length + track.to.length === 0) break;
+        }
         busy ||= !track.done;
       }
       if (this.#flush() && !busy) {
@@ -168,11 +218,17 @@ export class Exchange {
         return DONE;
       }
       if (this.steps !== before) continue;
+      if (this.#lacksSlots) this.#returnSlots();
       if (spins-- > 0) continue;
       if (!this.polled) this.check();
       else this.#meetEarly(this.#inMemory);
       return PENDING;
     }
+  }
+
+  #returnSlots(): void {
+    this.#lacksSlots = false;
+    for (let i = 0; i < this.#returning.length; i++) this.#returning[i]?.returnSlots?.();
   }
 
   /** Hands unsent bytes to the kernel. Returns true once all posted messages are handed over. */
@@ -285,27 +341,33 @@ export class Exchange {
 
   /** Makes the track's current move if it is possible now. */
   #move(track: Track): boolean {
-    const { from, to, bytes } = track;
+    const { from, to, bytes, into } = track;
+    const counts = this.#counts;
+    const headBytes = this.#headBytes;
     const inputs = this.#inputs;
     const outputs = this.#outputs;
     for (let i = 0; i < from.length; i++) {
-      const slot = from[i]?.peek() ?? -1;
+      const receive = from[i];
+      const slot = (into === 0 ? receive?.peek() : receive?.peekInto?.(headBytes, into, bytes)) ?? -1;
       if (slot < 0) return false;
-      this.#meet(slot, from[i], bytes);
-      inputs[i] = slot + HEADER_BYTES;
+      this.#meet(slot, receive, bytes);
+      inputs[i] = receive?.isInPlace === true ? into : slot + headBytes;
     }
     for (let i = 0; i < to.length; i++) {
       const slot = to[i]?.acquire() ?? -1;
-      if (slot < 0) return false;
-      outputs[i] = slot + HEADER_BYTES;
+      if (slot < 0) {
+        this.#lacksSlots = true;
+        return false;
+      }
+      outputs[i] = slot + headBytes;
     }
     track.pass(inputs, outputs);
-    const counts = this.#counts;
     for (let i = 0; i < to.length; i++) {
-      const data = outputs[i] ?? 0;
-      this.#describe(data - HEADER_BYTES);
-      if (counts.length > 0) this.#memory.set(counts, data + bytes);
-      to[i]?.post(HEADER_BYTES + bytes + counts.length);
+      const slot = (outputs[i] ?? 0) - headBytes;
+      this.#describe(slot);
+      if (counts.length > 0) this.#memory.set(counts, slot + HEADER_BYTES);
+      if (track.data === 0) to[i]?.post(headBytes + bytes);
+      else to[i]?.postFrom?.(headBytes, track.data, bytes);
     }
     track.finish();
     for (let i = 0; i < from.length; i++) from[i]?.release();
@@ -331,9 +393,11 @@ export class Exchange {
     const count = (words[header + COUNT_LOW] ?? 0) + (words[header + COUNT_HIGH] ?? 0) * 2 ** 32;
     const peer = from?.peer ?? -1;
     const messageBytes = from?.messageBytes ?? 0;
-    const countsBytes = hasCommonCounts(code) ? this.#counts.length : 0;
     if (code !== this.#code || root !== this.#root || count !== this.#count || words[header + SEQUENCE] !== this.#sequence) {
-      const theirs = this.#memory.slice(slot + messageBytes - countsBytes, slot + messageBytes);
+      const theirs = this.#memory.slice(
+        slot + HEADER_BYTES,
+        slot + HEADER_BYTES + (hasCommonCounts(code) ? this.#counts.length : 0),
+      );
       const call = readCall(code, root, count);
       if (call === undefined) {
         throw new SystemError(
@@ -352,7 +416,7 @@ export class Exchange {
         { rank: peer, call, counts: countsIn(theirs), number: words[header + SEQUENCE] },
       );
     }
-    const sent = messageBytes - countsBytes - HEADER_BYTES;
+    const sent = messageBytes - this.#headBytes;
     if (bytes === undefined || bytes === sent) return;
     throw new InvalidUsageError(
       'CALL_MISMATCH',

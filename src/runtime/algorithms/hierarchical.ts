@@ -10,11 +10,11 @@ import { hierarchicalWorkers, placesOf, sharesOf, type RanksByHost } from '../..
 import { partBytes } from '../../planner/schedule/moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
-import type { Connection, FifoSize } from '../transport/transport.js';
+import type { Connection, FifoSize, ReceiveConnection } from '../transport/transport.js';
 import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
-import { countsRoom, HEADER_BYTES, OWN_WORDS, type Track } from './exchange.js';
+import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { LONGEST_SLICE_BYTES } from './slices.js';
 import { connected, endsOf, WorkerTrack, type ConnectionSets } from './worker-track.js';
@@ -30,7 +30,6 @@ const SLICES = 4;
 
 /** The algorithm *hierarchical*: see planner/schedule/hierarchical.ts. */
 export const hierarchical: NetworkAlgorithm = {
-  name: 'hierarchical',
   kinds: ['allReduce', 'barrier', 'reduceScatter', 'reduceScatterV', 'allGather', 'allGatherV', 'broadcast', 'reduce'],
   mostRanks: Infinity,
   over: 'connections',
@@ -44,7 +43,8 @@ export const hierarchical: NetworkAlgorithm = {
     const { sendTo, receiveFrom } = hierarchicalEnds(hosts, rank);
     return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
   },
-  open: ({ combiner, rank, channels: { hosts }, connections }) => new Hierarchical(combiner, hosts, rank, connections),
+  open: ({ combiner, outputs, rank, channels: { hosts }, connections }) =>
+    new Hierarchical(combiner, outputs, hosts, rank, connections),
 };
 
 /** Size of a connection: the more ranks, the shorter the slices. */
@@ -71,7 +71,7 @@ class Hierarchical implements NetworkPlayer {
   /** Of the running call. */
   readonly #cut: { -readonly [Name in keyof ShareCut]: ShareCut[Name] };
 
-  constructor(combiner: Combiner, hosts: RanksByHost, rank: number, connections: PeerConnections) {
+  constructor(combiner: Combiner, outputs: Outputs, hosts: RanksByHost, rank: number, connections: PeerConnections) {
     this.#nShares = sharesOf(hosts);
     const setsOf = connected(hierarchicalEnds(hosts, rank), connections);
     const [{ size } = hierarchicalSize] = connections.sends;
@@ -79,12 +79,17 @@ class Hierarchical implements NetworkPlayer {
     this.#cut = { sliceBytes: 0, slicesPerChunk: Math.min(MOST_SLICES_PER_CHUNK, size.steps / 2), grainBytes: ALIGNMENT };
     this.#places = placesOf(hosts);
     const workers = hierarchicalWorkers(hosts, rank);
+    const neighbours = hosts.find((ranks) => ranks.includes(rank)) ?? [];
     // The first sender comes first: the others wait for it.
     const order = ['up', 'owner', 'down'];
     workers.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role));
     this.#inRings = workers.map((worker) => {
       const moves = new ShareMoves(worker);
-      return { share: worker.share, moves, track: new ShareTrack(combiner, moves, setsOf(worker.ring), worker.role) };
+      return {
+        share: worker.share,
+        moves,
+        track: new ShareTrack(combiner, outputs, moves, setsOf(worker.ring), worker.role, neighbours),
+      };
     });
     this.#inExchange = workers.flatMap(({ exchange }) => {
       if (exchange === undefined) return [];
@@ -144,7 +149,7 @@ class Hierarchical implements NetworkPlayer {
       if (kind === callKinds.allReduce || place === undefined) moves.startAllReduce(from, length, cut);
       else if (kind === callKinds.broadcast) moves.startBroadcast(from, length, cut, place, !isInPlace);
       else moves.startReduce(from, length, cut, place);
-      track.usesArrays(kind === callKinds.allReduce);
+      track.useArrays(kind === callKinds.allReduce ? 'sums' : kind === callKinds.broadcast ? 'copies' : 'none');
       this.#add(track);
     }
     return this.#tracks;
@@ -159,7 +164,7 @@ class Hierarchical implements NetworkPlayer {
     for (const { moves, track } of this.#inRings) {
       if (gathers) moves.startAllGather(blocks, cut, copies);
       else moves.startReduceScatter(blocks, cut);
-      track.usesArrays(false);
+      track.useArrays(call.kind === callKinds.allGather ? 'copies' : 'none');
       this.#add(track);
     }
     return this.#tracks;
@@ -181,6 +186,10 @@ class Hierarchical implements NetworkPlayer {
  * Large all-reduces of arrays in shared memory are not copied within a host. The header of a message up says where the sender's
  * input and output are, or 0; the owner adds inputs where they are and writes results to outputs where they are, and the
  * header of its message down says so. A rank waits for its results, so the owner has read its input by then.
+ *
+ * In all-gathers and broadcasts, which have no messages up from most ranks, a rank announces its output when it enters the call.
+ * The owner writes there if the announcement is there in time, and otherwise into slots. Counts of V forms would lie in the
+ * header's place, so these use slots.
  */
 const INPUT = OWN_WORDS;
 const OUTPUT = OWN_WORDS + 1;
@@ -189,49 +198,92 @@ const HEADER_WORDS = HEADER_BYTES / 4;
 
 const hierarchicalSize = { size: hierarchicalFifo(1) };
 
-/** True for connections in shared memory to ranks of this host. */
-function isWithinHost({ transport }: Connection): boolean {
-  return transport === 'shm';
-}
+/** Use of the arrays of other ranks of the host in a call: none, of inputs and outputs, or of outputs. */
+type ArrayUse = 'none' | 'sums' | 'copies';
 
 /** Executes the moves of a share, and may use the arrays of other ranks of the host. */
 class ShareTrack extends WorkerTrack {
   readonly #words: Uint32Array;
   readonly #role: HierarchicalRole;
+  /** Ranks of this host. */
+  readonly #neighbours: readonly number[];
   /** By rank: start of its output in shared memory in the running call; 0 if unknown. */
   readonly #outputsOf: Float64Array;
   readonly #sources: number[] = [];
   readonly #destinations: number[] = [];
-  #usesArrays = false;
+  readonly #shareMoves: ShareMoves;
+  readonly #announcements: Outputs;
+  readonly #receives: readonly ReceiveConnection[];
+  #arrays: ArrayUse = 'none';
 
-  constructor(combiner: Combiner, moves: ShareMoves, sets: ConnectionSets, role: HierarchicalRole) {
+  constructor(
+    combiner: Combiner,
+    outputs: Outputs,
+    moves: ShareMoves,
+    sets: ConnectionSets,
+    role: HierarchicalRole,
+    neighbours: readonly number[],
+  ) {
     super(combiner, moves, sets);
+    this.#shareMoves = moves;
+    this.#announcements = outputs;
+    this.#receives = sets.receives.flat();
     this.#words = new Uint32Array(combiner.team.segment.buffer);
     this.#outputsOf = new Float64Array(combiner.nRanks);
     this.#role = role;
+    this.#neighbours = neighbours;
   }
 
-  /** Sets for the next call if ranks of a host may use each other's arrays. */
-  usesArrays(usesArrays: boolean): void {
-    this.#usesArrays = usesArrays;
-    if (usesArrays) this.#outputsOf.fill(0);
+  /** Begins a call in which ranks of a host use each other's arrays so. */
+  useArrays(arrays: ArrayUse): void {
+    this.#arrays = arrays;
+    this.mayUseArrays = arrays !== 'sums';
+    if (arrays === 'none') return;
+    this.#outputsOf.fill(0);
+    const output = arrays === 'copies' && this.#role === 'down' ? this.combiner.outputAddress(0) : 0;
+    if (output === 0) return;
+    for (const receive of this.#receives) this.#announcements.announce(receive, output);
   }
 
   override pass(inputs: readonly number[], outputs: readonly number[]): void {
-    if (this.#usesArrays) this.#passArrays(inputs, outputs);
+    if (this.#arrays === 'sums') this.#passArrays(inputs, outputs);
+    else if (this.#arrays === 'copies' && this.data === 0 && this.#role !== 'up') this.#passCopies(inputs, outputs);
     else super.pass(inputs, outputs);
+  }
+
+  #passCopies(inputs: readonly number[], outputs: readonly number[]): void {
+    const { combiner, to, from } = this;
+    const moves = this.#shareMoves;
+    if (this.#role === 'down') {
+      this.#passDown(inputs, outputs);
+      return;
+    }
+    const destinations = this.#destinations;
+    for (let i = 0; i < to.length; i++) {
+      const slot = outputs[i] ?? 0;
+      const send = to[i];
+      destinations[i] = slot;
+      if (send === undefined || !this.#isWithinHost(send)) continue;
+      const output = (this.#outputsOf[send.peer] ||= this.#announcements.announced(send));
+      if (output !== 0) destinations[i] = output + moves.target;
+      this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
+    }
+    combiner.pass(moves, inputs, from.length, destinations, to.length);
+  }
+
+  #passDown(inputs: readonly number[], outputs: readonly number[]): void {
+    const [from] = this.from;
+    const isWritten = from !== undefined && this.#isWithinHost(from) && this.#wordOf(inputs[0], IS_WRITTEN) !== 0;
+    if (!isWritten) this.combiner.pass(this.moves, inputs, 1, outputs, 0);
   }
 
   #passArrays(inputs: readonly number[], outputs: readonly number[]): void {
     const { moves, combiner } = this;
     if (this.#role === 'owner') this.#passAsOwner(inputs, outputs);
-    else if (this.#role === 'down') {
-      const [from] = this.from;
-      const isWritten = from !== undefined && isWithinHost(from) && this.#wordOf(inputs[0], IS_WRITTEN) !== 0;
-      if (!isWritten) combiner.pass(moves, inputs, 1, outputs, 0);
-    } else {
+    else if (this.#role === 'down') this.#passDown(inputs, outputs);
+    else {
       const [to] = this.to;
-      const input = to !== undefined && isWithinHost(to) ? combiner.inputAddress(moves.own) : 0;
+      const input = to !== undefined && this.#isWithinHost(to) ? combiner.inputAddress(moves.own) : 0;
       this.#setWordOf(outputs[0], INPUT, input);
       this.#setWordOf(outputs[0], OUTPUT, combiner.outputAddress(moves.own));
       if (input === 0) combiner.pass(moves, inputs, 0, outputs, 1);
@@ -246,7 +298,7 @@ class ShareTrack extends WorkerTrack {
       const slot = inputs[i] ?? 0;
       const receive = from[i];
       sources[i] = slot;
-      if (receive === undefined || !isWithinHost(receive)) continue;
+      if (receive === undefined || !this.#isWithinHost(receive)) continue;
       const input = this.#wordOf(slot, INPUT);
       const output = this.#wordOf(slot, OUTPUT);
       if (input !== 0) sources[i] = input;
@@ -259,12 +311,17 @@ class ShareTrack extends WorkerTrack {
       const slot = outputs[i] ?? 0;
       const send = to[i];
       destinations[i] = slot;
-      if (send === undefined || !isWithinHost(send)) continue;
+      if (send === undefined || !this.#isWithinHost(send)) continue;
       const output = canWrite ? (this.#outputsOf[send.peer] ?? 0) : 0;
       if (output !== 0) destinations[i] = output + keep;
       this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
     }
     combiner.pass(moves, sources, from.length, destinations, to.length);
+  }
+
+  /** True for connections in shared memory to ranks of this host, which use these words of a header. */
+  #isWithinHost({ transport, peer }: Connection): boolean {
+    return transport === 'shm' && this.#neighbours.includes(peer);
   }
 
   /** A word of the header in front of a message's data. */

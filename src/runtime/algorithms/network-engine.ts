@@ -93,6 +93,7 @@ export class NetworkEngine implements Engine {
       algorithm,
       networkAlgorithm(algorithm).open({
         combiner: this.#combiner,
+        outputs: this.#exchange,
         order: this.#channels.order,
         channels: this.#channels,
         rank: this.#rank,

@@ -1,6 +1,7 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } from '../bootstrap/interfaces.js';
+import { placeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from './call.js';
 import type { Channels } from './channels.js';
@@ -98,6 +99,7 @@ async function overTransports<T>(
         secret,
         libc,
         whyGone: (peer) => bootstrap.whyGone(peer),
+        placeOf: (other) => placeOf(bootstrap.peers, other),
       });
     opened.set(key, network);
     return network;

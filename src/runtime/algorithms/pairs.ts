@@ -15,19 +15,16 @@ const SHORTEST_SLICE_BYTES = 4 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 8 * 2 ** 20;
 
-/**
- * Size of a connection between two ranks: the more ranks, the shorter the slices. With several connections a rank fills many
- * slots of one before it turns to the next, and waits less often; a single one stays in the cache with few. Measured
- * (docs/notes/algorithms.md).
- */
+/** Slots of a connection: a rank fills many of one before it turns to the next, and waits less often. */
+const STEPS = 8;
+
+/** Size of a connection between two ranks: the more ranks, the shorter the slices. Measured (docs/notes/algorithms.md). */
 function pairFifo(nRanks: number): FifoSize {
-  const steps = nRanks > 2 ? 8 : 4;
-  const fair = alignedPiece(HELD_BYTES / steps, nRanks);
-  return { steps, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
+  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }
 
 export const pairs: NetworkAlgorithm = {
-  name: 'pairs',
   kinds: ['allToAll', 'gather', 'scatter', 'allToAllV', 'scan', 'exscan'],
   mostRanks: Infinity,
   over: 'connections',

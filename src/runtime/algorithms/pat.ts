@@ -26,7 +26,6 @@ const DEFAULT_BYTES = 16 * 1024;
  * and for small data, where the n - 1 messages of a ring take longest. See planner/schedule/pat-rounds.ts.
  */
 export const pat: NetworkAlgorithm = {
-  name: 'pat',
   kinds: ['allGather', 'reduceScatter'],
   mostRanks: MOST_RANKS,
   over: 'connections',

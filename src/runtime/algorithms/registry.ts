@@ -12,14 +12,8 @@ const allKinds = Object.keys(callKinds) as CallKind[];
 
 /** All algorithms. A new one gets its own file, a line here, and a name in call.ts (`algorithms`), which gives its wire code. */
 export const registry: Readonly<Record<Algorithm, AlgorithmTraits | NetworkAlgorithm>> = {
-  direct: { name: 'direct', kinds: allKinds, mostRanks: Infinity, over: 'segment', defaultUpToBytes: () => 0 },
-  nvls: {
-    name: 'nvls',
-    kinds: ['allReduce', 'allGather', 'reduceScatter'],
-    mostRanks: Infinity,
-    over: 'segment',
-    defaultUpToBytes: () => 0,
-  },
+  direct: { kinds: allKinds, mostRanks: Infinity, over: 'segment', defaultUpToBytes: () => 0 },
+  nvls: { kinds: ['allReduce', 'allGather', 'reduceScatter'], mostRanks: Infinity, over: 'segment', defaultUpToBytes: () => 0 },
   ring,
   tree,
   pat,

@@ -32,7 +32,6 @@ export function ringParts(bytes: number, nRings: number, sliceBytes = LONGEST_SL
 const none: readonly never[] = [];
 
 export const ring: NetworkAlgorithm = {
-  name: 'ring',
   kinds: ['allReduce', 'broadcast', 'barrier', 'reduce', 'allGather', 'reduceScatter', 'allGatherV', 'reduceScatterV'],
   mostRanks: Infinity,
   over: 'connections',

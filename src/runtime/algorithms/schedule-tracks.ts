@@ -213,6 +213,8 @@ class WorkerTrack implements Track {
   from: readonly ReceiveConnection[] = none;
   to: readonly SendConnection[] = none;
   bytes = 0;
+  readonly into = 0;
+  readonly data = 0;
   readonly #moves: readonly RankMove[];
   readonly #ends: readonly { readonly from: readonly ReceiveConnection[]; readonly to: readonly SendConnection[] }[];
   readonly #parts: TrackParts;

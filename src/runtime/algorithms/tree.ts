@@ -23,7 +23,6 @@ const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LONGEST_SLICE_B
 const DEFAULT_BYTES = 8 * 1024;
 
 export const tree: NetworkAlgorithm = {
-  name: 'tree',
   kinds: ['allReduce', 'broadcast', 'barrier', 'reduce'],
   mostRanks: Infinity,
   over: 'connections',

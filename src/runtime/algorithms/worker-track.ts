@@ -1,6 +1,6 @@
 import type { EndSets, Moves } from '../../planner/schedule/moves.js';
 import { keyOf, type PeerConnections, type WantedEnd } from '../transport/peers.js';
-import type { ReceiveConnection, SendConnection } from '../transport/transport.js';
+import { LEAST_IN_PLACE_BYTES, type Connection, type ReceiveConnection, type SendConnection } from '../transport/transport.js';
 import type { Ends } from './algorithm.js';
 import type { Combiner, Piece } from './combiner.js';
 import type { Track } from './exchange.js';
@@ -20,9 +20,18 @@ export class WorkerTrack implements Track {
   from: readonly ReceiveConnection[] = none;
   to: readonly SendConnection[] = none;
   bytes = 0;
+  into = 0;
+  data = 0;
   protected readonly combiner: Combiner;
   protected readonly moves: Moves;
+  /** False where a subclass passes data otherwise. */
+  protected mayUseArrays = true;
   readonly #sets: ConnectionSets;
+  /** By number of a set: true if all its connections send from arrays, and receive into them. */
+  readonly #sendsArrays: readonly boolean[];
+  readonly #receivesArrays: readonly boolean[];
+  /** True if `data` are in the input. */
+  #sendsOwn = false;
   /** Address of the stored sums. */
   readonly #store: number;
   /** Addresses of a move that is not plain. */
@@ -34,6 +43,9 @@ export class WorkerTrack implements Track {
     this.combiner = combiner;
     this.moves = moves;
     this.#sets = sets;
+    const reachArrays = (set: readonly Connection[]): boolean => set.every(({ reachesArrays }) => reachesArrays === true);
+    this.#sendsArrays = sets.sends.map((set) => set.length > 0 && reachArrays(set));
+    this.#receivesArrays = sets.receives.map((set) => set.length === 1 && reachArrays(set));
     this.#store = store;
   }
 
@@ -44,15 +56,26 @@ export class WorkerTrack implements Track {
 
   pass(inputs: readonly number[], outputs: readonly number[]): void {
     const moves = this.moves;
-    if (moves.isPlain) this.combiner.pass(moves, inputs, this.from.length, outputs, this.to.length);
+    if (this.data > 0) this.#passArray(inputs);
+    else if (moves.isPlain) this.combiner.pass(moves, inputs, this.from.length, outputs, this.to.length);
     else if (moves.exclusive) this.#passExclusive(inputs, outputs);
     else this.#passRanges(inputs, outputs);
   }
 
   finish(): void {
-    this.combiner.keep(this.moves);
-    this.moves.next();
+    const { combiner, moves } = this;
+    if (this.data === 0) combiner.keep(moves);
+    else if (this.#sendsOwn && moves.keep >= 0)
+      combiner.destination.copyFrom(combiner.source, moves.own, moves.keep, moves.bytes);
+    moves.next();
     this.#take();
+  }
+
+  /** Results are kept first, and sent from there; this rank's own data are sent from its input, and kept after that. */
+  #passArray(inputs: readonly number[]): void {
+    if (this.#sendsOwn) return;
+    this.combiner.pass(this.moves, inputs, this.from.length, none, 0);
+    this.combiner.keep(this.moves);
   }
 
   #passRanges(inputs: readonly number[], outputs: readonly number[]): void {
@@ -108,6 +131,20 @@ export class WorkerTrack implements Track {
     this.bytes = moves.nRanges * moves.bytes;
     this.from = this.#sets.receives[moves.receives] ?? none;
     this.to = this.#sets.sends[moves.sends] ?? none;
+    this.into = 0;
+    this.data = 0;
+    if (moves.bytes >= LEAST_IN_PLACE_BYTES && moves.isPlain && this.mayUseArrays) this.#useArrays();
+  }
+
+  /** Lets data go from arrays to arrays where it can, past the slots. */
+  #useArrays(): void {
+    const { combiner, moves } = this;
+    const { own, keep } = moves;
+    if (own < 0 && keep >= 0 && this.#receivesArrays[moves.receives]) this.into = combiner.outputAddress(keep);
+    if (moves.overwrites || !this.#sendsArrays[moves.sends]) return;
+    this.#sendsOwn = this.from.length === 0;
+    if (this.#sendsOwn) this.data = own < 0 ? 0 : combiner.inputAddress(own);
+    else if (keep >= 0) this.data = combiner.outputAddress(keep);
   }
 }
 

@@ -18,12 +18,14 @@ export interface PeerInfo {
   readonly device: string;
   /** Version of tccl. */
   readonly version: string;
+  /** IP address that it listens on. */
+  readonly ip: string;
 }
 
 /** Part of the bootstrap network that ranks need to connect with each other for data. */
 export type Introduction = Pick<
   Bootstrap,
-  'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone'
+  'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone' | 'fail'
 >;
 
 /**

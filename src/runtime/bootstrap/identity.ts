@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 
 /** Identity of this process and its host. */
-export interface Identity {
+interface Identity {
   readonly hostname: string;
   readonly pid: number;
   /** See PeerInfo. */

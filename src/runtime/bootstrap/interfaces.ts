@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
@@ -172,7 +173,8 @@ function nothingMatches(
 ): InvalidArgumentError {
   const addresses = new Map<string, string[]>();
   for (const { name, address } of interfaces) addresses.set(name, [...(addresses.get(name) ?? []), address]);
-  const list = [...addresses].map(([name, own]) => `${name} (${own.join(', ')})`).join('; ');
+  const unused = interfaceName === undefined ? [] : unusedInterfaces(nameMatcher(interfaceName), addresses);
+  const list = [...[...addresses].map(([name, own]) => `${name} (${own.join(', ')})`), ...unused].join('; ');
   const wish = [
     interfaceName === undefined ? undefined : `TCCL_SOCKET_IFNAME=${interfaceName}`,
     family === undefined ? undefined : `TCCL_SOCKET_FAMILY=AF_INET${family === 6 ? '6' : ''}`,
@@ -184,4 +186,22 @@ function nothingMatches(
     'ENVIRONMENT',
     `no network interface matches ${wish}; there are: ${list === '' ? 'none' : list}${hint}`,
   );
+}
+
+/** Interfaces with such names, beside those that run, each with the reason why it does not: down, without link or address. */
+export function unusedInterfaces(
+  matches: (name: string) => boolean,
+  running: Pick<ReadonlyMap<string, unknown>, 'has'>,
+  folder = '/sys/class/net',
+): string[] {
+  const read = (name: string, file: string): string => readFileSync(`${folder}/${name}/${file}`, 'utf8').trim();
+  const why = (name: string): string => {
+    const isUp = (Number(read(name, 'flags')) & 1) !== 0;
+    return !isUp ? 'down' : read(name, 'operstate').endsWith('down') ? 'no link' : 'no address';
+  };
+  try {
+    return readdirSync(folder).flatMap((name) => (matches(name) && !running.has(name) ? [`${name} (${why(name)})`] : []));
+  } catch {
+    return [];
+  }
 }

@@ -28,7 +28,7 @@ export interface ListenerOptions {
 }
 
 /** A connection whose connector has proved that it knows the secret, and has not been answered yet. */
-export interface Admitted {
+interface Admitted {
   readonly socket: Socket;
   readonly keys: ConnectionKeys;
 }

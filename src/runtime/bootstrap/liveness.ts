@@ -64,6 +64,25 @@ export function watchHost(socket: Socket): void {
   });
 }
 
+/** Error of a connection that another host does not accept. */
+export class Unanswered extends SystemError {}
+
+/**
+ * Ends the making of a connection that the other host has not answered within the heartbeat time. The kernel accepts
+ * connections whatever the process there does, so something drops the packets; TCP would try for minutes.
+ */
+export function limitDial(socket: Socket): void {
+  if (heartbeatMs === 0) return;
+  const giveUp = (): void => {
+    if (!socket.connecting) return;
+    socket.destroy(new Unanswered('NETWORK', `no answer within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT)`));
+  };
+  // An answer may wait in the kernel if this thread did not run its event loop, which reads it before the immediate.
+  const timer = setTimeout(() => setImmediate(giveUp), heartbeatMs);
+  const stop = (): void => clearTimeout(timer);
+  socket.once('connect', stop).once('close', stop);
+}
+
 /** For blocking calls: does the check that is due in the event loop. */
 export function lookAtHosts(): void {
   if (watched.size > 0 && performance.now() - lookedMs >= heartbeatMs / LOOKS) look();

@@ -14,7 +14,7 @@ import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
 
 /** Addresses of the other ranks, known after the first all-gather. */
-export interface Directory {
+interface Directory {
   readonly addresses: readonly Address[];
   /** Such as `rank 3 (process 123 on host7)`. */
   readonly names: readonly string[];

@@ -1,13 +1,20 @@
 import { InvalidUsageError } from '../../errors.js';
+import { parseAddress } from './address.js';
 import type { PeerInfo } from './bootstrap.js';
 import { nameRanks } from './rank-list.js';
 
 /** A rank's description of itself in the first all-gather. */
-export interface Introduction extends Omit<PeerInfo, 'device'> {
+export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
   /** Undefined: the rank gets a device name automatically. */
   readonly device: string | undefined;
   /** Address at which it accepts connections of other ranks. */
   readonly address: string;
+}
+
+/** A rank for errors: `rank 3 on host7 (10.0.0.7)`. */
+export function placeOf(peers: readonly PeerInfo[], rank: number): string {
+  const peer = peers[rank];
+  return peer === undefined ? `rank ${rank}` : `rank ${rank} on ${peer.hostname} (${peer.ip})`;
 }
 
 /** The ranks on the host of `rank`, ascending. */
@@ -50,7 +57,7 @@ export function peersOf(introductions: readonly Introduction[]): PeerInfo[] {
 
   const localRanks = new Map<string, number>();
   return introductions.map((introduction) => {
-    const { rank, hostHash, processHash, hostname, pid, version } = introduction;
+    const { rank, hostHash, processHash, hostname, pid, version, address } = introduction;
     let slot = localRanks.get(hostHash) ?? 0;
     localRanks.set(hostHash, slot + 1);
     let device = introduction.device;
@@ -59,7 +66,7 @@ export function peersOf(introductions: readonly Introduction[]): PeerInfo[] {
       device = `cpu:${slot}`;
       taken.set(keyOf(hostHash, device), [rank]);
     }
-    return { rank, hostHash, processHash, hostname, pid, device, version };
+    return { rank, hostHash, processHash, hostname, pid, device, version, ip: parseAddress(address).host };
   });
 }
 

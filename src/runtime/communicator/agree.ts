@@ -16,6 +16,8 @@ export interface RankFacts {
   readonly protocol: string;
   readonly engineThreads: EngineThreads;
   readonly sharedWithHost: boolean;
+  /** Largest number of ranks among which this one makes all connections in advance, unless its program decides. */
+  readonly connectsUpTo: number;
   /** Networks that this rank would use, best first, and why it cannot use the one that TCCL_NET names. */
   readonly nets: readonly string[];
   readonly netRefusal?: string;
@@ -30,6 +32,7 @@ export interface RankFacts {
 /**
  * Exchanges facts among all ranks, and throws if ranks have different settings.
  *
+ * @param hasLibc true if this rank can wait for its sockets without its event loop
  * @param profile of this rank's host; all ranks use rank 0's
  * @param location of this rank, if the ranks are on several hosts
  */
@@ -38,6 +41,7 @@ export async function agree(
   settings: RuntimeSettings,
   config: CommunicatorConfig,
   joined: Joined,
+  hasLibc: boolean,
   profile: Profile | undefined,
   location: RankLocation | undefined,
 ): Promise<RankFacts[]> {
@@ -46,6 +50,7 @@ export async function agree(
     protocol: settings.protocol ?? 'auto',
     engineThreads: engineThreads(config),
     sharedWithHost: joined.shared,
+    connectsUpTo: hasLibc ? settings.connectsUpTo : 0,
     ...netsOf(settings.net, joined.shared && bootstrap.localRanks.length === bootstrap.nRanks),
     cores: allowedCores(),
     ...(location === undefined ? {} : { location }),
@@ -64,6 +69,7 @@ export async function agree(
   );
   checkEngines(
     facts.map((fact) => fact.engineThreads),
+    facts,
     inOneSegment(bootstrap, facts),
   );
   checkNets(facts);
@@ -122,12 +128,19 @@ export function inOneSegment({ localRanks, nRanks }: Bootstrap, facts: readonly 
   return localRanks.length === nRanks && facts.every((fact) => fact.sharedWithHost);
 }
 
+/** True if the ranks with these facts make all connections over sockets in advance. */
+export function connectsInAdvance({ connectsAll }: EngineThreads, facts: readonly RankFacts[]): boolean {
+  return connectsAll ?? facts.every(({ connectsUpTo }) => facts.length <= connectsUpTo);
+}
+
 /** Throws if ranks differ in engine threads (shared memory), or in making connections in advance (sockets). */
-export function checkEngines(each: readonly EngineThreads[], oneSegment: boolean): void {
-  const wishes = each.map(({ inMemory, connectsAll }) => (oneSegment ? inMemory : Number(connectsAll)));
+export function checkEngines(each: readonly EngineThreads[], facts: readonly RankFacts[], oneSegment: boolean): void {
+  const wishes = each.map((threads) => (oneSegment ? threads.inMemory : Number(connectsInAdvance(threads, facts))));
   const other = wishes.findIndex((wish) => wish !== wishes[0]);
   if (other < 0) return;
   const tell = (wish = 0): string => {
+    if (!oneSegment && connectsInAdvance({ inMemory: 0, overSockets: 0 }, facts))
+      return wish === 0 ? 'with blocking: false' : 'without blocking: false';
     if (!oneSegment) return wish === 0 ? 'without blocking: true' : "with blocking: true or engine: 'thread'";
     return wish === 0 ? 'no engine thread' : counted(wish, 'engine thread');
   };

@@ -5,8 +5,8 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
-import { checkAlike, checkEngines, inOneSegment } from './agree.js';
-import { engineThreads, forcedAlgorithm, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
+import { checkAlike, checkEngines, inOneSegment, type RankFacts } from './agree.js';
+import { childAlgorithm, engineThreads, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../bootstrap/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
@@ -57,7 +57,7 @@ export async function split(
     parent,
     choices[0]?.number ?? 0,
     members.map((member) => member.rank),
-    inherit(parent.config, given),
+    given,
     signal,
   );
 }
@@ -90,7 +90,6 @@ export async function shrink(
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { bootstrap, team, resources } = parent;
-  const config = inherit(parent.config, given);
   const out = new Set(excluded);
   while (true) {
     // Shared memory shows departed ranks earlier than the network.
@@ -99,7 +98,7 @@ export async function shrink(
     });
     const { ranks, number } = await bootstrap.survivors([...out], signal);
     try {
-      return await makeChild(parent, number, ranks, config, signal);
+      return await makeChild(parent, number, ranks, given, signal);
     } catch (error) {
       if (!(error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined)) throw error;
       out.add(error.rank);
@@ -112,17 +111,19 @@ export async function shrink(
  * provides the memory that the members there share.
  *
  * @param ranks of the parent, in the child's order
+ * @param given settings that replace the parent's
  * @throws errors with the parent's rank numbers
  */
 async function makeChild(
   parent: CommunicatorParts,
   number: number,
   ranks: readonly number[],
-  config: CommunicatorConfig,
+  given: CommunicatorConfig,
   signal: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { resources } = parent;
-  const { segment, shared } = resources.facts;
+  const { segment, shared, settings } = resources.facts;
+  const config = inherit(parent.config, given);
   const bootstrap = parent.bootstrap.derive(number, ranks);
   // If a host's ranks do not share memory, each is a team of its own.
   const local = shared ? bootstrap.localRanks : [bootstrap.rank];
@@ -139,8 +140,10 @@ async function makeChild(
   };
   signal.addEventListener('abort', giveUp);
   try {
-    const wanted = { threads: engineThreads(config), algorithm: forcedAlgorithm(resources.facts.settings, config) ?? 'auto' };
-    const addresses = await exchange(bootstrap, wanted, inOneSegment(bootstrap, facts), () => {
+    const oneSegment = inOneSegment(bootstrap, facts);
+    const forced = childAlgorithm(settings, config, given, oneSegment);
+    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto' };
+    const addresses = await exchange(bootstrap, wanted, facts, oneSegment, () => {
       if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
       return reserved;
     });
@@ -148,7 +151,7 @@ async function makeChild(
       (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
     );
     team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
-    child = await resources.assemble(bootstrap, team, facts, config, signal);
+    child = await resources.assemble(bootstrap, team, facts, config, forced, signal);
     await confirm(bootstrap, commitBarrier, signal);
     return child;
   } catch (error) {
@@ -204,7 +207,13 @@ interface Wanted {
 }
 
 /** Runs `make` on every rank; if it throws on one, all ranks throw the error of the first. */
-async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolean, make: () => number): Promise<number[]> {
+async function exchange(
+  bootstrap: Bootstrap,
+  wanted: Wanted,
+  facts: readonly RankFacts[],
+  oneSegment: boolean,
+  make: () => number,
+): Promise<number[]> {
   let failure: unknown;
   let mine: (Wanted & { readonly address: number }) | { readonly error: string };
   try {
@@ -219,6 +228,7 @@ async function exchange(bootstrap: Bootstrap, wanted: Wanted, oneSegment: boolea
   if (failed < 0) {
     checkEngines(
       all.flatMap((one) => ('address' in one ? one.threads : [])),
+      facts,
       oneSegment,
     );
     checkAlike(

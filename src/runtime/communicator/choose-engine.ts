@@ -56,7 +56,7 @@ export function lowLatencyBytesOf(oneSegment: boolean, nThreads: number, { proto
 }
 
 /** Inputs of the choice; the same on all ranks, apart from each rank's own objects. */
-export interface EngineContext {
+interface EngineContext {
   readonly bootstrap: Bootstrap;
   /** True if all ranks of this host share memory. */
   readonly shared: boolean;
@@ -71,7 +71,7 @@ export interface EngineContext {
   readonly id: UniqueId;
   /** Aborts a set-up that takes too long. */
   readonly signal: AbortSignal;
-  readonly threads: EngineThreads;
+  readonly threads: EngineThreads & { readonly connectsAll: boolean };
   /** Forwards wait reports of an engine thread to ranks that wait for messages. */
   readonly forwardReport: (report: readonly number[]) => void;
   /** The algorithm that carries out every call it can. */

@@ -2,31 +2,14 @@ import { netOf } from './agree.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
-import { PointToPoint, type Found } from '../messages/p2p.js';
+import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
-import {
-  objectBytes,
-  type DataType,
-  type MovableArray,
-  type NumericArray,
-  type NumericArrayConstructor,
-  type TypedArray,
-} from '../device/types.js';
+import { type NumericArray, type NumericArrayConstructor, type TypedArray } from '../device/types.js';
 import { describeError, InternalError, InvalidUsageError, ofCall, RemoteError, TcclError, withRank } from '../../errors.js';
 import { packReason } from '../transport/ending.js';
-import {
-  asElements,
-  checkLimits,
-  checkMoved,
-  checkPeer,
-  type BlockingCallOptions,
-  type BlockingLimits,
-  type CallLimits,
-  type CallOptions,
-  type TimedCallOptions,
-} from '../algorithms/arguments.js';
+import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { progressHere, type Progress } from '../progress/progress.js';
 import { errorOfCall, addCallerFrames } from '../caller-stack.js';
@@ -39,30 +22,19 @@ import { checkOptions, LONGEST_MS, type ChildOptions } from './config.js';
 import { onExit } from '../exit.js';
 import { raiseTeamAbort } from '../algorithms/direct-engine.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
-import { currentGroup, group, groupSync, refused, type GroupMember } from './group.js';
+import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
 import { grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
-import { MessageCalls, type BlockingRecvOptions, type ProbedMessage, type RecvOptions } from './message-calls.js';
+import { MessageCalls } from './message-calls.js';
+import { MessageExchange } from './message-exchange.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
 import type { PlatformAsyncDisposable } from '../platform.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
-import {
-  isTimed,
-  limitedInGroup,
-  runTimedMessage,
-  runTimedWait,
-  signalUnheard,
-  startTimedCollective,
-  startTimedMessage,
-  startTimedWait,
-  type TimedCallParts,
-  type TimedMessage,
-  type TimedWait,
-} from '../messages/timed-call.js';
+import { isTimed, limitedInGroup, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import { ReductionChain, Scratch, type ReductionName } from '../operators/reduction.js';
 import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
@@ -120,6 +92,9 @@ export class Communicator extends MessageCalls {
   #windows = 0;
   #programs = 0;
   readonly #member: GroupMember;
+  /** @internal */
+  protected override readonly messages: MessageExchange;
+  /** @internal */
   protected override readonly objects: ObjectExchange;
   readonly #timed: TimedCallParts;
   /** Memory of reductions by operators of the program's own. */
@@ -218,6 +193,12 @@ export class Communicator extends MessageCalls {
       fail,
       abort: (reason) => this.abort(reason),
     };
+    this.messages = new MessageExchange({
+      nRanks: this.nRanks,
+      timed: this.#timed,
+      member: this.#member,
+      checkUsable: (call) => this.#checkUsable(call),
+    });
     this.objects = new Objects({
       rank: this.rank,
       nRanks: this.nRanks,
@@ -295,142 +276,6 @@ export class Communicator extends MessageCalls {
    */
   poll(): void {
     this.#progress.poll();
-  }
-
-  override send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
-    return this.#message('send', array, peer, options);
-  }
-
-  override sendSync(array: MovableArray, peer: number, options?: BlockingCallOptions): void {
-    this.#messageSync('sendSync', true, array, peer, options);
-  }
-
-  override recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<never> {
-    const promise =
-      options?.atMost === undefined ? this.#message('recv', array, peer, options) : this.#recvUpTo(array, peer, options);
-    return promise as Promise<never>;
-  }
-
-  override recvSync(array: MovableArray, peer: number, options?: BlockingRecvOptions): never {
-    // Without another object of options: messages pass here each time.
-    if (options?.atMost === undefined) {
-      this.#messageSync('recvSync', false, array, peer, options);
-      return undefined as never;
-    }
-    const { atMost, ...others } = options;
-    if (!atMost) {
-      this.#messageSync('recvSync', false, array, peer, others);
-      return undefined as never;
-    }
-    const elements = this.#elements('recvSync', array);
-    const type = this.#checkMessage('recvSync', elements, peer, others);
-    this.#checkAlone('recvSync');
-    if (isTimed(others)) {
-      const receive = this.#receiveUpTo('recvSync', elements, peer, type);
-      runTimedMessage(this.#timed, receive.message, this.#blockingLimit('recvSync', others));
-      return receive.count() as never;
-    }
-    return this.#messenger.runAtMost(peer, elements, type) as never;
-  }
-
-  #recvUpTo(array: MovableArray, peer: number, { atMost, ...others }: RecvOptions): Promise<unknown> {
-    if (atMost !== true) return this.#message('recv', array, peer, others);
-    try {
-      const elements = this.#elements('recv', array);
-      const type = this.#checkMessage('recv', elements, peer, others);
-      this.#checkAlone('recv');
-      if (!isTimed(others)) return this.#messenger.startAtMost(peer, elements, type);
-      const receive = this.#receiveUpTo('recv', elements, peer, type);
-      return startTimedMessage(this.#timed, receive.message, others).then(receive.count);
-    } catch (error) {
-      return refused(error);
-    }
-  }
-
-  /** A receive of a message of at most so many elements, which `count` gives at its end. */
-  #receiveUpTo(
-    name: string,
-    array: NumericArray,
-    peer: number,
-    type: DataType,
-  ): { readonly message: TimedMessage; readonly count: () => number } {
-    let count = 0;
-    const add: TimedMessage['add'] = (settled) => {
-      const owner = {
-        settled: (error?: Error) => {
-          count = transfer.count;
-          settled(error);
-        },
-      };
-      const transfer = this.#messenger.addAtMost(peer, array, type, owner);
-      return owner;
-    };
-    return { message: { name, peer, add, mayWithdraw: () => true }, count: () => count };
-  }
-
-  /** A group's promise cannot give a length. */
-  #checkAlone(call: string): void {
-    if (currentGroup() === undefined) return;
-    throw errorOfCall(
-      new InvalidUsageError(
-        'UNSUPPORTED',
-        `${call}: a receive with { atMost: true } gives a length, which a group cannot; call it outside`,
-      ),
-      this.rank,
-    );
-  }
-
-  override async probe(peer: number, options?: CallLimits): Promise<ProbedMessage> {
-    this.#checkProbe('probe', peer, options);
-    if (isTimed(options)) {
-      const probe = this.#timedProbe('probe', peer);
-      await startTimedWait(this.#timed, probe.wait, options);
-      return probe.result();
-    }
-    return asProbed(
-      await new Promise<Found>((resolve, reject) => {
-        this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(addCallerFrames(found)) : resolve(found)));
-      }),
-    );
-  }
-
-  override probeSync(peer: number, options?: BlockingLimits): ProbedMessage {
-    this.#checkProbe('probeSync', peer, options);
-    if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard('probeSync', this.rank);
-    this.#messenger.checkBlocking('probeSync', peer);
-    if (options?.timeoutMs !== undefined) {
-      const probe = this.#timedProbe('probeSync', peer);
-      runTimedWait(this.#timed, probe.wait, options.timeoutMs);
-      return probe.result();
-    }
-    let result: Found | Error | undefined;
-    this.#messenger.probe(peer, (found) => (result = found));
-    this.#messenger.waitUntil(() => result !== undefined);
-    return asProbed(result as unknown as Found);
-  }
-
-  #timedProbe(name: string, peer: number): { readonly wait: TimedWait; readonly result: () => ProbedMessage } {
-    let result: Found | undefined;
-    const begin: TimedWait['begin'] = (settled) => {
-      const condition = this.#messenger.probe(peer, (found) => {
-        if (found instanceof Error) settled(found);
-        else {
-          result = found;
-          settled();
-        }
-      });
-      return () => this.#messenger.withdrawWait(condition);
-    };
-    const wait = { name, missing: `no message from rank ${peer} came`, ranks: () => [peer], begin };
-    return { wait, result: () => asProbed(result as Found) };
-  }
-
-  #checkProbe(call: string, peer: number, options: CallLimits | undefined): void {
-    this.#checkUsable(call);
-    this.#ofThisRank(() => {
-      checkPeer(call, peer, this.nRanks);
-      checkLimits(call, options);
-    });
   }
 
   /**
@@ -522,7 +367,8 @@ export class Communicator extends MessageCalls {
    * `null` as color makes none for this rank. Arrays from {@link alloc} are exchanged without copies in children too, and a
    * child may outlive its parent.
    *
-   * @throws SystemError `OUT_OF_MEMORY`, after which this communicator stays usable
+   * @throws SystemError `OUT_OF_MEMORY`, InvalidUsageError `UNSUPPORTED` (settings that do not fit the ranks of a color), after
+   *   which this communicator stays usable
    */
   split(color: number, key?: number, options?: ChildOptions): Promise<Communicator>;
   split(color: number | null, key?: number, options?: ChildOptions): Promise<Communicator | null>;
@@ -658,90 +504,10 @@ export class Communicator extends MessageCalls {
     );
   }
 
-  // ── messages between two ranks ────────────────────────────────────────────────────────────────────────────────────
-
-  #checkMessage(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
-    this.#checkUsable(call);
-    return this.#ofThisRank(() => {
-      checkPeer(call, peer, this.nRanks);
-      return checkMoved(call, array, options);
-    });
-  }
-
   /** Longest wait of calls that all ranks make over the bootstrap network. */
   get #longestMs(): number {
     const { timeoutMs } = this;
     return timeoutMs === 0 ? LONGEST_MS : Math.min(timeoutMs, LONGEST_MS);
-  }
-
-  #elements(call: string, array: MovableArray): NumericArray {
-    try {
-      return asElements(call, array);
-    } catch (error) {
-      throw errorOfCall(error, this.rank);
-    }
-  }
-
-  #message(call: 'send' | 'recv', given: MovableArray, peer: number, options: TimedCallOptions | undefined): Promise<void> {
-    try {
-      const array = this.#elements(call, given);
-      const type = this.#checkMessage(call, array, peer, options);
-      const group = currentGroup();
-      if (options !== undefined && isTimed(options)) {
-        if (group !== undefined) throw limitedInGroup(call, this.rank);
-        return startTimedMessage(this.#timed, this.#timedMessage(call === 'send', call, array, peer, type), options);
-      }
-      return group === undefined
-        ? this.#messenger.start(call === 'send', peer, array, type)
-        : group.addMessage(this.#member, call === 'send', peer, array, type);
-    } catch (error) {
-      return refused(error);
-    }
-  }
-
-  #messageSync(
-    name: 'sendSync' | 'recvSync',
-    sends: boolean,
-    given: MovableArray,
-    peer: number,
-    options: BlockingCallOptions | undefined,
-  ): void {
-    const array = this.#elements(name, given);
-    const type = this.#checkMessage(name, array, peer, options);
-    const group = currentGroup();
-    if (options !== undefined && isTimed(options)) {
-      const timeoutMs = this.#blockingLimit(name, options);
-      runTimedMessage(this.#timed, this.#timedMessage(sends, name, array, peer, type), timeoutMs);
-    } else if (group === undefined) this.#messenger.run(sends, peer, array, type);
-    else void group.addMessage(this.#member, sends, peer, array, type);
-  }
-
-  protected override addMessage(
-    call: string,
-    sends: boolean,
-    given: MovableArray,
-    peer: number,
-    options: CallOptions | undefined,
-  ): void {
-    const array = this.#elements(call, given);
-    const type = this.#checkMessage(call, array, peer, options);
-    void currentGroup()?.addMessage(this.#member, sends, peer, array, type);
-  }
-
-  #timedMessage(sends: boolean, name: string, array: NumericArray, peer: number, type: DataType): TimedMessage {
-    const add: TimedMessage['add'] = (settled) => {
-      const owner = { settled };
-      this.#messenger.add(sends, peer, array, type, owner);
-      return owner;
-    };
-    return sends ? { name, peer, add } : { name, peer, add, mayWithdraw: () => true };
-  }
-
-  /** The limit of a blocking call outside groups. */
-  #blockingLimit(name: string, { signal, timeoutMs = 0 }: CallLimits): number {
-    if (currentGroup() !== undefined) throw limitedInGroup(name, this.rank);
-    if (signal !== undefined) throw signalUnheard(name, this.rank);
-    return timeoutMs;
   }
 
   // ── collectives ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -766,7 +532,7 @@ export class Communicator extends MessageCalls {
   /** Blocks in a call with a limit, or by an operator of the program's own. */
   #runSpecial(call: CheckedCall, options: TimedCallOptions | undefined): void {
     const { name } = call;
-    const timeoutMs = isTimed(options) ? this.#blockingLimit(name, options) : undefined;
+    const timeoutMs = isTimed(options) ? blockingLimit(name, options, this.rank) : undefined;
     const first = this.#queuedCall(call);
     const group = currentGroup();
     if (group !== undefined) void group.addCollective(this.#member, first);
@@ -804,7 +570,7 @@ export class Communicator extends MessageCalls {
         : this.#pointToPoint.connectsAll
           ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +
             "engine: 'thread'"
-          : 'these ranks talk over sockets, and a call that blocks cannot make the connections that it needs: pass blocking: true to ' +
+          : 'these ranks talk over sockets and make connections at first use, which a call that blocks cannot: pass blocking: true to ' +
             'init() on all ranks, which makes all of them there, or use the promise form';
     throw addCallerFrames(new InvalidUsageError('UNSUPPORTED', `${call}: ${why}`, { rank: this.rank }));
   }
@@ -900,10 +666,6 @@ export class Communicator extends MessageCalls {
     void this.#messenger.leave();
     void this.#parts.bootstrap.close();
   };
-}
-
-function asProbed({ count, type }: Found): ProbedMessage {
-  return type === objectBytes ? { count: 1, type: 'object' } : { count, type: type.name };
 }
 
 /** `await using comm = await init()` closes it at the end of the block. */

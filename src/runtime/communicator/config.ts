@@ -11,8 +11,8 @@ export interface CommunicatorConfig {
   readonly name?: string | undefined;
   /**
    * Allows the blocking forms (…Sync). `true`: always; if the ranks do not all share memory, all connections that calls may
-   * need are made with the communicator. `false`: never, for programs whose event loop must not stop. Default: if all ranks
-   * share memory. Must be `true` on all ranks or none.
+   * need are made with the communicator. `false`: never, for programs whose event loop must not stop. Default: `true` if the
+   * ranks share memory, or are at most 16. The same on all ranks.
    */
   readonly blocking?: boolean | undefined;
   /**
@@ -133,8 +133,11 @@ export interface EngineThreads {
   readonly inMemory: number;
   /** Otherwise. */
   readonly overSockets: number;
-  /** True if all connections over sockets are made in advance, since a call that blocks cannot make them. */
-  readonly connectsAll: boolean;
+  /**
+   * True if all connections over sockets are made in advance, since a call that blocks cannot make them. Undefined if the
+   * number of ranks decides: agree.ts.
+   */
+  readonly connectsAll?: boolean | undefined;
 }
 
 export function engineThreads({
@@ -147,7 +150,7 @@ export function engineThreads({
   return {
     inMemory: engine === 'thread' ? Math.min(maxChannels, Math.max(minChannels, channels)) : 0,
     overSockets: engine === 'thread' ? 1 : 0,
-    connectsAll: engine === 'thread' || blocking === true,
+    connectsAll: engine === 'thread' ? true : blocking,
   };
 }
 
@@ -157,6 +160,23 @@ export function forcedAlgorithm(
   { algorithm }: CommunicatorConfig,
 ): Algorithm | undefined {
   return settings.algorithm ?? algorithm;
+}
+
+/**
+ * The forced algorithm of a child. One that it inherits is left out where its engine threads cannot carry it out: if all its
+ * ranks share memory, they have *direct* only.
+ *
+ * @param given settings for the child alone
+ */
+export function childAlgorithm(
+  settings: { readonly algorithm: Algorithm | undefined },
+  config: CommunicatorConfig,
+  given: CommunicatorConfig,
+  oneSegment: boolean,
+): Algorithm | undefined {
+  const isInherited = given.algorithm === undefined;
+  if (isInherited && oneSegment && engineThreads(config).inMemory > 0) return undefined;
+  return forcedAlgorithm(settings, config);
 }
 
 /** Settings of a child: the parent's except the name, replaced by those given for the child. */

@@ -11,7 +11,7 @@ import { didYouMean } from '../../suggest.js';
 import { inOneSegment, netOf } from './agree.js';
 import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
-import { engineThreads, forcedAlgorithm } from './config.js';
+import { engineThreads } from './config.js';
 import { defaultProfile } from '../algorithms/default-profile.js';
 import { wayOf } from '../transport/networks.js';
 import type { CommunicatorParts } from './shared-resources.js';
@@ -43,7 +43,7 @@ export interface Explanation {
 }
 
 /** Inputs of an explanation. */
-export interface ExplainContext {
+interface ExplainContext {
   readonly table: AlgorithmTable;
   /** Name of what carries data between hosts, such as sockets. */
   readonly network: string;
@@ -135,6 +135,7 @@ export function explainContextOf({
   facts,
   nCores,
   config,
+  forced,
 }: CommunicatorParts): ExplainContext {
   const { nRanks, localRanks } = bootstrap;
   const { settings } = resources.facts;
@@ -147,7 +148,7 @@ export function explainContextOf({
     network: wayOf(netOf(facts)),
     times: oneSegment ? (here ?? timesFor(defaultProfile, nRanks, nCores) ?? {}) : undefined,
     measured: here === undefined ? 'elsewhere' : 'here',
-    forced: forcedAlgorithm(settings, config),
+    forced,
     nRanks,
     smallBytes: smallBytesOf(localRanks.length, nCores),
     lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),

@@ -178,7 +178,7 @@ export function refused(error: unknown): Promise<void> {
 }
 
 /** A group: collects operations and starts them together. */
-export class Group {
+class Group {
   /** Resolves when all operations are done. */
   readonly promise: Promise<void>;
   #settle: (error?: Error) => void = () => undefined;
@@ -328,4 +328,11 @@ export class Group {
     this.#settle(error);
     this.#settlePart(error);
   }
+}
+
+/** The limit of a blocking call, which a group or a signal cannot have. */
+export function blockingLimit(call: string, { signal, timeoutMs = 0 }: CallLimits, rank: number): number {
+  if (current !== undefined) throw limitedInGroup(call, rank);
+  if (signal !== undefined) throw signalUnheard(call, rank);
+  return timeoutMs;
 }

@@ -12,9 +12,10 @@ import { Team } from '../device/team.js';
 import { warn } from '../warn.js';
 import { agree, netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
+import { ofCall, TcclError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
-import { checkOptions } from './config.js';
+import { checkOptions, forcedAlgorithm } from './config.js';
 import type { Environment } from '../launch/environment.js';
 import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
@@ -62,11 +63,20 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
-    const facts = await agree(bootstrap, settings, config, joined, profile, locationOf(bootstrap, network, id));
+    const facts = await agree(
+      bootstrap,
+      settings,
+      config,
+      joined,
+      libc !== undefined,
+      profile,
+      locationOf(bootstrap, network, id),
+    );
     const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options });
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
+    const forced = forcedAlgorithm(settings, config);
     parts = await connectInTime(timeoutMs, (late) =>
-      resources.assemble(bootstrap, team, facts, config, signal === undefined ? late : AbortSignal.any([signal, late])),
+      resources.assemble(bootstrap, team, facts, config, forced, signal === undefined ? late : AbortSignal.any([signal, late])),
     );
     warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
@@ -77,7 +87,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     bootstrap.abort(error as Error);
     if (parts !== undefined) abandon(parts, error);
     joined?.segment.close();
-    throw error;
+    throw error instanceof TcclError ? ofCall(error, 'init') : error;
   }
 }
 

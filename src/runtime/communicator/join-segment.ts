@@ -27,7 +27,7 @@ interface Outcome {
 }
 
 /** Allowed features; ranks may differ. */
-export interface Allowed {
+interface Allowed {
   /** Memory shared between processes. */
   readonly sharedMemory: boolean;
   /** Reading other ranks' private memory. */

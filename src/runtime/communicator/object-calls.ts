@@ -15,7 +15,7 @@ import { currentGroup, refused } from './group.js';
  */
 export abstract class ObjectCalls extends Collectives {
   abstract readonly rank: number;
-  /** Carries out the calls. */
+  /** @internal Carries out the calls. */
   protected abstract readonly objects: ObjectExchange;
 
   /** Gives every rank the `value` of rank `root`; other values are ignored. The root gets its own value back. */

@@ -1,6 +1,6 @@
 import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { malformed, value, type Environment } from '../launch/environment.js';
-import { unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
+import { launcherVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
 import { networks } from '../transport/networks.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
@@ -20,6 +20,11 @@ export interface RuntimeSettings {
   readonly net: string | undefined;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
+  /**
+   * TCCL_RUNTIME_CONNECT: the largest number of ranks among which all connections are made in advance. 1 is for none, 0 for
+   * any number.
+   */
+  readonly connectsUpTo: number;
   /** TCCL_CMA_DISABLE=1: ranks of a host do not read each other's private memory; docs/notes/transports.md. */
   readonly peerMemory: boolean;
   /** TCCL_MACHINE_CODE_DISABLE=1: use no machine code of our own; docs/architecture.md. */
@@ -52,12 +57,11 @@ export interface RuntimeSettings {
   readonly unknown: readonly UnknownVariable[];
 }
 
-/** Variables that launchers set, not the user. */
-const ofLaunchers = /^TCCL_(RANK|NRANKS|LOCAL_RANK|LOCAL_NRANKS|COMM_ID|COMM_SECRET|JOB|SSH)$/;
-
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const DEFAULT_HEARTBEAT_SECONDS = 10;
 const DEFAULT_WARN_AFTER_SECONDS = 30;
+/** Among so many ranks, connecting each with each takes a rank little time and memory. */
+const CONNECTED_RANKS = 16;
 
 /** Reads the settings from an environment. Throws `ENVIRONMENT` with the variable's name. */
 export function runtimeSettings(env: Environment): RuntimeSettings {
@@ -70,6 +74,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
       networks.map(({ name }) => name),
     ),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
+    connectsUpTo: connectsUpTo(env),
     peerMemory: !flag(env, 'TCCL_CMA_DISABLE'),
     machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
@@ -85,7 +90,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     debug: debugSettings(env),
     variables: Object.fromEntries(
       Object.entries(env).flatMap(([name, text]) =>
-        variables.includes(name) && !ofLaunchers.test(name) && text !== undefined ? [[name, text]] : [],
+        variables.includes(name) && !launcherVariables.includes(name) && text !== undefined ? [[name, text]] : [],
       ),
     ),
     unknown: unknownVariables(env),
@@ -141,6 +146,12 @@ function flag(env: Environment, name: string): boolean {
   const text = value(env, name);
   if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
   return text === '1';
+}
+
+function connectsUpTo(env: Environment): number {
+  const name = 'TCCL_RUNTIME_CONNECT';
+  if (value(env, name) === undefined) return CONNECTED_RANKS;
+  return flag(env, name) ? 0 : Number.MAX_SAFE_INTEGER;
 }
 
 function seconds(env: Environment, name: string, otherwise: number): number {

@@ -1,7 +1,7 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { Team } from '../device/team.js';
-import { InvalidArgumentError, SystemError, TimeoutError } from '../../errors.js';
+import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
 import { withCallerFrames } from '../caller-stack.js';
 import type { CallLimits } from '../algorithms/arguments.js';
@@ -25,7 +25,7 @@ interface OutOfBandParts {
   /** Throws the error that ended the communicator, if it has failed. */
   readonly checkAlive: () => void;
   /** Ends the communicator with an error, and returns the error to throw. */
-  readonly fail: (error: unknown) => unknown;
+  readonly fail: (error: unknown, call: string) => unknown;
   /** Ends it for a reason of this rank. */
   readonly abort: (reason: string) => void;
 }
@@ -68,9 +68,8 @@ export class OutOfBandCalls {
           this.#parts.abort(`its ${name} was cancelled (${reasonText(error)})`);
           throw error;
         }
-        if (error instanceof InvalidArgumentError || (error instanceof SystemError && error.code === 'OUT_OF_MEMORY'))
-          throw error;
-        throw this.#parts.fail(this.#recordedFailure() ?? error);
+        if (isOfCallOnly(error)) throw ofCall(error, name);
+        throw this.#parts.fail(this.#recordedFailure() ?? error, name);
       }
     });
   }
@@ -152,6 +151,13 @@ export class OutOfBandCalls {
     const left = team.findLeft(calls);
     if (left >= 0) throw closedTooEarly(rankOf(left));
   }
+}
+
+/** True for an error after which the communicator stays usable. Every rank that the call concerns has it. */
+function isOfCallOnly(error: unknown): error is TcclError {
+  return (
+    error instanceof InvalidArgumentError || (error instanceof TcclError && ['OUT_OF_MEMORY', 'UNSUPPORTED'].includes(error.code))
+  );
 }
 
 /** Interval at which a waiting rank checks whether the others can still arrive. */

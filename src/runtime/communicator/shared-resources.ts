@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { placeOf } from '../bootstrap/peer-info.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -12,11 +13,12 @@ import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import { networkNamed } from '../transport/networks.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
-import { netOf, type RankFacts } from './agree.js';
+import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { Channels } from '../algorithms/channels.js';
-import { engineThreads, forcedAlgorithm, type CommunicatorConfig } from './config.js';
+import type { Algorithm } from '../algorithms/call.js';
+import { engineThreads, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/open-network.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
@@ -37,6 +39,8 @@ export interface CommunicatorParts {
   /** Number of cores that the ranks of this host may use together. */
   readonly nCores: number;
   readonly config: CommunicatorConfig;
+  /** The algorithm of all calls, if one is forced. */
+  readonly forced: Algorithm | undefined;
 }
 
 /** Results of one init(), for its communicator and all that come from it. */
@@ -67,6 +71,7 @@ export class SharedResources {
    * Makes the parts of a communicator and connects its ranks for data. All its ranks call it.
    *
    * @param facts by rank
+   * @param forced algorithm of all calls
    * @param signal aborts a set-up that takes too long
    */
   async assemble(
@@ -74,6 +79,7 @@ export class SharedResources {
     team: Team,
     facts: readonly RankFacts[],
     config: CommunicatorConfig,
+    forced: Algorithm | undefined,
     signal: AbortSignal,
   ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
@@ -82,7 +88,8 @@ export class SharedResources {
     const { topology } = settings;
     const isFirst = !this.#hasFirst;
     this.#hasFirst = true;
-    const threads = engineThreads(config);
+    const wanted = engineThreads(config);
+    const threads = { ...wanted, connectsAll: connectsInAdvance(wanted, facts) };
     const { engine, channels } = await chooseEngine({
       bootstrap,
       shared,
@@ -97,7 +104,7 @@ export class SharedResources {
       signal,
       threads,
       forwardReport: (report) => pointToPoint.forwardReport(report),
-      forced: forcedAlgorithm(settings, config),
+      forced,
       onWarning: this.facts.options.onWarning,
       name: config.name,
     });
@@ -117,13 +124,26 @@ export class SharedResources {
           secret: secretOf(id),
           libc,
           whyGone: (peer) => bootstrap.whyGone(peer),
+          placeOf: (other) => placeOf(bootstrap.peers, other),
         }),
       onNews: progressHere().wake,
       waitQueries,
       forwardInCalls: (report) => engine.forwardReport(report),
       observe: engine.observe,
     });
-    const parts = { resources: this, bootstrap, team, engine, channels, pointToPoint, waitQueries, facts, nCores, config };
+    const parts = {
+      resources: this,
+      bootstrap,
+      team,
+      engine,
+      channels,
+      pointToPoint,
+      waitQueries,
+      facts,
+      nCores,
+      config,
+      forced,
+    };
     try {
       if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
       return parts;

@@ -3,7 +3,8 @@
  *
  *     0        one control block for each rank (kernels/assembly/control-block.ts), followed by:
  *
- *     0        abort: 0, or 1 + the local rank that the failure is about; then the reason (index in abortReasons)
+ *     0        abort: 0, or 1 + the local rank that the failure is about; then the reason (index in abortReasons); then 0, or
+ *              1 + the number of the first operation of *direct* that a rank has given up
  *     64       failure: its length (-1 while it is written), then the error of the first rank that failed
  *     1024     one line for each rank: 1 once it has left the communicator, 2 once it does not read this memory any more;
  *              then its number of out-of-band calls; then its report of a wait (wait-report.ts)

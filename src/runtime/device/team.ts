@@ -97,6 +97,23 @@ export class Team {
     return { reason: abortReasons[Atomics.load(this.#words, ABORT / 4 + 1)] ?? 'none', localRank: about - 1 };
   }
 
+  /** Tells all ranks that this one ends in the middle of an operation of *direct*: its arrays may change from now on. */
+  giveUp(operation: number): void {
+    if (this.#isForgotten) return;
+    const place = ABORT / 4 + 2;
+    const number = (operation + 1) | 0 || 1;
+    for (;;) {
+      const first = Atomics.load(this.#words, place);
+      if (first !== 0 && ((number - first) | 0) >= 0) return;
+      if (Atomics.compareExchange(this.#words, place, first, number) === first) return;
+    }
+  }
+
+  /** 0, or 1 + the number of the first operation that a rank has given up. */
+  get givenUp(): number {
+    return Atomics.load(this.#words, ABORT / 4 + 2);
+  }
+
   /**
    * Stores the error with which this rank ends the communicator, for ranks that wait for something else. Only the first
    * counts.

@@ -6,6 +6,18 @@ export interface WaitReport {
   readonly words: readonly number[];
 }
 
+/** A report as bytes of a message; a longer one is cut. */
+export function packReport(report: readonly number[], mostBytes: number): Uint8Array {
+  return new Uint8Array(Int32Array.from(report.slice(0, mostBytes / 4)).buffer);
+}
+
+/** The report in the bytes of a message, which follows `last`. */
+export function unpackReport(bytes: Uint8Array, last: WaitReport | undefined): WaitReport {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const words = Array.from({ length: bytes.byteLength / 4 }, (_, i) => view.getInt32(4 * i, true));
+  return { count: (last?.count ?? 0) + 1, words };
+}
+
 const COUNT = 0;
 const LENGTH = 1;
 const WORDS = 2;

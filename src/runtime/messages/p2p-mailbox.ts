@@ -9,6 +9,7 @@ import type { Mismatch, Transfer } from './p2p-transfer.js';
  * the sender's credit for more.
  *
  *     0      posts taken u32                             written by the receiver
+ *     64     1 once the sender has given up u32
  *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
  *
  * A message is one or more pieces, each a post. The data of a piece are
@@ -19,6 +20,7 @@ import type { Mismatch, Transfer } from './p2p-transfer.js';
  *     in a staging slot    any other array: copied to slots in turn, from which the receiver copies
  */
 const TAKEN = 0;
+const GIVEN_UP = 64;
 const FIRST_POST = 128;
 const POSTS = 16;
 const HEADER_BYTES = 32;
@@ -108,6 +110,11 @@ export class Outbox {
   /** True if the receiver has left the communicator. */
   hasLeft(): boolean {
     return this.#team.hasLeft(this.to);
+  }
+
+  /** Tells the receiver that the sender's arrays may change from now on. */
+  giveUp(): void {
+    Atomics.store(this.#words, (this.#address + GIVEN_UP) / 4, 1);
   }
 
   /** Reads the receiver's counter and extends it beyond 32 bits. Returns true if it has grown. */
@@ -270,7 +277,11 @@ export class Inbox {
       const place = this.#numbers[(post + PLACE) / 8] ?? 0;
       if (place > 0) {
         if (!this.#read(transfer, bytes, place)) return false;
-      } else if (bytes > 0) transfer.operand.write(transfer.moved, bytes, address === 0 ? post + HEADER_BYTES : address);
+      } else if (bytes > 0) {
+        transfer.operand.write(transfer.moved, bytes, address === 0 ? post + HEADER_BYTES : address);
+        // The error of the sender will arrive while this rank waits.
+        if (transfer.bytes > EAGER_BYTES && Atomics.load(words, (this.#address + GIVEN_UP) / 4) !== 0) return false;
+      }
       transfer.moved += bytes;
       this.#taken = number;
       Atomics.store(words, (this.#address + TAKEN) / 4, number | 0);

@@ -1,7 +1,7 @@
 import { alignedPiece } from '../algorithms/alignment.js';
 import { LONGEST_SLICE_BYTES } from '../algorithms/slices.js';
 import type { Segment } from '../device/segment.js';
-import type { FifoSize } from '../transport/transport.js';
+import { LEAST_IN_PLACE_BYTES, type Connection, type FifoSize, type ReceiveConnection } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
 import type { Mismatch, Transfer } from './p2p-transfer.js';
 
@@ -23,6 +23,11 @@ const HELD_BYTES = 16 * 2 ** 20;
 export function messageFifo(nConnected: number): FifoSize {
   const fair = nConnected === 0 ? LONGEST_SLICE_BYTES : alignedPiece(HELD_BYTES / STEPS, nConnected);
   return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+}
+
+/** True if a slice can go straight from the array or to it. */
+function isInPlace({ reachesArrays }: Connection, { operand }: Transfer, bytes: number): boolean {
+  return reachesArrays === true && operand.placed && bytes >= LEAST_IN_PLACE_BYTES;
 }
 
 /** The sender's end: messages are sent in slices, each with a header. */
@@ -47,8 +52,12 @@ export class SocketOutlet extends LazySender {
       words[slot / 4 + COUNT_LOW] = transfer.count;
       words[slot / 4 + COUNT_HIGH] = transfer.count / 2 ** 32;
       const bytes = Math.min(transfer.bytes - transfer.moved, connection.size.slotBytes - HEADER_BYTES);
-      if (bytes > 0) transfer.operand.copyTo(slot + HEADER_BYTES, transfer.moved, bytes);
-      connection.post(HEADER_BYTES + bytes);
+      if (isInPlace(connection, transfer, bytes))
+        connection.postFrom?.(HEADER_BYTES, transfer.operand.address(transfer.moved), bytes);
+      else {
+        if (bytes > 0) transfer.operand.copyTo(slot + HEADER_BYTES, transfer.moved, bytes);
+        connection.post(HEADER_BYTES + bytes);
+      }
       transfer.moved += bytes;
     } while (transfer.moved < transfer.bytes);
     return true;
@@ -84,12 +93,13 @@ export class SocketInlet extends LazyReceiver {
 
   /** Takes received data of a message, like Inbox.pull. */
   pull(transfer: Transfer, mismatch: Mismatch): boolean {
-    if (this.connection === undefined) {
+    const { connection } = this;
+    if (connection === undefined) {
       this.check();
       return false;
     }
     do {
-      const slot = this.connection.peek();
+      const slot = this.#slotOf(connection, transfer);
       if (slot < 0) return false;
       if (!transfer.met) {
         const words = this.#words;
@@ -97,12 +107,19 @@ export class SocketInlet extends LazyReceiver {
         const count = (words[slot / 4 + COUNT_LOW] ?? 0) + (words[slot / 4 + COUNT_HIGH] ?? 0) * 2 ** 32;
         if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }
-      const bytes = this.connection.messageBytes - HEADER_BYTES;
-      if (bytes > 0) transfer.operand.write(transfer.moved, bytes, slot + HEADER_BYTES);
+      const bytes = connection.messageBytes - HEADER_BYTES;
+      if (bytes > 0 && connection.isInPlace !== true) transfer.operand.write(transfer.moved, bytes, slot + HEADER_BYTES);
       transfer.moved += bytes;
-      this.connection.release();
+      connection.release();
     } while (transfer.moved < transfer.bytes);
-    this.connection.settle?.();
+    connection.settle?.();
     return true;
+  }
+
+  /** The slot of the next slice, or -1. Only the slices after the first belong to this message for certain. */
+  #slotOf(connection: ReceiveConnection, transfer: Transfer): number {
+    const bytes = Math.min(transfer.bytes - transfer.moved, connection.size.slotBytes - HEADER_BYTES);
+    if (!transfer.met || !isInPlace(connection, transfer, bytes)) return connection.peek();
+    return connection.peekInto?.(HEADER_BYTES, transfer.operand.address(transfer.moved), bytes) ?? -1;
   }
 }

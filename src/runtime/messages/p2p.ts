@@ -517,6 +517,7 @@ export class PointToPoint {
     this.#transport?.close();
     for (const peer of this.#peers) {
       if (peer === undefined) continue;
+      if (peer.outlet?.shared === true) peer.outlet.giveUp();
       for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.shared) link.abort(reason);
       for (const list of [peer.sends, peer.receives]) {
         for (let transfer = list; transfer !== undefined; transfer = transfer.next) {

@@ -65,11 +65,7 @@ export function endingAll(
  * A call that only waits for data of other ranks.
  * @param withdraw withdraws the call; false where it goes on
  */
-export function withdrawn(
-  look: () => void,
-  withdraw: (error: Error) => boolean,
-  late: (timeoutMs: number) => Error,
-): StartedCall {
+function withdrawn(look: () => void, withdraw: (error: Error) => boolean, late: (timeoutMs: number) => Error): StartedCall {
   return {
     look,
     cancel: (reason, ended) => {

@@ -44,7 +44,7 @@ export class WatchClock {
 }
 
 /** Options of a delayed action. */
-export interface Waiting {
+interface Waiting {
   /** Clock to use; default: a new one. */
   readonly clock?: WatchClock;
   /** True if the wait keeps the process alive. Default true. */

@@ -1,5 +1,6 @@
 import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
 import { setTimeout } from 'node:timers/promises';
+import type { TcclError } from '../../errors.js';
 import { died, packReason, unpackReason } from '../transport/ending.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
@@ -8,7 +9,8 @@ export type BootstrapRequest =
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
   | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number }
   | { readonly kind: 'watch'; readonly number: number; readonly peer: number }
-  | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number };
+  | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number }
+  | { readonly kind: 'fail'; readonly number: number; readonly reason: Uint8Array };
 
 /** Longest wait for the rank's own thread to report why another rank is gone. */
 const NEWS_MS = 300;
@@ -45,6 +47,9 @@ async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise
       return undefined;
     case 'whyGone':
       return packReason(await bootstrap.whyGone(question.peer));
+    case 'fail':
+      bootstrap.fail(unpackReason(question.reason, bootstrap.rank));
+      return undefined;
   }
 }
 
@@ -60,6 +65,8 @@ export class BootstrapProxy implements Introduction {
   readonly #post: (question: BootstrapRequest) => void;
   readonly #open = new Map<number, { readonly resolve: (value: AnswerValue) => void; readonly reject: (error: Error) => void }>();
   readonly #listeners = new Set<(error: Error) => void>();
+  /** True once a call may block the rank's thread, which then gets no notices. */
+  rankMayBlock = false;
   #failure: Error | undefined;
   #asked = 0;
 
@@ -88,12 +95,16 @@ export class BootstrapProxy implements Introduction {
     void this.#ask((number) => ({ kind: 'watch', number, peer }));
   }
 
-  /** A rank's thread that blocks gets no notices; in that case the peer counts as dead. */
+  fail(reason: TcclError): void {
+    void this.#ask((number) => ({ kind: 'fail', number, reason: packReason(reason) }));
+  }
+
+  /** Resolves to the death of the peer if no reason comes soon and the rank's thread may block. */
   async whyGone(peer: number): Promise<Error> {
     const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
       unpackReason(reason as Uint8Array, this.rank),
     );
-    return Promise.race([answered, setTimeout(NEWS_MS).then(() => died(peer))]);
+    return this.rankMayBlock ? Promise.race([answered, setTimeout(NEWS_MS).then(() => died(peer))]) : answered;
   }
 
   onFailure(listener: (error: Error) => void): () => void {

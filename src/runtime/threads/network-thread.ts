@@ -95,6 +95,7 @@ async function open(): Promise<NetworkEngine | undefined> {
     const opened = await openNetwork({ bootstrap, shared, team, libc, net, host, secret, channels, nics }, stop.signal);
     await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
+    bootstrap.rankMayBlock = true;
     post({ kind: 'opened', transports: opened.transports });
     return opened;
   } catch (error) {

@@ -16,13 +16,18 @@ export class Breakage {
   readonly #peer: number;
   readonly #whyGone: WhyGone | undefined;
   readonly #explained: (error: Error) => void;
+  readonly #withoutReason: (peer: number, cause: Error | undefined) => Error;
   /** Time at which the connection broke, while its reason is being looked for, and whether the event loop has run since. */
   #sinceMs: number | undefined;
   #turned = false;
   #cause: Error | undefined;
 
-  /** @param explained called with the reason, in the event loop; at most twice: the first one counts */
-  constructor(peer: number, whyGone: WhyGone | undefined, explained: (error: Error) => void) {
+  /**
+   * @param explained called with the reason, in the event loop; at most twice: the first one counts
+   * @param withoutReason makes the error of a connection that broke for no reason that comes to be known
+   */
+  constructor(peer: number, whyGone: WhyGone | undefined, explained: (error: Error) => void, withoutReason = died) {
+    this.#withoutReason = withoutReason;
     this.#peer = peer;
     this.#whyGone = whyGone;
     this.#explained = explained;
@@ -55,6 +60,6 @@ export class Breakage {
   }
 
   #died(): Error {
-    return died(this.#peer, this.#cause);
+    return this.#withoutReason(this.#peer, this.#cause);
   }
 }

@@ -39,7 +39,8 @@ export function closedThere(peer: number): RemoteError {
   );
 }
 
-export function died(rank: number, cause?: unknown): RemoteError {
+/** @param place the rank with its host, where another host has it */
+export function died(rank: number, cause?: unknown, place = `rank ${rank}`): RemoteError {
   const what = unreachable(cause) ?? 'died: it ended without closing the communicator';
-  return new RemoteError('RANK_DIED', `rank ${rank} ${what}`, { rank, cause });
+  return new RemoteError('RANK_DIED', `${place} ${what}`, { rank, cause });
 }

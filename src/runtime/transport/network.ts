@@ -35,6 +35,8 @@ export interface NetworkTransportOptions {
    * rank died.
    */
   readonly whyGone?: WhyGone;
+  /** A rank with its host and address, for errors. Left out, they have the rank only. */
+  readonly placeOf?: (rank: number) => string;
   /**
    * Moves data by system calls during the caller's polls. Left out, or where node:net has no descriptors, node:net moves
    * them.

@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { InternalError, InvalidUsageError, SystemError } from '../../errors.js';
+import { Unanswered } from '../bootstrap/liveness.js';
+import { InternalError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type {
   Connection,
   ConnectionSetUp,
@@ -59,7 +60,8 @@ export interface Agreement {
 
 /**
  * Connects any ranks with each other, and gives up when any of them fails. Every rank that is an end of a connection calls it, in
- * the same order as its peers; a rank that fails must abort the bootstrap network, so that ranks that wait for it end too.
+ * the same order as its peers. A rank that cannot connect fails the bootstrap network, so that ranks that wait for it end with
+ * the same error; after any other failure the caller aborts that network.
  *
  * @param signal aborts the attempt with its reason
  * @param tag of messages on the bootstrap network; other calls that may be under way have another
@@ -126,13 +128,21 @@ export async function connectEnds(
     ): Promise<readonly [string, E]> => {
       const { peer, name } = end;
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
+      // A rank that listens does not notice that the one that would dial has gone.
+      const late = setTimeout(() => {
+        void bootstrap.whyGone(peer).then((reason) => setTimeout(() => stop.abort(reason), LAST_DIAL_MS));
+      }, LATE_MS);
       try {
         const connection = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
         undo.push((error) => connection.abort(error));
         return [keyOf(end), connection];
       } catch (error) {
+        // The rank that listens learns of the failure only this way.
+        if (!either.aborted && error instanceof TcclError) bootstrap.fail(error);
         stop.abort(error);
         throw error;
+      } finally {
+        clearTimeout(late);
       }
     };
     const connecting = all(
@@ -159,8 +169,13 @@ export async function connectEnds(
   }
 }
 
+/** Time after which a connection that is being made is late, and time for the dial of a rank that has gone to arrive. */
+const LATE_MS = 100;
+const LAST_DIAL_MS = 200;
 /** Longest wait for the reason why a connection failed while it was being made. */
 const NEWS_MS = 5000;
+/** Errors of the operating system that a dial gets also because the peer has ended. */
+const endsOfPeers = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH'];
 
 /**
  * Waits for a connection that is being made with `peer`. If it fails because the peer died or gave up, the bootstrap network
@@ -175,7 +190,7 @@ export async function orWhyNot<C>(
   try {
     return await connecting;
   } catch (error) {
-    if (!(error instanceof SystemError && error.code === 'NETWORK')) throw error;
+    if (!(error instanceof SystemError && error.code === 'NETWORK' && mayBeEnd(error.cause))) throw error;
     throw await new Promise((resolve) => {
       const timer = setTimeout(() => resolve(error), NEWS_MS);
       const tell = (reason: unknown): void => {
@@ -189,6 +204,11 @@ export async function orWhyNot<C>(
       bootstrap.whyGone(peer).then(tell, () => tell(error));
     });
   }
+}
+
+function mayBeEnd(cause: unknown): boolean {
+  const { code = '', syscall }: NodeJS.ErrnoException = cause instanceof Error ? cause : new Error();
+  return !(cause instanceof Unanswered) && (syscall === undefined || endsOfPeers.includes(code));
 }
 
 /** True if two ends match in transport and sizes. */

@@ -53,8 +53,8 @@ export async function connectRing(
  * Connects all ranks in rings, of which ring c uses the NICs of channel c. Every rank calls it with the same orders.
  *
  * @param signal aborts the attempt with its reason
- * @throws the same error on every rank, that of the first rank that failed: InvalidUsageError `UNSUPPORTED` when ranks chose
- *   different transports or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
+ * @throws on every rank the error of a rank that failed: InvalidUsageError `UNSUPPORTED` when ranks chose different transports
+ *   or sizes, SystemError `OUT_OF_MEMORY`, `NETWORK`.
  */
 export async function connectRings(
   bootstrap: Introduction,
@@ -99,15 +99,10 @@ export async function connectRings(
   });
 }
 
-/**
- * Ends of a rank's connections in a ring of several ranks, which is number `ring` of several. Each direction has a name of its
- * own, and so its own connection even in a ring of two: either rank then learns that it cannot reach the other.
- */
+/** Ends of a rank's connections in a ring of several ranks, which is number `ring` of several. In a ring of two they are one. */
 export function ringEnds(place: RingOfRanks, ring: number): { readonly sendTo: WantedEnd; readonly receiveFrom: WantedEnd } {
-  const end = (distance: number, sender: number): WantedEnd => {
-    return { peer: place.rankAt(distance), name: `ring ${ring} from ${sender}`, channel: ring };
-  };
-  return { sendTo: end(1, place.rank), receiveFrom: end(-1, place.rankAt(-1)) };
+  const end = (distance: number): WantedEnd => ({ peer: place.rankAt(distance), name: `ring ${ring}`, channel: ring });
+  return { sendTo: end(1), receiveFrom: end(-1) };
 }
 
 /** The offers of one rank to its neighbours, by rank. */

@@ -11,6 +11,7 @@ import type { Connection, FifoSize } from './transport.js';
  *     0      tail u32, sender's state u32, bytes of its reason u32          written by the sender
  *     64     length of each step's message u32[steps]
  *     128    head u32, receiver's state u32, bytes of its reason u32        written by the receiver
+ *     192    where the output of its call is (algorithms/exchange.ts)       written by the receiver
  *     256    the sender's reason for an abort
  *     1152   the receiver's
  *     2048   the sender's report that it waits (device/wait-report.ts)
@@ -24,6 +25,7 @@ export const SENDER_STATE = 1;
 export const LENGTHS = 16;
 export const HEAD = 32;
 const RECEIVER_STATE = 33;
+const RECEIVER_LINE = 192;
 const SENDER_REASON = 256;
 const RECEIVER_REASON = SENDER_REASON + REASON_BYTES;
 const SENDER_REPORT = RECEIVER_REASON + REASON_BYTES;
@@ -89,6 +91,7 @@ export abstract class ShmConnection implements Connection {
   readonly polled = true;
   readonly fd = -1;
   readonly size: FifoSize;
+  readonly receiverLine: number;
   protected readonly words: Int32Array;
   /** Error that later calls on this side throw. */
   protected ended: Error | undefined;
@@ -109,6 +112,7 @@ export abstract class ShmConnection implements Connection {
     readonly onEnd: () => void,
   ) {
     this.size = fifo.place;
+    this.receiverLine = fifo.place.address + RECEIVER_LINE;
     this.words = fifo.words;
     this.#mine = sends ? SENDER_STATE : RECEIVER_STATE;
     this.#theirs = sends ? RECEIVER_STATE : SENDER_STATE;

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
-import type { WaitReport } from '../device/wait-report.js';
+import { packReport, unpackReport, type WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../../errors.js';
 import { Breakage, type WhyGone } from './breakage.js';
-import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from './ending.js';
+import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason } from './ending.js';
 import { frame, frameKinds, FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-frames.js';
 import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
@@ -27,6 +27,8 @@ const READ_BYTES = 4096;
 /** Means of a connection besides its socket and its memory. */
 export interface ConnectionMeans {
   readonly whyGone?: WhyGone | undefined;
+  /** The other rank with its host and address, for errors. */
+  readonly place?: string | undefined;
   /** Left out where node:net moves the data. */
   readonly system?: SystemCalls | undefined;
   /** True if the socket's creator gives node:net `room()` to read into, and calls `read`. */
@@ -42,9 +44,11 @@ export interface ConnectionMeans {
 export class SocketConnection implements SendConnection, ReceiveConnection {
   readonly transport = 'socket';
   readonly polled: boolean;
+  readonly reachesArrays: boolean;
   readonly size: FifoSize;
   readonly peer: number;
   messageBytes = 0;
+  isInPlace = false;
   readonly #socket: Socket;
   readonly #memory: SlotMemory;
   readonly #wire: Wire;
@@ -64,6 +68,13 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   #lastBytes = 0;
   /** Bytes received so far of the current frame. */
   #have = 0;
+  /**
+   * Place for the data of the next message, outside this memory; length of the frame's part before them, and theirs. A length
+   * of 0 stands for none.
+   */
+  #into = 0;
+  #intoHead = 0;
+  #intoBytes = 0;
   /** Error that later calls on this side throw. */
   #endedHere: Error | undefined;
   /** Error with which the other side ended the connection. */
@@ -73,7 +84,8 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   #listener: (() => void) | undefined;
   #socketError: Error | undefined;
 
-  constructor(socket: Socket, peer: number, memory: SlotMemory, { whyGone, system, readsInPlace }: ConnectionMeans) {
+  constructor(socket: Socket, peer: number, memory: SlotMemory, means: ConnectionMeans) {
+    const { whyGone, place, system, readsInPlace } = means;
     this.peer = peer;
     this.size = memory.size;
     this.#socket = socket;
@@ -82,10 +94,12 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     this.#readsInPlace = readsInPlace;
     this.#wire = system === undefined ? new NodeWire(socket, memory) : new SystemWire(socket, memory, system);
     this.polled = this.#wire.polled;
-    this.#breakage = new Breakage(peer, whyGone, (error) => {
+    this.reachesArrays = this.#wire.writeBoth !== undefined;
+    const explained = (error: Error): void => {
       this.#end(error);
       this.#listener?.();
-    });
+    };
+    this.#breakage = new Breakage(peer, whyGone, explained, (rank, cause) => died(rank, cause, place));
     const closed = (): void => {
       this.#freeUnused();
       this.#explainEnd();
@@ -110,14 +124,15 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   }
 
   acquire(): number {
-    const { sends } = this.#memory.slots;
-    if (this.#posted - this.#credited === sends || this.#wire.failure !== undefined) {
+    const { failure } = this.#wire;
+    if (this.#lacksCredit || failure !== undefined) {
       this.flush();
-      while (this.#pull());
+      // Reads no further than to a credit: data behind it may have a place in an array soon.
+      while (this.#pull() && (this.#lacksCredit || failure !== undefined));
     }
     if (this.#endedHere !== undefined) throw this.#endedHere;
     if (this.#endedThere !== undefined) throw this.#endedThere;
-    return this.#posted - this.#credited < sends ? this.#memory.at(this.#memory.outgoing(this.#posted)) : -1;
+    return this.#lacksCredit ? -1 : this.#memory.at(this.#memory.outgoing(this.#posted));
   }
 
   post(bytes: number): void {
@@ -125,6 +140,23 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     this.#memory.setHeader(place, frameKinds.data, bytes, this.#released - this.#returned);
     this.#creditsReturned();
     this.#wire.write(place, FRAME_HEADER_BYTES + bytes);
+  }
+
+  postFrom(headBytes: number, address: number, bytes: number): void {
+    const place = this.#memory.outgoing(this.#posted++);
+    this.#memory.setHeader(place, frameKinds.data, headBytes + bytes, this.#released - this.#returned);
+    this.#creditsReturned();
+    this.#wire.writeBoth?.(place, FRAME_HEADER_BYTES + headBytes, address - this.#memory.address, bytes);
+  }
+
+  peekInto(headBytes: number, address: number, bytes: number): number {
+    const head = FRAME_HEADER_BYTES + headBytes;
+    if (this.#came === this.#released && this.#have <= head) {
+      this.#into = address - this.#memory.address;
+      this.#intoHead = head;
+      this.#intoBytes = bytes;
+    }
+    return this.peek();
   }
 
   peek(): number {
@@ -143,8 +175,13 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
 
   release(): void {
     this.#released++;
+    this.isInPlace = false;
     this.#owedBytes += this.messageBytes;
     this.#giveCredits();
+  }
+
+  returnSlots(): void {
+    this.#giveCredits(true);
   }
 
   flush(): boolean {
@@ -167,8 +204,8 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
 
   reportWait(report: readonly number[]): void {
     if (this.#endedHere !== undefined || this.#endedThere !== undefined) return;
-    const words = Int32Array.from(report.slice(0, REPORT_BYTES / 4));
-    this.#wire.say(frameKinds.waits, words.byteLength, new Uint8Array(words.buffer));
+    const bytes = packReport(report, REPORT_BYTES);
+    this.#wire.say(frameKinds.waits, bytes.length, bytes);
   }
 
   waitReport(): WaitReport | undefined {
@@ -243,11 +280,16 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     return (this.#receives ? this.#memory.frameBytes : INBOX_BYTES) - this.#have;
   }
 
-  /** Number of bytes to ask for. */
+  get #lacksCredit(): boolean {
+    return this.#posted - this.#credited === this.#memory.slots.sends;
+  }
+
+  /** Number of bytes to ask for, for this memory. */
   #wantedBytes(): number {
     if (!this.#receives) return this.#roomBytes();
     const memory = this.#memory;
     const have = this.#have;
+    if (this.#intoBytes > 0 && have < this.#intoHead) return this.#intoHead - have;
     if (have >= FRAME_HEADER_BYTES) return FRAME_HEADER_BYTES + memory.value(this.#frame()) - have;
     return Math.min(memory.frameBytes, Math.max(READ_BYTES, FRAME_HEADER_BYTES + this.#lastBytes)) - have;
   }
@@ -255,14 +297,41 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   /** Takes received frames, as many as one call handles. Returns whether there may be more. */
   #pull(): boolean {
     if (this.#endedThere !== undefined || this.#endedHere !== undefined) return false;
+    if (this.#intoBytes > 0 && this.#have >= this.#intoHead && this.#isForArray(this.#memory.value(this.#frame())))
+      return this.#pullIntoArray();
     const wanted = this.#wantedBytes();
-    const bytes = this.#wire.receive(this.#frame() + this.#have, wanted);
+    return this.#isTaken(this.#wire.receive(this.#frame() + this.#have, wanted), wanted);
+  }
+
+  /** Receives data of the next message where they belong, and the beginning of the frame after it. */
+  #pullIntoArray(): boolean {
+    const done = this.#have - this.#intoHead;
+    const wanted = this.#intoBytes - done;
+    const nextHead = this.#intoHead;
+    const next = this.#memory.incoming(this.#came + 1);
+    const bytes = this.#wire.receiveBoth?.(this.#into + done, wanted, next, nextHead) ?? 0;
+    if (bytes <= wanted) {
+      this.#isTaken(bytes, wanted);
+      return false;
+    }
+    this.#take(wanted);
+    return this.#isTaken(bytes - wanted, nextHead);
+  }
+
+  /** Takes received bytes, or the end of the stream. Returns whether they are as many as were wanted. */
+  #isTaken(bytes: number, wanted: number): boolean {
     if (bytes > 0) this.#take(bytes);
     else if (bytes < 0) {
       this.#socket.destroy();
       this.#explainEnd();
     }
     return bytes === wanted;
+  }
+
+  /** True if the next message has the length for which there is a place. If not, it goes to its slot. */
+  #isForArray(messageBytes: number): boolean {
+    if (FRAME_HEADER_BYTES + messageBytes !== this.#intoHead + this.#intoBytes) this.#intoBytes = 0;
+    return this.#intoBytes > 0;
   }
 
   /** Adds received bytes to the current frame. Returns whether the frame is complete. */
@@ -282,7 +351,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
       else if (kind === frameKinds.credit) this.#credited += value;
       else if (kind === frameKinds.goodbye) this.#goodbye(closedThere(this.peer));
       else if (kind === frameKinds.abort) this.#aborted(this.#payload(place, value));
-      else this.#waits(this.#payload(place, value));
+      else this.#report = unpackReport(this.#payload(place, value), this.#report);
       // Move the bytes behind the frame to the place of the next one, which is the next slot if this frame was a message.
       this.#have -= length;
       if (this.#have > 0) memory.bytes.copyWithin(this.#frame(), place + length, place + length + this.#have);
@@ -313,6 +382,8 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
 
   #arrived(bytes: number, credits: number): void {
     this.#credited += credits;
+    if (this.#intoBytes > 0 && this.#isForArray(bytes)) this.isInPlace = true;
+    this.#intoBytes = 0;
     this.#came++;
     this.#lastBytes = bytes;
     this.#giveCredits();
@@ -322,9 +393,10 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
    * Returns several credits in one frame, but immediately when the sender has none left. Where messages go both ways, those
    * to the other side take the credits along before that.
    */
-  #giveCredits(): void {
+  #giveCredits(all = false): void {
     const credits = this.#released - this.#returned;
-    if (credits === 0 || !this.#isCreditDue(credits) || this.#endedHere !== undefined || this.#endedThere !== undefined) return;
+    if (credits === 0 || !(all || this.#isCreditDue(credits)) || this.#endedHere !== undefined || this.#endedThere !== undefined)
+      return;
     if (this.#wire.say(frameKinds.credit, credits)) this.#creditsReturned();
   }
 
@@ -352,15 +424,6 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     this.#end(error);
     if (this.#wire.giveBack()) this.#startReading();
     this.#socket.end();
-  }
-
-  /** The other side has reported a long wait. */
-  #waits(report: Uint8Array): void {
-    const words = new DataView(report.buffer, report.byteOffset, report.byteLength);
-    this.#report = {
-      count: (this.#report?.count ?? 0) + 1,
-      words: Array.from({ length: report.byteLength / 4 }, (_, i) => words.getInt32(4 * i, true)),
-    };
   }
 
   #aborted(reason: Uint8Array): void {

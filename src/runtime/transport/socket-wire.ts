@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import type { Libc } from '../device/libc.js';
+import { MOST_PIECES, type Libc } from '../device/libc.js';
 import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { SlotMemory } from './socket-memory.js';
@@ -15,11 +15,18 @@ export interface Wire {
   readonly failure: Error | undefined;
   /** Sends bytes after those sent before. The caller leaves them unchanged until the other side has received them. */
   write(place: number, bytes: number): void;
+  /**
+   * Sends bytes, then `dataBytes` bytes at place `data`, which may lie outside the memory: the caller leaves those unchanged
+   * until `flush` has returned true. Left out where node:net moves the bytes.
+   */
+  writeBoth?(place: number, bytes: number, data: number, dataBytes: number): void;
   /** Sends a frame without a message. Returns false and sends nothing while an earlier such frame is unsent. */
   say(kind: number, value: number, payload?: Uint8Array): boolean;
   flush(): boolean;
   /** Number of bytes received, at most `bytes`; 0 when nothing has arrived, -1 when the other side has closed. */
   receive(place: number, bytes: number): number;
+  /** The same to two places, one after the other; left out where node:net moves the bytes. */
+  receiveBoth?(place: number, bytes: number, next: number, nextBytes: number): number;
   /** Keeps the process alive, or stops doing so, where node:net reports news. */
   await(isAwaited: boolean): void;
   /** Hands unsent bytes over to node:net. Returns whether node:net must also read from now on. */
@@ -66,8 +73,8 @@ export class NodeWire implements Wire {
   }
 }
 
-/** More than the frames that can be unsent at the same time. */
-const QUEUE = 32;
+/** More than the pieces of frames that can be unsent at the same time: two of each message, and a frame without one. */
+const QUEUE = 64;
 const { EAGAIN, EINTR } = constants.errno;
 
 /** Wire on system calls: bytes move during the caller's polls. The socket still owns the connection and closes it. */
@@ -111,9 +118,18 @@ export class SystemWire implements Wire {
       return;
     }
     const sent = this.flush() ? this.#send(place, bytes) : 0;
-    if (sent === bytes) return;
-    this.#places[this.#next % QUEUE] = place + sent;
-    this.#lengths[this.#next++ % QUEUE] = bytes - sent;
+    if (sent < bytes) this.#queue(place + sent, bytes - sent);
+  }
+
+  writeBoth(place: number, bytes: number, data: number, dataBytes: number): void {
+    if (this.#isOver) {
+      writeTo(this.#socket, this.#memory, place, bytes);
+      writeTo(this.#socket, this.#memory, data, dataBytes);
+      return;
+    }
+    this.#queue(place, bytes);
+    this.#queue(data, dataBytes);
+    this.flush();
   }
 
   say(kind: number, value: number, payload?: Uint8Array): boolean {
@@ -128,24 +144,24 @@ export class SystemWire implements Wire {
   }
 
   flush(): boolean {
-    for (; this.#first < this.#next; this.#first++) {
-      const i = this.#first % QUEUE;
-      const place = this.#places[i] ?? 0;
-      const bytes = this.#lengths[i] ?? 0;
-      const sent = this.#send(place, bytes);
-      if (sent < bytes) {
-        this.#places[i] = place + sent;
-        this.#lengths[i] = bytes - sent;
-        return false;
-      }
-    }
+    while (this.#first < this.#next) if (!this.#sendQueued()) return false;
     return true;
   }
 
   receive(place: number, bytes: number): number {
     const { fd } = this;
+    return fd < 0 ? 0 : this.#received(this.#libc.recv(fd, this.#base + place, bytes));
+  }
+
+  receiveBoth(place: number, bytes: number, next: number, nextBytes: number): number {
+    const { fd } = this;
     if (fd < 0) return 0;
-    const received = this.#libc.recv(fd, this.#base + place, bytes);
+    this.#libc.setPiece(0, this.#base + place, bytes);
+    this.#libc.setPiece(1, this.#base + next, nextBytes);
+    return this.#received(this.#libc.recvPieces(fd, 2));
+  }
+
+  #received(received: number): number {
     if (received > 0) return received;
     if (received === -EAGAIN || received === -EINTR) return 0;
     if (received < 0) this.#failed('receiving', received);
@@ -175,12 +191,46 @@ export class SystemWire implements Wire {
   #send(place: number, bytes: number): number {
     const { fd } = this;
     if (fd < 0 || this.#cannotWrite) return bytes;
-    const sent = this.#libc.send(fd, this.#base + place, bytes);
+    return this.#sent(this.#libc.send(fd, this.#base + place, bytes), bytes);
+  }
+
+  /** Writes the first pieces of the queue. Returns whether the kernel took all of them. */
+  #sendQueued(): boolean {
+    const { fd } = this;
+    const count = Math.min(MOST_PIECES, this.#next - this.#first);
+    let left = 0;
+    for (let piece = 0; piece < count; piece++) {
+      const i = (this.#first + piece) % QUEUE;
+      const length = this.#lengths[i] ?? 0;
+      this.#libc.setPiece(piece, this.#base + (this.#places[i] ?? 0), length);
+      left += length;
+    }
+    const sent = fd < 0 || this.#cannotWrite ? left : this.#sent(this.#libc.sendPieces(fd, count), left);
+    left -= sent;
+    for (let done = sent; done > 0;) {
+      const i = this.#first % QUEUE;
+      const length = this.#lengths[i] ?? 0;
+      const part = Math.min(done, length);
+      this.#places[i] = (this.#places[i] ?? 0) + part;
+      this.#lengths[i] = length - part;
+      done -= part;
+      if (part === length) this.#first++;
+    }
+    return left === 0;
+  }
+
+  #sent(sent: number, bytes: number): number {
     if (sent >= 0) return sent;
     if (sent === -EAGAIN || sent === -EINTR) return 0;
     this.#failed('sending', sent);
     this.#cannotWrite = true;
     return bytes;
+  }
+
+  /** Adds unsent bytes. */
+  #queue(place: number, bytes: number): void {
+    this.#places[this.#next % QUEUE] = place;
+    this.#lengths[this.#next++ % QUEUE] = bytes;
   }
 
   #failed(what: string, result: number): void {
@@ -233,6 +283,9 @@ function detach(socket: Socket): DetachedSocket | undefined {
   };
 }
 
-function writeTo(socket: Socket, { address, segment }: SlotMemory, place: number, bytes: number): void {
-  if (socket.writable) socket.write(new Uint8Array(segment.buffer, address + place, bytes));
+/** Copies bytes outside the slots: their owner may change them once node:net has them. */
+function writeTo(socket: Socket, memory: SlotMemory, place: number, bytes: number): void {
+  if (!socket.writable) return;
+  const data = new Uint8Array(memory.segment.buffer, memory.address + place, bytes);
+  socket.write(place < 0 || place >= memory.bytes.length ? data.slice() : data);
 }

@@ -1,11 +1,14 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { formatAddress, inZone, parseAddress, zoneOf } from '../bootstrap/address.js';
+import { hostname } from 'node:os';
+import { formatAddress, inZone, isLoopback, parseAddress, zoneOf } from '../bootstrap/address.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { sourceAddress, systemInterfaces } from '../bootstrap/interfaces.js';
 import { Listener } from '../bootstrap/listener.js';
+import { limitDial, Unanswered } from '../bootstrap/liveness.js';
 import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
 import { describeError, SystemError } from '../../errors.js';
@@ -77,10 +80,10 @@ export class SocketTransport implements Transport {
       expects: ({ purpose, from, to }) => purpose === purposes.data && from === peer && to === rank,
       admit: (_, __, { socket, keys }) => {
         socket.write(welcome(keys.send));
-        admit({ socket, means: this.#meansOf(socket, false) });
+        admit({ socket, means: this.#meansOf(peer, socket, false) });
       },
     });
-    const listener = await listening.catch((error: unknown) => {
+    const refuse = (error: unknown): never => {
       memory.free();
       throw hasNoDescriptor(error)
         ? new SystemError('NETWORK', `rank ${rank} cannot listen for rank ${peer}: ${whyNot(error, segment)}`, {
@@ -88,19 +91,31 @@ export class SocketTransport implements Transport {
             cause: error,
           })
         : error;
-    });
-    this.#listeners.add(listener);
+    };
+    const listener = await listening.catch(refuse);
     const stop = (): void => {
       listener.close();
       this.#listeners.delete(listener);
     };
+    let spare: Descriptor;
+    try {
+      spare = new Descriptor();
+    } catch (error) {
+      stop();
+      return refuse(error);
+    }
+    this.#listeners.add(listener);
     const cancel = (): void => {
+      spare.close();
       stop();
       memory.free();
       void admitted.then(({ socket }) => socket.destroy());
     };
     return {
-      info: Buffer.from(formatAddress(listener.address)),
+      get info() {
+        spare.close();
+        return Buffer.from(formatAddress(listener.address));
+      },
       connect: async (_, signal) => {
         try {
           const { socket, means } = await unlessAborted(admitted, signal);
@@ -116,7 +131,7 @@ export class SocketTransport implements Transport {
   }
 
   #dial(peer: number, slots: SlotCounts): ConnectionSetUp<TwoWayConnection> {
-    const { segment, rank, host, nic, secret } = this.#options;
+    const { segment, rank, host, nic, secret, placeOf } = this.#options;
     const memory = new SlotMemory(segment, this.size, slots);
     return {
       info: new Uint8Array(),
@@ -124,7 +139,7 @@ export class SocketTransport implements Transport {
         const address = inZone(parseAddress(Buffer.from(info).toString()), zoneOf(host));
         const handshake = new ConnectorHandshake(secret, { purpose: purposes.data, from: rank, to: peer });
         const connected = (welcomed: Socket): SocketConnection =>
-          new SocketConnection(welcomed, peer, memory, this.#meansOf(welcomed, true));
+          new SocketConnection(welcomed, peer, memory, this.#meansOf(peer, welcomed, true));
         const dial = new Dial(handshake, connected);
         const localAddress = nic === undefined ? undefined : sourceAddress(nic, address.host, systemInterfaces());
         const socket = connect({
@@ -135,6 +150,7 @@ export class SocketTransport implements Transport {
           keepAliveInitialDelay: 5000,
           onread: dial.onread,
         });
+        limitDial(socket);
         try {
           return await unlessAborted(dial.run(socket), signal);
         } catch (error) {
@@ -143,7 +159,9 @@ export class SocketTransport implements Transport {
           if (error === signal.reason) throw error;
           throw new SystemError(
             'NETWORK',
-            `rank ${rank} cannot reach rank ${peer} for data at ${formatAddress(address)}: ${whyNot(error, segment)}`,
+            `rank ${rank} on ${hostname()} (${localAddress ?? host}) cannot reach ${placeOf?.(peer) ?? `rank ${peer}`} for data at ${formatAddress(address)}: ` +
+              whyNot(error, segment) +
+              adviceFor(error, address.host),
             { rank: peer, cause: error },
           );
         }
@@ -158,9 +176,9 @@ export class SocketTransport implements Transport {
   }
 
   /** Called before the other side can send anything after the handshake, because system calls must read those bytes. */
-  #meansOf(socket: Socket, readsInPlace: boolean): ConnectionMeans {
-    const { whyGone, libc } = this.#options;
-    return { whyGone, system: systemCalls(libc, socket), readsInPlace };
+  #meansOf(peer: number, socket: Socket, readsInPlace: boolean): ConnectionMeans {
+    const { whyGone, placeOf, libc } = this.#options;
+    return { whyGone, place: placeOf?.(peer), system: systemCalls(libc, socket), readsInPlace };
   }
 }
 
@@ -173,6 +191,20 @@ export const socketNetwork: Network = {
   version: () => undefined,
   open: (options) => new SocketTransport(options),
 };
+
+/**
+ * Keeps a file descriptor for the socket that will be accepted, until the other side learns of the listener. Without one, that
+ * side alone would get an error: the connection is dropped.
+ */
+class Descriptor {
+  /** Of a file that every system has. */
+  #fd = openSync(process.execPath, 'r');
+
+  close(): void {
+    if (this.#fd >= 0) closeSync(this.#fd);
+    this.#fd = -1;
+  }
+}
 
 interface Admitted {
   readonly socket: Socket;
@@ -248,6 +280,17 @@ function hasNoDescriptor(error: unknown): boolean {
 function whyNot(error: unknown, { communicators }: Segment): string {
   if (!hasNoDescriptor(error)) return describeError(error);
   return `this process has no file descriptor left, with ${counted(communicators, 'communicator')} open; close communicators that are not needed, or raise the limit (ulimit -n)`;
+}
+
+/** Remedy where something between two hosts keeps them apart, as far as the error of a dial tells. */
+function adviceFor(error: unknown, host: string): string {
+  if (isLoopback(host) || hasNoDescriptor(error) || !(error instanceof Unanswered || 'syscall' in (error as Error))) return '';
+  // No packet left this host.
+  const isHere = ['ENETUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'].includes((error as NodeJS.ErrnoException).code ?? '');
+  const remedy = isHere
+    ? `check on ${hostname()} that the interface to that network is up`
+    : 'let TCP connections on any port through the firewalls between the hosts';
+  return `; ${remedy}, or name another network of all hosts with TCCL_SOCKET_IFNAME`;
 }
 
 /** Proof of the listening side, which is the first to use its direction's key. */

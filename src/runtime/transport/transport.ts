@@ -62,6 +62,9 @@ export interface ConnectionSetUp<C> {
   cancel(): void;
 }
 
+/** Below this length, copying data costs less than the system call by which they are received where they belong. */
+export const LEAST_IN_PLACE_BYTES = 8 * 1024;
+
 /** Collects descriptors for a sleep. */
 export interface FdSources {
   addFd(fd: number, readable: boolean, writable: boolean): void;
@@ -75,6 +78,10 @@ export interface Connection {
   readonly size: FifoSize;
   /** True when news is found only by polling; otherwise `onNews` reports it. */
   readonly polled: boolean;
+  /** True if data can go straight from arrays in the segment and to them: `postFrom` and `peekInto`. */
+  readonly reachesArrays?: boolean;
+  /** Address of 64 bytes in shared memory that the receiver writes and the sender reads; left out elsewhere. */
+  readonly receiverLine?: number;
   /**
    * A descriptor that is readable when there may be news. -1 in shared memory, where node:net moves the data, and after the
    * connection has ended.
@@ -121,6 +128,11 @@ export interface SendConnection extends Connection {
   acquire(): number;
   /** Sends the first `bytes` bytes of the slot that `acquire` gave. */
   post(bytes: number): void;
+  /**
+   * Sends the first `headBytes` bytes of that slot, then `bytes` bytes at an address of the segment, which nobody changes until
+   * `flush` has returned true.
+   */
+  postFrom?(headBytes: number, address: number, bytes: number): void;
 }
 
 /** The end that receives. */
@@ -130,10 +142,23 @@ export interface ReceiveConnection extends Connection {
    * are read.
    */
   peek(): number;
+  /**
+   * Like `peek`, but if the message has `bytes` bytes after its first `headBytes`, and has not arrived yet, these are received
+   * at an address of the segment.
+   */
+  peekInto?(headBytes: number, address: number, bytes: number): number;
   /** Length of the message that `peek` returned. */
   readonly messageBytes: number;
+  /** True if all but the first bytes of that message are at the address that `peekInto` got, instead of the slot. */
+  readonly isInPlace?: boolean;
   /** Returns that slot to the sender. */
   release(): void;
+  /**
+   * Returns all slots that were released to the sender, also those that it would otherwise get later, several at a time. Called
+   * while this rank itself waits for slots, or ranks in a circle would wait for each other. Left out where none are held back
+   * while messages arrive.
+   */
+  returnSlots?(): void;
   /**
    * Confirms all messages that were released, where the sender would otherwise wait for that when it closes. Called at the end of
    * an operation; left out where the kernel confirms them.

@@ -129,7 +129,7 @@ export class Window<T extends TypedArray = NumericArray> {
     return this.#start('put', peer, limits, () => this.#put('put', source as NumericArray, peer, targetOffset, options));
   }
 
-  /** The blocking form of {@link put}: between ranks that share memory, and with `blocking: true` also between others. */
+  /** The blocking form of {@link put}: where {@link CommunicatorConfig.blocking} allows it. */
   putSync(source: T, peer: number, targetOffset = 0, options?: PutOptions): void {
     this.#checkTarget('putSync', peer);
     this.#checkBlocking('putSync', peer);

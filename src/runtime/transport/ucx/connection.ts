@@ -1,6 +1,6 @@
 import { lookAtHosts } from '../../bootstrap/liveness.js';
-import type { WaitReport } from '../../device/wait-report.js';
-import { SystemError } from '../../../errors.js';
+import { packReport, unpackReport, type WaitReport } from '../../device/wait-report.js';
+import { describeError, RemoteError, SystemError } from '../../../errors.js';
 import { Breakage, type WhyGone } from '../breakage.js';
 import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from '../ending.js';
 import type { Connection, FdSources, FifoSize, ReceiveConnection, SendConnection } from '../transport.js';
@@ -19,12 +19,14 @@ const GRACE_MS = 200;
 const HELD_BYTES = 48 * 1024;
 
 /** Parts of a connection. It ends the use of the worker and the endpoint, and frees the memory. */
-interface UcxMeans {
+export interface UcxMeans {
   readonly worker: UcxWorker;
   readonly endpoint: UcxEndpoint;
   readonly memory: UcxMemory;
   readonly tags: Tags;
   readonly whyGone: WhyGone | undefined;
+  /** The peer for errors, with its host and address. */
+  readonly place: string;
 }
 
 /** Common part of both ends: notes, and teardown. */
@@ -49,6 +51,7 @@ abstract class UcxConnection implements Connection {
   readonly #tagOfInbox: bigint;
   readonly #tagOfNotes: bigint;
   readonly #breakage: Breakage;
+  readonly #place: string;
   #epoch = -1;
   #inbox = 0;
   #outbox = 0;
@@ -62,7 +65,7 @@ abstract class UcxConnection implements Connection {
 
   protected constructor(
     readonly peer: number,
-    { worker, endpoint, memory, tags, whyGone }: UcxMeans,
+    { worker, endpoint, memory, tags, whyGone, place }: UcxMeans,
     sends: boolean,
   ) {
     this.worker = worker;
@@ -73,9 +76,14 @@ abstract class UcxConnection implements Connection {
     this.requests = new Float64Array(memory.size.steps);
     this.#tagOfInbox = sends ? tags.toSender : tags.toReceiver;
     this.#tagOfNotes = sends ? tags.toReceiver : tags.toSender;
-    this.#breakage = new Breakage(peer, whyGone, (error) => {
+    this.#place = place;
+    const explained = (error: Error): void => {
       this.endedThere ??= error;
       this.#listener?.();
+    };
+    this.#breakage = new Breakage(peer, whyGone, explained, (_, cause) => {
+      const why = cause === undefined ? '' : `: ${describeError(cause)}`;
+      return new RemoteError('RANK_DIED', `${place} died or cannot be reached${why}`, { rank: peer, cause });
     });
     this.#receiveNote();
   }
@@ -110,8 +118,8 @@ abstract class UcxConnection implements Connection {
 
   reportWait(report: readonly number[]): void {
     if (this.endedHere !== undefined || this.endedThere !== undefined) return;
-    const words = Int32Array.from(report.slice(0, REPORT_BYTES / 4));
-    this.say(noteKinds.waits, words.byteLength, new Uint8Array(words.buffer));
+    const bytes = packReport(report, REPORT_BYTES);
+    this.say(noteKinds.waits, bytes.length, bytes);
   }
 
   waitReport(): WaitReport | undefined {
@@ -249,7 +257,7 @@ abstract class UcxConnection implements Connection {
           return false;
         }
       case noteKinds.waits:
-        this.#waits(payload);
+        this.#report = unpackReport(payload, this.#report);
         return payload.length <= REASON_BYTES;
       default:
         return false;
@@ -263,18 +271,10 @@ abstract class UcxConnection implements Connection {
     this.#leave(noteKinds.goodbye);
   }
 
-  #waits(payload: Uint8Array): void {
-    const words = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
-    this.#report = {
-      count: (this.#report?.count ?? 0) + 1,
-      words: Array.from({ length: payload.byteLength / 4 }, (_, i) => words.getInt32(4 * i, true)),
-    };
-  }
-
   #invalid(): void {
     this.endedThere ??= new SystemError(
       'NETWORK',
-      `the data from rank ${this.peer} are not valid: something on the way changed them`,
+      `the data from ${this.#place} are not valid: something on the way changed them`,
       { rank: this.peer },
     );
   }

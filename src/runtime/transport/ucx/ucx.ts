@@ -1,11 +1,11 @@
 import type { Libc } from '../../device/libc.js';
 import type { Segment } from '../../device/segment.js';
-import { SystemError } from '../../../errors.js';
+import { describeError, SystemError } from '../../../errors.js';
 import type { WhyGone } from '../breakage.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from '../transport.js';
-import { UcxReceiver, UcxSender } from './connection.js';
+import { UcxReceiver, UcxSender, type UcxMeans } from './connection.js';
 import { MOST_HELLO_BYTES, ReceiverHandshake, SenderHandshake, WELCOME_BYTES } from './handshake.js';
-import { UCS_IN_PROGRESS, UCS_OK } from './library.js';
+import { UCS_IN_PROGRESS, UCS_OK, UCX_ADVICE } from './library.js';
 import { UcxMemory } from './memory.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
 
@@ -19,8 +19,9 @@ interface UcxOptions {
   readonly libc: Libc;
   /** Opens the worker; called at the first connection. @throws SystemError `NETWORK` */
   readonly worker: () => UcxWorker;
-  /** See SocketOptions. */
+  /** See NetworkTransportOptions. */
   readonly whyGone?: WhyGone;
+  readonly placeOf?: (rank: number) => string;
 }
 
 /**
@@ -42,19 +43,19 @@ export class UcxTransport implements Transport {
   /** @throws SystemError `NETWORK` where UCX has no usable transport; `OUT_OF_MEMORY`. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
-    const { rank, secret, whyGone } = this.#options;
+    const { rank, secret } = this.#options;
     const setUp = this.#open();
-    const { worker, memory } = setUp;
+    const { worker } = setUp;
     const handshake = new SenderHandshake(secret, { sender: rank, receiver: peer });
     const hello = setUp.receive(MOST_HELLO_BYTES, handshake.helloTag);
     return {
       info: handshake.info(worker.address),
       connect: (_, signal) =>
-        setUp.orCancel(async () => {
+        this.#connected(peer, setUp, signal, async () => {
           const { address, tags, welcome } = handshake.accept(await setUp.arrived(hello, signal));
           const endpoint = setUp.connectTo(address);
           await setUp.sent(welcome, tags.toReceiver, signal);
-          return new UcxSender(peer, { worker, endpoint, memory, tags, whyGone });
+          return new UcxSender(peer, { ...this.#meansOf(peer, setUp), endpoint, tags });
         }),
       cancel: () => setUp.cancel(),
     };
@@ -63,20 +64,20 @@ export class UcxTransport implements Transport {
   /** @throws SystemError `NETWORK` where UCX has no usable transport; `OUT_OF_MEMORY`. */
   // eslint-disable-next-line @typescript-eslint/require-await -- what it throws must come as a rejection
   async setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    const { rank, secret, whyGone } = this.#options;
+    const { rank, secret } = this.#options;
     const setUp = this.#open();
-    const { worker, memory } = setUp;
+    const { worker } = setUp;
     return {
       info: new Uint8Array(),
       connect: (info, signal) =>
-        setUp.orCancel(async () => {
+        this.#connected(peer, setUp, signal, async () => {
           const handshake = new ReceiverHandshake(secret, { sender: peer, receiver: rank }, info);
           const { tags } = handshake;
           const endpoint = setUp.connectTo(handshake.address);
           const welcome = setUp.receive(WELCOME_BYTES, tags.toReceiver);
           await setUp.sent(handshake.hello(worker.address), handshake.helloTag, signal);
           handshake.checkWelcome(await setUp.arrived(welcome, signal));
-          return new UcxReceiver(peer, { worker, endpoint, memory, tags, whyGone });
+          return new UcxReceiver(peer, { ...this.#meansOf(peer, setUp), endpoint, tags });
         }),
       cancel: () => setUp.cancel(),
     };
@@ -85,6 +86,28 @@ export class UcxTransport implements Transport {
   close(): void {
     this.#opened?.leave();
     this.#opened = undefined;
+  }
+
+  #meansOf(peer: number, { worker, memory }: SetUp): Omit<UcxMeans, 'endpoint' | 'tags'> {
+    return { worker, memory, whyGone: this.#options.whyGone, place: this.#placeOf(peer) };
+  }
+
+  #placeOf(rank: number): string {
+    return this.#options.placeOf?.(rank) ?? `rank ${rank}`;
+  }
+
+  /** Makes a connection. @throws SystemError `NETWORK` with both ranks; the reason of `signal` */
+  async #connected<C>(peer: number, setUp: SetUp, signal: AbortSignal, connect: () => Promise<C>): Promise<C> {
+    try {
+      return await setUp.orCancel(connect);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const [here, there] = [this.#options.rank, peer].map((rank) => this.#placeOf(rank));
+      throw new SystemError('NETWORK', `${here} cannot connect with ${there} for data: ${describeError(error)}`, {
+        rank: peer,
+        cause: error,
+      });
+    }
   }
 
   #open(): SetUp {
@@ -141,7 +164,7 @@ class SetUp {
     const bytes = ucx.received(incoming.request) === UCS_OK ? ucx.receivedBytes : 0;
     ucx.free(incoming.request);
     incoming.request = 0;
-    if (status !== UCS_OK) throw new SystemError('NETWORK', `the handshake of UCX failed: ${ucx.nameOf(status)}`);
+    if (status !== UCS_OK) throw new SystemError('NETWORK', `the handshake of UCX failed: ${ucx.nameOf(status)}; ${UCX_ADVICE}`);
     return incoming.bytes.slice(0, bytes);
   }
 

@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Algorithm, CallKind } from '../../../../src/runtime/algorithms/call.js';
+import { encodeCall, type Algorithm, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import { DirectEngine } from '../../../../src/runtime/algorithms/direct-engine.js';
-import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
+import { RemoteError } from '../../../../src/errors.js';
+import { callKinds, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { rankStates } from '../../../../src/runtime/device/rank-lines.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
+import { int32 } from '../../../../src/runtime/device/types.js';
 import { runs } from '../../../runs.js';
 import { operationOf, overtake, type Member, type Operation } from './operations.js';
 
@@ -81,3 +83,29 @@ test('broadcasts of 8 MiB and more, which go in pieces or bypass the caches, mat
 test('few ranks, some in place and some out of place, exchange parts with each other', async () => {
   await check(['allToAll'], 0, fc.integer({ min: 2, max: 3 }), runs(50, 80));
 });
+
+test.each(['allReduce', 'allGather'] as const)(
+  '%s does not end with data of a rank that has given it up and changed its arrays',
+  async (kind) => {
+    const members = openRanks(3, 512);
+    const count = 5000;
+    const reduces = kind === 'allReduce';
+    const arrays = members.map(({ rank, segment }) => ({
+      send: segment.alloc(Int32Array, count).fill(rank + 1),
+      recv: segment.alloc(Int32Array, reduces ? count : 3 * count),
+    }));
+    const code = encodeCall({ kind, type: int32, operator: 'sum', root: 0, count, algorithm: 'direct' });
+    const begun = members.map(({ engine }, rank) =>
+      engine.begin(code, int32, 0, arrays[rank]!.send, arrays[rank]!.recv, count, 0),
+    );
+    const [first, ...others] = members;
+    expect([...begun, first!.engine.progress(0)]).toEqual([PENDING, PENDING, PENDING, PENDING]);
+    first!.engine.abort(new RemoteError('ABORTED', 'enough', { rank: 0 }));
+    arrays[0]!.send.fill(99);
+    for (const { engine } of others) {
+      expect(engine.progress(0)).toBe(PENDING);
+      expect(() => engine.check()).toThrow('enough');
+    }
+    await Promise.all(members.map(({ engine }) => engine.close()));
+  },
+);

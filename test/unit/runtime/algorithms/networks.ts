@@ -12,7 +12,7 @@ import { connectPeers } from '../../../../src/runtime/transport/peers.js';
 import { RingOfRanks } from '../../../../src/runtime/transport/ring.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
-import type { FifoSize, Transport, TransportName } from '../../../../src/runtime/transport/transport.js';
+import type { FifoSize, Transport } from '../../../../src/runtime/transport/transport.js';
 
 const never = new AbortController().signal;
 
@@ -25,10 +25,11 @@ export interface Member {
 
 /**
  * n ranks with connections of one size, in rings of the orders given, or ascending. Others than the rings' come when needed.
- * Hosts are a matter of the algorithms: all ranks have the same transport.
+ * Hosts are a matter of the algorithms: all ranks have the same transport. Sockets are read and written by node:net, or by
+ * system calls.
  */
 export async function openNetwork(
-  name: TransportName,
+  name: 'shm' | 'socket' | 'system calls',
   n: number,
   size: FifoSize,
   order = Array.from({ length: n }, (_, rank) => rank),
@@ -49,14 +50,15 @@ export async function openNetwork(
     name === 'shm' ? Segment.ofThreads(shared, rank, n) : Segment.ofThreads(createMemory(512), 0, 1),
   );
   for (const segment of segments) segment.ranks.setState(rankStates.ready);
+  const loaded = loadLibc();
+  const libc = 'libc' in loaded ? loaded.libc : undefined;
+  const ofSockets = { host: '127.0.0.1', secret: new Uint8Array(32), size, libc: name === 'system calls' ? libc : undefined };
   const transports: Transport[] = segments.map((segment, rank) =>
     name === 'shm'
       ? new ShmTransport({ team: Team.ofAll(segment), localRanks: order.map((_, local) => local), size })
-      : new SocketTransport({ segment, rank, host: '127.0.0.1', secret: new Uint8Array(32), size }),
+      : new SocketTransport({ segment, rank, ...ofSockets }),
   );
   const bootstraps = mailboxes(n);
-  const loaded = loadLibc();
-  const libc = 'libc' in loaded ? loaded.libc : undefined;
   return Promise.all(
     segments.map(async (segment, rank) => {
       const transportFor = (): Transport => transports[rank]!;

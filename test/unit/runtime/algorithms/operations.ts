@@ -323,12 +323,18 @@ export function makeParts(members: readonly Member[], op: Operation): Part[] {
   });
 }
 
-/** Comparing element by element costs a hundredth of what `toEqual` does. */
+/** The first element that differs. It costs a hundredth of what `toEqual` does, and little where all bytes are equal. */
 export function firstDifference(array: NumericArray, expected: ArrayLike<Element>): object | undefined {
+  if (ArrayBuffer.isView(expected) && array.constructor === expected.constructor && bytesOf(array).equals(bytesOf(expected)))
+    return undefined;
   if (array.length !== expected.length) return { length: array.length, expected: expected.length };
   for (let i = 0; i < expected.length; i++)
     if (array[i] !== expected[i]) return { at: i, is: String(array[i]), expected: String(expected[i]) };
   return undefined;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Buffer {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
 /** Frees arrays of the segment; of overlapping views, the longer one. */

@@ -173,18 +173,3 @@ test('a loss is reported with the ranks of the network', async () => {
   expect(await lost).toMatchObject({ code: 'ABORTED', rank: 0 });
   await Promise.all([some[1]!, ranks[0]!, ranks[1]!].map((network) => network.close()));
 });
-
-test('a rank that others exclude gets an error, and one that asks too late gets the missing ranks', async () => {
-  await withRanks(3, async (ranks) => {
-    const asked = [ranks[0]!.survivors([1], never), ranks[2]!.survivors([], never)];
-    expect((await Promise.all(asked)).map((one) => one.ranks)).toEqual([
-      [0, 2],
-      [0, 2],
-    ]);
-    const late = [
-      rejection(ranks[0]!.survivors([], AbortSignal.abort())),
-      rejection(ranks[2]!.survivors([], AbortSignal.abort())),
-    ];
-    for (const error of await Promise.all(late)) expect(error).toMatchObject({ code: 'RANK_MISSING' });
-  });
-});

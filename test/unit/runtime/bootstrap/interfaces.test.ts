@@ -1,5 +1,8 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { chooseInterface, chooseNics, nameMatcher } from '../../../../src/runtime/bootstrap/interfaces.js';
+import { chooseInterface, chooseNics, nameMatcher, unusedInterfaces } from '../../../../src/runtime/bootstrap/interfaces.js';
 import type { Interface } from '../../../../src/runtime/bootstrap/interfaces.js';
 import type { Origin } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError, SystemError } from '../../../../src/errors.js';
@@ -129,5 +132,32 @@ describe('TCCL_SOCKET_IFNAME', () => {
 
   it.each(['^', '=', '^=', ',', '^ , '])('"%s" names nothing and is refused', (wish) => {
     expect(() => nameMatcher(wish)).toThrow(/names no interface/);
+  });
+});
+
+describe('interfaces that the user named and that do not run', () => {
+  it('are listed with the reason', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tccl-net-'));
+    const add = (name: string, flags: string, operstate: string) => {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, 'flags'), `${flags}\n`);
+      writeFileSync(join(folder, name, 'operstate'), `${operstate}\n`);
+    };
+    add('eth0', '0x1003', 'up');
+    add('eth1', '0x1002', 'down');
+    add('eth2', '0x1003', 'lowerlayerdown');
+    add('eth3', '0x1003', 'up');
+    add('tun0', '0x1002', 'down');
+    try {
+      const running = new Set(['eth0']);
+      expect(unusedInterfaces(nameMatcher('eth'), running, folder)).toEqual([
+        'eth1 (down)',
+        'eth2 (no link)',
+        'eth3 (no address)',
+      ]);
+      expect(unusedInterfaces(nameMatcher('eth'), running, join(folder, 'none'))).toEqual([]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });

@@ -16,7 +16,7 @@ import { setUpHeader } from '../../../../src/runtime/bootstrap/set-up-message.js
 import { SECRET_BYTES, secretOf } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidUsageError, TcclError, TimeoutError } from '../../../../src/errors.js';
 import { version } from '../../../../src/version.js';
-import { loopbackRoot, rejection, timeoutMs } from './ranks.js';
+import { loopbackRoot, rejection, timeoutMs, withRanks } from './ranks.js';
 
 const ownNameResolves = await lookup(hostname()).then(
   () => true,
@@ -200,12 +200,28 @@ describe.concurrent('after a timeout or grace period', () => {
         });
       },
     });
-    const error = await rejection(connect({ id: new UniqueId(listener.address, secret), rank: 0, nRanks: 2, timeoutMs: 1000 }));
+    const error = await rejection(connect({ id: new UniqueId(listener.address, secret), rank: 0, nRanks: 2, timeoutMs: 300 }));
     expect(error).toMatchObject({ name: 'TimeoutError', code: 'TIMEOUT' });
     expect(error).not.toHaveProperty('rank');
     expect((error as Error).message).toContain(
       `rank 0 checked in with the root at 127.0.0.1:${listener.address.port}, but got no answer at 127.0.0.1:`,
     );
+  });
+
+  it('a rank that others exclude gets an error, and one that asks too late gets the missing ranks', async () => {
+    const never = new AbortController().signal;
+    await withRanks(3, async (ranks) => {
+      const asked = [ranks[0]!.survivors([1], never), ranks[2]!.survivors([], never)];
+      expect((await Promise.all(asked)).map((one) => one.ranks)).toEqual([
+        [0, 2],
+        [0, 2],
+      ]);
+      const late = [
+        rejection(ranks[0]!.survivors([], AbortSignal.abort())),
+        rejection(ranks[2]!.survivors([], AbortSignal.abort())),
+      ];
+      for (const error of await Promise.all(late)) expect(error).toMatchObject({ code: 'RANK_MISSING' });
+    });
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { peersOf, nodeOf, ranksOnHost } from '../../../../src/runtime/bootstrap/peer-info.js';
+import { peersOf, placeOf, nodeOf, ranksOnHost } from '../../../../src/runtime/bootstrap/peer-info.js';
 import type { Introduction } from '../../../../src/runtime/bootstrap/peer-info.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 
@@ -32,8 +32,10 @@ it('a device that another rank names is not given again', () => {
   ]);
 });
 
-it('addresses are not part of peer information', () => {
-  expect(Object.keys(peersOf(introduce('a'))[0]!)).not.toContain('address');
+it('the port of a rank is not part of peer information, its IP address is, for errors', () => {
+  const peers = peersOf(introduce('a'));
+  expect(JSON.stringify(peers)).not.toContain('127.0.0.1:1');
+  expect(placeOf(peers, 0)).toBe('rank 0 on a (127.0.0.1)');
 });
 
 it('one device on two hosts is two devices; twice on one host is an error that names the ranks', () => {

@@ -16,6 +16,14 @@ const all: {
   { name: 'float8e5m2', bits: 8, to: formats.toFloat8e5m2, from: formats.fromFloat8e5m2 },
 ];
 
+/** Elements that differ, with NaN equal to NaN and -0 not to 0, as for `toEqual`, which takes a hundred times as long. */
+function differences(array: ArrayLike<number>, expected: readonly number[]): object[] {
+  const wrong: object[] = array.length === expected.length ? [] : [{ length: array.length, expected: expected.length }];
+  for (let at = 0; at < expected.length && wrong.length < 5; at++)
+    if (!Object.is(array[at], expected[at])) wrong.push({ at, is: array[at], expected: expected[at] });
+  return wrong;
+}
+
 describe.each(all)('$name', ({ name, bits, to, from }) => {
   const reference = smallFloat(name);
   const patterns = Array.from({ length: 2 ** bits }, (_, i) => i);
@@ -23,13 +31,13 @@ describe.each(all)('$name', ({ name, bits, to, from }) => {
   const encode = (value: number) => reference.encode(reference.round(value));
 
   test('all bit patterns have the value that the format defines', () => {
-    expect([...from(patterns)]).toEqual(numbers);
+    expect(differences(from(patterns), numbers)).toEqual([]);
   });
 
   test('all numbers of the format keep their bits; NaN has one pattern, and overflow gives infinity', () => {
-    expect([...to(numbers)]).toEqual(numbers.map(encode));
+    expect(differences(to(numbers), numbers.map(encode))).toEqual([]);
     const finite = patterns.filter((pattern) => Number.isFinite(numbers[pattern]));
-    expect([...to(finite.map((pattern) => numbers[pattern]!))]).toEqual(finite);
+    expect(differences(to(finite.map((pattern) => numbers[pattern]!)), finite)).toEqual([]);
   });
 
   test('numbers between two neighbours are rounded to the nearer one, halfway to the even one', () => {

@@ -53,7 +53,15 @@ interface Arithmetic {
   divide(value: Value, divisor: number): Value;
 }
 
+const known = new Map<DataType, Arithmetic>();
+
 function arithmeticOf(type: DataType): Arithmetic {
+  let arithmetic = known.get(type);
+  if (arithmetic === undefined) known.set(type, (arithmetic = makeArithmetic(type)));
+  return arithmetic;
+}
+
+function makeArithmetic(type: DataType): Arithmetic {
   if (!type.isFloat) return integers(type);
   if (type.name === 'float64') return floats((x) => x);
   if (type.name === 'float32') return floats(Math.fround);
@@ -67,7 +75,8 @@ function arithmeticOf(type: DataType): Arithmetic {
 
 function integers(type: DataType): Arithmetic {
   const bits = type.bytes * 8;
-  const wrap = (value: bigint) => (type.name.startsWith('u') ? BigInt.asUintN(bits, value) : BigInt.asIntN(bits, value));
+  const isUnsigned = type.name.startsWith('u');
+  const wrap = (value: bigint) => (isUnsigned ? BigInt.asUintN(bits, value) : BigInt.asIntN(bits, value));
   const compare = (a: bigint, b: bigint) => (a < b ? a : b);
   return {
     value: (element) => BigInt(element),

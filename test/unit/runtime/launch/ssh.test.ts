@@ -22,17 +22,17 @@ describe('the value of --ssh', () => {
 
 describe('the command of a host', () => {
   it('has our settings behind those of the user, only for ssh itself', () => {
-    const programs = { node: '/n/node', tccl: '/t/main.js', directory: '/d' };
-    const line = sshCommand(['ssh', '-o', 'BatchMode=no'], 'me@a', programs, 30);
+    const programs = { ssh: ['ssh', '-o', 'BatchMode=no'], node: '/n/node', tccl: '/t/main.js', directory: '/d' };
+    const line = sshCommand('me@a', programs, 30);
     expect(line.slice(0, 3)).toEqual(['ssh', '-o', 'BatchMode=no']);
     expect(line).toContain('BatchMode=yes');
     expect(line.slice(-3, -1)).toEqual(['--', 'me@a']);
-    expect(sshCommand(['/x/my-way'], 'a', programs, 30).slice(0, 2)).toEqual(['/x/my-way', 'a']);
+    expect(sshCommand('a', { ...programs, ssh: ['/x/my-way'] }, 30).slice(0, 2)).toEqual(['/x/my-way', 'a']);
   });
 
   it("passes through the host's shell with any characters in paths", () => {
-    const programs = { node: '/no such/$(echo "x") \'node\'', tccl: '/t', directory: '/d' };
-    const command = sshCommand(['way'], 'a', programs, 30).at(-1) ?? '';
+    const programs = { ssh: ['way'], node: '/no such/$(echo "x") \'node\'', tccl: '/t', directory: '/d' };
+    const command = sshCommand('a', programs, 30).at(-1) ?? '';
     // An empty PATH: nothing is found.
     let printed = '';
     try {
@@ -45,16 +45,29 @@ describe('the command of a host', () => {
 
   it('takes node from PATH in place of this host, but not in place of the one that the user named', () => {
     const run = (programs: RemotePrograms) =>
-      spawnSync('/bin/sh', ['-c', sshCommand(['way'], 'a', programs, 30).at(-1) ?? ''], {
+      spawnSync('/bin/sh', ['-c', sshCommand('a', programs, 30).at(-1) ?? ''], {
         env: { PATH: dirname(process.execPath) },
       }).stdout.toString();
-    const programs = { node: '/no/node', tccl: '/no/tccl', directory: '/no' };
+    const programs = { ssh: ['way'], node: '/no/node', tccl: '/no/tccl', directory: '/no' };
     expect(run(programs)).toBe('tccl-host-lacks tccl\n');
     expect(run({ ...programs, nodeIsGiven: true })).toBe('tccl-host-lacks node\n');
     expect(run({ ...programs, node: 'node', nodeIsGiven: true })).toBe('tccl-host-lacks tccl\n');
     const failed = { host: 'b', exitCode: 127, signal: null, stdout: 'tccl-host-lacks node\n', stderr: '' };
     expect(explainFailedStart(failed, { ...programs, nodeIsGiven: true })).toBe(
       'host b has no /no/node, which --remote-node names: give the path of node there, or leave it out',
+    );
+  });
+});
+
+describe('advice to try ssh by hand', () => {
+  const failed = { host: 'me@b', exitCode: 1, signal: null, stdout: '', stderr: 'oops' };
+  it.each([
+    [['ssh', '-p', '2222', '-F', 'my config'], "`ssh -p 2222 -F 'my config' me@b /n/node --version`"],
+    [['/bin/rsh'], '`/bin/rsh me@b /n/node --version`'],
+    [['sshpass', '-p', 'secret', 'ssh'], '`sshpass … me@b /n/node --version`'],
+  ])('%j', (ssh, line) => {
+    expect(explainFailedStart(failed, { ssh, node: '/n/node', tccl: '/t', directory: '/d' })).toBe(
+      `tccl could not be started on host me@b: ssh ended with exit code 1 (oops); check that ${line} works by hand`,
     );
   });
 });

@@ -121,6 +121,23 @@ test('an abort ends all waits, and no message is in flight any more', () => {
   expect(a.p2p.pending).toBe(0);
 });
 
+test('a message is not received from an array whose sender has given up', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const sent = a.segment.alloc(Int32Array, 5000).fill(1);
+  a.p2p.add(true, 1, sent, int32, { settled: () => undefined });
+  a.p2p.add(true, 1, Int32Array.of(3), int32, { settled: () => undefined });
+  a.p2p.progress();
+  a.p2p.abort(new Error('enough'));
+  sent.fill(2);
+  const ended: unknown[] = [];
+  b.p2p.add(false, 0, new Int32Array(5000), int32, { settled: (error) => ended.push(error) });
+  b.p2p.progress();
+  expect(ended).toEqual([]);
+  const reason = new Error('so did the others');
+  b.p2p.abort(reason);
+  expect(ended).toEqual([reason]);
+});
+
 test('a mailbox takes no more memory than its messages need, and gives it back when all have left the team', async () => {
   const memory = createMemory();
   const segments = [0, 1].map((rank) => Segment.ofThreads(memory, rank, 2)) as [Segment, Segment];

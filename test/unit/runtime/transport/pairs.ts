@@ -8,16 +8,7 @@ import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
 import type { WhyGone } from '../../../../src/runtime/transport/breakage.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
-import { loadUcx } from '../../../../src/runtime/transport/ucx/library.js';
-import { UcxTransport } from '../../../../src/runtime/transport/ucx/ucx.js';
-import { UcxWorker } from '../../../../src/runtime/transport/ucx/worker.js';
-import type {
-  FifoSize,
-  ReceiveConnection,
-  SendConnection,
-  Transport,
-  TransportName,
-} from '../../../../src/runtime/transport/transport.js';
+import type { FifoSize, ReceiveConnection, SendConnection, Transport } from '../../../../src/runtime/transport/transport.js';
 
 /** Both ends of a connection from rank 0 to rank 1, in one thread. */
 export interface ConnectedPair {
@@ -27,8 +18,6 @@ export interface ConnectedPair {
   readonly receiverSegment: Segment;
   /** Ends a rank without a goodbye, as a kill does. */
   readonly kill: (rank: 0 | 1) => void;
-  /** Of rank 0 and of rank 1, where there are some. */
-  readonly sockets?: readonly [Socket, Socket];
   readonly closeTransports: () => void;
 }
 
@@ -55,34 +44,38 @@ export const libc = 'libc' in loaded ? loaded.libc : undefined;
 /** The wires of the sender and the receiver of a socket. */
 export type Ends = readonly [Moves, Moves];
 
-export async function openPair(
-  name: TransportName,
+/** A pair in memory that two ranks of a host share. */
+export async function openShmPair(size: FifoSize, isForShortMessages = false): Promise<ConnectedPair> {
+  const { memory, segments } = hostSegments(2);
+  const [a, b] = segments.map(
+    (segment) =>
+      new ShmTransport({
+        team: Team.ofAll(segment),
+        localRanks: [0, 1],
+        size,
+        ...(isForShortMessages ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}),
+      }),
+  );
+  return {
+    ...(await join(a!, b!)),
+    senderSegment: segments[0]!,
+    receiverSegment: segments[1]!,
+    kill: (rank) => markDead(memory, rank),
+  };
+}
+
+interface SocketPair extends ConnectedPair {
+  /** Of rank 0 and of rank 1. */
+  readonly sockets: readonly [Socket, Socket];
+}
+
+/** A pair over a socket. */
+export async function openSocketPair(
   size: FifoSize,
-  lowLatency = false,
   moves: Ends = ['node:net', 'node:net'],
-  whyGone?: WhyGone,
-  twoWay = false,
-): Promise<ConnectedPair> {
-  if (name === 'shm') {
-    const { memory, segments } = hostSegments(2);
-    const [a, b] = segments.map(
-      (segment) =>
-        new ShmTransport({
-          team: Team.ofAll(segment),
-          localRanks: [0, 1],
-          size,
-          ...(lowLatency ? { lowLatency: { headerBytes: 0, headerWords: 0 } } : {}),
-        }),
-    );
-    return {
-      ...(await join(a!, b!)),
-      senderSegment: segments[0]!,
-      receiverSegment: segments[1]!,
-      kill: (rank) => markDead(memory, rank),
-    };
-  }
+  { whyGone, twoWay = false }: { readonly whyGone?: WhyGone; readonly twoWay?: boolean } = {},
+): Promise<SocketPair> {
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
-  if (name === 'ucx') return openUcxPair(segments, size, whyGone);
   const [a, b] = segments.map(
     (segment, rank) =>
       new SocketTransport({
@@ -92,6 +85,7 @@ export async function openPair(
         secret,
         size,
         libc: moves[rank] === 'system calls' ? libc : undefined,
+        placeOf: (other) => `rank ${other} on host${other} (10.0.0.${other})`,
         ...(whyGone === undefined ? {} : { whyGone }),
       }),
   );
@@ -109,40 +103,6 @@ export async function openPair(
     receiverSegment: segments[1]!,
     kill: (rank) => void sockets.get(rank === 0 ? 'server' : 'client')!.destroy(),
     sockets: [sockets.get('server')!, sockets.get('client')!],
-  };
-}
-
-const ucx = loadUcx();
-/** Reason why UCX cannot be tested here. */
-export const noUcx = 'reason' in ucx ? ucx.reason : undefined;
-
-/** A worker of this thread of its own, as another process has. Ends that are not closed keep it open. */
-export function openUcxWorker(): UcxWorker {
-  if ('reason' in ucx) throw new Error(ucx.reason);
-  // In shared memory, the end of a rank shows in the end of its process.
-  process.env['UCX_TLS'] ??= 'tcp,self';
-  return new UcxWorker(ucx.ucx);
-}
-
-async function openUcxPair(segments: Segment[], size: FifoSize, whyGone?: WhyGone): Promise<ConnectedPair> {
-  const workers = segments.map(openUcxWorker);
-  const [a, b] = segments.map(
-    (segment, rank) =>
-      new UcxTransport({
-        segment,
-        rank,
-        secret,
-        size,
-        libc: libc!,
-        worker: () => workers[rank]!,
-        ...(whyGone === undefined ? {} : { whyGone }),
-      }),
-  );
-  return {
-    ...(await join(a!, b!)),
-    senderSegment: segments[0]!,
-    receiverSegment: segments[1]!,
-    kill: (rank) => workers[rank]!.close(),
   };
 }
 

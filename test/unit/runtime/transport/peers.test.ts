@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RemoteError, SystemError } from '../../../../src/errors.js';
-import { orWhyNot } from '../../../../src/runtime/transport/peers.js';
+import { connectPeers, orWhyNot, type Offer, type WantedEnd } from '../../../../src/runtime/transport/peers.js';
+import type { Transport, TwoWayConnection } from '../../../../src/runtime/transport/transport.js';
 
 const broken = () =>
   Promise.reject(
@@ -40,4 +41,30 @@ test("a rank at its timeout does not wait for the peer's failure", async () => {
 test('other errors are passed on at once', async () => {
   const full = new SystemError('OUT_OF_MEMORY', 'no room');
   await expect(orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, Promise.reject(full), signal)).rejects.toBe(full);
+});
+
+test('a rank that listens for a rank that has gone gets the reason', async () => {
+  const gone = new RemoteError('CLOSED', 'rank 1 closed its communicator', { rank: 1 });
+  const size = { steps: 4, slotBytes: 64 };
+  const offer: Offer = { transport: 'socket', size, sends: {}, receives: {}, both: { pair: '' } };
+  const listening = {
+    info: new Uint8Array(),
+    cancel: () => undefined,
+    // Nobody dials.
+    connect: (_: Uint8Array, aborted: AbortSignal) =>
+      new Promise<TwoWayConnection>((_, reject) => aborted.addEventListener('abort', () => reject(aborted.reason as Error))),
+  };
+  const transport = { name: 'socket', size, setUpBoth: () => Promise.resolve(listening) } as unknown as Transport;
+  const bootstrap = {
+    rank: 0,
+    send: () => Promise.resolve(),
+    recv: () => Promise.resolve(Buffer.from(JSON.stringify(offer))),
+    onFailure: () => () => undefined,
+    whyGone: () => Promise.resolve(gone),
+    fail: () => undefined,
+  } as unknown as Parameters<typeof connectPeers>[0];
+  const ends: WantedEnd[] = [{ peer: 1, name: 'pair' }];
+  const outcome = connectPeers(bootstrap, ends, ends, () => transport, signal).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(await outcome).toBe(gone);
 });

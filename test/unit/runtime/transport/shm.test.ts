@@ -1,3 +1,4 @@
 import { transportCompliance } from './compliance.js';
+import { openShmPair } from './pairs.js';
 
-transportCompliance('shm');
+transportCompliance('shm', openShmPair, { isSilent: true });

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
 import { RemoteError } from '../../../../src/errors.js';
 import type { FifoSize } from '../../../../src/runtime/transport/transport.js';
-import { libc, news, openPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
+import { libc, news, openSocketPair, thrown, until, type ConnectedPair, type Ends } from './pairs.js';
 
 const small: FifoSize = { steps: 4, slotBytes: 2000 };
 /** More than the kernel buffers of a connection that is not read. */
@@ -19,8 +19,7 @@ interface Koffi {
 /** A blocked rank: nothing here lets the event loop turn. */
 describe.runIf(libc !== undefined)('a connection by system calls', () => {
   let pair: ConnectedPair | undefined;
-  const open = async (size: FifoSize, moves: Ends = calls): Promise<ConnectedPair> =>
-    (pair = await openPair('socket', size, false, moves));
+  const open = async (size: FifoSize, moves: Ends = calls): Promise<ConnectedPair> => (pair = await openSocketPair(size, moves));
   afterEach(async () => {
     vi.restoreAllMocks();
     await Promise.all([pair?.sender.close(), pair?.receiver.close()]);
@@ -177,7 +176,9 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
   });
 
   test('a rank that blocks does not wait for the event loop to explain why a connection broke', async () => {
-    const { sender, receiver, kill } = (pair = await openPair('socket', small, false, calls, () => new Promise(() => undefined)));
+    const { sender, receiver, kill } = (pair = await openSocketPair(small, calls, {
+      whyGone: () => new Promise(() => undefined),
+    }));
     kill(0);
     await until(() => sender.fd === -1);
     await new Promise(setImmediate); // its end is sent
@@ -193,7 +194,7 @@ describe.runIf(libc !== undefined)('a connection by system calls', () => {
     let explain: (error: Error) => void = () => undefined;
     const reason = new RemoteError('CLOSED', 'rank 0 exited', { rank: 0 });
     const asked = (): Promise<Error> => new Promise((resolve) => (explain = resolve));
-    const { receiver, kill } = (pair = await openPair('socket', small, false, calls, asked));
+    const { receiver, kill } = (pair = await openSocketPair(small, calls, { whyGone: asked }));
     const ended = news(receiver);
     kill(0);
     await ended;

@@ -1,15 +1,27 @@
 import { expect, test } from 'vitest';
 import { frame, frameKinds } from '../../../../src/runtime/transport/socket-frames.js';
 import { transportCompliance } from './compliance.js';
-import { libc, openPair, thrown, until } from './pairs.js';
+import { libc, openSocketPair, thrown, until, type Ends } from './pairs.js';
 
-transportCompliance('socket');
-transportCompliance('socket', false, ['node:net', 'node:net'], true);
-if (libc !== undefined) {
-  transportCompliance('socket', false, ['system calls', 'system calls']);
-  transportCompliance('socket', false, ['system calls', 'system calls'], true);
-  transportCompliance('socket', false, ['system calls', 'node:net']);
-  transportCompliance('socket', false, ['node:net', 'system calls']);
+const ways: readonly [moves: Ends, twoWay: boolean][] = [
+  [['node:net', 'node:net'], false],
+  [['node:net', 'node:net'], true],
+];
+const waysOfSystemCalls: typeof ways = [
+  [['system calls', 'system calls'], false],
+  [['system calls', 'system calls'], true],
+  [['system calls', 'node:net'], false],
+  [['node:net', 'system calls'], false],
+];
+for (const [moves, twoWay] of [...ways, ...(libc === undefined ? [] : waysOfSystemCalls)]) {
+  const how = `socket from ${moves.join(' to ')}${twoWay ? ', both ways' : ''}`;
+  transportCompliance(how, (size) => openSocketPair(size, moves, { twoWay }), { twoWay });
+
+  test(`a connection by ${how} is polled where system calls move its data`, async () => {
+    const { sender, receiver } = await openSocketPair({ steps: 4, slotBytes: 2000 }, moves, { twoWay });
+    expect([sender, receiver].map(({ polled }) => polled)).toEqual(moves.map((each) => each === 'system calls'));
+    await Promise.all([sender.close(), receiver.close()]);
+  });
 }
 
 test.each([
@@ -20,8 +32,8 @@ test.each([
   ['credits on a message although none was sent', frame(frameKinds.data | (1 << 8), 0)],
   ['credits on a frame of another kind', frame(frameKinds.goodbye | (1 << 8), 0)],
 ])('a frame with %s ends the connection', async (_, bytes) => {
-  const { receiver, sender, sockets, closeTransports } = await openPair('socket', { steps: 4, slotBytes: 2000 });
-  sockets?.[0].write(bytes);
+  const { receiver, sender, sockets, closeTransports } = await openSocketPair({ steps: 4, slotBytes: 2000 });
+  sockets[0].write(bytes);
   await until(() => thrown(() => receiver.check()) !== undefined);
   expect(thrown(() => receiver.check())).toMatchObject({ name: 'SystemError', code: 'NETWORK', rank: 0 });
   await Promise.all([sender.close(), receiver.close()]);

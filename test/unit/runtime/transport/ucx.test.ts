@@ -4,21 +4,49 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { hasRdmaModule, hasRdmaPort } from '../../../../src/runtime/transport/ucx/hardware.js';
-import { constants, layouts, open } from '../../../../src/runtime/transport/ucx/library.js';
+import { constants, layouts, loadUcx, open } from '../../../../src/runtime/transport/ucx/library.js';
 import { UcxTransport } from '../../../../src/runtime/transport/ucx/ucx.js';
+import { UcxWorker } from '../../../../src/runtime/transport/ucx/worker.js';
 import { transportCompliance } from './compliance.js';
-import type { SendConnection } from '../../../../src/runtime/transport/transport.js';
-import { hostSegments, join as joined, libc, noUcx, openPair, openUcxWorker, secret, thrown, until } from './pairs.js';
+import type { FifoSize, SendConnection } from '../../../../src/runtime/transport/transport.js';
+import { hostSegments, join as joined, libc, secret, thrown, until, type ConnectedPair } from './pairs.js';
 
 const size = { steps: 4, slotBytes: 2000 };
 const compiler = ['cc', 'gcc'].find((name) => spawnSync(name, ['--version']).status === 0);
+
+const ucx = loadUcx();
+/** Reason why UCX cannot be tested here. */
+const noUcx = 'reason' in ucx ? ucx.reason : undefined;
+
+/** A worker of this thread of its own, as another process has. Ends that are not closed keep it open. */
+function openUcxWorker(): UcxWorker {
+  if ('reason' in ucx) throw new Error(ucx.reason);
+  // In shared memory, the end of a rank shows in the end of its process.
+  process.env['UCX_TLS'] ??= 'tcp,self';
+  return new UcxWorker(ucx.ucx);
+}
+
+/** A pair of two workers, each as another process has one. */
+async function openPair(size: FifoSize): Promise<ConnectedPair> {
+  const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
+  const workers = segments.map(openUcxWorker);
+  const [a, b] = segments.map(
+    (segment, rank) => new UcxTransport({ segment, rank, secret, size, libc: libc!, worker: () => workers[rank]! }),
+  );
+  return {
+    ...(await joined(a!, b!)),
+    senderSegment: segments[0]!,
+    receiverSegment: segments[1]!,
+    kill: (rank) => workers[rank]!.close(),
+  };
+}
 
 let folder = '';
 beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'tccl-ucx-'))));
 afterEach(() => rmSync(folder, { recursive: true }));
 
 describe.skipIf(noUcx !== undefined)('with UCX', () => {
-  transportCompliance('ucx');
+  transportCompliance('ucx', openPair);
 
   test('a rank without the secret does not get a connection, and the set-up leaves nothing', async () => {
     const segments = [0, 1].map(() => hostSegments(1).segments[0]!);
@@ -46,9 +74,54 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
     for (const segment of segments) expect(segment.heap.usedBytes).toBe(0);
   });
 
+  test('errors name both ranks, their hosts and addresses, and the status of UCX', async () => {
+    const places = ['rank 0 on host6 (10.0.0.6)', 'rank 1 on host7 (10.0.0.7)'];
+    const workers = [openUcxWorker(), openUcxWorker()];
+    const [a, b] = workers.map((worker, rank) => {
+      const segment = hostSegments(1).segments[0]!;
+      return new UcxTransport({
+        segment,
+        rank,
+        size,
+        secret,
+        libc: libc!,
+        worker: () => worker,
+        placeOf: (other) => places[other]!,
+      });
+    });
+    const { sender, closeTransports } = await joined(a!, b!);
+    const late = await a!.setUpSend(1);
+    const gone = await b!.setUpReceive(0);
+    workers[1]!.close();
+    await until(() => thrown(() => sender.check()) !== undefined);
+    expect(thrown(() => sender.check())).toMatchObject({
+      code: 'RANK_DIED',
+      rank: 1,
+      message: expect.stringMatching(
+        /^rank 1 on host7 \(10\.0\.0\.7\) died or cannot be reached: the connection of UCX ended: .*TCCL_NET=socket/,
+      ) as string,
+    });
+    // The address of rank 1 leads nowhere now.
+    late.cancel();
+    gone.cancel();
+    const addressOfRank1 = workers[1]!.address;
+    const receiving = await a!.setUpReceive(1);
+    await expect(
+      receiving.connect(Buffer.concat([new Uint8Array(32), addressOfRank1]), new AbortController().signal),
+    ).rejects.toMatchObject({
+      code: 'NETWORK',
+      rank: 1,
+      message: expect.stringMatching(
+        /^rank 0 on host6 \(10\.0\.0\.6\) cannot connect with rank 1 on host7 \(10\.0\.0\.7\) for data: .*UCX.*TCCL_NET=socket/,
+      ) as string,
+    });
+    sender.abort(new Error('over'));
+    closeTransports();
+  });
+
   test('long messages go from slot to slot while the sender polls', async () => {
     const long = { steps: 2, slotBytes: 4 << 20 };
-    const { sender, receiver, senderSegment, receiverSegment, closeTransports } = await openPair('ucx', long);
+    const { sender, receiver, senderSegment, receiverSegment, closeTransports } = await openPair(long);
     for (const seed of [1, 2, 3]) {
       await until(() => sender.acquire() >= 0);
       new Uint8Array(senderSegment.buffer, sender.acquire(), long.slotBytes).fill(seed);
@@ -91,7 +164,7 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
   }, 30_000);
 
   test('a connection closes though the other process, which has read everything, is stopped', async () => {
-    const { sender, receiver, kill } = await openPair('ucx', { steps: 16, slotBytes: 60_000 });
+    const { sender, receiver, kill } = await openPair({ steps: 16, slotBytes: 60_000 });
     for (let message = 0; message < 3; message++) {
       sender.acquire();
       sender.post(60_000);
@@ -109,7 +182,7 @@ describe.skipIf(noUcx !== undefined)('with UCX', () => {
   test('leaves no descriptor behind at any end', async () => {
     const descriptors = (): number => readdirSync('/proc/self/fd').length;
     const openAndEnd = async (ending: 'close' | 'abort' | 'kill'): Promise<void> => {
-      const { sender, receiver, kill, closeTransports } = await openPair('ucx', size);
+      const { sender, receiver, kill, closeTransports } = await openPair(size);
       if (ending === 'kill') kill(0);
       if (ending === 'abort') sender.abort(new Error('enough'));
       await until(() => ending === 'close' || thrown(() => receiver.check()) !== undefined);
