@@ -22,7 +22,7 @@ const wings = {
     detect: ['planner/topology'],
     device: ['detect'],
     progress: ['device'],
-    bootstrap: ['progress'],
+    bootstrap: ['progress', 'device'],
     launch: ['bootstrap', 'progress', 'detect'],
     transport: ['bootstrap', 'device'],
     algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph', 'planner/schedule'],

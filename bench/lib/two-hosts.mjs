@@ -62,3 +62,42 @@ export function makeTwoHosts({ cables = 1, mbit } = {}) {
   }
   return { names, addresses, remove };
 }
+
+/**
+ * Runs a command for every rank, half of them on each host. The command's arguments follow; `$rank` and `$local` are set.
+ *
+ * @param {TwoHosts} hosts @param {number} ranks @param {string} environment assignments of each rank, as a shell reads them
+ * @param {readonly string[]} command
+ * @returns {import('./processes.mjs').Command}
+ */
+export function onBoth({ names }, ranks, environment, command) {
+  const script = `
+pids= rank=0 half=$(((${ranks} + 1) / 2))
+while [ "$rank" -lt ${ranks} ]; do
+  if [ "$rank" -lt "$half" ]; then host=0 name=${names[0]} local=$rank; else host=1 name=${names[1]} local=$((rank - half)); fi
+  env ${environment} ip netns exec "$name" "$@" & pids="$pids $!" rank=$((rank + 1))
+done
+status=0
+for pid in $pids; do wait "$pid" || { status=$?; kill $pids 2>/dev/null; }; done
+exit $status`;
+  return { file: '/bin/sh', args: ['-c', script, 'ranks', ...command] };
+}
+
+let ports = 0;
+
+/**
+ * Assignments by which tccl's ranks find each other, each time on another port.
+ *
+ * @param {TwoHosts} hosts @param {number} ranks
+ */
+export function rankVariables({ addresses }, ranks) {
+  return [
+    'SLURM_PROCID=$rank',
+    `SLURM_NTASKS=${ranks}`,
+    'SLURM_LOCALID=$local',
+    'SLURM_JOB_ID=1',
+    'SLURM_STEP_ID=0',
+    'TCCL_HOSTID=bench-$host',
+    `TCCL_COMM_ID=${addresses[0]}:${29900 + (ports++ % 90)}`,
+  ].join(' ');
+}

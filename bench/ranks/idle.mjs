@@ -1,6 +1,6 @@
 /**
  * Ranks that wait for long: rank 0 calls MS milliseconds after the others, in each of several waits.
- *     node idle.mjs SHARED|SOCKETS MS
+ *     node idle.mjs shared|sockets|hosts MS
  * Each rank but 0 prints a line of JSON a wait: the share of a core that its process took meanwhile, all threads together,
  * and the delay from rank 0's call until it continued.
  *

@@ -14,7 +14,7 @@ import { buildPrograms, openmpiAsRoot, programPath } from '../lib/peers.mjs';
 import { jsonLines, runCommand } from '../lib/processes.mjs';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { hostsTarget } from '../lib/targets.mjs';
-import { cable, makeTwoHosts } from '../lib/two-hosts.mjs';
+import { cable, makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
 /** @typedef {import('../lib/two-hosts.mjs').TwoHosts} TwoHosts */
@@ -24,7 +24,6 @@ export const title = 'collectives between two hosts, against Open MPI and Gloo';
 
 const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
-let ports = 0;
 
 /**
  * One program to run.
@@ -32,26 +31,6 @@ let ports = 0;
  * @typedef {{ library: string, name: string, needs?: string, start(hosts: TwoHosts, ranks: number, options: string[], folder:
  * string): Command }} Entrant
  */
-
-/**
- * Runs a command for every rank, half of them on each host. The command's arguments follow; `$rank` and `$local` are set.
- *
- * @param {TwoHosts} hosts @param {number} ranks @param {string} environment assignments of each rank, as a shell reads them
- * @param {readonly string[]} command
- * @returns {Command}
- */
-function onBoth({ names }, ranks, environment, command) {
-  const script = `
-pids= rank=0 half=$(((${ranks} + 1) / 2))
-while [ "$rank" -lt ${ranks} ]; do
-  if [ "$rank" -lt "$half" ]; then host=0 name=${names[0]} local=$rank; else host=1 name=${names[1]} local=$((rank - half)); fi
-  env ${environment} ip netns exec "$name" "$@" & pids="$pids $!" rank=$((rank + 1))
-done
-status=0
-for pid in $pids; do wait "$pid" || { status=$?; kill $pids 2>/dev/null; }; done
-exit $status`;
-  return { file: '/bin/sh', args: ['-c', script, 'ranks', ...command] };
-}
 
 /** Variables that keep UCX to this host's end of the cable and shared memory: without them it may choose other devices. */
 const ucxVariables = { UCX_TLS: 'tcp,sm,self', UCX_NET_DEVICES: cable };
@@ -69,13 +48,7 @@ function ours(api, choice = '', forced = {}) {
     name,
     start(hosts, ranks, options) {
       const variables = [
-        'SLURM_PROCID=$rank',
-        `SLURM_NTASKS=${ranks}`,
-        'SLURM_LOCALID=$local',
-        'SLURM_JOB_ID=1',
-        'SLURM_STEP_ID=0',
-        'TCCL_HOSTID=bench-$host',
-        `TCCL_COMM_ID=${hosts.addresses[0]}:${29900 + (ports++ % 90)}`,
+        rankVariables(hosts, ranks),
         ...Object.entries(forced).map(([variable, value]) => `${variable}=${value}`),
       ];
       return onBoth(hosts, ranks, variables.join(' '), [process.execPath, rankProgram, ...options, '-A', api, '-L', name]);

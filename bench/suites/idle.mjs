@@ -5,33 +5,52 @@
  */
 import { jsonLines, runCommand } from '../lib/processes.mjs';
 import { formatUs, table } from '../lib/table.mjs';
+import { makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
+/** @typedef {import('../lib/processes.mjs').Command} Command */
+/** @typedef {import('../lib/two-hosts.mjs').TwoHosts} TwoHosts */
 
 export const title = 'waiting for a late rank';
 
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 const program = new URL('../ranks/idle.mjs', import.meta.url).pathname;
+
+/**
+ * Ranks of one host, in shared memory and over sockets, and of two hosts, which watch each other.
+ *
+ * @type {readonly { transport: string, start(ranks: number, words: string[], hosts: () => TwoHosts): Command }[]}
+ */
 const transports = [
-  { transport: 'shared', env: {} },
-  { transport: 'sockets', env: { TCCL_SHM_DISABLE: '1' } },
+  { transport: 'shared', start: (ranks, words) => ({ ...onThisHost(ranks, words), env: {} }) },
+  { transport: 'sockets', start: (ranks, words) => ({ ...onThisHost(ranks, words), env: { TCCL_SHM_DISABLE: '1' } }) },
+  { transport: 'hosts', start: (ranks, words, hosts) => onBoth(hosts(), ranks, rankVariables(hosts(), ranks), words) },
 ];
+
+/** @param {number} ranks @param {string[]} words the command */
+function onThisHost(ranks, words) {
+  return { file: process.execPath, args: [cli, 'run', '-n', String(ranks), '--no-prefix', '--', ...words] };
+}
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
   const lateMs = options.quick ? 3000 : 10_000;
+  /** @type {TwoHosts | undefined} */
+  let made;
+  const hosts = () => (made ??= makeTwoHosts());
   for (const ranks of options.ranks.filter((count) => count > 1)) {
-    for (const { transport, env } of transports) {
+    for (const { transport, start } of transports) {
       progress(`${ranks} ranks wait for ${lateMs / 1000} s: ${transport}`);
-      const args = [cli, 'run', '-n', String(ranks), '--no-prefix', '--', process.execPath, program, transport, String(lateMs)];
       try {
-        const output = await runCommand({ file: process.execPath, args, env }, { timeoutMs: 60_000 + 10 * lateMs });
+        const command = start(ranks, [process.execPath, program, transport, String(lateMs)], hosts);
+        const output = await runCommand(command, { timeoutMs: 60_000 + 10 * lateMs });
         for (const line of jsonLines(output)) record(line);
       } catch (error) {
         note(`waiting, ${ranks} ranks, ${transport}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
   }
+  made?.remove();
 }
 
 /** The rank that takes most of a core, and the median delay until ranks continue. */

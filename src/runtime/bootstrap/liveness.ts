@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
-import { socketStates, type SocketState } from './socket-table.js';
+import { readStates, type StateReader } from './socket-state.js';
 
 /** Number of checks within the heartbeat time. */
 const LOOKS = 10;
@@ -90,12 +90,12 @@ export function lookAtHosts(): void {
 
 /** After other work of this thread, silence counts from the next check on, because the answers may be unread. */
 function look(): void {
-  const states = socketStates();
+  const stateOf = readStates();
   const now = performance.now();
   lookedMs = now;
   for (const one of watched) {
     const { socket } = one;
-    const state = states.get(keyOf(socket));
+    const state = stateOf(socket);
     if (state === undefined || (state.retransmits === 0 && state.unansweredProbes === 0)) {
       one.silentSinceMs = undefined;
       continue;
@@ -106,7 +106,7 @@ function look(): void {
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
     const { localAddress = '', remoteAddress = '' } = socket;
     const advice =
-      state.retransmits > 0 && state.unconfirmedBytes > SMALL_BYTES && answersElsewhere(socket, states)
+      state.retransmits > 0 && state.unconfirmedBytes > SMALL_BYTES && answersElsewhere(socket, stateOf)
         ? 'other connections with it work, so the network seems to drop large packets: compare the MTU of both interfaces and of the way between'
         : 'it, or the way to it, is down';
     socket.destroy(
@@ -121,11 +121,11 @@ function look(): void {
  * True if another connection with the same host is alive. Whatever it carries, something has come from the other host on it
  * since the silence began: a quiet connection has been probed by now.
  */
-function answersElsewhere(silent: Socket, states: ReadonlyMap<string, SocketState>): boolean {
+function answersElsewhere(silent: Socket, stateOf: StateReader): boolean {
   if (probeAfterMs() >= heartbeatMs * UNANSWERED_DATA) return false;
   return [...watched].some(({ socket }) => {
     if (socket === silent || socket.destroyed || socket.remoteAddress !== silent.remoteAddress) return false;
-    const state = states.get(keyOf(socket));
+    const state = stateOf(socket);
     return state !== undefined && state.retransmits === 0 && state.unansweredProbes === 0;
   });
 }
@@ -133,8 +133,4 @@ function answersElsewhere(silent: Socket, states: ReadonlyMap<string, SocketStat
 /** Time after which the kernel probes a quiet connection. */
 function probeAfterMs(): number {
   return Math.max(1000, heartbeatMs * PROBE_AFTER);
-}
-
-function keyOf({ localPort, remotePort }: Socket): string {
-  return `${localPort} ${remotePort}`;
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { socketStates } from './socket-table.js';
+import { readStates } from './socket-state.js';
 
 /** Error codes of writes to a side that has closed. */
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
@@ -59,20 +59,18 @@ export function endSocket(socket: Socket, limitMs: number, unreadBytes = 0): Pro
   });
 }
 
-/** Sockets of this thread that are ending. The kernel's table is long, so it is read only if needed, and once for all. */
+/** Sockets of this thread that are ending. */
 const endings = new Set<{ readonly socket: Socket; readonly isLong: boolean; readonly limitMs: number; looks: number }>();
 let timer: NodeJS.Timeout | undefined;
 
 function look(): void {
-  const states = [...endings].some(({ isLong }) => isLong) ? socketStates() : undefined;
+  const stateOf = readStates();
   for (const ending of endings) {
     const { socket, isLong } = ending;
     // The first check may come right after the beginning.
     if (++ending.looks === 1) continue;
-    // On systems without the table, it must suffice that this host's own kernel has all data.
-    const isDelivered =
-      socket.writableFinished &&
-      !(isLong && (states?.get(`${socket.localPort} ${socket.remotePort}`)?.unconfirmedBytes ?? 0) > 0);
+    // On systems that do not tell, it must suffice that this host's own kernel has all data.
+    const isDelivered = socket.writableFinished && !(isLong && (stateOf(socket)?.unconfirmedBytes ?? 0) > 0);
     if (isDelivered || ending.looks * LOOK_EVERY_MS > ending.limitMs) socket.destroy();
   }
 }

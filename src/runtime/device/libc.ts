@@ -62,6 +62,8 @@ export interface Libc {
   recvPieces(fd: number, count: number): number;
   /** Sets piece `index` of the next `sendPieces` or `recvPieces`. */
   setPiece(index: number, address: number, bytes: number): void;
+  /** State of a connection; undefined if `fd` is none. */
+  tcpState(fd: number): TcpState | undefined;
   /** A pipe that never blocks. Other processes of the user can open its ends as `/proc/PID/fd/N`. */
   pipe(): { readonly readEnd: number; readonly writeEnd: number };
   /** Reads a byte from a pipe. */
@@ -81,6 +83,16 @@ export interface Libc {
   watchFd(fd: number, wanted: Readiness, callback: () => void): FdWatch;
   /** False in Bun and Deno, whose event loops do not watch descriptors that they did not open. */
   readonly watchesFds: boolean;
+}
+
+/** The kernel's state of a TCP connection. */
+export interface TcpState {
+  /** Bytes that the other side's kernel has not confirmed. */
+  readonly unconfirmedBytes: number;
+  /** Number of times that the oldest unconfirmed data have been sent again. */
+  readonly retransmits: number;
+  /** Number of probes, of an idle connection or a full window, that the other side's kernel has not answered. */
+  readonly unansweredProbes: number;
 }
 
 /** Most pieces of memory of one call of `sendPieces` and `recvPieces`. */
@@ -133,6 +145,10 @@ const MSG_NOSIGNAL = 0x4000;
 /** Length of a struct iovec, and of a struct msghdr, in words of 32 bits. */
 const IOVEC_WORDS = 4;
 const MESSAGE_WORDS = 14;
+const IPPROTO_TCP = 6;
+const TCP_INFO = 11;
+/** Reads the number of bytes that were written and not confirmed. */
+const SIOCOUTQ = 0x5411;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
 const EPOLL_CTL_ADD = 1;
@@ -197,6 +213,8 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   const recv = c.func('int64_t recv(int fd, int64_t address, int64_t bytes, int flags)');
   const sendMessage = c.func('int64_t sendmsg(int fd, int64_t message, int flags)');
   const receiveMessage = c.func('int64_t recvmsg(int fd, int64_t message, int flags)');
+  const getOption = c.func('int getsockopt(int fd, int level, int name, void *value, void *bytes)');
+  const ioctl = c.func('int ioctl(int fd, ulong request, ...)');
   const pipe2 = c.func('int pipe2(void *fds, int flags)');
   const readFile = c.func('int64_t read(int fd, void *bytes, size_t nBytes)');
   const writeFile = c.func('int64_t write(int fd, const void *bytes, size_t nBytes)');
@@ -251,6 +269,11 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
   // struct iovec: address u64, length u64
   const local = new BigInt64Array(2);
   const remote = new BigInt64Array(2);
+
+  // struct tcp_info: state u8, ca_state u8, retransmits u8, probes u8 …
+  const info = new Uint8Array(8);
+  const infoBytes = new Int32Array(1);
+  const unconfirmed = new Int32Array(1);
 
   // Struct iovecs (address u64, length u64), then struct msghdr: name u64, (8), iovecs u64, their number u64, (24).
   const message = new Uint32Array(MOST_PIECES * IOVEC_WORDS + MESSAGE_WORDS);
@@ -322,6 +345,14 @@ function bind(koffi: Koffi, addon: string | undefined): Libc {
     setPiece(index, address, bytes) {
       set(index * IOVEC_WORDS, address);
       set(index * IOVEC_WORDS + 2, bytes);
+    },
+    tcpState(fd) {
+      infoBytes[0] = info.length;
+      if (getOption(fd, IPPROTO_TCP, TCP_INFO, info, infoBytes) === -1) return undefined;
+      if (ioctl(fd, SIOCOUTQ, 'void *', unconfirmed) === -1) return undefined;
+      const [unconfirmedBytes = 0] = unconfirmed;
+      const [, , retransmits = 0, unansweredProbes = 0] = info;
+      return { unconfirmedBytes, retransmits, unansweredProbes };
     },
     sendPieces(fd, count) {
       message[MOST_PIECES * IOVEC_WORDS + 6] = count;

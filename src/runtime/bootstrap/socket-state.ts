@@ -1,13 +1,23 @@
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { loadLibc, type TcpState } from '../device/libc.js';
 
-/** The kernel's state of a TCP connection. */
-export interface SocketState {
-  /** Bytes that the other side's kernel has not confirmed. */
-  readonly unconfirmedBytes: number;
-  /** Number of times that the oldest unconfirmed data have been sent again. */
-  readonly retransmits: number;
-  /** Number of probes, of an idle connection or a full window, that the other side's kernel has not answered. */
-  readonly unansweredProbes: number;
+/** Returns the kernel's state of a connection; undefined if it is closed, or the system does not tell. */
+export type StateReader = (socket: Socket) => TcpState | undefined;
+
+/**
+ * Returns a reader of states as of now: by a system call for each connection, or without the C library from the kernel's table of
+ * all, which takes milliseconds and is read once.
+ */
+export function readStates(): StateReader {
+  const loaded = loadLibc();
+  let table: ReadonlyMap<string, TcpState> | undefined;
+  return (socket) => {
+    const { fd } = (socket as { readonly _handle?: { readonly fd?: unknown } | null })._handle ?? {};
+    if ('libc' in loaded && typeof fd === 'number') return fd < 0 ? undefined : loaded.libc.tcpState(fd);
+    table ??= tableOfStates();
+    return table.get(`${socket.localPort} ${socket.remotePort}`);
+  };
 }
 
 /**
@@ -18,8 +28,8 @@ const tableLine =
   /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):[0-9A-F]{8} [0-9A-F]{2}:[0-9A-F]{8} ([0-9A-F]{8}) +\d+ +(\d+)/;
 
 /** The TCP connections of this network namespace by `localPort remotePort`; empty where the system has no such table. */
-export function socketStates(): Map<string, SocketState> {
-  const states = new Map<string, SocketState>();
+export function tableOfStates(): ReadonlyMap<string, TcpState> {
+  const states = new Map<string, TcpState>();
   for (const line of ['/proc/self/net/tcp', '/proc/self/net/tcp6'].flatMap(linesOf)) {
     const [, local, remote, unconfirmed, retransmits, probes] = tableLine.exec(line) ?? [];
     if (
