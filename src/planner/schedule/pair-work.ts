@@ -45,6 +45,8 @@ export interface PairWorker {
   /** Ranks that it receives from and sends to; -1 for none. */
   readonly from: number;
   readonly to: number;
+  /** True if it sends a block or receives one, or both, and combines nothing. */
+  readonly hasBlocks: boolean;
 }
 
 /** Numbers of the workers: first those with each other rank, one for each job, then those without a rank of their own. */
@@ -82,12 +84,12 @@ export class PairWork {
     this.#swapping = others.map(() => new SwapMoves());
     this.workers = [
       ...others.flatMap((peer, index): PairWorker[] => [
-        { moves: this.#receiving[index] ?? this.#copying, from: peer, to: -1 },
-        { moves: this.#sending[index] ?? this.#copying, from: -1, to: peer },
-        { moves: this.#swapping[index] ?? this.#copying, from: peer, to: peer },
+        { moves: this.#receiving[index] ?? this.#copying, from: peer, to: -1, hasBlocks: true },
+        { moves: this.#sending[index] ?? this.#copying, from: -1, to: peer, hasBlocks: true },
+        { moves: this.#swapping[index] ?? this.#copying, from: peer, to: peer, hasBlocks: true },
       ]),
-      { moves: this.#copying, from: -1, to: -1 },
-      { moves: this.#chain, from: rank - 1, to: rank + 1 < nRanks ? rank + 1 : -1 },
+      { moves: this.#copying, from: -1, to: -1, hasBlocks: false },
+      { moves: this.#chain, from: rank - 1, to: rank + 1 < nRanks ? rank + 1 : -1, hasBlocks: false },
     ];
   }
 

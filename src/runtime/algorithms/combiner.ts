@@ -25,8 +25,9 @@ export interface Piece {
 export class Combiner {
   readonly source: Operand;
   readonly destination: Operand;
+  /** All memory of the segment. */
+  readonly words: Uint32Array;
   readonly #kernels: Arithmetic;
-  readonly #words: Uint32Array;
   /** Tables of addresses for kernels: sources, then destinations. */
   readonly #tables: number;
   /** Most inputs, and most outputs, of a move. */
@@ -53,7 +54,7 @@ export class Combiner {
     this.#scaler = new Scaler(team);
     this.source = new Operand(segment, libc);
     this.destination = new Operand(segment, libc);
-    this.#words = new Uint32Array(segment.buffer);
+    this.words = new Uint32Array(segment.buffer);
     this.#places = Math.max(LEAST_PLACES, nRanks + 2);
     this.#tables = team.allocateBytes(2 * this.#places * 4);
   }
@@ -110,7 +111,7 @@ export class Combiner {
     outputs: readonly number[],
     nOutputs: number,
   ): void {
-    const words = this.#words;
+    const words = this.words;
     const sources = this.#tables / 4;
     let nSources = 0;
     for (; nSources < nInputs; nSources++) words[sources + nSources] = inputs[nSources] ?? 0;
@@ -166,7 +167,7 @@ export class Combiner {
 
   /** Copies to two destinations and reads the source once. */
   #copyToBoth(source: number, a: number, b: number, bytes: number): void {
-    const words = this.#words;
+    const words = this.words;
     const sources = this.#tables / 4;
     words[sources] = source;
     words[sources + this.#places] = a;

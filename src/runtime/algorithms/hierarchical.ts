@@ -193,8 +193,6 @@ class Hierarchical implements NetworkPlayer {
  */
 const INPUT = OWN_WORDS;
 const OUTPUT = OWN_WORDS + 1;
-const IS_WRITTEN = OWN_WORDS;
-const HEADER_WORDS = HEADER_BYTES / 4;
 
 const hierarchicalSize = { size: hierarchicalFifo(1) };
 
@@ -203,7 +201,6 @@ type ArrayUse = 'none' | 'sums' | 'copies';
 
 /** Executes the moves of a share, and may use the arrays of other ranks of the host. */
 class ShareTrack extends WorkerTrack {
-  readonly #words: Uint32Array;
   readonly #role: HierarchicalRole;
   /** Ranks of this host. */
   readonly #neighbours: readonly number[];
@@ -228,7 +225,6 @@ class ShareTrack extends WorkerTrack {
     this.#shareMoves = moves;
     this.#announcements = outputs;
     this.#receives = sets.receives.flat();
-    this.#words = new Uint32Array(combiner.team.segment.buffer);
     this.#outputsOf = new Float64Array(combiner.nRanks);
     this.#role = role;
     this.#neighbours = neighbours;
@@ -266,14 +262,14 @@ class ShareTrack extends WorkerTrack {
       if (send === undefined || !this.#isWithinHost(send)) continue;
       const output = (this.#outputsOf[send.peer] ||= this.#announcements.announced(send));
       if (output !== 0) destinations[i] = output + moves.target;
-      this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
+      this.markWritten(slot, output !== 0);
     }
     combiner.pass(moves, inputs, from.length, destinations, to.length);
   }
 
   #passDown(inputs: readonly number[], outputs: readonly number[]): void {
     const [from] = this.from;
-    const isWritten = from !== undefined && this.#isWithinHost(from) && this.#wordOf(inputs[0], IS_WRITTEN) !== 0;
+    const isWritten = from !== undefined && this.#isWithinHost(from) && this.isWritten(inputs[0]);
     if (!isWritten) this.combiner.pass(this.moves, inputs, 1, outputs, 0);
   }
 
@@ -284,8 +280,9 @@ class ShareTrack extends WorkerTrack {
     else {
       const [to] = this.to;
       const input = to !== undefined && this.#isWithinHost(to) ? combiner.inputAddress(moves.own) : 0;
-      this.#setWordOf(outputs[0], INPUT, input);
-      this.#setWordOf(outputs[0], OUTPUT, combiner.outputAddress(moves.own));
+      const [slot = 0] = outputs;
+      this.setWordOf(slot, INPUT, input);
+      this.setWordOf(slot, OUTPUT, combiner.outputAddress(moves.own));
       if (input === 0) combiner.pass(moves, inputs, 0, outputs, 1);
     }
   }
@@ -299,8 +296,8 @@ class ShareTrack extends WorkerTrack {
       const receive = from[i];
       sources[i] = slot;
       if (receive === undefined || !this.#isWithinHost(receive)) continue;
-      const input = this.#wordOf(slot, INPUT);
-      const output = this.#wordOf(slot, OUTPUT);
+      const input = this.wordOf(slot, INPUT);
+      const output = this.wordOf(slot, OUTPUT);
       if (input !== 0) sources[i] = input;
       this.#outputsOf[receive.peer] = output === 0 ? 0 : output - own;
     }
@@ -314,7 +311,7 @@ class ShareTrack extends WorkerTrack {
       if (send === undefined || !this.#isWithinHost(send)) continue;
       const output = canWrite ? (this.#outputsOf[send.peer] ?? 0) : 0;
       if (output !== 0) destinations[i] = output + keep;
-      this.#setWordOf(slot, IS_WRITTEN, output === 0 ? 0 : 1);
+      this.markWritten(slot, output !== 0);
     }
     combiner.pass(moves, sources, from.length, destinations, to.length);
   }
@@ -322,14 +319,5 @@ class ShareTrack extends WorkerTrack {
   /** True for connections in shared memory to ranks of this host, which use these words of a header. */
   #isWithinHost({ transport, peer }: Connection): boolean {
     return transport === 'shm' && this.#neighbours.includes(peer);
-  }
-
-  /** A word of the header in front of a message's data. */
-  #wordOf(data = 0, word = 0): number {
-    return this.#words[data / 4 - HEADER_WORDS + word] ?? 0;
-  }
-
-  #setWordOf(data = 0, word = 0, value = 0): void {
-    this.#words[data / 4 - HEADER_WORDS + word] = value;
   }
 }

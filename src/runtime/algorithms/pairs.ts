@@ -1,12 +1,19 @@
+import type { Moves } from '../../planner/schedule/moves.js';
 import { PairWork, type PairWorker } from '../../planner/schedule/pair-work.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
-import type { FifoSize } from '../transport/transport.js';
+import {
+  LEAST_IN_PLACE_BYTES,
+  type Connection,
+  type FifoSize,
+  type ReceiveConnection,
+  type SendConnection,
+} from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
-import { HEADER_BYTES, type Track } from './exchange.js';
+import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
 import { LONGEST_SLICE_BYTES } from './slices.js';
 import { WorkerTrack, type ConnectionSets } from './worker-track.js';
@@ -34,7 +41,7 @@ export const pairs: NetworkAlgorithm = {
     const ends = Array.from({ length: length - 1 }, (_, i) => ({ peer: (rank + 1 + i) % length, name: 'pair' }));
     return { sendTo: ends, receiveFrom: ends };
   },
-  open: ({ combiner, order, rank, connections }) => new Pairs(combiner, rank, order.length, connections),
+  open: ({ combiner, outputs, order, rank, connections }) => new Pairs(combiner, outputs, rank, order.length, connections),
 };
 
 /**
@@ -48,7 +55,7 @@ class Pairs implements NetworkPlayer {
   readonly #workers: readonly WorkerTrack[];
   readonly #tracks: Track[] = [];
 
-  constructor(combiner: Combiner, rank: number, nRanks: number, { sends, receives }: PeerConnections) {
+  constructor(combiner: Combiner, outputs: Outputs, rank: number, nRanks: number, { sends, receives }: PeerConnections) {
     this.#rank = rank;
     const sliceBytes = Math.min(...sends.map(({ size }) => size.slotBytes)) - HEADER_BYTES;
     this.#work = new PairWork(rank, nRanks, sliceBytes);
@@ -56,7 +63,11 @@ class Pairs implements NetworkPlayer {
       receives: [[], receives.filter(({ peer }) => peer === from)],
       sends: [[], sends.filter(({ peer }) => peer === to)],
     });
-    this.#workers = this.#work.workers.map((worker) => new WorkerTrack(combiner, worker.moves, setsOf(worker)));
+    this.#workers = this.#work.workers.map((worker) =>
+      worker.hasBlocks
+        ? new BlockTrack(combiner, worker.moves, setsOf(worker), outputs)
+        : new WorkerTrack(combiner, worker.moves, setsOf(worker)),
+    );
   }
 
   start(call: NetworkCall): readonly Track[] {
@@ -107,5 +118,57 @@ class Pairs implements NetworkPlayer {
       default:
         throw new InternalError('INTERNAL', `pairs has no call of kind ${kind}`);
     }
+  }
+}
+
+/**
+ * Sends a block, receives one, or swaps two. Between ranks of a host the receiver announces where in its output the block belongs,
+ * and the sender writes there if the announcement is there in time, so that data are copied once; otherwise they go through slots.
+ * A rank that works in place announces nothing: it still has to send what is there.
+ */
+class BlockTrack extends WorkerTrack {
+  readonly #outputs: Outputs;
+  readonly #send: SendConnection | undefined;
+  readonly #receive: ReceiveConnection | undefined;
+  /** Of the running call: start of the block in this rank's input, and in the receiver's output; 0 if unknown. */
+  #from = 0;
+  #output = 0;
+  readonly #destination = [0];
+
+  constructor(combiner: Combiner, moves: Moves, sets: ConnectionSets, outputs: Outputs) {
+    super(combiner, moves, sets);
+    this.#outputs = outputs;
+    const isWithinHost = ({ transport }: Connection): boolean => transport === 'shm';
+    this.#send = sets.sends.flat().find(isWithinHost);
+    this.#receive = sets.receives.flat().find(isWithinHost);
+  }
+
+  override start(): void {
+    super.start();
+    const { own, keep } = this.moves;
+    this.#from = own;
+    this.#output = 0;
+    if (this.done || own >= 0 || this.#receive === undefined) return;
+    const output = this.combiner.outputAddress(keep);
+    if (output !== 0) this.#outputs.announce(this.#receive, output);
+  }
+
+  override pass(inputs: readonly number[], outputs: readonly number[]): void {
+    const { to, bytes } = this;
+    const isLong = bytes >= LEAST_IN_PLACE_BYTES;
+    if (isLong && to.length > 0 && this.#send !== undefined) this.#write(this.#send, inputs, outputs);
+    else if (!isLong || to.length > 0 || this.#receive === undefined || !this.isWritten(inputs[0])) super.pass(inputs, outputs);
+  }
+
+  #write(send: SendConnection, inputs: readonly number[], outputs: readonly number[]): void {
+    const { moves } = this;
+    this.#output ||= this.#outputs.announced(send);
+    this.markWritten(outputs[0] ?? 0, this.#output !== 0);
+    if (this.#output === 0) {
+      super.pass(inputs, outputs);
+      return;
+    }
+    this.#destination[0] = this.#output + moves.own - this.#from;
+    this.combiner.pass(moves, inputs, 0, this.#destination, 1);
   }
 }

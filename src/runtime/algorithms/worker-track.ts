@@ -3,7 +3,7 @@ import { keyOf, type PeerConnections, type WantedEnd } from '../transport/peers.
 import { LEAST_IN_PLACE_BYTES, type Connection, type ReceiveConnection, type SendConnection } from '../transport/transport.js';
 import type { Ends } from './algorithm.js';
 import type { Combiner, Piece } from './combiner.js';
-import type { Track } from './exchange.js';
+import { HEADER_BYTES, OWN_WORDS, type Track } from './exchange.js';
 
 /** Connections of a worker, as the sets that its moves use by number. */
 export interface ConnectionSets {
@@ -12,6 +12,9 @@ export interface ConnectionSets {
 }
 
 const none: readonly never[] = [];
+
+/** Word of a message's header that says whether its data are in the receiver's output already, and not in the message. */
+const IS_WRITTEN = OWN_WORDS;
 
 /** Executes the moves of a worker (planner/schedule/moves.ts) on its connections. */
 export class WorkerTrack implements Track {
@@ -69,6 +72,24 @@ export class WorkerTrack implements Track {
       combiner.destination.copyFrom(combiner.source, moves.own, moves.keep, moves.bytes);
     moves.next();
     this.#take();
+  }
+
+  /** True if the sender of a message has written its data to this rank's output. Only between ranks of a host. */
+  protected isWritten(data = 0): boolean {
+    return this.wordOf(data, IS_WRITTEN) !== 0;
+  }
+
+  protected markWritten(data: number, isWritten: boolean): void {
+    this.setWordOf(data, IS_WRITTEN, isWritten ? 1 : 0);
+  }
+
+  /** A word of the header in front of a message's data. */
+  protected wordOf(data: number, word: number): number {
+    return this.combiner.words[(data - HEADER_BYTES) / 4 + word] ?? 0;
+  }
+
+  protected setWordOf(data: number, word: number, value: number): void {
+    this.combiner.words[(data - HEADER_BYTES) / 4 + word] = value;
   }
 
   /** Results are kept first, and sent from there; this rank's own data are sent from its input, and kept after that. */
