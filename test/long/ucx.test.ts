@@ -61,7 +61,9 @@ test.each(['nothing', 'sm,self'])(
     const { code, stderr } = await runRanks(2, 'sum.mjs', [], { env });
     expect(code).not.toBe(0);
     expect(stderr).toMatch(
-      missing ? /init: rank 0 cannot use TCCL_NET=ucx: UCX cannot be loaded/ : /of UCX failed: .*; UCX_LOG_LEVEL=info shows more/,
+      missing
+        ? /init: rank 0 cannot use TCCL_NET=ucx: UCX cannot be loaded/
+        : new RegExp(`rank \\d.*UCX.*failed: .*; UCX_TLS=${devices} restricts it; UCX_LOG_LEVEL=info shows more`),
     );
   },
 );

@@ -217,6 +217,18 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       expect(await job.finished).toMatchObject({ code: 143, stderr: '' });
       await gone(pids);
     });
+
+    it('learns why its ranks ended where only it was stopped, for longer than it may be silent', async () => {
+      const { job, pids } = await startFamilies('a:2,b:2', ['-x', 'TCCL_HEARTBEAT=1']);
+      job.process.kill('SIGSTOP');
+      await gone(pids);
+      job.process.kill('SIGCONT');
+      const { code, stderr } = await job.finished;
+      expect(stderr).toMatch(
+        /^tccl run: host [ab] is lost: ssh ended with exit code 1 \(tccl run was not heard for 1 s, so its ranks were/,
+      );
+      expect(code).toBe(1);
+    });
   });
 
   describe('a host that cannot take part is an error of one line, and no rank starts:', () => {
@@ -233,6 +245,12 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       writeFileSync(path, text + readFileSync(join(hosts.directory, 'config'), 'utf8'));
       return ['--ssh', `ssh -F ${path}`];
     };
+
+    it('only loopback is left to it where ranks meet', () =>
+      refused(
+        ['--hosts', 'a,b', '-x', 'TCCL_SOCKET_IFNAME=^tccl,ib', 'echo', 'x'],
+        /host a.*TCCL_SOCKET_IFNAME=\^tccl,ib leaves only lo \(127\.0\.0\.1\), which other hosts cannot reach; it excludes tccl0, ib0/,
+      ));
 
     it('it asks for a password', () =>
       refused(

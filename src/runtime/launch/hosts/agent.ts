@@ -43,6 +43,7 @@ export async function runAgent(input: Readable, output: Writable): Promise<numbe
   for (const event of ['end', 'error', 'close']) input.once(event, () => agent.disconnect());
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => agent.disconnect());
   output.on('error', () => agent.disconnect());
+  process.stderr.on('error', () => undefined);
   return agent.finished;
 }
 
@@ -105,7 +106,11 @@ class Agent {
     this.#liveness = new Liveness(
       heartbeatMs,
       () => this.#tell({ type: 'alive' }),
-      () => this.disconnect(),
+      () => {
+        // The launcher may have been stopped, and shows ssh's last line.
+        process.stderr.write(`tccl run was not heard for ${heartbeatMs / 1000} s, so its ranks were ended (TCCL_HEARTBEAT)\n`);
+        this.disconnect();
+      },
     );
     const refuse = (text: string, exitCode: number) => this.#tell({ type: 'refused', message: text, exitCode });
     const env = rankEnvironment(message.env);

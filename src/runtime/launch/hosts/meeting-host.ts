@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { addressBytes, addressText, isLinkLocal, isLoopback } from '../../bootstrap/address.js';
 import { readBootstrapEnvironment } from '../../bootstrap/environment.js';
+import { InvalidArgumentError } from '../../../errors.js';
 import { chooseInterface, systemInterfaces } from '../../bootstrap/interfaces.js';
 import type { Environment } from '../environment.js';
 import { freeAddress } from '../meeting-point.js';
@@ -10,9 +11,9 @@ import { freeAddress } from '../meeting-point.js';
  * ssh came here or, seen from another host, left here; else of the interface that ranks would choose.
  *
  * @param seenAs this host's address in a connection of ssh, if there is one
- * @throws InvalidArgumentError `ENVIRONMENT` when no interface matches; SystemError `NETWORK` when none is up
+ * @throws InvalidArgumentError `ENVIRONMENT` when no interface matches, or the excluded ones leave only loopback; SystemError `NETWORK` when none is up
  */
-export function meetingAddress(env: Environment, seenAs: string | undefined): Promise<string> {
+export async function meetingAddress(env: Environment, seenAs: string | undefined): Promise<string> {
   const { interfaceName, family } = readBootstrapEnvironment(env);
   const interfaces = systemInterfaces();
   const bytes = addressBytes(seenAs ?? '');
@@ -21,7 +22,15 @@ export function meetingAddress(env: Environment, seenAs: string | undefined): Pr
     const isOurs = interfaces.some((candidate) => candidate.address === address);
     if (isOurs && !isLoopback(address) && !isLinkLocal(address)) return freeAddress(address);
   }
-  return freeAddress(chooseInterface(interfaces, { interfaceName, family }).host);
+  const { name, host } = chooseInterface(interfaces, { interfaceName, family });
+  if (isLoopback(host) && interfaceName?.trim().startsWith('^') === true) {
+    const excluded = interfaces.filter((candidate) => !isLoopback(candidate.address)).map((other) => other.name);
+    throw new InvalidArgumentError(
+      'ENVIRONMENT',
+      `TCCL_SOCKET_IFNAME=${interfaceName} leaves only ${name} (${host}), which other hosts cannot reach; it excludes ${[...new Set(excluded)].join(', ') || 'nothing else'}`,
+    );
+  }
+  return freeAddress(host);
 }
 
 /** Addresses of both ends in the text of `SSH_CONNECTION`: client and its port, server and its port. */

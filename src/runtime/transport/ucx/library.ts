@@ -47,10 +47,17 @@ export interface Ucx {
   readonly failures: Map<number, number>;
 }
 
-/** Status codes: ucs/type/status.h. */
-/** Advice for users in errors of UCX. */
-export const UCX_ADVICE = 'UCX_LOG_LEVEL=info shows more, TCCL_NET=socket works without UCX';
+/** Advice for users in errors of UCX, which names the settings that restrict UCX's choice. */
+export function ucxAdvice(environment: Readonly<Record<string, string | undefined>> = process.env): string {
+  const set = ['UCX_TLS', 'UCX_NET_DEVICES'].flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [`${name}=${value}`];
+  });
+  const restricted = set.length === 0 ? '' : `${set.join(' and ')} restrict${set.length === 1 ? 's' : ''} it; `;
+  return `${restricted}UCX_LOG_LEVEL=info shows more, TCCL_NET=socket works without UCX`;
+}
 
+/** Status codes: ucs/type/status.h. */
 export const UCS_OK = 0;
 export const UCS_IN_PROGRESS = 1;
 export const UCS_BUSY = -15;
@@ -295,7 +302,7 @@ function bind(koffi: Koffi, library: Library, version: string): Ucx {
   endpointParams.u64(ucp_ep_params_t.err_handler, handler);
 
   const check = (call: string, status: number): void => {
-    if (status !== UCS_OK) throw new SystemError('NETWORK', `${call} of UCX failed: ${statusString(status)}; ${UCX_ADVICE}`);
+    if (status !== UCS_OK) throw new SystemError('NETWORK', `${call} of UCX failed: ${statusString(status)}; ${ucxAdvice()}`);
   };
 
   return {

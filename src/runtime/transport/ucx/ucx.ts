@@ -5,7 +5,7 @@ import type { WhyGone } from '../breakage.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from '../transport.js';
 import { UcxReceiver, UcxSender, type UcxMeans } from './connection.js';
 import { MOST_HELLO_BYTES, ReceiverHandshake, SenderHandshake, WELCOME_BYTES } from './handshake.js';
-import { UCS_IN_PROGRESS, UCS_OK, UCX_ADVICE } from './library.js';
+import { UCS_IN_PROGRESS, UCS_OK, ucxAdvice } from './library.js';
 import { UcxMemory } from './memory.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
 
@@ -110,13 +110,21 @@ export class UcxTransport implements Transport {
     }
   }
 
+  #started(open: () => UcxWorker): UcxWorker {
+    try {
+      const worker = open();
+      worker.use();
+      return worker;
+    } catch (error) {
+      throw new SystemError('NETWORK', `${this.#placeOf(this.#options.rank)} cannot use UCX: ${describeError(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
   #open(): SetUp {
     const { segment, libc, size, worker: open } = this.#options;
-    if (this.#opened === undefined) {
-      this.#opened = open();
-      this.#opened.use();
-    }
-    const worker = this.#opened;
+    const worker = (this.#opened ??= this.#started(open));
     return new SetUp(worker, new UcxMemory(segment, libc, worker, size), libc);
   }
 }
@@ -164,7 +172,7 @@ class SetUp {
     const bytes = ucx.received(incoming.request) === UCS_OK ? ucx.receivedBytes : 0;
     ucx.free(incoming.request);
     incoming.request = 0;
-    if (status !== UCS_OK) throw new SystemError('NETWORK', `the handshake of UCX failed: ${ucx.nameOf(status)}; ${UCX_ADVICE}`);
+    if (status !== UCS_OK) throw new SystemError('NETWORK', `the handshake of UCX failed: ${ucx.nameOf(status)}; ${ucxAdvice()}`);
     return incoming.bytes.slice(0, bytes);
   }
 

@@ -1,5 +1,5 @@
 import { SystemError } from '../../../errors.js';
-import { UCS_BUSY, UCS_CANCELED, UCS_IN_PROGRESS, UCS_OK, UCX_ADVICE, type Ucx } from './library.js';
+import { UCS_BUSY, UCS_CANCELED, UCS_IN_PROGRESS, UCS_OK, ucxAdvice, type Ucx } from './library.js';
 
 /** Attempts to arm the descriptor, and to end endpoints, before the caller goes on regardless. */
 const MOST_ATTEMPTS = 1000;
@@ -71,7 +71,7 @@ export class UcxEndpoint {
   }
 
   #error(status: number): Error {
-    return new SystemError('NETWORK', `the connection of UCX ended: ${this.#worker.ucx.nameOf(status)}; ${UCX_ADVICE}`);
+    return new SystemError('NETWORK', `the connection of UCX ended: ${this.#worker.ucx.nameOf(status)}; ${ucxAdvice()}`);
   }
 }
 
