@@ -122,9 +122,9 @@ class Pairs implements NetworkPlayer {
 }
 
 /**
- * Sends a block, receives one, or swaps two. Between ranks of a host the receiver announces where in its output the block belongs,
- * and the sender writes there if the announcement is there in time, so that data are copied once; otherwise they go through slots.
- * A rank that works in place announces nothing: it still has to send what is there.
+ * Sends a block, receives one, or swaps two. Between ranks of a host the receiver announces where in its output the block
+ * belongs, and the sender writes there if the announcement is there in time, so that data are copied once; otherwise they go
+ * through slots. A rank that works in place announces nothing: it still has to send what is there.
  */
 class BlockTrack extends WorkerTrack {
   readonly #outputs: Outputs;

@@ -11,7 +11,8 @@ import { freeAddress } from '../meeting-point.js';
  * ssh came here or, seen from another host, left here; else of the interface that ranks would choose.
  *
  * @param seenAs this host's address in a connection of ssh, if there is one
- * @throws InvalidArgumentError `ENVIRONMENT` when no interface matches, or the excluded ones leave only loopback; SystemError `NETWORK` when none is up
+ * @throws InvalidArgumentError `ENVIRONMENT` when no interface matches, or the excluded ones leave only loopback
+ * @throws SystemError `NETWORK` when none is up
  */
 export async function meetingAddress(env: Environment, seenAs: string | undefined): Promise<string> {
   const { interfaceName, family } = readBootstrapEnvironment(env);
