@@ -21,7 +21,7 @@ import { packError, unpackError } from './error-transfer.js';
 import { RankGroup } from './group.js';
 import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
 import { identify } from './identity.js';
-import { chooseInterface, systemInterfaces } from './interfaces.js';
+import { checkReaches, chooseInterface, systemInterfaces } from './interfaces.js';
 import { decodeJson, encodeJson } from './json.js';
 import { Listener } from './listener.js';
 import type { ListenerOptions } from './listener.js';
@@ -79,6 +79,7 @@ const STAGGER_PAUSE_MS = 1;
  *       │ all-gather around the ring: information and addresses of all ranks
  *
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ENVIRONMENT`: a value is wrong; nothing was sent.
+ * @throws SystemError `NETWORK`: only loopback is up, and the root is on another host; nothing was sent.
  * @throws InvalidUsageError `RANK_COUNT_MISMATCH`, `RANK_DUPLICATE`, `VERSION_MISMATCH`, `DEVICE_DUPLICATE`: on every rank.
  * @throws TimeoutError `RANK_MISSING` on every rank that arrived: `ranks` did not. `TIMEOUT`: the root was not found.
  * @throws RemoteError `RANK_DIED`: a rank was lost meanwhile.
@@ -165,11 +166,13 @@ class SetUp {
   async #join(): Promise<Bootstrap> {
     const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family } = this.#options;
     const { hostname, pid, hostHash, processHash } = identify(hostId);
-    const { host, name: zone } = chooseInterface(systemInterfaces(), {
+    const chosen = chooseInterface(systemInterfaces(), {
       interfaceName,
       family,
       root: { host: id.root.host, origin: id.origin },
     });
+    const { host, name: zone } = chosen;
+    await checkReaches(chosen, id.root.host);
     const root = inZone(id.root, zone);
 
     const answer = withResolvers<Answer>();

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
@@ -164,6 +165,30 @@ export function sourceAddress(nic: Nic, target: string, interfaces: readonly Int
   if (isLinkLocal(nic.host) || addressBytes(nic.host)?.length !== addressBytes(target)?.length) return undefined;
   if (reaches(nic, target)) return nic.host;
   return interfaces.some((other) => inSubnet(other, target)) ? undefined : nic.host;
+}
+
+/**
+ * Throws if a rank would listen on loopback while the root is on another host, whose ranks could not reach it.
+ * @throws SystemError `NETWORK` with the interfaces that are not in use, and why
+ */
+export async function checkReaches({ name, host }: ChosenInterface, rootHost: string): Promise<void> {
+  if (!isLoopback(host) || isLoopback(rootHost) || (await isOwn(rootHost))) return;
+  const running = new Set(systemInterfaces().map((each) => each.name));
+  const excluded = [...running].filter((other) => other !== name).map((other) => `${other} (not in TCCL_SOCKET_IFNAME)`);
+  const others = [...excluded, ...unusedInterfaces((other) => other !== name, running)];
+  throw new SystemError(
+    'NETWORK',
+    `this rank can listen only on ${name} (${host}), which the host of the root, ${rootHost}, does not reach; other interfaces of this host: ${others.join(', ') || 'none'}`,
+  );
+}
+
+/** True if an address belongs to this host, even to an interface without a link. */
+async function isOwn(address: string): Promise<boolean> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'EADDRNOTAVAIL'));
+    server.listen(0, address, () => server.close(() => resolve(true)));
+  });
 }
 
 function nothingMatches(

@@ -2,7 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { chooseInterface, chooseNics, nameMatcher, unusedInterfaces } from '../../../../src/runtime/bootstrap/interfaces.js';
+import {
+  checkReaches,
+  chooseInterface,
+  chooseNics,
+  nameMatcher,
+  systemInterfaces,
+  unusedInterfaces,
+} from '../../../../src/runtime/bootstrap/interfaces.js';
 import type { Interface } from '../../../../src/runtime/bootstrap/interfaces.js';
 import type { Origin } from '../../../../src/runtime/bootstrap/unique-id.js';
 import { InvalidArgumentError, SystemError } from '../../../../src/errors.js';
@@ -160,4 +167,14 @@ describe('interfaces that the user named and that do not run', () => {
       rmSync(folder, { recursive: true });
     }
   });
+});
+
+it('a rank that could only listen on loopback does not try to join a root on another host', async () => {
+  const loopback = { name: 'lo', host: '127.0.0.1' };
+  await expect(checkReaches(loopback, '192.0.2.1')).rejects.toThrow(
+    /^this rank can listen only on lo \(127\.0\.0\.1\), which the host of the root, 192\.0\.2\.1, does not reach; other interfaces of this host: /,
+  );
+  await checkReaches(loopback, '127.0.0.1');
+  await checkReaches({ name: 'eth0', host: '192.0.2.2' }, '192.0.2.1');
+  for (const { address } of systemInterfaces()) if (!address.startsWith('fe80')) await checkReaches(loopback, address);
 });
