@@ -31,6 +31,7 @@ const suites = {
   idle: () => import('./suites/idle.mjs'),
   hosts: () => import('./suites/hosts.mjs'),
   rails: () => import('./suites/rails.mjs'),
+  flows: () => import('./suites/flows.mjs'),
 };
 
 /** Collectives of the peers' programs. */

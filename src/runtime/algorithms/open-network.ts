@@ -13,7 +13,7 @@ import { connectPeers, type PeerConnections, type TransportFor } from '../transp
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
-import { networkNamed } from '../transport/networks.js';
+import { networkNamed, type ChosenNetwork } from '../transport/networks.js';
 import type { FifoSize, Transport } from '../transport/transport.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
@@ -36,8 +36,7 @@ interface DataTransports {
   readonly shared: boolean;
   readonly team: Team;
   readonly libc: Libc | undefined;
-  /** Name of the transport to ranks that share no memory with this one. */
-  readonly net: string;
+  readonly net: ChosenNetwork;
   /** See dataHost(). */
   readonly host: string;
   /** Secret of the ranks of one init(). */
@@ -90,8 +89,9 @@ async function overTransports<T>(
     const key = nic?.host ?? '';
     const network =
       opened.get(key) ??
-      networkNamed(net).open({
+      networkNamed(net.name).open({
         size,
+        sockets: net.sockets,
         segment: team.segment,
         rank,
         host: nic?.host ?? host,
@@ -148,12 +148,17 @@ export function interfaceFor(network: BootstrapEnvironment, id: UniqueId): Chose
 }
 
 /** Enough memory in this rank's heap for a network with all connections of these algorithms. */
-export function networkMemoryBytes(algorithms: readonly Algorithm[], channels: Channels, rank: number): number {
+export function networkMemoryBytes(
+  algorithms: readonly Algorithm[],
+  channels: Channels,
+  { sockets }: ChosenNetwork,
+  rank: number,
+): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
     const { fifo, ends } = networkAlgorithm(algorithm);
     const size = fifo(channels.order.length);
     const { sendTo, receiveFrom } = ends(channels, rank);
-    return (sendTo.length + receiveFrom.length) * connectionBytes(size) + size.slotBytes;
+    return (sendTo.length + receiveFrom.length) * sockets * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
 }

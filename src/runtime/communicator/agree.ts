@@ -3,7 +3,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
-import { networkNamed, networks, SOCKET_NET } from '../transport/networks.js';
+import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '../transport/networks.js';
 import type { RankLocation } from '../channels/plan-channels.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
@@ -21,6 +21,8 @@ export interface RankFacts {
   /** Networks that this rank would use, best first, and why it cannot use the one that TCCL_NET names. */
   readonly nets: readonly string[];
   readonly netRefusal?: string;
+  /** Number of sockets of a connection. */
+  readonly sockets: number;
   readonly reason?: string;
   readonly cores: readonly number[];
   /** Undefined if all ranks of init() are on one host. */
@@ -52,6 +54,7 @@ export async function agree(
     sharedWithHost: joined.shared,
     connectsUpTo: hasLibc ? settings.connectsUpTo : 0,
     ...netsOf(settings.net, joined.shared && bootstrap.localRanks.length === bootstrap.nRanks),
+    sockets: settings.sockets,
     cores: allowedCores(),
     ...(location === undefined ? {} : { location }),
     ...(joined.reason === undefined ? {} : { reason: joined.reason }),
@@ -66,6 +69,10 @@ export async function agree(
   checkAlike(
     'TCCL_PROTO',
     facts.map(({ protocol }) => protocol),
+  );
+  checkAlike(
+    'TCCL_NSOCKS_PER_CONNECTION',
+    facts.map(({ sockets }) => String(sockets)),
   );
   checkEngines(
     facts.map((fact) => fact.engineThreads),
@@ -102,8 +109,8 @@ function checkNets(facts: readonly RankFacts[]): void {
 }
 
 /** Network between ranks that share no memory. */
-export function netOf(facts: readonly RankFacts[]): string {
-  return commonNet(facts) ?? SOCKET_NET;
+export function netOf(facts: readonly RankFacts[]): ChosenNetwork {
+  return { name: commonNet(facts) ?? SOCKET_NET, sockets: facts[0]?.sockets ?? 1 };
 }
 
 /** The best network that all ranks would use. */

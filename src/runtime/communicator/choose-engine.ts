@@ -164,7 +164,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     settings,
     table,
     ring,
-    net: () => (oneSegment ? undefined : networkText(netOf(facts), settings.net)),
+    net: () => (oneSegment ? undefined : networkText(netOf(facts).name, settings.net)),
     shared: context.shared,
     name: context.name,
     ordinary: wayOfOrdinaryArrays(context),

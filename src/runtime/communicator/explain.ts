@@ -145,7 +145,7 @@ export function explainContextOf({
   const threads = engineThreads(config);
   return {
     table: engine.table,
-    network: wayOf(netOf(facts)),
+    network: wayOf(netOf(facts).name),
     times: oneSegment ? (here ?? timesFor(defaultProfile, nRanks, nCores) ?? {}) : undefined,
     measured: here === undefined ? 'elsewhere' : 'here',
     forced,

@@ -128,7 +128,7 @@ function warnOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: 
   const alone = facts.find((fact) => !fact.sharedWithHost);
   if (alone !== undefined)
     tell(
-      `ranks of one host do not share memory, so their data goes through ${wayOf(netOf(facts))}: ${alone.reason ?? 'unknown reason'}`,
+      `ranks of one host do not share memory, so their data goes through ${wayOf(netOf(facts).name)}: ${alone.reason ?? 'unknown reason'}`,
     );
   if (doubt !== undefined) tell(doubt);
 }

@@ -3,6 +3,7 @@ import { malformed, value, type Environment } from '../launch/environment.js';
 import { launcherVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
 import { networks } from '../transport/networks.js';
+import { MOST_SOCKETS } from '../transport/striped.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
@@ -18,6 +19,8 @@ export interface RuntimeSettings {
   readonly protocol: Protocol | undefined;
   /** TCCL_NET: the transport between ranks that share no memory; undefined to choose by hardware. The same on all ranks. */
   readonly net: string | undefined;
+  /** TCCL_NSOCKS_PER_CONNECTION: number of sockets of a connection for data. The same on all ranks. */
+  readonly sockets: number;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
   readonly sharedMemory: boolean;
   /**
@@ -73,6 +76,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
       'TCCL_NET',
       networks.map(({ name }) => name),
     ),
+    sockets: sockets(env),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     connectsUpTo: connectsUpTo(env),
     peerMemory: !flag(env, 'TCCL_CMA_DISABLE'),
@@ -152,6 +156,14 @@ function connectsUpTo(env: Environment): number {
   const name = 'TCCL_RUNTIME_CONNECT';
   if (value(env, name) === undefined) return CONNECTED_RANKS;
   return flag(env, name) ? 0 : Number.MAX_SAFE_INTEGER;
+}
+
+function sockets(env: Environment): number {
+  const name = 'TCCL_NSOCKS_PER_CONNECTION';
+  const number = Number(value(env, name) ?? 1);
+  if (!Number.isInteger(number) || number < 1 || number > MOST_SOCKETS)
+    throw malformed(env, name, `a whole number from 1 to ${MOST_SOCKETS}`);
+  return number;
 }
 
 function seconds(env: Environment, name: string, otherwise: number): number {

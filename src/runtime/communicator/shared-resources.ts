@@ -110,14 +110,16 @@ export class SharedResources {
     });
     // Ranks that share memory read each other's reports there.
     const waitQueries = shared && localRanks.length === nRanks ? undefined : bootstrap.openLastingWaitQueries();
+    const net = netOf(facts);
     const pointToPoint = new PointToPoint({
       bootstrap,
       team,
       libc,
       shared,
       openTransport: () =>
-        networkNamed(netOf(facts)).open({
+        networkNamed(net.name).open({
           size: messageFifo(threads.connectsAll ? nRanks : 0),
+          sockets: net.sockets,
           segment: team.segment,
           rank,
           host: dataHost(bootstrap, network, id),

@@ -26,6 +26,7 @@ const names = [
   'WARN_AFTER',
   'HEARTBEAT',
   'NET',
+  'NSOCKS_PER_CONNECTION',
   'RUNTIME_CONNECT',
   'SHM_DISABLE',
   'CMA_DISABLE',

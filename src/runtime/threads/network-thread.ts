@@ -15,6 +15,7 @@ import { CallQueue } from '../algorithms/call-queue.js';
 import { callAt, EngineThreadMemory, EXIT } from './engine-thread-memory.js';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
 import { openNetwork } from '../algorithms/open-network.js';
+import type { ChosenNetwork } from '../transport/networks.js';
 import { shorterLimit, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import { named, warnNow } from '../warn.js';
@@ -25,7 +26,7 @@ export interface NetworkThreadData {
   readonly team: { readonly address: number; readonly members: readonly number[] };
   readonly members: Members;
   readonly shared: boolean;
-  readonly net: string;
+  readonly net: ChosenNetwork;
   readonly host: string;
   readonly secret: Uint8Array;
   readonly channels: Channels;

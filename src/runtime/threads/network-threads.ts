@@ -56,7 +56,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
-  const bytes = networkMemoryBytes(algorithms, channels, rank);
+  const bytes = networkMemoryBytes(algorithms, channels, net, rank);
   const from = team.allocateBytes(bytes);
   const data: NetworkThreadData = {
     segment: team.segment.forThread(from, from + bytes),

@@ -28,6 +28,8 @@ export interface NetworkTransportOptions {
   readonly host: string;
   /** The NIC that connections to other hosts use, if `host` is its address. Left out, the kernel chooses. */
   readonly nic?: Nic | undefined;
+  /** Number of sockets of a connection, where the network has sockets; left out, 1. */
+  readonly sockets?: number;
   /** Secret of the communicator, known to its ranks only. */
   readonly secret: Uint8Array;
   /**

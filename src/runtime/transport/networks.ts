@@ -9,6 +9,13 @@ export const networks: readonly Network[] = [ucxNetwork, socketNetwork];
 /** Name of that one. */
 export const SOCKET_NET = socketNetwork.name;
 
+/** The network between ranks that share no memory. */
+export interface ChosenNetwork {
+  readonly name: string;
+  /** Number of sockets of a connection, where the network has sockets. */
+  readonly sockets: number;
+}
+
 /** The network of a name. */
 export function networkNamed(name: string): Network {
   const found = networks.find((network) => network.name === name);

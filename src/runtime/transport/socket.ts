@@ -16,6 +16,7 @@ import type { Network, NetworkTransportOptions } from './network.js';
 import { SocketConnection, type ConnectionMeans } from './socket-connection.js';
 import { SlotMemory, type SlotCounts } from './socket-memory.js';
 import { systemCalls } from './socket-wire.js';
+import { StripedTransport } from './striped.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TwoWayConnection } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
 
@@ -189,7 +190,11 @@ export const socketNetwork: Network = {
   refusal: () => undefined,
   doubt: () => undefined,
   version: () => undefined,
-  open: (options) => new SocketTransport(options),
+  open(options) {
+    const { sockets = 1 } = options;
+    const transport = new SocketTransport(options);
+    return sockets > 1 ? new StripedTransport(transport, sockets) : transport;
+  },
 };
 
 /**

@@ -43,7 +43,7 @@ export type TransportName = string;
 
 /** Capacity of a connection. */
 export interface FifoSize {
-  /** Number of slots; a power of two, at most 16. */
+  /** Number of slots of each socket; a power of two, at most 16. */
   readonly steps: number;
   /** Longest message. */
   readonly slotBytes: number;

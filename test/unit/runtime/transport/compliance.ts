@@ -21,6 +21,8 @@ interface Kind {
   readonly copies?: boolean;
   /** True if both ends send and receive. */
   readonly twoWay?: boolean;
+  /** Number of sockets, each with slots of its own. */
+  readonly sockets?: number;
 }
 
 /**
@@ -31,8 +33,9 @@ interface Kind {
 export function transportCompliance(
   title: string,
   openPair: (size: FifoSize) => Promise<ConnectedPair>,
-  { isSilent = false, copies = false, twoWay = false }: Kind = {},
+  { isSilent = false, copies = false, twoWay = false, sockets = 1 }: Kind = {},
 ): void {
+  const slots = size.steps * sockets;
   describe(`a connection by ${title}`, () => {
     let pair: ConnectedPair | undefined;
     const open = async (): Promise<ConnectedPair> => (pair = await openPair(size));
@@ -92,13 +95,13 @@ export function transportCompliance(
 
     test('has no slot for the sender when all are filled, until the receiver releases one', async () => {
       const { sender, receiver, senderSegment, receiverSegment } = await open();
-      for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, 10));
+      for (let i = 0; i < slots; i++) write(sender, senderSegment, pattern(i, 10));
       expect(sender.acquire()).toBe(-1);
       await until(() => receiver.peek() >= 0);
       expect(sender.acquire()).toBe(-1);
       expectSame(read(receiver, receiverSegment), pattern(0, 10));
       await until(() => sender.acquire() >= 0);
-      write(sender, senderSegment, pattern(4, 10));
+      write(sender, senderSegment, pattern(slots, 10));
       expect(sender.acquire()).toBe(-1);
     });
 
@@ -228,7 +231,7 @@ export function transportCompliance(
 
     test('closes while the sender is out of slots and the receiver does not read', async () => {
       const { sender, receiver, senderSegment } = await open();
-      for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, size.slotBytes));
+      for (let i = 0; i < slots; i++) write(sender, senderSegment, pattern(i, size.slotBytes));
       await Promise.all([sender.close(), receiver.close()]);
       expect(thrown(() => sender.acquire())).toMatchObject({ code: 'CLOSED' });
       expect(thrown(() => receiver.peek())).toMatchObject({ code: 'CLOSED' });
@@ -237,7 +240,7 @@ export function transportCompliance(
     test('frees its memory and leaves no handle when both sides have closed', async () => {
       const { sender, receiver, senderSegment, receiverSegment, closeTransports } = await open();
       const usedBytes = (): number => senderSegment.heap.usedBytes + receiverSegment.heap.usedBytes;
-      expect(usedBytes()).toBeGreaterThan(size.steps * size.slotBytes);
+      expect(usedBytes()).toBeGreaterThan(slots * size.slotBytes);
       await Promise.all([receiver.close(), sender.close()]);
       closeTransports();
       expect(usedBytes()).toBe(0);
@@ -268,14 +271,14 @@ export function transportCompliance(
       const { sender, receiver, senderSegment, receiverSegment } = await open();
       for (const end of [sender, receiver]) expect(end.fd >= 0).toBe(end.polled);
       const arrived = news(receiver);
-      for (let i = 0; i < size.steps; i++) write(sender, senderSegment, pattern(i, 10));
+      for (let i = 0; i < slots; i++) write(sender, senderSegment, pattern(i, 10));
       await arrived;
       const credited = news(sender);
       await until(() => receiver.peek() >= 0);
       read(receiver, receiverSegment);
       await credited;
       await until(() => sender.acquire() >= 0);
-      for (let i = 1; i < size.steps; i++) {
+      for (let i = 1; i < slots; i++) {
         await until(() => receiver.peek() >= 0);
         read(receiver, receiverSegment);
       }

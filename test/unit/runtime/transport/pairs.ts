@@ -1,13 +1,14 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { markDead, rankStates } from '../../../../src/runtime/device/rank-lines.js';
+import type { FdWatch } from '../../../../src/runtime/device/fd-watches.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
 import type { WhyGone } from '../../../../src/runtime/transport/breakage.js';
-import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
+import { socketNetwork } from '../../../../src/runtime/transport/socket.js';
 import type { FifoSize, ReceiveConnection, SendConnection, Transport } from '../../../../src/runtime/transport/transport.js';
 
 /** Both ends of a connection from rank 0 to rank 1, in one thread. */
@@ -73,24 +74,29 @@ interface SocketPair extends ConnectedPair {
 export async function openSocketPair(
   size: FifoSize,
   moves: Ends = ['node:net', 'node:net'],
-  { whyGone, twoWay = false }: { readonly whyGone?: WhyGone; readonly twoWay?: boolean } = {},
+  {
+    whyGone,
+    twoWay = false,
+    sockets: count = 1,
+  }: { readonly whyGone?: WhyGone; readonly twoWay?: boolean; readonly sockets?: number } = {},
 ): Promise<SocketPair> {
   const segments = [hostSegments(1).segments[0]!, hostSegments(1).segments[0]!];
-  const [a, b] = segments.map(
-    (segment, rank) =>
-      new SocketTransport({
-        segment,
-        rank,
-        host: '127.0.0.1',
-        secret,
-        size,
-        libc: moves[rank] === 'system calls' ? libc : undefined,
-        placeOf: (other) => `rank ${other} on host${other} (10.0.0.${other})`,
-        ...(whyGone === undefined ? {} : { whyGone }),
-      }),
+  const [a, b] = segments.map((segment, rank) =>
+    socketNetwork.open({
+      segment,
+      rank,
+      host: '127.0.0.1',
+      secret,
+      size,
+      sockets: count,
+      libc: moves[rank] === 'system calls' ? libc : undefined,
+      placeOf: (other) => `rank ${other} on host${other} (10.0.0.${other})`,
+      ...(whyGone === undefined ? {} : { whyGone }),
+    }),
   );
-  const sockets = new Map<string, Socket>();
-  const watch = (side: string) => (message: unknown) => void sockets.set(side, (message as { socket: Socket }).socket);
+  const sockets = { client: [] as Socket[], server: [] as Socket[] };
+  const watch = (side: 'client' | 'server') => (message: unknown) =>
+    void sockets[side].push((message as { socket: Socket }).socket);
   const [client, server] = [watch('client'), watch('server')];
   subscribe('net.client.socket', client);
   subscribe('net.server.socket', server);
@@ -101,8 +107,10 @@ export async function openSocketPair(
     ...ends,
     senderSegment: segments[0]!,
     receiverSegment: segments[1]!,
-    kill: (rank) => void sockets.get(rank === 0 ? 'server' : 'client')!.destroy(),
-    sockets: [sockets.get('server')!, sockets.get('client')!],
+    kill(rank) {
+      for (const socket of sockets[rank === 0 ? 'server' : 'client']) socket.destroy();
+    },
+    sockets: [sockets.server[0]!, sockets.client[0]!],
   };
 }
 
@@ -131,11 +139,13 @@ export async function news(end: SendConnection | ReceiveConnection): Promise<voi
     return;
   }
   await new Promise<void>((resolve) => {
+    const watches: FdWatch[] = [];
     const addFd = (fd: number, readable: boolean, writable: boolean): void => {
-      const watch = libc!.watchFd(fd, { readable, writable }, () => {
-        watch.close();
+      const stop = (): void => {
+        for (const watch of watches.splice(0)) watch.close();
         resolve();
-      });
+      };
+      watches.push(libc!.watchFd(fd, { readable, writable }, stop));
     };
     end.wakeOn({ addFd }, true);
   });
