@@ -6,7 +6,15 @@ import { runtimeSettings } from '../../../../src/runtime/communicator/options.js
 /** The facts of ranks with these values of TCCL_RUNTIME_CONNECT. */
 const factsOf = (...values: readonly (string | undefined)[]): RankFacts[] =>
   values.map((value) => ({
-    ...{ algorithm: 'auto', protocol: 'auto', engineThreads: engineThreads({}), sharedWithHost: true, nets: [], sockets: 1, cores: [] },
+    ...{
+      algorithm: 'auto',
+      protocol: 'auto',
+      engineThreads: engineThreads({}),
+      sharedWithHost: true,
+      nets: [],
+      sockets: 1,
+      cores: [],
+    },
     connectsUpTo: runtimeSettings({ TCCL_RUNTIME_CONNECT: value }).connectsUpTo,
   }));
 const ranks = (count: number, value?: string): RankFacts[] => factsOf(...Array.from({ length: count }, () => value));
