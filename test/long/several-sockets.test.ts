@@ -54,3 +54,12 @@ test.each([
   expect(code).not.toBe(0);
   expect(stderr).toMatch(message);
 });
+
+test('sixteen sockets a connection need no warning', async () => {
+  const env = { TCCL_SHM_DISABLE: '1', TCCL_NSOCKS_PER_CONNECTION: '16' };
+  const { code, stderr } = await runRanks(2, 'sum.mjs', [], { env });
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: 'tccl: ranks of one host do not share memory, so their data goes through sockets: TCCL_SHM_DISABLE=1\n',
+  });
+});

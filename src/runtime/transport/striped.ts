@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { WaitReport } from '../device/wait-report.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type {
@@ -83,6 +84,7 @@ async function connectAll(
 ): Promise<TwoWayConnection[]> {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
+  setMaxListeners(0, either); // each lane may have some
   const connected: (SendConnection | ReceiveConnection)[] = [];
   const connecting = lanes.map(async (lane, index) => {
     try {
