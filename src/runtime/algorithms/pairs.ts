@@ -37,8 +37,12 @@ export const pairs: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: pairFifo,
-  ends: ({ order: { length } }, rank) => {
-    const ends = Array.from({ length: length - 1 }, (_, i) => ({ peer: (rank + 1 + i) % length, name: 'pair' }));
+  ends: ({ order: { length }, rings }, rank) => {
+    // Pairs are dealt to the NICs, the same way on both ranks.
+    const ends = Array.from({ length: length - 1 }, (_, i) => {
+      const peer = (rank + 1 + i) % length;
+      return { peer, name: 'pair', channel: (rank + peer) % rings.length };
+    });
     return { sendTo: ends, receiveFrom: ends };
   },
   open: ({ combiner, outputs, order, rank, connections }) => new Pairs(combiner, outputs, rank, order.length, connections),
