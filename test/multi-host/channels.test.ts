@@ -145,7 +145,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
   it.each([
     { form: 'inline', config: {} },
     { form: 'thread', config: { engine: 'thread' } },
-  ])('end all ranks with the error of the one whose connection nobody answers ($form)', async ({ config }) => {
+  ])('end all ranks with the error of the rank whose dial gets no answer ($form)', async ({ config }) => {
     rails = makeRails(2);
     rails.silence(1);
     const job = await run([0, 1], {

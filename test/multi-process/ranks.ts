@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import { fixture, tccl, type Finished } from './cli.js';
 
 /**
@@ -9,6 +10,16 @@ export const AT_ONCE_MS = 10_000;
 export interface Outcome extends Finished {
   /** Lines of standard output that are JSON, in the order in which they came. */
   readonly records: readonly Record<string, unknown>[];
+}
+
+/** Requires that the three other ranks of four reported at once that rank 1 died. */
+export function expectDeathOfRank1({ records, stderr }: Outcome): void {
+  expect(records.map((record) => [record['rank'], record['code'], record['about']]).sort(), stderr).toEqual([
+    [0, 'RANK_DIED', 1],
+    [2, 'RANK_DIED', 1],
+    [3, 'RANK_DIED', 1],
+  ]);
+  for (const record of records) expect(record['ms']).toBeLessThan(AT_ONCE_MS);
 }
 
 /** Runs `fixtures/<program>` as `nRanks` processes under `tccl run`. */

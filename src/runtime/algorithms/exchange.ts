@@ -179,12 +179,20 @@ export class Exchange implements Outputs {
     if (receiverLine === undefined) return 0;
     const line = receiverLine / 4;
     const words = this.#words;
-    const isSameCall =
-      Atomics.load(words, line + SEQUENCE) === this.#sequence &&
+    // The sequence is written last.
+    if (Atomics.load(words, line + SEQUENCE) !== this.#sequence || !this.#isOfThisCall(line)) return 0;
+    return words[line + OUTPUT] ?? 0;
+  }
+
+  /** True if the words from `line` on describe the running call. */
+  #isOfThisCall(line: number): boolean {
+    const words = this.#words;
+    return (
       words[line + CODE] === this.#code &&
       words[line + ROOT] === this.#root &&
-      (words[line + COUNT_LOW] ?? 0) + (words[line + COUNT_HIGH] ?? 0) * 2 ** 32 === this.#count;
-    return isSameCall ? (words[line + OUTPUT] ?? 0) : 0;
+      countAt(words, line) === this.#count &&
+      words[line + SEQUENCE] === this.#sequence
+    );
   }
 
   /** Begins work on the call. */
@@ -390,10 +398,10 @@ export class Exchange implements Outputs {
     const words = this.#words;
     const code = words[header + CODE] ?? 0;
     const root = words[header + ROOT] ?? 0;
-    const count = (words[header + COUNT_LOW] ?? 0) + (words[header + COUNT_HIGH] ?? 0) * 2 ** 32;
+    const count = countAt(words, header);
     const peer = from?.peer ?? -1;
     const messageBytes = from?.messageBytes ?? 0;
-    if (code !== this.#code || root !== this.#root || count !== this.#count || words[header + SEQUENCE] !== this.#sequence) {
+    if (!this.#isOfThisCall(header)) {
       const theirs = this.#memory.slice(
         slot + HEADER_BYTES,
         slot + HEADER_BYTES + (hasCommonCounts(code) ? this.#counts.length : 0),
@@ -441,6 +449,11 @@ export class Exchange implements Outputs {
       if (slot >= 0 && this.#words[slot / 4 + SEQUENCE] === this.#sequence) this.#meet(slot, receive);
     }
   }
+}
+
+/** The count of a call that the words from `line` on describe. */
+function countAt(words: Uint32Array, line: number): number {
+  return (words[line + COUNT_LOW] ?? 0) + (words[line + COUNT_HIGH] ?? 0) * 2 ** 32;
 }
 
 function countsIn({ buffer, byteOffset, length }: Uint8Array): readonly number[] | undefined {

@@ -248,23 +248,31 @@ class ShareTrack extends WorkerTrack {
   }
 
   #passCopies(inputs: readonly number[], outputs: readonly number[]): void {
-    const { combiner, to, from } = this;
-    const moves = this.#shareMoves;
     if (this.#role === 'down') {
       this.#passDown(inputs, outputs);
       return;
     }
+    for (let i = 0; i < this.to.length; i++) {
+      const send = this.to[i];
+      if (send !== undefined && this.#isWithinHost(send)) this.#outputsOf[send.peer] ||= this.#announcements.announced(send);
+    }
+    this.#aim(outputs, this.#shareMoves.target);
+    this.combiner.pass(this.moves, inputs, this.from.length, this.#destinations, this.to.length);
+  }
+
+  /** Sets the destinations of data: outputs of ranks of this host at `target`, where they are known, otherwise slots. */
+  #aim(slots: readonly number[], target: number): void {
+    const { to } = this;
     const destinations = this.#destinations;
     for (let i = 0; i < to.length; i++) {
-      const slot = outputs[i] ?? 0;
+      const slot = slots[i] ?? 0;
       const send = to[i];
       destinations[i] = slot;
       if (send === undefined || !this.#isWithinHost(send)) continue;
-      const output = (this.#outputsOf[send.peer] ||= this.#announcements.announced(send));
-      if (output !== 0) destinations[i] = output + moves.target;
+      const output = target < 0 ? 0 : (this.#outputsOf[send.peer] ?? 0);
+      if (output !== 0) destinations[i] = output + target;
       this.markWritten(slot, output !== 0);
     }
-    combiner.pass(moves, inputs, from.length, destinations, to.length);
   }
 
   #passDown(inputs: readonly number[], outputs: readonly number[]): void {
@@ -303,17 +311,8 @@ class ShareTrack extends WorkerTrack {
     }
     // An own input that must be copied first would go to the first output, which may be another rank's input.
     const canWrite = own < 0 || combiner.inputAddress(own) !== 0;
-    const destinations = this.#destinations;
-    for (let i = 0; i < to.length; i++) {
-      const slot = outputs[i] ?? 0;
-      const send = to[i];
-      destinations[i] = slot;
-      if (send === undefined || !this.#isWithinHost(send)) continue;
-      const output = canWrite ? (this.#outputsOf[send.peer] ?? 0) : 0;
-      if (output !== 0) destinations[i] = output + keep;
-      this.markWritten(slot, output !== 0);
-    }
-    combiner.pass(moves, sources, from.length, destinations, to.length);
+    this.#aim(outputs, canWrite ? keep : -1);
+    combiner.pass(moves, sources, from.length, this.#destinations, to.length);
   }
 
   /** True for connections in shared memory to ranks of this host, which use these words of a header. */

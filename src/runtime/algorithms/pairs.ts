@@ -158,15 +158,16 @@ class BlockTrack extends WorkerTrack {
   }
 
   override pass(inputs: readonly number[], outputs: readonly number[]): void {
-    const { to, bytes } = this;
-    const isLong = bytes >= LEAST_IN_PLACE_BYTES;
-    if (isLong && to.length > 0 && this.#send !== undefined) this.#write(this.#send, inputs, outputs);
-    else if (!isLong || to.length > 0 || this.#receive === undefined || !this.isWritten(inputs[0])) super.pass(inputs, outputs);
+    const sends = this.to.length > 0;
+    const isWithinHost = (sends ? this.#send : this.#receive) !== undefined;
+    if (!isWithinHost || this.bytes < LEAST_IN_PLACE_BYTES) super.pass(inputs, outputs);
+    else if (sends) this.#write(inputs, outputs);
+    else if (!this.isWritten(inputs[0])) super.pass(inputs, outputs);
   }
 
-  #write(send: SendConnection, inputs: readonly number[], outputs: readonly number[]): void {
+  #write(inputs: readonly number[], outputs: readonly number[]): void {
     const { moves } = this;
-    this.#output ||= this.#outputs.announced(send);
+    if (this.#output === 0 && this.#send !== undefined) this.#output = this.#outputs.announced(this.#send);
     this.markWritten(outputs[0] ?? 0, this.#output !== 0);
     if (this.#output === 0) {
       super.pass(inputs, outputs);

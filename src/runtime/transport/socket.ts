@@ -287,7 +287,7 @@ function whyNot(error: unknown, { communicators }: Segment): string {
   return `this process has no file descriptor left, with ${counted(communicators, 'communicator')} open; close communicators that are not needed, or raise the limit (ulimit -n)`;
 }
 
-/** Remedy where something between two hosts keeps them apart, as far as the error of a dial tells. */
+/** Advice for a failed dial to another host, by the code of its error. */
 function adviceFor(error: unknown, host: string): string {
   if (isLoopback(host) || hasNoDescriptor(error) || !(error instanceof Unanswered || 'syscall' in (error as Error))) return '';
   // No packet left this host.

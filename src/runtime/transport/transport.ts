@@ -129,8 +129,8 @@ export interface SendConnection extends Connection {
   /** Sends the first `bytes` bytes of the slot that `acquire` gave. */
   post(bytes: number): void;
   /**
-   * Sends the first `headBytes` bytes of that slot, then `bytes` bytes at an address of the segment, which nobody changes until
-   * `flush` has returned true.
+   * Sends the first `headBytes` bytes of that slot, and behind them `bytes` bytes from an address of the segment. Nobody may
+   * change those before `flush` has returned true.
    */
   postFrom?(headBytes: number, address: number, bytes: number): void;
 }
