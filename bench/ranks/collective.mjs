@@ -7,7 +7,7 @@
  * -A sync (default), promise, or plain: the blocking API, the promise API, or the blocking one on ordinary arrays.
  * -m near or far: only while the cores are in that state and no other process runs, waiting up to -W seconds.
  */
-import { cpus } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { init } from 'tccl';
 import { clockCost } from '../../dist/perf/clock.js';
@@ -97,12 +97,14 @@ async function measure(which, elements, buffers, size) {
   // V8 compiles code that has run some thousand times, this loop too: each size's path is warm before its first sample. Large
   // sizes take the path of smaller ones, which run often enough in short time; with several arrays, as the path of one seen
   // for the first time is to be compiled, too.
+  // Where ranks share cores, each gets less of the time.
+  const crowd = Math.max(1, comm.nRanks / availableParallelism());
   const sample = option.api === 'promise' ? samplePromise : sampleSync;
   if (bytes > WARM_BYTES) {
     const small = which.shape(WARM_BYTES / elements.bytes, comm.nRanks, elements.bytes);
-    for (let turn = 0; turn < 20; turn++) await sample(which, callOf(small), 1500, 50);
+    for (let turn = 0; turn < 20; turn++) await sample(which, callOf(small), 1500, 50 * crowd);
   }
-  await sample(which, call, Math.max(2, Math.min(30_000, Math.floor(2 ** 31 / bytes))), 1500);
+  await sample(which, call, Math.max(2, Math.min(30_000, Math.floor(2 ** 31 / bytes))), 1500 * crowd);
 
   // All ranks get the result of the probe, so all repeat samples that lost the wanted state.
   let waits = Number(option.patience) * 20;

@@ -2,7 +2,7 @@ import { algorithms, type Algorithm, type CallKind } from './call.js';
 import { carriesOut, isOverConnections, registry } from './registry.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
-import { LONGEST_SLICE_BYTES } from './slices.js';
+import { BUFFER_SLICE_BYTES } from './slices.js';
 
 /** Calls of at most `upToBytes` bytes, and more than those of the range before, use `algorithm`. */
 export interface AlgorithmRange {
@@ -46,7 +46,7 @@ const always: Bounds = { above: -1, upTo: Infinity };
  */
 const hierarchicalByDefault: Readonly<Record<NonNullable<ChoiceContext['hosts']>, Readonly<Partial<Record<CallKind, Bounds>>>>> =
   {
-    'of one rank': { allReduce: { above: -1, upTo: LONGEST_SLICE_BYTES }, barrier: always },
+    'of one rank': { allReduce: { above: -1, upTo: BUFFER_SLICE_BYTES }, barrier: always },
     'of several ranks': {
       allReduce: always,
       barrier: always,

@@ -16,7 +16,7 @@ import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { LONGEST_SLICE_BYTES } from './slices.js';
+import { BUFFER_SLICE_BYTES } from './slices.js';
 import { connected, endsOf, WorkerTrack, type ConnectionSets } from './worker-track.js';
 
 const SHORTEST_SLICE_BYTES = 32 * 1024;
@@ -50,7 +50,7 @@ export const hierarchical: NetworkAlgorithm = {
 /** Size of a connection: the more ranks, the shorter the slices. */
 function hierarchicalFifo(nRanks: number): FifoSize {
   const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
-  const sliceBytes = Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair));
+  const sliceBytes = Math.min(BUFFER_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair));
   return { steps: STEPS, slotBytes: HEADER_BYTES + sliceBytes + countsRoom(nRanks) };
 }
 

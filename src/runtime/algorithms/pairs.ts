@@ -15,12 +15,15 @@ import { alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { LONGEST_SLICE_BYTES } from './slices.js';
+import { sliceOfBuffers } from './slices.js';
 import { WorkerTrack, type ConnectionSets } from './worker-track.js';
 
 const SHORTEST_SLICE_BYTES = 4 * 1024;
 /** Approximate limit for the data that all connections of a rank may hold. */
 const HELD_BYTES = 8 * 2 ** 20;
+
+/** Buffers of the kernel that a slice fills, where few ranks have room for that. Measured (docs/notes/algorithms.md). */
+const BUFFERS = 3;
 
 /** Slots of a connection: a rank fills many of one before it turns to the next, and waits less often. */
 const STEPS = 8;
@@ -28,7 +31,7 @@ const STEPS = 8;
 /** Size of a connection between two ranks: the more ranks, the shorter the slices. Measured (docs/notes/algorithms.md). */
 function pairFifo(nRanks: number): FifoSize {
   const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
-  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }
 
 export const pairs: NetworkAlgorithm = {

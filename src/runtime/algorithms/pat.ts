@@ -8,11 +8,11 @@ import { ALIGNMENT, alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { LONGEST_SLICE_BYTES } from './slices.js';
+import { BUFFER_SLICE_BYTES } from './slices.js';
 import { connected, endsOf, WorkerTrack } from './worker-track.js';
 
 /** Longest message: its blocks together. */
-const MESSAGE_BYTES = LONGEST_SLICE_BYTES;
+const MESSAGE_BYTES = BUFFER_SLICE_BYTES;
 const patFifo: FifoSize = { steps: 4, slotBytes: HEADER_BYTES + MESSAGE_BYTES };
 /** With more ranks, a message would not have room for a pair of cache lines of each block. */
 const MOST_RANKS = (2 * MESSAGE_BYTES) / ALIGNMENT;

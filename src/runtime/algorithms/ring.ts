@@ -9,12 +9,15 @@ import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import { ALIGNMENT, alignedShare } from './alignment.js';
 import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
-import { LONGEST_SLICE_BYTES } from './slices.js';
+import { sliceOfBuffers, BUFFER_SLICE_BYTES } from './slices.js';
 import { WorkerTrack } from './worker-track.js';
+
+/** Buffers of the kernel that a slice fills. Measured (docs/notes/algorithms.md). */
+const BUFFERS = 2;
 
 /** Size of the connections in a ring of `nRanks` ranks. */
 export function ringFifo(nRanks: number): FifoSize {
-  return { steps: 8, slotBytes: HEADER_BYTES + LONGEST_SLICE_BYTES + countsRoom(nRanks) };
+  return { steps: 8, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS) + countsRoom(nRanks) };
 }
 
 /** Longest slice of the protocol LL, and the size of its connections. */
@@ -22,10 +25,10 @@ const LL_SLICE_BYTES = 4096;
 export const lowLatencyFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + LL_SLICE_BYTES };
 
 /**
- * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half slice. Below, hand-overs cost
+ * Number of rings that a call of `bytes` bytes, all blocks together, uses: one more for each half buffer. Below, hand-overs cost
  * more than another NIC saves.
  */
-export function ringParts(bytes: number, nRings: number, sliceBytes = LONGEST_SLICE_BYTES): number {
+export function ringParts(bytes: number, nRings: number, sliceBytes = BUFFER_SLICE_BYTES): number {
   return Math.max(1, Math.min(nRings, Math.floor((2 * bytes) / sliceBytes)));
 }
 
@@ -56,7 +59,7 @@ export const ring: NetworkAlgorithm = {
  * and receives the minimum number of bytes, all at the same time; but one rank's data reach the last rank only after n - 1
  * messages.
  *
- * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 60 KiB that kernels process in
+ * The protocols *Simple* and *LL* are rings on two kinds of connections: slices of up to 120 KiB that kernels process in
  * place, or short messages whose words carry their own flags (transport/shm-low-latency.ts).
  */
 export class Ring implements NetworkPlayer {
@@ -188,7 +191,7 @@ export class Rings implements NetworkPlayer {
     const most = this.#rings.length;
     if (most === 1 || call.kind === callKinds.barrier) return 1;
     const bytes = hasBlocks(call.kind) ? call.blocks().longest * this.#first.ring.order.length : call.bytes;
-    return ringParts(bytes, most, this.#first.sliceBytes);
+    return ringParts(bytes, most, Math.min(this.#first.sliceBytes, BUFFER_SLICE_BYTES));
   }
 }
 

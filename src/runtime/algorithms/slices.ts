@@ -1,5 +1,10 @@
 /**
- * Longest slice. With its headers it fits in one buffer of the kernel's TCP (64 KiB): the short rest of a longer one waits for
- * its turn, which halves the throughput between hosts. Shorter slices cost more hand-overs.
+ * Longest slice that fits, with its headers, in one buffer of the kernel's TCP (64 KiB). The short rest of a slice that is a
+ * little longer waits for its turn, which halves the throughput between hosts.
  */
-export const LONGEST_SLICE_BYTES = 60 * 1024;
+export const BUFFER_SLICE_BYTES = 60 * 1024;
+
+/** Longest slice that fits into `room` bytes and fills at most `buffers` such buffers; whole ones, if there is room for one. */
+export function sliceOfBuffers(buffers: number, room = Infinity): number {
+  return room < BUFFER_SLICE_BYTES ? room : Math.min(buffers, Math.floor(room / BUFFER_SLICE_BYTES)) * BUFFER_SLICE_BYTES;
+}

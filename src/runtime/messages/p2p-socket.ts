@@ -1,5 +1,5 @@
 import { alignedPiece } from '../algorithms/alignment.js';
-import { LONGEST_SLICE_BYTES } from '../algorithms/slices.js';
+import { sliceOfBuffers } from '../algorithms/slices.js';
 import type { Segment } from '../device/segment.js';
 import { LEAST_IN_PLACE_BYTES, type Connection, type FifoSize, type ReceiveConnection } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
@@ -12,6 +12,8 @@ const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
 const STEPS = 8;
+/** Buffers of the kernel that a slice fills, where few ranks have room for that. */
+const BUFFERS = 2;
 const SHORTEST_SLICE_BYTES = 4096;
 /** Bytes of slots, at most, that a rank has each way where it is connected with all others. */
 const HELD_BYTES = 16 * 2 ** 20;
@@ -21,8 +23,8 @@ const HELD_BYTES = 16 * 2 ** 20;
  * @param nConnected ranks of which each is connected with each from the beginning; 0 where the first message connects two
  */
 export function messageFifo(nConnected: number): FifoSize {
-  const fair = nConnected === 0 ? LONGEST_SLICE_BYTES : alignedPiece(HELD_BYTES / STEPS, nConnected);
-  return { steps: STEPS, slotBytes: HEADER_BYTES + Math.min(LONGEST_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  const fair = nConnected === 0 ? Infinity : alignedPiece(HELD_BYTES / STEPS, nConnected);
+  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS, Math.max(SHORTEST_SLICE_BYTES, fair)) };
 }
 
 /** True if a slice can go straight from the array or to it. */
