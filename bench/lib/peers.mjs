@@ -47,6 +47,13 @@ const programs = [
     hint: 'g++ libgloo-dev',
   },
   {
+    name: 'bench_sockets',
+    what: 'the exchange by plain sockets',
+    inputs: ['be_sockets.c', 'build/bench.o'],
+    command: ['gcc', ...compile, '-std=gnu11', 'be_sockets.c', 'build/bench.o'],
+    hint: 'gcc',
+  },
+  {
     name: 'ceilings',
     what: 'the benchmark of memory',
     inputs: ['ceilings.c'],

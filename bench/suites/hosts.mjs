@@ -105,6 +105,21 @@ function gloo(name, options) {
   };
 }
 
+/** Limit, not a peer: two ranks and a plain socket, in C. @type {Entrant} */
+const plainSocket = {
+  library: 'sockets',
+  name: 'plain',
+  needs: 'bench_sockets',
+  start: (hosts, ranks, given) =>
+    onBoth(hosts, ranks, `BENCH_RANK=$rank BENCH_SIZE=${ranks} BENCH_ADDRESS=${hosts.addresses[0]}`, [
+      programPath('bench_sockets'),
+      ...given,
+      '-L',
+      'plain',
+    ]),
+};
+const plainSocketHas = new Set(['all_reduce', 'all_gather', 'alltoall', 'sendrecv']);
+
 /** @param {string} collective @param {number} ranks @param {boolean} quick @returns {Entrant[]} */
 function entrants(collective, ranks, quick) {
   const crowded = ranks > availableParallelism();
@@ -119,6 +134,7 @@ function entrants(collective, ranks, quick) {
   return [
     ours('sync'),
     openmpi('default', yields),
+    ...(ranks === 2 && plainSocketHas.has(collective) ? [plainSocket] : []),
     ours('promise'),
     openmpi('ucx', yields, '', ucx),
     ours('sync', 'ucx', { TCCL_NET: 'ucx', ...ucxVariables }),
@@ -162,6 +178,7 @@ export async function run({ options, record, progress, note }) {
               '300',
               '-s',
               options.sizes.join(','),
+              ...(options.state === undefined ? [] : ['-m', options.state]),
               // MPI's broadcast has one array, the root's as well.
               ...(collective === 'broadcast' ? ['-i', '1'] : []),
             ];
@@ -191,25 +208,46 @@ export async function run({ options, record, progress, note }) {
 
 /** A table for each collective and number of ranks. */
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
-  // Cores near or far matter less than the wire.
+  // Unless all waited for one state of the cores (--state), few rounds have each program in both.
+  /** @type {Record<string, any>[]} */
   const measured = records.filter(({ hosts }) => hosts === 2).map((record) => ({ ...record, hosts: undefined, link_ns: [0, 0] }));
+  /** @type {Map<string, number>} lowest median of the plain socket */
+  const limits = new Map();
+  for (const { lib, time_us: us, ...of } of measured)
+    if (lib === plainSocket.library) limits.set(caseOf(of), Math.min(us, limits.get(caseOf(of)) ?? Infinity));
   const groups = new Map();
-  for (const row of compare(measured)) {
+  for (const row of compare(measured.filter(({ lib }) => lib !== plainSocket.library))) {
     const name = `${row.coll} ${row.type}, 2 hosts of ${row.ranks / 2}`;
-    groups.set(name, [...(groups.get(name) ?? []), row]);
+    groups.set(name, [...(groups.get(name) ?? []), { ...row, limit: limits.get(caseOf(row)) }]);
   }
   return [...groups]
     .map(([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`)
     .join('\n\n');
 }
 
-/** @param {readonly import('../lib/compare.mjs').Comparison[]} rows */
+/** @param {Record<string, any>} of what was measured */
+function caseOf({ coll, type, ranks, bytes }) {
+  return [coll, type, ranks, bytes].join(' ');
+}
+
+/** @param {readonly (import('../lib/compare.mjs').Comparison & { limit: number | undefined })[]} rows */
 function ratioTable(rows) {
+  const hasLimit = rows.some(({ limit }) => limit !== undefined);
   const others = [...new Set(rows.flatMap(({ ours: figures }) => Object.keys(figures)))].filter(
     (name) => name !== 'sync' && name !== 'promise',
   );
   return table(
-    ['size', 'best peer', '', 'sync', 'sync / best, target', 'promise', 'promise / best, target', ...others],
+    [
+      'size',
+      'best peer',
+      '',
+      'sync',
+      'sync / best, target',
+      'promise',
+      'promise / best, target',
+      ...(hasLimit ? ['plain socket in C'] : []),
+      ...others,
+    ],
     rows.map((row) => {
       const { best, bytes, ours: figures } = row;
       const us = (/** @type {import('../lib/compare.mjs').Figure | undefined} */ figure) =>
@@ -226,6 +264,7 @@ function ratioTable(rows) {
         judged('sync'),
         us(figures['promise']),
         judged('promise'),
+        ...(hasLimit ? [row.limit === undefined ? '' : formatUs(row.limit)] : []),
         ...others.map((name) => us(figures[name])),
       ];
     }),

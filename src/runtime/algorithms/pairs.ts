@@ -23,7 +23,7 @@ const SHORTEST_SLICE_BYTES = 4 * 1024;
 const HELD_BYTES = 8 * 2 ** 20;
 
 /** Buffers of the kernel that a slice fills, where few ranks have room for that. Measured (docs/notes/algorithms.md). */
-const BUFFERS = 3;
+const BUFFERS = 2;
 
 /** Slots of a connection: a rank fills many of one before it turns to the next, and waits less often. */
 const STEPS = 8;

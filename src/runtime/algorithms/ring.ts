@@ -12,7 +12,10 @@ import type { NetworkCall } from './network-call.js';
 import { sliceOfBuffers, BUFFER_SLICE_BYTES } from './slices.js';
 import { WorkerTrack } from './worker-track.js';
 
-/** Buffers of the kernel that a slice fills. Measured (docs/notes/algorithms.md). */
+/**
+ * Buffers of the kernel that a slice fills. Measured (docs/notes/algorithms.md). No algorithm has longer slices: the combiner has
+ * room for one of a ring.
+ */
 const BUFFERS = 2;
 
 /** Size of the connections in a ring of `nRanks` ranks. */

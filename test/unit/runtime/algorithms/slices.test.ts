@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pairs } from '../../../../src/runtime/algorithms/pairs.js';
+import { registry } from '../../../../src/runtime/algorithms/registry.js';
 import { ring } from '../../../../src/runtime/algorithms/ring.js';
 import { sliceOfBuffers } from '../../../../src/runtime/algorithms/slices.js';
 import { messageFifo } from '../../../../src/runtime/messages/p2p-socket.js';
@@ -14,6 +15,15 @@ describe('slices', () => {
     expect(sliceOfBuffers(3, 128 * 1024)).toBe(120 * 1024);
     expect(sliceOfBuffers(3, 64 * 1024)).toBe(60 * 1024);
     expect(sliceOfBuffers(3, 4096)).toBe(4096);
+  });
+
+  // Combiner copies ordinary arrays to a room of this length first.
+  it('are not longer than those of rings', () => {
+    for (const algorithm of Object.values(registry)) {
+      if (!('fifo' in algorithm)) continue;
+      for (let nRanks = 2; nRanks <= 64; nRanks++)
+        expect(algorithm.fifo(nRanks).slotBytes).toBeLessThanOrEqual(ring.fifo(nRanks).slotBytes);
+    }
   });
 
   it.each([
