@@ -32,4 +32,7 @@
  * @property {(records: readonly Record<string, any>[]) => string} report
  */
 
-export {};
+/** For a note about something thrown. @param {unknown} error */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -5,6 +5,7 @@
  * @module
  */
 import { jsonLines, runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { table } from '../lib/table.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
@@ -47,7 +48,7 @@ export async function run({ options, record, progress, note }) {
       const output = await runCommand({ file: process.execPath, args, env }, { timeoutMs: 600_000 });
       for (const line of jsonLines(output)) record({ ...line, family: `${open} children of ${ranks} ranks, ${name}` });
     } catch (error) {
-      note(`children, ${ranks} ranks, ${name}: ${error instanceof Error ? error.message : String(error)}`);
+      note(`children, ${ranks} ranks, ${name}: ${messageOf(error)}`);
     }
   }
 }

@@ -10,6 +10,7 @@ import { launchTiming } from '../../dist/perf/algorithm-times-launch.js';
 import { timedCells } from '../../dist/perf/algorithm-times.js';
 import { formatSize } from '../../dist/perf/sizes.js';
 import { judge } from '../lib/choice.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { choiceTarget } from '../lib/targets.mjs';
 
@@ -49,7 +50,7 @@ export async function run({ options, record, progress, note }) {
           env,
         );
       } catch (error) {
-        note(error instanceof Error ? error.message : String(error));
+        note(messageOf(error));
       }
     }
   }

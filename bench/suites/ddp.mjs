@@ -5,6 +5,7 @@
  * @module
  */
 import { jsonLines, runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { table } from '../lib/table.mjs';
 import { cable, makeTwoHosts } from '../lib/two-hosts.mjs';
 
@@ -32,7 +33,7 @@ export async function run({ options, record, progress, note }) {
       for (const line of await measure(hosts, args)) record({ ddp: true, mbit, ...line });
     }
   } catch (error) {
-    note(`ddp: ${error instanceof Error ? error.message : String(error)}`);
+    note(`ddp: ${messageOf(error)}`);
   } finally {
     hosts?.remove();
   }

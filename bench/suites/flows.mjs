@@ -6,6 +6,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { jsonLines, runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { cable, makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs';
 
@@ -52,7 +53,7 @@ export async function run({ options, record, progress, note }) {
         }
       }
     } catch (error) {
-      note(`flows: ${error instanceof Error ? error.message : String(error)}`);
+      note(`flows: ${messageOf(error)}`);
     } finally {
       hosts?.remove();
     }

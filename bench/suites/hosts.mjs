@@ -4,15 +4,15 @@
  *
  * @module
  */
-import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatSize } from '../../dist/perf/sizes.js';
 import { compare } from '../lib/compare.mjs';
+import { commonOptions, measureOnce } from '../lib/measure.mjs';
 import { buildPrograms, openmpiAsRoot, programPath } from '../lib/peers.mjs';
-import { jsonLines, runCommand } from '../lib/processes.mjs';
-import { formatUs, table, verdict } from '../lib/table.mjs';
+import { figure, over, ratioSections, ratioTable } from '../lib/ratio-table.mjs';
+import { messageOf } from '../lib/suite.mjs';
+import { verdict } from '../lib/table.mjs';
 import { hostsTarget } from '../lib/targets.mjs';
 import { cable, makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs';
 
@@ -22,7 +22,6 @@ import { cable, makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs
 
 export const title = 'collectives between two hosts, against Open MPI and Gloo';
 
-const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 
 /**
@@ -155,118 +154,72 @@ const hanHas = new Set(['all_reduce', 'all_gather', 'broadcast', 'reduce']);
 export async function run({ options, record, progress, note }) {
   const built = buildPrograms(note);
   const folder = mkdtempSync(join(tmpdir(), 'tccl-hosts-'));
+  const { rounds, collectives } = options;
+  const counts = options.ranks.filter((count) => count > 1);
   /** @type {TwoHosts | undefined} */
   let hosts;
   try {
     hosts = makeTwoHosts();
-    for (let round = 0; round < options.rounds; round++) {
-      for (const ranks of options.ranks.filter((count) => count > 1)) {
-        for (const collective of options.collectives) {
-          for (const entrant of entrants(collective, ranks, options.quick)) {
-            if (entrant.needs !== undefined && !built.has(entrant.needs)) continue;
-            progress(`round ${round + 1}/${options.rounds}, ${collective}, ${ranks} ranks: ${entrant.library} ${entrant.name}`);
-            const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
-            const args = [
-              '-C',
-              collective,
-              '-t',
-              String(options.seconds),
-              '-w',
-              '2',
-              '-c',
-              '-n',
-              '300',
-              '-s',
-              options.sizes.join(','),
-              ...(options.state === undefined ? [] : ['-m', options.state]),
-              // MPI's broadcast has one array, the root's as well.
-              ...(collective === 'broadcast' ? ['-i', '1'] : []),
-            ];
-            try {
-              const command = entrant.start(hosts, ranks, args, folder);
-              const output = await runCommand(command, { timeoutMs, env: { BENCH_SHM: meeting } });
-              for (const line of jsonLines(output)) record({ hosts: 2, ...line });
-            } catch (error) {
-              note(
-                `${entrant.library} ${entrant.name}, ${ranks} ranks, ${collective}: ${error instanceof Error ? error.message : String(error)}`,
-              );
-            } finally {
-              rmSync(meeting, { force: true });
-              rmSync(`${meeting}.store`, { recursive: true, force: true });
-            }
-          }
+    for (let round = 0; round < rounds; round++) {
+      for (const { ranks, collective, entrant } of measurements(counts, collectives, options.quick, built)) {
+        const name = `${collective}, ${ranks} ranks: ${entrant.library} ${entrant.name}`;
+        progress(`round ${round + 1}/${rounds}, ${name}`);
+        const args = [...commonOptions(collective, options), '-n', '300', '-s', options.sizes.join(',')];
+        try {
+          for (const line of await measureOnce(entrant.start(hosts, ranks, args, folder))) record({ hosts: 2, ...line });
+        } catch (error) {
+          note(`${name}: ${messageOf(error)}`);
         }
       }
     }
   } catch (error) {
-    note(`two hosts: ${error instanceof Error ? error.message : String(error)}`);
+    note(`two hosts: ${messageOf(error)}`);
   } finally {
     hosts?.remove();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
+/**
+ * Measurements of a round, those of one collective and number of ranks one after another.
+ *
+ * @param {readonly number[]} counts of ranks @param {readonly string[]} collectives @param {boolean} quick
+ * @param {ReadonlySet<string>} built programs that there are
+ */
+function measurements(counts, collectives, quick, built) {
+  return counts.flatMap((ranks) =>
+    collectives.flatMap((collective) =>
+      entrants(collective, ranks, quick)
+        .filter(({ needs }) => needs === undefined || built.has(needs))
+        .map((entrant) => ({ ranks, collective, entrant })),
+    ),
+  );
+}
+
 /** A table for each collective and number of ranks. */
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
   // Unless all waited for one state of the cores (--state), few rounds have each program in both.
-  /** @type {Record<string, any>[]} */
   const measured = records.filter(({ hosts }) => hosts === 2).map((record) => ({ ...record, hosts: undefined, link_ns: [0, 0] }));
-  /** @type {Map<string, number>} lowest median of the plain socket */
-  const limits = new Map();
-  for (const { lib, time_us: us, ...of } of measured)
-    if (lib === plainSocket.library) limits.set(caseOf(of), Math.min(us, limits.get(caseOf(of)) ?? Infinity));
-  const groups = new Map();
-  for (const row of compare(measured.filter(({ lib }) => lib !== plainSocket.library))) {
-    const name = `${row.coll} ${row.type}, 2 hosts of ${row.ranks / 2}`;
-    groups.set(name, [...(groups.get(name) ?? []), { ...row, limit: limits.get(caseOf(row)) }]);
-  }
-  return [...groups]
-    .map(([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`)
-    .join('\n\n');
+  const rows = compare(measured).map((row) => {
+    const peers = row.peers.filter(({ lib }) => lib !== plainSocket.library);
+    return { ...row, best: peers[0], limit: row.peers.find(({ lib }) => lib === plainSocket.library) };
+  });
+  return ratioSections(rows, ({ coll, type, ranks }) => `${coll} ${type}, 2 hosts of ${ranks / 2}`, tableOf).join('\n\n');
 }
 
-/** @param {Record<string, any>} of what was measured */
-function caseOf({ coll, type, ranks, bytes }) {
-  return [coll, type, ranks, bytes].join(' ');
-}
+/** @typedef {import('../lib/compare.mjs').Comparison & { limit: import('../lib/compare.mjs').Figure | undefined }} Row */
 
-/** @param {readonly (import('../lib/compare.mjs').Comparison & { limit: number | undefined })[]} rows */
-function ratioTable(rows) {
-  const hasLimit = rows.some(({ limit }) => limit !== undefined);
+/** @param {readonly Row[]} rows */
+function tableOf(rows) {
   const others = [...new Set(rows.flatMap(({ ours: figures }) => Object.keys(figures)))].filter(
     (name) => name !== 'sync' && name !== 'promise',
   );
-  return table(
-    [
-      'size',
-      'best peer',
-      '',
-      'sync',
-      'sync / best, target',
-      'promise',
-      'promise / best, target',
-      ...(hasLimit ? ['plain socket in C'] : []),
-      ...others,
-    ],
-    rows.map((row) => {
-      const { best, bytes, ours: figures } = row;
-      const us = (/** @type {import('../lib/compare.mjs').Figure | undefined} */ figure) =>
-        figure === undefined ? '' : `${figure.noisy ? '~' : ''}${formatUs(figure.us)}`;
-      const judged = (/** @type {'sync' | 'promise'} */ api) => {
-        const figure = figures[api];
-        return verdict(figure === undefined || best === undefined ? undefined : figure.us / best.us, hostsTarget(row, api));
-      };
-      return [
-        formatSize(bytes),
-        best === undefined ? '' : `${best.lib} ${best.cfg}`,
-        us(best),
-        us(figures['sync']),
-        judged('sync'),
-        us(figures['promise']),
-        judged('promise'),
-        ...(hasLimit ? [row.limit === undefined ? '' : formatUs(row.limit)] : []),
-        ...others.map((name) => us(figures[name])),
-      ];
-    }),
-  );
+  return ratioTable(rows, (row) => hostsTarget(row, 'sync'), [
+    { title: 'promise', cell: (row) => figure(row.ours['promise']) },
+    { title: 'promise / best, target', cell: (row) => verdict(over(row.ours['promise'], row.best), hostsTarget(row, 'promise')) },
+    ...(rows.some(({ limit }) => limit !== undefined)
+      ? [{ title: 'plain socket in C', cell: (/** @type {Row} */ { limit }) => figure(limit) }]
+      : []),
+    ...others.map((title) => ({ title, cell: (/** @type {Row} */ row) => figure(row.ours[title]) })),
+  ]);
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { jsonLines, runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { makeTwoHosts, onBoth, rankVariables } from '../lib/two-hosts.mjs';
 
@@ -46,7 +47,7 @@ export async function run({ options, record, progress, note }) {
         const output = await runCommand(command, { timeoutMs: 60_000 + 10 * lateMs });
         for (const line of jsonLines(output)) record(line);
       } catch (error) {
-        note(`waiting, ${ranks} ranks, ${transport}: ${error instanceof Error ? error.message : String(error)}`);
+        note(`waiting, ${ranks} ranks, ${transport}: ${messageOf(error)}`);
       }
     }
   }

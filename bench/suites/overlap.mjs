@@ -6,6 +6,7 @@
  * @module
  */
 import { runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { table } from '../lib/table.mjs';
 
 /** @typedef {import('../lib/suite.mjs').Context} Context */
@@ -45,7 +46,7 @@ export async function run({ options, record, progress, note }) {
       for (const line of output.split('\n').filter((text) => text.startsWith('{')))
         record({ overlap: true, ...JSON.parse(line) });
     } catch (error) {
-      note(`overlap with engine ${engine}: ${error instanceof Error ? error.message : String(error)}`);
+      note(`overlap with engine ${engine}: ${messageOf(error)}`);
     }
   }
 }

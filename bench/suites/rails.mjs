@@ -7,6 +7,7 @@
  * @module
  */
 import { runCommand, jsonLines } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { table } from '../lib/table.mjs';
 import { cable, makeTwoHosts } from '../lib/two-hosts.mjs';
 
@@ -65,7 +66,7 @@ export async function run({ options, record, progress, note }) {
       }
     }
   } catch (error) {
-    note(`rails: ${error instanceof Error ? error.message : String(error)}`);
+    note(`rails: ${messageOf(error)}`);
   } finally {
     hosts?.remove();
   }

@@ -4,14 +4,15 @@
  *
  * @module
  */
-import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { formatSize } from '../../dist/perf/sizes.js';
 import { compare, stateOf } from '../lib/compare.mjs';
+import { commonOptions, measureOnce } from '../lib/measure.mjs';
 import { buildPrograms, command, programPath, tunings } from '../lib/peers.mjs';
 import { jsonLines, runCommand } from '../lib/processes.mjs';
-import { formatUs, table, verdict } from '../lib/table.mjs';
+import { figure, over, ratioSections, ratioTable } from '../lib/ratio-table.mjs';
+import { messageOf } from '../lib/suite.mjs';
+import { table, verdict } from '../lib/table.mjs';
 import { plainTarget, promiseTarget, ratioTarget } from '../lib/targets.mjs';
 
 /** @typedef {import('../lib/compare.mjs').Comparison} Comparison */
@@ -20,8 +21,6 @@ import { plainTarget, promiseTarget, ratioTarget } from '../lib/targets.mjs';
 export const title = 'collectives against Open MPI, MPICH and Gloo';
 
 const cores = availableParallelism();
-/** One program at all sizes; waiting for a state of the cores may take 20 s a size. */
-const timeoutMs = 300_000;
 const rankProgram = new URL('../ranks/collective.mjs', import.meta.url).pathname;
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
 
@@ -60,16 +59,13 @@ export async function run({ options, record, progress, note }) {
         if (collective === undefined || type === undefined) continue;
         const field = entrants(collective, ranks, built, options.quick);
         for (const [index, entrant] of field.entries()) {
-          progress(
-            `round ${round + 1}/${options.rounds}, ${collective} ${type}, ${ranks} ranks, ${index + 1}/${field.length}: ${entrant.library} ${entrant.name}`,
-          );
+          const name = `${collective} ${type}, ${ranks} ranks: ${entrant.library} ${entrant.name}`;
+          progress(`round ${round + 1}/${options.rounds}, ${index + 1}/${field.length}, ${name}`);
           for (const args of programOptions(collective, type, entrant, options)) {
             try {
-              for (const line of await runEntrant(entrant, ranks, args)) record(line);
+              for (const line of await measureOnce(entrant.start(ranks, args))) record(line);
             } catch (error) {
-              note(
-                `${entrant.library} ${entrant.name}, ${ranks} ranks, ${collective}: ${error instanceof Error ? error.message : String(error)}`,
-              );
+              note(`${name}: ${messageOf(error)}`);
             }
           }
         }
@@ -131,19 +127,7 @@ function entrants(collective, ranks, built, quick) {
  * @param {string} collective @param {string} type @param {Entrant} entrant @param {import('../lib/suite.mjs').Options} options
  */
 function programOptions(collective, type, { maxBytes }, { sizes, seconds, quick, state }) {
-  const common = [
-    '-C',
-    collective,
-    '-d',
-    type,
-    '-t',
-    String(seconds),
-    '-w',
-    '2',
-    '-c',
-    ...(collective === 'broadcast' ? ['-i', '1'] : []),
-    ...(state === undefined ? [] : ['-m', state]),
-  ];
+  const common = [...commonOptions(collective, { seconds, state }), '-d', type];
   const fitting = sizes.filter((bytes) => bytes <= maxBytes);
   const small = fitting.filter((bytes) => bytes <= inARow.maxBytes);
   return [
@@ -154,33 +138,14 @@ function programOptions(collective, type, { maxBytes }, { sizes, seconds, quick,
   ];
 }
 
-/** @param {Entrant} entrant @param {number} ranks @param {string[]} args */
-async function runEntrant(entrant, ranks, args) {
-  const meeting = `/dev/shm/tccl-bench-${process.pid}-${randomBytes(4).toString('hex')}`;
-  const clean = () => {
-    rmSync(meeting, { force: true });
-    rmSync(`${meeting}.store`, { recursive: true, force: true });
-  };
-  process.once('exit', clean);
-  try {
-    return jsonLines(await runCommand(entrant.start(ranks, args), { timeoutMs, env: { BENCH_SHM: meeting } }));
-  } finally {
-    process.off('exit', clean);
-    clean();
-  }
-}
-
 /** Tables of a run's records: one for each collective, number of ranks and state of the cores, and the ceilings. */
 export function report(/** @type {readonly Record<string, any>[]} */ records) {
   const comparisons = compare(records);
-  const groups = new Map();
-  for (const comparison of comparisons) {
-    const { coll, type, ranks, calls, state } = comparison;
-    const name = `${coll} ${type}, ${ranks} ranks${state === 'any' ? '' : `, cores ${state}`}${calls === 1 ? '' : `, ${calls} calls in a row`}`;
-    groups.set(name, [...(groups.get(name) ?? []), comparison]);
-  }
-  const sections = [...groups].map(
-    ([name, rows]) => `${name}: lowest median of the rounds in µs, and ratios\n\n${ratioTable(rows)}`,
+  const sections = ratioSections(
+    comparisons,
+    ({ coll, type, ranks, calls, state }) =>
+      `${coll} ${type}, ${ranks} ranks${state === 'any' ? '' : `, cores ${state}`}${calls === 1 ? '' : `, ${calls} calls in a row`}`,
+    tableOf,
   );
   if (comparisons.some((comparison) => comparison.peers.concat(Object.values(comparison.ours)).some(({ noisy }) => noisy))) {
     sections.push('~ other processes ran during every measurement of this figure: repeat it on a quiet machine.');
@@ -196,53 +161,34 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
 }
 
 /** @param {readonly Comparison[]} rows */
-function ratioTable(rows) {
+function tableOf(rows) {
   const hasOutOfPlace = rows.some(({ ours }) => ours['out of place'] !== undefined);
-  const titles = [
-    'size',
-    'best peer',
-    '',
-    'sync',
-    'sync / best, target',
-    'promise',
-    'promise / sync, target',
-    'plain',
-    'plain / best, target',
-    ...(hasOutOfPlace ? ['sync, out of place', '/ best'] : []),
-  ];
-  return table(
-    titles,
-    rows.map((row) => {
-      const { best, bytes, calls, ranks } = row;
-      const { sync, promise, plain } = row.ours;
-      const over = (/** @type {number | undefined} */ ours, /** @type {number | undefined} */ theirs) =>
-        ours === undefined || theirs === undefined ? undefined : ours / theirs;
-      const promiseLimit = calls === 1 && bytes >= promiseTarget.fromBytes ? promiseTarget.overSync : undefined;
-      const promiseVerdict =
-        calls === 1 && ranks <= cores && bytes <= promiseTarget.smallBytes && promise !== undefined
-          ? `${verdict(promise.us, promiseTarget.smallUs)} (µs)`
-          : verdict(over(promise?.us, sync?.us), promiseLimit);
-      return [
-        formatSize(bytes),
-        best === undefined ? '' : `${best.lib} ${best.cfg}`,
-        figure(best),
-        figure(sync),
-        verdict(over(sync?.us, best?.us), ratioTarget(row)),
-        figure(promise),
-        promiseVerdict,
-        figure(plain),
-        verdict(over(plain?.us, best?.us), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
-        ...(hasOutOfPlace
-          ? [figure(row.ours['out of place']), verdict(over(row.ours['out of place']?.us, best?.us), undefined)]
-          : []),
-      ];
-    }),
-  );
+  return ratioTable(rows, ratioTarget, [
+    { title: 'promise', cell: ({ ours }) => figure(ours['promise']) },
+    { title: 'promise / sync, target', cell: judgedPromise },
+    { title: 'plain', cell: ({ ours }) => figure(ours['plain']) },
+    {
+      title: 'plain / best, target',
+      cell: ({ ours, best, calls, bytes }) =>
+        verdict(over(ours['plain'], best), calls === 1 && bytes >= plainTarget.fromBytes ? plainTarget.ratio : undefined),
+    },
+    ...(hasOutOfPlace
+      ? [
+          { title: 'sync, out of place', cell: (/** @type {Comparison} */ { ours }) => figure(ours['out of place']) },
+          {
+            title: '/ best',
+            cell: (/** @type {Comparison} */ { ours, best }) => verdict(over(ours['out of place'], best), undefined),
+          },
+        ]
+      : []),
+  ]);
 }
 
-/** @param {import('../lib/compare.mjs').Figure | undefined} value */
-function figure(value) {
-  return value === undefined ? '' : `${value.noisy ? '~' : ''}${formatUs(value.us)}`;
+/** @param {Comparison} row */
+function judgedPromise({ ours: { sync, promise }, calls, ranks, bytes }) {
+  if (calls === 1 && ranks <= cores && bytes <= promiseTarget.smallBytes && promise !== undefined)
+    return `${verdict(promise.us, promiseTarget.smallUs)} (µs)`;
+  return verdict(over(promise, sync), calls === 1 && bytes >= promiseTarget.fromBytes ? promiseTarget.overSync : undefined);
 }
 
 /**

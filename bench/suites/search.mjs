@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { searchTarget } from '../lib/targets.mjs';
 import { searchHost } from '../../dist/planner/graph/search-host.js';
@@ -37,7 +38,7 @@ export async function run({ options, record, progress, note }) {
         ncclUs: phases.reduce((sum, phase) => sum + (times[phase] ?? 0), 0),
       });
     } catch (error) {
-      note(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      note(`${name}: ${messageOf(error)}`);
     }
   }
 }

@@ -7,6 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { openmpiAsRoot } from '../lib/peers.mjs';
 import { runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { table, verdict } from '../lib/table.mjs';
 import { startTarget } from '../lib/targets.mjs';
 
@@ -60,7 +61,7 @@ export async function run({ options, record, progress, note }) {
         await runCommand(launch, { timeoutMs: 60_000, env: { NODE_EXTRA_CA_CERTS: '' } });
         record({ start: launch.name, ranks, ms: Number(process.hrtime.bigint() - start) / 1e6 });
       } catch (error) {
-        note(`${launch.name}: ${error instanceof Error ? error.message : String(error)}`);
+        note(`${launch.name}: ${messageOf(error)}`);
       }
     }
   }

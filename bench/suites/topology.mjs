@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table, verdict } from '../lib/table.mjs';
 import { topologyTargetsMs } from '../lib/targets.mjs';
 import { buildSystem } from '../../dist/planner/topology/build/build-system.js';
@@ -39,7 +40,7 @@ export async function run({ options, record, progress, note }) {
       const us = medianUs(() => work(text, env, nRanks), repeats);
       record({ topology: name, us, ncclUs: (phases['xmlUs'] ?? 0) + (phases['systemAndPathsUs'] ?? 0) });
     } catch (error) {
-      note(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      note(`${name}: ${messageOf(error)}`);
     }
   }
 }

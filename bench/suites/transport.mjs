@@ -8,6 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { runCommand } from '../lib/processes.mjs';
+import { messageOf } from '../lib/suite.mjs';
 import { formatUs, table } from '../lib/table.mjs';
 import { countsRoom, HEADER_BYTES } from '../../dist/runtime/algorithms/exchange.js';
 import { ringFifo } from '../../dist/runtime/algorithms/ring.js';
@@ -93,7 +94,7 @@ export async function run({ options, record, progress, note }) {
         for (const line of output.split('\n').filter((text) => text.startsWith('{')))
           record({ overSockets: true, ...JSON.parse(line) });
       } catch (error) {
-        note(`all-reduces over sockets, engine ${engine}, ${form}: ${error instanceof Error ? error.message : String(error)}`);
+        note(`all-reduces over sockets, engine ${engine}, ${form}: ${messageOf(error)}`);
       }
     }
   }

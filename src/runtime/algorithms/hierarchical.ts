@@ -12,17 +12,14 @@ import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { Connection, FifoSize, ReceiveConnection } from '../transport/transport.js';
 import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
-import { ALIGNMENT, alignedPiece } from './alignment.js';
+import { ALIGNMENT } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { BUFFER_SLICE_BYTES } from './slices.js';
+import { fairSlice, type SlotLimits } from './slices.js';
 import { connected, endsOf, WorkerTrack, type ConnectionSets } from './worker-track.js';
 
-const SHORTEST_SLICE_BYTES = 32 * 1024;
-/** Approximate limit for the data that all connections of a rank may hold. */
-const HELD_BYTES = 16 * 2 ** 20;
-const STEPS = 16;
+const slots: SlotLimits = { steps: 16, heldBytes: 16 * 2 ** 20, shortestBytes: 32 * 1024, buffers: 1 };
 /** Most messages of a chunk; a connection holds at least two chunks, so that ranks that send first have room. */
 const MOST_SLICES_PER_CHUNK = 4;
 /** Slices that a share's chunk should have, so that hosts and wires work at the same time. */
@@ -49,9 +46,7 @@ export const hierarchical: NetworkAlgorithm = {
 
 /** Size of a connection: the more ranks, the shorter the slices. */
 function hierarchicalFifo(nRanks: number): FifoSize {
-  const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
-  const sliceBytes = Math.min(BUFFER_SLICE_BYTES, Math.max(SHORTEST_SLICE_BYTES, fair));
-  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceBytes + countsRoom(nRanks) };
+  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) + countsRoom(nRanks) };
 }
 
 function hierarchicalEnds(hosts: RanksByHost, rank: number): Ends {
@@ -172,7 +167,7 @@ class Hierarchical implements NetworkPlayer {
 
   #cutFor(shareBytes: number): ShareCut {
     const wanted = partBytes(shareBytes, 2 * SLICES, ALIGNMENT);
-    this.#cut.sliceBytes = Math.min(this.#slotBytes, Math.max(SHORTEST_SLICE_BYTES, wanted));
+    this.#cut.sliceBytes = Math.min(this.#slotBytes, Math.max(slots.shortestBytes, wanted));
     return this.#cut;
   }
 

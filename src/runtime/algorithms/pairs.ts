@@ -11,27 +11,18 @@ import {
   type SendConnection,
 } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
-import { alignedPiece } from './alignment.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
-import { sliceOfBuffers } from './slices.js';
+import { fairSlice, MOST_BUFFERS, type SlotLimits } from './slices.js';
 import { WorkerTrack, type ConnectionSets } from './worker-track.js';
 
-const SHORTEST_SLICE_BYTES = 4 * 1024;
-/** Approximate limit for the data that all connections of a rank may hold. */
-const HELD_BYTES = 8 * 2 ** 20;
+/** Of a connection: a rank fills many slots of one before it turns to the next, and waits less often. */
+const slots: SlotLimits = { steps: 8, heldBytes: 8 * 2 ** 20, shortestBytes: 4 * 1024, buffers: MOST_BUFFERS };
 
-/** Buffers of the kernel that a slice fills, where few ranks have room for that. Measured (docs/notes/algorithms.md). */
-const BUFFERS = 2;
-
-/** Slots of a connection: a rank fills many of one before it turns to the next, and waits less often. */
-const STEPS = 8;
-
-/** Size of a connection between two ranks: the more ranks, the shorter the slices. Measured (docs/notes/algorithms.md). */
+/** Size of a connection between two ranks. Measured (docs/notes/algorithms.md). */
 function pairFifo(nRanks: number): FifoSize {
-  const fair = alignedPiece(HELD_BYTES / STEPS, nRanks);
-  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) };
 }
 
 export const pairs: NetworkAlgorithm = {

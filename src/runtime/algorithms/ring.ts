@@ -9,18 +9,12 @@ import { countsRoom, HEADER_BYTES, type Track } from './exchange.js';
 import { ALIGNMENT, alignedShare } from './alignment.js';
 import { Blocks } from './blocks.js';
 import type { NetworkCall } from './network-call.js';
-import { sliceOfBuffers, BUFFER_SLICE_BYTES } from './slices.js';
+import { BUFFER_SLICE_BYTES, MOST_BUFFERS, sliceOfBuffers } from './slices.js';
 import { WorkerTrack } from './worker-track.js';
-
-/**
- * Buffers of the kernel that a slice fills. Measured (docs/notes/algorithms.md). No algorithm has longer slices: the combiner has
- * room for one of a ring.
- */
-const BUFFERS = 2;
 
 /** Size of the connections in a ring of `nRanks` ranks. */
 export function ringFifo(nRanks: number): FifoSize {
-  return { steps: 8, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS) + countsRoom(nRanks) };
+  return { steps: 8, slotBytes: HEADER_BYTES + sliceOfBuffers(MOST_BUFFERS) + countsRoom(nRanks) };
 }
 
 /** Longest slice of the protocol LL, and the size of its connections. */

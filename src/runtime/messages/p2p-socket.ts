@@ -1,5 +1,4 @@
-import { alignedPiece } from '../algorithms/alignment.js';
-import { sliceOfBuffers } from '../algorithms/slices.js';
+import { fairSlice, MOST_BUFFERS, type SlotLimits } from '../algorithms/slices.js';
 import type { Segment } from '../device/segment.js';
 import { LEAST_IN_PLACE_BYTES, type Connection, type FifoSize, type ReceiveConnection } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
@@ -11,20 +10,14 @@ const TYPE = 0;
 const COUNT_LOW = 1;
 const COUNT_HIGH = 2;
 
-const STEPS = 8;
-/** Buffers of the kernel that a slice fills, where few ranks have room for that. */
-const BUFFERS = 2;
-const SHORTEST_SLICE_BYTES = 4096;
-/** Bytes of slots, at most, that a rank has each way where it is connected with all others. */
-const HELD_BYTES = 16 * 2 ** 20;
+const slots: SlotLimits = { steps: 8, heldBytes: 16 * 2 ** 20, shortestBytes: 4096, buffers: MOST_BUFFERS };
 
 /**
  * The size of connections for messages between two ranks, and for windows; both ends must give the same.
  * @param nConnected ranks of which each is connected with each from the beginning; 0 where the first message connects two
  */
 export function messageFifo(nConnected: number): FifoSize {
-  const fair = nConnected === 0 ? Infinity : alignedPiece(HELD_BYTES / STEPS, nConnected);
-  return { steps: STEPS, slotBytes: HEADER_BYTES + sliceOfBuffers(BUFFERS, Math.max(SHORTEST_SLICE_BYTES, fair)) };
+  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, Math.max(1, nConnected)) };
 }
 
 /** True if a slice can go straight from the array or to it. */

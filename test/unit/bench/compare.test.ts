@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compare, stateOf, type TimingRecord } from '../../../bench/lib/compare.mjs';
 import { ratioTarget } from '../../../bench/lib/targets.mjs';
+import { report as hostsReport } from '../../../bench/suites/hosts.mjs';
 import { report } from '../../../bench/suites/runtime.mjs';
 
 const timing = (over: Partial<TimingRecord>): TimingRecord => ({
@@ -110,6 +111,23 @@ all_reduce float against the machine's own loops with as many threads, in the sa
 | size                  | out of place | c=a+b | of it | in place |  a+=b | of it |   c=a |
 |:----------------------|-------------:|------:|------:|---------:|------:|------:|------:|
 | 32 KiB, 2 ranks, near |         65.5 | 131.1 |  50 % |     81.9 | 163.8 |  50 % | 100.0 |`);
+});
+
+it('a plain socket between hosts is a limit and no peer', () => {
+  const text = hostsReport(
+    [
+      timing({ time_us: 10 }),
+      timing({ lib: 'sockets', cfg: 'plain', time_us: 4 }),
+      timing({ lib: 'tccl', cfg: 'sync', time_us: 5 }),
+      timing({ lib: 'tccl', cfg: 'promise', time_us: 12 }),
+    ].map((record) => ({ hosts: 2, ...record })),
+  );
+  expect(text).toBe(`\
+all_reduce float, 2 hosts of 1: lowest median of the rounds in µs, and ratios
+
+| size   |       best peer |      | sync | sync / best, target | promise | promise / best, target | plain socket in C |
+|:-------|----------------:|-----:|-----:|--------------------:|--------:|-----------------------:|------------------:|
+| 32 KiB | openmpi default | 10.0 | 5.00 |      0.50 ≤ 0.8 met |    12.0 |        1.20 > 1 missed |              4.00 |`);
 });
 
 function limit(
