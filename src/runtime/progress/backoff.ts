@@ -17,8 +17,8 @@ export function spinsAt(hasSockets: boolean, spins: number): number {
 export const PARK_AFTER_MS = 10;
 /** The same for ranks that wait for sockets, whose polls are system calls. */
 const PARK_AFTER_SOCKETS_MS = 0.2;
-/** Polls of a socket that take some 10 µs. */
-const SOCKET_SPINS = 20;
+/** Each poll asks every awaited socket with a system call, and giving the core away costs no more than one. */
+const SOCKET_SPINS = 2;
 /** Reading the clock costs as much as a poll, so it is read once in so many turns. */
 const TURNS_PER_CLOCK = 16;
 
