@@ -82,6 +82,20 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     }
   });
 
+  it.each(
+    ['killed', 'left', 'leftBeforeSplit', 'leftBeforeMessage', 'closedEarly', 'late', 'aborted', 'kind'].flatMap((ending) => [
+      { ending, form: 'promise', config: {} },
+      { ending, form: 'sync', config: blocking },
+    ]),
+  )('say on which host the rank is that an error is about ($ending, $form)', async ({ ending, form, config }) => {
+    const env = { ...config, TCCL_TIMEOUT: '2', TCCL_SOCKET_IFNAME: '=tccl0' };
+    const ended = await Promise.all(start('failures.mjs', [ending, form], nextPort++, env).map((rank) => rank.ended));
+    for (const [rank, { lines }] of ended.entries()) {
+      if (rank !== 1)
+        expect(lines[0]?.['message'], `rank ${rank}`).toMatch(/ranks? (0,)?1 (is |are )?on [^ ]+ \(10\.213\.77\.1\)/);
+    }
+  });
+
   it('send and receive, in groups too, as a naive reference does, within a host and between', async () => {
     for (const program of ['random-messages.mjs', 'random-groups.mjs']) {
       const ended = await Promise.all(

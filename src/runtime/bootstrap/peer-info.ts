@@ -1,7 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { parseAddress } from './address.js';
 import type { PeerInfo } from './bootstrap.js';
-import { nameRanks } from './rank-list.js';
+import { nameRanks, ranksIn } from './rank-list.js';
 
 /** A rank's description of itself in the first all-gather. */
 export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
@@ -15,6 +15,31 @@ export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
 export function placeOf(peers: readonly PeerInfo[], rank: number): string {
   const peer = peers[rank];
   return peer === undefined ? `rank ${rank}` : `rank ${rank} on ${peer.hostname} (${peer.ip})`;
+}
+
+/** Most hosts that a text names. */
+const MOST_HOSTS = 4;
+
+/**
+ * Adds to a text where the ranks are that it names, if the communicator has several hosts: `; ranks 2,3 are on host7 (10.0.0.7)`.
+ * Leaves out ranks whose host the text has, such as one that another rank has added.
+ * @param about rank that the text is about, named or not
+ */
+export function withHosts(text: string, peers: readonly PeerInfo[], about?: number): string {
+  if (new Set(peers.map(({ hostHash }) => hostHash)).size < 2) return text;
+  const byHost = new Map<string, PeerInfo[]>();
+  for (const rank of new Set([...ranksIn(text, peers.length), ...(about === undefined ? [] : [about])])) {
+    const peer = peers[rank];
+    if (peer === undefined || text.includes(placeOf(peers, rank))) continue;
+    byHost.set(peer.hostHash, [...(byHost.get(peer.hostHash) ?? []), peer]);
+  }
+  const parts = [...byHost.values()].map((those) => {
+    const [{ hostname, ip } = { hostname: '', ip: '' }] = those;
+    return `${nameRanks(those.map(({ rank }) => rank))} ${those.length > 1 ? 'are' : 'is'} on ${hostname} (${ip})`;
+  });
+  const more = parts.length > MOST_HOSTS ? [`${parts.length - MOST_HOSTS} more hosts`] : [];
+  const clause = `; ${[...parts.slice(0, MOST_HOSTS), ...more].join(', ')}`;
+  return parts.length === 0 || text.includes(clause) ? text : text + clause;
 }
 
 /** The ranks on the host of `rank`, ascending. */

@@ -17,3 +17,14 @@ export function nameRanks(ranks: Iterable<number>): string {
   const text = formatRanks(ranks);
   return /^\d+$/.test(text) ? `rank ${text}` : `ranks ${text}`;
 }
+
+/** The ranks below `nRanks` that a text names in these forms, in its order. */
+export function ranksIn(text: string, nRanks: number): number[] {
+  return [...text.matchAll(/\branks? (\d+(?:[-,]\d+)*)/g)].flatMap(([, list = '']) =>
+    list.split(',').flatMap((run) => {
+      const [first = 0, last = first] = run.split('-').map(Number);
+      const count = Math.min(last, nRanks - 1) - first + 1;
+      return Array.from({ length: Math.max(0, count) }, (_, i) => first + i);
+    }),
+  );
+}

@@ -1,6 +1,6 @@
 import { netOf } from './agree.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
-import { nodeOf } from '../bootstrap/peer-info.js';
+import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
@@ -586,16 +586,20 @@ export class Communicator extends MessageCalls {
       cause instanceof TcclError
         ? cause
         : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
+    if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
     withRank(error, this.rank);
-    if (this.#failure === undefined) error.message = this.#named(error.message);
     // The other ranks get the message without this rank's call.
     this.#fail(error);
     return call === undefined ? error : ofCall(error, call);
   }
 
-  /** Adds the communicator's name to a message. Another rank's error already has it. */
-  #named(text: string): string {
-    return named(text, this.#parts.config.name);
+  /**
+   * Adds the hosts of ranks and the communicator's name to a message. Another rank's error may already have them.
+   * @param about rank that the message is about
+   */
+  #named(text: string, about?: number): string {
+    const { bootstrap, config } = this.#parts;
+    return named(withHosts(text, bootstrap.peers, about), config.name);
   }
 
   #fail(error: TcclError): void {

@@ -1,6 +1,7 @@
 // Thread that has the sockets of a rank's collectives and carries them out; started by network-threads.ts.
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
+import { withHosts } from '../bootstrap/peer-info.js';
 import type { Algorithm } from '../algorithms/call.js';
 import type { Channels } from '../algorithms/channels.js';
 import type { Nic } from '../bootstrap/interfaces.js';
@@ -58,7 +59,7 @@ const STEPS_EVERY_MS = 50;
 
 const given = workerData as NetworkThreadData;
 const {
-  members: { rank },
+  members: { rank, peers },
   spins,
   limits,
 } = given;
@@ -66,7 +67,7 @@ setHeartbeat(given.heartbeatMs);
 const port = parentPort as MessagePort;
 const post = (message: FromNetworkThread): void => port.postMessage(message);
 const warn = (about: string): void => {
-  const text = named(about, given.name);
+  const text = named(withHosts(about, peers), given.name);
   if (given.takesWarnings) post({ kind: 'warning', text });
   else warnNow(text);
 };

@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
-import { peersOf, placeOf, nodeOf, ranksOnHost } from '../../../../src/runtime/bootstrap/peer-info.js';
+import { describe, expect, it } from 'vitest';
+import { peersOf, placeOf, nodeOf, ranksOnHost, withHosts } from '../../../../src/runtime/bootstrap/peer-info.js';
 import type { Introduction } from '../../../../src/runtime/bootstrap/peer-info.js';
 import { InvalidUsageError } from '../../../../src/errors.js';
 
@@ -56,4 +56,32 @@ it('the ranks of a host are those with its hash', () => {
 it('hosts are numbered by their lowest ranks, independent of their names', () => {
   const peers = peersOf(introduce('z', 'a', 'z', 'c'));
   expect(peers.map(({ rank }) => nodeOf(peers, rank))).toEqual([0, 1, 0, 2].map((node) => ({ node, nNodes: 3 })));
+});
+
+describe('the hosts of ranks in a text', () => {
+  const peers = peersOf(introduce('a', 'a', 'b', 'b', 'c', 'd', 'e', 'f'));
+  const where = (text: string, about?: number): string => withHosts(text, peers, about);
+
+  it('are added, ranks of one host together', () => {
+    expect(where('rank 4 waits for ranks 0-3')).toBe(
+      'rank 4 waits for ranks 0-3; rank 4 is on c (127.0.0.1), ranks 0,1 are on a (127.0.0.1), ranks 2,3 are on b (127.0.0.1)',
+    );
+    expect(where('no memory', 4)).toBe('no memory; rank 4 is on c (127.0.0.1)');
+  });
+
+  it('are not added where the text has them, from this rank or another', () => {
+    expect(where('rank 4 on c (127.0.0.1) died', 4)).toBe('rank 4 on c (127.0.0.1) died');
+    for (const text of ['ranks 0,1,4 are late', 'late: ranks 0,2,4-7'].map((said) => where(said)))
+      expect(where(`barrier: ${text} (communicator "x")`)).toBe(`barrier: ${text} (communicator "x")`);
+  });
+
+  it('are at most four', () => {
+    expect(where('late: ranks 0,2,4-7')).toMatch(/rank 5 is on d \(127\.0\.0\.1\), 2 more hosts$/);
+  });
+
+  it('are left out on one host, and for ranks that there are not', () => {
+    expect(withHosts('rank 1 closed', peersOf(introduce('a', 'a')))).toBe('rank 1 closed');
+    const text = 'rank 8 of 9, frank 1, ranks -1, ranks 9-4000000000';
+    expect(where(text)).toBe(text);
+  });
 });
