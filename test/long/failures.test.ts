@@ -23,6 +23,18 @@ const mismatches = {
   partsToAll: ['rank 1 sends 3 float32 to rank 2, which expects 2'],
 };
 
+test('ranks over sockets whose calls differ in a part of an allToAllV get its elements in the error', async () => {
+  const flags = ['--grace', '20'];
+  const { records, stderr } = await runRanks(3, 'failures.mjs', ['partsToAll', 'promise'], {
+    env: { TCCL_SHM_DISABLE: '1' },
+    flags,
+  });
+  const messages = records.map(({ message }) => String(message)).filter((message) => message.includes('allToAllV'));
+  expect(messages.length, stderr).toBeGreaterThan(0);
+  for (const message of messages)
+    expect(message).toContain('rank 1 sends 3 float32 to rank 2, which expects 2 float32, in a message of allToAllV');
+});
+
 for (const form of forms) {
   test.each(Object.entries(mismatches))(
     `ranks whose calls differ in %s get an error that names both calls (${form})`,

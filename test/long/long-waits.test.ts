@@ -104,6 +104,9 @@ describe.concurrent('a rank that waits for long', { timeout: 120_000 }, () => {
           !starts.some((start) => `${String(code)}: ${String(message).replace(/^\w+: (?=rank)/, '')}`.startsWith(start)),
       );
       expect([told.length, others]).toEqual([isElsewhere ? 2 : 3, []]);
+      const inTime = records.filter(({ code, message }) => code === 'TIMEOUT' && String(message).includes(' s in '));
+      for (const { message, ranks } of inTime)
+        for (const rank of ranks as number[]) expect(String(message)).toMatch(new RegExp(`for .*ranks? [0-9,]*${rank}`));
     },
   );
 

@@ -14,6 +14,8 @@ export interface Rails {
   readonly root: string;
   /** From now on host a drops what host b sends on a rail, without an answer. */
   silence(rail: number): void;
+  /** Cuts the cable of a rail. */
+  cut(rail: number): void;
   remove(): void;
 }
 
@@ -62,6 +64,7 @@ export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } 
     ],
     root: '10.213.80.1',
     silence: (rail) => void ip('-n', names[0], 'route', 'add', 'blackhole', `10.213.${80 + rail}.2/32`),
+    cut: (rail) => void ip('-n', names[1], 'link', 'set', `rail${rail}`, 'down'),
     remove,
   };
 }

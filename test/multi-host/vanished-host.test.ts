@@ -3,6 +3,7 @@ import { startFixture } from '../multi-process/fixtures/processes.js';
 import type { Fixture } from '../multi-process/fixtures/processes.js';
 import { makeTwoHosts, whyNoHosts } from './two-hosts.js';
 import type { TwoHosts } from './two-hosts.js';
+import { makeRails } from './rails.js';
 
 const reason = whyNoHosts();
 const overIPv6 = { TCCL_SOCKET_FAMILY: 'AF_INET6' };
@@ -21,7 +22,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
   });
 
   /** Two ranks on each host, found through the variables of Slurm. */
-  function start(args: string[], ownEnv: Record<string, string> = {}): Fixture[] {
+  function start(args: string[], ownEnv: Record<string, string> = {}, on = hosts!.on): Fixture[] {
     const port = nextPort++;
     return [0, 1, 2, 3].map((rank) => {
       const host = rank < 2 ? 0 : 1;
@@ -35,7 +36,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
         TCCL_COMM_ID: `${'TCCL_SOCKET_FAMILY' in ownEnv ? '[fd77::1]' : '10.213.77.1'}:${port}`,
         ...ownEnv,
       };
-      const fixture = startFixture('vanished.mjs', args, env, hosts!.on[host]);
+      const fixture = startFixture('vanished.mjs', args, env, on[host]);
       started.push(fixture);
       return fixture;
     });
@@ -79,5 +80,31 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     const ranks = start(['computes', String(3 * seconds)], { TCCL_HEARTBEAT: String(seconds) });
     for (const { lines, stderr } of await Promise.all(ranks.map(({ ended }) => ended)))
       expect(lines.at(-1), stderr).toMatchObject({ code: 'none' });
+  });
+
+  it.each(['promise', 'in place'])('is not a host of which one of two cables is cut: its ranks live (%s)', async (form) => {
+    const rails = makeRails(2);
+    try {
+      const env = {
+        TCCL_SOCKET_IFNAME: 'rail',
+        TCCL_HEARTBEAT: '4',
+        TCCL_COMM_ID: `${rails.root}:${nextPort++}`,
+        ...(form === 'promise' ? {} : blocking),
+      };
+      const ranks = start(['large'], env, rails.on);
+      await Promise.all(ranks.map((rank) => rank.line((line) => 'running' in line)));
+      rails.cut(1);
+      for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
+        const ended = lines.at(-1);
+        expect(ended?.['message'], `rank ${rank}`).toMatch(/cannot be reached from 10\.213\.81\.[12]: /);
+        const [, about = ''] = /rank (\d) on \S+ \(10\.213/.exec(String(ended?.['message'])) ?? [];
+        const isOfOwnHost = Math.floor(Number(about) / 2) === Math.floor(rank / 2);
+        expect(ended).toMatchObject({ code: isOfOwnHost ? 'NETWORK' : 'RANK_DIED' });
+        if (isOfOwnHost)
+          expect(ended?.['message']).toMatch(new RegExp(`^\\w*:? ?rank ${about} lives, but another host reports: `));
+      }
+    } finally {
+      rails.remove();
+    }
   });
 });

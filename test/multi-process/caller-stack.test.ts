@@ -56,6 +56,8 @@ test.each([
     message: 'TIMEOUT',
     messageInPlace: 'TIMEOUT',
     messageInGroup: 'TIMEOUT',
+    signal: 'CLOSED',
+    signalInPlace: 'CLOSED',
   };
   expect(records, stderr).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));
 });

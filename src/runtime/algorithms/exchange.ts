@@ -1,5 +1,6 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
+import { describeElements } from '../device/types.js';
 import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Team } from '../device/team.js';
 import type { WakeSources } from '../progress/parking.js';
@@ -426,9 +427,11 @@ export class Exchange implements Outputs {
     }
     const sent = messageBytes - this.#headBytes;
     if (bytes === undefined || bytes === sent) return;
+    const call = decodeCall(code, root, count);
+    const elements = (length: number): string => describeElements(length / call.type.bytes, call.type);
     throw new InvalidUsageError(
       'CALL_MISMATCH',
-      `rank ${peer} sends ${sent} bytes to rank ${this.rank}, which expects ${bytes} in ${describeCall(decodeCall(code, root, count))}: their counts for each other differ`,
+      `rank ${peer} sends ${elements(sent)} to rank ${this.rank}, which expects ${elements(bytes)}, in a message of ${describeCall(call)}: their counts for each other differ`,
       { rank: peer, ranks: [this.rank, peer] },
     );
   }

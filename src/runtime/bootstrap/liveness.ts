@@ -111,7 +111,7 @@ function look(): void {
         : 'it, or the way to it, is down';
     socket.destroy(
       new HostSilent(
-        `from ${localAddress}: its host ${remoteAddress} has not answered ${what} within ${heartbeatMs / 1000} s (TCCL_HEARTBEAT): ${advice}`,
+        `from ${localAddress}: its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s): ${advice}`,
       ),
     );
   }

@@ -7,7 +7,16 @@ import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
 import { type NumericArray, type NumericArrayConstructor, type TypedArray } from '../device/types.js';
-import { describeError, InternalError, InvalidUsageError, ofCall, RemoteError, TcclError, withRank } from '../../errors.js';
+import {
+  describeError,
+  InternalError,
+  InvalidUsageError,
+  ofCall,
+  RemoteError,
+  SystemError,
+  TcclError,
+  withRank,
+} from '../../errors.js';
 import { packReason } from '../transport/ending.js';
 import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
@@ -584,13 +593,23 @@ export class Communicator extends MessageCalls {
   #failWith(cause: unknown, call = this.#queue.waiting ?? this.#messenger.waiting): TcclError {
     const error =
       cause instanceof TcclError
-        ? cause
+        ? this.#unlessAlive(cause)
         : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
     if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
     withRank(error, this.rank);
     // The other ranks get the message without this rank's call.
     this.#fail(error);
     return call === undefined ? error : ofCall(error, call);
+  }
+
+  /** Another host may report that a rank of this host died, if one of several networks between them fails. */
+  #unlessAlive(error: TcclError): TcclError {
+    const { team, bootstrap, resources } = this.#parts;
+    const { rank = -1 } = error;
+    const local = bootstrap.localRanks.indexOf(rank);
+    const isSeen = rank === this.rank || (local >= 0 && resources.facts.shared);
+    if (error.code !== 'RANK_DIED' || !isSeen || team.isGone(local)) return error;
+    return new SystemError('NETWORK', `rank ${rank} lives, but another host reports: ${error.message}`, { rank });
   }
 
   /**

@@ -220,7 +220,7 @@ export class Messenger implements Waitable {
     try {
       isMet = condition.isMet();
     } catch (error) {
-      throw this.#parts.fail(error, this.#callOf(error));
+      throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
     }
     if (isMet) {
       condition.settled();
@@ -496,12 +496,13 @@ export class Messenger implements Waitable {
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) {
       const { limits } = this.#parts;
-      throw transferTimeout(rank, limits, late.text, this.#ranksBehind(late), this.#whom(late));
+      const { ranks, text } = this.#heldUpBy(late);
+      throw transferTimeout(rank, limits, late.text, ranks, text);
     }
     const awaited = this.#longWait(this.#clock.gapMs, now);
     if (awaited !== undefined) this.#pointToPoint.reportWait(awaited, this.#shorterMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
-    if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#whom(warned)));
+    if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#heldUpBy(warned).text));
   }
 
   /**
@@ -536,14 +537,13 @@ export class Messenger implements Waitable {
     return oldest;
   }
 
-  #ranksBehind({ ranks }: LongWait): number[] {
-    return this.#pointToPoint.stragglers(ranks, this.#shorterMs);
-  }
-
-  #whom(wait: LongWait): string {
+  /** The ranks that a wait is for in the end, with what is known of them; in a circle those that it is for directly. */
+  #heldUpBy(wait: LongWait): { readonly ranks: readonly number[]; readonly text: string } {
     const p2p = this.#pointToPoint;
-    const behind = this.#ranksBehind(wait);
+    const behind = p2p.stragglers(wait.ranks, this.#shorterMs);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
-    return p2p.isDeadlock ? describeLate(wait.ranks, doing) + DEADLOCK : describeLate(behind, doing);
+    return p2p.isDeadlock
+      ? { ranks: wait.ranks, text: describeLate(wait.ranks, doing) + DEADLOCK }
+      : { ranks: behind, text: describeLate(behind, doing) };
   }
 }
