@@ -329,6 +329,21 @@ describe('a command that cannot be run', () => {
   });
 
   it.each([
+    ['localhost:29555', '2', 1],
+    ['localhost:29555', '1', 0],
+    ['a:29555', '2', 0],
+  ])('nodes that meet at %s, %s of them: %i warnings', async (address, nodes, warnings) => {
+    const place = ['--nnodes', nodes, '--node-rank', '0', '--rendezvous', address];
+    const { code, stderr } = await tcclInProcess(['run', ...place, '--dry-run', '-n', '1', 'true']);
+    expect(code).toBe(0);
+    expect(stderr).toBe(
+      'tccl run: --rendezvous localhost:29555 joins only nodes of one host, because each host reaches itself there; for nodes on several hosts give a name or address of the host of node 0\n'.repeat(
+        warnings,
+      ),
+    );
+  });
+
+  it.each([
     [['-n', '0', 'true'], "option '-n, --ranks <count>' argument '0' is invalid"],
     [['-np', '2', 'true'], 'It is -n here: tccl run -n 4'],
     [['-H', 'a:4,:2', 'true'], '":2" is no host: write HOST:RANKS, as in a:4,b:4'],
@@ -344,6 +359,11 @@ describe('a command that cannot be run', () => {
     [['--nnodes', '2', '--node-rank', '1', 'true'], '--nnodes 2 needs --rendezvous HOST:PORT'],
     [['--nnodes', '2', '--node-rank', '1', '--rendezvous', 'a', 'true'], '"a" is not an address'],
     [['--nnodes', '2', '--node-rank', '1', '--rendezvous', 'a:1', '-n', '1,2,3', 'true'], '-n 1,2,3 has 3 numbers for 2 nodes'],
+    ...['localhost:29555', '127.0.1.1:29555', '[::1]:29555', 'LOCALHOST:29555'].map((address): [string[], string] => [
+      ['-H', 'a:1,b:1', '--rendezvous', address, 'true'],
+      `--rendezvous ${address} cannot join 2 hosts: each of them reaches itself there; give a name or address of a, which has rank 0`,
+    ]),
+    [['-H', 'a:1', '--rendezvous', 'localhost', 'true'], '"localhost" is not an address'],
     [['--node-rank', '1', 'true'], '--node-rank needs --nnodes'],
     [['--rendezvous', 'a:1', 'true'], '--rendezvous needs --nnodes or --hosts'],
     [['--nproc_per_node', '4', 'true'], 'It is -n here.'],

@@ -98,15 +98,19 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
   const file = options.hostfile;
   const hosts = list !== undefined ? parseHostList(list) : parseHostFile(readHostFile(file ?? ''), file ?? '');
   const placements = placeRanks(hosts, options.ranks?.[0]);
+  const [first] = placements;
+  if (options.rendezvous !== undefined && (await isOfEachHost(options.rendezvous)) && placements.length > 1)
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `--rendezvous ${options.rendezvous} cannot join ${placements.length} hosts: each of them reaches itself there; give a name or address of ${first?.host.name ?? ''}, which has rank 0, or leave --rendezvous out`,
+    );
   if (options.dryRun) {
     showPlacements(placements, options);
     return 0;
   }
   const { launchOnHosts } = await import('../../runtime/launch/hosts/launch.js');
   const { splitWords } = await import('../../runtime/launch/hosts/ssh.js');
-  const { parseAddress } = await import('../../runtime/bootstrap/address.js');
-  if (options.rendezvous !== undefined) parseAddress(options.rendezvous);
-  const nRanks = placements[0]?.ranks.total ?? 0;
+  const nRanks = first?.ranks.total ?? 0;
   const hostOf = new Map(
     placements.flatMap(({ host, ranks }) =>
       Array.from({ length: ranks.count }, (_, i): [number, string] => [ranks.first + i, host.name]),
@@ -185,8 +189,10 @@ async function partOf(
     );
   if (ranks.length > 1 && ranks.length !== nnodes)
     throw refuse(`-n ${ranks.join()} has ${ranks.length} numbers for ${nnodes} nodes`);
-  const { parseAddress } = await import('../../runtime/bootstrap/address.js');
-  parseAddress(rendezvous);
+  if ((await isOfEachHost(rendezvous)) && nnodes > 1)
+    report(
+      `--rendezvous ${rendezvous} joins only nodes of one host, because each host reaches itself there; for nodes on several hosts give a name or address of the host of node 0`,
+    );
   const counts = Array.from({ length: nnodes }, (_, node) => ranks[ranks.length === 1 ? 0 : node] ?? 0);
   const sum = (numbers: readonly number[]) => numbers.reduce((total, count) => total + count, 0);
   return {
@@ -195,6 +201,16 @@ async function partOf(
     total: sum(counts),
     meetingPoint: { TCCL_COMM_ID: rendezvous, TCCL_COMM_SECRET: env['TCCL_COMM_SECRET'] ?? '' },
   };
+}
+
+/**
+ * True for an address at which each host reaches itself.
+ * @throws InvalidArgumentError `UNIQUE_ID` for what is no address
+ */
+async function isOfEachHost(rendezvous: string): Promise<boolean> {
+  const { isLoopback, parseAddress } = await import('../../runtime/bootstrap/address.js');
+  const { host } = parseAddress(rendezvous);
+  return isLoopback(host) || /^(?:.+\.)?localhost\.?$/i.test(host);
 }
 
 function limits({ grace, timeout }: RunOptions): Pick<LaunchOptions, 'graceMs' | 'timeoutMs' | 'report'> {
