@@ -58,6 +58,8 @@ export interface ConnectOptions {
   readonly rankOfRoot?: number | undefined;
   /** Called with the reason of the first attempt that does not reach the root; further attempts follow. */
   readonly onRootMissed?: ((reason: string) => void) | undefined;
+  /** Returns the end of the error if no attempt reaches the root, given the reason of the last one. */
+  readonly explainMiss?: ((reason: string) => string) | undefined;
 }
 
 /** After the connection with the root has ended, how long its answer may still take to arrive. */
@@ -239,7 +241,7 @@ class SetUp {
 
   /** Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection. */
   async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
-    const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed } = this.#options;
+    const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
     const holder = rankOfRoot === undefined ? 'is the process that opened it alive' : `does rank ${rankOfRoot} run on that host`;
@@ -249,15 +251,13 @@ class SetUp {
         ? ' Ranks of other hosts cannot reach a loopback address: for them, TCCL_SOCKET_IFNAME must name a network of all hosts'
         : '';
     let failure: string | undefined;
-    this.#limit(
-      timeoutMs,
-      () =>
-        new TimeoutError(
-          'TIMEOUT',
-          `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure ?? 'no attempt was made'}); ${holder}, does the id belong to this run, and is the port open?${loopback}`,
-          details,
-        ),
-    );
+    this.#limit(timeoutMs, () => {
+      const message =
+        explainMiss !== undefined && failure !== undefined
+          ? `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms: ${explainMiss(failure)}`
+          : `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure ?? 'no attempt was made'}); ${holder}, does the id belong to this run, and is the port open?${loopback}`;
+      return new TimeoutError('TIMEOUT', message, details);
+    });
     if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, undefined, { signal });
     while (true) {
       const confirmation = withResolvers<Confirmation | undefined>();

@@ -81,6 +81,13 @@ export async function meet(
   }
   try {
     const { onWarning = warn } = options;
+    const { root: named, origin } = id;
+    // Rank 0 has opened it, so a name of this host would have led there.
+    const explainMiss =
+      place.rank === 0 && origin === 'name'
+        ? (reason: string) =>
+            `rank 0 listens on ${hostname()}, but ${place.commId} is ${formatAddress(named)}, where it cannot be reached (${reason}): start rank 0 on that host, or give the name of ${hostname()}`
+        : undefined;
     const bootstrap = await connect({
       id,
       rank: place.rank,
@@ -93,14 +100,8 @@ export async function meet(
       interfaceName: network.interfaceName,
       family: network.family,
       signal: options.signal,
-      // Rank 0 has opened it, so a name of this host would have led there.
-      onRootMissed:
-        place.rank === 0 && id.origin === 'name'
-          ? (reason) =>
-              onWarning(
-                `rank 0 listens on ${hostname()}, but ${place.commId} is ${formatAddress(id.root)}, where it cannot be reached (${reason}): start rank 0 on that host, or give the name of ${hostname()}; retrying for ${timeoutMs / 1000} s`,
-              )
-          : undefined,
+      explainMiss,
+      onRootMissed: explainMiss && ((reason) => onWarning(`${explainMiss(reason)}; retrying for ${timeoutMs / 1000} s`)),
     });
     return { bootstrap, id };
   } finally {
