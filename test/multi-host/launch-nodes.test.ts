@@ -57,6 +57,31 @@ describe.skipIf(reason !== undefined)(`tccl run --nnodes${reason === undefined ?
     expect(places).toContainEqual({ ...common, rank: 4, localRank: 1 });
   });
 
+  it('names the hosts of ranks whose nodes disagree on their number', async () => {
+    const ends = await Promise.all(
+      [0, 1].map((host) => run(host, 29823, ['-n', host === 0 ? '2' : '1', node, fixture('sum.mjs')])),
+    );
+    for (const { code, stderr } of ends) {
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /ranks 0,1 with 4 on \S+ \(10\.213\.77\.1\), rank 1 with 2 on \S+ \(10\.213\.77\.2\); all must have the same count: compare -n/,
+      );
+    }
+  });
+
+  it('asks for a node rank of its own where two nodes have the same', async () => {
+    const places = [
+      [0, '0'],
+      [0, '1'],
+      [1, '1'],
+    ] as const;
+    const args = ['-n', '1', node, fixture('sum.mjs')];
+    const ends = places.map(([host, index]) => run(host, 29824, ['--nnodes', '3', '--node-rank', index, ...args]));
+    for (const { stderr } of await Promise.all(ends)) {
+      expect(stderr).toMatch(/rank 1 checked in 2 times .*; with --nnodes, each node needs a --node-rank of its own/);
+    }
+  });
+
   it('ends on both nodes when a rank of one fails', async () => {
     const args = ['-n', '2', node, fixture('waits-for-rank-3.mjs')];
     const [a, b] = await Promise.all([run(0, 29822, args), run(1, 29822, args)]);

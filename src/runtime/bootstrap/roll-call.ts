@@ -1,5 +1,6 @@
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
+import { parseAddress } from './address.js';
 import { formatRanks, nameRanks } from './rank-list.js';
 
 /** A rank's message to the root when it checks in. */
@@ -73,10 +74,14 @@ export class RollCall {
   #differentCounts(): InvalidUsageError | undefined {
     const groups = groupBy(this.checkIns, ({ nRanks }) => nRanks);
     if (groups.size < 2) return undefined;
-    const parts = [...groups].map(([nRanks, ranks]) => `${nameRanks(ranks)} with ${nRanks}`);
+    const hasHosts = hostsOf(this.checkIns).length > 1;
+    const parts = [...groups].map(([nRanks, ranks]) => {
+      const hosts = hostsOf(this.checkIns.filter((checkIn) => checkIn.nRanks === nRanks));
+      return `${nameRanks(ranks)} with ${nRanks}${hasHosts ? ` on ${someOf(hosts)}` : ''}`;
+    });
     return new InvalidUsageError(
       'RANK_COUNT_MISMATCH',
-      `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same count`,
+      `the ranks were started with different rank counts: ${parts.join(', ')}; all must have the same count: compare -n and --nnodes of each tccl run, or the settings of your launcher`,
       { ranks: minorities(groups) },
     );
   }
@@ -101,10 +106,25 @@ export class RollCall {
       const places = checkIns.map(({ pid, hostname }) => `process ${pid} on ${hostname}`);
       return `rank ${rank} checked in ${checkIns.length} times (${places.join(', ')})`;
     });
-    return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once`, {
+    const areProcesses = repeated.some(([, checkIns]) => new Set(checkIns.map(({ processHash }) => processHash)).size > 1);
+    const advice = areProcesses ? '; with --nnodes, each node needs a --node-rank of its own' : '';
+    return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once${advice}`, {
       ranks: repeated.map(([rank]) => rank),
     });
   }
+}
+
+/** Most hosts that a message names for one count of ranks. */
+const MOST_HOSTS = 3;
+
+/** Hosts of these ranks, each with its address: `host7 (10.0.0.7)`. */
+function hostsOf(checkIns: readonly CheckIn[]): string[] {
+  return [...new Set(checkIns.map(({ hostname, peerAddress }) => `${hostname} (${parseAddress(peerAddress).host})`))];
+}
+
+function someOf(hosts: readonly string[]): string {
+  const more = hosts.length > MOST_HOSTS ? [`${hosts.length - MOST_HOSTS} more hosts`] : [];
+  return [...hosts.slice(0, MOST_HOSTS), ...more].join(' and ');
 }
 
 /** Ascending ranks by a property, largest group first. */

@@ -42,13 +42,19 @@ it('counts a repeated check-in once', () => {
 });
 
 it('names the ranks that checked in twice, and their processes', () => {
-  const roll = rollOf(checkIn(1), checkIn(0), checkIn(1, { pid: 999, hostname: 'host8' }));
+  const roll = rollOf(checkIn(1), checkIn(0), checkIn(1, { pid: 999, hostname: 'host8', processHash: 'def' }));
   expect(roll.hasConflict).toBe(true);
   expect(roll.conflict()).toMatchObject({
     code: 'RANK_DUPLICATE',
     ranks: [1],
-    message: 'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once',
+    message:
+      'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once; with --nnodes, each node needs a --node-rank of its own',
   });
+});
+
+it('does not speak of nodes where one process joined twice', () => {
+  const { message } = rollOf(checkIn(1), checkIn(1)).conflict() ?? {};
+  expect(message).toBe('rank 1 checked in 2 times (process 101 on host7, process 101 on host7); each rank must be started once');
 });
 
 it('names the ranks with another rank count', () => {
@@ -56,8 +62,22 @@ it('names the ranks with another rank count', () => {
   expect(roll.conflict()).toMatchObject({
     code: 'RANK_COUNT_MISMATCH',
     ranks: [1],
-    message: 'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same count',
+    message:
+      'the ranks were started with different rank counts: ranks 0,2,3 with 4, rank 1 with 3; all must have the same count: compare -n and --nnodes of each tccl run, or the settings of your launcher',
   });
+});
+
+it('names the hosts of each rank count, by their addresses too where names are the same, but not all of many', () => {
+  const there = { nRanks: 2, peerAddress: '10.0.0.2:7' };
+  expect(rollOf(checkIn(0), checkIn(1), checkIn(1, there)).conflict()?.message).toContain(
+    'ranks 0,1 with 4 on host7 (127.0.0.1), rank 1 with 2 on host7 (10.0.0.2); all must',
+  );
+  const many = [0, 1, 2, 3, 4].map((rank) =>
+    checkIn(rank, { nRanks: 6, hostname: `n${rank}`, peerAddress: `[fd00::${rank}]:7` }),
+  );
+  expect(rollOf(...many, checkIn(5)).conflict()?.message).toContain(
+    'ranks 0-4 with 6 on n0 (fd00::0) and n1 (fd00::1) and n2 (fd00::2) and 2 more hosts, rank 5 with 4 on host7 (127.0.0.1);',
+  );
 });
 
 it('names the ranks with another version', () => {
