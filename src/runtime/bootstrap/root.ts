@@ -110,7 +110,9 @@ export async function listenAt(id: UniqueId, options: Omit<RootOptions, 'host'> 
 /** The error of a root's listener with the name of the setting that it comes from. */
 function advised(error: unknown): unknown {
   if (!(error instanceof SystemError)) return error;
-  const text = `${error.message}; rank 0 listens on ${hostname()}: set TCCL_COMM_ID, commId or --rendezvous to an address of this host and a free port, the same on all ranks`;
+  const isElsewhere = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRNOTAVAIL';
+  const move = isElsewhere ? 'start rank 0 on the host that has it (with --nnodes: --node-rank 0 there), or ' : '';
+  const text = `${error.message}; rank 0 listens on ${hostname()}: ${move}set TCCL_COMM_ID, commId or --rendezvous to an address of this host and a free port, the same on all ranks`;
   return new SystemError('NETWORK', text, { cause: error.cause });
 }
 

@@ -269,7 +269,7 @@ describe('the root', () => {
     await expect(listenAt(await UniqueId.fromHostPort('192.0.2.213:29500'))).rejects.toMatchObject({
       code: 'NETWORK',
       message: expect.stringMatching(
-        /^cannot listen on 192\.0\.2\.213:29500: the address is not one of this host; .*set TCCL_COMM_ID/,
+        /^cannot listen on 192\.0\.2\.213:29500: the address is not one of this host; .*: start rank 0 on the host that has it \(with --nnodes: --node-rank 0 there\), or set TCCL_COMM_ID/,
       ) as string,
     });
   });
