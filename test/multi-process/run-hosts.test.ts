@@ -43,6 +43,15 @@ describe('tccl run --hosts', () => {
     }
   });
 
+  it.each([
+    ['localhost,me@b,me@c', 'tccl run: host localhost: '],
+    ['me@b,me@c', 'tccl run: hosts me@b, me@c: '],
+  ])('checks this host before the others: %s', async (hosts, names) => {
+    const { code, stderr } = await tccl(['run', ...way(), '--hosts', hosts, '--wdir', '/no/such/directory', 'true']);
+    expect(stderr).toMatch(new RegExp(`^${names}the directory /no/such/directory cannot be entered .*\\n$`));
+    expect(code).toBe(1);
+  });
+
   it('passes variables of any length', async () => {
     const { stdout } = await tccl(['run', ...way(), '--hosts', 'me@b', '-x', 'LONG', 'sh', '-c', 'echo ${#LONG}'], {
       env: { LONG: 'x'.repeat(120_000) },

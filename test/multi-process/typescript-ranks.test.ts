@@ -91,7 +91,9 @@ describe('ranks in TypeScript', () => {
 
   it.skipIf(readsTypeScript)('are refused by tccl run where no loader can read them, with a remedy', async () => {
     const { stdout, stderr, code } = await run(process.execPath, without);
-    expect(stderr).toMatch(/^tccl run: sum\.ts: Node [\d.]+ cannot run TypeScript; install tsx in the project .*\n$/);
+    expect(stderr).toMatch(
+      /^tccl run: sum\.ts: Node [\d.]+ cannot run TypeScript; install tsx in the project .*, use Node 22\.6 or newer, .*\n$/,
+    );
     expect([stdout, code]).toEqual(['', 126]);
   });
 
@@ -105,7 +107,8 @@ describe('ranks in TypeScript', () => {
   });
 
   it.skipIf(readsTypeScript)('that no loader can read are refused with a remedy', async () => {
-    const message = /^spawnRanks: Node [\d.]+ cannot run \/.*\/rank\.ts, which is TypeScript; install tsx in the project \(/;
+    const message =
+      /^spawnRanks: Node [\d.]+ cannot run \/.*\/rank\.ts, which is TypeScript; install tsx in the project \(.*, use Node 22\.18 or newer/;
     await expect(spawnRanks(2, join(without, 'rank.ts'))).rejects.toThrow(
       expect.objectContaining({ code: 'UNSUPPORTED', message: expect.stringMatching(message) as string }),
     );

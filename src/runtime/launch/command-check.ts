@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { ownPath } from '../../own-module.js';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
-import { isTypeScript, nodeFlagsFor, REMEDY } from './typescript-ranks.js';
+import { isTypeScript, nodeFlagsFor, PROCESS_REMEDY } from './typescript-ranks.js';
 
 /** tccl's own command line. */
 const OWN_COMMAND = ownPath('cli/main.js');
@@ -38,7 +38,7 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   if (isScript && existsSync(script)) {
     const flags = isTypeScript(script) ? nodeFlagsFor(script) : [];
     if (flags !== undefined) return { kind: 'runnable', command: [process.execPath, ...flags, script, ...args] };
-    return refused(`Node ${process.versions.node} cannot run TypeScript; ${REMEDY}`, exitCodes.cannotRun);
+    return refused(`Node ${process.versions.node} cannot run TypeScript; ${PROCESS_REMEDY}`, exitCodes.cannotRun);
   }
   return executable.kind === 'missing'
     ? refused(isScript ? 'there is no such file' : 'command not found', exitCodes.notFound)

@@ -5,9 +5,9 @@ import { InvalidUsageError } from '../../errors.js';
 /** Options of Node that load something before a program, which may read TypeScript. */
 const loader = /(?:^|\s)(?:--import|--loader|--experimental-loader|--experimental-(?:strip|transform)-types)(?:[=\s]+(\S*)|$)/g;
 
-/** End of a message about TypeScript that nothing here can read. */
-export const REMEDY =
-  'install tsx in the project (npm install --save-dev tsx), use Node 22.18 or newer, or pass the JavaScript that the compiler writes';
+/** Ends of messages about TypeScript that nothing here can read: a process gets a flag from Node 22.6 on, a thread none. */
+export const PROCESS_REMEDY = remedy('22.6');
+const THREAD_REMEDY = remedy('22.18');
 
 /**
  * URL of tsx's module that makes a thread read TypeScript, if threads that run `module` need it: a thread does not inherit
@@ -34,7 +34,7 @@ export function tsxFor(
   } catch {
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${REMEDY}`,
+      `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${THREAD_REMEDY}`,
     );
   }
 }
@@ -74,8 +74,13 @@ function readsTypeScript(): boolean {
 /** Advice for a rank that failed because its module is TypeScript; otherwise the empty string. */
 export function typeScriptAdvice(cause: unknown): string {
   const { code, message } = (cause ?? {}) as { readonly code?: unknown; readonly message?: unknown };
-  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /"\.[cm]?ts"/.test(String(message))) return REMEDY;
+  if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /"\.[cm]?ts"/.test(String(message))) return THREAD_REMEDY;
   if (code === 'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING')
     return 'Node reads no TypeScript in node_modules; publish JavaScript';
   return '';
+}
+
+/** @param node the oldest Node that reads TypeScript by itself */
+function remedy(node: string): string {
+  return `install tsx in the project (npm install --save-dev tsx), use Node ${node} or newer, or pass the JavaScript that the compiler writes`;
 }
