@@ -73,6 +73,8 @@ test('a gathered part must have the length that the root counts for it', async (
   const apart = await runRanks(2, 'calls-differ.mjs', calls, { env: { TCCL_SHM_DISABLE: '1', TCCL_RUNTIME_CONNECT: '1' } });
   expect(apart.records.find(({ rank }) => rank === 0)).toMatchObject({
     code: 'CALL_MISMATCH',
-    message: expect.stringMatching(/rank 1 sends 12 bytes to rank 0, which expects 16 in gatherV of float32 to rank 0/) as string,
+    message: expect.stringMatching(
+      /rank 1 sends 3 float32 to rank 0, which expects 4 float32, in a message of gatherV of float32 to rank 0/,
+    ) as string,
   });
 });

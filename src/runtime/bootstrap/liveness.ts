@@ -40,12 +40,19 @@ class HostSilent extends SystemError {
   }
 }
 
+const UNREACHABLE = 'cannot be reached';
+
 /**
  * Text about a rank whose connection broke for that reason, otherwise undefined: `cannot be reached from 10.0.0.1: its host
  * 10.0.0.2 …`. It names both ends, because the rank in question may get this text too.
  */
 export function unreachable(cause: unknown): string | undefined {
-  return cause instanceof HostSilent ? `cannot be reached ${cause.message}` : undefined;
+  return cause instanceof HostSilent ? `${UNREACHABLE} ${cause.message}` : undefined;
+}
+
+/** True if an error has such a text, from whichever rank. */
+export function isUnreachable({ message }: Error): boolean {
+  return message.includes(`${UNREACHABLE} from `);
 }
 
 /** Watches a connected socket, unless both ends are on this host, whose kernel reports every end. */

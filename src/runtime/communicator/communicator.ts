@@ -1,5 +1,6 @@
 import { netOf } from './agree.js';
 import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
+import { isUnreachable } from '../bootstrap/liveness.js';
 import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -602,13 +603,14 @@ export class Communicator extends MessageCalls {
     return call === undefined ? error : ofCall(error, call);
   }
 
-  /** Another host may report that a rank of this host died, if one of several networks between them fails. */
+  /** Another host may take a rank of this host for dead, if one of several networks between them fails. */
   #unlessAlive(error: TcclError): TcclError {
     const { team, bootstrap, resources } = this.#parts;
     const { rank = -1 } = error;
     const local = bootstrap.localRanks.indexOf(rank);
     const isSeen = rank === this.rank || (local >= 0 && resources.facts.shared);
-    if (error.code !== 'RANK_DIED' || !isSeen || team.isGone(local)) return error;
+    // A rank that has just been killed may still look alive.
+    if (error.code !== 'RANK_DIED' || !isUnreachable(error) || !isSeen || team.isGone(local)) return error;
     return new SystemError('NETWORK', `rank ${rank} lives, but another host reports: ${error.message}`, { rank });
   }
 

@@ -293,7 +293,9 @@ test('ranks whose counts for each other differ detect it by the length of the re
   }
   expect(errors[0]).toMatchObject({
     code: 'CALL_MISMATCH',
-    message: expect.stringMatching(/^rank 1 sends 8 bytes to rank 0, which expects 12 in allToAllV/) as string,
+    message: expect.stringMatching(
+      /^rank 1 sends 2 float32 to rank 0, which expects 3 float32, in a message of allToAllV/,
+    ) as string,
   });
 });
 
