@@ -87,8 +87,9 @@ export class FdWatches {
     this.#event[0] = (readable ? READABLE : 0) | (writable ? WRITABLE : 0) | ONE_SHOT;
     this.#event[FD_WORD] = fd;
     if (watch.isRegistered) this.#calls.modify(this.#epoll, fd, this.#event);
-    else watch.isRegistered = this.#calls.add(this.#epoll, fd, this.#event);
-    // A poll may have closed it since the caller read its number: report it as ready, like a broken connection.
+    else watch.isRegistered = fd !== this.#epoll && this.#calls.add(this.#epoll, fd, this.#event);
+    // A poll may have closed it since the caller read its number, which the epoll instance may have got: report it as ready, like
+    // a broken connection.
     if (!watch.isRegistered) setImmediate(() => this.#callBack(watch));
     if (watch.isWatching) return;
     watch.isWatching = true;

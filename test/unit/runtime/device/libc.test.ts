@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
-import { closeSync, readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
 import { loadLibc, POLLIN, POLLOUT, setPollEntry } from '../../../../src/runtime/device/libc.js';
@@ -98,6 +98,17 @@ describe.runIf('libc' in loaded)('calls on descriptors', () => {
     });
     libc.watchFd(1e6, { readable: true }, () => expect.unreachable('it is watched no longer')).close();
     await new Promise(setImmediate);
+  });
+
+  test('a descriptor whose number the first watch takes for itself counts as broken, too', async () => {
+    const fd = openSync('/dev/null', 'r');
+    closeSync(fd);
+    await new Promise<void>((resolve) => {
+      const watch = libc.watchFd(fd, { readable: true }, () => {
+        watch.close();
+        resolve();
+      });
+    });
   });
 
   test('send and recv use memory at an address, and move as many bytes as the kernel has room for', async () => {
