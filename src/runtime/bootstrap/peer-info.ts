@@ -1,7 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import { parseAddress } from './address.js';
 import type { PeerInfo } from './bootstrap.js';
-import { nameRanks, ranksIn } from './rank-list.js';
+import { firstHosts, nameRanks, ranksIn } from './rank-list.js';
 
 /** A rank's description of itself in the first all-gather. */
 export interface Introduction extends Omit<PeerInfo, 'device' | 'ip'> {
@@ -26,7 +26,7 @@ const MOST_HOSTS = 4;
  * @param about rank that the text is about, named or not
  */
 export function withHosts(text: string, peers: readonly PeerInfo[], about?: number): string {
-  if (new Set(peers.map(({ hostHash }) => hostHash)).size < 2) return text;
+  if (nodeOf(peers, 0).nNodes < 2) return text;
   const byHost = new Map<string, PeerInfo[]>();
   for (const rank of new Set([...ranksIn(text, peers.length), ...(about === undefined ? [] : [about])])) {
     const peer = peers[rank];
@@ -37,8 +37,7 @@ export function withHosts(text: string, peers: readonly PeerInfo[], about?: numb
     const [{ hostname, ip } = { hostname: '', ip: '' }] = those;
     return `${nameRanks(those.map(({ rank }) => rank))} ${those.length > 1 ? 'are' : 'is'} on ${hostname} (${ip})`;
   });
-  const more = parts.length > MOST_HOSTS ? [`${parts.length - MOST_HOSTS} more hosts`] : [];
-  const clause = `; ${[...parts.slice(0, MOST_HOSTS), ...more].join(', ')}`;
+  const clause = `; ${firstHosts(parts, MOST_HOSTS).join(', ')}`;
   return parts.length === 0 || text.includes(clause) ? text : text + clause;
 }
 

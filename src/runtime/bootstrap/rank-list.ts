@@ -18,6 +18,12 @@ export function nameRanks(ranks: Iterable<number>): string {
   return /^\d+$/.test(text) ? `rank ${text}` : `ranks ${text}`;
 }
 
+/** The first `most` of these hosts, and the number of the others: `a`, `b`, `3 more hosts`. */
+export function firstHosts(hosts: readonly string[], most: number): string[] {
+  const more = hosts.length > most ? [`${hosts.length - most} more hosts`] : [];
+  return [...hosts.slice(0, most), ...more];
+}
+
 /** The ranks below `nRanks` that a text names in these forms, in its order. */
 export function ranksIn(text: string, nRanks: number): number[] {
   return [...text.matchAll(/\branks? (\d+(?:[-,]\d+)*)/g)].flatMap(([, list = '']) =>

@@ -1,7 +1,7 @@
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
 import { parseAddress } from './address.js';
-import { formatRanks, nameRanks } from './rank-list.js';
+import { firstHosts, formatRanks, nameRanks } from './rank-list.js';
 
 /** A rank's message to the root when it checks in. */
 export interface CheckIn {
@@ -77,7 +77,7 @@ export class RollCall {
     const hasHosts = hostsOf(this.checkIns).length > 1;
     const parts = [...groups].map(([nRanks, ranks]) => {
       const hosts = hostsOf(this.checkIns.filter((checkIn) => checkIn.nRanks === nRanks));
-      return `${nameRanks(ranks)} with ${nRanks}${hasHosts ? ` on ${someOf(hosts)}` : ''}`;
+      return `${nameRanks(ranks)} with ${nRanks}${hasHosts ? ` on ${firstHosts(hosts, MOST_HOSTS).join(' and ')}` : ''}`;
     });
     return new InvalidUsageError(
       'RANK_COUNT_MISMATCH',
@@ -120,11 +120,6 @@ const MOST_HOSTS = 3;
 /** Hosts of these ranks, each with its address: `host7 (10.0.0.7)`. */
 function hostsOf(checkIns: readonly CheckIn[]): string[] {
   return [...new Set(checkIns.map(({ hostname, peerAddress }) => `${hostname} (${parseAddress(peerAddress).host})`))];
-}
-
-function someOf(hosts: readonly string[]): string {
-  const more = hosts.length > MOST_HOSTS ? [`${hosts.length - MOST_HOSTS} more hosts`] : [];
-  return [...hosts.slice(0, MOST_HOSTS), ...more].join(' and ');
 }
 
 /** Ascending ranks by a property, largest group first. */
