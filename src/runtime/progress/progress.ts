@@ -28,12 +28,10 @@ export interface Waitable {
 }
 
 /**
- * Time between checks of the others' health: the first, the share of the time waited, and the longest. In the event loop the
- * bootstrap network reports deaths by itself, so checks may be rare.
+ * Time between checks of the others' health: the first and the longest, and the share of the time waited between them. In the
+ * event loop the bootstrap network reports deaths by itself, and each check wakes the process, so they are rare.
  */
-const FIRST_HEALTH_MS = 20;
-const HEALTH_PART = 1 / 8;
-const longestHealthMs = { inPlace: 200, inLoop: 1000 };
+const health = { inPlace: { firstMs: 20, part: 1 / 8, longestMs: 200 }, inLoop: { firstMs: 50, part: 1 / 2, longestMs: 1000 } };
 /** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
 /** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
@@ -185,8 +183,9 @@ export class Progress {
     waitable.fail(error);
   }
 
-  #healthEveryMs(where: keyof typeof longestHealthMs): number {
-    let ms = Math.min(longestHealthMs[where], Math.max(FIRST_HEALTH_MS, this.#backoff.waitedMs * HEALTH_PART));
+  #healthEveryMs(where: keyof typeof health): number {
+    const { firstMs, part, longestMs } = health[where];
+    let ms = Math.min(longestMs, Math.max(firstMs, this.#backoff.waitedMs * part));
     for (const { checkEveryMs } of this.#waitables) ms = Math.min(ms, checkEveryMs);
     return Math.max(1, ms);
   }
