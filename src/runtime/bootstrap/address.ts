@@ -39,7 +39,10 @@ export function parseAddress(text: string): Address {
 
 /** True if an address (not a name) can only be reached from its own host. */
 export function isLoopback(host: string): boolean {
-  return host.startsWith('127.') || host === '::1' || host.startsWith('::ffff:127.');
+  const bytes = addressBytes(host);
+  if (bytes?.length !== 16) return bytes?.[0] === 127;
+  const hex = Buffer.from(bytes).toString('hex');
+  return /^0{31}1$|^0{20}ffff7f/.test(hex);
 }
 
 export function isLinkLocal(host: string): boolean {

@@ -28,7 +28,7 @@ import type { ListenerOptions } from './listener.js';
 import type { HandshakeLimits } from './handshake-limits.js';
 import { Mesh } from './mesh.js';
 import { Network, spaces } from './network.js';
-import { peersOf } from './peer-info.js';
+import { peersOf, processOf } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll-call.js';
 import { VERDICT_GRACE_MS } from './root.js';
@@ -218,10 +218,7 @@ class SetUp {
     const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
     const peers = peersOf(introductions);
-    this.#mesh.introduce({
-      addresses: introductions.map(({ address }) => parseAddress(address)),
-      names: peers.map((peer) => `rank ${peer.rank} (process ${peer.pid} on ${peer.hostname})`),
-    });
+    this.#mesh.introduce({ addresses: introductions.map(({ address }) => parseAddress(address)), names: peers.map(processOf) });
     this.#mesh.signal.addEventListener('abort', () => peerListener.close());
     return new Network(
       this.#mesh,

@@ -17,6 +17,11 @@ export function placeOf(peers: readonly PeerInfo[], rank: number): string {
   return peer === undefined ? `rank ${rank}` : `rank ${rank} on ${peer.hostname} (${peer.ip})`;
 }
 
+/** The same before addresses are known to all: `rank 3 (process 123 on host7)`. */
+export function processOf({ rank, pid, hostname }: PeerInfo): string {
+  return `rank ${rank} (process ${pid} on ${hostname})`;
+}
+
 /** Most hosts that a text names. */
 const MOST_HOSTS = 4;
 
@@ -31,6 +36,7 @@ export function withHosts(text: string, peers: readonly PeerInfo[], about?: numb
   for (const rank of new Set([...ranksIn(text, peers.length), ...(about === undefined ? [] : [about])])) {
     const peer = peers[rank];
     if (peer === undefined || text.includes(placeOf(peers, rank))) continue;
+    if (text.includes(processOf(peer)) && text.includes(`its host ${peer.ip} `)) continue;
     byHost.set(peer.hostHash, [...(byHost.get(peer.hostHash) ?? []), peer]);
   }
   const parts = [...byHost.values()].map((those) => {

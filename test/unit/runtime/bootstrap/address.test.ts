@@ -52,8 +52,9 @@ it('bytes are those of the network order', () => {
 });
 
 it('kinds of addresses are told apart', () => {
-  expect(['127.0.0.1', '127.1.2.3', '::1', '::ffff:127.0.0.1'].every(isLoopback)).toBe(true);
-  expect(['10.0.0.1', '::2', 'fe80::1'].some(isLoopback)).toBe(false);
+  const loopback = ['127.0.0.1', '127.1.2.3', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', '::FFFF:7F00:1'];
+  expect(loopback.every(isLoopback)).toBe(true);
+  expect(['10.0.0.1', '::2', 'fe80::1', '::ffff:10.0.0.1', '127.example.org'].some(isLoopback)).toBe(false);
   expect(['fe80::1', 'fe80::1%eth0', 'FEBF::1'].every(isLinkLocal)).toBe(true);
   expect(['fec0::1', '10.0.0.1', 'feb'].some(isLinkLocal)).toBe(false);
 });

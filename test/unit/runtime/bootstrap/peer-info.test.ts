@@ -70,7 +70,10 @@ describe('the hosts of ranks in a text', () => {
   });
 
   it('are not added where the text has them, from this rank or another', () => {
-    expect(where('rank 4 on c (127.0.0.1) died', 4)).toBe('rank 4 on c (127.0.0.1) died');
+    const process = `rank 4 (process ${peers[4]!.pid} on c)`;
+    for (const text of ['rank 4 on c (127.0.0.1) died', `${process} cannot be reached: its host 127.0.0.1 has not answered`])
+      expect(where(text, 4)).toBe(text);
+    expect(where(`${process} died`)).toBe(`${process} died; rank 4 is on c (127.0.0.1)`);
     for (const text of ['ranks 0,1,4 are late', 'late: ranks 0,2,4-7'].map((said) => where(said)))
       expect(where(`barrier: ${text} (communicator "x")`)).toBe(`barrier: ${text} (communicator "x")`);
   });
