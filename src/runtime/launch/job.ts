@@ -37,6 +37,8 @@ export class Job {
   #ending = false;
   /** The fatal signal that was forwarded: ranks that die of it did as asked. */
   #handedOn: NodeJS.Signals | undefined;
+  /** Ranks that ended with code 0. */
+  readonly #succeeded: number[] = [];
   /** The losses of hosts that were reported. */
   readonly #losses = new Set<Ending>();
 
@@ -72,7 +74,10 @@ export class Job {
 
   /** Records a rank's end; returns a line for the user, if there is anything to report. */
   #judge(rank: RunningRank, ending: Ending): string | undefined {
-    if (ending.kind === 'code' && ending.code === 0) return undefined;
+    if (ending.kind === 'code' && ending.code === 0) {
+      this.#succeeded.push(rank.rank);
+      return undefined;
+    }
     if (this.#ending && ending.kind !== 'lost') return undefined;
     const first = this.#exitCode === 0;
     if (first) {
@@ -82,10 +87,15 @@ export class Job {
     if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;
     const others = this.#ranks.some((other) => other.running);
     const outlook = first && others ? this.#outlook(ending) : '';
-    if (ending.kind !== 'lost') return `${nameRank(rank)} ${describeEnding(ending)}${outlook}`;
+    if (ending.kind !== 'lost') return `${nameRank(rank)} ${describeEnding(ending)}${first ? this.#before() : ''}${outlook}`;
     if (this.#losses.has(ending)) return undefined;
     this.#losses.add(ending);
     return `${ending.reason}${outlook}`;
+  }
+
+  /** Text about ranks that had ended before: without an error, but others may have waited for them. */
+  #before(): string {
+    return this.#succeeded.length === 0 ? '' : `; ${nameRanks(this.#succeeded)} had ended before, with code 0`;
   }
 
   /** Text about the other ranks, which end now or after the grace time. */
