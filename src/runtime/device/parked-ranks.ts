@@ -1,17 +1,25 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
 
-/** Index in a segment of the number of parked ranks, on a cache line of its own. */
+/** Index in a segment of the number of parked threads, on a cache line of its own; then of the number of lines of threads. */
 const COUNT = 1984 / 4;
+const THREAD_LINES = COUNT + 1;
 /** Start of the ranks' lines (rank-lines.ts), and the words of a line for parking. */
 const LINES = 2048;
 const LINE = 64;
+/** Lines of other threads of ranks follow those of the ranks, up to the first team. */
+const FIRST_THREAD_LINE = 256;
+const MOST_THREAD_LINES = 224;
+/** Of a thread that nobody can wake, because all lines were taken. */
+const NO_LINE = -1;
+/** 1 if a line of a thread is in use. */
+const TAKEN = 0;
 const PARKED = 2;
 const PID = 3;
 const FD = 4;
 const INODE = 5;
-/** 1 if another rank could not wake this one. */
+/** 1 if another rank could not wake this thread. */
 const OUT_OF_REACH = 6;
-/** Ranks that a parked rank waits for, one bit each. */
+/** Ranks that a parked thread waits for, one bit each. */
 const AWAITED = 8;
 const AWAITED_WORDS = 8;
 
@@ -35,7 +43,7 @@ export function noRanks(): RankSet {
 
 /**
  * Parked ranks of a segment. A rank that has waited for long registers the ranks that it waits for, polls once more, and
- * parks; a rank that has done something wakes the ranks that wait for it:
+ * parks; a rank that has done something wakes the ranks that wait for it. A rank's engine threads park on lines of their own.
  *
  *     waiting rank                         other rank
  *     register(): parked = 1, count + 1    does something that the waiting rank can see
@@ -49,19 +57,45 @@ export class ParkedRanks {
   readonly #words: Int32Array;
   readonly #localRank: number;
   readonly #nLocalRanks: number;
-  /** Opened ends of other ranks' pipes. */
+  /** Line of this thread, or NO_LINE. */
+  readonly #own: number;
+  /** Opened ends of the pipes of other lines. */
   readonly #opened = new Map<number, { readonly inode: number; readonly fd: number }>();
 
-  constructor(memory: WebAssembly.Memory, localRank: number, nLocalRanks: number) {
+  /** @param own the line of this thread: the rank's, or that of an engine thread */
+  constructor(memory: WebAssembly.Memory, localRank: number, nLocalRanks: number, own = localRank) {
     this.#words = new Int32Array(memory.buffer);
     this.#localRank = localRank;
     this.#nLocalRanks = nLocalRanks;
+    this.#own = own;
   }
 
-  /** Registers this rank as parked until one of `awaited` wakes it. Poll once more afterwards: they may have acted before. */
-  register({ fd, pid, inode }: WakePipe, awaited: RankSet): void {
+  /** Takes a line for an engine thread of this rank; NO_LINE if none is left. */
+  takeLine(): number {
     const words = this.#words;
-    const line = lineOf(this.#localRank);
+    for (let index = 0; index < MOST_THREAD_LINES; index++) {
+      const word = wordOf(FIRST_THREAD_LINE + index);
+      if (Atomics.compareExchange(words, word + TAKEN, 0, 1) !== 0) continue;
+      Atomics.store(words, word + OUT_OF_REACH, 0);
+      for (let lines = Atomics.load(words, THREAD_LINES); lines <= index; lines = Atomics.load(words, THREAD_LINES))
+        Atomics.compareExchange(words, THREAD_LINES, lines, index + 1);
+      return FIRST_THREAD_LINE + index;
+    }
+    return NO_LINE;
+  }
+
+  /** Gives a line back after the end of its thread, which may have been parked. */
+  giveBack(line: number): void {
+    if (line === NO_LINE) return;
+    this.#awake(line);
+    Atomics.store(this.#words, wordOf(line) + TAKEN, 0);
+  }
+
+  /** Registers this thread as parked until one of `awaited` wakes it. Poll once more afterwards: they may have acted before. */
+  register({ fd, pid, inode }: WakePipe, awaited: RankSet): void {
+    if (this.#own === NO_LINE) return;
+    const words = this.#words;
+    const line = wordOf(this.#own);
     words[line + PID] = pid;
     words[line + FD] = fd;
     words[line + INODE] = inode;
@@ -70,17 +104,17 @@ export class ParkedRanks {
     Atomics.store(words, line + PARKED, 1);
   }
 
-  /** Registers this rank as awake. */
+  /** Registers this thread as awake. */
   unregister(): void {
-    if (Atomics.exchange(this.#words, lineOf(this.#localRank) + PARKED, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
+    if (this.#own !== NO_LINE) this.#awake(this.#own);
   }
 
-  /** False once another rank could not open this rank's pipe, for example from another container. */
+  /** False without a line, and once another rank could not open this thread's pipe, for example from another container. */
   get canBeWoken(): boolean {
-    return Atomics.load(this.#words, lineOf(this.#localRank) + OUT_OF_REACH) === 0;
+    return this.#own !== NO_LINE && Atomics.load(this.#words, wordOf(this.#own) + OUT_OF_REACH) === 0;
   }
 
-  /** Wakes the ranks that wait for this one. */
+  /** Wakes the threads that wait for this rank. */
   wake(): void {
     if (Atomics.load(this.#words, COUNT) !== 0) this.#wakeAll();
   }
@@ -90,24 +124,33 @@ export class ParkedRanks {
     this.#opened.clear();
   }
 
-  #wakeAll(): void {
-    const words = this.#words;
-    const me = this.#localRank;
-    for (let rank = 0; rank < this.#nLocalRanks; rank++) {
-      const line = lineOf(rank);
-      if (rank === me || Atomics.load(words, line + PARKED) === 0) continue;
-      if ((((words[line + AWAITED + (me >> 5)] ?? 0) >> (me & 31)) & 1) === 0) continue;
-      if (Atomics.compareExchange(words, line + PARKED, 1, 0) !== 1) continue;
-      Atomics.sub(words, COUNT, 1);
-      this.#write(rank, words[line + PID] ?? 0, words[line + FD] ?? 0, words[line + INODE] ?? 0);
-    }
+  #awake(line: number): void {
+    if (Atomics.exchange(this.#words, wordOf(line) + PARKED, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
   }
 
-  #write(rank: number, pid: number, number: number, inode: number): void {
-    const fd = this.#pipeOf(rank, pid, number, inode);
+  #wakeAll(): void {
+    for (let rank = 0; rank < this.#nLocalRanks; rank++) if (rank !== this.#localRank) this.#wakeLine(rank);
+    const lines = Atomics.load(this.#words, THREAD_LINES);
+    // Also those of this rank: its engine threads wait for failures that it reports.
+    for (let line = FIRST_THREAD_LINE; line < FIRST_THREAD_LINE + lines; line++) if (line !== this.#own) this.#wakeLine(line);
+  }
+
+  #wakeLine(line: number): void {
+    const words = this.#words;
+    const me = this.#localRank;
+    const word = wordOf(line);
+    if (Atomics.load(words, word + PARKED) === 0) return;
+    if ((((words[word + AWAITED + (me >> 5)] ?? 0) >> (me & 31)) & 1) === 0) return;
+    if (Atomics.compareExchange(words, word + PARKED, 1, 0) !== 1) return;
+    Atomics.sub(words, COUNT, 1);
+    this.#write(line, words[word + PID] ?? 0, words[word + FD] ?? 0, words[word + INODE] ?? 0);
+  }
+
+  #write(line: number, pid: number, number: number, inode: number): void {
+    const fd = this.#pipeOf(line, pid, number, inode);
     if (fd === undefined) {
-      // From now on that rank polls by itself, more often than a rank that others wake.
-      Atomics.store(this.#words, lineOf(rank) + OUT_OF_REACH, 1);
+      // From now on that thread polls by itself, more often than one that others wake; unless the line has a new one by now.
+      if (this.#words[wordOf(line) + INODE] === inode) Atomics.store(this.#words, wordOf(line) + OUT_OF_REACH, 1);
       return;
     }
     try {
@@ -117,11 +160,11 @@ export class ParkedRanks {
     }
   }
 
-  #pipeOf(rank: number, pid: number, number: number, inode: number): number | undefined {
-    const opened = this.#opened.get(rank);
+  #pipeOf(line: number, pid: number, number: number, inode: number): number | undefined {
+    const opened = this.#opened.get(line);
     if (opened?.inode === inode) return opened.fd;
     if (opened !== undefined) closeSync(opened.fd);
-    this.#opened.delete(rank);
+    this.#opened.delete(line);
     let fd: number;
     try {
       fd = openSync(`/proc/${pid}/fd/${number}`, constants.O_WRONLY | constants.O_NONBLOCK);
@@ -132,7 +175,7 @@ export class ParkedRanks {
       closeSync(fd);
       return undefined;
     }
-    this.#opened.set(rank, { inode, fd });
+    this.#opened.set(line, { inode, fd });
     return fd;
   }
 }
@@ -142,6 +185,7 @@ export function inodeOf(fd: number): number {
   return fstatSync(fd).ino | 0;
 }
 
-function lineOf(localRank: number): number {
-  return (LINES + localRank * LINE) / 4;
+/** Index of the first word of a line. */
+function wordOf(line: number): number {
+  return (LINES + line * LINE) / 4;
 }

@@ -60,6 +60,8 @@ export interface SegmentInThread {
   readonly nLocalRanks: number;
   /** Range that the thread may allocate. */
   readonly heap: { readonly from: number; readonly to: number };
+  /** See ParkedRanks; to be given back when the thread has ended. */
+  readonly line: number;
   readonly file: { readonly fd: number; readonly address: bigint } | undefined;
   readonly machineCode: boolean;
 }
@@ -83,7 +85,7 @@ interface MemoryUser {
  * Memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
  *
  *     0        nothing (an address of 0 is a mistake)
- *     2048     one line for each rank (rank-lines.ts)
+ *     2048     one line for each rank (rank-lines.ts); then lines for their engine threads (parked-ranks.ts)
  *     32768    the team of all these ranks (team.ts); other teams are in heaps
  *     …        one heap for each rank: the memory of its alloc()
  *
@@ -137,14 +139,14 @@ export class Segment {
     backing: Backing,
     readonly localRank: number,
     readonly nLocalRanks: number,
-    heap?: SegmentInThread['heap'],
+    thread?: Pick<SegmentInThread, 'heap' | 'line'>,
   ) {
     this.#backing = backing;
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
     this.ranks = new RankLines(backing.memory, localRank, backing.file);
-    this.parkedRanks = new ParkedRanks(backing.memory, localRank, nLocalRanks);
+    this.parkedRanks = new ParkedRanks(backing.memory, localRank, nLocalRanks, thread?.line);
     this.#view = new Uint8Array(this.buffer);
     const kernels = this.instantiateKernels();
     this.kernels = kernels;
@@ -154,9 +156,9 @@ export class Segment {
     const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
-    if (heap !== undefined) {
-      this.heap = new Heap(heap.from, heap.to);
-      this.#reservedTo = heap.to;
+    if (thread !== undefined) {
+      this.heap = new Heap(thread.heap.from, thread.heap.to);
+      this.#reservedTo = thread.heap.to;
       return;
     }
     // Each heap starts nine lines later than its neighbour's, for the same reason as the gaps in heap.ts.
@@ -186,18 +188,22 @@ export class Segment {
       localRank,
       nLocalRanks,
       heap: { from, to },
+      line: this.parkedRanks.takeLine(),
       file: file === undefined ? undefined : { fd: file.fd, address: file.address },
       machineCode: this.machineCode !== undefined,
     };
   }
 
   /** The segment in another thread of a rank, which the rank's own thread outlives. Do not close it. */
-  static inThread({ memory, localRank, nLocalRanks, heap, file, machineCode }: SegmentInThread, libc: Libc | undefined): Segment {
+  static inThread(
+    { memory, localRank, nLocalRanks, heap, line, file, machineCode }: SegmentInThread,
+    libc: Libc | undefined,
+  ): Segment {
     const segment = new Segment(
       { memory, ...(file === undefined || libc === undefined ? {} : { file: { ...file, libc } }) },
       localRank,
       nLocalRanks,
-      heap,
+      { heap, line },
     );
     if (machineCode && libc !== undefined) segment.machineCode = new MachineCode(memory, libc);
     return segment;

@@ -9,7 +9,7 @@ import { localMeetingPoint } from './meeting-point.js';
 import { ThreadPort, type RankPort } from './rank-port.js';
 import { startThreadAt } from './thread-placement.js';
 import { programThroughTsx, tsxFor, typeScriptAdvice } from './typescript-ranks.js';
-import { workerFlags } from './worker-flags.js';
+import { startWithFlags, workerFlags } from './worker-flags.js';
 
 /** Options of spawnRanks(). */
 export interface SpawnRanksOptions {
@@ -153,10 +153,11 @@ async function startThreads(nRanks: number, module: string | URL, options: Spawn
         name: `rank ${rank}`,
         argv: [...(args ?? [])],
         env: { ...process.env, ...env, TCCL_COMM_SECRET },
-        execArgv: [...flags],
         ...(dataOf?.(rank) ?? { workerData }),
       };
-      threads.push(startThreadAt(memory === undefined ? place : { ...place, memory }, program, threadOptions));
+      const start = (own: string[]): Worker =>
+        startThreadAt(memory === undefined ? place : { ...place, memory }, program, { ...threadOptions, execArgv: own });
+      threads.push(execArgv === undefined ? startWithFlags(start) : start([...execArgv]));
     }
     return threads;
   } catch (error) {

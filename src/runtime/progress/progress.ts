@@ -34,6 +34,11 @@ export interface Waitable {
 const health = { inPlace: { firstMs: 20, part: 1 / 8, longestMs: 200 }, inLoop: { firstMs: 50, part: 1 / 2, longestMs: 1000 } };
 /** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
+/** Processor time of a wake by an unrelated event: such wakes take at most SLEEP_PART of the time, beyond so much. */
+const VAIN_WAKE_MS = 0.2;
+const MOST_VAIN_MS = 4;
+/** Shortest time between checks after wakes: a failure may be the news. */
+const CHECK_AFTER_WAKE_MS = 10;
 /** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
 const SLEEP_PART = 1 / 32;
 const LONGEST_SLEEP_MS = 100;
@@ -52,8 +57,12 @@ export class Progress {
   #timer: NodeJS.Timeout | undefined;
   readonly #spinTrial = new SpinTrial();
   #healthAtMs = 0;
-  /** True if an unrelated event woke the thread: it then sleeps once without wake sources. */
+  #checkedMs = 0;
+  /** True if an event woke the thread, and nothing has progressed since. */
   #wokenInVain = false;
+  /** Processor time of such wakes beyond their part of the time, as of the last. */
+  #vainMs = 0;
+  #vainAtMs = 0;
 
   /** @param libc without it, the thread cannot be woken and polls at intervals */
   constructor(libc: Libc | undefined) {
@@ -86,7 +95,7 @@ export class Progress {
   readonly wake = (): void => {
     if (this.#scheduled !== 'parked') return;
     this.#unpark();
-    this.#wokenInVain = true;
+    this.#woken();
     this.#pump();
   };
 
@@ -129,6 +138,7 @@ export class Progress {
     const { nowMs } = this.#backoff;
     if (nowMs < this.#healthAtMs) return;
     this.#checkAll();
+    this.#checkedMs = nowMs;
     this.#healthAtMs = nowMs + this.#healthEveryMs(own === undefined ? 'inLoop' : 'inPlace');
   }
 
@@ -136,6 +146,12 @@ export class Progress {
     this.#spinTrial.ended();
     this.#backoff.restart();
     this.#wokenInVain = false;
+  }
+
+  /** In vain, unless the next poll progresses. */
+  #woken(): void {
+    this.#wokenInVain = true;
+    this.#healthAtMs = Math.min(this.#healthAtMs, this.#checkedMs + CHECK_AFTER_WAKE_MS);
   }
 
   /** Returns true if anything progressed. */
@@ -219,7 +235,7 @@ export class Progress {
     else {
       this.#parking.register();
       if (this.#pollAll(own)) this.#moved();
-      else this.#wokenInVain = this.#parking.park(ms);
+      else if (this.#parking.park(ms)) this.#woken();
       this.#parking.unregister();
     }
     this.#backoff.readClock();
@@ -276,7 +292,7 @@ export class Progress {
 
   // ── wake sources ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Returns true if news will wake this thread; false without sources, and once after an unrelated wake. */
+  /** Returns true if news will wake this thread; false without sources, and once after unrelated events woke it too often. */
   #collectSources(inPlace: boolean): boolean {
     const parking = this.#parking;
     parking.clear();
@@ -287,9 +303,17 @@ export class Progress {
       if (inPlace && !waitable.polled) parking.mustPoll();
       else this.#wakeOn(waitable);
     }
-    const ignoresSources = this.#wokenInVain && this.#isPolled();
+    const ignoresSources = this.#wokenInVain && this.#isPolled() && this.#isVainTooOften();
     this.#wokenInVain = false;
     return !ignoresSources && parking.wakes;
+  }
+
+  /** Counts a wake in vain. */
+  #isVainTooOften(): boolean {
+    const { nowMs } = this.#backoff;
+    this.#vainMs = Math.max(0, this.#vainMs - (nowMs - this.#vainAtMs) * SLEEP_PART) + VAIN_WAKE_MS;
+    this.#vainAtMs = nowMs;
+    return this.#vainMs > MOST_VAIN_MS;
   }
 
   /** Adds its wake sources. That fails if one of its connections is broken. */

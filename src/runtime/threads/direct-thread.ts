@@ -42,9 +42,7 @@ const memory = new EngineThreadMemory(buffer);
 /** Number of the running call. */
 let number = -1;
 
-/**
- * The running call. The rank's own line in the segment belongs to its other thread, so this one cannot be woken and polls.
- */
+/** The running call. */
 class Call implements Waitable {
   readonly polled = true;
   readonly spins = spins;
@@ -65,6 +63,7 @@ class Call implements Waitable {
     if (this.isPending && engine.steps === steps) return false;
     this.#stillSinceMs = undefined;
     memory.setSteps(engine.steps);
+    segment.parkedRanks.wake();
     return true;
   }
 
@@ -86,7 +85,7 @@ class Call implements Waitable {
   }
 
   wakeOn(sources: WakeSources): void {
-    sources.mustPoll();
+    engine.wakeOn(sources);
   }
 }
 
@@ -108,6 +107,7 @@ function carryOut(placed: PlacedCall): void {
   number++;
   const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
   wait.begin(engine.begin(code, type, root, send, recv, count, spins, details));
+  segment.parkedRanks.wake();
   if (wait.isPending) progressHere().runUntil(wait, () => !wait.isPending);
   if (wait.failure !== undefined) throw wait.failure;
 }

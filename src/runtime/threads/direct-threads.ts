@@ -13,7 +13,7 @@ import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.j
 import { ThreadEngine, type EngineThread } from './thread-engine.js';
 import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
-import { workerFlags } from '../launch/worker-flags.js';
+import { startWithFlags } from '../launch/worker-flags.js';
 
 /** Larger than all gaps between an engine thread's allocations. */
 const GAPS_BYTES = 16 * 1024;
@@ -90,11 +90,15 @@ function startThread(
     limitMs,
     buffer: memory.buffer,
   };
-  const worker = new Worker(ownModule('runtime/threads/direct-thread.js'), {
-    workerData: data,
-    execArgv: workerFlags(),
-    name: `engine of rank ${localRanks[team.localRank] ?? 0}`,
-  });
+  const worker = startWithFlags(
+    (execArgv) =>
+      new Worker(ownModule('runtime/threads/direct-thread.js'), {
+        workerData: data,
+        execArgv,
+        name: `engine of rank ${localRanks[team.localRank] ?? 0}`,
+      }),
+  );
+  worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
   return {
     memory,
     worker,

@@ -11,7 +11,7 @@ import { ThreadEngine } from './thread-engine.js';
 import type { WaitLimits } from '../progress/wait-limits.js';
 import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
-import { workerFlags } from '../launch/worker-flags.js';
+import { startWithFlags } from '../launch/worker-flags.js';
 
 /** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
 const GIVE_UP_MS = 1000;
@@ -57,6 +57,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const bytes = networkMemoryBytes(algorithms, channels, net, rank);
+  signal.throwIfAborted();
   const from = team.allocateBytes(bytes);
   const data: NetworkThreadData = {
     segment: team.segment.forThread(from, from + bytes),
@@ -76,12 +77,11 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     name,
     buffer: memory.buffer,
   };
-  signal.throwIfAborted();
-  const worker = new Worker(ownModule('runtime/threads/network-thread.js'), {
-    workerData: data,
-    execArgv: workerFlags(),
-    name: `network of rank ${rank}`,
-  });
+  const worker = startWithFlags(
+    (execArgv) =>
+      new Worker(ownModule('runtime/threads/network-thread.js'), { workerData: data, execArgv, name: `network of rank ${rank}` }),
+  );
+  worker.once('exit', () => team.segment.parkedRanks.giveBack(data.segment.line));
   const tell = (message: ToNetworkThread): void => worker.postMessage(message);
   const stopTelling = bootstrap.onFailure((error) => tell({ kind: 'failure', reason: packReason(error) }));
   const abort = (): void => tell({ kind: 'abort', reason: packReason(signal.reason as Error) });

@@ -7,14 +7,22 @@ import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { inodeOf, noRanks, ParkedRanks, type WakePipe, type RankSet } from '../../../../src/runtime/device/parked-ranks.js';
 
 const COUNT = 1984 / 4;
+const MOST_THREADS = 224;
 
-function ranks(n: number): { readonly words: Int32Array; readonly of: ParkedRanks[] } {
+interface Ranks {
+  readonly words: Int32Array;
+  readonly of: ParkedRanks[];
+  /** Another thread of a rank. */
+  readonly threadOf: (rank: number, line: number) => ParkedRanks;
+}
+
+function ranks(n: number): Ranks {
   const memory = createMemory(64);
   const of = Array.from({ length: n }, (_, rank) => new ParkedRanks(memory, rank, n));
   onTestFinished(() => {
     for (const one of of) one.close();
   });
-  return { words: new Int32Array(memory.buffer), of };
+  return { words: new Int32Array(memory.buffer), of, threadOf: (rank, line) => new ParkedRanks(memory, rank, n, line) };
 }
 
 function setOf(...members: number[]): RankSet {
@@ -93,4 +101,43 @@ test('a rank whose pipe others cannot open knows that it has to poll', () => {
   of[0]!.register(elsewhere, setOf(1));
   of[1]!.wake();
   expect([of[0]!.canBeWoken, of[1]!.canBeWoken, here.written()]).toEqual([false, true, 0]);
+});
+
+test('a rank and another thread of it park at the same time, and each is woken by the ranks that it waits for', () => {
+  const { words, of, threadOf } = ranks(3);
+  const thread = threadOf(0, of[0]!.takeLine());
+  const [ofRank, ofThread] = [wakePipe(), wakePipe()];
+  of[0]!.register(ofRank.pipe, setOf(1));
+  thread.register(ofThread.pipe, setOf(1, 2));
+  of[2]!.wake();
+  expect([ofRank.written(), ofThread.written()]).toEqual([0, 1]);
+  thread.register(ofThread.pipe, setOf(1, 2));
+  of[1]!.wake();
+  expect([ofRank.written(), ofThread.written(), words[COUNT]]).toEqual([1, 1, 0]);
+});
+
+test('a thread of a rank is woken by that rank, and the rank not by its thread', () => {
+  const { of, threadOf } = ranks(2);
+  const thread = threadOf(0, of[0]!.takeLine());
+  const [ofRank, ofThread] = [wakePipe(), wakePipe()];
+  of[0]!.register(ofRank.pipe, setOf(0, 1));
+  thread.register(ofThread.pipe, setOf(0, 1));
+  thread.wake();
+  of[0]!.wake();
+  expect([ofRank.written(), ofThread.written()]).toEqual([0, 1]);
+  of[0]!.unregister();
+});
+
+test('threads without a line know that they have to poll; a line is free again after a thread that ended while it was parked', () => {
+  const { words, of, threadOf } = ranks(2);
+  const lines = Array.from({ length: MOST_THREADS }, (_, index) => of[index % 2]!.takeLine());
+  const threads = lines.map((line, index) => threadOf(index % 2, line));
+  const tooMany = threadOf(0, of[0]!.takeLine());
+  tooMany.register(wakePipe().pipe, setOf(1));
+  expect([new Set(lines).size, threads.every(({ canBeWoken }) => canBeWoken), tooMany.canBeWoken, words[COUNT]]).toEqual(
+    [MOST_THREADS, true, false, 0], // prettier-ignore
+  );
+  threads[100]!.register(wakePipe().pipe, setOf(1));
+  of[0]!.giveBack(lines[100]!);
+  expect([of[1]!.takeLine(), words[COUNT]]).toEqual([lines[100], 0]);
 });

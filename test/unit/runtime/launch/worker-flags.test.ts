@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
-import { workerFlags } from '../../../../src/runtime/launch/worker-flags.js';
+import { startWithFlags, workerFlags } from '../../../../src/runtime/launch/worker-flags.js';
 
 test.each([
   [['--expose-gc', '--input-type=module', '-e', 'await 1'], ['--expose-gc']],
@@ -14,4 +16,22 @@ test.each([
   ],
 ])('a worker gets the flags of %j without the script', (flags, expected) => {
   expect(workerFlags(flags)).toEqual(expected);
+});
+
+// `node --max-old-space-size=8192 train.mjs` could start neither threads of ranks nor engine threads.
+test("a worker starts with the flags that Node takes for it, without V8's", async () => {
+  const flags = ['--max-old-space-size=100', '--no-warnings', '--expose-gc'];
+  const worker = startWithFlags(
+    (execArgv) => new Worker("require('worker_threads').parentPort.postMessage(process.execArgv)", { eval: true, execArgv }),
+    flags,
+  );
+  expect(await once(worker, 'message')).toEqual([['--no-warnings']]);
+  await once(worker, 'exit');
+});
+
+test('other errors of a start are thrown', () => {
+  const start = (): Worker => {
+    throw new Error('no memory');
+  };
+  expect(() => startWithFlags(start, ['--no-warnings'])).toThrow('no memory');
 });

@@ -71,6 +71,33 @@ describe('in the event loop', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('a thread that has waited for long can be woken again after a wake in vain', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const memory = createMemory(1024);
+    const [parked, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(memory, rank, 2)));
+    const progress = new Progress(libc());
+    let isDone = false;
+    let looks = 0;
+    const isThere = (): boolean => {
+      looks++;
+      return isDone;
+    };
+    const one = waitable(isThere, { wakeOn: (sources) => sources.addMember(parked!, 1) });
+    progress.add(one);
+    await turn();
+    for (let seconds = 0; seconds < 2; seconds++) {
+      vi.advanceTimersByTime(1000);
+      await turn();
+    }
+    const before = looks;
+    other!.segment.parkedRanks.wake();
+    while (looks === before) await turn();
+    isDone = true;
+    other!.segment.parkedRanks.wake();
+    for (let turns = 0; turns < 1000 && one.isPending; turns++) await turn();
+    expect(one.isPending).toBe(false);
+  });
+
   it('an error while wake sources are collected ends its operation', async () => {
     const progress = new Progress(libc());
     const broken = waitable(() => false, {
