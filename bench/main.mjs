@@ -44,7 +44,7 @@ Options:
   --ranks LIST        numbers of ranks, in suite hosts of both together (2,4,8; with --quick 2)
   --sizes LIST        sizes such as 8,1K,16M (8,1K,32K,1M,16M,64M)
   --collectives LIST  collectives of suites runtime and hosts, of ${measuredCollectives.join(', ')}, or all
-                      (all_reduce); of suite rails all_reduce, broadcast, reduce
+                      (all_reduce); of suite rails all_reduce, sendrecv, broadcast, reduce
   --types LIST        types of suite runtime, of float, int32, double, half, bf16 (float)
   --rounds N          rounds, of which the lowest median counts (3)
   --seconds S         at most so long at one size of one program (0.4; with --quick 0.2)

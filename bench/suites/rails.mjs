@@ -26,6 +26,7 @@ let ports = 0;
 /** Collectives that carry all data over the link once, and if they do in both directions. */
 const directions = new Map([
   ['all_reduce', 'both'],
+  ['sendrecv', 'both'],
   ['broadcast', 'one'],
   ['reduce', 'one'],
 ]);

@@ -128,6 +128,22 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     expect(await job.plannedLines('topo', 'graph')).toEqual(job.loggedLines());
   });
 
+  it.each([
+    { form: 'inline', config: {} },
+    { form: 'blocking', config: { blocking: true } },
+    { form: 'thread', config: { engine: 'thread' } },
+  ])('with two NICs lend both to messages and windows ($form)', async ({ config }) => {
+    rails = makeRails(2);
+    for (const calls of ['messages', 'windows']) {
+      const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', CALLS: calls, TCCL_TEST_CONFIG: JSON.stringify(config) });
+      for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+      const { sent } = job.ended[0]!.lines[0]! as { sent: Record<string, number> };
+      expect(sent['rail0']! + sent['rail1']!, calls).toBeGreaterThan(4_000_000);
+      expect(sent['rail1']! / sent['rail0']!, calls).toBeGreaterThan(0.8);
+      expect(sent['rail1']! / sent['rail0']!, calls).toBeLessThan(1.25);
+    }
+  });
+
   it('leave out an interface that leads elsewhere, unless its whole name is given', async () => {
     rails = makeRails(2, { cutFrom: 1 });
     const matched = await run([0, 1], { TCCL_SOCKET_IFNAME: 'rail', CALLS: 'allReduce' });

@@ -42,6 +42,46 @@ export interface PlannedNic {
   readonly name: string;
 }
 
+/** NICs on the way between two ranks of different hosts. */
+export interface NicsBetween {
+  /** This rank's NIC of each pair of NICs that the two have on a ring. */
+  readonly nics: readonly string[];
+  /** Indices of these pairs, each as often as rings have it, spread evenly. */
+  readonly turns: readonly number[];
+}
+
+/** The NICs that the rings of channels give a rank and a peer; both get the pairs in the same order. */
+export function nicsBetween({ rings }: Channels, rank: number, peer: number): NicsBetween {
+  const pairs = new Map<string, { readonly nic: string; nRings: number }>();
+  for (const { nics } of rings) {
+    const [own, other] = [nics[rank], nics[peer]];
+    if (own === undefined || other === undefined) continue;
+    const key = `${own.dev} ${other.dev}`;
+    const pair = pairs.get(key) ?? { nic: own.name, nRings: 0 };
+    pair.nRings++;
+    pairs.set(key, pair);
+  }
+  const found = [...pairs.values()];
+  return { nics: found.map(({ nic }) => nic), turns: spread(found.map(({ nRings }) => nRings)) };
+}
+
+/** Gives each index as many turns as its weight, as evenly as possible: weights 2 and 1 give 0, 1, 0. */
+function spread(weights: readonly number[]): number[] {
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const owed = weights.map(() => 0);
+  return Array.from({ length: total }, () => {
+    weights.forEach((weight, index) => (owed[index] = (owed[index] ?? 0) + weight));
+    const next = owed.indexOf(Math.max(...owed));
+    owed[next] = (owed[next] ?? 0) - total;
+    return next;
+  });
+}
+
+/** The most pairs of NICs that two ranks have. */
+export function mostNicPairs({ rings }: Channels): number {
+  return Math.max(1, new Set(rings.map(({ nics }) => nics.map((nic) => nic.dev).join())).size);
+}
+
 /** One ring and a double tree without a plan: host by host, so that data of the ring enter and leave each host once. */
 export function ringInOrder(hosts: RanksByHost, reason: string): Channels {
   const order = hosts.flat();

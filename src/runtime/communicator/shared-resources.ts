@@ -12,11 +12,12 @@ import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import { networkNamed } from '../transport/networks.js';
+import { RailsTransport, type Lanes } from '../transport/rails.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
 import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
 import { chooseEngine } from './choose-engine.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
-import type { Channels } from '../algorithms/channels.js';
+import { mostNicPairs, nicsBetween, type Channels } from '../algorithms/channels.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { engineThreads, type CommunicatorConfig } from './config.js';
 import { dataHost } from '../algorithms/open-network.js';
@@ -116,18 +117,32 @@ export class SharedResources {
       team,
       libc,
       shared,
-      openTransport: () =>
-        networkNamed(net.name).open({
-          size: messageFifo(threads.connectsAll ? nRanks : 0),
-          sockets: net.sockets,
-          segment: team.segment,
-          rank,
-          host: dataHost(bootstrap, network, id),
-          secret: secretOf(id),
-          libc,
-          whyGone: (peer) => bootstrap.whyGone(peer),
-          placeOf: (other) => placeOf(bootstrap.peers, other),
-        }),
+      openTransport: () => {
+        const nLanes = channels === undefined ? 1 : mostNicPairs(channels);
+        const size = messageFifo(threads.connectsAll ? nRanks * nLanes : 0);
+        const chosen = networkNamed(net.name);
+        const host = dataHost(bootstrap, network, id);
+        const { nics = [] } = facts[rank]?.location ?? {};
+        const lanesTo = (peer: number): Lanes => {
+          const hasLanes = channels !== undefined && !chosen.choosesNics && !localRanks.includes(peer);
+          return hasLanes ? nicsBetween(channels, rank, peer) : { nics: [], turns: [] };
+        };
+        return new RailsTransport(lanesTo, (name) => {
+          const nic = nics.find((own) => own.name === name);
+          return chosen.open({
+            size,
+            sockets: net.sockets,
+            segment: team.segment,
+            rank,
+            host: nic?.host ?? host,
+            nic,
+            secret: secretOf(id),
+            libc,
+            whyGone: (peer) => bootstrap.whyGone(peer),
+            placeOf: (other) => placeOf(bootstrap.peers, other),
+          });
+        });
+      },
       onNews: progressHere().wake,
       waitQueries,
       forwardInCalls: (report) => engine.forwardReport(report),

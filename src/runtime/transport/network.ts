@@ -14,6 +14,8 @@ export interface Network {
   refusal(): string | undefined;
   /** Reason why it is not chosen unless TCCL_NET names it; undefined if it is better here than those after it in the registry. */
   doubt(): string | undefined;
+  /** True if it divides data among NICs by itself, and `nic` is not its choice. */
+  readonly choosesNics: boolean;
   /** Version of its library, if it has one. */
   version(): string | undefined;
   open(options: NetworkTransportOptions): Transport;

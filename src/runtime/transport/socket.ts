@@ -187,13 +187,14 @@ export class SocketTransport implements Transport {
 export const socketNetwork: Network = {
   name: 'socket',
   logName: 'NET/Socket',
+  choosesNics: false,
   refusal: () => undefined,
   doubt: () => undefined,
   version: () => undefined,
   open(options) {
     const { sockets = 1 } = options;
     const transport = new SocketTransport(options);
-    return sockets > 1 ? new StripedTransport(transport, sockets) : transport;
+    return sockets > 1 ? new StripedTransport(Array.from({ length: sockets }, () => transport)) : transport;
   },
 };
 

@@ -16,60 +16,84 @@ import type {
 export const MOST_SOCKETS = 16;
 
 /**
- * Connections that consist of several connections of another transport, its lanes: messages go over the lanes in turn, and the
- * receiver takes them in the same order. For networks that limit the rate of each connection, as clouds do.
+ * Connections that consist of several connections, their lanes, of one transport or of several of one kind: messages go over the
+ * lanes in a fixed order, and the receiver takes them in the same order. For networks that limit the rate of each connection, as
+ * clouds do, and for several NICs.
  */
 export class StripedTransport implements Transport {
   readonly name: TransportName;
   readonly size: FifoSize;
   readonly setUpBoth?: (peer: number) => Promise<ConnectionSetUp<TwoWayConnection>>;
-  readonly #inner: Transport;
-  readonly #nLanes: number;
+  readonly #lanes: readonly Transport[];
+  readonly #turns: readonly number[];
 
-  constructor(inner: Transport, nLanes: number) {
-    this.name = inner.name;
-    this.size = inner.size;
-    this.#inner = inner;
-    this.#nLanes = nLanes;
-    const both = inner.setUpBoth?.bind(inner);
-    if (both !== undefined) this.setUpBoth = (peer) => this.#setUp(() => both(peer), true);
+  /**
+   * @param lanes transport of each lane, all with the same name and size
+   * @param turns the lane of each message, repeated without end
+   */
+  constructor(lanes: readonly Transport[], turns: readonly number[] = [...lanes.keys()]) {
+    const [first] = lanes;
+    if (first === undefined) throw new RangeError('a connection has at least one lane');
+    this.name = first.name;
+    this.size = first.size;
+    this.#lanes = lanes;
+    this.#turns = turns;
+    if (first.setUpBoth !== undefined)
+      this.setUpBoth = (peer) =>
+        setUpAll(
+          lanes.flatMap((lane) => lane.setUpBoth?.(peer) ?? []),
+          turns,
+          'both',
+        );
   }
 
   setUpSend(peer: number): Promise<ConnectionSetUp<SendConnection>> {
-    return this.#setUp(() => this.#inner.setUpSend(peer), false);
+    return setUpAll(
+      this.#lanes.map((lane) => lane.setUpSend(peer)),
+      this.#turns,
+      'out',
+    );
   }
 
   setUpReceive(peer: number): Promise<ConnectionSetUp<ReceiveConnection>> {
-    return this.#setUp(() => this.#inner.setUpReceive(peer), true);
+    return setUpAll(
+      this.#lanes.map((lane) => lane.setUpReceive(peer)),
+      this.#turns,
+      'in',
+    );
   }
 
   close(): void {
-    this.#inner.close();
-  }
-
-  async #setUp(
-    open: () => Promise<ConnectionSetUp<SendConnection | ReceiveConnection>>,
-    receives: boolean,
-  ): Promise<ConnectionSetUp<TwoWayConnection>> {
-    const opened = await Promise.allSettled(Array.from({ length: this.#nLanes }, open));
-    const lanes = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-    const cancel = (): void => {
-      for (const lane of lanes) lane.cancel();
-    };
-    for (const result of opened) {
-      if (result.status === 'fulfilled') continue;
-      cancel();
-      throw result.reason;
-    }
-    return {
-      get info() {
-        return encodeJson(lanes.map(({ info }) => Buffer.from(info).toString('base64')));
-      },
-      connect: async (info, signal) => new StripedConnection(await connectAll(lanes, infosOf(info), signal), receives),
-      cancel,
-    };
+    for (const lane of new Set(this.#lanes)) lane.close();
   }
 }
+
+async function setUpAll(
+  opening: readonly Promise<ConnectionSetUp<SendConnection | ReceiveConnection>>[],
+  turns: readonly number[],
+  way: Way,
+): Promise<ConnectionSetUp<TwoWayConnection>> {
+  const opened = await Promise.allSettled(opening);
+  const lanes = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  const cancel = (): void => {
+    for (const lane of lanes) lane.cancel();
+  };
+  for (const result of opened) {
+    if (result.status === 'fulfilled') continue;
+    cancel();
+    throw result.reason;
+  }
+  return {
+    get info() {
+      return encodeJson(lanes.map(({ info }) => Buffer.from(info).toString('base64')));
+    },
+    connect: async (info, signal) => new StripedConnection(await connectAll(lanes, infosOf(info), signal), turns, way),
+    cancel,
+  };
+}
+
+/** Direction of a connection, from this rank. */
+type Way = 'out' | 'in' | 'both';
 
 /** Infos of the lanes, in base64; none where the end that listens gets no info. */
 function infosOf(info: Uint8Array): string[] {
@@ -105,22 +129,23 @@ class StripedConnection implements TwoWayConnection {
   readonly peer: number;
   readonly size: FifoSize;
   readonly #lanes: readonly TwoWayConnection[];
-  readonly #receives: boolean;
+  readonly #turns: readonly number[];
+  readonly #way: Way;
   /** Lanes of the next message to send, and to receive. */
   #sending: TwoWayConnection;
   #receiving: TwoWayConnection;
   #sent = 0;
   #received = 0;
 
-  /** @param receives false if it only sends */
-  constructor(lanes: readonly TwoWayConnection[], receives: boolean) {
-    const [first] = lanes;
+  constructor(lanes: readonly TwoWayConnection[], turns: readonly number[], way: Way) {
+    const first = lanes[turns[0] ?? 0];
     if (first === undefined) throw new RangeError('a connection has at least one lane');
     this.transport = first.transport;
     this.peer = first.peer;
     this.size = first.size;
     this.#lanes = lanes;
-    this.#receives = receives;
+    this.#turns = turns;
+    this.#way = way;
     this.#sending = first;
     this.#receiving = first;
   }
@@ -133,9 +158,9 @@ class StripedConnection implements TwoWayConnection {
     return this.#lanes.every(({ reachesArrays }) => reachesArrays === true);
   }
 
-  /** Of the lane whose turn it is; `wakeOn` adds those of all. */
+  /** Of the lane whose turn it is. */
   get fd(): number {
-    return (this.#receives ? this.#receiving : this.#sending).fd;
+    return this.#inTurn.fd;
   }
 
   get messageBytes(): number {
@@ -170,8 +195,8 @@ class StripedConnection implements TwoWayConnection {
 
   release(): void {
     this.#receiving.release();
-    this.#received = (this.#received + 1) % this.#lanes.length;
-    this.#receiving = this.#lanes[this.#received] ?? this.#receiving;
+    this.#received = (this.#received + 1) % this.#turns.length;
+    this.#receiving = this.#lanes[this.#turns[this.#received] ?? 0] ?? this.#receiving;
   }
 
   returnSlots(): void {
@@ -189,7 +214,8 @@ class StripedConnection implements TwoWayConnection {
   }
 
   wakeOn(sources: FdSources, isAwaited: boolean): void {
-    for (const lane of this.#lanes) lane.wakeOn(sources, isAwaited);
+    // What came on another lane is read when its turn comes, and would wake the thread in vain until then.
+    for (const lane of this.#lanes) lane.wakeOn(sources, isAwaited && this.#isInTurn(lane));
   }
 
   onNews(listener: (() => void) | undefined): void {
@@ -198,7 +224,7 @@ class StripedConnection implements TwoWayConnection {
 
   /** Checks the lane whose turn it is: the end of another one may arrive before the data on this one. */
   check(): void {
-    (this.#receives ? this.#receiving : this.#sending).check();
+    this.#inTurn.check();
   }
 
   /** On all lanes: the other side may read only the one that it waits for. */
@@ -223,8 +249,17 @@ class StripedConnection implements TwoWayConnection {
     for (const lane of this.#lanes) lane.abort(reason);
   }
 
+  /** The lane of the next message, for a connection both ways that to this rank. */
+  get #inTurn(): TwoWayConnection {
+    return this.#way === 'out' ? this.#sending : this.#receiving;
+  }
+
+  #isInTurn(lane: TwoWayConnection): boolean {
+    return lane === this.#inTurn || (this.#way === 'both' && lane === this.#sending);
+  }
+
   #sendOnNext(): void {
-    this.#sent = (this.#sent + 1) % this.#lanes.length;
-    this.#sending = this.#lanes[this.#sent] ?? this.#sending;
+    this.#sent = (this.#sent + 1) % this.#turns.length;
+    this.#sending = this.#lanes[this.#turns[this.#sent] ?? 0] ?? this.#sending;
   }
 }

@@ -9,6 +9,7 @@ import { workerHere } from './worker.js';
 export const ucxNetwork: Network = {
   name: 'ucx',
   logName: 'NET/UCX',
+  choosesNics: true,
   refusal() {
     const loaded = loadUcx();
     return 'reason' in loaded ? loaded.reason : undefined;
