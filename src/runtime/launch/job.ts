@@ -21,6 +21,8 @@ export const exitCodes = { failed: 1, timedOut: 124, cannotRun: 126, notFound: 1
 
 /** A shorter grace time is not mentioned in messages. */
 const SHORT_GRACE_MS = 1000;
+/** A rank that ended so long before another one failed may have been missed. */
+const LONG_BEFORE_MS = 5000;
 
 /** Waits for ranks that were started, on this host and others, and ends all when one fails. */
 export class Job {
@@ -37,8 +39,8 @@ export class Job {
   #ending = false;
   /** The fatal signal that was forwarded: ranks that die of it did as asked. */
   #handedOn: NodeJS.Signals | undefined;
-  /** Ranks that ended with code 0. */
-  readonly #succeeded: number[] = [];
+  /** Ranks that ended with code 0, with the time. */
+  readonly #succeeded = new Map<number, number>();
   /** The losses of hosts that were reported. */
   readonly #losses = new Set<Ending>();
 
@@ -75,7 +77,7 @@ export class Job {
   /** Records a rank's end; returns a line for the user, if there is anything to report. */
   #judge(rank: RunningRank, ending: Ending): string | undefined {
     if (ending.kind === 'code' && ending.code === 0) {
-      this.#succeeded.push(rank.rank);
+      this.#succeeded.set(rank.rank, performance.now());
       return undefined;
     }
     if (this.#ending && ending.kind !== 'lost') return undefined;
@@ -93,9 +95,11 @@ export class Job {
     return `${ending.reason}${outlook}`;
   }
 
-  /** Text about ranks that had ended before: without an error, but others may have waited for them. */
+  /** Text about ranks that had ended long before: without an error, but others may have waited for them. */
   #before(): string {
-    return this.#succeeded.length === 0 ? '' : `; ${nameRanks(this.#succeeded)} had ended before, with code 0`;
+    const since = performance.now() - LONG_BEFORE_MS;
+    const early = [...this.#succeeded].flatMap(([rank, endedMs]) => (endedMs < since ? [rank] : []));
+    return early.length === 0 ? '' : `; ${nameRanks(early)} had ended before, with code 0`;
   }
 
   /** Text about the other ranks, which end now or after the grace time. */

@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Job } from '../../../../src/runtime/launch/job.js';
+import { JobOutput } from '../../../../src/runtime/launch/job-output.js';
+import type { RankGroup, RunningRank } from '../../../../src/runtime/launch/rank-group.js';
+import type { Ending } from '../../../../src/runtime/launch/rank-process.js';
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Two ranks, and how to end them. */
+function twoRanks(): { readonly group: RankGroup; readonly end: (rank: number, code: number) => void } {
+  const ends: ((ending: Ending) => void)[] = [];
+  const ranks = [0, 1].map((rank): RunningRank => {
+    const ended = new Promise<Ending>((resolve) => ends.push(resolve));
+    return { rank, host: undefined, running: false, ended, delivered: Promise.resolve() };
+  });
+  const group = { ranks, isRemote: false, input: undefined, signal: () => undefined, finish: () => Promise.resolve() };
+  return { group, end: (rank, code) => ends[rank]?.({ kind: 'code', code }) };
+}
+
+// A rank that exits with 0 before it joins makes the others wait for it, and fail.
+test.each([
+  [60_000, 'rank 0 exited with code 1; rank 1 had ended before, with code 0'],
+  [100, 'rank 0 exited with code 1'],
+])('a failure %s ms after another rank ended: %s', async (laterMs, line) => {
+  const { group, end } = twoRanks();
+  const report = vi.fn();
+  const job = new Job(
+    { timeoutMs: undefined, graceMs: 1000, report },
+    [group],
+    new JobOutput({ kind: 'inherited' }, 0, 2),
+  ).finished();
+  end(1, 0);
+  await Promise.resolve();
+  await Promise.resolve();
+  vi.advanceTimersByTime(laterMs);
+  end(0, 1);
+  expect(await job).toBe(1);
+  expect(report.mock.calls).toEqual([[line]]);
+});
