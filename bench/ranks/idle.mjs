@@ -1,5 +1,6 @@
 /**
- * Ranks that wait for long: rank 0 calls MS milliseconds after the others, in each of several waits.
+ * Ranks that wait for long: first, right after their start, for a timer of Node.js, which shows what V8 does by itself in an
+ * idle process; then for rank 0, which calls MS milliseconds after the others, in each of several waits.
  *     node idle.mjs shared|sockets|hosts MS
  * Each rank but 0 prints a line of JSON a wait: the share of a core that its process took meanwhile, all threads together,
  * and the delay from rank 0's call until it continued.
@@ -26,18 +27,20 @@ const waits = [
 ];
 
 const job = await init();
+await job.barrier();
+if (job.rank !== 0) await timed(job, 'a timer', undefined, () => sleep(lateMs));
 for (const { wait, config, run } of waits) {
   const comm = await job.split(0, 0, config);
   const x = comm.alloc(Float64Array, 1);
   await run(comm, x);
-  await timed(comm, wait, x, () => run(comm, x));
+  await whileLate(comm, wait, x, () => run(comm, x));
   await comm.close();
 }
 
 const comm = await job.split(0);
 const x = comm.alloc(Float64Array, 1);
 const window = await comm.window(x);
-await timed(comm, 'waitSignal', x, async () => {
+await whileLate(comm, 'waitSignal', x, async () => {
   if (comm.rank === 0)
     for (let peer = 1; peer < comm.nRanks; peer++) await window.put(Float64Array.of(nowUs()), peer, 0, { signal: true });
   else await window.waitSignal(0);
@@ -53,35 +56,45 @@ async function receive(comm, x) {
 }
 
 /**
- * @param {import('../../dist/index.js').Communicator} comm @param {string} wait @param {Float64Array} x
+ * A wait of the other ranks for rank 0.
+ *
+ * @param {import('../../dist/index.js').Communicator} comm @param {string} wait
+ * @param {Float64Array} x gets the time of rank 0's call
  * @param {() => Promise<void> | void} run
  */
-async function timed(comm, wait, x, run) {
+async function whileLate(comm, wait, x, run) {
   x.fill(0);
   await comm.barrier();
   if (comm.rank === 0) {
     await sleep(lateMs);
     x.fill(nowUs());
     await run();
-  } else {
-    const before = process.cpuUsage();
-    const startUs = nowUs();
-    await run();
-    const endUs = nowUs();
-    const { user, system } = process.cpuUsage(before);
-    console.log(
-      JSON.stringify({
-        idle: wait,
-        transport,
-        ranks: comm.nRanks,
-        rank: comm.rank,
-        waitedMs: (endUs - startUs) / 1000,
-        cpuPercent: (100 * (user + system)) / (endUs - startUs),
-        lateUs: endUs - (x[0] ?? 0),
-      }),
-    );
-  }
+  } else await timed(comm, wait, x, run);
   await comm.barrier();
+}
+
+/**
+ * Measures a wait of this rank.
+ *
+ * @param {import('../../dist/index.js').Communicator} comm @param {string} wait @param {Float64Array | undefined} x
+ * @param {() => Promise<void> | void} run
+ */
+async function timed(comm, wait, x, run) {
+  const before = process.cpuUsage();
+  const startUs = nowUs();
+  await run();
+  const endUs = nowUs();
+  const { user, system } = process.cpuUsage(before);
+  const line = {
+    idle: wait,
+    transport,
+    ranks: comm.nRanks,
+    rank: comm.rank,
+    waitedMs: (endUs - startUs) / 1000,
+    cpuPercent: (100 * (user + system)) / (endUs - startUs),
+    lateUs: x === undefined ? undefined : endUs - (x[0] ?? 0),
+  };
+  console.log(JSON.stringify(line));
 }
 
 /** Microseconds of the clock that all processes of the machine have. */

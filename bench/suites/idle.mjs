@@ -43,9 +43,12 @@ export async function run({ options, record, progress, note }) {
     for (const { transport, start } of transports) {
       progress(`${ranks} ranks wait for ${lateMs / 1000} s: ${transport}`);
       try {
-        const command = start(ranks, [process.execPath, program, transport, String(lateMs)], hosts);
-        const output = await runCommand(command, { timeoutMs: 60_000 + 10 * lateMs });
-        for (const line of jsonLines(output)) record(line);
+        // With V8's collection of garbage in idle processes, which comes in one of the waits, and without it.
+        for (const flags of [[], ['--no-memory-reducer']]) {
+          const command = start(ranks, [process.execPath, ...flags, program, transport, String(lateMs)], hosts);
+          const output = await runCommand(command, { timeoutMs: 60_000 + 10 * lateMs });
+          for (const line of jsonLines(output)) record({ ...line, collects: flags.length === 0 });
+        }
       } catch (error) {
         note(`waiting, ${ranks} ranks, ${transport}: ${messageOf(error)}`);
       }
@@ -65,18 +68,21 @@ export function report(/** @type {readonly Record<string, any>[]} */ records) {
       const here = measured.filter(({ idle, transport, ranks }) => idle === wait && `${transport} ${ranks}` === place);
       if (here.length === 0) return [];
       const [transport = '', ranks = ''] = place.split(' ');
-      const late = here.map(({ lateUs }) => Number(lateUs)).sort((a, b) => a - b);
+      const percent = (/** @type {boolean} */ collects) =>
+        Math.max(...here.flatMap((line) => (line['collects'] === collects ? [line['cpuPercent']] : []))).toFixed(2);
+      const late = here.flatMap(({ lateUs }) => lateUs ?? []).sort((a, b) => a - b);
       return [
         [
           wait,
           transport,
           ranks,
           (Math.max(...here.map(({ waitedMs }) => waitedMs)) / 1000).toFixed(1),
-          Math.max(...here.map(({ cpuPercent }) => cpuPercent)).toFixed(2),
-          formatUs(late[late.length >> 1] ?? NaN),
+          percent(false),
+          percent(true),
+          late.length === 0 ? '-' : formatUs(late[late.length >> 1]),
         ],
       ];
     }),
   );
-  return table(['wait', 'transport', 'ranks', 'waited, s', 'of a core, %', 'goes on after, µs'], rows);
+  return table(['wait', 'transport', 'ranks', 'waited, s', 'of a core, %', "with V8's collection, %", 'goes on after, µs'], rows);
 }

@@ -58,6 +58,8 @@ class Call implements Waitable {
   }
 
   poll(looks: number): boolean {
+    // The poll before a sleep may have finished it, and a finished operation has no progress to ask for.
+    if (!this.isPending) return false;
     const { steps } = engine;
     this.isPending = engine.progress(looks) !== DONE;
     if (this.isPending && engine.steps === steps) return false;
