@@ -40,11 +40,8 @@ for (const { wait, config, run } of waits) {
 const comm = await job.split(0);
 const x = comm.alloc(Float64Array, 1);
 const window = await comm.window(x);
-await whileLate(comm, 'waitSignal', x, async () => {
-  if (comm.rank === 0)
-    for (let peer = 1; peer < comm.nRanks; peer++) await window.put(Float64Array.of(nowUs()), peer, 0, { signal: true });
-  else await window.waitSignal(0);
-});
+await signal();
+await whileLate(comm, 'waitSignal', x, signal);
 await window.close();
 await comm.close();
 await job.close();
@@ -53,6 +50,12 @@ await job.close();
 async function receive(comm, x) {
   if (comm.rank !== 0) return comm.recv(x, 0);
   await Promise.all(Array.from({ length: comm.nRanks - 1 }, (_, i) => comm.send(x, i + 1)));
+}
+
+async function signal() {
+  if (comm.rank === 0)
+    for (let peer = 1; peer < comm.nRanks; peer++) await window.put(Float64Array.of(nowUs()), peer, 0, { signal: true });
+  else await window.waitSignal(0);
 }
 
 /**

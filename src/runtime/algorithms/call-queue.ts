@@ -49,6 +49,8 @@ interface CallQueueParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly parkedRanks: ParkedRanks;
+  /** Called with the engine's steps when a waiting call has progressed. */
+  readonly progressed?: (steps: number) => void;
   /** Ends the communicator for an error, of a call if one is given, and returns the error to throw. */
   readonly fail: (error: unknown, call?: string) => unknown;
 }
@@ -91,7 +93,7 @@ export class CallQueue implements Waitable {
   #blocks = false;
   /** Limit of the time of the blocking calls that run, if they have one. */
   #limit: CallLimit | undefined;
-  /** Steps of the engine at the last poll that ended no call. */
+  /** Steps of the engine at the last poll. */
   #steps = -1;
   /** Time since which the running call has made no progress, as far as checked; undefined until the first check. */
   #stillSinceMs: number | undefined;
@@ -304,15 +306,14 @@ export class CallQueue implements Waitable {
 
   poll(spins: number): boolean {
     const { length } = this.#requests;
+    const before = this.#steps;
     const ended = this.#blocks ? this.#engine.progress(spins) === DONE : this.#goOn(spins);
+    this.#steps = this.#engine.steps;
     if (ended) this.#blocks = false;
-    else {
-      const before = this.#steps;
-      this.#steps = this.#engine.steps;
-      if (this.#steps === before && this.#requests.length === length) return false;
-    }
+    else if (this.#steps === before && this.#requests.length === length) return false;
     this.#stillSinceMs = undefined;
     this.#parkedRanks.wake();
+    this.#parts.progressed?.(this.#steps);
     return true;
   }
 

@@ -14,7 +14,7 @@ export function spinsAt(hasSockets: boolean, spins: number): number {
  * Time without progress after which a rank that waits in shared memory parks. Until then, ranks that share a core run when
  * this one gives its core away, which costs less than a wake.
  */
-export const PARK_AFTER_MS = 10;
+export const PARK_AFTER_MS = 5;
 /** The same for ranks that wait for sockets, whose polls are system calls. */
 const PARK_AFTER_SOCKETS_MS = 0.2;
 /** Each poll asks every awaited socket with a system call, and giving the core away costs no more than one. */

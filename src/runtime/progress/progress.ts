@@ -31,7 +31,7 @@ export interface Waitable {
  * Time between checks of the others' health: the first and the longest, and the share of the time waited between them. In the
  * event loop the bootstrap network reports deaths by itself, and each check wakes the process, so they are rare.
  */
-const health = { inPlace: { firstMs: 20, part: 1 / 8, longestMs: 200 }, inLoop: { firstMs: 50, part: 1 / 2, longestMs: 1000 } };
+const health = { inPlace: { firstMs: 20, part: 1 / 4, longestMs: 200 }, inLoop: { firstMs: 50, part: 1 / 2, longestMs: 1000 } };
 /** Waits that park sooner than this use sockets, whose polls cost most. */
 const SHORT_MS = 1;
 /** Processor time of a wake by an unrelated event: such wakes take at most SLEEP_PART of the time, beyond so much. */

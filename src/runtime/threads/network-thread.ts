@@ -54,9 +54,6 @@ export type FromNetworkThread =
   | { readonly kind: 'waits'; readonly report: readonly number[] }
   | { readonly kind: 'failed'; readonly reason: Uint8Array };
 
-/** Interval of reports to the rank on the progress of its call. */
-const STEPS_EVERY_MS = 50;
-
 const given = workerData as NetworkThreadData;
 const {
   members: { rank, peers },
@@ -131,6 +128,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     messages: { throwRecordedFailure: () => undefined, forwardReport: (report) => post({ kind: 'waits', report }) },
     progress: progressHere(),
     parkedRanks: segment.parkedRanks,
+    progressed: (steps) => memory.setSteps(steps),
   });
   abort = fail;
   forwardInCalls = (report) => {
@@ -138,7 +136,6 @@ async function serve(engine: NetworkEngine): Promise<void> {
     engine.forwardReport(report);
   };
   process.on('uncaughtException', fail);
-  setInterval(() => memory.setSteps(engine.steps), STEPS_EVERY_MS).unref();
   // Not while the rank itself waits, and reports that, in messages or windows.
   const clock = new WatchClock(shorterLimit(limits));
   let toldMs = -Infinity;
