@@ -14,8 +14,8 @@ export interface WakeSources {
   addTeam(team: Team): void;
   /** Wake when one member of a team does something. */
   addMember(team: Team, localRank: number): void;
-  /** Poll at intervals: this wait has no source. */
-  mustPoll(): void;
+  /** Poll at intervals, too: this wait has no source. */
+  pollToo(): void;
   /** Called by other sources, in the event loop. */
   readonly wake: () => void;
 }
@@ -31,7 +31,7 @@ export class Parking implements WakeSources {
   readonly #fds = new Map<number, number>();
   /** The awaited ranks, by segment. */
   readonly #awaited = new Map<Segment, RankSet>();
-  #mustPoll = false;
+  #pollsToo = false;
   #pipe: { readonly readEnd: number; readonly pipe: WakePipe; readonly watch: FdWatch } | undefined;
   #watches: FdWatch[] = [];
   #pollFds = new Int32Array(32);
@@ -46,11 +46,16 @@ export class Parking implements WakeSources {
   clear(): void {
     this.#fds.clear();
     this.#awaited.clear();
-    this.#mustPoll = false;
+    this.#pollsToo = false;
   }
 
-  mustPoll(): void {
-    this.#mustPoll = true;
+  pollToo(): void {
+    this.#pollsToo = true;
+  }
+
+  /** True if a wait has no source. */
+  get pollsToo(): boolean {
+    return this.#pollsToo;
   }
 
   addFd(fd: number, readable: boolean, writable: boolean): void {
@@ -69,12 +74,16 @@ export class Parking implements WakeSources {
     ranks[rank >> 5] = (ranks[rank >> 5] ?? 0) | (1 << (rank & 31));
   }
 
-  /** True if every wait has a source that wakes this thread. */
+  /** True if all sources can wake this thread. */
   get wakes(): boolean {
-    if (this.#mustPoll) return false;
     if (this.#libc?.watchesFds === false && this.#fds.size + this.#awaited.size > 0) return false;
     for (const { parkedRanks } of this.#awaited.keys()) if (!parkedRanks.canBeWoken) return false;
     return this.#libc !== undefined || this.#awaited.size === 0;
+  }
+
+  /** True if park() can block. */
+  get canPark(): boolean {
+    return this.#libc !== undefined;
   }
 
   /** Registers this thread with the ranks that can wake it. Poll once more afterwards: they may have acted before. */

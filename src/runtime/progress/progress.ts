@@ -39,7 +39,7 @@ const VAIN_WAKE_MS = 0.2;
 const MOST_VAIN_MS = 4;
 /** Shortest time between checks after wakes: a failure may be the news. */
 const CHECK_AFTER_WAKE_MS = 10;
-/** Sleep of a thread without a wake source: the share of the time waited, and the longest. */
+/** Sleep of a thread with a wait that has no wake source: the share of the time waited, and the longest. */
 const SLEEP_PART = 1 / 32;
 const LONGEST_SLEEP_MS = 100;
 
@@ -230,8 +230,10 @@ export class Progress {
 
   #parkInPlace(own: Waitable): void {
     this.#spinTrial.parked();
-    const ms = this.#healthEveryMs('inPlace');
-    if (!this.#collectSources(true)) this.#backoff.sleep(Math.min(ms, this.#sleepMs()));
+    const wakes = this.#collectSources(true);
+    const ms = this.#parkMs(wakes, 'inPlace');
+    // poll(2) takes a millisecond at least.
+    if (!wakes || ms < 1 || !this.#parking.canPark) this.#backoff.sleep(ms);
     else {
       this.#parking.register();
       if (this.#pollAll(own)) this.#moved();
@@ -256,8 +258,9 @@ export class Progress {
 
   #parkInLoop(): void {
     this.#spinTrial.parked();
-    let ms = this.#healthEveryMs('inLoop');
-    if (this.#collectSources(false)) {
+    const wakes = this.#collectSources(false);
+    const ms = this.#parkMs(wakes, 'inLoop');
+    if (wakes) {
       this.#parking.register();
       if (this.#pollAll()) {
         this.#parking.unregister();
@@ -266,7 +269,7 @@ export class Progress {
         return;
       }
       this.#parking.watch();
-    } else ms = Math.min(ms, this.#sleepMs());
+    }
     this.#scheduled = 'parked';
     // node:net reads sockets before an immediate runs: received data count before a timeout.
     this.#timer = setTimeout(() => {
@@ -292,7 +295,7 @@ export class Progress {
 
   // ── wake sources ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Returns true if news will wake this thread; false without sources, and once after unrelated events woke it too often. */
+  /** Returns true if the sources will wake this thread; false once after unrelated events woke it too often. */
   #collectSources(inPlace: boolean): boolean {
     const parking = this.#parking;
     parking.clear();
@@ -300,7 +303,7 @@ export class Progress {
       const waitable = this.#waitables[i];
       if (waitable === undefined) continue;
       // A blocked thread does not run its event loop.
-      if (inPlace && !waitable.polled) parking.mustPoll();
+      if (inPlace && !waitable.polled) parking.pollToo();
       else this.#wakeOn(waitable);
     }
     const ignoresSources = this.#wokenInVain && this.#isPolled() && this.#isVainTooOften();
@@ -323,12 +326,15 @@ export class Progress {
     } catch (error) {
       this.#fail(waitable, error);
       this.#moved();
-      this.#parking.mustPoll();
+      this.#parking.pollToo();
     }
   }
 
-  #sleepMs(): number {
-    return Math.min(LONGEST_SLEEP_MS, this.#backoff.waitedMs * SLEEP_PART);
+  /** @param wakes true if news wakes this thread, apart from waits without a source */
+  #parkMs(wakes: boolean, where: keyof typeof health): number {
+    const ms = this.#healthEveryMs(where);
+    if (wakes && !this.#parking.pollsToo) return ms;
+    return Math.min(ms, LONGEST_SLEEP_MS, this.#backoff.waitedMs * SLEEP_PART);
   }
 }
 

@@ -332,7 +332,7 @@ function sourcesOf(wake: () => void): WakeSources {
   const never = (): never => {
     throw new Error('nothing here is polled');
   };
-  return { wake, addFd: never, addTeam: never, addMember: never, mustPoll: never };
+  return { wake, addFd: never, addTeam: never, addMember: never, pollToo: never };
 }
 
 /** Waits for the end of an operation as the promise API does. */

@@ -1,3 +1,4 @@
+import { closeSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
@@ -207,10 +208,37 @@ describe('blocking', () => {
     }
   });
 
+  it('an operation without a wake source does not keep others from being woken', () => {
+    let nowMs = 1;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1000));
+    const real = libc();
+    const sleep = vi.spyOn(real, 'sleep');
+    const { readEnd, writeEnd } = real.pipe();
+    try {
+      const progress = new Progress(real);
+      progress.enlist(waitable(() => false, { polled: false }));
+      const looks: number[] = [];
+      const own = waitable(() => looks.push(nowMs) > 40, {
+        wakeOn: (sources) => {
+          // News that arrive after the wait has begun.
+          if (looks.length === 10) writeSync(writeEnd, 'x');
+          sources.addFd(readEnd, true, false);
+        },
+      });
+      progress.runUntil(own, () => !own.isPending);
+      expect(sleep.mock.calls.filter(([us]) => us > 0)).toEqual([]);
+    } finally {
+      closeSync(readEnd);
+      closeSync(writeEnd);
+      sleep.mockRestore();
+      clock.mockRestore();
+    }
+  });
+
   it('an operation without a wake source is polled at intervals', () => {
     const progress = new Progress(undefined);
     let looks = 0;
-    const own = waitable(() => ++looks > 100, { wakeOn: (sources) => sources.mustPoll() });
+    const own = waitable(() => ++looks > 100, { wakeOn: (sources) => sources.pollToo() });
     progress.runUntil(own, () => !own.isPending);
     expect(looks).toBe(101);
   });
