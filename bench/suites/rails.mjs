@@ -23,13 +23,18 @@ const nicsUsed = [
 ];
 let ports = 0;
 
-/** Collectives that carry all data over the link once, and if they do in both directions. */
+/**
+ * Collectives, and if they carry data in both directions. All carry the data over the link once, but for all-to-all: each rank
+ * sends half of its data there.
+ */
 const directions = new Map([
   ['all_reduce', 'both'],
   ['sendrecv', 'both'],
+  ['alltoall', 'both'],
   ['broadcast', 'one'],
   ['reduce', 'one'],
 ]);
+const carried = (/** @type {string} */ collective, /** @type {number} */ ranks) => (collective === 'alltoall' ? ranks / 4 : 1);
 const socketProgram = new URL('../ranks/wire.mjs', import.meta.url).pathname;
 const socketSeconds = 4;
 
@@ -116,7 +121,9 @@ function tableOf(lines) {
   const most = (/** @type {(line: Record<string, any>) => number | undefined} */ of) =>
     Math.max(...lines.flatMap((line) => of(line) ?? []));
   const best = (/** @type {number} */ ranks, /** @type {number} */ nics) =>
-    1000 * most((line) => (line['ranks'] === ranks && line['nics'] === nics ? line['algbw_GBps'] : undefined));
+    carried(lines[0]?.['collective'], ranks) *
+    1000 *
+    most((line) => (line['ranks'] === ranks && line['nics'] === nics ? line['algbw_GBps'] : undefined));
   const sockets = most((line) => line['socketsMBps']);
   const link = (lines[0]?.['mbit'] ?? 0) / 8;
   const percent = (/** @type {number} */ value) => (Number.isFinite(value) ? `${(value * 100).toFixed(0)} %` : '');

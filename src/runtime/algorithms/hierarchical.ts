@@ -13,6 +13,7 @@ import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { Connection, FifoSize, ReceiveConnection } from '../transport/transport.js';
 import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT } from './alignment.js';
+import { nicsBetween, type Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -33,16 +34,29 @@ export const hierarchical: NetworkAlgorithm = {
   // See choose-algorithm.ts.
   defaultUpToBytes: () => 0,
   fifo: (nRanks) => hierarchicalFifo(nRanks),
-  ends: ({ hosts, rings }, rank) => {
-    // Shares of a call go over the NICs of different rings.
+  ends: (channels, rank) => {
+    const { hosts } = channels;
     const onNics = (ends: readonly WantedEnd[]): WantedEnd[] =>
-      ends.map((end) => (end.channel === undefined ? end : { ...end, channel: end.channel % rings.length }));
+      ends.map((end) =>
+        typeof end.channel === 'number'
+          ? { ...end, channel: channelOfShare(channels, sharesOf(hosts), end.channel, rank, end.peer) }
+          : end,
+      );
     const { sendTo, receiveFrom } = hierarchicalEnds(hosts, rank);
     return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
   },
   open: ({ combiner, outputs, rank, channels: { hosts }, connections }) =>
     new Hierarchical(combiner, outputs, hosts, rank, connections),
 };
+
+/**
+ * The NICs of a share between two ranks, the same for both: shares are dealt to the NICs; where that would not load them evenly,
+ * each share takes all of them.
+ */
+function channelOfShare(channels: Channels, nShares: number, share: number, rank: number, peer: number): number | 'all' {
+  const nNics = nicsBetween(channels, rank, peer).nics.length;
+  return nNics > 1 && nShares % nNics > 0 ? 'all' : share % channels.rings.length;
+}
 
 /** Size of a connection: the more ranks, the shorter the slices. */
 function hierarchicalFifo(nRanks: number): FifoSize {

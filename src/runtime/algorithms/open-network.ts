@@ -4,12 +4,13 @@ import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } fro
 import { placeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from './call.js';
-import type { Channels } from './channels.js';
+import { nicsBetween, type Channels } from './channels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
 import { REASON_BYTES } from '../transport/ending.js';
-import { connectPeers, type PeerConnections, type TransportFor } from '../transport/peers.js';
+import { connectPeers, type PeerConnections, type TransportFor, type WantedEnd } from '../transport/peers.js';
+import { inLanes } from '../transport/rails.js';
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
@@ -83,13 +84,13 @@ async function overTransports<T>(
   const { rank, localRanks } = bootstrap;
   const shm = new ShmTransport({ size, team, localRanks });
   const opened = new Map<string, Transport>();
-  const networkFor = (channel: number | undefined): Transport => {
-    const name = channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name;
+  const chosen = networkNamed(net.name);
+  const over = (name: string | undefined): Transport => {
     const nic = nics.find((own) => own.name === name);
     const key = nic?.host ?? '';
     const network =
       opened.get(key) ??
-      networkNamed(net.name).open({
+      chosen.open({
         size,
         sockets: net.sockets,
         segment: team.segment,
@@ -104,8 +105,13 @@ async function overTransports<T>(
     opened.set(key, network);
     return network;
   };
+  const networkFor = (peer: number, channel: WantedEnd['channel']): Transport => {
+    if (channel !== 'all') return over(channel === undefined ? undefined : channels?.rings[channel]?.nics[rank]?.name);
+    const lanes = channels === undefined || chosen.choosesNics ? undefined : nicsBetween(channels, rank, peer);
+    return (lanes === undefined ? undefined : inLanes(lanes, over)) ?? over(undefined);
+  };
   try {
-    return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : networkFor(channel)));
+    return await make((peer, channel) => (shared && localRanks.includes(peer) ? shm : networkFor(peer, channel)));
   } finally {
     for (const network of opened.values()) network.close();
     shm.close();
@@ -158,9 +164,15 @@ export function networkMemoryBytes(
     const { fifo, ends } = networkAlgorithm(algorithm);
     const size = fifo(channels.order.length);
     const { sendTo, receiveFrom } = ends(channels, rank);
-    return (sendTo.length + receiveFrom.length) * sockets * connectionBytes(size) + size.slotBytes;
+    const nLanes = [...sendTo, ...receiveFrom].reduce((sum, end) => sum + lanesOf(channels, rank, end), 0);
+    return nLanes * sockets * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
+}
+
+/** The most NICs that a connection goes over. */
+function lanesOf(channels: Channels, rank: number, { peer, channel }: WantedEnd): number {
+  return channel === 'all' ? Math.max(1, nicsBetween(channels, rank, peer).nics.length) : 1;
 }
 
 /** Enough memory in this rank's heap for one end of a connection. */

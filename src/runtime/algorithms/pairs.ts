@@ -11,6 +11,7 @@ import {
   type SendConnection,
 } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import { nicsBetween, type Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -31,16 +32,26 @@ export const pairs: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: pairFifo,
-  ends: ({ order: { length }, rings }, rank) => {
-    // Pairs are dealt to the NICs, the same way on both ranks.
+  ends: (channels, rank) => {
+    const { length } = channels.order;
     const ends = Array.from({ length: length - 1 }, (_, i) => {
       const peer = (rank + 1 + i) % length;
-      return { peer, name: 'pair', channel: (rank + peer) % rings.length };
+      return { peer, name: 'pair', channel: channelOf(channels, rank, peer) };
     });
     return { sendTo: ends, receiveFrom: ends };
   },
   open: ({ combiner, outputs, order, rank, connections }) => new Pairs(combiner, outputs, rank, order.length, connections),
 };
+
+/**
+ * The NICs between two ranks, the same for both: pairs are dealt to the NICs, but where a host has fewer ranks than NICs, each
+ * pair takes all of them.
+ */
+function channelOf(channels: Channels, rank: number, peer: number): number | 'all' {
+  const { hosts, rings } = channels;
+  const fewest = Math.min(...[rank, peer].map((end) => hosts.find((ranks) => ranks.includes(end))?.length ?? 1));
+  return fewest < nicsBetween(channels, rank, peer).nics.length ? 'all' : (rank + peer) % rings.length;
+}
 
 /**
  * The algorithm *pairs*: every rank exchanges data with every other on a connection of their own, all at the same time. For

@@ -24,12 +24,15 @@ export interface WantedEnd {
   readonly peer: number;
   /** Distinguishes connections in the same direction between the same two ranks; both ends use the same name. */
   readonly name: string;
-  /** Number of the ring whose NICs it uses between hosts; left out, it uses the address that the rank listens on. */
-  readonly channel?: number;
+  /**
+   * Number of the ring whose NICs it uses between hosts, or `'all'` for those of all rings; left out, it uses the address that
+   * the rank listens on.
+   */
+  readonly channel?: number | 'all';
 }
 
-/** The transport for data to and from a rank, over the NIC of a channel; both ranks of a pair must choose the same. */
-export type TransportFor = (peer: number, channel?: number) => Transport;
+/** The transport for data to and from a rank, over the NICs of a channel; both ranks of a pair must choose the same. */
+export type TransportFor = (peer: number, channel?: WantedEnd['channel']) => Transport;
 
 /** Connected ends in the order in which they were requested. A connection that goes both ways is in both lists. */
 export interface PeerConnections {

@@ -12,6 +12,12 @@ export interface Lanes {
 /** Opens a transport over one of this rank's NICs, or leaves the choice to the kernel. */
 type OpenTransport = (nic: string | undefined) => Transport;
 
+/** A transport whose connections go over all lanes to a peer; undefined without lanes. */
+export function inLanes({ nics, turns }: Lanes, over: (nic: string) => Transport): Transport | undefined {
+  const lanes = nics.map(over);
+  return lanes.length > 1 ? new StripedTransport(lanes, turns) : lanes[0];
+}
+
 /** Connections that go over several NICs at once, each over those that lead to its peer. */
 export class RailsTransport implements Transport {
   readonly name: TransportName;
@@ -44,9 +50,7 @@ export class RailsTransport implements Transport {
   }
 
   #to(peer: number): Transport {
-    const { nics, turns } = this.#lanesTo(peer);
-    const lanes = nics.map((nic) => this.#over(nic));
-    return lanes.length > 1 ? new StripedTransport(lanes, turns) : (lanes[0] ?? this.#anyNic);
+    return inLanes(this.#lanesTo(peer), (nic) => this.#over(nic)) ?? this.#anyNic;
   }
 
   #over(nic: string): Transport {
