@@ -9,8 +9,6 @@ const PROBE_AFTER = 0.5;
 /** Share of it for which probes, or data sent again, may stay unanswered. Probes are sent only after the time above. */
 const UNANSWERED_PROBES = 0.4;
 const UNANSWERED_DATA = 0.8;
-/** Data that fit into one packet of every network. */
-const SMALL_BYTES = 536;
 
 /** A connection with another host. */
 interface Watched {
@@ -41,6 +39,8 @@ class HostSilent extends SystemError {
 }
 
 const UNREACHABLE = 'cannot be reached';
+/** Also where all data are small: their acknowledgement may travel in a large packet. */
+const DROPS = 'the network seems to drop large packets, packets of this connection, or all in one direction';
 
 /**
  * Text about a rank whose connection broke for that reason, otherwise undefined: `cannot be reached from 10.0.0.1: its host
@@ -113,8 +113,8 @@ function look(): void {
     const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
     const { localAddress = '', remoteAddress = '' } = socket;
     const advice =
-      state.retransmits > 0 && state.unconfirmedBytes > SMALL_BYTES && answersElsewhere(socket, stateOf)
-        ? 'other connections with it work, so the network seems to drop large packets: compare the MTU of both interfaces and of the way between'
+      state.retransmits > 0 && answersElsewhere(socket, stateOf)
+        ? `other connections with it live, so ${DROPS}: compare the MTU of both interfaces and of the way between, and look for firewalls`
         : 'it, or the way to it, is down';
     socket.destroy(
       new HostSilent(
