@@ -98,9 +98,9 @@ parentPort?.postMessage('ready');
 try {
   for (let call = memory.take(spins); call.code !== EXIT; call = memory.take(spins)) {
     carryOut(call);
-    memory.completed();
+    memory.completed(engine.steps);
   }
-  memory.completed();
+  memory.completed(engine.steps);
 } catch (error) {
   memory.gaveUp(packReason(error as Error));
 }

@@ -156,7 +156,13 @@ export class EngineThreadMemory {
     return { code, root, send, sendLength, recv, recvLength, count, details };
   }
 
-  completed(): void {
+  /** @param steps of the engine; a call may end without a poll, which would have set them */
+  completed(steps: number): void {
+    this.setSteps(steps);
+    this.#wakeRank();
+  }
+
+  #wakeRank(): void {
     Atomics.add(this.#words, COMPLETED, 1);
     Atomics.notify(this.#words, COMPLETED);
   }
@@ -173,7 +179,7 @@ export class EngineThreadMemory {
     new Uint8Array(this.buffer, REASON, reason.length).set(reason);
     Atomics.store(this.#words, FAILED, reason.length);
     // Wakes the rank, which finds the reason.
-    this.completed();
+    this.#wakeRank();
   }
 }
 

@@ -153,10 +153,10 @@ async function serve(engine: NetworkEngine): Promise<void> {
       fail(error);
       return; // the rank finds the reason
     }
-    memory.completed();
+    memory.completed(engine.steps);
   }
   const goodbye = engine.close();
-  memory.completed();
+  memory.completed(engine.steps);
   await goodbye;
   process.exit();
 }
