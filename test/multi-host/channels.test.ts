@@ -145,18 +145,26 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
   });
 
   it.each([
-    { calls: 'allReduce', hostOfRank: [0, 0, 0, 1] },
-    { calls: 'allToAll', hostOfRank: [0, 1] },
-    { calls: 'allToAll', hostOfRank: [0, 0, 0, 1] },
-  ])('with two NICs use both evenly for $calls of ranks on hosts $hostOfRank', async ({ calls, hostOfRank }) => {
-    rails = makeRails(2);
-    const job = await run(hostOfRank, { TCCL_SOCKET_IFNAME: 'rail', TCCL_ALGO: '', CALLS: calls });
-    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
-    const { sent } = job.ended.at(-1)!.lines[0]! as { sent: Record<string, number> };
-    expect(sent['rail0']! + sent['rail1']!).toBeGreaterThan(2_000_000);
-    expect(sent['rail1']! / sent['rail0']!).toBeGreaterThan(0.8);
-    expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
-  });
+    { calls: 'allReduce', hostOfRank: [0, 0, 0, 1], form: 'inline', config: {} },
+    { calls: 'allReduce', hostOfRank: [0, 1], form: 'thread', config: { engine: 'thread' } },
+    { calls: 'allToAll', hostOfRank: [0, 1], form: 'inline', config: {} },
+    { calls: 'allToAll', hostOfRank: [0, 1], form: 'two sockets each', config: {}, env: { TCCL_NSOCKS_PER_CONNECTION: '2' } },
+    { calls: 'allToAll', hostOfRank: [0, 0, 0, 1], form: 'blocking', config: { blocking: true } },
+    { calls: 'allToAll', hostOfRank: [0, 0, 0, 1], form: 'thread', config: { engine: 'thread' } },
+    { calls: 'allToAll', hostOfRank: [0, 0, 1, 1], form: 'inline', config: {} },
+  ])(
+    'with two NICs use both evenly for $calls of ranks on hosts $hostOfRank ($form)',
+    async ({ calls, hostOfRank, config, env = {} }) => {
+      rails = makeRails(2);
+      const always = { TCCL_SOCKET_IFNAME: 'rail', TCCL_ALGO: '', TCCL_TEST_CONFIG: JSON.stringify(config) };
+      const job = await run(hostOfRank, { ...always, CALLS: calls, ...env });
+      for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+      const { sent } = job.ended.at(-1)!.lines[0]! as { sent: Record<string, number> };
+      expect(sent['rail0']! + sent['rail1']!).toBeGreaterThan(2_000_000);
+      expect(sent['rail1']! / sent['rail0']!).toBeGreaterThan(0.8);
+      expect(sent['rail1']! / sent['rail0']!).toBeLessThan(1.25);
+    },
+  );
 
   it('leave out an interface that leads elsewhere, unless its whole name is given', async () => {
     rails = makeRails(2, { cutFrom: 1 });

@@ -23,8 +23,10 @@ export interface AlgorithmTraits {
 /** An algorithm over connections, with everything specific to it. */
 export interface NetworkAlgorithm extends AlgorithmTraits {
   readonly over: 'connections';
-  /** Size that it requests for its connections. */
-  readonly fifo: (nRanks: number) => FifoSize;
+  /** Size that it requests for its connections, or for each lane of those that have several. */
+  readonly fifo: (nRanks: number, nLanes: number) => FifoSize;
+  /** The most NICs that one of its connections goes over; left out where that is one. */
+  readonly lanes?: (channels: Channels) => number;
   /**
    * The ends of a rank's connections.
    * @param channels whose rings a WantedEnd may name, to use their NICs

@@ -46,7 +46,7 @@ export interface PlannedNic {
 export interface NicsBetween {
   /** This rank's NIC of each pair of NICs that the two have on a ring. */
   readonly nics: readonly string[];
-  /** Indices of these pairs, each as often as rings have it, spread evenly. */
+  /** Indices of these pairs, in proportion to the rings that have them, spread evenly. */
   readonly turns: readonly number[];
 }
 
@@ -65,21 +65,47 @@ export function nicsBetween({ rings }: Channels, rank: number, peer: number): Ni
   return { nics: found.map(({ nic }) => nic), turns: spread(found.map(({ nRings }) => nRings)) };
 }
 
-/** Gives each index as many turns as its weight, as evenly as possible: weights 2 and 1 give 0, 1, 0. */
+/**
+ * Rings with different NICs, by turn: connections that use one ring each are dealt to them in these turns, without end. A ring
+ * that has more of the channels has more turns.
+ */
+export function railTurns({ rings }: Channels): number[] {
+  const rails = new Map<string, { readonly ring: number; nRings: number }>();
+  rings.forEach(({ nics }, ring) => {
+    const key = keyOf(nics);
+    const rail = rails.get(key) ?? { ring, nRings: 0 };
+    rail.nRings++;
+    rails.set(key, rail);
+  });
+  const found = [...rails.values()];
+  return spread(found.map(({ nRings }) => nRings)).map((index) => found[index]?.ring ?? 0);
+}
+
+/** Gives indices turns in proportion to their weights, as few and as even as possible: weights 4 and 2 give 0, 1, 0. */
 function spread(weights: readonly number[]): number[] {
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const unit = weights.reduce(greatestCommonDivisor, 0);
+  const total = weights.reduce((sum, weight) => sum + weight / unit, 0);
   const owed = weights.map(() => 0);
   return Array.from({ length: total }, () => {
-    weights.forEach((weight, index) => (owed[index] = (owed[index] ?? 0) + weight));
+    weights.forEach((weight, index) => (owed[index] = (owed[index] ?? 0) + weight / unit));
     const next = owed.indexOf(Math.max(...owed));
     owed[next] = (owed[next] ?? 0) - total;
     return next;
   });
 }
 
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}
+
 /** The most pairs of NICs that two ranks have. */
 export function mostNicPairs({ rings }: Channels): number {
-  return Math.max(1, new Set(rings.map(({ nics }) => nics.map((nic) => nic.dev).join())).size);
+  return Math.max(1, new Set(rings.map(({ nics }) => keyOf(nics))).size);
+}
+
+/** The same for rings with the same NICs. */
+function keyOf(nics: readonly PlannedNic[]): string {
+  return nics.map((nic) => nic.dev).join();
 }
 
 /** One ring and a double tree without a plan: host by host, so that data of the ring enter and leave each host once. */

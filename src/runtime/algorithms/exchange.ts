@@ -1,7 +1,7 @@
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import { InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import { describeElements } from '../device/types.js';
-import type { Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
+import type { AwaitedNews, Connection, ReceiveConnection, SendConnection } from '../transport/transport.js';
 import type { Team } from '../device/team.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
@@ -60,6 +60,14 @@ export interface Track {
   /** Does the work that can wait until the messages are sent, and moves on to the next move. */
   finish(): void;
 }
+
+/** The connections that a track waits for, all for the same. */
+interface Wait {
+  readonly awaited: AwaitedNews;
+  readonly connections: readonly Connection[];
+}
+
+const noWait: Wait = { awaited: 'message', connections: [] };
 
 /** Outputs in shared memory that other ranks of the host may write, so that data for them need no slots. */
 export interface Outputs {
@@ -249,7 +257,7 @@ export class Exchange implements Outputs {
 
   /** Checks whether the awaited ranks can still arrive, and whether any rank made a different call. */
   check(): void {
-    for (const track of this.#tracks) this.#awaitedBy(track)[0]?.check();
+    for (const track of this.#tracks) this.#awaitedBy(track).connections[0]?.check();
     for (const connection of this.#all()) {
       try {
         connection.check();
@@ -295,8 +303,12 @@ export class Exchange implements Outputs {
   }
 
   #awaited(): Connection[] {
-    if (this.isConnecting) return this.#all();
-    return this.#tracks.flatMap((track) => this.#awaitedBy(track));
+    return this.#waits().flatMap(({ connections }) => connections);
+  }
+
+  #waits(): readonly Wait[] {
+    if (this.isConnecting) return [{ awaited: 'message', connections: this.#all() }];
+    return this.#tracks.map((track) => this.#awaitedBy(track));
   }
 
   /** The ranks that the call under way waits for. */
@@ -306,12 +318,15 @@ export class Exchange implements Outputs {
 
   /** Registers the wake sources of this thread: awaited connections, and connections with unsent bytes. */
   wakeOn(sources: WakeSources): void {
+    const all = this.#all();
     let hasMembers = false;
-    for (const connection of this.#awaited()) {
-      connection.wakeOn(sources, true);
-      if (connection.fd < 0 && connection.polled) hasMembers = true;
+    for (const { awaited, connections } of this.#waits()) {
+      for (const connection of connections) {
+        connection.wakeOn(sources, awaited);
+        if (connection.fd < 0 && connection.polled) hasMembers = true;
+      }
     }
-    for (const connection of this.#all()) connection.wakeOn(sources, false);
+    for (const connection of all) connection.wakeOn(sources);
     if (hasMembers) sources.addTeam(this.#team);
     this.#onNews(sources.wake);
   }
@@ -338,10 +353,11 @@ export class Exchange implements Outputs {
   }
 
   /** The connections that a track waits for: for messages, otherwise for free slots. */
-  #awaitedBy({ done, ready, from, to }: Track): Connection[] {
-    if (done || ready === false) return [];
-    const silent: Connection[] = from.filter((connection) => connection.peek() < 0);
-    return silent.length > 0 ? silent : to.filter((connection) => connection.acquire() < 0);
+  #awaitedBy({ done, ready, from, to }: Track): Wait {
+    if (done || ready === false) return noWait;
+    const silent = from.filter((connection) => connection.peek() < 0);
+    if (silent.length > 0) return { awaited: 'message', connections: silent };
+    return { awaited: 'slot', connections: to.filter((connection) => connection.acquire() < 0) };
   }
 
   #all(): Connection[] {

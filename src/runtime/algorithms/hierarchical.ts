@@ -13,7 +13,7 @@ import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import type { Connection, FifoSize, ReceiveConnection } from '../transport/transport.js';
 import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { ALIGNMENT } from './alignment.js';
-import { nicsBetween, type Channels } from './channels.js';
+import { mostNicPairs, railTurns, type Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { countsRoom, HEADER_BYTES, OWN_WORDS, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -33,34 +33,31 @@ export const hierarchical: NetworkAlgorithm = {
   over: 'connections',
   // See choose-algorithm.ts.
   defaultUpToBytes: () => 0,
-  fifo: (nRanks) => hierarchicalFifo(nRanks),
+  fifo: hierarchicalFifo,
+  lanes: (channels) => (takesAll(channels) ? mostNicPairs(channels) : 1),
   ends: (channels, rank) => {
-    const { hosts } = channels;
+    const turns = railTurns(channels);
+    const all = takesAll(channels);
+    // A schedule gives the share as channel.
     const onNics = (ends: readonly WantedEnd[]): WantedEnd[] =>
       ends.map((end) =>
-        typeof end.channel === 'number'
-          ? { ...end, channel: channelOfShare(channels, sharesOf(hosts), end.channel, rank, end.peer) }
-          : end,
+        typeof end.channel === 'number' ? { ...end, channel: all ? 'all' : (turns[end.channel % turns.length] ?? 0) } : end,
       );
-    const { sendTo, receiveFrom } = hierarchicalEnds(hosts, rank);
+    const { sendTo, receiveFrom } = hierarchicalEnds(channels.hosts, rank);
     return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
   },
   open: ({ combiner, outputs, rank, channels: { hosts }, connections }) =>
     new Hierarchical(combiner, outputs, hosts, rank, connections),
 };
 
-/**
- * The NICs of a share between two ranks, the same for both: shares are dealt to the NICs; where that would not load them evenly,
- * each share takes all of them.
- */
-function channelOfShare(channels: Channels, nShares: number, share: number, rank: number, peer: number): number | 'all' {
-  const nNics = nicsBetween(channels, rank, peer).nics.length;
-  return nNics > 1 && nShares % nNics > 0 ? 'all' : share % channels.rings.length;
+/** True if each share takes all NICs, because shares dealt to them would not load them evenly. */
+function takesAll(channels: Channels): boolean {
+  return sharesOf(channels.hosts) % railTurns(channels).length > 0;
 }
 
 /** Size of a connection: the more ranks, the shorter the slices. */
-function hierarchicalFifo(nRanks: number): FifoSize {
-  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) + countsRoom(nRanks) };
+function hierarchicalFifo(nRanks: number, nLanes: number): FifoSize {
+  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks * nLanes) + countsRoom(nRanks) };
 }
 
 function hierarchicalEnds(hosts: RanksByHost, rank: number): Ends {
@@ -203,7 +200,7 @@ class Hierarchical implements NetworkPlayer {
 const INPUT = OWN_WORDS;
 const OUTPUT = OWN_WORDS + 1;
 
-const hierarchicalSize = { size: hierarchicalFifo(1) };
+const hierarchicalSize = { size: hierarchicalFifo(1, 1) };
 
 /** Use of the arrays of other ranks of the host in a call: none, of inputs and outputs, or of outputs. */
 type ArrayUse = 'none' | 'sums' | 'copies';

@@ -65,9 +65,8 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
     connectRings(bootstrap, orders, transportFor, signal),
   );
   return new NetworkEngine(team, libc, rings, channels, (algorithm, stop) => {
-    const { fifo, ends } = networkAlgorithm(algorithm);
-    const { sendTo, receiveFrom } = ends(channels, rank);
-    return overTransports(options, fifo(nRanks), (transportFor) =>
+    const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
+    return overTransports(options, fifoOf(algorithm, channels), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
         connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
       ),
@@ -161,13 +160,17 @@ export function networkMemoryBytes(
   rank: number,
 ): number {
   const needed = [...new Set<Algorithm>(['ring', ...algorithms])].map((algorithm) => {
-    const { fifo, ends } = networkAlgorithm(algorithm);
-    const size = fifo(channels.order.length);
-    const { sendTo, receiveFrom } = ends(channels, rank);
+    const size = fifoOf(algorithm, channels);
+    const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
     const nLanes = [...sendTo, ...receiveFrom].reduce((sum, end) => sum + lanesOf(channels, rank, end), 0);
     return nLanes * sockets * connectionBytes(size) + size.slotBytes;
   });
   return needed.reduce((sum, bytes) => sum + bytes, BESIDES_BYTES);
+}
+
+function fifoOf(algorithm: Algorithm, channels: Channels): FifoSize {
+  const { fifo, lanes } = networkAlgorithm(algorithm);
+  return fifo(channels.order.length, lanes?.(channels) ?? 1);
 }
 
 /** The most NICs that a connection goes over. */

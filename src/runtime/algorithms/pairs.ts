@@ -2,7 +2,7 @@ import type { Moves } from '../../planner/schedule/moves.js';
 import { PairWork, type PairWorker } from '../../planner/schedule/pair-work.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
-import type { PeerConnections } from '../transport/peers.js';
+import type { PeerConnections, WantedEnd } from '../transport/peers.js';
 import {
   LEAST_IN_PLACE_BYTES,
   type Connection,
@@ -11,7 +11,7 @@ import {
   type SendConnection,
 } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
-import { nicsBetween, type Channels } from './channels.js';
+import { mostNicPairs, railTurns, type Channels } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Outputs, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -22,8 +22,8 @@ import { WorkerTrack, type ConnectionSets } from './worker-track.js';
 const slots: SlotLimits = { steps: 8, heldBytes: 8 * 2 ** 20, shortestBytes: 4 * 1024, buffers: MOST_BUFFERS };
 
 /** Size of a connection between two ranks. Measured (docs/notes/algorithms.md). */
-function pairFifo(nRanks: number): FifoSize {
-  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks) };
+function pairFifo(nRanks: number, nLanes: number): FifoSize {
+  return { steps: slots.steps, slotBytes: HEADER_BYTES + fairSlice(slots, nRanks * nLanes) };
 }
 
 export const pairs: NetworkAlgorithm = {
@@ -32,25 +32,26 @@ export const pairs: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: pairFifo,
+  lanes: (channels) => (takesAll(channels) ? mostNicPairs(channels) : 1),
   ends: (channels, rank) => {
     const { length } = channels.order;
-    const ends = Array.from({ length: length - 1 }, (_, i) => {
+    const turns = railTurns(channels);
+    const all = takesAll(channels);
+    const neighbours = channels.hosts.find((ranks) => ranks.includes(rank));
+    const ends = Array.from({ length: length - 1 }, (_, i): WantedEnd => {
       const peer = (rank + 1 + i) % length;
-      return { peer, name: 'pair', channel: channelOf(channels, rank, peer) };
+      // Both ends get the same turn.
+      const channel = all && !neighbours?.includes(peer) ? 'all' : (turns[(rank + peer) % turns.length] ?? 0);
+      return { peer, name: 'pair', channel };
     });
     return { sendTo: ends, receiveFrom: ends };
   },
   open: ({ combiner, outputs, order, rank, connections }) => new Pairs(combiner, outputs, rank, order.length, connections),
 };
 
-/**
- * The NICs between two ranks, the same for both: pairs are dealt to the NICs, but where a host has fewer ranks than NICs, each
- * pair takes all of them.
- */
-function channelOf(channels: Channels, rank: number, peer: number): number | 'all' {
-  const { hosts, rings } = channels;
-  const fewest = Math.min(...[rank, peer].map((end) => hosts.find((ranks) => ranks.includes(end))?.length ?? 1));
-  return fewest < nicsBetween(channels, rank, peer).nics.length ? 'all' : (rank + peer) % rings.length;
+/** True if each pair of ranks of two hosts takes all NICs, because a host has too few ranks to deal its pairs to them. */
+function takesAll(channels: Channels): boolean {
+  return Math.min(...channels.hosts.map(({ length }) => length)) < railTurns(channels).length;
 }
 
 /**

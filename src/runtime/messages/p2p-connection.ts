@@ -71,9 +71,7 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   }
 
   /** Adds the wake sources; connections that are not polled call `onNews` themselves. */
-  wakeOn(sources: WakeSources): void {
-    this.connection?.wakeOn(sources, true);
-  }
+  abstract wakeOn(sources: WakeSources): void;
 
   /** The error after which no data move any more, if there is one. */
   failure(): Error | undefined {
@@ -113,6 +111,10 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 
 /** The end that sends. */
 export class LazySender extends Lazy<SendConnection> {
+  override wakeOn(sources: WakeSources): void {
+    this.connection?.wakeOn(sources, 'slot');
+  }
+
   protected override async connect(): Promise<SendConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const setUp = await transport.setUpSend(this.peer);
@@ -131,6 +133,10 @@ export class LazySender extends Lazy<SendConnection> {
 
 /** The end that receives. */
 export class LazyReceiver extends Lazy<ReceiveConnection> {
+  override wakeOn(sources: WakeSources): void {
+    this.connection?.wakeOn(sources, 'message');
+  }
+
   protected override async connect(): Promise<ReceiveConnection> {
     const { bootstrap, transport, tag, signal } = this.dialling;
     const info = await bootstrap.recv(this.peer, tag);

@@ -8,7 +8,7 @@ import { closedHere, closedThere, died, packReason, REASON_BYTES, unpackReason }
 import { frame, frameKinds, FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-frames.js';
 import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
-import type { FdSources, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
+import type { AwaitedNews, FdSources, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 
 /** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
 const DELIVERY_MS = 600_000;
@@ -117,8 +117,9 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     return this.#wire.fd;
   }
 
-  wakeOn(sources: FdSources, isAwaited: boolean): void {
+  wakeOn(sources: FdSources, awaited?: AwaitedNews): void {
     if (this.fd < 0) return;
+    const isAwaited = awaited !== undefined;
     const isUnsent = !this.flush();
     if (isAwaited || isUnsent) sources.addFd(this.fd, isAwaited, isUnsent);
   }

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { WaitReport } from '../device/wait-report.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type {
+  AwaitedNews,
   ConnectionSetUp,
   FdSources,
   FifoSize,
@@ -213,9 +214,10 @@ class StripedConnection implements TwoWayConnection {
     return isFlushed;
   }
 
-  wakeOn(sources: FdSources, isAwaited: boolean): void {
+  wakeOn(sources: FdSources, awaited?: AwaitedNews): void {
     // What came on another lane is read when its turn comes, and would wake the thread in vain until then.
-    for (const lane of this.#lanes) lane.wakeOn(sources, isAwaited && this.#isInTurn(lane));
+    const inTurn = this.#way === 'both' && awaited === 'slot' ? this.#sending : this.#inTurn;
+    for (const lane of this.#lanes) lane.wakeOn(sources, lane === inTurn ? awaited : undefined);
   }
 
   onNews(listener: (() => void) | undefined): void {
@@ -252,10 +254,6 @@ class StripedConnection implements TwoWayConnection {
   /** The lane of the next message, for a connection both ways that to this rank. */
   get #inTurn(): TwoWayConnection {
     return this.#way === 'out' ? this.#sending : this.#receiving;
-  }
-
-  #isInTurn(lane: TwoWayConnection): boolean {
-    return lane === this.#inTurn || (this.#way === 'both' && lane === this.#sending);
   }
 
   #sendOnNext(): void {

@@ -65,6 +65,9 @@ export interface ConnectionSetUp<C> {
 /** Below this length, copying data costs less than the system call by which they are received where they belong. */
 export const LEAST_IN_PLACE_BYTES = 8 * 1024;
 
+/** News that a rank awaits of a connection: the next message, or a free slot for one. */
+export type AwaitedNews = 'message' | 'slot';
+
 /** Collects descriptors for a sleep. */
 export interface FdSources {
   addFd(fd: number, readable: boolean, writable: boolean): void;
@@ -90,10 +93,10 @@ export interface Connection {
   /** Hands unsent bytes to the kernel. Returns whether all are handed over; if not, call again when `fd` is writable. */
   flush(): boolean;
   /**
-   * Adds the descriptor that wakes this thread when there is news of the other side, if that is awaited, or room for unsent
+   * Adds the descriptor that wakes this thread when there is the awaited news of the other side, if any, or room for unsent
    * bytes. Called before each sleep; the caller polls once more afterwards.
    */
-  wakeOn(sources: FdSources, isAwaited: boolean): void;
+  wakeOn(sources: FdSources, awaited?: AwaitedNews): void;
   /**
    * Calls `listener` after each event that may change the answer of `acquire` or `peek`. A listener keeps the process alive;
    * `undefined` removes it. A polled connection reports only one event, which its descriptor does not show: the reason of a

@@ -3,7 +3,7 @@ import { packReport, unpackReport, type WaitReport } from '../../device/wait-rep
 import { describeError, RemoteError, SystemError } from '../../../errors.js';
 import { Breakage, type WhyGone } from '../breakage.js';
 import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from '../ending.js';
-import type { Connection, FdSources, FifoSize, ReceiveConnection, SendConnection } from '../transport.js';
+import type { AwaitedNews, Connection, FdSources, FifoSize, ReceiveConnection, SendConnection } from '../transport.js';
 import type { Tags } from './handshake.js';
 import { UCS_IN_PROGRESS, UCS_OK } from './library.js';
 import { INBOX_BYTES, type UcxMemory } from './memory.js';
@@ -98,8 +98,8 @@ abstract class UcxConnection implements Connection {
     return this.#isSent;
   }
 
-  wakeOn(sources: FdSources, isAwaited: boolean): void {
-    if (this.fd < 0 || !(isAwaited || !this.flush())) return;
+  wakeOn(sources: FdSources, awaited?: AwaitedNews): void {
+    if (this.fd < 0 || (awaited === undefined && this.flush())) return;
     this.worker.arm();
     sources.addFd(this.worker.fd, true, false);
   }

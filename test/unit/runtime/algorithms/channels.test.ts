@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { mostNicPairs, nicsBetween, ringInOrder, type Channels } from '../../../../src/runtime/algorithms/channels.js';
+import type { Algorithm } from '../../../../src/runtime/algorithms/call.js';
+import { networkMemoryBytes } from '../../../../src/runtime/algorithms/open-network.js';
+import { mostNicPairs, nicsBetween, railTurns, ringInOrder, type Channels } from '../../../../src/runtime/algorithms/channels.js';
 
 /** Channels of two hosts with a rank each, whose rings have these NICs, by number. */
 function ringsOver(...nicsOfRings: readonly (readonly [number, number])[]): Channels {
@@ -11,10 +13,10 @@ function ringsOver(...nicsOfRings: readonly (readonly [number, number])[]): Chan
   return { ...ringInOrder([[0], [1]], ''), rings };
 }
 
-it('ranks of two hosts have the NICs of the rings between them, in turns like the number of rings', () => {
+it('ranks of two hosts have the NICs of the rings between them, in turns in proportion to the rings', () => {
   const even = ringsOver([0, 0], [1, 1], [0, 0], [1, 1]);
-  expect(nicsBetween(even, 0, 1)).toEqual({ nics: ['eth0', 'eth1'], turns: [0, 1, 0, 1] });
-  expect(nicsBetween(even, 1, 0)).toEqual({ nics: ['net0', 'net1'], turns: [0, 1, 0, 1] });
+  expect(nicsBetween(even, 0, 1)).toEqual({ nics: ['eth0', 'eth1'], turns: [0, 1] });
+  expect(nicsBetween(even, 1, 0)).toEqual({ nics: ['net0', 'net1'], turns: [0, 1] });
   const uneven = ringsOver([0, 0], [0, 0], [0, 0], [1, 1]);
   expect(nicsBetween(uneven, 0, 1).turns).toEqual([0, 0, 1, 0]);
   expect([mostNicPairs(even), mostNicPairs(uneven)]).toEqual([2, 2]);
@@ -24,6 +26,27 @@ it('both ends have as many pairs of NICs where rails cross', () => {
   const crossed = ringsOver([0, 1], [1, 0], [1, 1]);
   expect(nicsBetween(crossed, 0, 1)).toEqual({ nics: ['eth0', 'eth1', 'eth1'], turns: [0, 1, 2] });
   expect(nicsBetween(crossed, 1, 0)).toEqual({ nics: ['net1', 'net0', 'net1'], turns: [0, 1, 2] });
+});
+
+it('connections are dealt to rings with different NICs, in proportion to the rings', () => {
+  expect(railTurns(ringsOver([0, 0], [0, 0], [1, 1], [1, 1]))).toEqual([0, 2]);
+  expect(railTurns(ringsOver([0, 0], [0, 0], [0, 0], [1, 1]))).toEqual([0, 0, 3, 0]);
+  expect(railTurns(ringInOrder([[0], [1]], 'no plan'))).toEqual([0]);
+});
+
+it('connections over all NICs have shorter slots than connections over one', () => {
+  const hosts = Array.from({ length: 16 }, (_, host) => [host]);
+  const order = hosts.flat();
+  const over = (nNics: number): Channels => ({
+    ...ringInOrder(hosts, ''),
+    rings: Array.from({ length: nNics }, (_, dev) => ({ order, nics: order.map(() => ({ dev, name: `eth${dev}` })) })),
+  });
+  const bytes = (algorithm: Algorithm, nNics: number): number =>
+    networkMemoryBytes([algorithm], over(nNics), { name: 'socket', sockets: 1 }, 0) -
+    networkMemoryBytes([], over(nNics), { name: 'socket', sockets: 1 }, 0);
+  expect(bytes('pairs', 8)).toBeLessThan(2 * bytes('pairs', 1));
+  // Its slots are not shorter than 32 KiB.
+  expect(bytes('hierarchical', 8)).toBeLessThan(5 * bytes('hierarchical', 1));
 });
 
 it('rings without NICs give none', () => {

@@ -22,7 +22,7 @@ describe('slices', () => {
     for (const algorithm of Object.values(registry)) {
       if (!('fifo' in algorithm)) continue;
       for (let nRanks = 2; nRanks <= 64; nRanks++)
-        expect(algorithm.fifo(nRanks).slotBytes).toBeLessThanOrEqual(ring.fifo(nRanks).slotBytes);
+        expect(algorithm.fifo(nRanks, 1).slotBytes).toBeLessThanOrEqual(ring.fifo(nRanks, 1).slotBytes);
     }
   });
 
@@ -32,6 +32,6 @@ describe('slices', () => {
     ['messages', messageFifo],
   ])('of %s leave no short rest', (_, fifo) => {
     for (let nRanks = 2; nRanks <= 17; nRanks++)
-      expect((fifo(nRanks).slotBytes + FRAME_HEADER_BYTES) % TCP_BUFFER_BYTES).toBeGreaterThan(TCP_BUFFER_BYTES / 2);
+      expect((fifo(nRanks, 1).slotBytes + FRAME_HEADER_BYTES) % TCP_BUFFER_BYTES).toBeGreaterThan(TCP_BUFFER_BYTES / 2);
   });
 });

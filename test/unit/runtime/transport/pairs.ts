@@ -147,7 +147,7 @@ export async function news(end: SendConnection | ReceiveConnection): Promise<voi
       };
       watches.push(libc!.watchFd(fd, { readable, writable }, stop));
     };
-    end.wakeOn({ addFd }, true);
+    end.wakeOn({ addFd }, 'message');
   });
 }
 

@@ -1,18 +1,24 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { StripedTransport } from '../../../../src/runtime/transport/striped.js';
-import type { Connection, ReceiveConnection, SendConnection, Transport } from '../../../../src/runtime/transport/transport.js';
+import type {
+  AwaitedNews,
+  Connection,
+  ReceiveConnection,
+  SendConnection,
+  Transport,
+} from '../../../../src/runtime/transport/transport.js';
 import { libc, openSocketPair, type ConnectedPair, type Ends } from './pairs.js';
 
 const calls: Ends = ['system calls', 'system calls'];
 const size = { steps: 4, slotBytes: 64 };
 
-/** The descriptors on which an end waits for data or credits. */
-function awaited(end: Connection): number[] {
+/** The descriptors on which an end waits for a message or a free slot. */
+function awaited(end: Connection, news: AwaitedNews): number[] {
   const fds: number[] = [];
   const addFd = (fd: number, readable: boolean): void => {
     if (readable) fds.push(fd);
   };
-  end.wakeOn({ addFd }, true);
+  end.wakeOn({ addFd }, news);
   return fds;
 }
 
@@ -31,14 +37,28 @@ describe.runIf(libc !== undefined)('a connection of two sockets', () => {
   // What came on another socket stays there until its turn, so it would wake a thread at once, again and again.
   it('wakes a thread only for the socket whose turn it is', async () => {
     const { sender, receiver } = (pair = await openSocketPair(size, calls, { sockets: 2 }));
-    const first = { sender: awaited(sender), receiver: awaited(receiver) };
+    const first = { sender: awaited(sender, 'slot'), receiver: awaited(receiver, 'message') };
     expect([first.sender, first.receiver]).toEqual([[sender.fd], [receiver.fd]]);
     sender.acquire();
     sender.post(1);
     take(receiver);
-    const second = { sender: awaited(sender), receiver: awaited(receiver) };
+    const second = { sender: awaited(sender, 'slot'), receiver: awaited(receiver, 'message') };
     expect([second.sender, second.receiver]).toEqual([[sender.fd], [receiver.fd]]);
     expect(second).not.toEqual(first);
+  });
+
+  it('wakes a thread only for the socket of the awaited direction, if it goes both ways', async () => {
+    const { sender, receiver } = (pair = await openSocketPair(size, calls, { sockets: 2, twoWay: true }));
+    const before = awaited(sender, 'message');
+    expect(awaited(sender, 'slot')).toEqual(before);
+    sender.acquire();
+    sender.post(1);
+    take(receiver);
+    expect(awaited(sender, 'message')).toEqual(before);
+    expect(awaited(sender, 'slot')).toHaveLength(1);
+    expect(awaited(sender, 'slot')).not.toEqual(before);
+    expect(awaited(receiver, 'slot')).toHaveLength(1);
+    expect(awaited(receiver, 'message')).not.toEqual(awaited(receiver, 'slot'));
   });
 });
 
