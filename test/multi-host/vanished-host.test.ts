@@ -82,7 +82,13 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
   ])('is detected %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
 
   it('is detected when the network drops large packets only', () =>
-    expectNoticed('large', 4, (two) => two.dropLargePackets(), {}, /the network seems to drop large packets, .*: compare the MTU/));
+    expectNoticed(
+      'large',
+      4,
+      (two) => two.dropLargePackets(),
+      {},
+      /the network seems to drop large packets, .*: compare the MTU/,
+    ));
 
   it('is distinguished from a host whose rank computes for longer behind a full window', async () => {
     const seconds = 4;
