@@ -25,7 +25,7 @@ export default defineConfig({
     maxWorkers: 2,
     // Keeps compiled modules in node_modules; their contents and this configuration are the key.
     experimental: { fsModuleCache: true },
-    setupFiles: ['test/fast-objects.ts'],
+    setupFiles: ['test/fast-objects.ts', 'test/other-node.ts'],
     projects: [
       // Files of unit tests share their process, which loads the modules once: they leave nothing behind.
       level('unit', { isolate: false, execArgv }),

@@ -9,3 +9,14 @@ export type PlatformURL = typeof globalThis extends { URL: { prototype: infer Ur
 export type PlatformAsyncDisposable = SymbolConstructor extends { readonly asyncDispose: infer Dispose extends symbol }
   ? Readonly<Record<Dispose, () => Promise<void>>>
   : object;
+
+/** Makes `await using` close objects of a class. Node.js has the symbol from 20.4 on. */
+export function closeAtEndOfBlock(prototype: { close(): Promise<void> }): void {
+  const { asyncDispose } = Symbol as { readonly asyncDispose?: symbol };
+  if (asyncDispose === undefined) return;
+  Object.defineProperty(prototype, asyncDispose, {
+    value(this: typeof prototype): Promise<void> {
+      return this.close();
+    },
+  });
+}

@@ -113,6 +113,14 @@ export function numbersOf(text: string, name: string): number[] {
   return [...text.matchAll(new RegExp(`\\b${name}=(\\d+)`, 'g'))].map((match) => Number(match[1]));
 }
 
+/** ` (needs Node 20.19)` if the Node that the tests' processes run under is older, otherwise empty. */
+export function needsNode(version: string): string {
+  const number = (text: string): number[] => text.replace('v', '').trim().split('.').map(Number);
+  const [major = 0, minor = 0] = number(spawnSync(process.execPath, ['--version'], { encoding: 'utf8' }).stdout);
+  const [leastMajor = 0, leastMinor = 0] = number(version);
+  return major > leastMajor || (major === leastMajor && minor >= leastMinor) ? '' : ` (needs Node ${version})`;
+}
+
 /** Reason why a test cannot run here, or undefined when it can: for `it.skipIf` and the test's name. */
 export function lacks(command: string): string | undefined {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0 ? undefined : `${command} is not installed`;

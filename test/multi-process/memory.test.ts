@@ -156,9 +156,14 @@ function isMemory(path: string): boolean {
   }
 }
 
-test('a limit of address space in which no WebAssembly memory fits is named with a remedy', async () => {
-  const rank = ['sh', '-c', 'ulimit -v 8000000; exec "$0" "$@"', process.execPath, fixture('sum.mjs')];
-  const { code, stderr } = await tccl(['run', '-n', '2', '--no-prefix', '--', ...rank]);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/\d+ bytes of address space cannot be reserved: .*raise the limit \(ulimit -v\)/);
-});
+// Newer versions reserve less for a memory.
+const otherNode = process.env['TCCL_TEST_NODE'] === undefined ? '' : ' (skipped: TCCL_TEST_NODE has other limits)';
+test.skipIf(otherNode)(
+  `a limit of address space in which no WebAssembly memory fits is named with a remedy${otherNode}`,
+  async () => {
+    const rank = ['sh', '-c', 'ulimit -v 8000000; exec "$0" "$@"', process.execPath, fixture('sum.mjs')];
+    const { code, stderr } = await tccl(['run', '-n', '2', '--no-prefix', '--', ...rank]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\d+ bytes of address space cannot be reserved: .*raise the limit \(ulimit -v\)/);
+  },
+);

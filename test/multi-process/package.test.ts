@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { start } from './cli.js';
+import { needsNode, start } from './cli.js';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const project = mkdtempSync(join(tmpdir(), 'tccl-package-'));
@@ -135,7 +135,8 @@ describe('installed into an empty project', () => {
     },
   );
 
-  test('CommonJS requires it', (context) => {
+  const noRequire = needsNode('20.19');
+  test.skipIf(noRequire)(`CommonJS requires it${noRequire}`, (context) => {
     if (offline !== undefined) return context.skip(offline);
     writeFileSync(
       join(project, 'sum.cjs'),

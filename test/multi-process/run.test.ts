@@ -322,7 +322,7 @@ describe('a command that cannot be run', () => {
     [
       [fixture('processes.ts')],
       126,
-      `tccl run: ${fixture('processes.ts')}: Node ${process.versions.node} cannot run TypeScript; install tsx in the project (npm install --save-dev tsx), use Node 22.6 or newer, or pass the JavaScript that the compiler writes\n`,
+      `tccl run: ${fixture('processes.ts')}: Node ${process.versions.node} cannot run TypeScript; install tsx in the project (npm install --save-dev tsx; from Node 20.6 on), use Node 22.6 or newer, or pass the JavaScript that the compiler writes\n`,
     ],
   ])('%s', async (command, code, stderr) => {
     expect(await tcclInProcess(['run', '-n', '2', ...command])).toMatchObject({ code, stderr, stdout: '' });

@@ -20,6 +20,7 @@ import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
 import { NetworkEngine } from './network-engine.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** Time limit for connections that are made at first use. */
 const CONNECT_TIMEOUT_MS = 60_000;
@@ -68,7 +69,7 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
     const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
     return overTransports(options, fifoOf(algorithm, channels), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
-        connectPeers(bootstrap, sendTo, receiveFrom, transportFor, AbortSignal.any([late, stop])),
+        withAnySignal([late, stop], (either) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, either)),
       ),
     );
   });

@@ -40,7 +40,7 @@ import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
-import type { PlatformAsyncDisposable } from '../platform.js';
+import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
@@ -696,8 +696,4 @@ export class Communicator extends MessageCalls {
 /** `await using comm = await init()` closes it at the end of the block. */
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging, @typescript-eslint/no-empty-object-type -- below
 export interface Communicator extends PlatformAsyncDisposable {}
-Object.defineProperty(Communicator.prototype, Symbol.asyncDispose, {
-  value(this: Communicator): Promise<void> {
-    return this.close();
-  },
-});
+closeAtEndOfBlock(Communicator.prototype);

@@ -7,6 +7,7 @@ import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors
 import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */
 const GONE_MS = 1000;
@@ -64,17 +65,19 @@ export async function grow(
       void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
   }
   try {
-    return await join({
-      ...config,
-      commId: id,
-      rank: bootstrap.rank,
-      nRanks,
-      signal: AbortSignal.any([signal, gone.signal]),
-      timeoutMs,
-      env: options.env,
-      device: options.device,
-      onWarning: options.onWarning,
-    });
+    return await withAnySignal([signal, gone.signal], (either) =>
+      join({
+        ...config,
+        commId: id,
+        rank: bootstrap.rank,
+        nRanks,
+        signal: either,
+        timeoutMs,
+        env: options.env,
+        device: options.device,
+        onWarning: options.onWarning,
+      }),
+    );
   } catch (error) {
     throw (await oldNews(error, bootstrap)) ?? error;
   }

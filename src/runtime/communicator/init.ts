@@ -24,6 +24,7 @@ import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { abandon, SharedResources, type CommunicatorParts } from './shared-resources.js';
 import { profileFor } from '../algorithms/profile.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /**
  * Joins the communicator of all ranks; resolves when all have joined. Without options it finds its placement itself: as a
@@ -76,7 +77,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
     const forced = forcedAlgorithm(settings, config);
     parts = await connectInTime(timeoutMs, (late) =>
-      resources.assemble(bootstrap, team, facts, config, forced, signal === undefined ? late : AbortSignal.any([signal, late])),
+      withAnySignal([signal, late], (either) => resources.assemble(bootstrap, team, facts, config, forced, either)),
     );
     warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);

@@ -10,6 +10,7 @@ import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from '../algorithms/team-error.js';
 import { longWait, type WaitLimits } from '../progress/wait-limits.js';
 import { afterWatching } from '../progress/watch-clock.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** The parts of a communicator that out-of-band calls use. */
 interface OutOfBandParts {
@@ -87,7 +88,7 @@ export class OutOfBandCalls {
       const stopWarning = this.#warnLater(name, timeoutMs, wait);
       const stopWaiting = afterWatching(timeoutMs, () => late.abort(tooLate(name, timeoutMs, wait)));
       try {
-        return await work(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]));
+        return await withAnySignal([late.signal, signal], work);
       } catch (error) {
         // The result of its own wait is ignored.
         signal?.throwIfAborted();

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import nodeModule from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidUsageError } from '../../errors.js';
 
@@ -29,7 +29,7 @@ export function tsxFor(
   if (loaders.some((loaded) => !loaded.includes('tsx'))) return undefined;
   try {
     // Resolved as for require(), whose variant does not work in a thread; the other one lies beside it.
-    const variant = createRequire(path).resolve('tsx/esm/api');
+    const variant = resolveTsx(path, 'tsx/esm/api');
     return pathToFileURL(variant.replace(/\.cjs$/, '.mjs')).href;
   } catch {
     throw new InvalidUsageError(
@@ -43,12 +43,18 @@ export function tsxFor(
 export function nodeFlagsFor(program: string): readonly string[] | undefined {
   if (readsTypeScript()) return [];
   try {
-    return ['--import', pathToFileURL(createRequire(program).resolve('tsx')).href];
+    return ['--import', pathToFileURL(resolveTsx(program, 'tsx')).href];
   } catch {
     // From Node 22.6 on; tsx comes first, because it also reads what cannot be stripped, such as enums.
     const strip = '--experimental-strip-types';
     return process.allowedNodeEnvironmentFlags.has(strip) ? [strip] : undefined;
   }
+}
+
+/** Path of a module of tsx that `program` can import. Throws without one, and where Node cannot register tsx's loader. */
+function resolveTsx(program: string, name: string): string {
+  if (!('register' in nodeModule)) throw new Error('module.register() came with Node 20.6');
+  return nodeModule.createRequire(program).resolve(name);
 }
 
 export function isTypeScript(path: string): boolean {
@@ -82,5 +88,5 @@ export function typeScriptAdvice(cause: unknown): string {
 
 /** @param node the oldest Node that reads TypeScript by itself */
 function remedy(node: string): string {
-  return `install tsx in the project (npm install --save-dev tsx), use Node ${node} or newer, or pass the JavaScript that the compiler writes`;
+  return `install tsx in the project (npm install --save-dev tsx; from Node 20.6 on), use Node ${node} or newer, or pass the JavaScript that the compiler writes`;
 }

@@ -2,6 +2,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { orWhyNot } from '../transport/peers.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** Added to a connection's tag for the receiver's answer. */
 const ANSWER = 1;
@@ -127,7 +128,7 @@ export class LazySender extends Lazy<SendConnection> {
     }
     // The answer only says that the peer has connected, but a peer that left or died never answers, which is noticed.
     bootstrap.recv(this.peer, tag + ANSWER).catch((error: unknown) => gone.abort(error));
-    return setUp.connect(new Uint8Array(), AbortSignal.any([signal, gone.signal]));
+    return withAnySignal([signal, gone.signal], (either) => setUp.connect(new Uint8Array(), either));
   }
 }
 

@@ -18,6 +18,7 @@ import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** A message that has arrived and is not received yet. */
 export interface Found {
@@ -300,7 +301,7 @@ export class PointToPoint {
     let timer: NodeJS.Timeout | undefined;
     const unwatch = this.#options.bootstrap.onFailure((error) => (timer ??= setTimeout(() => failed.abort(error), GIVE_UP_MS)));
     try {
-      await unlessAborted(Promise.all(connecting), AbortSignal.any([this.#stop.signal, failed.signal]));
+      await withAnySignal([this.#stop.signal, failed.signal], (either) => unlessAborted(Promise.all(connecting), either));
     } finally {
       clearTimeout(timer);
       unwatch();

@@ -11,7 +11,7 @@ import { createMemory } from '../device/shared-memory.js';
 import type { RankPort } from '../launch/rank-port.js';
 import { moduleAt, spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
-import type { PlatformAsyncDisposable, PlatformURL } from '../platform.js';
+import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
 
 /** Options of openPool(). */
@@ -264,11 +264,7 @@ class ThreadPool {
   }
 }
 
-Object.defineProperty(ThreadPool.prototype, Symbol.asyncDispose, {
-  value(this: ThreadPool): Promise<void> {
-    return this.close();
-  },
-});
+closeAtEndOfBlock(ThreadPool.prototype);
 
 function outcomeOf(answer: FromPoolRank): RankOutcome<unknown> {
   if (answer.kind === 'failed') return { status: 'rejected', reason: unpackThrown(answer.error) };

@@ -14,6 +14,7 @@ import type {
   TwoWayConnection,
 } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** Tag of the bootstrap messages that carry connect information. */
 const TAG = 0xc0111ec7;
@@ -111,7 +112,21 @@ export async function connectEnds(
 ): Promise<PeerConnections> {
   const stop = new AbortController();
   const unwatch = bootstrap.onFailure((error) => stop.abort(error));
-  const either = AbortSignal.any([signal, stop.signal]);
+  return withAnySignal([signal, stop.signal], (either) =>
+    connectUnless(either, stop, bootstrap, sendTo, receiveFrom, transportFor, agreement),
+  ).finally(unwatch);
+}
+
+/** @param either aborts the making of connections; `stop` is the part of it that a failure here aborts */
+async function connectUnless(
+  either: AbortSignal,
+  stop: AbortController,
+  bootstrap: Introduction,
+  sendTo: readonly WantedEnd[],
+  receiveFrom: readonly WantedEnd[],
+  transportFor: TransportFor,
+  agreement: Agreement,
+): Promise<PeerConnections> {
   setMaxListeners(0, either); // one listener for each connection
   /** Clean-up of everything opened so far, for the case that a later step fails. */
   const undo: ((error: Error) => void)[] = [];
@@ -167,8 +182,6 @@ export async function connectEnds(
     await Promise.allSettled([opening]); // ends that are still opening must be closed, too
     for (const step of undo.reverse()) step(error as Error);
     throw error;
-  } finally {
-    unwatch();
   }
 }
 

@@ -12,6 +12,7 @@ import type {
   TransportName,
   TwoWayConnection,
 } from './transport.js';
+import { withAnySignal } from '../with-any-signal.js';
 
 /** The most sockets that a connection may have. */
 export const MOST_SOCKETS = 16;
@@ -108,17 +109,18 @@ async function connectAll(
   signal: AbortSignal,
 ): Promise<TwoWayConnection[]> {
   const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
-  setMaxListeners(0, either); // each lane may have some
   const connected: (SendConnection | ReceiveConnection)[] = [];
-  const connecting = lanes.map(async (lane, index) => {
-    try {
-      connected[index] = await lane.connect(Buffer.from(infos[index] ?? '', 'base64'), either);
-    } catch (error) {
-      stop.abort(error);
-    }
+  await withAnySignal([signal, stop.signal], (either) => {
+    setMaxListeners(0, either); // each lane may have some
+    const connecting = lanes.map(async (lane, index) => {
+      try {
+        connected[index] = await lane.connect(Buffer.from(infos[index] ?? '', 'base64'), either);
+      } catch (error) {
+        stop.abort(error);
+      }
+    });
+    return Promise.all(connecting);
   });
-  await Promise.all(connecting);
   if (!stop.signal.aborted) return connected as TwoWayConnection[];
   for (const connection of connected) (connection as SendConnection | undefined)?.abort(stop.signal.reason as Error);
   throw stop.signal.reason;
