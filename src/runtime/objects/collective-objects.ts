@@ -4,7 +4,8 @@ import { callKinds } from '../device/kernels/call-kinds.js';
 import { uint8 } from '../device/types.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
-import { encodeValue, type EncodedValue } from './encode.js';
+import { encodeValue } from './encode.js';
+import type { EncodedValue } from './format.js';
 import { bodyAfterHead, checkRoots, HEAD_BYTES, isLong, readHead, writeHead, type Head } from './head.js';
 import { bytesFor, Incoming } from './incoming.js';
 

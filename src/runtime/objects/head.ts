@@ -1,5 +1,5 @@
 import { InternalError, InvalidUsageError } from '../../errors.js';
-import type { EncodedValue } from './encode.js';
+import type { EncodedValue } from './format.js';
 
 /*
  * Block of fixed length in front of a value, with all of a short one:

@@ -1,5 +1,6 @@
 import { InternalError, SystemError } from '../../errors.js';
-import { decodeValue, type DecodedValue } from './encode.js';
+import { decodeValue } from './encode.js';
+import type { DecodedValue } from './format.js';
 import { bodyAfterHead, type Head } from './head.js';
 
 /** A value that this rank receives; its head has arrived. */
