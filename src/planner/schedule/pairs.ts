@@ -44,43 +44,60 @@ export function pairsSchedule(
 ): Schedule {
   const table = new ConnectionTable();
   const numbers = new Map<number, number>();
-  const jobs = new Map<string, { readonly rank: number; readonly channel: number; readonly moves: (() => Iterable<Move>)[] }>();
+  const jobs = new Map<number, Job>();
   const turns = new Int32Array(nRanks * nChannels);
   const bits = Math.log2(nChannels);
+  const add = (rank: number, round: number, isSend: boolean, from: number, to: number, used: Set<number>) => {
+    const message = messageOf(call, nRanks, from, to);
+    if (message === undefined || message.bytes === 0) return;
+    const parts = channelsFor(message.bytes, from, to);
+    for (let part = 0; part < parts; part++) {
+      const channel = (channelOfRound(round) + reversedBits(part, bits)) % nChannels;
+      used.add(channel);
+      const turn = turns[rank * nChannels + channel] ?? 0;
+      const batch = Math.floor(turn / ROUNDS_AT_ONCE);
+      const connection = from === to ? -1 : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, batch);
+      // Numbers, because texts as keys take most of the time where there are many ranks.
+      const key = ((rank * nChannels + channel) * ROUNDS_AT_ONCE + (turn % ROUNDS_AT_ONCE)) * 2 + (isSend ? 0 : 1);
+      let job = jobs.get(key);
+      if (job === undefined) jobs.set(key, (job = { rank, channel, parts: [] }));
+      job.parts.push({ isSend, connection, message, parts, part, batch });
+    }
+  };
   for (const rank of ranks ?? Array.from({ length: nRanks }, (_, number) => number)) {
     const { send, receive } = rounds(rank);
     for (let round = 0; round < send.length; round++) {
-      const ends = [
-        { kind: 'send', from: rank, to: send[round] ?? 0 },
-        { kind: 'receive', from: receive[round] ?? 0, to: rank },
-      ] as const;
       const used = new Set<number>();
-      for (const { kind, from, to } of ends) {
-        if (from === to && kind === 'receive') continue;
-        const message = messageOf(call, nRanks, from, to);
-        if (message === undefined || message.bytes === 0) continue;
-        const parts = channelsFor(message.bytes, from, to);
-        for (let part = 0; part < parts; part++) {
-          const channel = (channelOfRound(round) + reversedBits(part, bits)) % nChannels;
-          used.add(channel);
-          const turn = turns[rank * nChannels + channel] ?? 0;
-          const share = channelRange(message.bytes, parts, part);
-          const number =
-            from === to
-              ? -1
-              : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, Math.floor(turn / ROUNDS_AT_ONCE));
-          const key = `${kind} ${rank} ${channel} ${turn % ROUNDS_AT_ONCE}`;
-          let job = jobs.get(key);
-          if (job === undefined) jobs.set(key, (job = { rank, channel, moves: [] }));
-          const batch = Math.floor(turn / ROUNDS_AT_ONCE);
-          job.moves.push(() => movesOf(kind, number, message, share, { chunkBytes, batch }));
-        }
-      }
+      const [to, from] = [send[round] ?? 0, receive[round] ?? 0];
+      add(rank, round, true, rank, to, used);
+      if (from !== rank) add(rank, round, false, from, rank, used);
       for (const channel of used) turns[rank * nChannels + channel] = (turns[rank * nChannels + channel] ?? 0) + 1;
     }
   }
-  const workers = [...jobs.values()].map(({ rank, channel, moves }): Worker => ({ rank, channel, moves: () => inTurn(moves) }));
+  const workers = [...jobs.values()].map(({ rank, channel, parts }): Worker => ({
+    rank,
+    channel,
+    moves: () => movesOf(parts, chunkBytes),
+  }));
   return { call, nRanks, connections: table.all, workers };
+}
+
+/** Messages that the same warps of a block handle one after the other. */
+interface Job {
+  readonly rank: number;
+  readonly channel: number;
+  readonly parts: Part[];
+}
+
+/** Part of a message that one channel carries. */
+interface Part {
+  readonly isSend: boolean;
+  /** -1 for a copy within the rank. */
+  readonly connection: number;
+  readonly message: Message;
+  readonly parts: number;
+  readonly part: number;
+  readonly batch: number;
 }
 
 function connectionOf(
@@ -95,24 +112,19 @@ function connectionOf(
   return number;
 }
 
-function* movesOf(
-  kind: 'send' | 'receive',
-  connection: number,
-  message: Message,
-  share: { readonly offset: number; readonly bytes: number },
-  { chunkBytes, batch }: { readonly chunkBytes: number; readonly batch: number },
-): Generator<Move> {
-  for (const { offset, bytes } of chunksOf(share, chunkBytes)) {
-    const input = message.input + offset;
-    const output = message.output + offset;
-    if (connection < 0) yield { receive: [], input, send: [], output, bytes, batch };
-    else if (kind === 'send') yield { receive: [], input, send: [connection], output: -1, bytes, batch };
-    else yield { receive: [connection], input: -1, send: [], output, bytes, batch };
-  }
-}
+const none: readonly number[] = [];
 
-function* inTurn(parts: readonly (() => Iterable<Move>)[]): Generator<Move> {
-  for (const part of parts) yield* part();
+function* movesOf(all: readonly Part[], chunkBytes: number): Generator<Move> {
+  for (const { isSend, connection, message, parts, part, batch } of all) {
+    const ends = connection < 0 ? none : [connection];
+    for (const { offset, bytes } of chunksOf(channelRange(message.bytes, parts, part), chunkBytes)) {
+      const input = message.input + offset;
+      const output = message.output + offset;
+      if (connection < 0) yield { receive: none, input, send: none, output, bytes, batch };
+      else if (isSend) yield { receive: none, input, send: ends, output: -1, bytes, batch };
+      else yield { receive: ends, input: -1, send: none, output, bytes, batch };
+    }
+  }
 }
 
 /** Message from one rank to another, if any. */

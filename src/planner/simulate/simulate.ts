@@ -70,6 +70,12 @@ export class Simulator {
   readonly #ofCluster: Pick<Conditions, 'routes' | 'generation' | 'llNetGBps'>;
   readonly #connections = new Map<string, CallConnections>();
   readonly #workers = new Map<string, readonly Worker[]>();
+  /** Times of moves by call, under the conditions of the last one. */
+  #times: { readonly physics: Physics; readonly environment: Environment; readonly byCall: Map<string, number> } = {
+    physics: measuredPhysics,
+    environment: defaultEnvironment,
+    byCall: new Map(),
+  };
   /** The plan of the first hosts, by their number. */
   readonly #fewHosts = new Map<number, SimulatedCluster['merged']>();
   /** Fabrics that calls were simulated on. */
@@ -203,6 +209,9 @@ export class Simulator {
   #execute(call: ScheduledCall, plan: CallPlan, conditions: Conditions, options: SimulateOptions): number {
     const { physics } = conditions;
     const { onSlice } = options;
+    const key = `${this.#keyOf(call, plan, conditions, options).call} ${isByte(options.dataType)}`;
+    const before = onSlice === undefined ? this.#timesUnder(conditions).get(key) : undefined;
+    if (before !== undefined) return before;
     const { known, workers } = this.#workersOf(call, plan, conditions, options);
     const { connections, routes } = known;
     const { timing: ofConnections, blockRate, alone } = known.costs(conditions);
@@ -216,13 +225,33 @@ export class Simulator {
       };
       return latestOf(runClock(workers, connections, timing, listen).endUs);
     }
+    const keep = (timeUs: number) => {
+      this.#timesUnder(conditions).set(key, timeUs);
+      return timeUs;
+    };
     const fair = runClock(workers, connections, timing);
     const fairUs = latestOf(fair.endUs);
-    if (alone === undefined) return fairUs;
+    if (alone === undefined) return keep(fairUs);
     // Channels of a ring use each other's share of a NIC while they wait. So a call takes the time of the NIC or of its steps,
     // whichever is longer. In trees a rank sends the same data to two others at the same time, so they share the NIC.
     const aloneUs = latestOf(runClock(workers, connections, { ...timing, ...alone }).endUs);
-    return Math.min(fairUs, joined(latestOf(fair.wireUs), aloneUs, physics.common.netCrowding));
+    return keep(Math.min(fairUs, joined(latestOf(fair.wireUs), aloneUs, physics.common.netCrowding)));
+  }
+
+  /** Times of moves under these conditions, kept because large calls differ only in the number of equal rounds. */
+  #timesUnder({ physics, environment }: Conditions): Map<string, number> {
+    if (this.#times.physics !== physics || this.#times.environment !== environment || this.#times.byCall.size > MOST_KEPT_CALLS)
+      this.#times = { physics, environment, byCall: new Map() };
+    return this.#times.byCall;
+  }
+
+  /** Keys of a call: calls with the same `ways` use the same connections; those with the same `call` have the same moves. */
+  #keyOf(call: ScheduledCall, plan: CallPlan, conditions: Conditions, options: SimulateOptions) {
+    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options) : undefined;
+    const lopsided = isLopsided(call.collective) ? `${call.collective} ${call.root}` : '';
+    const fabric = this.#fabricNumber(conditions.environment.fabric);
+    const ways = `${plan.key} ${fabric} ${folded === undefined ? '' : 'folded'} ${lopsided}`;
+    return { folded, ways, call: `${ways} ${call.bytes} ${options.unfolded === true ? 'unfolded' : ''}` };
   }
 
   /**
@@ -235,19 +264,15 @@ export class Simulator {
     conditions: Conditions,
     options: SimulateOptions,
   ): { readonly known: CallConnections; readonly workers: readonly Worker[] } {
-    const { onSlice, unfolded = false } = options;
-    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options) : undefined;
-    const lopsided = isLopsided(call.collective) ? `${call.collective} ${call.root}` : '';
-    const fabric = this.#fabricNumber(conditions.environment.fabric);
-    const key = `${plan.key} ${fabric} ${folded === undefined ? '' : 'folded'} ${lopsided}`;
-    const callKey = `${key} ${call.bytes} ${unfolded ? 'unfolded' : ''}`;
-    let known = this.#connections.get(key);
+    const { onSlice } = options;
+    const { folded, ways, call: callKey } = this.#keyOf(call, plan, conditions, options);
+    let known = this.#connections.get(ways);
     const kept = this.#workers.get(callKey);
     if (known !== undefined && kept !== undefined && onSlice === undefined) return { known, workers: kept };
     const made = plan.schedule(call);
     const schedule = folded === undefined ? made : foldHosts(made, folded);
     known ??= new CallConnections(schedule, plan, folded ?? schedule.nRanks, conditions);
-    this.#connections.set(key, known);
+    this.#connections.set(ways, known);
     if (onSlice !== undefined) return { known, workers: schedule.workers };
     // The last channel may have fewer data than the others.
     const last = plan.nChannels - 1;
