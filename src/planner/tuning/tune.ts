@@ -188,6 +188,7 @@ function algorithmTroubles(input: TuningInput, collective: Collective, algorithm
   const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
   if (isCollnet && protocol !== 'Simple') reasons.push({ why: 'simple-only', algorithm, protocol });
   const { nChannels } = graphs[graphOf[algorithm]];
+  if ((algorithm === 'NVLS' || algorithm === 'NVLSTree') && nChannels === 0) return [{ why: 'no-nvls' }];
   if (algorithm === 'NVLSTree' && nNodes === 1) reasons.push({ why: 'one-node' });
   const needsCollnet = isCollnet || (algorithm === 'NVLS' && nNodes > 1);
   if (needsCollnet && collnet === null) reasons.push({ why: 'no-collnet', algorithm });
