@@ -54,8 +54,15 @@ describe('tccl diff', () => {
     expect(differs.stdout).toMatch(/links of a GPU in a node +720 GB\/s -> 721\.8 GB\/s[^]*\nblackwellNvLinkGBps /);
     const same = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', '2.26.2', '--to', '2.30.7']);
     expect(same.stdout).toMatch(
-      /^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.30\.7 decides differently here/,
+      /^The plans are the same, but simulated calls take another time\.\n\n.*\nAllToAll +512 KiB +simulated [^\n]* p2pLl\n/,
     );
+    const alike = await tccl(['upgrade', 'dgx-h100', '--nodes', '2', '--from', '2.26.2', '--to', '2.27.5']);
+    expect(alike.stdout).toMatch(
+      /^The plans are the same\.\nNone of the \d+ rules that change from NCCL 2\.26\.2 to 2\.27\.5 decides differently here/,
+    );
+    // Messages between 1024 ranks are compared only if they are asked for.
+    const large = await tccl(['diff', 'dgx-h100', '--nodes', '128', '--env-b', 'NCCL_MAX_NCHANNELS=2', '--json']);
+    expect(JSON.parse(large.stdout)).toMatchObject({ predicted: [], leftOut: [expect.stringContaining('--predict')] });
     const byTorch = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', 'torch==2.7', '--to', 'torch==2.12+cu126']);
     expect(byTorch.stdout).toContain('from NCCL 2.26.2 to 2.29.3 decide');
     expect(await tccl(['upgrade', 'dgx-a100', '--from', 'torch==2.7+cu121', '--to', '2.30.7'])).toMatchObject({

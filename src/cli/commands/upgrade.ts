@@ -11,6 +11,7 @@ interface UpgradeOptions {
   readonly html?: string;
   readonly json?: boolean;
   readonly all?: boolean;
+  readonly predict?: boolean;
   readonly exitCode?: boolean;
 }
 
@@ -25,6 +26,7 @@ export function register(program: Command): void {
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL in both; can be repeated', collect)
+    .option('--predict', 'simulate all calls of both, not only all-to-all and send/recv')
     .option('--all', 'all rows, however many')
     .option('--html <file>', 'write it as a page into this file too')
     .option('--json', 'print differences, times and rules as JSON')

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type RuleEffect, ruleEffects } from '../../planner/plan/diff/attribute.js';
-import { comparePlans, type Comparison, type Difference } from '../../planner/plan/diff/compare.js';
+import { comparePlans, type Comparison, type Difference, type Side } from '../../planner/plan/diff/compare.js';
 import type { Cost } from '../../planner/plan/diff/cost.js';
-import { costCells, describeEffect, rulesBehind } from '../../planner/plan/diff/effect-text.js';
-import { type PredictedCost, predictedCosts } from '../../planner/plan/diff/predicted-cost.js';
+import { costCells, describeEffect, predictedCells, rulesBehind } from '../../planner/plan/diff/effect-text.js';
+import { type PredictedCall, type PredictedCost, predictedCosts } from '../../planner/plan/diff/predicted-cost.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { formatBytes, formatTime } from '../../planner/plan/overview/format.js';
+import { isQuickToPredict, pairCollectives, predictedCollectives } from '../../planner/plan/predicted-calls.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import { type ReadSide, readSide } from './side.js';
@@ -43,45 +44,64 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
   const a = await readSide(nameA, optionsOf(options, options.nodesA, options.envA, options.nccl));
   const b = await readSide(nameB, optionsOf(options, options.nodesB, options.envB, options.ncclB ?? options.nccl));
   const comparison = comparePlans(a.side, b.side, usualSizes);
+  const { predicted, leftOut: notSimulated } = simulatedCosts(a.side, b.side, options.predict);
   const differs = comparison.differences.length > 0 || comparison.costs.length > 0;
-  const effects = differs && nameA === nameB ? effectsBetween(a, b) : undefined;
-  const predicted = options.predict === true ? predictedCosts(a.side, b.side, usualSizes) : undefined;
-  const leftOut = [
-    ...comparison.leftOut,
-    ...(options.predict === true && predicted === undefined
-      ? ['A plan from JSON does not hold its machines: it cannot be simulated.']
-      : []),
-  ];
+  const effects =
+    (differs || predicted.length > 0) && nameA === nameB ? effectsBetween(a, b, predicted.filter(isOfPairs)) : undefined;
+  const leftOut = [...comparison.leftOut, ...notSimulated];
   if (options.json === true)
     printJson({
       differs,
       ...withRules(comparison, effects),
       leftOut,
-      ...(predicted === undefined ? {} : { predicted }),
+      predicted,
       ...(effects === undefined ? {} : { effects: effects.map(describeEffect) }),
       ...more,
     });
   else
     print(
-      ...(differs ? comparisonLines(comparison, effects, options.all === true) : ['The plans are the same.']),
+      ...(differs
+        ? comparisonLines(comparison, effects, options.all === true)
+        : [predicted.length > 0 ? 'The plans are the same, but simulated calls take another time.' : 'The plans are the same.']),
+      ...(differs || predicted.length > 0 ? ['', ...costTable(comparison.costs, predicted, effects, options)] : []),
       ...(effects === undefined ? [] : effectLines(effects)),
-      ...(predicted === undefined ? [] : predictedLines(predicted)),
+      ...(options.predict === true ? predictedLines(predicted) : []),
     );
   printNotes([...new Set([...leftOut, ...a.notes, ...b.notes])]);
   if (options.html !== undefined) {
     const { comparisonHtml } = await import('../../planner/plan/diff/page.js');
-    writeFile(options.html, comparisonHtml(comparison, effects ?? []));
+    writeFile(options.html, comparisonHtml(comparison, effects ?? [], predicted));
   }
   if (options.exitCode === true && differs) process.exitCode = 1;
   return { differs, effects };
 }
 
+/** Calls with another simulated time: messages between pairs, for which NCCL has no model, and all others if asked for. */
+function simulatedCosts(
+  a: Side,
+  b: Side,
+  predict: boolean | undefined,
+): { readonly predicted: readonly PredictedCost[]; readonly leftOut: readonly string[] } {
+  const nRanks = Math.max(a.plan.nodes.nRanks, b.plan.nodes.nRanks);
+  if (predict !== true && !isQuickToPredict(nRanks, usualSizes.length))
+    return {
+      predicted: [],
+      leftOut: [`All-to-all and send/recv of ${nRanks} ranks are not compared: --predict does it, which takes a while.`],
+    };
+  const predicted = predictedCosts(a, b, usualSizes, predict === true ? predictedCollectives : pairCollectives);
+  return { predicted: predicted ?? [], leftOut: [] };
+}
+
+function isOfPairs({ collective }: PredictedCall): boolean {
+  return (pairCollectives as readonly string[]).includes(collective);
+}
+
 /** The rules behind the differences of two plans that differ in the version of NCCL alone. */
-function effectsBetween({ made: a }: ReadSide, { made: b }: ReadSide): RuleEffect[] | undefined {
+function effectsBetween({ made: a }: ReadSide, { made: b }: ReadSide, calls: readonly PredictedCall[]): RuleEffect[] | undefined {
   if (a === undefined || b === undefined) return undefined;
   const [from, to] = [a.parameters.ncclVersion, b.parameters.ncclVersion];
   if (from === to || !isDeepStrictEqual({ ...a.parameters, ncclVersion: to }, b.parameters)) return undefined;
-  return ruleEffects({ cluster: a.cluster, parameters: a.parameters, options: a.options, from, to, sizes: usualSizes });
+  return ruleEffects({ cluster: a.cluster, parameters: a.parameters, options: a.options, from, to, sizes: usualSizes, calls });
 }
 
 function withRules({ differences, costs, ...rest }: Comparison, effects: readonly RuleEffect[] | undefined): object {
@@ -129,7 +149,7 @@ function optionsOf(
 }
 
 function comparisonLines(
-  { titles, differences, costs }: Comparison,
+  { titles, differences }: Comparison,
   effects: readonly RuleEffect[] | undefined,
   all: boolean,
 ): string[] {
@@ -149,7 +169,7 @@ function comparisonLines(
     }
     if (shown.length < rows.length) lines.push(paint.dim(`  and ${rows.length - shown.length} more (--all)`));
   }
-  return [...lines, '', ...costTable(costs, effects, all)];
+  return lines;
 }
 
 /** Simulated times of both sides, with the interval that measurements lie in. */
@@ -182,18 +202,29 @@ function grouped(differences: readonly Difference[]): Map<string, Difference[]> 
   return groups;
 }
 
-/** Times by size: AllReduce in full, the others shortened, since they are mostly similar. */
-function costTable(costs: readonly Cost[], effects: readonly RuleEffect[] | undefined, all: boolean): string[] {
+/** Times by size: AllReduce in full, the others shortened, since they are mostly similar; messages between pairs last. */
+function costTable(
+  costs: readonly Cost[],
+  predicted: readonly PredictedCost[],
+  effects: readonly RuleEffect[] | undefined,
+  { all = false, predict = false }: DiffOptions,
+): string[] {
   const paint = colorsFor(process.stdout);
-  if (costs.length === 0) return ['No call takes another time or another way at the sizes that were compared.'];
+  // With --predict they are in the table of predictions.
+  const pairs = predict ? [] : predicted.filter(isOfPairs);
+  if (costs.length === 0 && pairs.length === 0)
+    return ['No call takes another time or another way at the sizes that were compared; all-to-all and send/recv by simulation.'];
   const shown = all
     ? costs
     : costs
         .filter(({ collective }, index) => costs.findIndex((other) => other.collective === collective) + MOST_ROWS > index)
         .slice(0, 3 * MOST_ROWS);
+  const rulesOf = (row: Parameters<typeof rulesBehind>[1]) =>
+    effects === undefined ? [] : [rulesBehind(effects, row).join(', ')];
   const rows = [
     ['collective', 'size', 'a', '', 'b', '', 'b / a', ...(effects === undefined ? [] : ['rules'])],
-    ...shown.map((cost) => [...costCells(cost), ...(effects === undefined ? [] : [rulesBehind(effects, cost).join(', ')])]),
+    ...shown.map((cost) => [...costCells(cost), ...rulesOf(cost)]),
+    ...pairs.map((cost) => [...predictedCells(cost), ...rulesOf(cost)]),
   ];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   const lines = rows.map((row, index) => {

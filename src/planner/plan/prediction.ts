@@ -7,6 +7,7 @@ import { busFactor, type Choice } from '../tuning/choose.js';
 import { type Tuning, tune } from '../tuning/tune.js';
 import { machinesOf, type PreparedHosts } from './cluster.js';
 import { type Plan, planPrepared } from './plan.js';
+import { predictedCollectives } from './predicted-calls.js';
 
 /**
  * A simulator of a cluster's calls.
@@ -43,9 +44,6 @@ export interface PredictedCollective {
   readonly collective: ScheduledCollective;
   readonly rows: readonly PredictedRow[];
 }
-
-/** Frequently measured calls. */
-export const predictedCollectives = ['AllReduce', 'AllGather', 'ReduceScatter', 'AllToAll', 'SendRecv'] as const;
 
 /** Predictions for frequently measured collectives. @param sizes as nccl-tests counts them */
 export function predictCollectives(

@@ -92,7 +92,7 @@ export function notCovered(version: string): string {
 const KNOWN_OF_OLDER =
   'Up to 2.18.5 changed, among others, the NICs that a GPU takes, the speeds tried between Hopper hosts, trees on Hopper, and LL128 over NVLink by way of a GPU';
 
-/** Read from the branch dev of NVIDIA/nccl at 2.31.0a7; no release has it yet. */
+/** Read from the branch dev of NVIDIA/nccl at 2.31.0a7; of 2.31.2, 2.32.3 and 2.32.6 no source was read. */
 const KNOWN_OF_NEWER =
   'A preview of 2.31 shows: faster links between sockets of AMD Zen 3 and newer, newer Intel CPUs distinguished, and a tuning model that was written anew';
 

@@ -6,8 +6,10 @@ import { type ChangedRule, rulesBetween } from '../../versions/describe.js';
 import { lastRuleOf, mixedVersion, positionOf } from '../../versions/rules.js';
 import { type Cluster, prepareCluster, type PreparedHosts, type PrepareOptions } from '../cluster.js';
 import { planPrepared } from '../plan.js';
+import type { PredictedRow } from '../prediction.js';
 import { comparePlans, type Difference, type Side } from './compare.js';
 import type { Cost } from './cost.js';
+import { changedCalls, type PredictedCall, type PredictedCost, predictSide } from './predicted-cost.js';
 import { sideOf } from './side.js';
 
 /** Effect on a cluster of one rule that changed between two versions of NCCL. */
@@ -18,6 +20,8 @@ export interface RuleEffect {
   readonly differences: readonly Difference[];
   /** Calls with another time or algorithm. */
   readonly costs: readonly Cost[];
+  /** Of the calls to simulate, those with another time. */
+  readonly predicted: readonly PredictedCost[];
 }
 
 /** Options of a comparison of two versions of NCCL. */
@@ -28,6 +32,8 @@ export interface Upgrade {
   readonly to: string;
   /** Sizes at which times are compared, bytes. */
   readonly sizes: readonly number[];
+  /** Calls whose simulated times are compared, such as messages between pairs, for which NCCL has no model. */
+  readonly calls?: readonly PredictedCall[];
   readonly options?: PrepareOptions;
 }
 
@@ -45,11 +51,13 @@ export function ruleEffects(upgrade: Upgrade): RuleEffect[] {
   const look = (first: number, last: number): RuleEffect[] => {
     const rules = changed.slice(first, last);
     if (rules.length === 0) return [];
-    const { differences, costs } = comparePlans(way.at(stops[first] ?? 0), way.at(stops[last] ?? 0), upgrade.sizes);
-    if (differences.length === 0 && costs.length === 0) return [];
-    if (rules.length === 1) return [{ rules, differences, costs }];
+    const [from, to] = [stops[first] ?? 0, stops[last] ?? 0];
+    const { differences, costs } = comparePlans(way.at(from), way.at(to), upgrade.sizes);
+    const predicted = changedCalls(upgrade.calls ?? [], way.predictedAt(from), way.predictedAt(to));
+    if (differences.length === 0 && costs.length === 0 && predicted.length === 0) return [];
+    if (rules.length === 1) return [{ rules, differences, costs, predicted }];
     const middle = middleFirst(first, last).find((stop) => way.isPossible(stops[stop] ?? 0));
-    return middle === undefined ? [{ rules, differences, costs }] : [...look(first, middle), ...look(middle, last)];
+    return middle === undefined ? [{ rules, differences, costs, predicted }] : [...look(first, middle), ...look(middle, last)];
   };
   return look(0, changed.length);
 }
@@ -66,6 +74,7 @@ function middleFirst(first: number, last: number): number[] {
 class IntermediatePlans {
   readonly #upgrade: Upgrade;
   readonly #sides = new Map<number, Side>();
+  readonly #predicted = new Map<number, readonly (PredictedRow | undefined)[]>();
   readonly #searched = new Map<number, readonly PreparedHosts[]>();
 
   constructor(upgrade: Upgrade) {
@@ -79,6 +88,13 @@ class IntermediatePlans {
     const made = this.#make(count);
     this.#sides.set(count, made);
     return made;
+  }
+
+  /** Predictions for the calls of the comparison, with the first `count` rules switched. */
+  predictedAt(count: number): readonly (PredictedRow | undefined)[] {
+    const known = this.#predicted.get(count) ?? predictSide(this.at(count), this.#upgrade.calls ?? []) ?? [];
+    this.#predicted.set(count, known);
+    return known;
   }
 
   isPossible(count: number): boolean {

@@ -86,7 +86,9 @@ export function comparePlans(a: Side, b: Side, sizes: readonly number[]): Compar
     titles: [a.title, b.title],
     differences: differences.filter(({ section }) => both || !unknown.has(section)),
     costs: costs(...tunings, sizes),
-    leftOut: both ? [] : ['A plan from JSON does not hold its machines: links and transports are not compared.'],
+    leftOut: both
+      ? []
+      : ['A plan from JSON does not hold its machines: links, transports, all-to-all and send/recv are not compared.'],
   };
 }
 

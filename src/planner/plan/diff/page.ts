@@ -1,20 +1,37 @@
 import { escape } from '../../topology/view/markup.js';
-import { page, section } from '../overview/page.js';
+import { page, section, stackedTable } from '../overview/page.js';
 import type { RuleEffect } from './attribute.js';
 import type { Comparison } from './compare.js';
-import { costCells, describeEffect, type EffectText, rulesBehind } from './effect-text.js';
+import { costCells, describeEffect, type EffectText, predictedCells, rulesBehind } from './effect-text.js';
+import type { PredictedCost } from './predicted-cost.js';
 
 /** A comparison as one self-contained page: differences, their costs, and the rules behind them. */
-export function comparisonHtml(comparison: Comparison, effects: readonly RuleEffect[]): string {
+export function comparisonHtml(
+  comparison: Comparison,
+  effects: readonly RuleEffect[],
+  predicted: readonly PredictedCost[] = [],
+): string {
   const [a, b] = comparison.titles;
-  return page(`${a} and ${b} · tccl diff`, '', [
-    `<header><h1>${escape(a)}</h1><p class="dim">compared with ${escape(b)}</p></header>`,
+  return page(`${a} and ${b} · tccl diff`, DIFF_STYLE, [
+    `<header><h1>${escape(a === b ? a : `${a} and ${b}`)}</h1><p class="dim">${escape(settingsText(comparison))}</p></header>`,
     ...(effects.length === 0
       ? []
       : [section('Rules that decide otherwise', effects.map(describeEffect).map(effectCard).join(''))]),
-    section('Calls', callTable(comparison, effects)),
+    section('Calls', callTable(comparison, effects, predicted)),
     section('Decisions', decisionTable(comparison, effects)),
   ]);
+}
+
+/** Long values of a decision take several lines. */
+const DIFF_STYLE = 'td.l{white-space:normal;overflow-wrap:break-word;vertical-align:top}';
+
+/** The settings by which the two sides differ, where their machines do not. */
+function settingsText({ titles: [a, b], differences }: Comparison): string {
+  const set = (side: 'a' | 'b') => {
+    const own = differences.filter(({ section: part, [side]: value }) => part === 'parameters' && value !== '-');
+    return [...(a === b ? [] : [side === 'a' ? a : b]), ...own.map(({ what, [side]: value }) => `${what}=${value}`)].join(', ');
+  };
+  return `a: ${set('a') || 'as it is'} · b: ${set('b') || 'as it is'}`;
 }
 
 function effectCard({ rules, changes }: EffectText): string {
@@ -28,21 +45,34 @@ function effectCard({ rules, changes }: EffectText): string {
   return `<div class="card">${told.join('')}<ul>${changes.map((change) => `<li>${escape(change)}</li>`).join('')}</ul></div>`;
 }
 
-function callTable({ costs }: Comparison, effects: readonly RuleEffect[]): string {
-  if (costs.length === 0) return '<p>No call takes another time or another way at the sizes that were compared.</p>';
-  const rows = costs.map((cost) => [...costCells(cost), rulesBehind(effects, cost).join(', ')]);
-  return table(['collective', 'size', 'a', 'time', 'b', 'time', 'b / a', 'rules'], rows);
+function callTable({ costs }: Comparison, effects: readonly RuleEffect[], predicted: readonly PredictedCost[]): string {
+  if (costs.length === 0 && predicted.length === 0)
+    return '<p>No call takes another time or another way at the sizes that were compared.</p>';
+  const rows = [
+    ...costs.map((cost) => ({ cost, cells: costCells(cost) })),
+    ...predicted.map((cost) => ({ cost, cells: predictedCells(cost) })),
+  ];
+  return table(
+    ['collective', 'size', 'a', 'time', 'b', 'time', 'b / a'],
+    rows.map(({ cells }) => cells),
+    effects.length === 0 ? undefined : rows.map(({ cost }) => rulesBehind(effects, cost).join(', ')),
+  );
 }
 
 function decisionTable({ differences }: Comparison, effects: readonly RuleEffect[]): string {
   if (differences.length === 0) return '<p>All decisions are the same.</p>';
-  const rows = differences.map((row) => [row.section, row.what, row.a, row.b, rulesBehind(effects, row).join(', ')]);
-  return table(['part', 'what', 'a', 'b', 'rules'], rows);
+  return table(
+    ['part', 'what', 'a', 'b'],
+    differences.map((row) => [row.section, row.what, row.a, row.b]),
+    effects.length === 0 ? undefined : differences.map((row) => rulesBehind(effects, row).join(', ')),
+  );
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = (tag: 'th' | 'td', row: readonly string[]) =>
-    row.map((cell) => `<${tag} class="l">${escape(cell)}</${tag}>`).join('');
-  const body = rows.map((row) => `<tr>${cells('td', row)}</tr>`).join('');
-  return `<div class="card scroll"><table><tr>${cells('th', head)}</tr>${body}</table></div>`;
+/** @param rules of each row; undefined where no rule is known */
+function table(head: readonly string[], rows: readonly (readonly string[])[], rules: readonly string[] | undefined): string {
+  if (rules === undefined) return stackedTable(head, rows);
+  return stackedTable(
+    [...head, 'rules'],
+    rows.map((row, index) => [...row, rules[index] ?? '']),
+  );
 }

@@ -5,15 +5,30 @@ import { ruleEffects } from '../../../../../src/planner/plan/diff/attribute.js';
 import { comparePlans, type Comparison } from '../../../../../src/planner/plan/diff/compare.js';
 import { describeEffect, rulesBehind } from '../../../../../src/planner/plan/diff/effect-text.js';
 import { comparisonHtml } from '../../../../../src/planner/plan/diff/page.js';
+import type { PredictedCall } from '../../../../../src/planner/plan/diff/predicted-cost.js';
 import { sideOf } from '../../../../../src/planner/plan/diff/side.js';
+import { applyOverrides } from '../../../../../src/planner/plan/overrides.js';
 import { planPrepared } from '../../../../../src/planner/plan/plan.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
 import { defaultRules, mixedVersion, rulesOf } from '../../../../../src/planner/versions/rules.js';
 
 const sizes = [8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 30];
 
-function upgrade(name: string, count: number, from: string, to: string, environment: Record<string, string> = {}) {
-  const cluster = { hosts: [{ machine: machine(name), count, name }] };
+interface UpgradeOptions {
+  readonly environment?: Record<string, string>;
+  readonly nicSpeedMbps?: number;
+  readonly calls?: readonly PredictedCall[];
+}
+
+function upgrade(
+  name: string,
+  count: number,
+  from: string,
+  to: string,
+  { environment = {}, nicSpeedMbps, calls = [] }: UpgradeOptions = {},
+) {
+  const root = applyOverrides(machine(name), nicSpeedMbps === undefined ? {} : { nicSpeedMbps });
+  const cluster = { hosts: [{ machine: root, count, name }] };
   const { parameters } = parametersFromEnvironment(environment, from);
   const side = (ncclVersion: string) => {
     const own = { ...parameters, ncclVersion };
@@ -21,7 +36,7 @@ function upgrade(name: string, count: number, from: string, to: string, environm
     return sideOf(`NCCL ${ncclVersion}`, prepared, planPrepared(prepared, own));
   };
   const comparison: Comparison = comparePlans(side(from), side(to), sizes);
-  return { comparison, effects: ruleEffects({ cluster, parameters, from, to, sizes }) };
+  return { comparison, effects: ruleEffects({ cluster, parameters, from, to, sizes, calls }) };
 }
 
 const names = ({ effects }: ReturnType<typeof upgrade>) => effects.flatMap(({ rules }) => rules.map(({ name }) => name));
@@ -71,8 +86,30 @@ describe('the rules behind an upgrade', () => {
     );
     expect(chunks(upgrade('dgx-h100', 2, '2.19.1', '2.19.3'))).toEqual([]);
     // The variable keeps chunks as large as those of NVLS, which bound them since 2.21.
-    const later = upgrade('dgx-h100', 4, '2.20.5', '2.21.5', { NCCL_NVLSTREE_MAX_CHUNKSIZE: '524288' });
+    const later = upgrade('dgx-h100', 4, '2.20.5', '2.21.5', { environment: { NCCL_NVLSTREE_MAX_CHUNKSIZE: '524288' } });
     expect(chunks(later)[0]?.b).toBe('32 KiB, 64 KiB from 16 MiB, 128 KiB from 256 MiB');
+  });
+
+  it('are found for messages between pairs by their simulated times', () => {
+    const calls = [2 ** 12, 2 ** 22, 2 ** 29].map((bytes) => ({ collective: 'SendRecv', bytes }) as const);
+    const made = upgrade('gh200-4', 8, '2.19.4', '2.20.5', { nicSpeedMbps: 200_000, calls });
+    const deciding = made.effects.filter(({ predicted }) => predicted.length > 0);
+    expect(deciding.map(({ rules }) => rules.map(({ name }) => name))).toEqual([['p2pNetChannels']]);
+    expect(deciding[0]?.predicted.map(({ bytes, ratio }) => [bytes, ratio > 1.6])).toEqual([
+      [2 ** 22, true],
+      [2 ** 29, true],
+    ]);
+    expect(deciding.map(describeEffect)[0]?.changes.at(-1)).toMatch(
+      /^SendRecv of 4 MiB to 512 MiB, 1\.\d\d to 1\.\d\d of the time by the simulation$/,
+    );
+    expect(rulesBehind(made.effects, { collective: 'SendRecv', bytes: 2 ** 22 })).toEqual(['p2pNetChannels']);
+    expect(rulesBehind(made.effects, { collective: 'SendRecv', bytes: 2 ** 12 })).toEqual([]);
+  });
+
+  it('are found where the plans are the same but messages are divided otherwise', () => {
+    const made = upgrade('dgx-a100', 2, '2.26.2', '2.30.7', { calls: [{ collective: 'AllToAll', bytes: 2 ** 19 }] });
+    expect(made.comparison.differences).toEqual([]);
+    expect(names(made)).toEqual(['p2pLl']);
   });
 
   it('are empty for equal plans', () => {
@@ -80,7 +117,7 @@ describe('the rules behind an upgrade', () => {
   });
 
   it('are described in words, with the variable that sets them, and on a page', () => {
-    const { comparison, effects } = upgrade('dgx-h100', 2, '2.21.5', '2.27.5', { NCCL_CROSS_NIC: '1' });
+    const { comparison, effects } = upgrade('dgx-h100', 2, '2.21.5', '2.27.5', { environment: { NCCL_CROSS_NIC: '1' } });
     const texts = effects.map(describeEffect);
     const rings = texts.find(({ title }) => title === 'pairedPatterns');
     expect(rings?.rules[0]?.undo).toContain('NCCL_CROSS_NIC');
