@@ -31,7 +31,8 @@ describe('tccl plan', () => {
     const { stdout, stderr, code } = await tccl(['plan', 'dgx-h100', '--nodes', '2']);
     expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
     const lines = stdout.split('\n');
-    expect(lines.length).toBeLessThanOrEqual(40);
+    expect(lines.length).toBeLessThanOrEqual(50);
+    expect(lines[0]).toBe('2 x dgx-h100  NCCL 2.30.7, 16 ranks on 2 nodes, 16 channels');
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(140);
     for (const part of [
       '16 ranks on 2 nodes',
@@ -47,6 +48,20 @@ describe('tccl plan', () => {
     ])
       expect(stdout).toContain(part);
     expect(stdout).not.toContain('\u001b');
+  });
+
+  it('simulates calls where that takes little time, or as it is asked', async () => {
+    const asked = async (...args: string[]) => {
+      const { stdout, stderr } = await tccl(['plan', ...args, '--sizes', '1M,1G', '--json']);
+      return [((JSON.parse(stdout) as { predictions?: unknown[] }).predictions ?? []).length, stderr];
+    };
+    expect(await asked('hgx-a100-4')).toEqual([5, '']);
+    expect(await asked('hgx-a100-4', '--no-predict')).toEqual([0, '']);
+    const [none, note] = await asked('hgx-a100-4', '--nodes', '1000');
+    expect(none).toBe(0);
+    expect(note).toMatch(/^note: 4000 ranks at 2 sizes are not simulated: --predict does it, which takes a while\n$/);
+    const { stdout } = await tccl(['plan', 'hgx-a100-4', '--no-predict', '--sizes', '1M']);
+    expect(stdout).not.toMatch(/AllToAll|predicted/);
   });
 
   it('takes sizes as a list, or from, to and by a factor', async () => {

@@ -18,10 +18,8 @@ export function register(program: Command): void {
     .option('-b, --minbytes <size>', 'smallest size (default: 1K)')
     .option('-e, --maxbytes <size>', 'largest size (default: 16G)')
     .option('-f, --stepfactor <factor>', 'factor between one size and the next (default: 8)')
-    .option(
-      '--predict',
-      "simulate the calls too, in text, JSON and page: NCCL's belief beside the prediction, with all-to-all and send/recv",
-    )
+    .option('--predict', 'simulate the calls also where that takes more than some two seconds')
+    .option('--no-predict', "do not simulate the calls: only NCCL's own times, and nothing of all-to-all and send/recv")
     .option(
       '--topology <file...>',
       'files of TCCL_TOPO_DUMP_FILE, one for each host, and of TCCL_GRAPH_DUMP_FILE: print the channels of tccl itself, as TCCL_DEBUG=INFO does',
@@ -36,10 +34,10 @@ export function register(program: Command): void {
         ['the machines of a job, by their topology files', 'tccl plan big.xml:4 small.xml'],
         ['a cluster file, and a page of it', 'tccl plan cluster.yaml --html plan.html'],
         ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
-        ['how long calls will really take', 'tccl plan dgx-h100 --nodes 2 --predict'],
+        ["NCCL's own times alone, for a script", 'tccl plan dgx-h100 --nodes 2 --no-predict --json'],
         ['the channels that ranks of tccl made', 'tccl plan --topology topo.*.xml'],
         ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],
-      )}\nTimes and bandwidths are what NCCL's own model predicts and chooses by; --predict adds what a simulation expects. Sizes are those of nccl-tests. Variables of NCCL are read from the environment, then from the cluster file, then from --env.`,
+      )}\nTimes are predicted by a simulation, beside what NCCL's own model believes and chooses by. Sizes are those of nccl-tests. Variables of NCCL are read from the environment, then from the cluster file, then from --env.`,
     )
     .action(async (cluster: string[], options: PlanOptions & Partial<ChannelOptions>) => {
       const { topology } = options;

@@ -5,16 +5,17 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/forecast.js';
 import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
 import { planPrepared } from '../../planner/plan/plan.js';
+import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
-import { predictionLines } from './prediction-text.js';
 import { overviewLines } from './text.js';
 
 export interface PlanOptions extends ClusterOptions, SizeOptions {
   readonly followNccl?: boolean;
+  /** `--predict`, `--no-predict`; undefined simulates where that takes little time. */
   readonly predict?: boolean;
   readonly json?: boolean;
   readonly html?: string;
@@ -36,7 +37,8 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
   const { overview, tuning, predicted } = makeOverview(input, sizes);
-  const predictions = options.predict === true ? await predicted() : undefined;
+  const predicts = options.predict ?? isQuickToPredict(overview.nRanks, sizes.length);
+  const predictions = predicts ? await predicted() : [];
 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
@@ -51,20 +53,20 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     }
   }
   if (options.json === true) {
-    printJson({
-      format: 'tccl plan overview',
-      formatVersion: 1,
-      nccl: input.parameters.ncclVersion,
-      ...overview,
-      ...(predictions === undefined ? {} : { predictions }),
-    });
+    printJson({ format: 'tccl plan overview', formatVersion: 1, ...overview, ...(predicts ? { predictions } : {}) });
   } else {
     const { isTTY, columns } = process.stdout;
     const paint = colorsFor(process.stdout);
-    print(...overviewLines(overview, { paint, width: isTTY ? Math.max(60, columns) : 140 }));
-    if (predictions !== undefined) print(...predictionLines(predictions, paint));
+    print(...overviewLines(overview, predictions, { paint, width: isTTY ? Math.max(60, columns) : 140 }));
   }
-  printNotes(input.notes);
+  printNotes(
+    predicts || options.predict === false
+      ? input.notes
+      : [
+          ...input.notes,
+          `${overview.nRanks} ranks at ${sizes.length} sizes are not simulated: --predict does it, which takes a while`,
+        ],
+  );
 }
 
 /** The plan of a cluster with NCCL's times; `predicted` simulates its calls. */

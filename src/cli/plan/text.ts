@@ -1,7 +1,15 @@
 import { counted } from '../../counted.js';
+import {
+  type CallRow,
+  type CallTable,
+  callTables,
+  intervalText,
+  predictionIntervals,
+} from '../../planner/plan/overview/calls.js';
 import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
+import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import { formatGBps } from '../../planner/topology/view/format.js';
 import type { Colors } from '../output.js';
 
@@ -11,8 +19,8 @@ interface TextOptions {
   readonly width: number;
 }
 
-/** A plan on one screen: facts as `label text`, then the table of sizes and collectives. */
-export function overviewLines(overview: Overview, options: TextOptions): string[] {
+/** A plan on one screen: facts as `label text`, then the tables of sizes and collectives. */
+export function overviewLines(overview: Overview, predictions: readonly PredictedCollective[], options: TextOptions): string[] {
   const { paint } = options;
   const { nRanks, nNodes, hosts, nChannels, graphs, environment } = overview;
   const several = hosts.length > 1;
@@ -24,7 +32,7 @@ export function overviewLines(overview: Overview, options: TextOptions): string[
         '',
         `counts as ${host.nodes.length} nodes: ranks ${host.nodes.map((ranks) => ranks.join(' ')).join(' | ')} reach each other over the network`,
       ]);
-    const isLeast = several && hosts.every(({ ringGBps }) => ringGBps >= host.ringGBps);
+    const isLeast = several && hosts.every(({ searchedGBps }) => searchedGBps >= host.searchedGBps);
     facts.push(['limit', `${limitText(host)}${isLeast ? ': the least, so all keep to it' : ''}`]);
   }
   const variables = Object.entries(environment)
@@ -44,12 +52,13 @@ export function overviewLines(overview: Overview, options: TextOptions): string[
   const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
   const nodes = `${counted(nRanks, 'rank')} on ${counted(nNodes, 'node')}, ${nChannels} channels`;
   return [
-    `${paint.bold(overview.title)}  ${nodes}`,
+    `${paint.bold(overview.title)}  NCCL ${overview.nccl}, ${nodes}`,
     ...facts.map(([label, text]) => `${paint.dim(label.padEnd(labelWidth))}${text}`),
     '',
-    ...tableLines(overview.forecasts, options),
+    ...tableLines(callTables(overview.forecasts, predictions), options),
     '',
     ...flipLines(overview.forecasts, paint),
+    ...meaningLines(predictions, overview, paint),
   ];
 }
 
@@ -62,9 +71,11 @@ function channelText({ nChannels, graphs }: Overview): string {
 }
 
 function graphText(
-  { pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter, name }: GraphOverview,
+  { pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter, name, isLastResort }: GraphOverview,
   { nNodes, treeDepth }: Overview,
 ): string {
+  if (isLastResort)
+    return `none found: one channel through the GPUs in the order of their numbers, which NCCL counts as ${formatGBps(bwIntra)} GB/s`;
   const within = `${formatGBps(bwIntra)} GB/s between GPUs (${typeIntra})`;
   const between = nNodes > 1 ? `, ${formatGBps(bwInter)} to the NIC (${typeInter})` : '';
   const depth = name === 'tree' && treeDepth > 0 ? `; depth ${treeDepth}` : '';
@@ -87,10 +98,10 @@ function ringText({ entry, exit, ranks }: RingOverview): string {
 }
 
 /** A block of columns for each collective, shared by those with the same numbers; as many in a row as the width allows. */
-function tableLines(forecasts: readonly Forecast[], { paint, width }: TextOptions): string[] {
-  const sizes = forecasts[0]?.rows.map(({ bytes }) => formatBytes(bytes)) ?? [];
+function tableLines(tables: readonly CallTable[], { paint, width }: TextOptions): string[] {
+  const sizes = tables[0]?.rows.map(({ bytes }) => formatBytes(bytes)) ?? [];
   const sizeWidth = Math.max('size'.length, ...sizes.map(({ length }) => length));
-  const blocks = alike(forecasts).map((forecast) => blockOf(forecast, paint));
+  const blocks = tables.map((table) => blockOf(table, paint));
   const lines: string[] = [];
   for (let next = 0; next < blocks.length;) {
     let used = sizeWidth;
@@ -121,25 +132,44 @@ interface Block {
   readonly width: number;
 }
 
-function blockOf({ title, rows }: ReturnType<typeof alike>[number], paint: TextOptions['paint']): Block {
-  const cells = rows.map(({ choice }) =>
-    choice === undefined
-      ? [formatWay(choice), '', '', '']
-      : [formatWay(choice), formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)],
-  );
-  const heads = ['algorithm', 'time', 'algbw', 'busbw'];
-  const widths = heads.map((head, column) => Math.max(head.length, ...cells.map((row) => row[column]?.length ?? 0)));
+/** Columns of a table by its kind. */
+const columnsOf: Readonly<Record<CallTable['kind'], readonly (readonly [head: string, cell: (row: CallRow) => string])[]>> = {
+  predicted: [
+    ['algorithm', ({ choice }) => formatWay(choice)],
+    ['predicted', ({ predicted }) => (predicted === undefined ? '' : formatTime(predicted.timeUs))],
+    ['busbw', ({ predicted }) => (predicted === undefined ? '' : formatRate(predicted.busGBps))],
+    ['believed', ({ choice }) => (choice === undefined ? '' : formatTime(choice.timeUs))],
+  ],
+  believed: [
+    ['algorithm', ({ choice }) => formatWay(choice)],
+    ['believed', ({ choice }) => (choice === undefined ? '' : formatTime(choice.timeUs))],
+    ['algbw', ({ choice }) => (choice === undefined ? '' : formatRate(choice.algorithmGBps))],
+    ['busbw', ({ choice }) => (choice === undefined ? '' : formatRate(choice.busGBps))],
+  ],
+  pairs: [
+    ['predicted', ({ predicted }) => (predicted === undefined ? '' : formatTime(predicted.timeUs))],
+    ['busbw', ({ predicted }) => (predicted === undefined ? '' : formatRate(predicted.busGBps))],
+  ],
+};
+
+function blockOf({ title, kind, rows }: CallTable, paint: TextOptions['paint']): Block {
+  const columns = columnsOf[kind];
+  const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
+  const widths = columns.map(([head], column) => Math.max(head.length, ...cells.map((row) => row[column]?.length ?? 0)));
+  const isName = (column: number) => columns[column]?.[0] === 'algorithm';
   const line = (row: readonly string[]) =>
-    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)));
-  const width = Math.max(title.length, widths.reduce((sum, each) => sum + each, 0) + 2 * (heads.length - 1));
+    row.map((cell, column) => (isName(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)));
+  const width = Math.max(title.length, widths.reduce((sum, each) => sum + each, 0) + 2 * (columns.length - 1));
   return {
     title,
     width,
-    head: line(heads).join('  ').padEnd(width),
+    head: line(columns.map(([head]) => head))
+      .join('  ')
+      .padEnd(width),
     rows: cells.map((row) => {
-      const [algorithm = '', ...numbers] = line(row);
-      const plain = [algorithm, ...numbers].join('  ');
-      return `${paint.cyan(algorithm)}  ${numbers.join('  ')}${' '.repeat(Math.max(0, width - plain.length))}`;
+      const padded = line(row);
+      const after = ' '.repeat(Math.max(0, width - padded.join('  ').length));
+      return `${padded.map((cell, column) => (isName(column) ? paint.cyan(cell) : cell)).join('  ')}${after}`;
     }),
   };
 }
@@ -152,4 +182,17 @@ function flipLines(forecasts: readonly Forecast[], paint: TextOptions['paint']):
     const parts = flips.map(({ bytes, from }) => `${formatWay(from)} below ${formatBytes(bytes)}`);
     return `${paint.dim(title.padEnd(titleWidth))}${parts.join(', ')}, then ${formatWay(flips.at(-1)?.to)}`;
   });
+}
+
+/** Meaning of the columns of times, and the distance of measurements from predictions. */
+function meaningLines(predictions: readonly PredictedCollective[], { nNodes }: Overview, paint: TextOptions['paint']): string[] {
+  const intervals = predictionIntervals(predictions, nNodes);
+  const believed = ['believed', "NCCL's own model, which it chooses by; not a measurement"] as const;
+  const lines: (readonly [string, string])[] = [
+    ...(intervals.length === 0 ? [] : [['predicted', 'by a simulation; 8 of 10 measurements took this part of it:'] as const]),
+    ...intervals.map((interval) => ['', intervalText(interval)] as const),
+    believed,
+  ];
+  const width = Math.max(...lines.map(([label]) => label.length)) + 2;
+  return ['', ...lines.map(([label, text]) => `${paint.dim(label.padEnd(width))}${text}`)];
 }

@@ -36,6 +36,9 @@ export type CrossNic = (typeof CrossNic)[keyof typeof CrossNic];
 /** The most channels a communicator can have. */
 export const MAX_CHANNELS = 64;
 
+/** GB/s that NCCL counts for the one channel that it takes where no search found any; a C float. */
+export const LAST_RESORT_GBPS = Math.fround(0.1);
+
 /**
  * Channels through the GPUs of one host, all alike in speed and pattern: the result of one search. Between hosts the
  * merge joins them end to end.

@@ -2,7 +2,7 @@ import { InputError } from '../../errors.js';
 import { NodeType, PathType } from '../topology/types.js';
 import { type Bounds, Candidate } from './candidate.js';
 import { total } from './compare.js';
-import { type ChannelGraph, CrossNic, Pattern } from './graph.js';
+import { type ChannelGraph, CrossNic, LAST_RESORT_GBPS, Pattern } from './graph.js';
 import type { GivenGraph } from './graph-xml.js';
 import type { SearchHost } from './host.js';
 import { Relaxation } from './relax.js';
@@ -186,7 +186,7 @@ class Search {
     for (let gpu = 0; gpu < best.gpuCount; gpu++) best.gpus[gpu] = gpu;
     best.nics[0] = rules.simpleOrderNics ? (nics.orderFor(0, -1)[0] ?? -1) : 0;
     best.nics[1] = rules.simpleOrderNics ? (nics.orderFor(best.gpuCount - 1, -1)[0] ?? -1) : 0;
-    best.bwIntra = best.bwInter = Math.fround(0.1);
+    best.bwIntra = best.bwInter = LAST_RESORT_GBPS;
     best.typeIntra = best.typeInter = PathType.SYS;
   }
 

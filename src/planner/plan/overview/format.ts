@@ -1,7 +1,9 @@
 import type { Choice } from '../../tuning/choose.js';
+import type { Collective } from '../../tuning/names.js';
 import type { Forecast } from './forecast.js';
 import type { HostOverview } from './overview.js';
 import { linkKindNames } from './fullest-link.js';
+import { heldBackText } from './ring-use.js';
 import { formatGBps } from '../../topology/view/format.js';
 
 /** Text of names and numbers for the terminal, pages and charts. */
@@ -34,16 +36,26 @@ export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | null | u
 }
 
 /** Name of the link that limits the rings of a host. */
-export function limitText({ loads, ringGBps }: Pick<HostOverview, 'loads' | 'ringGBps'>): string {
+export function limitText({
+  loads,
+  ringGBps,
+  searchedGBps,
+  heldBackBy,
+  rings,
+}: Pick<HostOverview, 'loads' | 'ringGBps' | 'searchedGBps' | 'heldBackBy' | 'rings'>): string {
   const [fullest] = loads;
   if (fullest === undefined) return 'nothing: there is one rank';
   const { kind, count, usedGBps, gbps } = fullest;
-  return `${linkKindNames[kind]}: rings take ${formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s on ${count}, ${formatGBps(ringGBps)} GB/s in all`;
+  const used = { rings: rings.flatMap(({ channels }) => channels), heldBackBy };
+  const less = heldBackBy === undefined ? '' : `; its search found ${formatGBps(searchedGBps)} GB/s, but ${heldBackText(used)}`;
+  return `${linkKindNames[kind]}: rings take ${formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s on ${count}, ${formatGBps(ringGBps)} GB/s in all${less}`;
 }
 
 /** Groups collectives with the same choices and times. */
-export function alike(forecasts: readonly Forecast[]): (Forecast & { readonly title: string })[] {
-  const groups = new Map<string, { readonly forecast: Forecast; readonly names: string[] }>();
+export function alike(
+  forecasts: readonly Forecast[],
+): (Forecast & { readonly title: string; readonly names: readonly Collective[] })[] {
+  const groups = new Map<string, { readonly forecast: Forecast; readonly names: Collective[] }>();
   for (const forecast of forecasts) {
     const key = JSON.stringify([
       forecast.busFactor,
@@ -53,5 +65,5 @@ export function alike(forecasts: readonly Forecast[]): (Forecast & { readonly ti
     if (group === undefined) groups.set(key, { forecast, names: [forecast.collective] });
     else group.names.push(forecast.collective);
   }
-  return [...groups.values()].map(({ forecast, names }) => ({ ...forecast, title: names.join(', ') }));
+  return [...groups.values()].map(({ forecast, names }) => ({ ...forecast, names, title: names.join(', ') }));
 }

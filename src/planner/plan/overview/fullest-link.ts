@@ -32,10 +32,17 @@ export const linkKindNames: Readonly<Record<LinkKind, string>> = {
 };
 
 /**
- * Loads of a machine's links by the channels of a ring graph, by kind, the fullest first; among equals the nearest to the
- * network.
+ * Loads of a machine's links by rings, by kind, the fullest first; among equals the nearest to the network.
+ *
+ * @param channels of the graph whose rings are used
+ * @param speed of each of them, GB/s
  */
-export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
+export function ringLoads(
+  local: LocalSystem,
+  graph: ChannelGraph,
+  channels: readonly number[],
+  speed: Pick<ChannelGraph, 'bwIntra' | 'bwInter'>,
+): LinkLoad[] {
   const { system } = local;
   const routes = new Routes(local, defaultRules);
   const load = new Float64Array(system.links.to.length);
@@ -48,18 +55,18 @@ export function ringLoads(local: LocalSystem, graph: ChannelGraph): LinkLoad[] {
       chargeHop(system, routes, hop, gbps, load);
   };
 
-  for (let channel = 0; channel < graph.nChannels; channel++) {
+  for (const channel of channels) {
     const places = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)].map((rank) =>
       placeOfRank.get(rank),
     );
     places.forEach((place, position) => {
-      if (position > 0) charge(places[position - 1], place, graph.bwIntra);
+      if (position > 0) charge(places[position - 1], place, speed.bwIntra);
     });
     if (local.inter) {
-      charge(placeOfNet.get(graph.inter[2 * channel] ?? -1n), places[0], graph.bwInter);
-      charge(places.at(-1), placeOfNet.get(graph.inter[2 * channel + 1] ?? -1n), graph.bwInter);
+      charge(placeOfNet.get(graph.inter[2 * channel] ?? -1n), places[0], speed.bwInter);
+      charge(places.at(-1), placeOfNet.get(graph.inter[2 * channel + 1] ?? -1n), speed.bwInter);
     } else {
-      charge(places.at(-1), places[0], graph.bwIntra);
+      charge(places.at(-1), places[0], speed.bwIntra);
     }
   }
   return grouped(system, load);

@@ -2,11 +2,12 @@ import { formatGBps } from '../../topology/view/format.js';
 import { charts, CHART_STYLE } from './charts.js';
 import type { PredictedCollective } from '../prediction.js';
 import type { Forecast } from './forecast.js';
+import { type CallRow, type CallTable, callTables, intervalText, predictionIntervals } from './calls.js';
 import { linkKindNames } from './fullest-link.js';
 import { escape } from '../../topology/view/markup.js';
-import type { HostOverview, Overview, RingOverview } from './overview.js';
-import { page, section } from './page.js';
-import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from './format.js';
+import type { GraphOverview, HostOverview, Overview, RingOverview } from './overview.js';
+import { page, section, stackedTable } from './page.js';
+import { formatBytes, formatRate, formatTime, formatWay, limitText } from './format.js';
 
 /** A machine's drawing, by the name of its hosts. */
 export interface MachinePicture {
@@ -21,42 +22,40 @@ export function overviewHtml(
   pictures: readonly MachinePicture[],
   predictions: readonly PredictedCollective[] = [],
 ): string {
-  return page(`${overview.title} · tccl plan`, CHART_STYLE, [
-    header(overview),
-    section('Bandwidth and choice by size', chartFigure(curves)),
-    section('Predictions', `<div class="tables">${alike(overview.forecasts).map(forecastTable).join('')}</div>`),
-    ...(predictions.every(({ rows }) => rows.length === 0)
-      ? []
-      : [
-          section(
-            'Simulated, beside what NCCL believes',
-            `<div class="tables">${predictions
-              .filter(({ rows }) => rows.length > 0)
-              .map(predictionTable)
-              .join('')}</div>`,
-          ),
-        ]),
+  const tables = callTables(overview.forecasts, predictions);
+  const isPredicted = tables.some(({ kind }) => kind !== 'believed');
+  return page(`${overview.title} · tccl plan`, CHART_STYLE + PLAN_STYLE, [
+    header(overview, tables),
+    section("Bandwidth that NCCL's model believes, and its choice by size", chartFigure(curves)),
+    section(
+      isPredicted ? 'Predicted, beside what NCCL believes' : 'What NCCL believes',
+      `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(overview, predictions)}`,
+    ),
     section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
     ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(pictureFigure).join(''))]),
-    FOOTER,
+    footer(overview, isPredicted),
   ]);
 }
 
-function header({ title, nRanks, nNodes, nChannels, hosts, forecasts, environment }: Overview): string {
-  const allReduce = forecasts.find(({ collective }) => collective === 'AllReduce')?.rows.at(-1);
+/** On a narrow screen, the name of the algorithm stands above its numbers. */
+const PLAN_STYLE = [
+  '.calls .i{color:var(--dim)}.meaning{font-size:13.5px;margin-top:12px}',
+  '@media (max-width:640px){main{padding:24px 12px 36px}.card{padding:14px 12px}.tables .card{flex:1 1 100%}',
+  '.calls tr{display:grid;grid-template-columns:var(--narrow);border-bottom:1px solid var(--line)}.calls td,.calls th{border:0;padding:3px 0 3px 6px;font-size:11.5px}',
+  '.calls .way{grid-column:1/-1;grid-row:1;text-align:left;padding:3px 0 0 2px}.calls thead .way{display:none}}',
+].join('');
+
+function header({ title, nccl, nRanks, nNodes, nChannels, hosts, environment }: Overview, tables: readonly CallTable[]): string {
+  const largest = tables.find(({ title: names }) => names.split(', ').includes('AllReduce'))?.rows.at(-1);
   const least = Math.min(...hosts.map(({ ringGBps }) => ringGBps));
   const figures: (readonly [string, string])[] = [
     [String(nRanks), nRanks === 1 ? 'rank' : 'ranks'],
     [String(nNodes), nNodes === 1 ? 'node' : 'nodes'],
     [String(nChannels), 'channels'],
     [`${formatGBps(least)} GB/s`, 'rings of a host, together'],
-    ...(allReduce?.choice === undefined
-      ? []
-      : [
-          [`${formatRate(allReduce.choice.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(allReduce.bytes)}`] as const,
-        ]),
+    ...headline(largest),
   ];
   const variables = Object.entries(environment)
     .map(([name, value]) => `<code>${escape(`${name}=${value}`)}</code>`)
@@ -64,11 +63,20 @@ function header({ title, nRanks, nNodes, nChannels, hosts, forecasts, environmen
   return [
     '<header>',
     `<h1>${escape(title)}</h1>`,
-    `<p class="dim">${escape(hosts.map(({ count, name, summary }) => (hosts.length > 1 ? `${count} x ${name}: ${summary}` : summary)).join(' · '))}</p>`,
+    `<p class="dim">NCCL ${escape(nccl)} · ${escape(hosts.map(({ count, name, summary }) => (hosts.length > 1 ? `${count} x ${name}: ${summary}` : summary)).join(' · '))}</p>`,
     variables === '' ? '' : `<p style="margin-top:8px">${variables}</p>`,
     `<div class="figures">${figures.map(([value, label]) => `<div class="figure"><b>${escape(value)}</b><span>${escape(label)}</span></div>`).join('')}</div>`,
     '</header>',
   ].join('');
+}
+
+/** The bandwidth of large calls: predicted where they were simulated. */
+function headline(row: CallTable['rows'][number] | undefined): (readonly [string, string])[] {
+  if (row?.predicted !== undefined)
+    return [[`${formatRate(row.predicted.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(row.bytes)}, predicted`]];
+  if (row?.choice !== undefined)
+    return [[`${formatRate(row.choice.busGBps)} GB/s`, `AllReduce bus bandwidth at ${formatBytes(row.bytes)}, as NCCL believes`]];
+  return [];
 }
 
 function chartFigure(curves: readonly Forecast[]): string {
@@ -76,32 +84,59 @@ function chartFigure(curves: readonly Forecast[]): string {
   return `<figure class="card scroll"><svg viewBox="0 0 ${width} ${height}" role="img" class="tc" aria-label="Bus bandwidth and choice of algorithm by size">${svg}</svg></figure>`;
 }
 
-function forecastTable({ title, rows }: ReturnType<typeof alike>[number]): string {
+function callTable({ title, kind, rows }: CallTable): string {
+  const columns = columnsOf[kind];
+  const head = columns.map(({ name, style = '' }) => `<th class="${style}">${name}</th>`).join('');
   const body = rows.map(
-    ({ bytes, choice }) =>
-      `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(formatWay(choice))}</td>${
-        choice === undefined
-          ? '<td></td><td></td><td></td>'
-          : [formatTime(choice.timeUs), formatRate(choice.algorithmGBps), formatRate(choice.busGBps)]
-              .map((text) => `<td>${text}</td>`)
-              .join('')
-      }</tr>`,
+    (row) => `<tr>${columns.map(({ cell, style = '' }) => `<td class="${style}">${escape(cell(row))}</td>`).join('')}</tr>`,
   );
-  return `<div class="card scroll"><h3>${escape(title)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>time</th><th>algbw</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
+  const narrow = columns.flatMap(({ style, share }) => (style === WAY_STYLE ? [] : [`${share}fr`])).join(' ');
+  return `<div class="card scroll"><h3>${escape(title)}</h3><table class="calls" style="--narrow:${narrow}"><thead><tr>${head}</tr></thead><tbody>${body.join('')}</tbody></table></div>`;
 }
 
-function predictionTable({ collective, rows }: PredictedCollective): string {
-  const body = rows.map(({ bytes, choice, timeUs, leastUs, mostUs, busGBps }) => {
-    const way = choice === undefined ? 'pairs' : formatWay(choice);
-    const cells = [
-      choice === undefined ? '' : formatTime(choice.timeUs),
-      formatTime(timeUs),
-      `${formatTime(leastUs)} to ${formatTime(mostUs)}`,
-      formatRate(busGBps),
-    ];
-    return `<tr><td>${formatBytes(bytes)}</td><td class="l">${escape(way)}</td>${cells.map((text) => `<td>${text}</td>`).join('')}</tr>`;
-  });
-  return `<div class="card scroll"><h3>${escape(collective)}</h3><table><thead><tr><th>size</th><th class="l">algorithm</th><th>NCCL believes</th><th>predicted</th><th>10 % to 90 %</th><th>busbw</th></tr></thead><tbody>${body.join('')}</tbody></table></div>`;
+interface Column {
+  readonly name: string;
+  readonly style?: string;
+  /** Share of the width on a narrow screen. */
+  readonly share: number;
+  readonly cell: (row: CallRow) => string;
+}
+
+const WAY_STYLE = 'l way';
+const size: Column = { name: 'size', share: 7, cell: ({ bytes }) => formatBytes(bytes) };
+const way: Column = { name: 'algorithm', style: WAY_STYLE, share: 0, cell: ({ choice }) => formatWay(choice) };
+const believed: Column = {
+  name: 'believed',
+  share: 8,
+  cell: ({ choice }) => (choice === undefined ? '' : formatTime(choice.timeUs)),
+};
+const predicted: readonly Column[] = [
+  { name: 'predicted', share: 8, cell: ({ predicted: row }) => (row === undefined ? '' : formatTime(row.timeUs)) },
+  {
+    name: '10 % to 90 %',
+    style: 'i',
+    share: 16,
+    cell: ({ predicted: row }) => (row === undefined ? '' : `${formatTime(row.leastUs)} to ${formatTime(row.mostUs)}`),
+  },
+  { name: 'busbw', share: 6, cell: ({ predicted: row }) => (row === undefined ? '' : formatRate(row.busGBps)) },
+];
+
+const columnsOf: Readonly<Record<CallTable['kind'], readonly Column[]>> = {
+  predicted: [size, way, ...predicted, believed],
+  believed: [
+    size,
+    way,
+    believed,
+    { name: 'algbw', share: 6, cell: ({ choice }) => (choice === undefined ? '' : formatRate(choice.algorithmGBps)) },
+    { name: 'busbw', share: 6, cell: ({ choice }) => (choice === undefined ? '' : formatRate(choice.busGBps)) },
+  ],
+  pairs: [size, ...predicted],
+};
+
+function meaning({ nNodes }: Overview, predictions: readonly PredictedCollective[]): string {
+  const intervals = predictionIntervals(predictions, nNodes);
+  if (intervals.length === 0) return '';
+  return `<p class="dim meaning">8 of 10 measurements took this part of the predicted time. ${escape(intervals.map(intervalText).join('; '))}.</p>`;
 }
 
 function limitCard(host: HostOverview, several: boolean): string {
@@ -118,13 +153,26 @@ function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+type GraphColumn = readonly [name: string, style: string, cell: (graph: GraphOverview) => string];
+
 function graphTable({ graphs, nNodes }: Overview): string {
-  const rows = graphs.map(({ name, pattern, nChannels, bwIntra, bwInter, typeIntra, typeInter }) => {
-    const between = nNodes > 1 ? `<td>${formatGBps(bwInter)} GB/s</td><td class="l">${typeInter}</td>` : '';
-    return `<tr><td class="l">${name}</td><td class="l dim">${pattern}</td><td>${nChannels}</td><td>${formatGBps(bwIntra)} GB/s</td><td class="l">${typeIntra}</td>${between}</tr>`;
-  });
-  const between = nNodes > 1 ? '<th>to the NIC</th><th class="l">path</th>' : '';
-  return `<div class="card scroll"><table><thead><tr><th class="l">graph</th><th class="l">pattern</th><th>channels</th><th>between GPUs, each</th><th class="l">path</th>${between}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+  const columns: GraphColumn[] = [
+    ['graph', 'l', ({ name }) => name],
+    ['pattern', 'l dim', ({ pattern, isLastResort }) => (isLastResort ? 'none found: the order of the numbers' : pattern)],
+    ['channels', '', ({ nChannels }) => String(nChannels)],
+    ['between GPUs, each', '', ({ bwIntra }) => `${formatGBps(bwIntra)} GB/s`],
+    ['path', 'l', ({ typeIntra }) => typeIntra],
+  ];
+  if (nNodes > 1)
+    columns.push(
+      ['to the NIC', '', ({ bwInter }) => `${formatGBps(bwInter)} GB/s`],
+      ['path to the NIC', 'l', ({ typeInter }) => typeInter],
+    );
+  return stackedTable(
+    columns.map(([name]) => name),
+    graphs.map((graph) => columns.map(([, , cell]) => cell(graph))),
+    columns.map(([, style]) => style),
+  );
 }
 
 /** Maximum number of routes that are listed. */
@@ -157,6 +205,7 @@ function pictureFigure({ name, svg }: MachinePicture): string {
   return `<figure class="card scroll"><img class="pic" alt="${escape(name)}: CPUs, PCIe switches, GPUs, network cards" src="data:image/svg+xml,${encodeURIComponent(svg)}"></figure>`;
 }
 
-const FOOTER =
-  '<footer>Made by <code>tccl plan</code>. Times and bandwidths are what NCCL 2.30.7 predicts with its own model and chooses by (float32, sum), ' +
-  'not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>';
+function footer({ nccl }: Overview, isPredicted: boolean): string {
+  const belief = `what NCCL ${escape(nccl)} computes with its own model and chooses by (float32, sum)`;
+  return `<footer>Made by <code>tccl plan</code>. ${isPredicted ? `Predicted times come from a simulation of the calls; believed ones are ${belief}` : `Times and bandwidths are ${belief}`}, not measurements; algbw is size by time, busbw what links carry as nccl-tests counts it, both in GB/s (10⁹ bytes a second).</footer>`;
+}

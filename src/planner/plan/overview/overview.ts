@@ -1,4 +1,4 @@
-import { type ChannelGraph, CrossNic, graphNames, Pattern } from '../../graph/graph.js';
+import { type ChannelGraph, CrossNic, graphNames, LAST_RESORT_GBPS, Pattern } from '../../graph/graph.js';
 import type { GraphName } from '../../graph/graph.js';
 import { isPlanned, type Parameters } from '../../parameters.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
@@ -10,7 +10,8 @@ import type { Cluster, PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
 import { type ConnectionSummary, describeNoP2p, summarizeConnections, transportsOf } from './connections.js';
 import { type Forecast, forecast } from './forecast.js';
-import { type LinkLoad, ringLoads } from './fullest-link.js';
+import type { LinkLoad } from './fullest-link.js';
+import { type RingUse, ringUse } from './ring-use.js';
 
 /**
  * Summary of a plan: its limits, channels, features in use, and the times of every collective. A plain value, which `tccl plan`
@@ -18,6 +19,8 @@ import { type LinkLoad, ringLoads } from './fullest-link.js';
  */
 export interface Overview {
   readonly title: string;
+  /** The version of NCCL that is planned for. */
+  readonly nccl: string;
   readonly nRanks: number;
   /** NCCL's notion of hosts: ranks that reach each other without the network. */
   readonly nNodes: number;
@@ -42,16 +45,19 @@ export interface HostOverview {
   readonly summary: string;
   /** Ranks of each node of the host, counted within the host; mostly there is one node. */
   readonly nodes: readonly (readonly number[])[];
-  /** Loads of its links by its rings, the fullest first. */
+  /** Loads of its links by the rings of the plan, the fullest first. */
   readonly loads: readonly LinkLoad[];
-  /** Bandwidth of its rings together, GB/s. */
+  /** Bandwidth of the plan's rings together, GB/s, and that of the rings that the search of this host found. */
   readonly ringGBps: number;
+  readonly searchedGBps: number;
+  /** Reason why the plan has less than the search found. */
+  readonly heldBackBy: RingUse['heldBackBy'];
   readonly rings: readonly RingOverview[];
 }
 
 /** A route through the GPUs of a node. */
 export interface RingOverview {
-  /** Channels of the search that take it. */
+  /** Channels of the search that take it, those that the plan uses. */
   readonly channels: readonly number[];
   /** `NET 0`; undefined on a single node. */
   readonly entry: string | undefined;
@@ -72,6 +78,8 @@ export interface GraphOverview {
   readonly typeIntra: string;
   readonly typeInter: string;
   readonly crossNic: boolean;
+  /** True if no search found a channel, and NCCL takes the GPUs in the order of their numbers. */
+  readonly isLastResort: boolean;
 }
 
 /** A feature of NCCL, and its use. */
@@ -101,9 +109,10 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
   const connections = summarizeConnections(plan, transportsOf(plan, prepared, parameters));
   return {
     title,
+    nccl: parameters.ncclVersion,
     nRanks: plan.nodes.nRanks,
     nNodes: plan.nodes.nNodes,
-    hosts: kindsOfHosts(cluster, prepared),
+    hosts: kindsOfHosts(cluster, prepared, plan),
     environment: Object.fromEntries(Object.entries(environment).filter(([name]) => isPlanned(name))),
     nChannels: plan.nChannels,
     graphs: graphNames.flatMap((name) => {
@@ -119,6 +128,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
           typeIntra: pathTypeNames[graph.typeIntra],
           typeInter: pathTypeNames[graph.typeInter],
           crossNic: graph.crossNic !== CrossNic.NEVER,
+          isLastResort: graph.bwIntra === LAST_RESORT_GBPS,
         },
       ];
     }),
@@ -139,14 +149,15 @@ const patternNames: Readonly<Record<Pattern, string>> = {
 };
 
 /** Equal hosts, anywhere in the cluster. */
-function kindsOfHosts(cluster: Cluster, prepared: readonly PreparedHosts[]): HostOverview[] {
+function kindsOfHosts(cluster: Cluster, prepared: readonly PreparedHosts[], plan: Plan): HostOverview[] {
   return [...new Set(prepared.map(({ host }) => host))].flatMap((host) => {
     const alike = prepared.filter((hosts) => hosts.host === host);
     const [first] = alike;
     const local = first?.systems[0];
     const whole = first && cluster.hosts[prepared.indexOf(first)]?.machine;
-    const graph = host.nodes[0]?.graphs.ring;
-    if (first === undefined || local === undefined || graph === undefined) return [];
+    const [node] = host.nodes;
+    if (first === undefined || local === undefined || node === undefined) return [];
+    const { rings, ...use } = ringUse(plan, node, local);
     return [
       {
         name: first.name,
@@ -155,17 +166,16 @@ function kindsOfHosts(cluster: Cluster, prepared: readonly PreparedHosts[]): Hos
         // A node may see a part of the host only.
         summary: systemSummary(whole !== undefined && 'gpus' in whole ? whole : local.system),
         nodes: host.nodes.map(({ ranks }) => ranks),
-        loads: ringLoads(local, graph),
-        ringGBps: graph.nChannels * (local.inter ? graph.bwInter : graph.bwIntra),
-        rings: ringsOf(local, graph),
+        ...use,
+        rings: ringsOf(local, node.graphs.ring, rings),
       },
     ];
   });
 }
 
-function ringsOf(local: LocalSystem, graph: ChannelGraph): RingOverview[] {
+function ringsOf(local: LocalSystem, graph: ChannelGraph, channels: readonly number[]): RingOverview[] {
   const rings = new Map<string, { readonly channels: number[] } & Omit<RingOverview, 'channels'>>();
-  for (let channel = 0; channel < graph.nChannels; channel++) {
+  for (const channel of channels) {
     const ranks = [...graph.intra.subarray(channel * graph.gpuCount, (channel + 1) * graph.gpuCount)];
     const [entry, exit] = local.inter
       ? [netLabel(local, graph.inter[2 * channel]), netLabel(local, graph.inter[2 * channel + 1])]

@@ -10,7 +10,7 @@ export function overviewSvg(overview: Overview, curves: readonly Forecast[]): st
   const { title, nRanks, nNodes, nChannels, hosts } = overview;
   const { svg, width, height } = charts(curves);
   const head = 64;
-  const [host] = [...hosts].sort((a, b) => a.ringGBps - b.ringGBps);
+  const [host] = [...hosts].sort((a, b) => a.searchedGBps - b.searchedGBps);
   const facts = `${nRanks} ranks on ${counted(nNodes, 'node')}, ${nChannels} channels · ${host === undefined ? '' : limitText(host)}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height + head}" viewBox="0 0 ${width} ${height + head}" role="img" class="tc">`,

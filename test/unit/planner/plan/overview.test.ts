@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import { type Cluster, prepareCluster } from '../../../../src/planner/plan/cluster.js';
@@ -18,8 +19,9 @@ function make(
   environment: Readonly<Record<string, string>> = {},
   sizes: readonly number[] = [1024, 2 ** 20, 2 ** 30],
   title = 'a cluster',
+  nccl?: string,
 ) {
-  const { parameters } = parametersFromEnvironment(environment);
+  const { parameters } = parametersFromEnvironment(environment, nccl);
   const prepared = prepareCluster(cluster, parameters);
   const plan = planPrepared(prepared, parameters);
   const tuning = tune(plan, parameters);
@@ -68,6 +70,27 @@ describe('what limits a machine', () => {
     }
   });
 
+  it('the channels of the plan, not of the search: trees, a variable or another host may leave fewer', () => {
+    const leonardo = parseXml(readFileSync(new URL('../../../questions/machines/leonardo.xml', import.meta.url), 'utf8')).root;
+    const { overview } = make({ hosts: [{ machine: leonardo, count: 2, name: 'leonardo' }] }, {}, [2 ** 30], 'a', '2.27.3');
+    const [trees] = overview.hosts;
+    expect(limitText(trees!)).toBe(
+      'PCIe links of network cards: rings take 12 of 12 GB/s on 1, 12 GB/s in all; its search found 48 GB/s, but trees have only one channel, and rings no more than trees',
+    );
+    expect(trees?.rings).toHaveLength(1);
+    expect(overview.graphs.map(({ name, isLastResort }) => [name, isLastResort])).toEqual([
+      ['ring', false],
+      ['tree', true],
+    ]);
+    const [three] = make(hostsOf('dgx-h100', 2), { NCCL_MAX_NCHANNELS: '3' }).overview.hosts;
+    expect(limitText(three!)).toMatch(/144 GB\/s in all; its search found 384 GB\/s, but the plan has only 3 channels$/);
+    const mixed = make({ hosts: [...hostsOf('dgx-h100', 1).hosts, ...hostsOf('hgx-a100-4', 1).hosts] }).overview.hosts;
+    expect(mixed.map(({ ringGBps, searchedGBps, heldBackBy }) => [ringGBps, searchedGBps, heldBackBy])).toEqual([
+      [48, 384, 'other nodes'],
+      [48, 48, undefined],
+    ]);
+  });
+
   it('nothing, for one rank', () => {
     const { overview } = make(hostsOf('gh200', 1));
     expect(overview.hosts[0]?.loads).toEqual([]);
@@ -87,7 +110,17 @@ describe('what is in use', () => {
       used: 'no',
       text: 'NCCL_NVLS_ENABLE=0',
     });
-    expect(useOf(make(hostsOf('dgx-a100', 1)).overview, 'NVLS')?.text).toMatch(/sm 90/);
+    // Also in versions that look for SHARP in the network first.
+    for (const [nodes, nccl] of [
+      [1, '2.30.7'],
+      [2, '2.30.7'],
+      [2, '2.27.7'],
+      [2, '2.20.5'],
+    ] as const)
+      expect(useOf(make(hostsOf('dgx-a100', nodes), {}, [1024], 'a', nccl).overview, 'NVLS')?.text).toMatch(/sm 90/);
+    expect(useOf(make(hostsOf('dgx-h100', 2), { NCCL_NVLS_ENABLE: '0' }, [1024], 'a', '2.20.5').overview, 'NVLS')?.text).toBe(
+      'NCCL_NVLS_ENABLE=0',
+    );
   });
 
   it('PXN if a rail has to be kept', () => {
@@ -239,10 +272,24 @@ describe('page and picture', () => {
         { collective: 'AllToAll', rows: [{ ...row, choice: undefined }] },
       ],
     );
-    expect(html).toMatch(/<th>NCCL believes<\/th><th>predicted<\/th>/);
-    expect(html).toContain('<td>20.0 us</td><td>15.0 us to 31.0 us</td>');
-    expect(html).toContain('<td class="l">pairs</td><td></td><td>20.0 us</td>');
-    expect(overviewHtml(made.overview, curvesOf(made), [])).not.toContain('Simulated');
+    expect(html).toContain('<td class="">20.0 us</td><td class="i">15.0 us to 31.0 us</td><td class="">0.10</td>');
+    expect(html).toContain('<h3>AllToAll</h3>');
+    expect(html).toContain('<b>0.10 GB/s</b><span>AllReduce bus bandwidth at 1 KiB, predicted</span>');
+    const believed = overviewHtml(made.overview, curvesOf(made), []);
+    expect(believed).not.toMatch(/redicted/);
+    expect(believed).toContain('AllReduce bus bandwidth at 1 KiB, as NCCL believes');
+  });
+
+  it('the page names the version of NCCL that is planned for', () => {
+    const { parameters } = parametersFromEnvironment({}, '2.26.2');
+    const cluster = hostsOf('dgx-h100', 1);
+    const prepared = prepareCluster(cluster, parameters);
+    const plan = planPrepared(prepared, parameters);
+    const tuning = tune(plan, parameters);
+    const input = { title: '', cluster, prepared, plan, parameters, environment: {}, tuning, sizes: [1024] };
+    const html = overviewHtml(overviewOf(input), forecast(tuning, [1024]), []);
+    expect(html).toContain('NCCL 2.26.2');
+    expect(html).not.toContain('2.30.7');
   });
 
   it('a single size, or no algorithm, can be drawn', () => {

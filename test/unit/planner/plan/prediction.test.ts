@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { predictionLines } from '../../../../src/cli/plan/prediction-text.js';
-import { colorsFor } from '../../../../src/cli/output.js';
+import { callTables, intervalText, predictionIntervals } from '../../../../src/planner/plan/overview/calls.js';
+import { forecast } from '../../../../src/planner/plan/overview/forecast.js';
 import {
   busFactor,
   choose,
@@ -39,10 +39,27 @@ describe('predictions of a plan', () => {
     }
   });
 
-  it('know all-to-all and send and receive, for which NCCL has no model', () => {
-    const text = predictionLines(predictions, colorsFor({ isTTY: false })).join('\n');
-    expect(text).toContain('AllToAll');
-    expect(text).toMatch(/SendRecv\n +size +algorithm +NCCL believes +predicted/);
+  it('are tables, messages between pairs last, for which NCCL has no model', () => {
+    const tables = callTables(forecast(tuning, sizes), predictions);
+    expect(tables.map(({ title, kind }) => [title, kind])).toEqual([
+      ['AllReduce', 'predicted'],
+      ['AllGather, ReduceScatter', 'predicted'],
+      ['Broadcast, Reduce', 'believed'],
+      ['AllToAll', 'pairs'],
+      ['SendRecv', 'pairs'],
+    ]);
+    for (const { kind, rows } of tables) {
+      expect(rows.map(({ bytes }) => bytes)).toEqual(sizes);
+      for (const { choice, predicted } of rows)
+        expect([choice !== undefined, predicted !== undefined]).toEqual([kind !== 'pairs', kind !== 'believed']);
+    }
+  });
+
+  it('have the intervals of their sizes', () => {
+    expect(predictionIntervals(predictions, 1).map(intervalText)).toEqual([
+      'AllReduce, AllGather, ReduceScatter: 0.91 to 1.28, 0.93 to 1.16 from 1 MiB, 0.93 to 1.09 from 1 GiB',
+      'AllToAll, SendRecv: 0.87 to 1.45, 0.83 to 1.10 from 1 MiB, 0.97 to 1.14 from 1 GiB',
+    ]);
   });
 
   it('never exceed the bandwidth of NVLinks', () => {

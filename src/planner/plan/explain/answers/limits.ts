@@ -3,7 +3,9 @@ import { GraphId } from '../../../graph/graph.js';
 import type { Collective } from '../../../tuning/names.js';
 import { choose } from '../../../tuning/choose.js';
 import { formatBytes, formatWay } from '../../overview/format.js';
-import { linkKindNames, ringLoads } from '../../overview/fullest-link.js';
+import { linkKindNames } from '../../overview/fullest-link.js';
+import { heldBackText, ringUse } from '../../overview/ring-use.js';
+import type { Plan } from '../../plan.js';
 import type { Answer } from '../answer.js';
 import { type NodeView, nodeViews, searchOf, type Situation } from '../situation.js';
 import { rate } from '../format.js';
@@ -20,17 +22,16 @@ export function answerLimits(situation: Situation, collective: Collective = 'All
   const chosen = choose(tuning, collective, LARGE_BYTES);
   const limit = chosen === undefined || plan.nodes.nRanks === 1 ? undefined : limitOf(tuning, collective, chosen);
   const speed = plan.nodes.nNodes > 1 ? ring.bwInter : ring.bwIntra;
-  const totals = views.map(
-    ({ kind }) => kind.graphs.ring.nChannels * (plan.nodes.nNodes > 1 ? kind.graphs.ring.bwInter : kind.graphs.ring.bwIntra),
-  );
+  const nRings = new Set(plan.ringOfChannel).size;
+  const totals = views.map(({ kind, local }) => ringUse(plan, kind, local).searchedGBps);
   const slowest = Math.max(...totals) > Math.min(...totals) ? views[totals.indexOf(Math.min(...totals))] : undefined;
   return {
     about: 'limits',
-    title: `${counted(ring.nChannels, 'ring')} of ${rate(speed)}`,
+    title: `${counted(nRings, 'ring')} of ${rate(speed)}`,
     sentences: [
-      `${counted(ring.nChannels, 'ring')} of ${rate(speed)} ${ring.nChannels === 1 ? 'carries' : 'carry'} ${rate(ring.nChannels * speed)} in all${plan.nodes.nNodes > 1 ? ' out of each node' : ''}.`,
+      `${counted(nRings, 'ring')} of ${rate(speed)} ${nRings === 1 ? 'carries' : 'carry'} ${rate(nRings * speed)} in all${plan.nodes.nNodes > 1 ? ' out of each node' : ''}.`,
       ...(slowest === undefined ? [] : [`All nodes go by the weakest: ${slowest.name}.`]),
-      ...views.flatMap((view) => ofNode(view, views.length > 1)),
+      ...views.flatMap((view) => ofNode(plan, view, views.length > 1)),
       ...(chosen === undefined || limit === undefined
         ? []
         : [
@@ -38,9 +39,9 @@ export function answerLimits(situation: Situation, collective: Collective = 'All
           ]),
     ],
     evidence: {
-      rings: ring.nChannels,
+      rings: nRings,
       ringGBps: speed,
-      totalGBps: ring.nChannels * speed,
+      totalGBps: nRings * speed,
       [collective === 'AllReduce' ? 'allReduce' : collective]:
         chosen === undefined
           ? null
@@ -56,34 +57,31 @@ export function answerLimits(situation: Situation, collective: Collective = 'All
         bestPathGBps: view.local.maxGBps,
         gpuTotalGBps: view.local.totalGBps,
         nicsGBps: nicsGBps(view),
-        loads: ringLoads(view.local, view.kind.graphs.ring).map((load) => ({ ...load })),
+        loads: ringUse(plan, view.kind, view.local).loads.map((load) => ({ ...load })),
       })),
     },
   };
 }
 
-function ofNode(view: NodeView, several: boolean): string[] {
-  const {
-    local,
-    kind: {
-      graphs: { ring },
-    },
-  } = view;
+function ofNode(plan: Plan, view: NodeView, several: boolean): string[] {
+  const { local, kind } = view;
   const prefix = several ? `${view.name}: ` : '';
   const record = searchOf(view, GraphId.RING);
   if (record?.simpleOrder === true) return [`${prefix}No ring was found at any speed; NCCL counts its last resort as 0.1 GB/s.`];
   if (local.system.gpus.length === 1 && !local.inter) return [`${prefix}There is one GPU, so nothing is exchanged.`];
-  const loads = ringLoads(local, ring);
-  const sentences = loads
+  const use = ringUse(plan, kind, local);
+  const sentences = use.loads
     .slice(0, 2)
     .map(
       ({ kind, count: links, usedGBps, gbps }, place) =>
         `${prefix}${place === 0 ? 'Fullest are' : 'Then come'} ${linkKindNames[kind]}: rings take ${rate(usedGBps)} of ${rate(gbps)} (${Math.round((100 * usedGBps) / gbps)} %) on ${links} of them.`,
     );
+  if (use.heldBackBy !== undefined)
+    sentences.push(`${prefix}Its search found rings for ${rate(use.searchedGBps)}, but ${heldBackText(use)}.`);
   if (local.inter) {
     const nics = local.system.nets.length;
     const ports = nicsGBps(view);
-    const rings = ring.nChannels * ring.bwInter;
+    const rings = use.ringGBps;
     sentences.push(
       `${prefix}Its ${counted(nics, 'NIC')} ${nics === 1 ? 'moves' : 'move'} ${rate(ports)} together, of which rings use ${rate(rings)}${rings > 0 && rings < 0.9 * ports ? `: ${Math.round((100 * (ports - rings)) / ports)} % lies idle` : ''}.`,
     );
