@@ -110,6 +110,30 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       expect([0, 1].map((rank) => readFileSync(join(logs, `rank-${rank}.log`), 'utf8'))).toEqual(['0\nend', '1\nend']);
     });
 
+    it('meet at a port of the range for outgoing connections, so that one rule of a firewall is enough', async () => {
+      for (const host of hosts.on) {
+        const [ip = '', ...rest] = host;
+        execFileSync(ip, [...rest, 'sysctl', '-qw', 'net.ipv4.ip_local_port_range=50000 50031']);
+      }
+      try {
+        const job = hosts.run(['--hosts', 'a,b', '--no-prefix', ...twoHosts, '-p', 'process.env.TCCL_COMM_ID']);
+        const { stdout } = await job.finished;
+        const ports = stdout
+          .trimEnd()
+          .split('\n')
+          .map((id) => UniqueId.parse(id).root.port);
+        expect(ports).toHaveLength(2);
+        for (const port of ports) expect(port >= 50_000 && port <= 50_031).toBe(true);
+        const sums = await hosts.run(['--hosts', 'a,b', ...twoHosts, fixture('sum.mjs')]).finished;
+        expect(sums).toMatchObject({ code: 0, stderr: '' });
+      } finally {
+        for (const host of hosts.on) {
+          const [ip = '', ...rest] = host;
+          execFileSync(ip, [...rest, 'sysctl', '-qw', 'net.ipv4.ip_local_port_range=32768 60999']);
+        }
+      }
+    });
+
     it('share a secret that no arguments show', async () => {
       const { job, pids, pidOf } = await startFamilies('a:2,b:2', []);
       const environment = readFileSync(`/proc/${pidOf(3)}/environ`, 'latin1');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -44,12 +44,59 @@ describe('tccl run --hosts', () => {
   });
 
   it.each([
-    ['localhost,me@b,me@c', 'tccl run: host localhost: '],
+    ['localhost,me@b,me@c', 'tccl run: hosts localhost, me@b, me@c: '],
     ['me@b,me@c', 'tccl run: hosts me@b, me@c: '],
-  ])('checks this host before the others: %s', async (hosts, names) => {
+  ])('names every host that lacks the directory: %s', async (hosts, names) => {
     const { code, stderr } = await tccl(['run', ...way(), '--hosts', hosts, '--wdir', '/no/such/directory', 'true']);
     expect(stderr).toMatch(new RegExp(`^${names}the directory /no/such/directory cannot be entered .*\\n$`));
     expect(code).toBe(1);
+  });
+
+  it('names this host beside others that fail an earlier check', async () => {
+    const { code, stderr } = await tccl(['run', ...way('exit 255'), '--hosts', 'localhost,me@b', 'no-such-command']);
+    expect(stderr).toMatch(
+      /^tccl run: host localhost: no-such-command: command not found\ntccl run: tccl could not be started on host me@b: ssh ended with exit code 255;.*\n$/,
+    );
+    expect(code).toBe(127);
+  });
+
+  it('names a host that fails long after the first one', async () => {
+    const file = join(directory, 'named');
+    const slow = `[ "$1" = me@c ] || { echo "Host key verification failed." >&2; exit 255; }; until [ -e ${file} ]; do sleep 0.02; done; exit 254`;
+    const ssh = join(directory, 'slow-way');
+    writeFileSync(ssh, `#!/bin/sh\n${slow}\n`, { mode: 0o755 });
+    const job = startTccl(['run', '--ssh', ssh, '--hosts', 'me@b,me@c', 'true']);
+    let stderr = '';
+    job.process.stderr?.on('data', (text: string) => {
+      stderr += text;
+      if (stderr.includes('me@b')) writeFileSync(file, '');
+    });
+    expect(await job.finished).toMatchObject({ code: 1 });
+    expect(stderr).toMatch(
+      /^tccl run: the key of host me@b is not known here: .*\ntccl run: tccl could not be started on host me@c: ssh ended with exit code 254;.*\n$/,
+    );
+  });
+
+  it('refuses a Node that is too old, before it runs tccl', async () => {
+    const old = join(directory, 'old-node');
+    writeFileSync(old, '#!/bin/sh\n[ "$1" = --version ] && echo v18.20.4 || echo ran >&2\n', { mode: 0o755 });
+    const { code, stderr } = await tccl(['run', ...way(), '--hosts', 'me@b', '--remote-node', old, 'true']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `tccl run: host me@b has Node v18.20.4 at ${old}, and tccl needs 20 or newer: install that, or give its path with --remote-node\n`,
+    });
+  });
+
+  it('takes a node that is a link to a file of another name, for ranks too', async () => {
+    const [real, link] = [join(directory, 'node-v20'), join(directory, 'bin', 'n20')];
+    mkdirSync(join(directory, 'bin'));
+    copyFileSync(process.execPath, real);
+    symlinkSync(real, link);
+    const script = 'console.log(process.execPath)';
+    // Nothing else is called node on the way to the host.
+    const bare = way('PATH=/nowhere; export PATH; exec /bin/sh -c "$*"');
+    const { code, stdout, stderr } = await tccl(['run', ...bare, '--hosts', 'me@b', '--remote-node', link, 'node', '-e', script]);
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `[0 me@b] ${real}\n`, stderr: '' });
   });
 
   it('passes variables of any length', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { kubernetesJob } from '../../src/runtime/launch/job-id.js';
 import { findPlacement } from '../../src/runtime/launch/placement.js';
 
 const openmpi = {
@@ -39,14 +40,18 @@ describe('a placement from the environment', () => {
 
   it.each([
     ['tccl run', tccl, { launcher: 'tccl', rank: 1, nRanks: 4, localRank: 1, nLocalRanks: 4, commId: 'abc' }],
-    ['Open MPI', openmpi, { launcher: 'openmpi', ...third }],
+    ['Open MPI', openmpi, { launcher: 'openmpi', ...third, jobId: 'pmix 2073690113' }],
     ['MPICH', mpich, { launcher: 'mpich', ...third }],
-    ['Slurm', slurm, { launcher: 'slurm', rank: 6, nRanks: 7, localRank: 0, nLocalRanks: 1, commId: undefined }],
+    [
+      'Slurm',
+      slurm,
+      { launcher: 'slurm', rank: 6, nRanks: 7, localRank: 0, nLocalRanks: 1, commId: undefined, jobId: 'slurm 77.0' },
+    ],
     ['torchrun', torchrun, { launcher: 'torchrun', ...third, commId: 'node7:29501' }],
     [
       'PRRTE with the number of ranks set by hand',
       { PMIX_RANK: '3', PMIX_NAMESPACE: 'prterun-node7-99@1', TCCL_NRANKS: '8' },
-      { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined },
+      { launcher: 'pmix', ...third, localRank: undefined, nLocalRanks: undefined, jobId: 'pmix prterun-node7-99@1' },
     ],
   ])('is read from the variables of %s', (_, env, place) => {
     expect(findPlacement(env)).toEqual(place);
@@ -85,6 +90,26 @@ describe('a placement from the environment', () => {
     ['torchrun', torchrun],
   ])('takes TCCL_COMM_ID as the address under %s', (launcher, env) => {
     expect(findPlacement({ ...env, TCCL_COMM_ID: 'node7:1234' })).toMatchObject({ launcher, commId: 'node7:1234' });
+  });
+
+  it.each([
+    ['torchrun --rdzv-id', { ...torchrun, TORCHELASTIC_RUN_ID: 'run7' }, 'torchrun run7'],
+    ['srun --mpi=pmi2', { ...mpich, SLURM_JOB_ID: '77', SLURM_STEP_ID: '2' }, 'slurm 77.2'],
+    ['an older srun', { SLURM_PROCID: '1', SLURM_NTASKS: '2', SLURM_JOBID: '9', SLURM_STEPID: '1' }, 'slurm 9.1'],
+    ['tccl run', tccl, undefined],
+  ])('takes the id of its job from %s, and from TCCL_JOB_ID under each', (_, env, jobId) => {
+    expect(findPlacement(env)?.jobId).toBe(jobId);
+    expect(findPlacement({ ...env, TCCL_JOB_ID: 'mine' })).toMatchObject({ jobId: 'mine' });
+  });
+
+  it('takes the id of a job of Kubernetes from the name of the pod', () => {
+    const inPod = { KUBERNETES_SERVICE_HOST: '10.96.0.1' };
+    expect(kubernetesJob({ ...inPod, JOB_COMPLETION_INDEX: '12' }, 'sum-a-12')).toMatch(/^kubernetes .*\/sum-a$/);
+    expect(kubernetesJob(inPod, 'sum-worker-3')).toBe(kubernetesJob(inPod, 'sum-master-0'));
+    expect(kubernetesJob(inPod, 'sum-worker-3')).not.toBe(kubernetesJob(inPod, 'other-worker-3'));
+    // The network of the host: the name of a machine, not of a pod.
+    expect(kubernetesJob({ ...inPod, JOB_COMPLETION_INDEX: '12' }, 'gpu-7')).toBeUndefined();
+    expect(kubernetesJob({ JOB_COMPLETION_INDEX: '12' }, 'sum-12')).toBeUndefined();
   });
 
   it('brackets an IPv6 address from torchrun', () => {

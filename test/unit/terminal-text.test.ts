@@ -289,7 +289,9 @@ it('a name that contains a line end stays on its line', async () => {
   const { stdout } = await output(() => showPlan([cluster], { sizes: '1M' }), false);
   expect(stdout).toMatch(/^good\\nerror fake-finding: send your key {2}NCCL 2\.30\.7, 4 ranks on 1 node/);
   const onTerminal = await output(() => showPlan([cluster], { sizes: '1M' }), true);
-  expect(onTerminal.stdout.startsWith('\u001b[1mgood\\nerror fake-finding: send your key\u001b[22m  NCCL 2.30.7, 4 ranks')).toBe(true); // in our colours
+  expect(onTerminal.stdout.startsWith('\u001b[1mgood\\nerror fake-finding: send your key\u001b[22m  NCCL 2.30.7, 4 ranks')).toBe(
+    true,
+  ); // in our colours
 });
 
 it('notes and errors are one line each, in our colours', async () => {

@@ -47,6 +47,7 @@ export function register(program: Command): void {
     .option('--nnodes <count>', 'number of nodes, each with a tccl run of its own', parseNodes)
     .option('--node-rank <index>', 'which of them this is, from 0', parseIndex)
     .option('--rendezvous <host:port>', 'where ranks meet: the host of rank 0 and a free port there')
+    .option('--job-id <text>', 'with --nnodes: keeps this job apart from others that meet there; the same on all nodes', parseId)
     .option('--dry-run', 'print which rank goes where, and start none')
     .option('--json', 'with --dry-run: as JSON')
     .passThroughOptions()
@@ -89,6 +90,8 @@ const renamed = [
   ['--output-filename <file>', '--output-dir'],
   ['--machinefile <file>', '--hostfile'],
   ['--node_rank <count>', '--node-rank'],
+  ['--rdzv-id <id>', '--job-id'],
+  ['--rdzv_id <id>', '--job-id'],
   ['--rdzv-endpoint <address>', '--rendezvous HOST:PORT'],
   ['--rdzv_endpoint <address>', '--rendezvous HOST:PORT'],
   ['--master-addr <address>', '--rendezvous HOST:PORT'],
@@ -133,6 +136,12 @@ function parseTimeout(text: string): number {
   const seconds = parseSeconds(text);
   if (seconds === 0) throw new InvalidArgumentError('It must be more than 0; leave it out to wait without a limit.');
   return seconds;
+}
+
+/** Text that is empty where its variable is not set. */
+function parseId(text: string): string {
+  if (text === '') throw new InvalidArgumentError('It is empty.');
+  return text;
 }
 
 /** Text of an unset variable. */

@@ -4,7 +4,9 @@ import { resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
 import { checkCommand } from '../../runtime/launch/command-check.js';
+import { value } from '../../runtime/launch/environment.js';
 import type { HostPlacement } from '../../runtime/launch/hosts/host-list.js';
+import { jobOfNodes } from '../../runtime/launch/job-id.js';
 import type { RankOutput } from '../../runtime/launch/job-output.js';
 import { launchRanks, type LaunchOptions } from '../../runtime/launch/run.js';
 import { misspeltVariables } from '../../runtime/launch/variables.js';
@@ -36,6 +38,7 @@ export interface RunOptions {
   readonly nnodes?: number;
   readonly nodeRank?: number;
   readonly rendezvous?: string;
+  readonly jobId?: string;
   readonly oversubscribe?: boolean;
   readonly allowRunAsRoot?: boolean;
   readonly tagOutput?: boolean;
@@ -167,6 +170,8 @@ function refuseContradictions(options: RunOptions): void {
       ['remoteNode', '--remote-node'],
     ] as const)
       if (given(name)) refuse(`${flag} needs --hosts or --hostfile: without them all ranks start on this host`);
+  if (given('jobId') && !given('nnodes'))
+    refuse('--job-id keeps jobs of several tccl run apart (--nnodes); any other job has a secret of its own: leave it out');
   if (given('nodeRank') && !given('nnodes')) refuse('--node-rank needs --nnodes, the number of nodes');
   if (!given('nnodes') && (options.ranks?.length ?? 1) > 1)
     refuse(`-n ${options.ranks?.join() ?? ''}: a number for each node needs --nnodes`);
@@ -200,7 +205,11 @@ async function partOf(
     first: sum(counts.slice(0, nodeRank)),
     count: counts[nodeRank] ?? 0,
     total: sum(counts),
-    meetingPoint: { TCCL_COMM_ID: rendezvous, TCCL_COMM_SECRET: env['TCCL_COMM_SECRET'] ?? '' },
+    meetingPoint: {
+      TCCL_COMM_ID: rendezvous,
+      TCCL_COMM_SECRET: env['TCCL_COMM_SECRET'] ?? '',
+      TCCL_JOB_ID: options.jobId ?? value(env, 'TCCL_JOB_ID') ?? jobOfNodes(env) ?? '',
+    },
   };
 }
 

@@ -16,7 +16,8 @@ import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
 import type { BootstrapConnection } from './connection.js';
-import { dial } from './dial.js';
+import { VERDICT_GRACE_MS } from './desk.js';
+import { dial, OtherJob } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
 import { RankGroup } from './group.js';
 import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
@@ -28,10 +29,10 @@ import type { ListenerOptions } from './listener.js';
 import type { HandshakeLimits } from './handshake-limits.js';
 import { Mesh } from './mesh.js';
 import { Network, spaces } from './network.js';
+import { untilWhen, type Notices } from './notices.js';
 import { peersOf, processOf } from './peer-info.js';
 import type { Introduction } from './peer-info.js';
 import type { CheckIn } from './roll-call.js';
-import { VERDICT_GRACE_MS } from './root.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
@@ -56,6 +57,10 @@ export interface ConnectOptions {
   readonly limits?: HandshakeLimits | undefined;
   /** The rank whose process has the root, if known, for errors about the root. */
   readonly rankOfRoot?: number | undefined;
+  /** Notices of a set-up that takes long. */
+  readonly notices?: Notices | undefined;
+  /** False: another rank of this host gives the notice that the root cannot be reached. Default true. */
+  readonly speaksForHost?: boolean | undefined;
   /** Called with the reason of the first attempt that does not reach the root; further attempts follow. */
   readonly onRootMissed?: ((reason: string) => void) | undefined;
   /** Returns the end of the error if no attempt reaches the root, given the reason of the last one. */
@@ -65,6 +70,9 @@ export interface ConnectOptions {
 /** After the connection with the root has ended, how long its answer may still take to arrive. */
 const ROOT_GRACE_MS = 1000;
 
+/** Time for the reason to arrive from another rank that could not be reached, or not reach its next one. */
+const REASON_MS = 1000;
+
 /** With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. NCCL's values. */
 const STAGGER_ABOVE_RANKS = 128;
 const STAGGER_PAUSE_MS = 1;
@@ -73,10 +81,10 @@ const STAGGER_PAUSE_MS = 1;
  * Joins the communicator of an id; resolves when all its ranks have joined.
  *
  *     rank r                              root                       rank r + 1
- *       │ listens for the root, and for other ranks
+ *       │ listens for other ranks, and for the root
  *       │ "rank r of n, my addresses" ────►│◄──────────────────────────── │
  *       │                                  │ when all n have checked in:
- *       │◄─────────────── "r + 1 is at …"  │
+ *       │◄─────────────── "r + 1 is at …"  │ on the same connection, while there are not too many
  *       │ connects to r + 1 ──────────────────────────────────────────────►│
  *       │ all-gather around the ring: information and addresses of all ranks
  *
@@ -110,10 +118,13 @@ export function checkRank(rank: number, nRanks: number): void {
 
 function checkOptions({ rank, nRanks, timeoutMs }: ConnectOptions): void {
   checkRank(rank, nRanks);
-  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31 - VERDICT_GRACE_MS)) {
+  if (!(timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `the time-out of ${timeoutMs} ms is not between 0 and 24 days`);
   }
 }
+
+/** The root's answer to a rank of a communicator that is complete. */
+type Accepted = Extract<Answer, { next: string }>;
 
 /** The set-up of one rank. */
 class SetUp {
@@ -128,6 +139,8 @@ class SetUp {
   readonly #ended = new AbortController();
   readonly #listeners: Listener[] = [];
   #liftLimit: () => void = () => undefined;
+  /** This process for notices: `rank 1 on host7 (10.0.0.7)`. */
+  #self: string;
   /** True if the root has answered or this rank has given up: from then on the root need not be alive. */
   #isAnswered = false;
 
@@ -136,6 +149,7 @@ class SetUp {
     this.#options = options;
     this.#clock = new WatchClock(timeoutMs);
     this.#begun = this.#clock.look();
+    this.#self = `rank ${rank}`;
     this.#mesh = new Mesh(rank, nRanks);
     this.#all = new RankGroup(
       this.#mesh,
@@ -166,7 +180,7 @@ class SetUp {
   }
 
   async #join(): Promise<Bootstrap> {
-    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family } = this.#options;
+    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family, timeoutMs } = this.#options;
     const { hostname, pid, hostHash, processHash } = identify(hostId);
     const chosen = chooseInterface(systemInterfaces(), {
       interfaceName,
@@ -174,6 +188,7 @@ class SetUp {
       root: { host: id.root.host, origin: id.origin },
     });
     const { host, name: zone } = chosen;
+    this.#self = `rank ${rank} on ${hostname} (${host})`;
     await checkReaches(chosen, id.root.host);
     const root = inZone(id.root, zone);
 
@@ -194,17 +209,8 @@ class SetUp {
     const answerAddress = formatAddress(answerListener.address);
     const peerAddress = formatAddress(peerListener.address);
 
-    const checkedIn = await this.#checkIn(root, {
-      rank,
-      nRanks,
-      version,
-      instance: randomBytes(8).toString('hex'),
-      answerAddress,
-      peerAddress,
-      hostname,
-      pid,
-      processHash,
-    });
+    const checkIn = { rank, nRanks, version, instance: randomBytes(8).toString('hex'), answerAddress, peerAddress };
+    const checkedIn = await this.#checkIn(root, { ...checkIn, hostname, pid, processHash }, answer.resolve);
     const next = await this.#awaitAnswer(answer.promise, root, answerAddress).finally(() => {
       this.#isAnswered = true;
       void checkedIn.leave();
@@ -213,8 +219,13 @@ class SetUp {
 
     const secret = sessionSecret(secretOf(id), Buffer.from(next.sessionNonce, 'hex'));
     ringSecret.resolve(secret);
-    await this.#joinRing(secret, zone, parseAddress(next.next), peerAddress);
+    await this.#joinRing(secret, zone, next, peerAddress);
 
+    this.#limit(timeoutMs + VERDICT_GRACE_MS + 2 * REASON_MS, () => {
+      const { previousRank } = this.#mesh;
+      const message = `rank ${previousRank} has not passed on what the other ranks say of themselves in time; can all hosts reach each other?`;
+      return new TimeoutError('RANK_MISSING', message, { ranks: [previousRank] });
+    });
     const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
     const peers = peersOf(introductions);
@@ -236,9 +247,17 @@ class SetUp {
     return { text: `${formatAddress(address)}, in the process of rank ${rankOfRoot},`, details: { ranks: [rankOfRoot] } };
   }
 
-  /** Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection. */
-  async #checkIn(root: Address, checkIn: Omit<CheckIn, 'remainingMs'>): Promise<BootstrapConnection> {
-    const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss } = this.#options;
+  /**
+   * Registers this rank with the root, repeatedly until the root has confirmed. Returns the connection.
+   *
+   * @param answered called with the root's answer, if it comes on that connection
+   */
+  async #checkIn(
+    root: Address,
+    checkIn: Omit<CheckIn, 'remainingMs'>,
+    answered: (answer: Answer) => void,
+  ): Promise<BootstrapConnection> {
+    const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss, speaksForHost = true } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
     const holder = rankOfRoot === undefined ? 'is the process that opened it alive' : `does rank ${rankOfRoot} run on that host`;
@@ -248,13 +267,22 @@ class SetUp {
         ? ' Ranks of other hosts cannot reach a loopback address: for them, TCCL_SOCKET_IFNAME must name a network of all hosts'
         : '';
     let failure: string | undefined;
-    this.#limit(timeoutMs, () => {
-      const message =
-        explainMiss !== undefined && failure !== undefined
-          ? `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms: ${explainMiss(failure)}`
-          : `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${failure ?? 'no attempt was made'}); ${holder}, does the id belong to this run, and is the port open?${loopback}`;
-      return new TimeoutError('TIMEOUT', message, details);
-    });
+    /** Refusal by a root of another job, which may have closed since. */
+    let refusal: string | undefined;
+    const why = (): string =>
+      `${failure ?? 'no answer'}${refusal === undefined || refusal === failure ? '' : `; before: ${refusal}`}`;
+    const questions = `${holder}, does the id belong to this run, and is the port open?${loopback}`;
+    this.#limit(
+      timeoutMs,
+      () => {
+        const message =
+          explainMiss !== undefined && failure !== undefined
+            ? `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms: ${explainMiss(failure)}`
+            : `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${why()}); ${questions}`;
+        return new TimeoutError('TIMEOUT', message, details);
+      },
+      speaksForHost ? () => [`for the root at ${text.replace(/,$/, '')} (${why()})`, questions] : undefined,
+    );
     if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, undefined, { signal });
     while (true) {
       const confirmation = withResolvers<Confirmation | undefined>();
@@ -262,9 +290,13 @@ class SetUp {
       const connection = await dial({
         address: root,
         secret: secretOf(id),
-        greeting: { purpose: purposes.checkIn, from: rank, to: ROOT_RANK },
+        greeting: { purpose: purposes.checkIn, from: rank, to: ROOT_RANK, job: id.job },
         events: {
-          message: ({ data }) => confirmation.resolve(decodeJson(data) as Confirmation),
+          message: ({ data }) => {
+            const message = decodeJson(data) as Confirmation | Answer;
+            if ('stays' in message) confirmation.resolve(message);
+            else answered(message);
+          },
           end: () => {
             confirmation.resolve(undefined);
             if (stays) this.#missRoot(root);
@@ -274,6 +306,7 @@ class SetUp {
         onFailure: (error) => {
           const isFirst = failure === undefined;
           failure = describeError(error);
+          if (error instanceof OtherJob) refusal = failure;
           if (isFirst) onRootMissed?.(failure);
         },
       });
@@ -301,7 +334,7 @@ class SetUp {
     }, ROOT_GRACE_MS).unref();
   }
 
-  async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Extract<Answer, { next: string }>> {
+  async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Accepted> {
     const { rank, timeoutMs } = this.#options;
     const { text, details } = this.#rootAt(root);
     this.#limit(
@@ -318,28 +351,62 @@ class SetUp {
     return given;
   }
 
-  async #joinRing(secret: Uint8Array, zone: string, next: Address, own: string): Promise<void> {
+  async #joinRing(secret: Uint8Array, zone: string, { next, hint }: Accepted, own: string): Promise<void> {
     const { rank, timeoutMs } = this.#options;
-    this.#limit(timeoutMs + VERDICT_GRACE_MS, () => {
-      const late = this.#mesh.hasPrevious ? this.#mesh.nextRank : this.#mesh.previousRank;
-      const action = this.#mesh.hasPrevious
-        ? `could not be reached at ${formatAddress(next)} by rank ${rank}`
-        : `did not connect to rank ${rank} at ${own}`;
-      return new TimeoutError(
-        'RANK_MISSING',
-        `rank ${late} checked in, but ${action} in time; did it end, or does a firewall keep their hosts apart?`,
-        { ranks: [late] },
-      );
+    const mesh = this.#mesh;
+    const apart = 'does a firewall keep their hosts apart?';
+    const unreached = (): string => `at ${next} (${mesh.whyUnreached(mesh.nextRank) ?? 'no answer'})`;
+    const missing = (late: number, action: string, advice: string): TimeoutError =>
+      new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action}; ${advice}`, { ranks: [late] });
+    const endMs = timeoutMs + VERDICT_GRACE_MS;
+    // The rank that connects knows the reason.
+    this.#limit(
+      endMs + REASON_MS,
+      () => missing(mesh.previousRank, `did not connect to rank ${rank} at ${own} in time`, `did it end, or ${apart}`),
+      () =>
+        mesh.hasNext
+          ? [`for rank ${mesh.previousRank}, which has checked in, to connect at ${own}`, apart]
+          : [`to reach rank ${mesh.nextRank}, which has checked in, ${unreached()}`, hint ?? apart],
+    );
+    const stopDialling = this.#after(endMs, () => {
+      const action = `could not be reached ${unreached()} by rank ${rank} in time`;
+      if (!mesh.hasNext) this.#ended.abort(missing(mesh.nextRank, action, hint ?? `did it end, or ${apart}`));
     });
-    await this.#mesh.joinRing(secret, zone, next);
+    try {
+      await mesh.joinRing(secret, zone, parseAddress(next), hint);
+    } finally {
+      stopDialling();
+    }
   }
 
-  /** Makes the set-up fail with this error at a time after its begin. Keeps the process alive. */
-  #limit(ms: number, error: () => Error): void {
+  /** Calls `action` at a time after the begin of the set-up, unless the returned function is called before. */
+  #after(ms: number, action: () => void): () => void {
+    const clock = this.#clock;
+    return afterWatching(Math.max(0, this.#begun + ms - clock.look()), action, { clock });
+  }
+
+  /**
+   * Makes the set-up fail with this error at a time after its begin. Keeps the process alive.
+   *
+   * @param waiting what this step waits for, and what to check, for a notice if that takes long
+   */
+  #limit(ms: number, error: () => Error, waiting?: () => readonly [what: string, advice: string]): void {
+    const { notices, timeoutMs } = this.#options;
+    const clock = this.#clock;
     this.#liftLimit();
-    this.#liftLimit = afterWatching(Math.max(0, this.#begun + ms - this.#clock.look()), () => this.#ended.abort(error()), {
-      clock: this.#clock,
-    });
+    const liftEnd = this.#after(ms, () => this.#ended.abort(error()));
+    const notice = (): void => {
+      if (waiting === undefined || notices === undefined) return;
+      const [what, advice] = waiting();
+      notices.tell(`${this.#self} has waited ${notices.afterMs / 1000} s in init ${what}${untilWhen(timeoutMs)}: ${advice}`);
+    };
+    const noticeMs = waiting === undefined ? 0 : (notices?.afterMs ?? 0);
+    const liftNotice =
+      noticeMs === 0 || noticeMs >= timeoutMs ? undefined : afterWatching(noticeMs, notice, { clock, ref: false });
+    this.#liftLimit = () => {
+      liftEnd();
+      liftNotice?.();
+    };
   }
 
   async #listen(options: ListenerOptions): Promise<Listener> {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import type { ConnectionKeys } from './handshake.js';
-import { watchHost } from './liveness.js';
+import { HostSilent, watchHost } from './liveness.js';
 import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
@@ -90,8 +90,11 @@ export class BootstrapConnection {
     this.welcomed.catch(() => undefined); // the owner may only listen to `end`
     readOnAfterWrites(socket, (error) => (this.#writeError = error));
     let failure: Error | undefined;
-    socket.on('error', (error) => (failure = error));
     const ended = (): void => this.#end(failure ?? this.#writeError ?? new ConnectionEndedError('was closed by the other side'));
+    socket.on('error', (error) => {
+      failure = error;
+      if (error instanceof HostSilent) ended();
+    });
     // The socket closes some turns later; by then, the reason may have arrived from another rank.
     socket.on('end', ended);
     socket.on('close', ended);

@@ -5,7 +5,7 @@ import { SystemError } from '../../errors.js';
 import type { Address } from './address.js';
 import { BootstrapConnection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
-import { CHALLENGE_BYTES, ConnectorHandshake } from './handshake.js';
+import { CHALLENGE_BYTES, ConnectorHandshake, otherJobAnswer } from './handshake.js';
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 
@@ -23,6 +23,9 @@ interface DialOptions {
   /** Called after each failed attempt before the next one; an error that it throws ends the dial. */
   readonly onFailure?: (error: Error) => void;
 }
+
+/** The process that listens there belongs to another job: it says so, or refuses the proof of this one's secret. */
+export class OtherJob extends SystemError {}
 
 /** An attempt without an answer within this time is repeated. */
 const ATTEMPT_MS = 5000;
@@ -50,7 +53,8 @@ export async function dial(options: DialOptions): Promise<BootstrapConnection> {
   }
 }
 
-async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<BootstrapConnection> {
+/** Connects and authenticates once. */
+export async function attempt({ address, secret, greeting, events, signal, news }: DialOptions): Promise<BootstrapConnection> {
   const socket = connect({
     host: address.host,
     port: address.port,
@@ -69,6 +73,8 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
   try {
     const handshake = new ConnectorHandshake(secret, greeting);
     const challenge = await challenged(socket, handshake.hello);
+    if (otherJobAnswer.equals(challenge))
+      throw new OtherJob('NETWORK', 'another job meets there: compare --job-id or TCCL_JOB_ID');
     const { proof, keys } = handshake.answer(challenge);
     socket.write(proof);
     // From here on the acceptor may use this connection: no time limit may break it.
@@ -78,7 +84,7 @@ async function attempt({ address, secret, greeting, events, signal, news }: Dial
   } catch (error) {
     if (!signal.aborted) socket.destroy();
     if (failure !== undefined || connection === undefined) throw failure ?? error;
-    throw new SystemError(
+    throw new OtherJob(
       'NETWORK',
       'the other side refused the connection, probably because of another id or another TCCL_COMM_SECRET',
       { cause: error },

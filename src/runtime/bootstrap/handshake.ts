@@ -4,22 +4,26 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
  * Handshake of a connection: both sides prove that they know the secret, without sending it.
  *
  *     connector                                   acceptor
- *        hello: who, to whom, nonce      ──►
+ *        hello: who, to whom, job, nonce ──►
  *                                        ◄──      challenge: nonce
  *        proof = HMAC(secret, both)      ──►
  *                                        ◄──      welcome: the first record, sealed with a key from secret and both
  *
- * Until the acceptor trusts the connector, every message has a fixed length. The nonces make keys that no other connection has,
- * so recordings of one connection are useless on another. A connector without the secret learns one nonce. Messages are
- * authentic, not encrypted: anybody who can read the network can read them.
+ * An acceptor of another job answers the hello with a fixed text, and closes. Until the acceptor trusts the connector, every
+ * message has a fixed length. The nonces make keys that no other connection has, so recordings of one connection are useless on
+ * another. A connector without the secret learns one nonce. Messages are authentic, not encrypted: anybody who can read the
+ * network can read them.
  */
 
-export const HELLO_BYTES = 48;
+export const HELLO_BYTES = 56;
 export const CHALLENGE_BYTES = 32;
 export const CONNECTOR_PROOF_BYTES = 32;
 
 const MAGIC = 'tccl';
-const PROTOCOL = 1;
+const PROTOCOL = 2;
+
+/** In place of a challenge: the acceptor belongs to another job. No random challenge has these bytes. */
+export const otherJobAnswer = Buffer.from('tccl: another job meets here'.padEnd(CHALLENGE_BYTES));
 
 /** Purpose of a connection. Data connections belong to the transports and go from the receiving rank to the sending one. */
 export const purposes = { checkIn: 1, answer: 2, peer: 3, data: 4 } as const;
@@ -33,6 +37,8 @@ export interface Greeting {
   readonly purpose: Purpose;
   readonly from: number;
   readonly to: number;
+  /** Tag of the job (unique-id.ts) in check-ins; 0 elsewhere, and for a job without an id. */
+  readonly job?: bigint;
 }
 
 /** Keys of a connection's two directions. */
@@ -54,7 +60,8 @@ export class ConnectorHandshake {
     this.hello[5] = greeting.purpose;
     this.hello.writeUInt32LE(greeting.from, 8);
     this.hello.writeUInt32LE(greeting.to, 12);
-    randomBytes(CHALLENGE_BYTES).copy(this.hello, 16);
+    this.hello.writeBigUInt64LE(greeting.job ?? 0n, 16);
+    randomBytes(CHALLENGE_BYTES).copy(this.hello, 24);
   }
 
   answer(challenge: Uint8Array): { proof: Uint8Array; keys: ConnectionKeys } {
@@ -79,7 +86,8 @@ export class AcceptorHandshake {
     if (hello.length !== HELLO_BYTES || hello.toString('latin1', 0, 4) !== MAGIC || hello[4] !== PROTOCOL) return undefined;
     const purpose = Object.values(purposes).find((value) => value === hello[5]);
     if (purpose === undefined) return undefined;
-    return new AcceptorHandshake({ purpose, from: hello.readUInt32LE(8), to: hello.readUInt32LE(12) }, hello);
+    const [from, to, job] = [hello.readUInt32LE(8), hello.readUInt32LE(12), hello.readBigUInt64LE(16)];
+    return new AcceptorHandshake({ purpose, from, to, job }, hello);
   }
 
   /** Keys of the connection, or undefined if the proof is wrong. */

@@ -5,7 +5,7 @@ import { formatAddress, isLinkLocal, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { BootstrapConnection } from './connection.js';
 import type { ConnectionEvents } from './connection.js';
-import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES } from './handshake.js';
+import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES, otherJobAnswer } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 import { defaultHandshakeLimits } from './handshake-limits.js';
@@ -18,14 +18,19 @@ export interface ListenerOptions {
   /** Connectors wait until it is set. */
   readonly secret: Uint8Array | Promise<Uint8Array>;
   readonly limits?: HandshakeLimits | undefined;
-  /** Returns true if a greeting is for this listener. */
-  readonly expects: (greeting: Greeting) => boolean;
+  /** Returns true if a greeting is for this listener, `other job` if it is for the listener of another job at this address. */
+  readonly expects: (greeting: Greeting) => boolean | 'other job';
+  /** Called when a connector at an IP address is refused: its job is another one, or it does not know the secret. */
+  readonly onRefusal?: ((from: string, why: Refusal) => void) | undefined;
   /**
    * Called when a connector has proved that it knows the secret; must `open` the connection immediately, or take over the
    * socket.
    */
   readonly admit: (greeting: Greeting, open: (events: ConnectionEvents) => BootstrapConnection, admitted: Admitted) => void;
 }
+
+/** Reason why a connector is refused that speaks this protocol. */
+export type Refusal = 'other job' | 'other secret';
 
 /** A connection whose connector has proved that it knows the secret, and has not been answered yet. */
 interface Admitted {
@@ -100,12 +105,20 @@ export class Listener {
   }
 
   async #authenticate(socket: Socket): Promise<void> {
-    const { expects, secret, admit } = this.#options;
+    const { expects, secret, admit, onRefusal } = this.#options;
     const handshake = AcceptorHandshake.begin(await readExactly(socket, HELLO_BYTES));
-    if (handshake === undefined || !expects(handshake.greeting)) return void socket.destroy();
+    const expected = handshake !== undefined && expects(handshake.greeting);
+    if (expected === 'other job') {
+      onRefusal?.(sourceOf(socket), expected);
+      socket.write(otherJobAnswer);
+      socket.destroySoon();
+      return;
+    }
+    if (!expected) return void socket.destroy();
     socket.write(handshake.challenge);
     const proof = await readExactly(socket, CONNECTOR_PROOF_BYTES);
     const keys = handshake.verify(await secret, proof);
+    if (keys === undefined) onRefusal?.(sourceOf(socket), 'other secret');
     if (keys === undefined || socket.destroyed) return void socket.destroy();
     this.#unproved.delete(socket);
     const open = (events: ConnectionEvents): BootstrapConnection => {
@@ -115,6 +128,11 @@ export class Listener {
     };
     admit(handshake.greeting, open, { socket, keys });
   }
+}
+
+/** IP address that a connection comes from; an IPv4 address in its own form. */
+export function sourceOf({ remoteAddress = '' }: Socket): string {
+  return remoteAddress.replace(/^::ffff:(?=[\d.]+$)/i, '');
 }
 
 function whyNot(error: NodeJS.ErrnoException): string {

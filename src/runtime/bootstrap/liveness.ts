@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 import { readStates, type StateReader } from './socket-state.js';
 
@@ -9,12 +9,16 @@ const PROBE_AFTER = 0.5;
 /** Share of it for which probes, or data sent again, may stay unanswered. Probes are sent only after the time above. */
 const UNANSWERED_PROBES = 0.4;
 const UNANSWERED_DATA = 0.8;
+/** Share of that time after which a host that does not answer data is tried by a new connection. */
+const KNOCK_AFTER = 0.5;
 
 /** A connection with another host. */
 interface Watched {
   readonly socket: Socket;
   /** Time of the check since which the other host has not answered data that were sent again. */
   silentSinceMs: number | undefined;
+  /** Result of an attempt to reach the silent host by small packets alone: true if it answers. */
+  answersKnock: boolean | undefined;
 }
 
 /**
@@ -31,8 +35,8 @@ export function setHeartbeat(ms: number): void {
   heartbeatMs = ms;
 }
 
-/** Error of a connection whose other host is silent. */
-class HostSilent extends SystemError {
+/** Error of a connection whose other host is silent. A reset follows, so its owner gives notice at once. */
+export class HostSilent extends SystemError {
   constructor(message: string) {
     super('NETWORK', message);
   }
@@ -60,7 +64,7 @@ export function watchHost(socket: Socket): void {
   if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)
     return;
   socket.setKeepAlive(true, probeAfterMs());
-  const one: Watched = { socket, silentSinceMs: undefined };
+  const one: Watched = { socket, silentSinceMs: undefined, answersKnock: undefined };
   watched.add(one);
   timer ??= setInterval(look, heartbeatMs / LOOKS).unref();
   socket.once('close', () => {
@@ -100,28 +104,58 @@ function look(): void {
   const stateOf = readStates();
   const now = performance.now();
   lookedMs = now;
+  const silent: Socket[] = [];
   for (const one of watched) {
     const { socket } = one;
     const state = stateOf(socket);
     if (state === undefined || (state.retransmits === 0 && state.unansweredProbes === 0)) {
       one.silentSinceMs = undefined;
+      one.answersKnock = undefined;
       continue;
     }
     one.silentSinceMs ??= now;
-    const limitMs = heartbeatMs * (state.retransmits > 0 ? UNANSWERED_DATA : UNANSWERED_PROBES);
+    // Data that this host's own device drops stay unsent; the kernel tries them again as probes.
+    const isData = state.retransmits > 0 || state.unconfirmedBytes > 0;
+    const limitMs = heartbeatMs * (isData ? UNANSWERED_DATA : UNANSWERED_PROBES);
+    if (isData && now - one.silentSinceMs >= limitMs * KNOCK_AFTER) knock(one);
     if (now - one.silentSinceMs < limitMs) continue;
-    const what = state.retransmits > 0 ? `data sent ${state.retransmits + 1} times` : `${state.unansweredProbes} probes`;
     const { localAddress = '', remoteAddress = '' } = socket;
+    const what = isData
+      ? `data sent ${state.retransmits + state.unansweredProbes + 1} times`
+      : `${state.unansweredProbes} probes`;
+    const lives =
+      isData &&
+      (answersElsewhere(socket, stateOf)
+        ? 'other connections with it live'
+        : one.answersKnock === true && 'it accepts connections');
     const advice =
-      state.retransmits > 0 && answersElsewhere(socket, stateOf)
-        ? `other connections with it live, so ${DROPS}: compare the MTU of both interfaces and of the way between, and look for firewalls`
-        : 'it, or the way to it, is down';
-    socket.destroy(
-      new HostSilent(
-        `from ${localAddress}: its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s): ${advice}`,
-      ),
+      lives === false
+        ? 'it, or the way to it, is down'
+        : `${lives}, so ${DROPS}: compare the MTU of both interfaces and of the way between, and look for firewalls`;
+    const error = new HostSilent(
+      `from ${localAddress}: its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s): ${advice}`,
     );
+    socket.emit('error', error);
+    silent.push(socket);
   }
+  // The other side would wait for data that cannot arrive; a reset can. Notices of the reason go out before.
+  for (const socket of silent) socket.resetAndDestroy();
+}
+
+/** Begins a new connection to the other end of a silent one, whose packets are small. Any answer shows that the host lives. */
+function knock(one: Watched): void {
+  const { remoteAddress, remotePort } = one.socket;
+  if (one.answersKnock !== undefined || remoteAddress === undefined || remotePort === undefined) return;
+  one.answersKnock = false;
+  const visitor = connect({ host: remoteAddress, port: remotePort, timeout: heartbeatMs }).unref();
+  visitor.once('connect', () => {
+    one.answersKnock = true;
+    visitor.destroy();
+  });
+  visitor.once('timeout', () => visitor.destroy());
+  visitor.once('error', (error: NodeJS.ErrnoException) => {
+    one.answersKnock = error.code === 'ECONNREFUSED';
+  });
 }
 
 /**

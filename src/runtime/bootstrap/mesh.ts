@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
-import { InvalidUsageError, RemoteError, SystemError } from '../../errors.js';
+import { describeError, InvalidUsageError, RemoteError, SystemError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
 import { onExit } from '../exit.js';
-import { inZone } from './address.js';
+import { formatAddress, inZone } from './address.js';
 import type { Address } from './address.js';
 import type { BootstrapConnection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
@@ -71,6 +71,7 @@ export class Mesh {
   #zone: string | undefined;
   #directory: Directory | undefined;
   #previousArrived: () => void = () => undefined;
+  #hasNext = false;
 
   constructor(rank: number, nRanks: number) {
     this.rank = rank;
@@ -139,8 +140,9 @@ export class Mesh {
   /**
    * Connects to the next rank; resolves when the previous rank has connected too.
    * @param zone this host's name for the link of link-local addresses
+   * @param hint possible reason if the next rank cannot be reached
    */
-  async joinRing(secret: Uint8Array, zone: string | undefined, next: Address): Promise<void> {
+  async joinRing(secret: Uint8Array, zone: string | undefined, next: Address, hint?: string): Promise<void> {
     this.#ringSecret = secret;
     this.#zone = zone;
     if (this.nRanks === 1) return;
@@ -150,13 +152,19 @@ export class Mesh {
       if (this.#peer(this.previousRank).incoming !== undefined) resolve();
     });
     const peer = this.#peer(this.nextRank);
-    peer.outgoing = this.#dial(peer, next);
-    await Promise.all([peer.outgoing, previousArrived]);
+    peer.outgoing = this.#dial(peer, next, hint);
+    const nextReached = peer.outgoing.then(() => (this.#hasNext = true));
+    await Promise.all([nextReached, previousArrived]);
   }
 
-  /** True if the previous rank of the ring has connected. */
-  get hasPrevious(): boolean {
-    return this.#peer(this.previousRank).incoming !== undefined;
+  /** Reason why the latest attempt did not reach a rank, if one failed. */
+  whyUnreached(rank: number): string | undefined {
+    return this.#peers.get(rank)?.dialFailure;
+  }
+
+  /** True if this rank has connected to the next one of the ring. */
+  get hasNext(): boolean {
+    return this.#hasNext;
   }
 
   /** Sets the directory, after which every rank can be reached. */
@@ -362,7 +370,7 @@ export class Mesh {
     return address;
   }
 
-  async #dial(peer: Peer, address: Address): Promise<BootstrapConnection> {
+  async #dial(peer: Peer, address: Address, hint?: string): Promise<BootstrapConnection> {
     let refusedSince: number | undefined;
     const connection = await dial({
       address: inZone(address, this.#zone),
@@ -376,10 +384,12 @@ export class Mesh {
       news: this.#badNews,
       onFailure: (error) => {
         if (peer.gone !== undefined) throw peer.gone;
+        peer.dialFailure = describeError(error);
         const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
         refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
         if (refusedSince === undefined || performance.now() - refusedSince < REFUSAL_MS) return;
-        throw this.#forget(peer, 'RANK_DIED', 'cannot be reached: nobody listens any more at its address');
+        const what = `cannot be reached: nobody listens at ${formatAddress(address)} any more, or a firewall refuses connections there${hint === undefined ? '' : `; ${hint}`}`;
+        throw this.#forget(peer, 'RANK_DIED', what);
       },
     });
     this.#keep(connection);

@@ -15,6 +15,8 @@ export class Peer {
   hasEnded = false;
   /** Connection that this rank made; messages to the peer go on it. */
   outgoing: Promise<BootstrapConnection> | undefined;
+  /** Reason why the latest attempt to connect failed. */
+  dialFailure: string | undefined;
   /** Ends the wait for the last messages of a peer whose loss others have reported. */
   #lose: (() => void) | undefined;
   #hasLeft = false;

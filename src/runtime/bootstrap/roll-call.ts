@@ -22,31 +22,58 @@ export interface CheckIn {
   readonly remainingMs: number;
 }
 
+/** A check-in as the root received it. */
+export interface Arrival extends CheckIn {
+  /** IP address that it came from. */
+  readonly source: string;
+}
+
 /** The ranks that have checked in, and whether they match. */
 export class RollCall {
-  readonly #checkIns = new Map<string, CheckIn>();
+  readonly #checkIns = new Map<string, Arrival>();
   readonly #ranks = new Set<number>();
   readonly #counts = new Set<number>();
   readonly #versions = new Set<string>();
+  /** Ranks that were lost after their check-in, with their processes. */
+  readonly #lost = new Map<number, string>();
 
   /** Adds a check-in. Returns false if it is known already. */
-  add(checkIn: CheckIn): boolean {
+  add(checkIn: Arrival): boolean {
     if (this.#checkIns.has(checkIn.instance)) return false;
     this.#checkIns.set(checkIn.instance, checkIn);
     this.#ranks.add(checkIn.rank);
     this.#counts.add(checkIn.nRanks);
     this.#versions.add(checkIn.version);
+    this.#lost.delete(checkIn.rank);
     return true;
   }
 
+  /** Removes a rank that was lost before all had arrived: another process may take its place. */
+  remove(instance: string): void {
+    const gone = this.#checkIns.get(instance);
+    if (gone === undefined) return;
+    this.#checkIns.delete(instance);
+    for (const set of [this.#ranks, this.#counts, this.#versions]) set.clear();
+    for (const { rank, nRanks, version } of this.#checkIns.values()) {
+      this.#ranks.add(rank);
+      this.#counts.add(nRanks);
+      this.#versions.add(version);
+    }
+    if (!this.#ranks.has(gone.rank)) this.#lost.set(gone.rank, `process ${gone.pid} on ${gone.hostname}`);
+  }
+
   /** In the order of their arrival. */
-  get checkIns(): CheckIn[] {
+  get checkIns(): Arrival[] {
     return [...this.#checkIns.values()];
   }
 
   /** True if as many ranks have arrived as any of them expects. */
   get isFull(): boolean {
-    return this.#checkIns.size >= Math.max(...this.#counts);
+    return this.#checkIns.size > 0 && this.#checkIns.size >= this.#nRanks;
+  }
+
+  get #nRanks(): number {
+    return Math.max(0, ...this.#counts);
   }
 
   /** True if {@link conflict} returns an error. */
@@ -59,16 +86,36 @@ export class RollCall {
     return this.#differentCounts() ?? this.#differentVersions() ?? this.#repeatedRank();
   }
 
-  /** Error if the time is over before the roll is full. @param root where the ranks meet, in words */
-  missing(root: string): TimeoutError {
+  /** Ranks that have not arrived. */
+  get #missing(): number[] {
+    return Array.from({ length: this.#nRanks }, (_, rank) => rank).filter((rank) => !this.#ranks.has(rank));
+  }
+
+  /** Ranks that were lost, in words, behind others; empty if there are none. */
+  get #losses(): string {
+    return [...this.#lost].map(([rank, place]) => `; rank ${rank} checked in, but ended (${place})`).join('');
+  }
+
+  /**
+   * Error if the time is over before the roll is full.
+   *
+   * @param root where the ranks meet, in words
+   * @param refusals whom the root refused, in words
+   */
+  missing(root: string, refusals = ''): TimeoutError {
     const came = this.#ranks;
-    const nRanks = Math.max(...this.#counts);
-    const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !came.has(rank));
+    const ranks = this.#missing;
     return new TimeoutError(
       'RANK_MISSING',
-      `${nameRanks(ranks)} of ${nRanks} did not join in time (${came.size} did: ${formatRanks(came)}); were all started, with the same id, and can they reach the root at ${root}?`,
+      `${nameRanks(ranks)} of ${this.#nRanks} did not join in time (${came.size} did: ${formatRanks(came)})${this.#losses}${refusals}; were all started, with the same id, and can they reach the root at ${root}?`,
       { ranks },
     );
+  }
+
+  /** Ranks that are waited for, and those that have arrived, in words. */
+  describe(): string {
+    const came = this.#ranks;
+    return `${nameRanks(this.#missing)} of ${this.#nRanks} (${came.size} checked in: ${formatRanks(came)})${this.#losses}`;
   }
 
   #differentCounts(): InvalidUsageError | undefined {
@@ -98,7 +145,7 @@ export class RollCall {
   }
 
   #repeatedRank(): InvalidUsageError | undefined {
-    const groups = new Map<number, CheckIn[]>();
+    const groups = new Map<number, Arrival[]>();
     for (const checkIn of this.checkIns) groups.set(checkIn.rank, [...(groups.get(checkIn.rank) ?? []), checkIn]);
     const repeated = [...groups].filter(([, checkIns]) => checkIns.length > 1).sort(([a], [b]) => a - b);
     if (repeated.length === 0) return undefined;
@@ -118,12 +165,12 @@ export class RollCall {
 const MOST_HOSTS = 3;
 
 /** Hosts of these ranks, each with its address: `host7 (10.0.0.7)`. */
-function hostsOf(checkIns: readonly CheckIn[]): string[] {
+function hostsOf(checkIns: readonly Arrival[]): string[] {
   return [...new Set(checkIns.map(({ hostname, peerAddress }) => `${hostname} (${parseAddress(peerAddress).host})`))];
 }
 
 /** Ascending ranks by a property, largest group first. */
-function groupBy<T extends number | string>(checkIns: readonly CheckIn[], property: (checkIn: CheckIn) => T): Map<T, number[]> {
+function groupBy<T extends number | string>(checkIns: readonly Arrival[], property: (checkIn: Arrival) => T): Map<T, number[]> {
   const groups = new Map<T, number[]>();
   for (const checkIn of checkIns) groups.set(property(checkIn), [...(groups.get(property(checkIn)) ?? []), checkIn.rank]);
   const sorted = [...groups].map(([key, ranks]): [T, number[]] => [key, ranks.sort((a, b) => a - b)]);

@@ -5,7 +5,14 @@ import { decodeJson } from './json.js';
 import type { CheckIn } from './roll-call.js';
 
 /** The root's answer to a rank: address of the next rank of the ring, or why there is no communicator. */
-export type Answer = { readonly next: string; readonly sessionNonce: string } | { readonly error: TransferredError };
+export type Answer =
+  | {
+      readonly next: string;
+      readonly sessionNonce: string;
+      /** Possible reason if the next rank cannot be reached: its check-in came from another address. */
+      readonly hint?: string;
+    }
+  | { readonly error: TransferredError };
 
 /** The root's confirmation of a check-in. */
 export interface Confirmation {

@@ -29,8 +29,8 @@ export type Origin = (typeof origins)[number];
  * Address of a communicator's root, and the secret that its ranks share. Users pass it unchanged from the process that opened
  * the root to all ranks, as 128 bytes or as text. Anybody who has it can join; treat it as a password.
  *
- *     byte 0      4        5        6      7      8         24          40       72      120       128
- *          magic  format   family   flags  0      address   zone        secret   zeros   port, 0   checksum
+ *     byte 0      4        5        6      7      8         24          40       72      80      112       120
+ *          magic  format   family   flags  0      address   zone        secret   job     zeros   port, 0   checksum
  *                          4 or 6                 4 or 16   of fe80::
  */
 export class UniqueId {
@@ -38,16 +38,19 @@ export class UniqueId {
   readonly root: Address;
   /** Origin of the address. */
   readonly origin: Origin;
+  /** Tag of the job whose ranks meet at a `host:port`; 0 for a job without an id, or with a secret of its own. */
+  readonly job: bigint;
   /** Private, so that neither `console.dir`, `JSON.stringify` nor a debugger's log shows it. */
   readonly #secret: Uint8Array;
 
-  constructor(root: Address, secret: Uint8Array, origin: Origin = 'root') {
+  constructor(root: Address, secret: Uint8Array, origin: Origin = 'root', job = 0n) {
     if (secret.length !== SECRET_BYTES) {
       throw new InvalidArgumentError('UNIQUE_ID', `the secret of a unique id has ${SECRET_BYTES} bytes, not ${secret.length}`);
     }
     this.root = root;
     this.#secret = secret;
     this.origin = origin;
+    this.job = job;
   }
 
   /** An id with a new random secret. */
@@ -61,26 +64,27 @@ export class UniqueId {
    *
    * Without `commSecret` the id's secret follows from public text: it keeps out port scanners, other programs and misdirected
    * jobs, but nobody who knows the address and this protocol. A `commSecret` that nobody can guess (`openssl rand -hex 32`)
-   * protects as much as an id made by the root.
+   * protects as much as an id made by the root. Jobs with different `jobId`s meet at one address without mixing.
    * @throws InvalidArgumentError `UNIQUE_ID` when the text is not host:port; SystemError `NETWORK` when the name is unknown.
    */
-  static async fromHostPort(hostPort: string, commSecret = ''): Promise<UniqueId> {
+  static async fromHostPort(hostPort: string, commSecret = '', jobId = ''): Promise<UniqueId> {
     const named = parseAddress(hostPort);
     const isName = isIP(named.host) === 0;
     const host = isName ? await resolve(named.host) : named.host;
     const secret = createHash('sha256')
       .update(JSON.stringify(['tccl host:port', formatAddress(named).toLowerCase(), commSecret]))
       .digest();
-    return new UniqueId({ host, port: named.port }, secret, isName && named.host !== 'localhost' ? 'name' : 'address');
+    const origin = isName && named.host !== 'localhost' ? 'name' : 'address';
+    return new UniqueId({ host, port: named.port }, secret, origin, jobTag(jobId));
   }
 
   /**
    * Reads a launcher's text: an id in its printable form, or `host:port` of rank 0.
    * @throws as {@link UniqueId.parse} and {@link UniqueId.fromHostPort}.
    */
-  static async read(commId: string, commSecret?: string): Promise<UniqueId> {
+  static async read(commId: string, commSecret?: string, jobId?: string): Promise<UniqueId> {
     const isId = commId.trim().startsWith(PRINTABLE_PREFIX) && !/^\d{1,5}$/.test(commId.trim().slice(PRINTABLE_PREFIX.length));
-    return isId ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret); // a host may be called tccl1
+    return isId ? UniqueId.parse(commId) : UniqueId.fromHostPort(commId, commSecret, jobId); // a host may be called tccl1
   }
 
   /**
@@ -136,7 +140,7 @@ export class UniqueId {
     const zone = bytes.toString('latin1', 24, 40).replace(/\0+$/, '');
     const host = addressText(address);
     const root = { host: zone === '' ? host : `${host}%${zone}`, port: bytes.readUInt16BE(112) };
-    return new UniqueId(root, Uint8Array.from(bytes.subarray(40, 72)), origin);
+    return new UniqueId(root, Uint8Array.from(bytes.subarray(40, 72)), origin, bytes.readBigUInt64LE(72));
   }
 
   /** The 128 bytes for {@link UniqueId.fromBytes}. They contain the secret. */
@@ -151,6 +155,7 @@ export class UniqueId {
     bytes.set(address, 8);
     bytes.write(zoneOf(this.root.host) ?? '', 24, 16, 'latin1');
     bytes.set(this.#secret, 40);
+    bytes.writeBigUInt64LE(this.job, 72);
     bytes.writeUInt16BE(this.root.port, 112);
     bytes.set(checksum(bytes), 120);
     return bytes;
@@ -175,6 +180,11 @@ export class UniqueId {
 /** The secret of an id. Not a member of the class, because printing an object may evaluate its getters. */
 export function secretOf(id: UniqueId): Uint8Array {
   return Uint8Array.from(id.toBytes().subarray(40, 72));
+}
+
+/** 64 bits of a hash; 0 for an empty id. */
+function jobTag(jobId: string): bigint {
+  return jobId === '' ? 0n : createHash('sha256').update(jobId).digest().readBigUInt64LE();
 }
 
 function checksum(bytes: Uint8Array): Uint8Array {

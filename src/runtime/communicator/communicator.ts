@@ -1,5 +1,4 @@
 import { netOf } from './agree.js';
-import { DEFAULT_INIT_TIMEOUT_MS } from './meet.js';
 import { isUnreachable } from '../bootstrap/liveness.js';
 import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
@@ -177,7 +176,7 @@ export class Communicator extends MessageCalls {
       team,
       limits: settings,
       waitQueries,
-      defaultMs: options.timeoutMs ?? DEFAULT_INIT_TIMEOUT_MS,
+      defaultMs: settings.initTimeoutMs,
       warn,
       fail,
       abort: (reason) => this.abort(reason),

@@ -38,7 +38,7 @@ export interface CommunicatorConfig {
 
 /** Options of a communicator made from another. */
 export interface ChildOptions extends CommunicatorConfig {
-  /** Time to wait for the other ranks, milliseconds. Default: that of init(), 60,000 if it had none. */
+  /** Time to wait for the other ranks, milliseconds. Default: that of init(). */
   readonly timeoutMs?: number | undefined;
   /** Cancels the call, as it cancels a collective; `shrink` alone ends by itself. docs/guides/cancel.md has the rule. */
   readonly signal?: PlatformAbortSignal | undefined;

@@ -14,8 +14,9 @@ export interface InitOptions extends CommunicatorConfig {
   /** Device of the rank, unique on its host. Default: a number of its own. */
   readonly device?: string | undefined;
   /**
-   * Time to wait for the other ranks, milliseconds; time during which this process is stopped does not count. Default 60,000.
-   * Where it is given, also the default for calls, in place of TCCL_TIMEOUT: {@link Communicator.timeoutMs}.
+   * Time to wait for the other ranks, milliseconds; time during which this process is stopped does not count. Default:
+   * TCCL_INIT_TIMEOUT, or 60,000. Where it is given, also the default for calls, in place of TCCL_TIMEOUT:
+   * {@link Communicator.timeoutMs}.
    */
   readonly timeoutMs?: number | undefined;
   /** Aborts the wait for the other ranks. */

@@ -19,7 +19,7 @@ import { checkOptions, forcedAlgorithm } from './config.js';
 import type { Environment } from '../launch/environment.js';
 import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
-import { DEFAULT_INIT_TIMEOUT_MS, meet, placementOf } from './meet.js';
+import { meet, placementOf } from './meet.js';
 import { connectInTime } from '../algorithms/open-network.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { abandon, SharedResources, type CommunicatorParts } from './shared-resources.js';
@@ -46,7 +46,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
   const network = readBootstrapEnvironment(env);
   setHeartbeat(settings.heartbeatMs);
   const place = placementOf(options, env);
-  const { bootstrap, id } = await meet(place, options, network);
+  const { bootstrap, id } = await meet(place, options, network, settings);
   let joined: Joined | undefined;
   let parts: CommunicatorParts | undefined;
   try {
@@ -74,9 +74,9 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
       locationOf(bootstrap, network, id),
     );
     const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options });
-    const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal } = options;
+    const { signal } = options;
     const forced = forcedAlgorithm(settings, config);
-    parts = await connectInTime(timeoutMs, (late) =>
+    parts = await connectInTime(settings.initTimeoutMs, (late) =>
       withAnySignal([signal, late], (either) => resources.assemble(bootstrap, team, facts, config, forced, either)),
     );
     warnOfDoubts(bootstrap, facts, doubt, options);
@@ -92,10 +92,12 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
   }
 }
 
-/** Settings of the environment, in which init's `timeoutMs` takes the place of TCCL_TIMEOUT. */
-function settingsOf({ timeoutMs = 0 }: InitOptions, env: Environment): RuntimeSettings {
+/** Settings of the environment, in which init's `timeoutMs` takes the place of TCCL_TIMEOUT and TCCL_INIT_TIMEOUT. */
+function settingsOf({ timeoutMs }: InitOptions, env: Environment): RuntimeSettings {
   const settings = runtimeSettings(env);
-  return timeoutMs > 0 ? { ...settings, timeoutMs, isOfProgram: true } : settings;
+  if (timeoutMs === undefined) return settings;
+  const limits = timeoutMs > 0 ? { timeoutMs, isOfProgram: true } : {};
+  return { ...settings, ...limits, initTimeoutMs: timeoutMs };
 }
 
 /** Location of this rank, if the ranks are on several hosts. */

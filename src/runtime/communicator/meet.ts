@@ -1,21 +1,22 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { formatAddress } from '../bootstrap/address.js';
+import { formatAddress, isLoopback } from '../bootstrap/address.js';
 import { checkRank, connect } from '../bootstrap/connect.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { listenAt, startRoot, type Root } from '../bootstrap/root.js';
+import { listenInTurn } from '../bootstrap/listen-in-turn.js';
+import type { Notices } from '../bootstrap/notices.js';
+import { startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
-import type { Environment } from '../launch/environment.js';
+import { value, type Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlacement } from '../launch/placement.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
-
-export const DEFAULT_INIT_TIMEOUT_MS = 60_000;
+import type { RuntimeSettings } from './options.js';
 
 /** A placement, with the id if init() was given a UniqueId. */
 type GivenPlacement = ThreadPlacement & { readonly id?: UniqueId };
@@ -52,6 +53,7 @@ export function placementOf({ rank, nRanks, commId }: InitOptions, env: Environm
     localRank: undefined,
     nLocalRanks: undefined,
     commId: typeof commId === 'string' ? commId : undefined,
+    jobId: value(env, 'TCCL_JOB_ID'),
     ...(id === undefined ? {} : { id }),
   };
 }
@@ -61,13 +63,15 @@ export async function meet(
   place: GivenPlacement,
   options: InitOptions,
   network: BootstrapEnvironment,
+  { initTimeoutMs: timeoutMs, warnAfterMs }: Pick<RuntimeSettings, 'initTimeoutMs' | 'warnAfterMs'>,
 ): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
-  const { timeoutMs = DEFAULT_INIT_TIMEOUT_MS } = options;
+  const { onWarning = warn, signal } = options;
+  const notices: Notices = { afterMs: Math.min(NOTICE_AFTER_MS, warnAfterMs), tell: onWarning };
   let root: Root | undefined;
   let id = place.id;
   if (id === undefined) {
     const openRoot = async () => {
-      root = await startRoot({ interfaceName: network.interfaceName, family: network.family });
+      root = await startRoot({ interfaceName: network.interfaceName, family: network.family, notices });
       return root.id.toString();
     };
     const { nRanks, rank, commId } = place;
@@ -75,12 +79,15 @@ export async function meet(
       commId ??
       (nRanks === 1
         ? await openRoot()
-        : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal: options.signal }));
-    id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, options);
-    if (id.origin !== 'root' && rank === 0) root = await listenAt(id);
+        : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal }));
+    id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, timeoutMs, options);
+    if (id.origin !== 'root' && rank === 0) {
+      const isDistinct = place.jobId !== undefined || network.commSecret !== undefined || id.origin === 'launcher';
+      if (!isDistinct && nRanks > 1 && !isLoopback(id.root.host)) onWarning(mayMix(text));
+      root = await listenInTurn(id, { isDistinct, timeoutMs, signal, notices, onOtherJob: onWarning });
+    }
   }
   try {
-    const { onWarning = warn } = options;
     const { root: named, origin } = id;
     // Rank 0 has opened it, so a name of this host would have led there.
     const explainMiss =
@@ -99,7 +106,9 @@ export async function meet(
       rankOfRoot: id.origin === 'root' && (place.id !== undefined || place.commId !== undefined) ? undefined : 0,
       interfaceName: network.interfaceName,
       family: network.family,
-      signal: options.signal,
+      signal,
+      notices,
+      speaksForHost: place.localRank === undefined || place.localRank === 0,
       explainMiss,
       onRootMissed: explainMiss && ((reason) => onWarning(`${explainMiss(reason)}; retrying for ${timeoutMs / 1000} s`)),
     });
@@ -107,6 +116,14 @@ export async function meet(
   } finally {
     root?.close();
   }
+}
+
+/** Time after which ranks that wait for each other in init() say so, unless TCCL_WARN_AFTER is shorter. */
+const NOTICE_AFTER_MS = 5000;
+
+/** Warning about an address that does not keep jobs apart. */
+function mayMix(address: string): string {
+  return `the ranks meet at ${address} without an id of their job or a secret: another job that meets there could take ranks of this one. Give each job an id of its own (tccl run --job-id, TCCL_JOB_ID) or a TCCL_COMM_SECRET`;
 }
 
 /** Interval between lookups of an unknown host name. */
@@ -119,7 +136,8 @@ const LOOK_UP_AGAIN_MS = 500;
 async function whenNameIsKnown<Result>(
   read: () => Promise<Result>,
   rank: number,
-  { timeoutMs = DEFAULT_INIT_TIMEOUT_MS, signal, onWarning = warn }: InitOptions,
+  timeoutMs: number,
+  { signal, onWarning = warn }: InitOptions,
 ): Promise<Result> {
   const end = performance.now() + timeoutMs;
   for (let times = 0; ; times++) {
@@ -143,7 +161,7 @@ function isUnknownName(error: unknown): boolean {
   return error instanceof TcclError && error.code === 'NETWORK' && (cause?.code === 'ENOTFOUND' || cause?.code === 'EAI_AGAIN');
 }
 
-/** Parses an id; errors about an id from a variable name the variable. */
+/** Parses an id; errors about an id from a variable contain the variable's name. */
 async function readId(
   text: string,
   place: GivenPlacement,
@@ -151,7 +169,7 @@ async function readId(
   network: BootstrapEnvironment,
 ): Promise<UniqueId> {
   try {
-    return await UniqueId.read(text, network.commSecret);
+    return await UniqueId.read(text, network.commSecret, place.jobId);
   } catch (error) {
     const isFromVariable = options.commId === undefined && (options.env ?? process.env)['TCCL_COMM_ID'] === text;
     if (!isFromVariable || !(error instanceof TcclError) || error.code !== 'UNIQUE_ID') throw error;

@@ -4,6 +4,7 @@ import { launcherVariables, unknownVariables, variables, type UnknownVariable } 
 import { didYouMean } from '../../suggest.js';
 import { networks } from '../transport/networks.js';
 import { MOST_SOCKETS } from '../transport/striped.js';
+import { LONGEST_MS } from './config.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
 import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
 
@@ -42,6 +43,11 @@ export interface RuntimeSettings {
   /** True if the program gave `timeoutMs` to init() instead. */
   readonly isOfProgram?: boolean | undefined;
   /**
+   * TCCL_INIT_TIMEOUT: seconds that ranks wait for each other in init(), split() …; 0 means no limit. Default 60. The program's
+   * `timeoutMs` of init() replaces it.
+   */
+  readonly initTimeoutMs: number;
+  /**
    * TCCL_HEARTBEAT: seconds after which an unresponsive host counts as gone (bootstrap/liveness.ts); 0 means never. Default
    * 10.
    */
@@ -61,6 +67,7 @@ export interface RuntimeSettings {
 }
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
+const DEFAULT_INIT_TIMEOUT_SECONDS = 60;
 const DEFAULT_HEARTBEAT_SECONDS = 10;
 const DEFAULT_WARN_AFTER_SECONDS = 30;
 /** Among so many ranks, connecting each with each takes a rank little time and memory. */
@@ -83,6 +90,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     machineCode: !flag(env, 'TCCL_MACHINE_CODE_DISABLE'),
     ignoreAffinity: flag(env, 'TCCL_IGNORE_CPU_AFFINITY'),
     timeoutMs: seconds(env, 'TCCL_TIMEOUT', DEFAULT_TIMEOUT_SECONDS) * 1000,
+    initTimeoutMs: Math.min(seconds(env, 'TCCL_INIT_TIMEOUT', DEFAULT_INIT_TIMEOUT_SECONDS) * 1000 || LONGEST_MS, LONGEST_MS),
     heartbeatMs: seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000,
     warnAfterMs: seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS) * 1000,
     topology: {

@@ -15,8 +15,8 @@ type CommandCheck =
 
 /**
  * Finds the command of the ranks, so that a missing one, or a missing directory, is refused before any rank starts. A file of
- * JavaScript or TypeScript that is no command itself is run by Node; `tccl` where PATH has none is the package that this code
- * is of.
+ * JavaScript or TypeScript that is no command itself is run by Node; `tccl` and `node` where PATH has none are those that run
+ * this code.
  *
  * @param directory where the ranks start: a name with a slash is a path from there
  */
@@ -32,6 +32,8 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   // npx adds the package's commands to PATH on its own host only.
   if (name === 'tccl' && executable.kind === 'missing' && existsSync(OWN_COMMAND))
     return { kind: 'runnable', command: [process.execPath, OWN_COMMAND, ...args] };
+  // The Node that runs this code may have another name.
+  if (name === 'node' && executable.kind === 'missing') return { kind: 'runnable', command: [process.execPath, ...args] };
   const refused = (why: string, exitCode: number): CommandCheck => ({ kind: 'refused', message: `${name}: ${why}`, exitCode });
   const script = resolve(directory, name);
   const isScript = /\.[cm]?[jt]s$/.test(name);

@@ -1,4 +1,5 @@
 import { malformed, value, wholeNumber, type Environment } from './environment.js';
+import { kubernetesJob, pmixJob, slurmStep, torchrunId } from './job-id.js';
 
 /** Variables of one launcher. A launcher is recognised by those of the rank and the number of ranks. */
 export interface Launcher {
@@ -15,6 +16,8 @@ export interface Launcher {
   readonly unless?: (env: Environment) => boolean;
   /** Address where the ranks meet, if the launcher gives one. */
   readonly address?: (env: Environment) => string | undefined;
+  /** The launcher's id of the job, the same on all its ranks. `TCCL_JOB_ID` replaces it. */
+  readonly jobId?: (env: Environment) => string | undefined;
 }
 
 const torchrun: Launcher = {
@@ -24,6 +27,7 @@ const torchrun: Launcher = {
   localRank: 'LOCAL_RANK',
   nLocalRanks: { name: 'LOCAL_WORLD_SIZE' },
   address: torchrunAddress,
+  jobId: (env) => torchrunId(env) ?? kubernetesJob(env),
 };
 
 /**
@@ -48,6 +52,7 @@ export const launchers: readonly Launcher[] = [
     nRanks: ['OMPI_COMM_WORLD_SIZE'],
     localRank: 'OMPI_COMM_WORLD_LOCAL_RANK',
     nLocalRanks: { name: 'OMPI_COMM_WORLD_LOCAL_SIZE' },
+    jobId: pmixJob,
   },
   {
     // Hydra, which MPICH, MVAPICH and Intel MPI share; `srun --mpi=pmi2` without the local names.
@@ -56,6 +61,7 @@ export const launchers: readonly Launcher[] = [
     nRanks: ['PMI_SIZE'],
     localRank: 'MPI_LOCALRANKID',
     nLocalRanks: { name: 'MPI_LOCALNRANKS' },
+    jobId: slurmStep,
   },
   {
     // PRRTE's own prterun: PMIx sets only the rank in the environment; the sizes need its protocol.
@@ -64,6 +70,7 @@ export const launchers: readonly Launcher[] = [
     nRanks: [],
     localRank: 'TCCL_LOCAL_RANK',
     nLocalRanks: { name: 'TCCL_LOCAL_NRANKS' },
+    jobId: pmixJob,
     // Under Slurm's PMIx plugin, Slurm's own variables contain everything.
     unless: (env) => env['PMIX_NAMESPACE']?.startsWith('slurm.') === true,
   },
@@ -74,17 +81,18 @@ export const launchers: readonly Launcher[] = [
     nRanks: ['SLURM_STEP_NUM_TASKS', 'SLURM_NTASKS', 'SLURM_NPROCS'],
     localRank: 'SLURM_LOCALID',
     nLocalRanks: { name: 'SLURM_STEP_TASKS_PER_NODE', read: slurmTasksOnThisNode },
+    jobId: slurmStep,
     unless: (env) => !isSlurmTask(env),
   },
   torchrun,
 ];
 
 /**
- * True in the shells of `sbatch` and `salloc`, which have SLURM_PROCID=0 and the job's SLURM_NTASKS although nobody starts the
- * other tasks. Their step id is from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed signed by some
- * versions), or absent.
+ * True for a task of `srun`. The shells of `sbatch` and `salloc` have SLURM_PROCID=0 and the job's SLURM_NTASKS, too, although
+ * nobody starts the other tasks. Their step id is from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed
+ * signed by some versions), or absent.
  */
-function isSlurmTask(env: Environment): boolean {
+export function isSlurmTask(env: Environment): boolean {
   const step = value(env, 'SLURM_STEP_ID') ?? value(env, 'SLURM_STEPID');
   if (step === undefined) return value(env, 'SLURM_JOB_ID') === undefined;
   return /^\d+$/.test(step) && Number(step) < 0xfffffff0;

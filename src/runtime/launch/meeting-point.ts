@@ -1,14 +1,17 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { SystemError } from '../../errors.js';
-import { formatAddress, parseAddress } from '../bootstrap/address.js';
+import { formatAddress, isLoopback, parseAddress } from '../bootstrap/address.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
 
-/** Variables with the address and the secret of the ranks' meeting point. */
-export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET', string>>;
+/** Variables with the address of the ranks' meeting point, and with the secret and the id of the job; they may be empty. */
+export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET' | 'TCCL_JOB_ID', string>>;
 
-/** Below the kernel's range for outgoing connections (32768 and up), above the ports of known services. */
+/**
+ * Ports on loopback: below the kernel's range for outgoing connections (32768 and up), above the ports of known services. Between
+ * hosts the port is from that range, like those of the ranks, so that one rule of a firewall is enough.
+ */
 const ports = { first: 20_000, end: 32_768 };
 const ATTEMPTS = 100;
 
@@ -26,12 +29,12 @@ export async function localMeetingPoint(): Promise<MeetingPoint> {
 
 /** A job's meeting point: `address` is `host:port`, the secret is new. */
 export function meetingPointAt(address: string): MeetingPoint {
-  return { TCCL_COMM_ID: address, TCCL_COMM_SECRET: randomBytes(32).toString('hex') };
+  return { TCCL_COMM_ID: address, TCCL_COMM_SECRET: randomBytes(32).toString('hex'), TCCL_JOB_ID: '' };
 }
 
 /** The same at an address that the launcher chose, so that it does not limit the NICs of data to one subnet. */
 export function chosenMeetingPoint(address: string): MeetingPoint {
-  return { TCCL_COMM_ID: UniqueId.create(parseAddress(address), 'launcher').toString(), TCCL_COMM_SECRET: '' };
+  return { TCCL_COMM_ID: UniqueId.create(parseAddress(address), 'launcher').toString(), TCCL_COMM_SECRET: '', TCCL_JOB_ID: '' };
 }
 
 /**
@@ -42,11 +45,10 @@ export function chosenMeetingPoint(address: string): MeetingPoint {
 export async function freeAddress(host: string): Promise<string> {
   let refusal: unknown;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const port = randomInt(ports.first, ports.end);
-    const server = createServer().listen(port, host);
+    const server = createServer().listen(isLoopback(host) ? randomInt(ports.first, ports.end) : 0, host);
     try {
       await once(server, 'listening');
-      return formatAddress({ host, port });
+      return formatAddress({ host, port: (server.address() as AddressInfo).port });
     } catch (error) {
       refusal = error;
     } finally {

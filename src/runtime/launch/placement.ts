@@ -18,6 +18,8 @@ export interface Placement {
   readonly nLocalRanks: number | undefined;
   /** A printable unique id, or `host:port` of rank 0; undefined if neither is set (see agreeOnId). */
   readonly commId: string | undefined;
+  /** A text that all ranks of the job have, and no other job; undefined if nobody gave one. */
+  readonly jobId?: string | undefined;
 }
 
 /**
@@ -48,7 +50,8 @@ export function findPlacement(env: Environment): Placement | undefined {
       : readIndex(env, launcher.localRank, { count: nLocalRanks ?? nRanks, of: 'ranks on this host' });
 
   const commId = value(env, 'TCCL_COMM_ID') ?? launcher.address?.(env);
-  return { launcher: launcher.name, rank, nRanks, localRank, nLocalRanks, commId };
+  const jobId = value(env, 'TCCL_JOB_ID') ?? launcher.jobId?.(env);
+  return { launcher: launcher.name, rank, nRanks, localRank, nLocalRanks, commId, ...(jobId === undefined ? {} : { jobId }) };
 }
 
 function tellsRank(env: Environment, { rank, unless }: Launcher): boolean {

@@ -12,6 +12,7 @@ const names = [
   'LOCAL_NRANKS',
   'COMM_ID',
   'COMM_SECRET',
+  'JOB_ID',
   'JOB',
   'SSH',
   // Bootstrap: bootstrap/environment.ts
@@ -23,6 +24,7 @@ const names = [
   'PROTO',
   'PROFILE',
   'TIMEOUT',
+  'INIT_TIMEOUT',
   'WARN_AFTER',
   'HEARTBEAT',
   'NET',

@@ -102,7 +102,8 @@ class Agent {
   }
 
   async #prepare(message: Preparation): Promise<void> {
-    const { heartbeatMs, directory, command, ranks, bindTo, isMeetingHost } = message;
+    const { heartbeatMs, directory, ranks, bindTo, isMeetingHost, nodeIsGiven } = message;
+    const [name, ...args] = message.command;
     this.#liveness = new Liveness(
       heartbeatMs,
       () => this.#tell({ type: 'alive' }),
@@ -113,9 +114,9 @@ class Agent {
       },
     );
     const refuse = (text: string, exitCode: number) => this.#tell({ type: 'refused', message: text, exitCode });
-    const env = rankEnvironment(message.env);
+    const env = rankEnvironment(message);
     const path = env['PATH'] ?? '';
-    const check = checkCommand(command, path, directory);
+    const check = checkCommand([nodeIsGiven && name === 'node' ? process.execPath : name, ...args], path, directory);
     if (check.kind === 'refused') {
       refuse(check.message, check.exitCode);
       return;
@@ -138,12 +139,12 @@ class Agent {
 
   #start(meetingPoint: MeetingPoint): void {
     if (this.#preparation === undefined) return;
-    const { ranks, env, graceMs, run } = this.#preparation;
+    const { ranks, graceMs, run } = this.#preparation;
     try {
       this.#ranks = new LocalRanks({
         ranks,
         command: run,
-        env: rankEnvironment(env),
+        env: rankEnvironment(this.#preparation),
         meetingPoint,
         output: this.#sinks,
         input: 'pipe',
@@ -203,13 +204,16 @@ class Agent {
   }
 }
 
-/** The environment of ssh on this host with the launcher's variables. The directory of this `node` is in PATH. */
-function rankEnvironment(ours: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+/**
+ * The environment of ssh on this host with the launcher's variables. The directory of this `node` is in PATH; in front, if the
+ * user named it. Both that of its name and that of its file count, because the name may be a symbolic link.
+ */
+function rankEnvironment({ env: ours, nodeIsGiven }: Pick<Preparation, 'env' | 'nodeIsGiven'>): NodeJS.ProcessEnv {
   const env: NodeJS.ProcessEnv = { ...process.env, ...ours };
-  const directories = (env['PATH'] ?? '').split(delimiter).filter((directory) => directory !== '');
-  const own = dirname(process.execPath);
-  if (!directories.includes(own)) directories.unshift(own);
-  return { ...env, PATH: directories.join(delimiter) };
+  const before = (env['PATH'] ?? '').split(delimiter).filter((directory) => directory !== '');
+  const own = [process.argv0, process.execPath].filter((path) => path.includes('/')).map((path) => dirname(path));
+  const added = new Set(nodeIsGiven ? own : own.filter((directory) => !before.includes(directory)));
+  return { ...env, PATH: [...added, ...before].join(delimiter) };
 }
 
 /** Sends the output of ranks, limited by the launcher's window, so that control messages never wait behind it. */

@@ -45,7 +45,7 @@ const MORE_FAILURES_MS = 1000;
  * @throws SystemError, InvalidUsageError, InvalidArgumentError as launchRanks() and the choice of an address
  */
 export async function launchOnHosts(options: HostsLaunchOptions): Promise<number> {
-  const { placements, command, env, graceMs, report } = options;
+  const { placements, command, env, graceMs } = options;
   const heartbeatMs = heartbeat(env);
   const total = placements[0]?.ranks.total ?? 0;
   const here = placements.find(({ host }) => isThisHost(host.name));
@@ -53,19 +53,18 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
   const exported = { ...passedVariables(env), ...options.exported };
 
   const check = here === undefined ? undefined : checkCommand(command, env['PATH'] ?? '', options.programs.directory);
-  if (check?.kind === 'refused') {
-    report(`host ${here?.host.name ?? ''}: ${check.message}`);
-    return check.exitCode;
-  }
   const run =
-    check === undefined ? undefined : rankCommands(check.command, here?.ranks.count ?? 0, options.bindTo, env['PATH'] ?? '');
+    check?.kind === 'runnable'
+      ? rankCommands(check.command, here?.ranks.count ?? 0, options.bindTo, env['PATH'] ?? '')
+      : undefined;
 
   const output = new JobOutput(options.output, 0, total);
   const remote = there.map(({ host, ranks }) => {
     const line = sshCommand(host.name, options.programs, Math.ceil(options.connectMs / 1000));
     return new RemoteRanks(host.name, ranks, line, options.programs, output);
   });
-  const connecting = new Connecting(remote, options);
+  const own = check?.kind === 'refused' ? refusalHere(here?.host.name ?? '', check) : undefined;
+  const connecting = new Connecting(remote, options, own);
   try {
     const greetings = await connecting.all((group) => group.greeted);
     const seenAs = endsOf(greetings[0]?.sshConnection ?? '').client;
@@ -74,7 +73,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
       placements[0] === here && options.address === undefined
         ? await (isOnlyHere ? freeAddress('127.0.0.1') : meetingAddress(env, seenAs))
         : undefined;
-    const ready = await connecting.all((group, index): Promise<Readiness> => {
+    const ready = await connecting.last((group, index): Promise<Readiness> => {
       const { host, ranks } = there[index] as HostPlacement;
       return group.prepare({
         type: 'prepare',
@@ -86,6 +85,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
         graceMs,
         heartbeatMs,
         isMeetingHost: options.address === undefined && ranks.first === 0,
+        nodeIsGiven: options.programs.nodeIsGiven === true,
       });
     });
     const meetingPoint =
@@ -122,18 +122,31 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
   }
 }
 
+interface HostFailure {
+  readonly host: string;
+  readonly refusal: HostRefusal;
+}
+
+/** This host's own check, in the form of another one's. */
+function refusalHere(host: string, { message, exitCode }: { readonly message: string; readonly exitCode: number }): HostFailure {
+  return { host, refusal: new HostRefusal(`host ${host}: ${message}`, exitCode, message) };
+}
+
 /** The time until all hosts are ready: progress, the deadline, failures, and signals to the launcher. */
 class Connecting {
   readonly #remote: readonly RemoteRanks[];
   readonly #options: HostsLaunchOptions;
+  /** The failure of this host, which is reported with the others. */
+  readonly #own: HostFailure | undefined;
   readonly #stopWaiting: () => void;
   readonly #handlers = new Map<NodeJS.Signals, () => void>();
   readonly #interrupted: Promise<never>;
   readonly #late: Promise<never>;
 
-  constructor(remote: readonly RemoteRanks[], options: HostsLaunchOptions) {
+  constructor(remote: readonly RemoteRanks[], options: HostsLaunchOptions, own: HostFailure | undefined) {
     this.#remote = remote;
     this.#options = options;
+    this.#own = own;
     let fail: (refusal: HostRefusal) => void = () => undefined;
     let interrupt: (refusal: HostRefusal) => void = () => undefined;
     this.#late = new Promise((_, reject) => (fail = reject));
@@ -147,66 +160,99 @@ class Connecting {
     }
   }
 
+  /** {@link all} for the last step, after which this host's own failure is reported in any case. */
+  async last<T>(step: (group: RemoteRanks, index: number) => Promise<T>): Promise<T[]> {
+    const results = await this.all(step);
+    if (this.#own === undefined) return results;
+    this.#report([this.#own]);
+    throw this.#own.refusal;
+  }
+
   /**
-   * Waits until `step` is done on all hosts. After the first failure others may fail for a while, and all are reported.
+   * Waits until `step` is done on all hosts, and reports every host where it fails: those that fail soon after the first one
+   * together, later ones as they come.
+   *
    * @throws HostRefusal when it was reported
    */
   async all<T>(step: (group: RemoteRanks, index: number) => Promise<T>): Promise<T[]> {
-    const { placements, report, onProgress, connectMs } = this.#options;
+    const { placements, onProgress } = this.#options;
     const pending = new Set(this.#remote);
-    const failures: { readonly host: string; readonly refusal: HostRefusal }[] = [];
+    const failures: HostFailure[] = [];
+    let reported = 0;
+    let isOver = false;
     let firstFailed: () => void = () => undefined;
     const oneFailed = new Promise<void>((resolve) => (firstFailed = resolve));
-    const show = () => onProgress?.(`${placements.length - pending.size} of ${placements.length} hosts ready`);
+    const show = () => {
+      const waiting = pending.size === 1 ? 'host' : 'hosts';
+      if (pending.size === 0) return;
+      if (reported > 0) onProgress?.(`waiting for ${pending.size} more ${waiting} to answer`);
+      else onProgress?.(`${placements.length - pending.size} of ${placements.length} hosts ready`);
+    };
+    const reportNew = () => {
+      if (isOver) return;
+      const fresh = failures.slice(reported);
+      if (reported === 0 && this.#own !== undefined) fresh.unshift(this.#own);
+      reported = failures.length;
+      this.#report(fresh);
+      show();
+    };
     show();
-    const results = Promise.all(
+    const results: T[] = [];
+    const ended = Promise.all(
       this.#remote.map(async (group, index) => {
         try {
-          const result = await step(group, index);
+          results[index] = await step(group, index);
           pending.delete(group);
           show();
-          return result;
         } catch (error) {
           pending.delete(group);
           if (!(error instanceof HostRefusal)) throw error;
           failures.push({ host: group.host, refusal: error });
           firstFailed();
-          return undefined;
+          if (reported > 0) reportNew();
         }
       }),
     );
-    results.catch(() => undefined);
-    const failed = oneFailed.then(
-      () =>
-        new Promise<void>((resolve) => {
-          const stop = afterWatching(MORE_FAILURES_MS, resolve);
-          const settle = () => {
-            stop();
-            resolve();
-          };
-          results.then(settle, settle);
-        }),
+    ended.catch(() => undefined);
+    const grouped = oneFailed.then(
+      () => new Promise<void>((resolve) => afterWatching(MORE_FAILURES_MS, resolve, { ref: false })),
     );
     try {
-      await Promise.race([results, failed, this.#late, this.#interrupted]);
+      await Promise.race([ended, grouped, this.#late, this.#interrupted]);
+      if (failures.length > 0) reportNew();
+      await Promise.race([ended, this.#late, this.#interrupted]);
     } catch (error) {
       onProgress?.('');
       if (!(error instanceof HostRefusal) || error.exitCode !== exitCodes.failed) throw error;
-      for (const { host } of pending) {
-        const text = `host ${host} has not answered within ${connectMs / 1000} s: check that ${byHand(this.#options.programs, host, 'true')} works by hand, or give it longer with --connect-timeout`;
-        failures.push({ host, refusal: new HostRefusal(text, exitCodes.failed) });
-      }
+      for (const { host } of pending) failures.push({ host, refusal: this.#lateness(host) });
+      reportNew();
+    } finally {
+      isOver = true;
     }
     const [first] = failures;
-    if (first === undefined) return (await results) as T[];
+    if (first === undefined) return results;
     onProgress?.('');
-    const inOrder = this.#remote.flatMap(({ host }) => failures.filter((failure) => failure.host === host));
+    throw (this.#own ?? first).refusal;
+  }
+
+  #lateness(host: string): HostRefusal {
+    const { connectMs, programs } = this.#options;
+    return new HostRefusal(
+      `host ${host} has not answered within ${connectMs / 1000} s: check that ${byHand(programs, host, 'true')} works by hand, or give it longer with --connect-timeout`,
+      exitCodes.failed,
+    );
+  }
+
+  /** Prints a line for each host, or one for several that say the same, in the order of the user's list. */
+  #report(failures: readonly HostFailure[]): void {
+    const { placements, report, onProgress } = this.#options;
+    if (failures.length > 0) onProgress?.('');
+    const inOrder = placements.flatMap(({ host }) => failures.filter((failure) => failure.host === host.name));
     const lines = inOrder.map(({ refusal }) => {
       const same = inOrder.filter((other) => refusal.said !== undefined && other.refusal.said === refusal.said);
       return same.length > 1 ? `hosts ${same.map(({ host }) => host).join(', ')}: ${refusal.said ?? ''}` : refusal.message;
     });
     for (const line of new Set(lines)) report(line);
-    throw first.refusal;
   }
 
   /** Ends the handling of signals, which then go to the ranks. */

@@ -17,6 +17,8 @@ export interface Preparation {
   readonly heartbeatMs: number;
   /** True if the ranks meet on this host. */
   readonly isMeetingHost: boolean;
+  /** True if the user named the node that runs the agent: it is the ranks' `node`, too. */
+  readonly nodeIsGiven: boolean;
 }
 
 /** Messages of the launcher. */

@@ -13,12 +13,17 @@ export interface RemotePrograms {
   readonly directory: string;
 }
 
+/** The oldest version of Node that package.json allows. */
+const OLDEST_NODE = 20;
+
 /**
  * Starts the agent: node and tccl at the same paths as here, else tccl in the directory of the job, else the one in PATH.
- * The names are arguments ($1, $2, $3; $4 is the command to look for as node), so the shell interprets no character in them.
+ * The names are arguments ($1, $2, $3; $4 is the command to look for as node), so the shell interprets no character in them. The
+ * version of Node is checked before tccl, which an older one cannot run; Bun and Deno write theirs without a `v`.
  */
 const SCRIPT = [
   'n=$1; [ -x "$n" ] || n=$(command -v "$4") || { echo "tccl-host-lacks node"; exit 127; }',
+  `v=$("$n" --version </dev/null); m=\${v#v}; case $v in v[0-9]*) [ "\${m%%.*}" -ge ${OLDEST_NODE} ] || { echo "tccl-host-lacks version $v $n"; exit 127; } ;; esac`,
   't=$2; [ -f "$t" ] || t=$3/node_modules/tccl/dist/cli/main.js; [ -f "$t" ] && exec "$n" "$t" run-host',
   'PATH=${n%/*}:$PATH; command -v tccl >/dev/null || { echo "tccl-host-lacks tccl"; exit 127; }; exec tccl run-host',
 ].join('; ');
@@ -83,11 +88,13 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   const line = (text: string) => printable(text.replace(/\.$/, ''));
   const bare = host.replace(/^.*@/, '');
 
-  const lacks = /^tccl-host-lacks (\w+)$/m.exec(stdout)?.[1];
+  const [, lacks, version, node] = /^tccl-host-lacks (\w+)(?: (\S+) (.*))?$/m.exec(stdout) ?? [];
+  if (lacks === 'version')
+    return `host ${host} has Node ${version ?? ''} at ${printable(node ?? '')}, and tccl needs ${OLDEST_NODE} or newer: install that, or give its path with --remote-node`;
   if (lacks === 'node' && programs.nodeIsGiven === true)
     return `host ${host} has no ${programs.node}, which --remote-node names: give the path of node there, or leave it out`;
   if (lacks === 'node')
-    return `host ${host} has no node, neither ${programs.node} nor in the PATH that ssh gets there: install Node 20 or newer, or give its path with --remote-node`;
+    return `host ${host} has no node, neither ${programs.node} nor in the PATH that ssh gets there: install Node ${OLDEST_NODE} or newer, or give its path with --remote-node`;
   if (lacks === 'tccl')
     return `host ${host} has no tccl, neither ${programs.tccl} nor in ${programs.directory} or the PATH that ssh gets there: install the same version there`;
 

@@ -10,7 +10,7 @@ import {
 } from '../../../../src/runtime/bootstrap/handshake.js';
 
 const secret = randomBytes(32);
-const greeting = { purpose: purposes.peer, from: 3, to: 70_000 };
+const greeting = { purpose: purposes.checkIn, from: 3, to: 70_000, job: 2n ** 64n - 1n };
 
 it('two sides with the secret agree on keys, one for each direction', () => {
   const connector = new ConnectorHandshake(secret, greeting);

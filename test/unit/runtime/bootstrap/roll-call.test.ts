@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { RollCall } from '../../../../src/runtime/bootstrap/roll-call.js';
-import type { CheckIn } from '../../../../src/runtime/bootstrap/roll-call.js';
+import type { Arrival } from '../../../../src/runtime/bootstrap/roll-call.js';
 
 let instances = 0;
-function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
+function checkIn(rank: number, changes: Partial<Arrival> = {}): Arrival {
   return {
     rank,
     nRanks: 4,
@@ -14,12 +14,13 @@ function checkIn(rank: number, changes: Partial<CheckIn> = {}): CheckIn {
     hostname: 'host7',
     pid: 100 + rank,
     processHash: 'abc',
+    source: '127.0.0.1',
     remainingMs: 1000,
     ...changes,
   };
 }
 
-function rollOf(...checkIns: CheckIn[]): RollCall {
+function rollOf(...checkIns: Arrival[]): RollCall {
   const roll = new RollCall();
   for (const one of checkIns) roll.add(one);
   return roll;

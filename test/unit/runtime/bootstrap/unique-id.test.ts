@@ -44,7 +44,7 @@ it('a logged id does not show its secret', () => {
   expect(inspect({ id })).toBe("{ id: UniqueId { root: '10.0.0.1:5' } }");
   expect(JSON.stringify({ id })).toBe('{"id":{"root":"10.0.0.1:5"}}');
   expect(inspect(id, { customInspect: false, showHidden: true, getters: true })).not.toMatch(/secret|Uint8Array/); // console.dir
-  expect(Object.values(structuredClone(id))).toEqual([{ host: '10.0.0.1', port: 5 }, 'root']);
+  expect(Object.values(structuredClone(id))).toEqual([{ host: '10.0.0.1', port: 5 }, 'root', 0n]);
 });
 
 it.each([

@@ -88,7 +88,8 @@ test('rank 0 says at once, and in its error, that the name of the meeting point 
   const { TCCL_COMM_ID } = await localMeetingPoint();
   const commId = TCCL_COMM_ID.replace('127.0.0.1', 'train-0');
   const warnings: string[] = [];
-  const options = { nRanks: 2, commId, env: {}, timeoutMs: 300, onWarning: (text: string) => warnings.push(text) };
+  const env = { TCCL_JOB_ID: 'ours' };
+  const options = { nRanks: 2, commId, env, timeoutMs: 300, onWarning: (text: string) => warnings.push(text) };
   const join = (rank: number) => init({ ...options, rank }).catch((error: unknown) => error);
   const [first, second] = await Promise.all([0, 1].map(join));
   const explanation = String.raw`rank 0 listens on .+, but train-0:\d+ is 255\.255\.255\.255:\d+, where it cannot be reached \(connect .+\): start rank 0 on that host, or give the name of [^;]+`;
