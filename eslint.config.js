@@ -72,7 +72,7 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
     const forbidden = Object.keys(rooms).filter((other) => other !== room && !allowed.includes(other));
     const ofPlanner = allowed.flatMap((name) => (name.startsWith('planner/') ? [name.slice('planner/'.length)] : []));
     const message = `${wing}/${room} may import only: ${allowed.join(', ') || 'no other room'} (see docs/architecture.md).`;
-    const above = wing === 'planner' ? '(runtime|cli|perf)/' : '(cli|perf)/';
+    const above = wing === 'planner' ? '(view|runtime|cli|perf|studio)/' : '(view|cli|perf|studio)/';
     return {
       files: [`src/${wing}/${room}/**/*.ts`],
       rules: {
@@ -98,6 +98,25 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
     };
   }),
 );
+
+/** Views are pure: they draw what the planner decided, for the command line and the studio. */
+const viewRule = {
+  files: ['src/view/**/*.ts'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            regex: '^(\\.\\./)+(runtime|cli|perf|studio|ddp)/',
+            message: 'view may import only the planner (see docs/architecture.md).',
+          },
+          { regex: '^(\\.\\./)+(planner/)?index\\.js$', message: 'Import from the room itself, not from the package entry.' },
+        ],
+      },
+    ],
+  },
+};
 
 const questionStart =
   /^\*[\s*]*(What|Whether|Who|Whom|Whose|How|Why|Which|Where|(?:With|In|By|At|To|From|On|Of) (?:which|whom|what))\b/;
@@ -203,4 +222,5 @@ export default tseslint.config(
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
+  viewRule,
 );

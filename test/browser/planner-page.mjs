@@ -5,12 +5,13 @@ import {
   defaultParameters,
   diagnose,
   draw,
-  drawingSvg,
   machine,
+  machinePicture,
   parseXml,
   plan,
   planFromJson,
   planToJson,
+  svgFile,
   writeXml,
 } from '../../dist/planner/index.js';
 
@@ -28,7 +29,7 @@ export function answers() {
   return JSON.stringify({
     made: planToJson(made),
     mixed: planToJson(planFromJson(planToJson(mixed))),
-    svg: drawingSvg(draw('a machine', system, computePaths(system, defaultParameters))),
+    svg: svgFile(machinePicture(draw('a machine', system, computePaths(system, defaultParameters)))),
     findings: diagnose(root).map(({ code }) => code),
   });
 }

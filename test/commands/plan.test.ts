@@ -123,9 +123,9 @@ describe('tccl plan', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('8 ranks on 2 nodes');
     expect(readFileSync(file('plan.html'), 'utf8')).toMatch(
-      /^<!doctype html>[\s\S]*2 x hgx-a100-4[\s\S]*data:image\/svg\+xml[\s\S]*<\/html>\n$/,
+      /^<!doctype html>[\s\S]*2 x hgx-a100-4[\s\S]*GPU 3[\s\S]*<\/html>\n$/,
     );
-    expect(readFileSync(file('plan.svg'), 'utf8')).toMatch(/^<svg xmlns[\s\S]*<polyline[\s\S]*<\/svg>\n$/);
+    expect(readFileSync(file('plan.svg'), 'utf8')).toMatch(/^<svg xmlns[\s\S]*class="t-curve[\s\S]*<\/svg>\n$/);
   });
 
   it('plans a rack and a single rank', async () => {

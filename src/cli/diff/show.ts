@@ -69,7 +69,7 @@ export async function showDiff(nameA: string, nameB: string, options: DiffOption
     );
   printNotes([...new Set([...leftOut, ...a.notes, ...b.notes])]);
   if (options.html !== undefined) {
-    const { comparisonHtml } = await import('../../planner/plan/diff/page.js');
+    const { comparisonHtml } = await import('../../view/page/diff-page.js');
     writeFile(options.html, comparisonHtml(comparison, effects ?? [], predicted));
   }
   if (options.exitCode === true && differs) process.exitCode = 1;

@@ -1,17 +1,10 @@
-import type { MachinePicture } from '../../planner/plan/overview/html.js';
 import { computePaths } from '../../planner/topology/paths/compute-paths.js';
-import { draw } from '../../planner/topology/view/drawing.js';
-import { drawingSvg } from '../../planner/topology/view/svg.js';
+import type { Picture } from '../../view/draw/picture.js';
+import { draw } from '../../view/machine/boxes.js';
+import { machinePicture } from '../../view/machine/picture.js';
 import type { ClusterInput } from '../cluster-input.js';
 
-/** Drawings of the machines of a cluster, without racks of many hosts, which are too large for a page. */
-export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): MachinePicture[] {
-  return machines
-    .filter(({ system }) => system.hostHashes.length <= MOST_HOSTS)
-    .map(({ title, system, root }) => ({
-      name: title,
-      svg: drawingSvg(draw(title, system, computePaths(system, parameters), root)),
-    }));
+/** Pictures of the machines of a cluster; equal hosts of a rack are drawn once. */
+export function machinePictures({ machines, parameters }: Pick<ClusterInput, 'machines' | 'parameters'>): Picture[] {
+  return machines.map(({ title, system, root }) => machinePicture(draw(title, system, computePaths(system, parameters), root)));
 }
-
-const MOST_HOSTS = 2;

@@ -43,11 +43,11 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
     if (options.svg !== undefined) {
-      const { overviewSvg } = await import('../../planner/plan/overview/svg.js');
+      const { overviewSvg } = await import('../../view/choice/charts.js');
       writeFile(options.svg, overviewSvg(overview, curves));
     }
     if (options.html !== undefined) {
-      const { overviewHtml } = await import('../../planner/plan/overview/html.js');
+      const { overviewHtml } = await import('../../view/page/plan-page.js');
       const { machinePictures } = await import('./machines.js');
       writeFile(options.html, overviewHtml(overview, curves, machinePictures(input), predictions));
     }

@@ -10,7 +10,7 @@ import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
-import { formatGBps } from '../../planner/topology/view/format.js';
+import { formatGBps } from '../../planner/topology/format.js';
 import type { Colors } from '../output.js';
 
 interface TextOptions {

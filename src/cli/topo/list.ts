@@ -4,7 +4,7 @@ import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
 import { findMachine, type Machine, machines, PCIE_BOX_FORM, suggestMachine } from '../../planner/topology/catalogue/machines.js';
 import { nicModels } from '../../planner/topology/catalogue/nics.js';
 import { nvLinkGBps } from '../../planner/topology/bandwidths.js';
-import { formatGBps } from '../../planner/topology/view/format.js';
+import { formatGBps } from '../../planner/topology/format.js';
 import { print, printJson } from '../output.js';
 
 /** `tccl topo list [MACHINE]`. */

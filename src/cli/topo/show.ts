@@ -1,7 +1,8 @@
-import { draw } from '../../planner/topology/view/drawing.js';
-import { systemJson } from '../../planner/topology/view/json.js';
-import { drawingSvg } from '../../planner/topology/view/svg.js';
-import { matrixLines, type Paint, pathCountLines, treeLines } from '../../planner/topology/view/text.js';
+import { systemJson } from '../../planner/topology/system-json.js';
+import { svgFile } from '../../view/draw/svg.js';
+import { draw } from '../../view/machine/boxes.js';
+import { machinePicture } from '../../view/machine/picture.js';
+import { matrixLines, type Paint, pathCountLines, treeLines } from '../../view/machine/text.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import type { VersionOptions } from '../version-options.js';
 import { readTopologyInput } from './input.js';
@@ -22,7 +23,7 @@ const WIDEST_MATRIX = 40;
 export function show(name: string, options: ShowOptions): void {
   const machine = loadMachine(readTopologyInput(name), options.hardware, options.mergeNics === true, options);
   const drawing = draw(machine.title, machine.system, machine.paths, machine.root);
-  if (options.svg !== undefined) writeFile(options.svg, drawingSvg(drawing));
+  if (options.svg !== undefined) writeFile(options.svg, svgFile(machinePicture(drawing)));
   if (options.json === true) {
     printJson({ ...drawing, notes: machine.notes, ...systemJson(machine.system, machine.paths) }, 1);
     return;

@@ -1,4 +1,4 @@
-import { formatGBps } from '../../topology/view/format.js';
+import { formatGBps } from '../../topology/format.js';
 
 /** Text of numbers and lists in answers; sizes and times are in overview/format. */
 

@@ -4,7 +4,7 @@ import type { Forecast } from './forecast.js';
 import type { HostOverview } from './overview.js';
 import { linkKindNames } from './fullest-link.js';
 import { heldBackText } from './ring-use.js';
-import { formatGBps } from '../../topology/view/format.js';
+import { formatGBps } from '../../topology/format.js';
 
 /** Text of names and numbers for the terminal, pages and charts. */
 

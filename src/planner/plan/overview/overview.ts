@@ -2,7 +2,7 @@ import { type ChannelGraph, CrossNic, graphNames, LAST_RESORT_GBPS, Pattern } fr
 import type { GraphName } from '../../graph/graph.js';
 import { isPlanned, type Parameters } from '../../parameters.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
-import { systemSummary } from '../../topology/view/drawing.js';
+import { systemSummary } from '../../topology/summary.js';
 import { pathTypeNames } from '../../topology/types.js';
 import { describeReason } from '../../tuning/reasons.js';
 import type { Tuning } from '../../tuning/tune.js';

@@ -2,7 +2,7 @@ import { interCpuGBps } from '../bandwidths.js';
 import { parseInteger } from '../c-numbers.js';
 import { CpuArch, CpuVendor } from '../system.js';
 import { childrenNamed, type XmlElement } from '../xml/tree.js';
-import { formatGBps } from '../view/format.js';
+import { formatGBps } from '../format.js';
 import { type Inventory } from './inventory.js';
 
 const architectures = ['x86_64', 'arm64', 'ppc64'];

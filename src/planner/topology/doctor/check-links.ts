@@ -2,7 +2,7 @@ import { pciLink } from '../bandwidths.js';
 import { isWholeInteger } from '../c-numbers.js';
 import { linkSpeeds } from '../catalogue/build.js';
 import { gpuModels } from '../catalogue/gpus.js';
-import { formatGBps } from '../view/format.js';
+import { formatGBps } from '../format.js';
 import type { Gain } from './measure.js';
 import { gpuName, integer, type NetDevice, type Inventory, type PciDevice } from './inventory.js';
 

@@ -4,7 +4,7 @@ import { computePaths } from '../paths/compute-paths.js';
 import { findPaths } from '../paths/find-paths.js';
 import { Locality } from '../paths/locality.js';
 import { NodeType, PathType } from '../types.js';
-import { formatGBps } from '../view/format.js';
+import { formatGBps } from '../format.js';
 import { describeGain, upwards } from './check-links.js';
 import { type GpuDevice, gpuName, integer, isInUse, type NetDevice, type Inventory, type PciDevice } from './inventory.js';
 

@@ -1,6 +1,6 @@
 import { nvLinkGBps } from '../bandwidths.js';
 import { gpuModels } from '../catalogue/gpus.js';
-import { formatGBps } from '../view/format.js';
+import { formatGBps } from '../format.js';
 import { childrenNamed, type XmlElement } from '../xml/tree.js';
 import { describeGain } from './check-links.js';
 import { deviceKey, type GpuDevice, gpuName, integer, type Inventory } from './inventory.js';

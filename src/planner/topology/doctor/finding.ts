@@ -1,4 +1,4 @@
-import { formatGBps } from '../view/format.js';
+import { formatGBps } from '../format.js';
 import { nameElement, type XmlElement } from '../xml/tree.js';
 
 /** Stable names of findings. */

@@ -4,7 +4,7 @@ import { prepareCluster } from '../../../../../src/planner/plan/cluster.js';
 import { ruleEffects } from '../../../../../src/planner/plan/diff/attribute.js';
 import { comparePlans, type Comparison } from '../../../../../src/planner/plan/diff/compare.js';
 import { describeEffect, rulesBehind } from '../../../../../src/planner/plan/diff/effect-text.js';
-import { comparisonHtml } from '../../../../../src/planner/plan/diff/page.js';
+import { comparisonHtml } from '../../../../../src/view/page/diff-page.js';
 import type { PredictedCall } from '../../../../../src/planner/plan/diff/predicted-cost.js';
 import { sideOf } from '../../../../../src/planner/plan/diff/side.js';
 import { applyOverrides } from '../../../../../src/planner/plan/overrides.js';

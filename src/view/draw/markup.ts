@@ -1,4 +1,4 @@
-import { printable } from '../../../printable.js';
+import { printable } from '../../printable.js';
 
 /**
  * Escapes text for content or double-quoted attributes. XML has no control characters, not even escaped: they are shown as

@@ -1,5 +1,5 @@
-import type { Box, Drawing, HostDrawing } from './drawing.js';
-import { formatGBps } from './format.js';
+import { formatGBps } from '../../planner/topology/format.js';
+import { type Box, type Drawing, foldHosts, type HostDrawing, runLabel } from './boxes.js';
 
 /** Colours parts of the text; the identity without a terminal. */
 export interface Paint {
@@ -28,33 +28,11 @@ export function matrixText(drawing: Drawing, paint: Paint = plainPaint): string 
 /** The machine as a tree, like lstopo: each line is the bandwidth of a link and its device. */
 export function treeLines(drawing: Drawing, paint: Paint = plainPaint): string[] {
   const lines = [paint.bold(drawing.title), drawing.summary, ''];
-  drawing.hosts.forEach((host, index) => {
-    const shape = shapeOf(host);
-    // The first of equal hosts of a rack represents those behind it.
-    if (index > 0 && shape === shapeOf(drawing.hosts[index - 1])) {
-      if (shape !== shapeOf(drawing.hosts[index + 1])) lines.push(paint.dim(`${alike(drawing.hosts, index)}: as the one above`));
-      return;
-    }
+  for (const { host, alike } of foldHosts(drawing.hosts)) {
     lines.push(...hostLines(host, paint), ...interconnectLines(drawing, host, paint));
-  });
+    if (alike.length > 0) lines.push(paint.dim(`${runLabel(alike)}: as the one above`));
+  }
   return lines;
-}
-
-/** Key of a host without its name and ranks, to find equal hosts. */
-function shapeOf(host: HostDrawing | undefined): string {
-  return host === undefined
-    ? ''
-    : JSON.stringify(host.cpus, (key, value: unknown) =>
-        key === 'id' ? undefined : key === 'details' ? (value as string[]).filter((detail) => !detail.startsWith('rank')) : value,
-      );
-}
-
-/** `host 1 (0x1001) to host 17 (0x1011)`: the equal hosts up to `last`, except the first, which was drawn. */
-function alike(hosts: readonly HostDrawing[], last: number): string {
-  let first = last;
-  while (first > 1 && shapeOf(hosts[first - 2]) === shapeOf(hosts[last])) first--;
-  const name = (index: number) => hosts[index]?.label ?? '';
-  return first === last ? name(last) : `${name(first)} to ${name(last)}`;
 }
 
 function hostLines(host: HostDrawing, paint: Paint): string[] {

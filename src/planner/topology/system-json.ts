@@ -1,7 +1,7 @@
-import { hopNames } from '../paths/compute-paths.js';
-import type { Paths } from '../paths/paths.js';
-import { nodeName, type System, type SystemNode } from '../system.js';
-import { linkTypeName, nodeTypeNames, NodeType, PathType, pathTypeNames } from '../types.js';
+import { hopNames } from './paths/compute-paths.js';
+import type { Paths } from './paths/paths.js';
+import { nodeName, type System, type SystemNode } from './system.js';
+import { linkTypeName, nodeTypeNames, NodeType, PathType, pathTypeNames } from './types.js';
 
 /** A system and its paths as plain values, everything by name: for JSON. */
 interface SystemJson {

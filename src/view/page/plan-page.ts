@@ -1,32 +1,35 @@
-import { formatGBps } from '../../topology/view/format.js';
-import { charts, CHART_STYLE } from './charts.js';
-import type { PredictedCollective } from '../prediction.js';
-import type { Forecast } from './forecast.js';
-import { type CallRow, type CallTable, callTables, intervalText, predictionIntervals } from './calls.js';
-import { linkKindNames } from './fullest-link.js';
-import { escape } from '../../topology/view/markup.js';
-import type { GraphOverview, HostOverview, Overview, RingOverview } from './overview.js';
+import { formatGBps } from '../../planner/topology/format.js';
+import {
+  type CallRow,
+  type CallTable,
+  callTables,
+  intervalText,
+  predictionIntervals,
+} from '../../planner/plan/overview/calls.js';
+import type { Forecast } from '../../planner/plan/overview/forecast.js';
+import { formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
+import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
+import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
+import type { PredictedCollective } from '../../planner/plan/prediction.js';
+import { charts } from '../choice/charts.js';
+import { escape } from '../draw/markup.js';
+import type { Picture } from '../draw/picture.js';
+import { pictureStyle, svgElement } from '../draw/svg.js';
 import { page, section, stackedTable } from './page.js';
-import { formatBytes, formatRate, formatTime, formatWay, limitText } from './format.js';
-
-/** A machine's drawing, by the name of its hosts. */
-export interface MachinePicture {
-  readonly name: string;
-  readonly svg: string;
-}
 
 /** A plan as one self-contained page, without scripts or external files; light and dark. */
 export function overviewHtml(
   overview: Overview,
   curves: readonly Forecast[],
-  pictures: readonly MachinePicture[],
+  pictures: readonly Picture[],
   predictions: readonly PredictedCollective[] = [],
 ): string {
   const tables = callTables(overview.forecasts, predictions);
+  const chart = charts(curves);
   const isPredicted = tables.some(({ kind }) => kind !== 'believed');
-  return page(`${overview.title} · tccl plan`, CHART_STYLE + PLAN_STYLE, [
+  return page(`${overview.title} · tccl plan`, pictureStyle([chart, ...pictures]) + PLAN_STYLE, [
     header(overview, tables),
-    section("Bandwidth that NCCL's model believes, and its choice by size", chartFigure(curves)),
+    section("Bandwidth that NCCL's model believes, and its choice by size", figure(chart)),
     section(
       isPredicted ? 'Predicted, beside what NCCL believes' : 'What NCCL believes',
       `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(overview, predictions)}`,
@@ -34,7 +37,7 @@ export function overviewHtml(
     section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
-    ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(pictureFigure).join(''))]),
+    ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(figure).join(''))]),
     footer(overview, isPredicted),
   ]);
 }
@@ -79,9 +82,8 @@ function headline(row: CallTable['rows'][number] | undefined): (readonly [string
   return [];
 }
 
-function chartFigure(curves: readonly Forecast[]): string {
-  const { svg, width, height } = charts(curves);
-  return `<figure class="card scroll"><svg viewBox="0 0 ${width} ${height}" role="img" class="tc" aria-label="Bus bandwidth and choice of algorithm by size">${svg}</svg></figure>`;
+function figure(picture: Picture): string {
+  return `<figure class="card scroll">${svgElement(picture)}</figure>`;
 }
 
 function callTable({ title, kind, rows }: CallTable): string {
@@ -199,10 +201,6 @@ function useList({ uses }: Overview): string {
     ({ name, used, text }) => `<b>${name}</b><span class="badge ${used}">${used}</span><p>${escape(text)}</p>`,
   );
   return `<div class="card uses">${rows.join('')}</div>`;
-}
-
-function pictureFigure({ name, svg }: MachinePicture): string {
-  return `<figure class="card scroll"><img class="pic" alt="${escape(name)}: CPUs, PCIe switches, GPUs, network cards" src="data:image/svg+xml,${encodeURIComponent(svg)}"></figure>`;
 }
 
 function footer({ nccl }: Overview, isPredicted: boolean): string {

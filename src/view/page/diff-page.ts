@@ -1,9 +1,9 @@
-import { escape } from '../../topology/view/markup.js';
-import { page, section, stackedTable } from '../overview/page.js';
-import type { RuleEffect } from './attribute.js';
-import type { Comparison } from './compare.js';
-import { costCells, describeEffect, type EffectText, predictedCells, rulesBehind } from './effect-text.js';
-import type { PredictedCost } from './predicted-cost.js';
+import type { RuleEffect } from '../../planner/plan/diff/attribute.js';
+import type { Comparison } from '../../planner/plan/diff/compare.js';
+import { costCells, describeEffect, type EffectText, predictedCells, rulesBehind } from '../../planner/plan/diff/effect-text.js';
+import type { PredictedCost } from '../../planner/plan/diff/predicted-cost.js';
+import { escape } from '../draw/markup.js';
+import { page, section, stackedTable } from './page.js';
 
 /** A comparison as one self-contained page: differences, their costs, and the rules behind them. */
 export function comparisonHtml(

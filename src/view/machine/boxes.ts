@@ -8,11 +8,12 @@ import {
   nodeName,
   type System,
   type SystemNode,
-} from '../system.js';
-import { LinkType, NodeType, pathTypeNames } from '../types.js';
-import type { Paths } from '../paths/paths.js';
-import { descendants, type XmlElement } from '../xml/tree.js';
-import { cpuList, formatBusId, formatGBps } from './format.js';
+} from '../../planner/topology/system.js';
+import { LinkType, NodeType, pathTypeNames } from '../../planner/topology/types.js';
+import type { Paths } from '../../planner/topology/paths/paths.js';
+import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { cpuList, formatBusId, formatGBps } from '../../planner/topology/format.js';
+import { systemSummary } from '../../planner/topology/summary.js';
 
 /**
  * A machine as a drawing: nested boxes, wires between them, and the matrix of paths. All outputs draw from this one model, so
@@ -34,6 +35,46 @@ export interface HostDrawing {
   /** Empty when there is only one. */
   readonly label: string;
   readonly cpus: readonly Box[];
+}
+
+/** Adjacent hosts that are equal but for their names and ranks, of which one is drawn. */
+export interface FoldedHosts {
+  readonly host: HostDrawing;
+  /** The others. */
+  readonly alike: readonly HostDrawing[];
+  /** Name of the run: that of its only host, or its first, last and drawn ones. */
+  readonly label: string;
+}
+
+/** Runs of equal hosts. @param shown number of the host that stands for those of its run; else the first does */
+export function foldHosts(hosts: readonly HostDrawing[], shown = 0): FoldedHosts[] {
+  const runs: { readonly shape: string; readonly first: number; readonly members: HostDrawing[] }[] = [];
+  hosts.forEach((host, index) => {
+    const shape = shapeOf(host);
+    const last = runs.at(-1);
+    if (last?.shape === shape) last.members.push(host);
+    else runs.push({ shape, first: index, members: [host] });
+  });
+  return runs.flatMap(({ first, members }) => {
+    const host = members[shown - first] ?? members[0];
+    if (host === undefined) return [];
+    const alike = members.filter((member) => member !== host);
+    const label = alike.length === 0 ? host.label : `${host.label}, which stands for ${runLabel(members)}`;
+    return [{ host, alike, label }];
+  });
+}
+
+/** `host 1 (0x1001) to host 17 (0x1011)`. */
+export function runLabel(hosts: readonly HostDrawing[]): string {
+  const [first, last] = [hosts[0]?.label ?? '', hosts.at(-1)?.label ?? ''];
+  return first === last ? first : `${first} to ${last}`;
+}
+
+/** Key of a host without its name and ranks, to find equal hosts. */
+function shapeOf(host: HostDrawing): string {
+  return JSON.stringify(host.cpus, (key, value: unknown) =>
+    key === 'id' ? undefined : key === 'details' ? (value as string[]).filter((detail) => !detail.startsWith('rank')) : value,
+  );
 }
 
 type BoxKind = 'cpu' | 'switch' | 'gpu' | 'card' | 'port';
@@ -117,22 +158,6 @@ export function draw(title: string, system: System, paths: Paths, source?: XmlEl
 function gpuLabel(system: System, rank: number, dev: number): string {
   const unique = system.gpus.filter((gpu) => gpu.dev === dev).length === 1;
   return `GPU${unique ? dev : `${dev}r${rank}`}`;
-}
-
-/** `8 GPUs (sm 90), 8 network devices (50 GB/s), 2 CPUs, NVSwitch`. */
-export function systemSummary(system: System): string {
-  const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
-  const sms = [...new Set(system.hardware.map(({ sm }) => sm))].sort((a, b) => a - b);
-  const speeds = [...new Set(system.nets.map(({ bandwidthGBps }) => formatGBps(bandwidthGBps)))];
-  return [
-    ...(system.hostHashes.length > 1 ? [count(system.hostHashes.length, 'host')] : []),
-    sms.length === 1 && sms[0] === 0
-      ? count(system.gpus.length, 'CPU device')
-      : `${count(system.gpus.length, 'GPU')} (sm ${sms.join(', ')})`,
-    system.nets.length === 0 ? 'no network device' : `${count(system.nets.length, 'network device')} (${speeds.join(', ')} GB/s)`,
-    count(system.cpus.length, 'CPU'),
-    ...(system.nvSwitches.length > 0 ? ['NVSwitch'] : []),
-  ].join(', ');
 }
 
 /** Names of network devices, by host and number: hosts in order of their CPUs, as systems count them. */

@@ -1,4 +1,4 @@
-import { escape } from '../../topology/view/markup.js';
+import { escape } from '../draw/markup.js';
 
 /**
  * A self-contained page, without scripts or external files; light and dark.
@@ -61,7 +61,7 @@ const STYLE = [
   'p{margin:0}.dim{color:var(--dim)}.card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:0 0 14px}',
   '.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:22px 0 0}',
   '.figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px}.figure b{display:block;font-size:24px;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums}.figure span{color:var(--dim);font-size:13px}',
-  '.scroll{overflow-x:auto}figure{margin:0}svg.tc{display:block;width:100%;height:auto;min-width:680px}',
+  '.scroll{overflow-x:auto}figure{margin:0}svg.tccl{display:block;width:100%;height:auto;min-width:680px}',
   '.tables{display:flex;flex-wrap:wrap;gap:14px}.tables .card{margin:0;flex:1 0 auto;max-width:100%}',
   'table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}th{font-weight:500;color:var(--dim);text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}',
   'td{text-align:right;padding:4px 8px;border-bottom:1px solid var(--line);white-space:nowrap}tr:last-child td{border-bottom:0}.l{text-align:left}',
@@ -70,7 +70,7 @@ const STYLE = [
   '.chip{border:1px solid var(--line);border-radius:6px;padding:1px 7px;background:var(--nobg)}.chip.net{background:var(--partbg);color:var(--part);border-color:transparent}',
   '.uses{display:grid;grid-template-columns:max-content max-content 1fr;gap:8px 14px;align-items:baseline;font-size:14px}.badge{border-radius:999px;padding:1px 10px;font-size:12.5px;font-weight:550}',
   '.yes{color:var(--yes);background:var(--yesbg)}.no{color:var(--no);background:var(--nobg)}.partly{color:var(--part);background:var(--partbg)}',
-  'code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--nobg);border-radius:5px;padding:1px 6px}.pic{max-width:100%;display:block}footer{color:var(--dim);font-size:13px;margin-top:36px}',
+  'code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--nobg);border-radius:5px;padding:1px 6px}footer{color:var(--dim);font-size:13px;margin-top:36px}',
   '.stack th{white-space:normal}@media (max-width:640px){.stack thead{display:none}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--line)}.stack tr:last-child{border-bottom:0}',
   '.stack td,.stack td.l{display:flex;justify-content:space-between;gap:14px;padding:1px 0;border:0;white-space:normal;text-align:right}.stack td span{min-width:0;overflow-wrap:anywhere}.stack td::before{content:attr(data-name);color:var(--dim);text-align:left}}',
   '@media (max-width:640px){.load{grid-template-columns:1fr}.load .r{text-align:left}.uses{grid-template-columns:max-content 1fr}.uses p{grid-column:1/-1}}',
