@@ -56,6 +56,7 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
           TCCL_NRANKS: String(hostOfRank.length),
           TCCL_HOSTID: `host ${host}`,
           TCCL_COMM_ID: `${rails!.root}:${port}`,
+          TCCL_JOB_ID: job,
           TCCL_ALGO: 'ring',
           TCCL_DEBUG: 'INFO',
           TCCL_DEBUG_FILE: `${job}.${rank}.log`,
