@@ -36,10 +36,13 @@ const CALL_LIMIT = 512;
 export class CallTracker {
   readonly #groups = new Map<string, CallGroup>();
 
-  /** @param communicator its name, or undefined where the log lacks its beginning */
-  read(line: LogLine, call: CallEvent, communicator: string | undefined, place: LogPlace): void {
+  /**
+   * @param communicator its name, or undefined where the log lacks its beginning
+   * @param run number of the job in the log: jobs that follow each other have communicators of their own
+   */
+  read(line: LogLine, call: CallEvent, communicator: string | undefined, run: number, place: LogPlace): void {
     const name = communicator ?? `of ${call.nRanks} ranks`;
-    const group = this.#groupOf(name);
+    const group = this.#groupOf(`${name} ${run}`);
     if (group?.comparable !== true || group.difference !== undefined) return;
     const { host, pid, cudaDev } = line;
     const device = `${host}:${pid} ${cudaDev}`;

@@ -2,6 +2,7 @@ import { counted } from '../../counted.js';
 import { checkTables } from './checks/bandwidth.js';
 import { checkCalls } from './checks/calls.js';
 import { checkChannels } from './checks/channels.js';
+import { checkDeaths, ruleOfFirstDeath } from './checks/deaths.js';
 import { checkEnvironment } from './checks/environment.js';
 import { checkInit, checkVersions } from './checks/init.js';
 import { checkNics } from './checks/nics.js';
@@ -13,6 +14,8 @@ import { checkSettings } from './checks/settings.js';
 import { checkTransports } from './checks/transports.js';
 import { checkWarnings } from './checks/warnings.js';
 import { checkTimeouts } from './checks/watchdog.js';
+import { checkRuns } from './checks/runs.js';
+import { aftermath } from './codes.js';
 import type { LogFinding } from './finding.js';
 import type { LogModel } from './model.js';
 import { sortFindings } from './verdict.js';
@@ -26,8 +29,17 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkTransports(communicator),
     ...checkNics(communicator),
   ]);
+  const firstCode = ruleOfFirstDeath(model);
+  // The first death of a rank explains what the others saw, also where a rule knows its words.
+  const lines = checkLines(model).map((finding): LogFinding =>
+    finding.code === firstCode && finding.severity !== 'info'
+      ? { ...finding, kind: 'fault', explains: [...(finding.explains ?? []), ...aftermath] }
+      : finding,
+  );
   return sortFindings([
-    ...checkLines(model),
+    ...lines,
+    ...checkDeaths(model).filter(({ code }) => code !== firstCode),
+    ...checkRuns(model),
     ...checkTimeouts(model),
     ...checkCalls(model),
     ...checkWarnings(model),

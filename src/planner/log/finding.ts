@@ -1,8 +1,8 @@
+import type { LogFindingCode } from './codes.js';
 import type { LogPlace } from './line.js';
 import type { Kind } from './rules/rule.js';
 
-/** Stable name of a finding; docs/reference/log-findings.md lists them. Rules have their own (rules/). */
-export type LogFindingCode = string;
+export type { LogFindingCode } from './codes.js';
 
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */
 export type LogSeverity = 'error' | 'warning' | 'info';

@@ -3,7 +3,8 @@ import type { NetDevice, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
 import type { RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
-import type { MeasuredTable } from './table.js';
+import type { Death } from './deaths/tracker.js';
+import type { LoggedRun, MeasuredTable } from './table.js';
 import type { Timeout } from './watchdog.js';
 
 /** The contents of a log that are kept: the input of the checks and the summary. */
@@ -24,8 +25,12 @@ export interface LogModel {
   /** Communicators whose ranks called different collectives. */
   readonly calls: readonly CallDifference[];
   readonly tables: readonly MeasuredTable[];
-  /** True if the job completed: a test printed its summary, or a rank destroyed its communicator. */
-  readonly finished: boolean;
+  /** Runs of nccl-tests, in their order. */
+  readonly runs: readonly LoggedRun[];
+  /** Reported ends of processes, in their order. */
+  readonly deaths: readonly Death[];
+  /** Lines in which a launcher says that a process ended without an error. */
+  readonly successes: readonly LogPlace[];
   /** Incomplete lines of NCCL, by host; `''` if the host is unknown. */
   readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: LogPlace }>;
   /** The file whose last line has no end and is NCCL's. */
@@ -38,6 +43,12 @@ export interface LogModel {
 export interface LoggedProcess {
   readonly host: string;
   readonly pid: number;
+  readonly first: LogPlace;
+  readonly last: LogPlace;
+  /** Its first line about a communicator. */
+  readonly began: LogPlace | undefined;
+  /** The line in which it destroyed a communicator, if it made none after that. */
+  readonly ended: LogPlace | undefined;
   readonly version: { readonly text: string; readonly place: LogPlace } | undefined;
   /** Settings of NCCL that it reported. */
   readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: LogPlace }>;

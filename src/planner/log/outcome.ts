@@ -1,26 +1,79 @@
-import type { LogModel } from './model.js';
+import type { LoggedProcess, LogModel } from './model.js';
+import type { LoggedRun } from './table.js';
 
 /** Findings that show a failed job, regardless of the end of its log. */
 const ends = new Set(['fault', 'failure', 'symptom', 'outcome']);
 
 /** True if the log has no sign of a failure: no rule of one, no call that returned an error. */
-export function isUntroubled({ hits, warnings, timeouts }: LogModel): boolean {
+export function isUntroubled({ hits, warnings, timeouts, deaths }: LogModel): boolean {
   return (
     !hits.some(({ rule }) => ends.has(rule.kind)) &&
     !warnings.some(({ source }) => source === 'returned') &&
-    timeouts.length === 0
+    timeouts.length === 0 &&
+    deaths.length === 0
   );
 }
 
 /** True if all ranks in the log completed init, and it has no sign of a failure. */
 export function isInitialised(model: LogModel): boolean {
-  if (model.finished) return true;
+  if (hasEnded(model)) return true;
   const ranks = model.communicators.flatMap((communicator) => [...communicator.ranks.values()]);
   return (
     ranks.length > 0 &&
     ranks.every(({ completed }) => completed !== undefined) &&
-    !model.hits.some(({ rule }) => ends.has(rule.kind))
+    !model.hits.some(({ rule }) => ends.has(rule.kind)) &&
+    model.deaths.length === 0
   );
+}
+
+const endings = new WeakMap<LogModel, boolean>();
+
+/**
+ * True if everything that was seen to begin was seen to end: each run of nccl-tests printed its summary, and each process with a
+ * communicator destroyed it, belongs to such a run, or ended well for its launcher. False where nothing began.
+ */
+export function hasEnded(model: LogModel): boolean {
+  let ended = endings.get(model);
+  if (ended === undefined) endings.set(model, (ended = isAllEnded(model)));
+  return ended;
+}
+
+function isAllEnded(model: LogModel): boolean {
+  const { runs, processes, successes } = model;
+  const begun = processes.filter(({ began }) => began !== undefined);
+  if (runs.length + begun.length === 0) return false;
+  return (
+    runs.every(({ ended, failed }) => ended !== undefined && failed === undefined) &&
+    begun.every(
+      (process) =>
+        process.ended !== undefined ||
+        lostItsEnd(process, model) ||
+        runs.some((run) => isOf(process, run)) ||
+        runOf(process, runs)?.ended !== undefined ||
+        successes.some(({ file, line }) => file === process.last.file && line > process.last.line),
+    )
+  );
+}
+
+/** True if lines of its host are cut, and another rank of a communicator of it was seen to end. */
+function lostItsEnd(process: LoggedProcess, { communicators, cutLines }: LogModel): boolean {
+  if (!cutLines.has(process.host) && !cutLines.has('')) return false;
+  return communicators.some(({ ranks }) => {
+    const records = [...ranks.values()];
+    return (
+      records.some((record) => record.process === process) && records.some((record) => record.process.ended !== undefined)
+    );
+  });
+}
+
+/** True if the head of the run lists the process; nccl-tests cuts the host's name at its first dot. */
+function isOf({ host, pid }: LoggedProcess, { processes }: LoggedRun): boolean {
+  return processes.has(`${host} ${pid}`) || processes.has(`${host.split('.', 1)[0] ?? ''} ${pid}`);
+}
+
+/** The first run of the process's file that ends after its first line. */
+function runOf({ first }: LoggedProcess, runs: readonly LoggedRun[]): LoggedRun | undefined {
+  return runs.find(({ last }) => last.file === first.file && last.line > first.line);
 }
 
 /** True if every communicator is known to be on one host. */
@@ -32,4 +85,20 @@ export function isOnOneHost({ communicators }: LogModel): boolean {
       return nRanksKnown && ranks.size === nRanks && new Set([...ranks.values()].map(({ process }) => process.host)).size === 1;
     })
   );
+}
+
+/**
+ * By file, the last line in which a rank completed init, where all ranks with lines in the file did: what stands before it did
+ * not stop init.
+ */
+export function readyLines({ communicators }: LogModel): ReadonlyMap<number, number> {
+  const ready = new Map<number, number>();
+  const open = new Set<number>();
+  for (const { ranks } of communicators)
+    for (const { completed, last } of ranks.values()) {
+      if (completed === undefined) open.add(last.file);
+      else ready.set(completed.file, Math.max(completed.line, ready.get(completed.file) ?? 0));
+    }
+  for (const file of open) ready.delete(file);
+  return ready;
 }

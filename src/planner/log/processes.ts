@@ -58,7 +58,7 @@ export class ProcessTracker implements KnownProcesses {
   }
 
   /** Undefined beyond the limit. */
-  find(name: string, pid: number): LoggedProcess | undefined {
+  find(name: string, pid: number, place: LogPlace): LoggedProcess | undefined {
     const key = `${name}:${pid}`;
     let process = this.#processes.get(key);
     if (process === undefined) {
@@ -70,6 +70,10 @@ export class ProcessTracker implements KnownProcesses {
       process = {
         host,
         pid,
+        first: place,
+        last: place,
+        began: undefined,
+        ended: undefined,
         version: undefined,
         environment: new Map(),
         devices: new Map(),
@@ -86,6 +90,7 @@ export class ProcessTracker implements KnownProcesses {
       if (same === undefined) this.#hostsOfPid.set(pid, [host]);
       else if (!same.includes(host)) same.push(host);
     }
+    process.last = place;
     return process;
   }
 
@@ -118,9 +123,23 @@ export class ProcessTracker implements KnownProcesses {
       case 'plugin-path':
         growing.pluginPath ??= { path: ownText(event.path), place };
         return true;
+      case 'init-start':
+      case 'init-complete':
+        growing.began ??= place;
+        growing.ended = undefined;
+        return false;
+      case 'ended':
+        growing.began ??= place;
+        if (!event.aborted) growing.ended = place;
+        return false;
       case 'no-p2p':
         growing.noP2p ??= { text: event.text, place };
         return true;
+      case 'connection':
+      case 'ring':
+      case 'trees':
+        growing.began ??= place;
+        return false;
       default:
         return false;
     }

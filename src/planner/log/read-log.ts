@@ -1,6 +1,8 @@
 import { CallTracker } from './calls.js';
 import { CommunicatorTracker } from './communicator-tracker.js';
 import type { LogEvent } from './events.js';
+import { DeathTracker } from './deaths/tracker.js';
+import { candidatesOf } from './line-index.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
@@ -37,18 +39,19 @@ export class NcclLogReader {
   readonly #warnings = new WarningTracker();
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogTracker();
+  readonly #deaths = new DeathTracker();
   readonly #cut = new Map<string, { count: number; readonly first: LogPlace }>();
   #line = 0;
   #allLines = 0;
   #ncclLines = 0;
-  /** A communicator was destroyed, and none was begun since. */
-  #destroyed = false;
   #version: { readonly text: string; readonly place: LogPlace } | undefined;
   #unfinished: LogPlace | undefined;
 
   /** Lines from now on are of this file. */
   openFile(name: string): void {
     this.#files.push(name);
+    this.#deaths.openFile(name);
+    this.#tables.openFile();
     this.#line = 0;
   }
 
@@ -82,9 +85,11 @@ export class NcclLogReader {
       warnings: this.#warnings.list(),
       machines: this.#systems.list(),
       timeouts: this.#watchdog.list(),
+      deaths: this.#deaths.list(),
       calls: this.#calls.list(),
       tables: this.#tables.tables,
-      finished: this.#destroyed || this.#tables.finished,
+      runs: this.#tables.runs,
+      successes: this.#deaths.successes,
       cutLines: this.#cut,
       unfinishedLine: this.#unfinished,
       left: {
@@ -106,7 +111,9 @@ export class NcclLogReader {
     if (other || broken) this.#ncclLines++;
     if (broken) this.#countCut('', place);
     if (other) return;
-    this.#rules.read(text, place, () => rankIn(text));
+    const { rules, deaths } = candidatesOf(text);
+    const rule = rules.length === 0 ? undefined : this.#rules.read(text, rules, place, () => rankIn(text));
+    if (deaths.length > 0 || this.#deaths.isOpen) this.#deaths.read(text, place, deaths, rule);
     if (!broken) this.#readOther(text, place);
   }
 
@@ -126,7 +133,7 @@ export class NcclLogReader {
   }
 
   #readNccl(line: LogLine, text: string, place: LogPlace): void {
-    const process = this.#processes.find(line.host, line.pid);
+    const process = this.#processes.find(line.host, line.pid, place);
     if (process === undefined) return;
     if (this.#version !== undefined) {
       this.#processes.hear(process, { kind: 'version', version: this.#version.text }, this.#version.place);
@@ -136,7 +143,8 @@ export class NcclLogReader {
     if (line.level === 'WARN') {
       const record = this.#communicators.hear(line, process, { kind: 'other' }, place);
       const rank = record?.rank ?? -1;
-      const rule = this.#rules.read(text, place, () => (rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`));
+      const { rules } = candidatesOf(text);
+      const rule = this.#rules.read(text, rules, place, () => (rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`));
       this.#warnings.pass(line, thread);
       // A text of one word is the rest of a line that was cut.
       if (rule === undefined && !line.message.trim().includes(' ')) this.#countCut(line.host, place);
@@ -150,22 +158,17 @@ export class NcclLogReader {
     this.#warnings.pass(line, thread);
     // Lines that the reader parses need no rule, except those of settings and processes.
     if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p')
-      this.#rules.read(text, place, () => this.#whoWrote(line, event, place, text));
+      this.#rules.read(text, candidatesOf(text).rules, place, () => this.#whoWrote(line, event, place, text));
     if (event.kind === 'call') {
-      if (!line.torn) this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), place);
+      if (!line.torn) this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), this.#tables.runs.length, place);
       return;
     }
-    if (event.kind === 'ended' && !event.aborted) this.#destroyed = true;
-    else if (event.kind === 'init-start') {
-      this.#destroyed = false;
-      this.#tables.finished = false;
-    }
-    if (!line.torn && this.#processes.hear(process, event, place)) return;
+    if ((!line.torn || event.kind === 'ended') && this.#processes.hear(process, event, place)) return;
     this.#communicators.hear(line, process, event, place);
   }
 
   #whoWrote(line: LogLine, event: LogEvent, place: LogPlace, text: string): string {
-    const process = this.#processes.find(line.host, line.pid);
+    const process = this.#processes.find(line.host, line.pid, place);
     const rank = process === undefined ? -1 : (this.#communicators.hear(line, process, event, place)?.rank ?? -1);
     return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }

@@ -47,9 +47,36 @@ export interface TestRun {
   readonly isCpuTime: boolean;
 }
 
+/** A run of an nccl-tests program, from its head to its summary. */
+export interface LoggedRun {
+  readonly collective: string | undefined;
+  readonly started: LogPlace;
+  /** Its last line so far that is its own. */
+  readonly last: LogPlace;
+  readonly hosts: readonly string[];
+  /** `host pid` of the processes that its head lists. */
+  readonly processes: ReadonlySet<string>;
+  readonly nRanks: number | undefined;
+  /** The line of its summary. */
+  readonly ended: LogPlace | undefined;
+  /** The first error that the program printed. */
+  readonly failed: { readonly text: string; readonly place: LogPlace } | undefined;
+}
+
+interface GrowingRun extends LoggedRun {
+  collective: string | undefined;
+  last: LogPlace;
+  readonly hosts: string[];
+  readonly processes: Set<string>;
+  nRanks: number | undefined;
+  ended: LogPlace | undefined;
+  failed: LoggedRun['failed'];
+}
+
 /** Number of rows that are kept: more come from a loop. */
 const ROW_LIMIT = 1000;
 const TABLE_LIMIT = 5000;
+const RUN_LIMIT = 5000;
 const MOST_HOSTS = 64;
 const MOST_PROCESSES = 100_000;
 /** A row or a line of a table's head is shorter. */
@@ -58,8 +85,8 @@ const ROW_LENGTH = 1000;
 /** Finds the tables of nccl-tests between all other lines. Lines of several tables must not be mixed. */
 export class TableReader {
   readonly tables: MeasuredTable[] = [];
-  /** True if a test printed its summary, so it completed. */
-  finished = false;
+  readonly runs: GrowingRun[] = [];
+  #run: GrowingRun | undefined;
   /** The first fields of a row that other output has cut in pieces. */
   #pending: string[] = [];
   #collective: string | undefined;
@@ -82,17 +109,48 @@ export class TableReader {
     return this.#broken ?? this.#pendingAt;
   }
 
+  /** A run does not go on in another file. */
+  openFile(): void {
+    this.#run = undefined;
+  }
+
+  /** A line that reports the failure of the program, or undefined text. */
+  readFailure(text: string, place: LogPlace): void {
+    const [, what, message = ''] =
+      /Test (NCCL failure|CUDA failure|failure|timeout) [\w./-]{1,80}:\d{1,5}(?: '([^']{0,300}))?/.exec(text) ?? [];
+    if (what === undefined) return;
+    this.#run ??= this.#begun(place);
+    this.#run.failed ??= { text: ownText(message.replace(/\s*\/\s*$/, '').trim()), place };
+    this.#run.last = place;
+  }
+
+  #begun(place: LogPlace): GrowingRun {
+    const run: GrowingRun = {
+      collective: undefined,
+      started: place,
+      last: place,
+      hosts: [],
+      processes: new Set(),
+      nRanks: undefined,
+      ended: undefined,
+      failed: undefined,
+    };
+    if (this.runs.length < RUN_LIMIT) this.runs.push(run);
+    return run;
+  }
+
   read(text: string, place: LogPlace): void {
+    if (text.includes('Test ') && /Test \w{0,5} ?(?:failure|timeout) /.test(text)) this.readFailure(text, place);
     const start = text.search(/[^\s]/);
     if (start < 0) return;
     const first = text.charCodeAt(start);
     if (first === 35 /* # */) {
-      this.#readHead(text);
+      this.#readHead(text, place);
       return;
     }
     const head = text.indexOf('#', start);
     if (head > 0 && head <= PREFIX_LENGTH && prefixForm.test(text.slice(start, head))) {
-      this.#readHead(text.slice(head));
+      this.#readHead(text.slice(head), place);
       return;
     }
     const named = this.#isTable || this.#ranks > 0 ? namedRow.exec(text.slice(0, ROW_LENGTH)) : null;
@@ -100,10 +158,14 @@ export class TableReader {
     else if (first === 91 /* [ */ || (first >= 48 && first <= 57)) this.#readRow(text, place);
   }
 
-  #readHead(text: string): void {
+  #readHead(text: string, place: LogPlace): void {
     const [, collective] = /Collective test starting: (\w+?)_perf/.exec(text) ?? [];
     if (collective !== undefined || text.includes(' nThread ')) {
       this.#open = undefined;
+      const isBegun = this.#run !== undefined && this.#run.nRanks === undefined && this.#run.failed === undefined;
+      // The head's first line names the collective, its second one the options.
+      if (!isBegun || collective !== undefined) this.#run = this.#begun(place);
+      if (this.#run !== undefined && collective !== undefined) this.#run.collective = ownText(collective);
       this.#ranks = 0;
       this.#isCpuTime = false;
       for (const known of [this.#hosts, this.#processes, this.#gpus]) known.clear();
@@ -126,11 +188,18 @@ export class TableReader {
       if (this.#hosts.size < MOST_HOSTS) this.#hosts.add(ownText(host));
       if (this.#processes.size < MOST_PROCESSES) this.#processes.add(`${host} ${pid}`);
       if (gpu !== '' && this.#gpus.size < MOST_HOSTS) this.#gpus.add(ownText(gpu.trim()));
+      if (this.#run === undefined || this.#run.ended !== undefined) this.#run = this.#begun(place);
+      this.#run.nRanks = this.#ranks;
+      this.#run.last = place;
+      if (!this.#run.hosts.includes(host) && this.#run.hosts.length < MOST_HOSTS) this.#run.hosts.push(ownText(host));
+      if (this.#run.processes.size < MOST_PROCESSES) this.#run.processes.add(`${host} ${pid}`);
     }
     if (text.includes('Avg bus bandwidth')) {
       this.#open = undefined;
       this.#isTable = false;
-      this.finished = true;
+      this.#run ??= this.#begun(place);
+      this.#run.ended = place;
+      this.#run.last = place;
     }
   }
 
@@ -143,6 +212,8 @@ export class TableReader {
       .split(/\s+/);
     const row = this.#whole(fields, place);
     if (row === undefined) return;
+    this.#run ??= this.#begun(place);
+    this.#run.last = place;
     if (this.#open === undefined) {
       this.#open = {
         collective: this.#collective ?? guessed(fields),

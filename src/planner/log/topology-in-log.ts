@@ -36,7 +36,7 @@ function machinesIn(lines: readonly string[]) {
   for (const [index, text] of lines.entries()) {
     const place = { file: 0, line: index + 1 };
     for (const { host, pid, tid, level, message, torn } of readLine(withMarker(withoutColours(text)), processes).lines) {
-      const process = processes.find(host, pid);
+      const process = processes.find(host, pid, place);
       if (process !== undefined && level === 'INFO') systems.read(message, process.host, `${host}:${pid}:${tid}`, torn, place);
     }
   }

@@ -1,6 +1,7 @@
 import type { CallDifference, LoggedCall } from '../calls.js';
 import type { LogFinding } from '../finding.js';
 import type { LogModel } from '../model.js';
+import { hasEnded } from '../outcome.js';
 
 /** Numbers of ncclDataType_t. */
 const datatypes = ['int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'float16', 'float32', 'float64', 'bfloat16'];
@@ -13,8 +14,8 @@ export function checkCalls(model: LogModel): LogFinding[] {
 function finding({ first, other, communicator }: CallDifference, model: LogModel): LogFinding {
   return {
     code: 'calls-differ',
-    severity: model.finished ? 'info' : 'error',
-    kind: model.finished ? 'note' : 'fault',
+    severity: hasEnded(model) ? 'info' : 'error',
+    kind: hasEnded(model) ? 'note' : 'fault',
     communicator,
     explains: ['watchdog-timeout', 'collective-stuck', 'remote-closed', 'exit-child', 'calls-failed'],
     problem: `ranks call different collectives as number ${first.call.opCount}: ${told(first)}, but ${told(other)}`,

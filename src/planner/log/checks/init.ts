@@ -1,6 +1,7 @@
 import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
+import { hasEnded } from '../outcome.js';
 
 const stageNames: Readonly<Record<Stage, string>> = {
   [Stage.BEGUN]: 'had begun',
@@ -60,7 +61,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   return [
     {
       code: 'init-unfinished',
-      severity: isExcerpt || model.finished ? 'info' : isLost ? 'warning' : 'error',
+      severity: isExcerpt || hasEnded(model) ? 'info' : isLost ? 'warning' : 'error',
       kind: isPointed ? 'symptom' : 'outcome',
       communicator: id,
       ranks: open.map(({ rank }) => rank),

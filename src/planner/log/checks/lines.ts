@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
-import { isInitialised, isOnOneHost } from '../outcome.js';
+import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
 import type { LogModel } from '../model.js';
 import type { RuleHit } from '../rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
@@ -18,22 +18,35 @@ const NAMES_SHOWN = 4;
 
 /** Findings from single lines: one for each code, however many ranks wrote it. */
 export function checkLines(model: LogModel): LogFinding[] {
+  const ready = readyLines(model);
   const byCode = new Map<string, RuleHit[]>();
-  for (const hit of model.hits) byCode.set(hit.rule.code, [...(byCode.get(hit.rule.code) ?? []), hit]);
-  return [...byCode.values()].flatMap((hits) => {
+  for (const hit of model.hits) {
+    const key = `${hit.rule.code} ${isSurvived(hit, ready) ? 'survived' : ''}`;
+    byCode.set(key, [...(byCode.get(key) ?? []), hit]);
+  }
+  return [...byCode].flatMap(([key, hits]) => {
     const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
-    return first === undefined ? [] : [finding(first, others, model)];
+    return first === undefined ? [] : [finding(first, others, model, key.endsWith(' survived'))];
   });
+}
+
+/** Lines after which all ranks of their files completed init in spite of them. */
+function isSurvived({ rule, lastLines }: RuleHit, ready: ReadonlyMap<number, number>): boolean {
+  return (
+    rule.lasts !== true &&
+    ['fault', 'failure', 'symptom'].includes(rule.kind) &&
+    [...lastLines].every(([file, line]) => line < (ready.get(file) ?? 0))
+  );
 }
 
 const kinds: readonly Kind[] = ['fault', 'failure', 'cost', 'risk', 'symptom', 'outcome', 'note'];
 
-function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): LogFinding {
-  const { rule, groups, text } = first;
+function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel, isSurvived: boolean): LogFinding {
+  const { rule, matches, text } = first;
   const all = [first, ...others];
   const count = all.reduce((sum, hit) => sum + hit.count, 0);
   const who = [...new Set(all.flatMap((hit) => hit.who))];
-  const severity = severityOf(rule, model);
+  const severity = isSurvived ? 'info' : severityOf(rule, model);
   const names =
     who.length === 0
       ? ''
@@ -42,11 +55,11 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): L
     code: rule.code,
     severity,
     kind: severity === 'info' ? 'note' : rule.kind,
-    problem: `${filled(rule.problem, groups)} (${counted(count, 'line')}${names})`,
-    cause: rule.cause,
+    problem: `${filled(rule.problem, matches[0]?.groups ?? [])} (${counted(count, 'line')}${names})`,
+    cause: isSurvived ? `${rule.cause}; but all ranks completed init after it` : rule.cause,
     remedy: rule.remedy,
     quote: text,
-    places: all.flatMap((hit) => hit.places).slice(0, 8),
+    places: all.flatMap((hit) => hit.matches.map(({ place }) => place)).slice(0, 8),
     explains: [...new Set(all.flatMap((hit) => hit.rule.explains ?? []))],
     ...(rule.source === undefined ? {} : { source: rule.source }),
   };
@@ -56,7 +69,7 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel): L
 function severityOf(rule: LineRule, model: LogModel): LogSeverity {
   if (rule.network === true && isOnOneHost(model)) return 'info';
   if (rule.kind === 'risk' && isInitialised(model)) return 'info';
-  if ((rule.kind === 'symptom' || rule.kind === 'outcome') && model.finished) return 'info';
+  if ((rule.kind === 'symptom' || rule.kind === 'outcome') && hasEnded(model)) return 'info';
   return severities[rule.kind];
 }
 

@@ -1,9 +1,9 @@
-import type { LogFinding, LogSeverity } from '../finding.js';
+import type { LogFinding, LogFindingCode, LogSeverity } from '../finding.js';
 import type { LoggedProcess, LogModel } from '../model.js';
 import { isOnOneHost } from '../outcome.js';
 
 interface CostlySetting {
-  readonly code: string;
+  readonly code: LogFindingCode;
   readonly name: string;
   readonly values: RegExp;
   /** Jobs in which it has a cost: any, only those on several hosts, or so few that it is a remark. */
@@ -121,7 +121,7 @@ const settings: readonly CostlySetting[] = [
 ];
 
 /** Findings that such settings cause. */
-const effects: Readonly<Record<CostlySetting['costs'], readonly string[]>> = {
+const effects: Readonly<Record<CostlySetting['costs'], readonly LogFindingCode[]>> = {
   'between-gpus': ['shm-despite-nvlink', 'network-inside-host', 'p2p-unsupported', 'bandwidth-low'],
   network: ['no-rdma', 'socket-despite-ib', 'gdr-off', 'bandwidth-low'],
   seldom: [],

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
 import type { LoggedWarning, LogModel } from '../model.js';
-import { isInitialised, isUntroubled } from '../outcome.js';
+import { hasEnded, isInitialised, isUntroubled } from '../outcome.js';
 
 /** Reports warnings without a rule, and calls that failed without a warning: equal ones once, with the lines around the first. */
 export function checkWarnings(model: LogModel): LogFinding[] {
@@ -38,7 +38,7 @@ function unknownWarning(
 
 /** Reports calls that returned an error, if nothing else reports one. */
 function failedCalls({ text, ranks, places }: LoggedWarning, others: number, model: LogModel): LogFinding {
-  const isHarmless = model.finished;
+  const isHarmless = hasEnded(model);
   return {
     code: 'calls-failed',
     severity: isHarmless ? 'info' : 'error',

@@ -1,17 +1,9 @@
 import { counted } from '../../../counted.js';
+import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { LogModel } from '../model.js';
 import type { Timeout } from '../watchdog.js';
 
-const consequences = [
-  'watchdog-timeout',
-  'watchdog-stuck',
-  'exit-signal',
-  'exit-child',
-  'store-lost',
-  'remote-closed',
-  'dump-signal',
-];
 
 /** Compares the ranks' positions when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks without output. */
 export function checkTimeouts({ timeouts, communicators }: Pick<LogModel, 'timeouts' | 'communicators'>): LogFinding[] {
@@ -53,7 +45,7 @@ function differ(a: Timeout, b: Timeout): LogFinding {
     severity: 'error',
     kind: 'fault',
     ranks: [a.rank, b.rank],
-    explains: consequences,
+    explains: aftermath,
     problem: `ranks call different collectives as number ${a.sequence}: rank ${a.rank} ${called(a)}, rank ${b.rank} ${called(b)}`,
     cause: 'code paths differ between ranks: a condition on the rank, uneven data, unused parameters, another order of calls',
     remedy: 'compare the stacks of both ranks at that call (flight recorder, TORCH_DISTRIBUTED_DEBUG=DETAIL)',
@@ -73,7 +65,7 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
     severity: 'error',
     kind: 'failure',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'hangs' : 'hang'} in collective ${least} (${behind[0]?.operation ?? ''}), the others in ${most}: they are not in the same call`,
     cause: 'these ranks called one collective less or more than the others, or the network lost the data of one',
     remedy: `py-spy dump of ${namedRanks(ranks)}; compare the stacks with another rank's`,
@@ -94,7 +86,7 @@ function absent(timeouts: readonly Timeout[], communicators: LogModel['communica
       severity: 'error',
       kind: 'failure',
       ranks: missing,
-      explains: consequences,
+      explains: aftermath,
       problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation} (number ${first.sequence})`,
       cause: 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here',
       remedy: `look at the log and the stack of ${namedRanks(missing)} first`,

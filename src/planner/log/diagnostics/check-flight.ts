@@ -1,17 +1,7 @@
+import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { FlightCall, FlightMessage, FlightRecording } from './flight.js';
 
-const consequences = [
-  'watchdog-timeout',
-  'watchdog-stuck',
-  'rank-absent',
-  'rank-behind',
-  'remote-closed',
-  'exit-signal',
-  'exit-child',
-  'store-lost',
-  'dump-signal',
-];
 
 /** A group of ranks: several may have the same name, each with ranks of its own. */
 interface Group {
@@ -213,7 +203,7 @@ function callsDiffer(group: string, sequence: number, [a, b]: readonly [At, At])
     severity: 'error',
     kind: 'fault',
     ranks: [a.recording.rank, b.recording.rank],
-    explains: consequences,
+    explains: aftermath,
     problem: `ranks call different collectives as number ${sequence} of group ${group}: ${told(a)}, ${told(b)}`,
     cause: 'code paths differ between ranks: a condition on the rank, uneven data, another order of calls',
     remedy: 'compare the two places in the program',
@@ -236,7 +226,7 @@ function ranksBehind(
     severity: 'error',
     kind: 'fault',
     ranks,
-    explains: consequences.filter((code) => code !== 'rank-behind'),
+    explains: aftermath,
     problem: `${namedRanks(ranks)} never called ${called(call, group)}, in which ${there} of ${members.length} ranks wait; rank ${first?.rank ?? ''} ${text}`,
     cause: 'these ranks are elsewhere: other code, an exception, slow data or a checkpoint, or they are stuck in another group',
     remedy: `py-spy dump of ${namedRanks(ranks)}; look at what follows ${calledAt === '' ? 'their last call' : calledAt}`,
@@ -285,7 +275,7 @@ function notStarted(group: string, call: FlightCall, waiting: readonly FlightRec
     severity: 'error',
     kind: 'fault',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `${namedRanks(ranks)} enqueued ${called(call, group)}, but ${ranks.length === 1 ? 'its GPU has' : 'their GPUs have'} not begun it; the others have`,
     cause: 'the GPU is busy or stuck with work before it on that stream: a kernel that hangs, or a collective of another group',
     remedy: `nvidia-smi and dmesg -T | grep -i xid on the hosts of ${namedRanks(ranks)}; what runs before it on that stream`,
@@ -299,7 +289,7 @@ function allInside(group: string, call: FlightCall, members: readonly FlightReco
     severity: 'error',
     kind: 'failure',
     ranks: members.map(({ rank }) => rank),
-    explains: consequences,
+    explains: aftermath,
     problem: `${call.sequence < 0 ? `${namedRanks(members.map(({ rank }) => rank))} are at both ends of ${called(call, group)}` : `all ${members.length} ranks are in ${called(call, group)}, of ${call.input},`} and none comes out`,
     cause: 'the ranks agree, so the program is not at fault: the network, a GPU or a NIC stands still',
     remedy: "look at NCCL's log, dmesg and NIC counters of these hosts; run nccl-tests between pairs of them",
@@ -314,7 +304,7 @@ function leftInside(group: string, call: FlightCall, left: readonly FlightRecord
     severity: 'error',
     kind: 'fault',
     ranks,
-    explains: consequences.filter((code) => code !== 'rank-behind'),
+    explains: aftermath,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'has' : 'have'} not come out of ${called(call, group)}, which ${completed} other ${completed === 1 ? 'rank has' : 'ranks have'} completed`,
     cause: 'the GPU is busy or stuck with work before it on that stream, or data of the others do not arrive there',
     remedy: `nvidia-smi and dmesg -T | grep -i xid on the hosts of ${namedRanks(ranks)}; py-spy dump of ${namedRanks(ranks)}`,
@@ -335,7 +325,7 @@ function messageUnmatched(
     severity: 'error',
     kind: 'fault',
     ranks: [recording.rank, other.rank],
-    explains: consequences,
+    explains: aftermath,
     problem: `rank ${recording.rank} waits to ${here} rank ${other.rank} (group ${group}${at}), which does not ${there} it: it ${whereabouts(other).text}`,
     cause: 'the ranks do not agree about their messages: number, order, or a stage of the pipeline that ended early',
     remedy: `compare the sends and receives of both ranks; py-spy dump of rank ${other.rank}`,

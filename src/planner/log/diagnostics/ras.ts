@@ -1,8 +1,8 @@
+import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { LogPlace } from '../line.js';
 
 type Fields = Readonly<Record<string, unknown>>;
-const consequences = ['watchdog-timeout', 'rank-absent', 'remote-closed', 'exit-child', 'exit-signal', 'store-lost'];
 
 /** True if a value of JSON is what `ncclras -f json` prints. */
 export function isRasJson(value: unknown): value is Fields {
@@ -185,7 +185,7 @@ function deadProcesses(dead: readonly { readonly process: string; readonly place
       code: 'process-dead',
       severity: 'error',
       kind: 'fault',
-      explains: consequences,
+      explains: aftermath,
       problem: `RAS considers ${dead.length === 1 ? 'process' : `${dead.length} processes`} ${named}${dead.length > 4 ? ', …' : ''} dead`,
       cause: 'they ended, or their hosts cannot be reached',
       remedy: 'look at the logs of these processes and at their hosts',
@@ -202,7 +202,7 @@ function ranksMissing(name: string, missing: readonly Fields[], place: LogPlace)
     severity: 'error',
     kind: 'fault',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `RAS has no answer from ${namedRanks(ranks)} of communicator ${name}${dead.length === 0 ? '' : `; ${namedRanks(dead)} ${dead.length === 1 ? 'is' : 'are'} considered dead`}`,
     cause: 'those processes died, or their hosts cannot be reached',
     remedy: `look at the logs and hosts of ${namedRanks(ranks)}`,
@@ -218,7 +218,7 @@ function asyncError(name: string, ranks: readonly number[], error: string | unde
     severity: 'error',
     kind: 'failure',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `${subject} of communicator ${name} ${error === undefined && ranks.length === 1 ? 'has ' : error === undefined ? 'have ' : ''}${what}`,
     cause: 'the network or a GPU failed there',
     remedy: 'look at NCCL WARN lines of these ranks',
@@ -239,7 +239,7 @@ function behindOthers(
     severity: 'error',
     kind: 'fault',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `${ranks.length === 0 ? 'ranks' : namedRanks(ranks)} of communicator ${name} launched ${least} ${operation} operations, others ${most}`,
     cause: 'these ranks did not make the call that the others wait in: they are elsewhere in the program or stuck',
     remedy: `py-spy dump of ${ranks.length === 0 ? 'the ranks that ncclras -v lists' : namedRanks(ranks)}; run ncclras again: while the numbers grow, the job runs`,
@@ -286,7 +286,7 @@ function otherStatus(name: string, { value, ranks }: RankGroup<string>, usual: s
     severity: 'error',
     kind: 'failure',
     ranks,
-    explains: consequences,
+    explains: aftermath,
     problem: `${namedRanks(ranks)} of communicator ${name} ${ranks.length === 1 ? 'has' : 'have'} status ${value}, the others ${usual}`,
     cause: statusCauses[value] ?? 'the ranks do not agree about the state of their communicator',
     remedy: `look at the logs and stacks of ${namedRanks(ranks)}`,

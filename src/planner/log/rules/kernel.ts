@@ -1,24 +1,17 @@
+import { aftermath, type LogFindingCode } from '../codes.js';
 import type { LineRule } from './rule.js';
 
-const consequences = [
-  'cuda-generic',
+const consequences: readonly LogFindingCode[] = [
+  ...aftermath,
   'cuda-illegal-access',
-  'nccl-unhandled-cuda',
-  'remote-closed',
-  'watchdog-timeout',
-  'watchdog-stuck',
-  'exit-child',
-  'exit-signal',
-  'ib-retry-exceeded',
   'gpu-lost',
-  'bandwidth-low',
-  'calls-failed',
   'exit-crash',
-  'dump-signal',
+  'xid-cleanup',
+  'bandwidth-low',
 ];
 
 /** `NVRM: Xid (PCI:0000:c1:00): 79, pid=…, GPU has fallen off the bus.` */
-function xid(code: string, numbers: string, kind: LineRule['kind'], problem: string, cause: string, remedy: string): LineRule {
+function xid(code: LogFindingCode, numbers: string, kind: LineRule['kind'], problem: string, cause: string, remedy: string): LineRule {
   return {
     code,
     kind,

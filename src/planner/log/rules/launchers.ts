@@ -1,9 +1,6 @@
 import type { LineRule } from './rule.js';
 
-/** Ray lists possible causes of a worker's death regardless of the actual one. */
-const guess = /potential root causes/;
-
-/** Ends of jobs: launchers, schedulers, signals. They show the place of a failure, seldom its cause. */
+/** Words of launchers and schedulers about the end of a job. Those with a rank, a signal or an exit code are in deaths/. */
 export const launcherRules: readonly LineRule[] = [
   {
     code: 'time-limit',
@@ -35,53 +32,18 @@ export const launcherRules: readonly LineRule[] = [
     remedy: 'scontrol show node <name>; its console and BMC log',
   },
   {
-    code: 'exit-crash',
-    kind: 'failure',
-    needles: ['segmentation fault', 'sigsegv', 'signal 11', 'signal: segmentation', 'exitcode', 'exit code'],
-    pattern: /(Segmentation fault|SIGSEGV|[Ss]ignal:? \(?11\b|exit ?code ?: ?(?:-11|139)\b)/,
-    except: guess,
-    explains: ['remote-closed', 'exit-child', 'store-lost', 'ib-retry-exceeded'],
-    problem: 'a process crashed ($1)',
-    cause: 'a bug, or libraries that do not fit together',
-    remedy: 'look at the stack above the line or in the core (ulimit -c unlimited; gdb); LD_DEBUG=libs for the libraries',
-  },
-  {
-    code: 'exit-signal',
-    kind: 'outcome',
-    needles: [
-      'sigkill',
-      'sigterm',
-      'exited on signal',
-      'received signal',
-      'signal 9',
-      'signal 15',
-      ': killed',
-      'exitcode',
-      'exit code',
-    ],
-    except: guess,
-    pattern:
-      /(SIGKILL|SIGTERM|exited on signal \d{1,2}|[Rr]eceived signal[^\n]{0,20}|[Ss]ignal (?:9|15)\b|task[^\n]{0,30}: Killed|exit ?code {0,2}:? {0,2}(?:-\d{1,2}|137|143)\b)/i,
-    problem: 'a process was killed ($1)',
-    cause: 'by the out-of-memory killer, a scheduler, or the launcher after another rank failed',
-    remedy: 'find what failed first; dmesg -T | grep -i oom on that host',
-  },
-  {
     code: 'exit-child',
     kind: 'outcome',
     needles: [
       'childfailederror',
       'non-zero exit',
       'nonzero exit',
-      'mpi_abort',
-      'exited with exit code',
       'actordiederror',
       'rayactorerror',
       'workercrashederror',
       'terminated by the following',
       'worker process has died',
       'a worker died or was killed',
-      'root cause (first observed failure)',
     ],
     problem: 'the launcher says that a rank failed',
     cause: "that rank's own output says why",

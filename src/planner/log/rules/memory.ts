@@ -53,9 +53,8 @@ export const memoryRules: readonly LineRule[] = [
   {
     code: 'shm-full',
     kind: 'fault',
-    needles: ['bus error', 'out of shared memory', 'sigbus', 'exitcode', 'exit code', 'signal 7'],
-    pattern:
-      /dataloader[^\n]{0,80}(?:Bus error|shared memory)|out of shared memory|nonexistent physical address|Signal:? (?:7\b|Bus error)|\bSIGBUS\b|exit ?code {0,2}:? {0,2}(?:-7|135)\b/i,
+    needles: ['out of shared memory', 'nonexistent physical address', 'dataloader'],
+    pattern: /dataloader[^\n]{0,80}shared memory|out of shared memory|nonexistent physical address|insufficient shared memory/i,
     explains: ['exit-signal', 'exit-child', 'remote-closed'],
     problem: 'a process died of a bus error: /dev/shm is full',
     cause: "the container's /dev/shm (64 MiB by default) is used up",

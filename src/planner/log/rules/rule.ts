@@ -1,3 +1,5 @@
+import type { LogFindingCode } from '../codes.js';
+
 /**
  * The part that a finding plays, from the likeliest root cause down:
  * a `fault` names what is broken or set wrong; a `failure` is a call that failed, with its usual causes; a `symptom` follows
@@ -9,7 +11,7 @@ export type Kind = 'fault' | 'failure' | 'symptom' | 'cost' | 'risk' | 'outcome'
 /** Meaning of a line of text, of NCCL or of programs around it. To add a rule, add one of these to a table. */
 export interface LineRule {
   /** Stable name, shared by rules that name one cause. */
-  readonly code: string;
+  readonly code: LogFindingCode;
   readonly kind: Kind;
   /** Lower-case texts; only lines that contain one of them are matched. Rare ones keep reading fast. */
   readonly needles: readonly string[];
@@ -23,7 +25,9 @@ export interface LineRule {
   /** The remedy, beginning with the next command or setting. */
   readonly remedy: string;
   /** Codes of findings that this one causes: they are shown as its consequences. */
-  readonly explains?: readonly string[];
+  readonly explains?: readonly LogFindingCode[];
+  /** A state of the machine that goes on after an init that succeeded. */
+  readonly lasts?: boolean;
   /** Concerns only jobs on several hosts. */
   readonly network?: boolean;
   /** Thread or source where such lines are explained. */

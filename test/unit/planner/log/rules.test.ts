@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { NeedleFinder } from '../../../../src/planner/log/needles.js';
-import { RuleMatcher } from '../../../../src/planner/log/rule-matcher.js';
+import { ruleOf } from '../../../../src/planner/log/rule-matcher.js';
 import { lineRules } from '../../../../src/planner/log/rules/all.js';
 import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
 import { compareVersions } from '../../../../src/planner/versions/version.js';
@@ -70,12 +70,10 @@ describe('an excerpt of a thread', () => {
 });
 
 describe('the table of rules', () => {
-  const book = new RuleMatcher();
-
   it.each(Object.entries(lines).flatMap(([code, list]) => list.map((line) => ({ code, line }))))(
     'has $code: $line',
     ({ code, line }) => {
-      expect(book.ruleOf(line)?.code ?? 'none').toBe(code);
+      expect(ruleOf(line)?.code ?? 'none').toBe(code);
     },
   );
 
