@@ -15,8 +15,9 @@ const wings = {
     schedule: ['tuning', 'graph', 'versions'],
     simulate: ['schedule', 'tuning', 'graph', 'topology', 'versions'],
     plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
-    log: ['plan', 'tuning', 'graph', 'topology', 'versions'],
-    expect: ['log', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
+    readers: [],
+    log: ['readers', 'plan', 'tuning', 'graph', 'topology', 'versions'],
+    expect: ['log', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
   runtime: {
     detect: ['planner/topology'],

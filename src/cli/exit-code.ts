@@ -1,5 +1,9 @@
 import { describeError, TcclError } from '../errors.js';
+import type { Outcome } from '../planner/log/diagnosis.js';
 import { complain } from './output.js';
+
+/** Exit codes of `tccl log` and `tccl diagnose` by outcome. */
+export const outcomeCodes: Readonly<Record<Outcome, number>> = { fault: 1, healthy: 0, undecided: 3 };
 
 /**
  * Prints an error that ended a command, and returns the exit code: 2 for wrong use, else 1.

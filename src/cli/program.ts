@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { version } from '../version.js';
 import { reportFailure } from './exit-code.js';
-import { complain, examples } from './output.js';
+import { TcclError } from '../errors.js';
+import { complain, examples, printJson } from './output.js';
 
 /** A command is a file in commands/ that registers itself; its action imports its code. */
 interface CommandModule {
@@ -60,9 +61,23 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof CommanderError) {
+      if (error.exitCode !== 0 && wantsJson(argv)) printFailure(error.message.replace(/^error: /, ''), 'ARGUMENT');
+      return error.exitCode === 0 ? 0 : 2;
+    }
+    if (error instanceof TcclError && wantsJson(argv)) printFailure(error.message, error.code, error.file, error.line);
     return reportFailure(error);
   }
+}
+
+/** True where the output is JSON; programs that `tccl run` starts have options of their own. */
+function wantsJson(argv: readonly string[]): boolean {
+  return argv.includes('--json') && argv[2] !== 'run' && argv[2] !== 'run-host';
+}
+
+/** Prints an error as JSON, because the reader of `--json` parses stdout also after a failure. */
+function printFailure(message: string, code: string, file?: string, line?: number): void {
+  printJson({ error: { code, message, ...(file === undefined ? {} : { file }), ...(line === undefined ? {} : { line }) } });
 }
 
 /** The commands that a first word needs. */

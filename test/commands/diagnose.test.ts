@@ -32,11 +32,12 @@ describe('tccl diagnose', () => {
       'node1:1:2 [0] misc/socket.cc:57 NCCL WARN socketProgress: Connection closed by remote peer node2<46312>\n',
     );
     const [text, json] = await Promise.all([tccl(['diagnose', folder]), tccl(['diagnose', folder, '--json'])]);
-    expect(text.stdout).toContain('Consequences of these: remote-closed');
-    expect(text.stdout).toMatch(/evil\.pickle not read: is no pickle of plain data: operation "c" is refused/);
+    expect(text.stdout).toContain('Consequences of these: rank-behind, remote-closed');
+    expect(text.stdout).toMatch(/Not read: \S*evil\.pickle: is no pickle of plain data: operation "c" is refused/);
     expect(JSON.parse(json.stdout)).toMatchObject({
-      verdict: { causes: ['xid-bus', 'rank-behind'], consequences: ['remote-closed'] },
-      exhibits: expect.arrayContaining([{ file: dmesg, kind: 'log' }]) as unknown,
+      outcome: 'fault',
+      verdict: { causes: ['xid-bus'], consequences: ['rank-behind', 'remote-closed'] },
+      exhibits: expect.arrayContaining([{ file: dmesg, kind: 'text' }]) as unknown,
     });
   });
 
@@ -124,7 +125,7 @@ n1:11:22 [0] NCCL INFO ==========================================
     });
     const { code, stdout } = await tccl(['diagnose', rccl]);
     rmSync(rccl, { recursive: true });
-    expect([code, stdout]).toEqual([0, expect.stringContaining('this is the log of RCCL') as string]);
+    expect([code, stdout]).toEqual([3, expect.stringContaining('this is the log of RCCL') as string]);
   });
 
   it('reports an unreadable file in one line', async () => {
@@ -132,7 +133,7 @@ n1:11:22 [0] NCCL INFO ==========================================
     writeFileSync(file, Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]));
     expect(await tccl(['diagnose', file])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('nothing can be read') as string,
+      stderr: expect.stringContaining('is no text (a binary file)') as string,
     });
     rmSync(file);
     expect(await tccl(['diagnose', join(folder, 'missing')])).toMatchObject({

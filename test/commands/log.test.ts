@@ -15,7 +15,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const byRank = madeLog(planMachines('dgx-h100', 2));
+const byRank = madeLog(planMachines('dgx-h100', 2), { ends: true });
 const text = `${interleaved(byRank, randomFrom(5)).join('\n')}\n`;
 
 function file(name: string, content: string | Buffer): string {
@@ -45,9 +45,19 @@ describe('tccl log', () => {
     expect(fromFile.stdout).toContain(
       'communicator 0x5c3e1f2a9b8d7e60: 16 ranks on 2 hosts, NCCL 2.30.7+cuda12.4, init finished on 16 of 16 in 0.61 s\n',
     );
-    expect(fromFile.stdout).toMatch(/^Verdict: nothing wrong found\n/);
+    expect(fromFile.stdout).toMatch(/^Verdict: nothing wrong found; all that began was seen to end\n/);
     expect(fromPipe.stdout).toBe(fromFile.stdout);
     expect(fromRanks).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('exits with 3 where init is all that a log shows', async () => {
+    const open = file('open.log', `${madeLog(planMachines('dgx-h100', 1)).flat().join('\n')}\n`);
+    const [read, json] = await Promise.all([tccl(['log', open]), tccl(['log', open, '--json'])]);
+    expect([read.code, json.code]).toEqual([3, 3]);
+    expect(read.stdout).toMatch(
+      /^Undecided: 8 ranks completed init, and no later line shows whether the job works, hangs or ended\n/,
+    );
+    expect(JSON.parse(json.stdout)).toMatchObject({ outcome: 'undecided', findings: [] });
   });
 
   it('exits with 1 at a finding, and names its line', async () => {
@@ -144,7 +154,7 @@ describe('tccl log', () => {
   it('reads compressed logs, and reports a truncated one', async () => {
     expect(await tccl(['log', file('good.log.gz', gzipSync(text))])).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^Verdict: nothing wrong found\n/) as string,
+      stdout: expect.stringMatching(/^Verdict: nothing wrong found/) as string,
     });
     const half = await tccl(['log', file('half.log', text.slice(0, text.length / 2))]);
     expect(half).toMatchObject({
@@ -157,7 +167,7 @@ describe('tccl log', () => {
     const cases: (readonly [content: string | Buffer, message: string])[] = [
       ['', ' is empty; run the job with NCCL_DEBUG=INFO'],
       ['hello\nworld\n', ' there is no line of NCCL among 2, '],
-      [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]), ' is no text, so it is no log'],
+      [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]), ' is no text (a binary file)'],
     ];
     for (const [index, [content, message]] of cases.entries()) {
       const { code, stderr } = await tccl(['log', file(`case${index}`, content)]);
@@ -165,11 +175,11 @@ describe('tccl log', () => {
     }
     expect(await tccl(['log', join(folder, 'missing.log')])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('missing.log: there is no such file\n') as string,
+      stderr: expect.stringContaining('missing.log: there is no such file or folder\n') as string,
     });
     expect(await tccl(['log', folder])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining(': is a folder; give its files: ') as string,
+      stderr: expect.stringContaining(': is a folder; give its files ') as string,
     });
     expect(await tccl(['log', file('good.log', text), '--rank', '99'])).toMatchObject({ code: 2 });
     expect(await tccl(['log', file('good.log', text), '--nodes', '2'])).toMatchObject({

@@ -8,7 +8,7 @@ export function register(program: Command): void {
     .description('find out why a job failed, hangs or is slow, from all files that were collected about it')
     .argument(
       '<path...>',
-      'files, or folders with them: logs, PyTorch flight recordings, RAS, NCCL Inspector, traces, nvidia-smi, ibstat, dmesg, topologies, nccl-tests',
+      'files, folders, archives (.zip, .tar, compressed by gzip, xz, zstd or bzip2), or - for the standard input: logs, flight recordings, RAS, traces, topologies, and outputs of nvidia-smi, lspci, ibstat, dmesg, df and others',
     )
     .option('--json', 'print what each file is, the verdict and the findings as JSON')
     .addHelpText(
@@ -17,10 +17,13 @@ export function register(program: Command): void {
         ['everything in a folder', 'tccl diagnose incident-42/'],
         ['what ranks were at when they hung', 'tccl diagnose /tmp/nccl_trace_rank_*'],
         ["a log, and the machine's own words", 'tccl diagnose job.log dmesg.txt topo.txt'],
-      )}\nExit codes: 0 nothing wrong, 1 something found, 2 nothing that can be read.`,
+        ['an archive, or a pipe', 'tccl diagnose incident-42.tar.gz; kubectl logs job/train | tccl diagnose -'],
+      )}\nExit codes: 0 healthy (all that began was seen to end), 1 a fault, 2 nothing that can be read, 3 undecided: the files do not tell.`,
     )
     .action(async (paths: string[], options: { readonly json?: boolean }) => {
+      const { keepHeapSmall } = await import('../log/read.js');
       const { showDiagnosis } = await import('../diagnose/show.js');
+      keepHeapSmall();
       process.exitCode = await showDiagnosis(paths, options);
     });
 }

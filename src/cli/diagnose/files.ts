@@ -1,63 +1,55 @@
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
+import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import { InvalidArgumentError } from '../../errors.js';
 
 const FILE_LIMIT = 20_000;
-const HEAD_BYTES = 65_536;
-/** Limit of files that are read as a whole; larger ones are read line by line as logs, or not at all. */
-const WHOLE_LIMIT = 512 * 2 ** 20;
 
-/** The named files, and all files in named folders except hidden ones. */
-export function filesOf(paths: readonly string[]): string[] {
-  const files = paths.flatMap((path): string[] => {
-    const status = statSync(path, { throwIfNoEntry: false });
-    if (status === undefined) throw new InvalidArgumentError('FILE', 'there is no such file or folder', { file: path });
-    if (!status.isDirectory()) return [path];
-    return readdirSync(path, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
-      .map((entry) => join(entry.parentPath, entry.name))
-      .sort();
-  });
-  if (files.length === 0) throw new InvalidArgumentError('FILE', 'the folder has no files', { file: paths.join(', ') });
-  if (files.length > FILE_LIMIT)
+/** A file to read, or a path that cannot be read with the reason. */
+export interface GivenFile {
+  readonly path: string;
+  readonly refused?: string;
+}
+
+/** The named files (`-` for the standard input), and all files in named folders except hidden ones. */
+export function filesOf(paths: readonly string[]): GivenFile[] {
+  if (paths.filter((path) => path === '-').length > 1)
+    throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
+  const files = new Map<string, GivenFile>();
+  for (const path of paths) for (const file of walk(path, true)) files.set(file.path, file);
+  if (files.size > FILE_LIMIT)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `${files.length} files are too many (${FILE_LIMIT} at most): give the folder of one job`,
+      `${files.size} files are too many (${FILE_LIMIT} at most): give the folder of one job`,
     );
-  return [...new Set(files)];
+  const list = [...files.values()];
+  if (list.length === 0) throw new InvalidArgumentError('FILE', 'the folder has no files', { file: paths.join(', ') });
+  return list;
 }
 
-/** The first bytes of a file, unpacked where it is compressed. */
-export function headOf(file: string): Uint8Array {
+/** @param isGiven named by the user: it may be a pipe or a device */
+function* walk(path: string, isGiven: boolean): Generator<GivenFile> {
+  if (path === '-') {
+    yield { path };
+    return;
+  }
   try {
-    const descriptor = openSync(file, 'r');
-    try {
-      const bytes = Buffer.alloc(HEAD_BYTES);
-      const head = bytes.subarray(0, readSync(descriptor, bytes, 0, HEAD_BYTES, 0));
-      return isGzip(head) && statSync(file).size < WHOLE_LIMIT ? whole(file).subarray(0, HEAD_BYTES) : head;
-    } finally {
-      closeSync(descriptor);
-    }
+    const status = statSync(path, { throwIfNoEntry: false });
+    if (status === undefined) {
+      if (isGiven) yield { path, refused: 'there is no such file or folder' };
+    } else if (status.isDirectory()) {
+      const entries = readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
+      for (const entry of entries) {
+        const inside = join(path, entry.name);
+        // A link to a folder may lead back here.
+        if (entry.name.startsWith('.') || (entry.isSymbolicLink() && isFolder(inside))) continue;
+        yield* walk(inside, false);
+      }
+    } else if (status.isFile() || isGiven) yield { path };
   } catch (error) {
-    if (error instanceof InputError) throw error;
-    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file, cause: error });
+    yield { path, refused: `cannot be read: ${(error as Error).message}` };
   }
 }
 
-/** All of a file, unpacked where it is compressed. */
-export function whole(file: string): Uint8Array {
-  if (statSync(file).size > WHOLE_LIMIT)
-    throw new InputError('TOO_LARGE', `has more than ${WHOLE_LIMIT / 2 ** 20} MiB`, { file });
-  const bytes = readFileSync(file);
-  if (!isGzip(bytes)) return bytes;
-  try {
-    return gunzipSync(bytes, { maxOutputLength: WHOLE_LIMIT });
-  } catch (error) {
-    throw new InputError('CONTENT', `cannot be unpacked: ${(error as Error).message}`, { file });
-  }
-}
-
-function isGzip(bytes: Uint8Array): boolean {
-  return bytes[0] === 0x1f && bytes[1] === 0x8b;
+function isFolder(link: string): boolean {
+  return statSync(realpathSync(link)).isDirectory();
 }

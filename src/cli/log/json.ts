@@ -1,13 +1,12 @@
-import type { LogFinding } from '../../planner/log/finding.js';
+import type { Diagnosis } from '../../planner/log/diagnosis.js';
 import type { LogPlace } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
-import { verdictOf } from '../../planner/log/verdict.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
 
 /** The contents of a log as plain JSON; places are `{ file, line }`. */
-export function logToJson(model: LogModel, findings: readonly LogFinding[], rank: number | undefined): object {
-  const { causes, consequences, remarks } = verdictOf(findings);
+export function logToJson(model: LogModel, { outcome, findings, verdict, open }: Diagnosis, rank: number | undefined): object {
+  const { causes, consequences, remarks } = verdict;
   const at = ({ file, line }: LogPlace) => ({ file: model.files[file], line });
   const place = (optional: LogPlace | undefined) => (optional === undefined ? null : at(optional));
   const rankToJson = (record: LoggedRank) => ({
@@ -54,6 +53,8 @@ export function logToJson(model: LogModel, findings: readonly LogFinding[], rank
     ranks: [...ranks.values()].filter((record) => rank === undefined || record.rank === rank).map(rankToJson),
   });
   return {
+    outcome,
+    ...(open === undefined ? {} : { open }),
     files: model.files,
     lines: model.lines,
     communicators: model.communicators.map(communicatorToJson),

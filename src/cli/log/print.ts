@@ -1,9 +1,10 @@
 import { counted } from '../../counted.js';
+import type { Diagnosis } from '../../planner/log/diagnosis.js';
+import { excerpt } from '../../planner/log/excerpt.js';
 import { type LogFinding, rankRanges } from '../../planner/log/finding.js';
 import { channelsByNic } from '../../planner/log/checks/nics.js';
 import type { LogPlace } from '../../planner/log/line.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
-import { type Verdict, verdictOf } from '../../planner/log/verdict.js';
 import { type Colors, colorsFor, print } from '../output.js';
 
 /** Limits that fit a screen; `--json` has all. */
@@ -15,9 +16,9 @@ const SHOWN_REMARKS = 6;
 const WIDTH = 150;
 
 /** The verdict, then the description of the job, as text. */
-export function printLog(model: LogModel, findings: readonly LogFinding[]): void {
+export function printLog(model: LogModel, diagnosis: Diagnosis): void {
   const paint = colorsFor(process.stdout);
-  printVerdict(model, verdictOf(findings), paint);
+  printVerdict(model, diagnosis, paint);
   printJob(model, paint);
 }
 
@@ -31,19 +32,26 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Colo
   for (const table of tables.slice(0, SHOWN_TABLES)) {
     const best = table.rows.reduce((a, b) => (b.busGBps > a.busGBps ? b : a), table.rows[0] ?? { busGBps: 0, bytes: 0 });
     print(
-      `nccl-tests ${table.collective ?? ''}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`,
+      `nccl-tests ${table.collective ?? '(a test without a name)'}: ${counted(table.rows.length, 'row')}, at best ${best.busGBps} GB/s of bus bandwidth at ${best.bytes} bytes`,
     );
   }
   if (tables.length > SHOWN_TABLES) print(`and ${counted(tables.length - SHOWN_TABLES, 'more table')}`);
   print(paint.dim(`${counted(lines.nccl, 'line')} of NCCL in ${lines.all}`));
 }
 
-/** The causes with their evidence, consequences and remarks. */
-export function printVerdict(model: Pick<LogModel, 'files'>, { causes, consequences, remarks }: Verdict, paint: Colors): void {
+/** The outcome: causes with their evidence, or what is not known; then consequences and remarks. */
+export function printVerdict(model: Pick<LogModel, 'files'>, { outcome, verdict, open }: Diagnosis, paint: Colors): void {
+  const { causes, consequences, remarks } = verdict;
   const [first] = causes;
-  if (first === undefined)
-    print(`${paint.green('Verdict:')} ${paint.bold('nothing wrong found')}${remarks.length === 0 ? '' : '; worth knowing:'}`, '');
-  else {
+  if (open !== undefined) {
+    print(`${paint.yellow('Undecided:')} ${paint.bold(open.problem)}`);
+    print(`  why    ${open.cause}`, `  do     ${open.remedy}`, '');
+  } else if (first === undefined) {
+    print(
+      `${paint.green('Verdict:')} ${paint.bold(`nothing wrong found${outcome === 'healthy' ? '; all that began was seen to end' : ''}`)}${remarks.length === 0 ? '' : '; worth knowing:'}`,
+      '',
+    );
+  } else {
     const colour = first.severity === 'error' ? paint.red : paint.yellow;
     print(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
     printCause(model, first, paint);
@@ -82,7 +90,7 @@ function codesOf(findings: readonly LogFinding[]): string {
 }
 
 function short(text: string): string {
-  return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
+  return excerpt(text, WIDTH);
 }
 
 function placeText(model: Pick<LogModel, 'files'>, { file, line }: LogPlace): string {

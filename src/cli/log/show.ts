@@ -1,13 +1,13 @@
 import { InputError, InvalidArgumentError } from '../../errors.js';
-import { checkLog } from '../../planner/log/check-log.js';
-import type { LogFinding } from '../../planner/log/finding.js';
+import { diagnoseJob } from '../../planner/log/diagnosis.js';
 import type { LogModel } from '../../planner/log/model.js';
-import { sortFindings } from '../../planner/log/verdict.js';
-import { print, printJson } from '../output.js';
+import { NcclLogReader } from '../../planner/log/read-log.js';
+import { outcomeCodes } from '../exit-code.js';
+import { print, printJson, printNotes, progressLine } from '../output.js';
 import { comparePlanned, type ComparisonOptions } from './compare.js';
 import { logToJson } from './json.js';
 import { printLog, printRank } from './print.js';
-import { readLogs } from './read.js';
+import { type Exhibit, readExhibits, refuseUnread } from './read.js';
 
 export interface LogOptions extends ComparisonOptions {
   readonly json?: boolean;
@@ -18,17 +18,38 @@ export interface LogOptions extends ComparisonOptions {
 export async function showLog(names: readonly string[], options: LogOptions): Promise<number> {
   const rank = rankAsked(options.rank);
   const model = await readLogs(names);
-  refuseNoLog(model);
   refuseNoRank(model, rank);
   const { findings: differences, sentence } = await comparePlanned(model, options);
-  const findings: LogFinding[] = sortFindings([...checkLog(model), ...differences]);
-  if (options.json === true) printJson(logToJson(model, findings, rank));
+  const diagnosis = diagnoseJob(model, differences);
+  if (options.json === true) printJson(logToJson(model, diagnosis, rank));
   else if (rank !== undefined) printRank(model, rank);
   else {
-    printLog(model, findings);
+    printLog(model, diagnosis);
     if (sentence !== undefined) print(sentence);
   }
-  return findings.some(({ severity }) => severity !== 'info') ? 1 : 0;
+  return outcomeCodes[diagnosis.outcome];
+}
+
+/** @throws InvalidArgumentError where a file does not exist; InputError where one is no text, or none has a line that counts */
+async function readLogs(names: readonly string[]): Promise<LogModel> {
+  if (names.filter((name) => name === '-').length > 1)
+    throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
+  const reader = new NcclLogReader();
+  const progress = progressLine();
+  const exhibits: Exhibit[] = [];
+  try {
+    for (const name of names) {
+      const report = (file: string, bytes: number) => progress.update(`${file}: ${Math.round(bytes / 2 ** 20)} MiB read`);
+      exhibits.push(...(await readExhibits(name, reader, report)));
+    }
+  } finally {
+    progress.done();
+  }
+  for (const exhibit of exhibits) if (exhibit.refused !== undefined) refuseUnread([exhibit]);
+  printNotes(exhibits.flatMap(({ file, note }) => (note === undefined ? [] : [`${file}: ${note}`])));
+  const model = reader.finish();
+  refuseNoLog(model);
+  return model;
 }
 
 function rankAsked(text: string | undefined): number | undefined {
@@ -39,8 +60,8 @@ function rankAsked(text: string | undefined): number | undefined {
   return rank;
 }
 
-function refuseNoLog({ files, lines, tables, hits }: LogModel): void {
-  if (lines.nccl > 0 || tables.length > 0 || hits.length > 0) return;
+function refuseNoLog({ files, lines, tables, hits, deaths, tools }: LogModel): void {
+  if (lines.nccl > 0 || tables.length > 0 || hits.length > 0 || deaths.length > 0 || tools.length > 0) return;
   throw new InputError(
     'CONTENT',
     lines.all === 0

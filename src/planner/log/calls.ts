@@ -1,5 +1,6 @@
 import type { CallEvent } from './events.js';
 import type { LogLine, LogPlace } from './line.js';
+import { ownText } from './own-text.js';
 
 /** A collective as a rank called it. */
 export interface LoggedCall {
@@ -35,19 +36,25 @@ const CALL_LIMIT = 512;
 /** Compares the collectives that ranks log with NCCL_DEBUG_SUBSYS=COLL. */
 export class CallTracker {
   readonly #groups = new Map<string, CallGroup>();
+  #run = 0;
 
   /**
    * @param communicator its name, or undefined where the log lacks its beginning
    * @param run number of the job in the log: jobs that follow each other have communicators of their own
    */
   read(line: LogLine, call: CallEvent, communicator: string | undefined, run: number, place: LogPlace): void {
+    if (run !== this.#run) {
+      this.#run = run;
+      for (const [key, { difference }] of this.#groups) if (difference === undefined) this.#groups.delete(key);
+    }
     const name = communicator ?? `of ${call.nRanks} ranks`;
     const group = this.#groupOf(`${name} ${run}`);
     if (group?.comparable !== true || group.difference !== undefined) return;
-    const { host, pid, cudaDev } = line;
+    const { pid, cudaDev } = line;
+    const host = ownText(line.host);
     const device = `${host}:${pid} ${cudaDev}`;
     const address = group.addresses.get(device) ?? call.address;
-    group.addresses.set(device, address);
+    if (!group.addresses.has(device)) group.addresses.set(ownText(device), address);
     const rank = `${host}:${pid} ${call.address}`;
     const last = group.ranks.get(rank);
     // Messages are counted too but not by all ranks; a smaller number belongs to another communicator at the same address.
@@ -62,7 +69,8 @@ export class CallTracker {
       return;
     }
     const repeats = last?.opCount === call.opCount ? last.repeats + 1 : 0;
-    group.ranks.set(rank, { opCount: call.opCount, repeats });
+    if (last === undefined) group.ranks.set(ownText(rank), { opCount: call.opCount, repeats });
+    else Object.assign(last, { opCount: call.opCount, repeats });
     const key = `${call.opCount} ${repeats}`;
     const first = group.calls.get(key);
     const own: LoggedCall = { host, pid, cudaDev, call, place };

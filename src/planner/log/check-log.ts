@@ -4,16 +4,27 @@ import { checkCalls } from './checks/calls.js';
 import { checkChannels } from './checks/channels.js';
 import { checkDeaths, ruleOfFirstDeath } from './checks/deaths.js';
 import { checkEnvironment } from './checks/environment.js';
+import { checkFlight } from './checks/flight.js';
 import { checkInit, checkVersions } from './checks/init.js';
 import { checkNics } from './checks/nics.js';
+import { besideVariables, checkJoined } from './checks/joined.js';
 import { checkLines } from './checks/lines.js';
 import { checkMachines } from './checks/machine.js';
-import { checkPairs } from './checks/pairs.js';
 import { checkPlugins } from './checks/plugins.js';
 import { checkSettings } from './checks/settings.js';
+import { checkSweeps } from './checks/sweeps.js';
+import { checkTimelines } from './checks/timelines.js';
+import { checkTopologies } from './checks/topologies.js';
+import { checkGpus } from './checks/tools/gpus.js';
+import { checkHosts } from './checks/tools/hosts.js';
+import { checkNetworks } from './checks/tools/networks.js';
+import { checkPci } from './checks/tools/pci.js';
+import { checkRdma } from './checks/tools/rdma.js';
+import { checkStacks } from './checks/tools/stacks.js';
 import { checkTransports } from './checks/transports.js';
 import { checkWarnings } from './checks/warnings.js';
 import { checkTimeouts } from './checks/watchdog.js';
+import { checkRas } from './checks/ras.js';
 import { checkRuns } from './checks/runs.js';
 import { aftermath } from './codes.js';
 import type { LogFinding } from './finding.js';
@@ -36,7 +47,7 @@ export function checkLog(model: LogModel): LogFinding[] {
       ? { ...finding, kind: 'fault', explains: [...(finding.explains ?? []), ...aftermath] }
       : finding,
   );
-  return sortFindings([
+  const findings: LogFinding[] = [
     ...lines,
     ...checkDeaths(model).filter(({ code }) => code !== firstCode),
     ...checkRuns(model),
@@ -47,11 +58,23 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkPlugins(model),
     ...checkMachines(model),
     ...oneOfEach(byCommunicator),
+    ...checkFlight(model.recordings),
+    ...checkRas(model.ras),
+    ...checkTimelines(model.timed),
+    ...checkTopologies(model),
+    ...checkGpus(model),
+    ...checkPci(model),
+    ...checkRdma(model),
+    ...checkHosts(model),
+    ...checkNetworks(model),
+    ...checkStacks(model),
     ...checkTables(model),
-    ...checkPairs(model),
+    ...checkSweeps(model),
     ...checkEnvironment(model.processes),
+    ...checkJoined(model),
     ...checkLimits(model),
-  ]);
+  ];
+  return sortFindings(besideVariables(findings, model));
 }
 
 /** Merges findings of one defect: a job with a hundred communicators or hosts has it in each. */

@@ -115,6 +115,7 @@ export const logFindingCodes = {
   'topology-file': 'a topology or graph file does not fit this machine',
   'topology-warning': 'NCCL misses an attribute of a network device and goes on',
   'topology-search': 'NCCL finds no way through the topology',
+  'nic-without-path': 'NCCL does not find the PCI device of a NIC',
   'no-transport': 'two ranks have no way to each other',
   'no-algorithm': 'no algorithm is left',
   'nccl-usage': 'the program used NCCL wrongly',
@@ -124,9 +125,12 @@ export const logFindingCodes = {
   'fabric-over-tcp': 'NCCL uses TCP over the IP interface of Slingshot or InfiniBand',
   // PyTorch, launchers, results of NCCL
   'watchdog-timeout': "PyTorch's watchdog gave up on a collective that did not end",
+  'first-collective-stuck': 'the first collective did not end though all ranks completed init',
+  'barrier-timeout': 'ranks waited in a barrier for one that is busy with something else',
   'watchdog-stuck': "PyTorch's NCCL watchdog itself stands still",
   'calls-differ': 'ranks call different collectives, or disagree about the size of a message',
   'store-timeout': "ranks did not find each other through PyTorch's store",
+  'store-retry': "PyTorch's store tried addresses that do not work",
   'store-lost': "the connection to PyTorch's store was lost",
   'dump-signal': 'a rank noticed a timeout first and asked the others for their flight recordings',
   'torch-aborts': 'PyTorch takes a process down because NCCL operations failed or timed out',
@@ -149,9 +153,42 @@ export const logFindingCodes = {
   'command-missing': 'a launcher did not find or could not execute the program',
   'test-failed': 'a run of nccl-tests failed',
   'test-unfinished': 'a run of nccl-tests printed no result, and another one began',
+  // programs, launchers, containers
+  'collective-stalled': 'some ranks wait in a collective that others have not called',
+  'unused-parameters': 'DistributedDataParallel waits for gradients that a step did not make',
+  'model-differs': 'ranks have different models',
+  'launch-variables': 'the program was started without the variables of a launcher',
+  'nccl-not-built': 'this PyTorch has no NCCL',
+  'tensor-on-cpu': 'a collective of NCCL was called with a tensor in host memory',
+  'nccl-loaded': 'a server loads NCCL',
+  'server-timeout': "a server's own watchdog found that a worker did not answer",
+  'custom-allreduce': "a server's own all-reduce failed",
+  'cuda-capture': 'a call failed while a CUDA graph was captured',
+  'kernel-old': 'the Linux kernel is old',
+  'p2p-geforce': 'GeForce cards have no P2P, and accelerate refuses to go on',
+  'nvshmem-failed': 'NVSHMEM failed',
+  'launcher-slots': 'mpirun has fewer slots than ranks',
+  'ssh-failed': 'the launcher cannot log in to a host',
+  'launcher-failed': 'mpirun could not start its daemon on a host, or lost it',
+  'launcher-pmi': 'srun and the MPI of the program have no common PMI',
+  'mpi-interface': 'MPI itself cannot connect ranks',
+  'gloo-interface': 'Gloo cannot connect ranks',
+  'scheduler-refused': 'the scheduler cannot give what was asked for',
+  'image-missing': 'the image of a container cannot be pulled',
+  'host-hangs': 'the kernel of a host hangs, or a task in it',
+  'disk-full': 'a disk is full, or a quota is reached',
+  'gpu-busy': 'a GPU is used exclusively by another process',
+  stranger: 'something else than a rank of this job connected to a port of NCCL',
+  // outputs of small tools
+  'name-loopback': 'the name of a host stands for a loopback address',
+  'port-listener': 'a process listens on a port',
+  'gpu-diag': 'dcgmi diag fails',
   // the rebuilt job
-  'init-unfinished': 'ranks wrote no `Init COMPLETE`, with the missing or the least advanced ranks; a remark if the log is an excerpt or the job ended well',
+  'init-unfinished':
+    'ranks wrote no `Init COMPLETE`, with the missing or the least advanced ranks; a remark if the log is an excerpt or the job ended well',
   'rank-not-logged': 'init finished, but the files of some ranks were not given',
+  'variable-unknown': 'variables are set that NCCL does not document',
+  'interface-unmatched': 'no interface is used that NCCL_SOCKET_IFNAME names',
   'environment-differs': 'processes have different settings',
   'ring-open': 'a ring does not visit every rank once',
   'ring-contradiction': 'two ranks contradict each other about a ring',
@@ -175,6 +212,14 @@ export const logFindingCodes = {
   'pcie-slow': "a GPU's PCIe link is slower than those of others of its kind",
   'port-down': 'a port of a NIC is down among others that are active',
   'port-slow': 'a port of a NIC is slower than the others',
+  'port-counters': 'a NIC counts dropped or damaged packets',
+  'gid-link-local': 'the ports of a host have only link-local GIDs',
+  'gpu-throttled': 'a GPU runs slower because of heat or power',
+  acs: 'PCIe ACS sends P2P between devices through the root complex',
+  'mtu-differs': 'hosts have different MTUs',
+  'peermem-missing': 'the kernel module nvidia-peermem is not loaded',
+  'nccl-twice': 'several packages with NCCL are installed',
+  'iommu-on': 'the IOMMU translates transfers between devices',
   // recordings, RAS, traces
   'rank-behind': 'ranks are in an earlier collective than the others, or have not launched it',
   'rank-late': 'a rank comes last to most collectives, and the others wait for it',
@@ -190,6 +235,8 @@ export const logFindingCodes = {
   // measurements
   'host-slow': 'a host is slow in all its pairs in a sweep of nccl-tests',
   'pair-slow': 'a pair of hosts is slow in a sweep of nccl-tests',
+  'pair-unsteady': 'runs of one pair of hosts differ',
+  'slower-than-expected': 'nccl-tests reaches less than `tccl expect` predicts for this machine',
   'bandwidth-low': 'the bandwidth of nccl-tests is below half (warning) or a fifth (error) of the result of the ring search',
   'result-wrong': 'nccl-tests counted wrong elements',
   // settings
@@ -213,7 +260,7 @@ export const logFindingCodes = {
 /** Stable name of a finding: of this table, or the topology doctor's. */
 export type LogFindingCode = keyof typeof logFindingCodes | `topology-${FindingCode}`;
 
-/** What survivors of a failure see and do: findings that follow from any death, hang or broken part. */
+/** Consequences that survivors of a failure see: findings that follow from any death, hang or broken part. */
 export const aftermath = [
   'remote-closed',
   'ib-retry-exceeded',
@@ -239,6 +286,9 @@ export const aftermath = [
   'nccl-unhandled-system',
   'nccl-invalid',
   'init-unfinished',
+  'collective-stalled',
+  'server-timeout',
+  'process-dead',
   'exit-child',
   'exit-signal',
   'exit-killed',

@@ -102,6 +102,7 @@ export type LogEvent =
       readonly pxn?: boolean;
     }
   | { readonly kind: 'devices'; readonly network: string; readonly devices: readonly NetDevice[] }
+  | { readonly kind: 'bootstrap'; readonly name: string; readonly address: string }
   | { readonly kind: 'network'; readonly name: string }
   | { readonly kind: 'plugin-sought'; readonly version: number }
   | { readonly kind: 'plugin-loaded'; readonly name: string; readonly version: number }

@@ -1,8 +1,4 @@
-/** A place in the input: the file, by its position among those given, and the line, 1-based. */
-export interface LogPlace {
-  readonly file: number;
-  readonly line: number;
-}
+export type { TextPlace as LogPlace } from '../readers/section.js';
 
 /** One message of NCCL: `host:pid:tid [cudaDev] NCCL INFO message`. */
 export interface LogLine {

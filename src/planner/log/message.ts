@@ -41,6 +41,8 @@ export function readMessage(message: string): LogEvent {
       return readCall(message) ?? readLater(message);
     case 'Plug':
       return readPluginPath(message);
+    case 'Boot':
+      return readBootstrap(message);
     case 'Usin':
       return readUsing(message);
     case 'TOPO':
@@ -238,7 +240,7 @@ function readNccl(message: string): LogEvent {
   if (version !== undefined) return { kind: 'version', version };
   // Some have a full stop at the end, some have `set to`: it differs by variable.
   const [, name, value = ''] = /^(NCCL_[A-Z0-9_]+) set (?:by environment )?to (.*?)\.?$/.exec(message) ?? [];
-  if (name !== undefined) return { kind: 'environment', name, value };
+  if (name !== undefined) return { kind: 'environment', name: ownText(name), value: ownText(value) };
   return message.startsWith('NCCL_') || message.startsWith('NCCL version') ? cut : other;
 }
 
@@ -277,13 +279,13 @@ function readCall(message: string): LogEvent | undefined {
   if (operation === undefined) return undefined;
   return {
     kind: 'call',
-    operation,
+    operation: ownText(operation),
     opCount: Number.parseInt(opCount, 16),
     count: Number(count),
     datatype: Number(datatype),
     reduction: Number(reduction),
     root: Number(root),
-    address,
+    address: ownText(address),
     nRanks: Number(nRanks),
   };
 }
@@ -291,6 +293,14 @@ function readCall(message: string): LogEvent | undefined {
 function readPluginPath(message: string): LogEvent {
   const [, path] = /^Plugin Path ?: (\S{1,300})$/.exec(message) ?? [];
   return path === undefined ? other : { kind: 'plugin-path', path };
+}
+
+function readBootstrap(message: string): LogEvent {
+  const [, name, address] =
+    /^Bootstrap ?: Using (?:\[0\])?([^\s:]{1,40}):([0-9a-fA-F.:]{2,60}?)(?:%\S{1,20})?<\d{1,5}>/.exec(message) ?? [];
+  return name === undefined || address === undefined
+    ? other
+    : { kind: 'bootstrap', name: ownText(name), address: ownText(address) };
 }
 
 function readUsing(message: string): LogEvent {

@@ -1,3 +1,4 @@
+import type { AnyToolOutput } from '../readers/formats.js';
 import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
 import type { LogPlace } from './line.js';
@@ -5,10 +6,11 @@ import type { RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
 import type { Death } from './deaths/tracker.js';
 import type { LoggedRun, MeasuredTable } from './table.js';
-import type { Timeout } from './watchdog.js';
+import type { Progress, Timeout } from './watchdog.js';
+import type { WholeFiles } from './whole-files.js';
 
-/** The contents of a log that are kept: the input of the checks and the summary. */
-export interface LogModel {
+/** Everything that was read from the files about a job: the input of the checks and the summary. */
+export interface LogModel extends WholeFiles {
   /** Names of the files, by {@link LogPlace.file}. */
   readonly files: readonly string[];
   readonly lines: { readonly all: number; readonly nccl: number };
@@ -22,6 +24,8 @@ export interface LogModel {
   readonly machines: readonly LoggedMachine[];
   /** Collectives that PyTorch's watchdog gave up on. */
   readonly timeouts: readonly Timeout[];
+  /** The progress bar before the first of them that was not at its end. */
+  readonly progress: Progress | undefined;
   /** Communicators whose ranks called different collectives. */
   readonly calls: readonly CallDifference[];
   readonly tables: readonly MeasuredTable[];
@@ -29,6 +33,8 @@ export interface LogModel {
   readonly runs: readonly LoggedRun[];
   /** Reported ends of processes, in their order. */
   readonly deaths: readonly Death[];
+  /** Outputs of tools, in their order. */
+  readonly tools: readonly AnyToolOutput[];
   /** Lines in which a launcher says that a process ended without an error. */
   readonly successes: readonly LogPlace[];
   /** Incomplete lines of NCCL, by host; `''` if the host is unknown. */
@@ -54,6 +60,8 @@ export interface LoggedProcess {
   readonly environment: ReadonlyMap<string, { readonly value: string; readonly place: LogPlace }>;
   /** Devices by network, from `NET/IB : Using …`; empty where none was found. */
   readonly devices: ReadonlyMap<string, { readonly devices: readonly NetDevice[]; readonly place: LogPlace }>;
+  /** The interface on which it meets the other ranks: `Bootstrap: Using eth0:10.0.0.1<0>`. */
+  readonly bootstrap: { readonly name: string; readonly address: string; readonly place: LogPlace } | undefined;
   /** `Using network IB`. */
   readonly network: { readonly name: string; readonly place: LogPlace } | undefined;
   /** True if network devices were merged to larger ones: their numbers are not those of `devices`. */

@@ -60,9 +60,7 @@ function lostItsEnd(process: LoggedProcess, { communicators, cutLines }: LogMode
   if (!cutLines.has(process.host) && !cutLines.has('')) return false;
   return communicators.some(({ ranks }) => {
     const records = [...ranks.values()];
-    return (
-      records.some((record) => record.process === process) && records.some((record) => record.process.ended !== undefined)
-    );
+    return records.some((record) => record.process === process) && records.some((record) => record.process.ended !== undefined);
   });
 }
 

@@ -77,6 +77,7 @@ export class ProcessTracker implements KnownProcesses {
         version: undefined,
         environment: new Map(),
         devices: new Map(),
+        bootstrap: undefined,
         network: undefined,
         mergedNics: false,
         pluginSought: undefined,
@@ -108,6 +109,9 @@ export class ProcessTracker implements KnownProcesses {
       case 'devices':
         if (growing.devices.size < 16) growing.devices.set(event.network, { devices: event.devices, place });
         return true;
+      case 'bootstrap':
+        growing.bootstrap ??= { name: event.name, address: event.address, place };
+        return false;
       case 'network':
         growing.network ??= { name: event.name, place };
         return true;

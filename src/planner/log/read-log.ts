@@ -1,7 +1,10 @@
 import { CallTracker } from './calls.js';
 import { CommunicatorTracker } from './communicator-tracker.js';
 import type { LogEvent } from './events.js';
+import { streamOf } from './deaths/stream.js';
 import { DeathTracker } from './deaths/tracker.js';
+import type { FileKind } from '../readers/classify.js';
+import { ToolSections } from '../readers/sections.js';
 import { candidatesOf } from './line-index.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
@@ -15,6 +18,7 @@ import { TableReader } from './table.js';
 import { unwrapped } from './unwrap.js';
 import { processName, WarningTracker } from './warnings.js';
 import { WatchdogTracker } from './watchdog.js';
+import { WholeFileReader } from './whole-files.js';
 
 /** Details of all ranks together: numbers of rings and trees, connections. About 16,384 ranks on 32 channels fit. */
 const DETAIL_LIMIT = 64_000_000;
@@ -40,19 +44,35 @@ export class NcclLogReader {
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogTracker();
   readonly #deaths = new DeathTracker();
+  readonly #tools = new ToolSections();
+  readonly #whole = new WholeFileReader();
   readonly #cut = new Map<string, { count: number; readonly first: LogPlace }>();
   #line = 0;
   #allLines = 0;
   #ncclLines = 0;
   #version: { readonly text: string; readonly place: LogPlace } | undefined;
   #unfinished: LogPlace | undefined;
+  /** The last line said that NCCL's last warning follows. */
+  #isQuoted = false;
 
   /** Lines from now on are of this file. */
   openFile(name: string): void {
     this.#files.push(name);
     this.#deaths.openFile(name);
     this.#tables.openFile();
+    this.#tools.openFile();
     this.#line = 0;
+  }
+
+  /**
+   * A file that is no text, or that makes sense only as a whole.
+   *
+   * @returns its kind in words
+   * @throws InputError where it is none that can be read
+   */
+  readWhole(kind: Exclude<FileKind, 'text' | 'binary'>, bytes: Uint8Array): string {
+    const file = Math.max(0, this.#files.length - 1);
+    return this.#whole.read(kind, bytes, this.#files[file] ?? '', { file, line: 1 });
   }
 
   /** One line, without its end. */
@@ -76,7 +96,11 @@ export class NcclLogReader {
 
   finish(): LogModel {
     const communicators = this.#communicators.finish();
+    const { ras, ...whole } = this.#whole.finish();
+    const tools = this.#tools.finish();
     return {
+      ...whole,
+      ras: [...ras, ...tools.flatMap((output) => (output.tool === 'ras' ? [output.facts] : []))],
       files: this.#files,
       lines: { all: this.#allLines, nccl: this.#ncclLines },
       communicators,
@@ -85,7 +109,9 @@ export class NcclLogReader {
       warnings: this.#warnings.list(),
       machines: this.#systems.list(),
       timeouts: this.#watchdog.list(),
+      progress: this.#watchdog.progress,
       deaths: this.#deaths.list(),
+      tools,
       calls: this.#calls.list(),
       tables: this.#tables.tables,
       runs: this.#tables.runs,
@@ -111,10 +137,22 @@ export class NcclLogReader {
     if (other || broken) this.#ncclLines++;
     if (broken) this.#countCut('', place);
     if (other) return;
-    const { rules, deaths } = candidatesOf(text);
-    const rule = rules.length === 0 ? undefined : this.#rules.read(text, rules, place, () => rankIn(text));
+    // PyTorch repeats the text of NCCL's last warning, without its head, on a line of its own.
+    const isWarning = this.#isQuoted && text.trim() !== '';
+    if (isWarning || text.trim() !== '') this.#isQuoted = text.trimEnd().endsWith('Last error:');
+    const spoken = isWarning ? `NCCL WARN ${streamOf(text).rest}` : text;
+    const { rules, deaths, tools } = candidatesOf(spoken);
+    if (tools.length > 0 || this.#tools.isOpen) this.#tools.read(text, place, tools);
+    const rule = rules.length === 0 ? undefined : this.#rules.read(spoken, rules, place, () => rankIn(text));
+    if (isWarning && rule === undefined) this.#addQuoted(spoken, place);
     if (deaths.length > 0 || this.#deaths.isOpen) this.#deaths.read(text, place, deaths, rule);
     if (!broken) this.#readOther(text, place);
+  }
+
+  #addQuoted(spoken: string, place: LogPlace): void {
+    const message = spoken.replace(/^NCCL WARN /, '').trim();
+    const line: LogLine = { host: '', pid: 0, tid: 0, cudaDev: -1, level: 'WARN', source: undefined, message, torn: false };
+    this.#warnings.add(line, undefined, '', place);
   }
 
   #readOther(text: string, place: LogPlace): void {
@@ -157,10 +195,11 @@ export class NcclLogReader {
     if (event.kind === 'returned') this.#warnings.addReturn(line, event, thread, place);
     this.#warnings.pass(line, thread);
     // Lines that the reader parses need no rule, except those of settings and processes.
-    if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p')
+    if (event.kind === 'other' || event.kind === 'cut' || event.kind === 'no-p2p' || event.kind === 'bootstrap')
       this.#rules.read(text, candidatesOf(text).rules, place, () => this.#whoWrote(line, event, place, text));
     if (event.kind === 'call') {
-      if (!line.torn) this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), this.#tables.runs.length, place);
+      if (!line.torn)
+        this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), this.#tables.runs.length, place);
       return;
     }
     if ((!line.torn || event.kind === 'ended') && this.#processes.hear(process, event, place)) return;

@@ -1,3 +1,4 @@
+import { excerpt } from './excerpt.js';
 import type { LogPlace } from './line.js';
 import { candidatesOf } from './line-index.js';
 import { ownText } from './own-text.js';
@@ -60,10 +61,7 @@ export class RuleMatcher {
     const { rule, groups } = found;
     let hit = this.#hits.get(rule);
     if (hit === undefined)
-      this.#hits.set(
-        rule,
-        (hit = { rule, count: 0, text: ownText(text.trim().slice(0, 500)), matches: [], lastLines: new Map(), who: [] }),
-      );
+      this.#hits.set(rule, (hit = { rule, count: 0, text: excerpt(text, 500), matches: [], lastLines: new Map(), who: [] }));
     hit.count++;
     hit.lastLines.set(place.file, place.line);
     if (hit.matches.length < MATCH_LIMIT) hit.matches.push({ place, groups });

@@ -76,9 +76,9 @@ interface GrowingRun extends LoggedRun {
 /** Number of rows that are kept: more come from a loop. */
 const ROW_LIMIT = 1000;
 const TABLE_LIMIT = 5000;
-const RUN_LIMIT = 5000;
+const RUN_LIMIT = 2000;
 const MOST_HOSTS = 64;
-const MOST_PROCESSES = 100_000;
+const MOST_PROCESSES = 4096;
 /** A row or a line of a table's head is shorter. */
 const ROW_LENGTH = 1000;
 
@@ -135,7 +135,13 @@ export class TableReader {
       ended: undefined,
       failed: undefined,
     };
-    if (this.runs.length < RUN_LIMIT) this.runs.push(run);
+    this.runs.push(run);
+    // Of very many runs those that ended well are forgotten.
+    if (this.runs.length > RUN_LIMIT) {
+      const at = this.runs.findIndex(({ ended, failed }) => ended !== undefined && failed === undefined);
+      if (at >= 0) this.runs.splice(at, 1);
+      else this.runs.shift();
+    }
     return run;
   }
 
@@ -192,7 +198,7 @@ export class TableReader {
       this.#run.nRanks = this.#ranks;
       this.#run.last = place;
       if (!this.#run.hosts.includes(host) && this.#run.hosts.length < MOST_HOSTS) this.#run.hosts.push(ownText(host));
-      if (this.#run.processes.size < MOST_PROCESSES) this.#run.processes.add(`${host} ${pid}`);
+      if (this.#run.processes.size < MOST_PROCESSES) this.#run.processes.add(ownText(`${host} ${pid}`));
     }
     if (text.includes('Avg bus bandwidth')) {
       this.#open = undefined;

@@ -1,3 +1,4 @@
+import { excerpt } from './excerpt.js';
 import type { LogLine, LogPlace } from './line.js';
 import type { LoggedWarning } from './model.js';
 import { ownText } from './own-text.js';
@@ -46,7 +47,7 @@ export class WarningTracker {
     if (this.#open.size === 0) return;
     const open = this.#open.get(thread);
     if (open === undefined) return;
-    open.after.push(ownText(line.message.slice(0, 300)));
+    open.after.push(excerpt(line.message, 300));
     if (open.after.length >= CONTEXT_LINES) this.#open.delete(thread);
   }
 
@@ -111,7 +112,7 @@ export class WarningTracker {
         .filter((each) => each.thread === thread)
         // The last one is the warning itself.
         .slice(-CONTEXT_LINES - 1, -1)
-        .map(({ text }) => ownText(text.slice(0, 300)))
+        .map(({ text }) => excerpt(text, 300))
     );
   }
 }

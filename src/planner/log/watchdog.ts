@@ -6,7 +6,7 @@ export interface Timeout {
   /** The process group's name or number in the rank's lines; empty if they lack it. */
   readonly group: string;
   readonly rank: number;
-  /** Number of the collective in its group. */
+  /** Number of the collective in its group; -1 in versions of PyTorch that do not print it. */
   readonly sequence: number;
   readonly operation: string;
   readonly elements: number | undefined;
@@ -17,19 +17,38 @@ export interface Timeout {
   readonly place: LogPlace;
 }
 
+/** A bar such as `Map:  31%|███`. */
+export interface Progress {
+  readonly name: string;
+  readonly percent: number;
+}
+
 const TIMEOUT_LIMIT = 100_000;
 const workForm =
-  /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w{1,40})(?:, NumelIn=(\d{1,20}))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,60}Timeout\(ms\)=(\d{1,12}))?/;
+  /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}(?:Watchdog caught|Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,15}), )?OpType=(\w{1,40})(?:, (?:NumelIn=(\d{1,20})|TensorShape=\[([\d, ]{1,100})\]))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,120}Timeout\(ms\)=(\d{1,12}))?/;
 const lastForm =
   /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,200}last enqueued(?: NCCL)? work: (-?\d{1,15})(?:, [^\n]{0,40}?)?,? last completed(?: NCCL)? work: (-?\d{1,15})/;
 
 /** Messages of PyTorch's watchdogs about a collective that timed out, by rank. */
 export class WatchdogTracker {
   readonly #timeouts = new Map<string, Timeout>();
+  #progress: Progress | undefined;
 
   read(text: string, place: LogPlace): void {
-    if (text.includes('Watchdog caught')) this.#readWork(text, place);
+    if (text.includes('aught collective operation timeout')) this.#readWork(text, place);
     else if (text.includes('last enqueued')) this.#readLast(text);
+    else if (this.#timeouts.size === 0 && text.includes('%|')) this.#readProgress(text);
+  }
+
+  /** The work that a progress bar showed last before the first time-out. */
+  get progress(): Progress | undefined {
+    return this.#progress;
+  }
+
+  #readProgress(text: string): void {
+    const [, name, percent] = /([\w()/. -]{2,60}?)(?: \(num_proc=\d{1,4}\))?: {1,6}(\d{1,3})%\|/.exec(text) ?? [];
+    if (name === undefined || Number(percent) >= 100) return;
+    this.#progress = { name: ownText(name.trim()), percent: Number(percent) };
   }
 
   list(): Timeout[] {
@@ -37,14 +56,15 @@ export class WatchdogTracker {
   }
 
   #readWork(text: string, place: LogPlace): void {
-    const [, group = '', rank, sequence, operation = '', elements, timeout] = workForm.exec(text) ?? [];
+    const [, group = '', rank, sequence, operation = '', numbers, shape, timeout] = workForm.exec(text) ?? [];
     if (rank === undefined) return;
+    const elements = numbers ?? shape?.split(',').reduce((product, length) => product * Number(length), 1);
     const key = `${rank} ${sequence ?? ''} ${operation}`;
     if (this.#timeouts.has(key) || this.#timeouts.size >= TIMEOUT_LIMIT) return;
     this.#timeouts.set(key, {
       group: ownText(group),
       rank: Number(rank),
-      sequence: Number(sequence),
+      sequence: Number(sequence ?? -1),
       operation: ownText(operation),
       place,
       elements: elements === undefined ? undefined : Number(elements),

@@ -13,19 +13,41 @@ const ERROR_PART = 0.2;
 
 /** Compares tables of nccl-tests with the speeds that the searches found. */
 export function checkTables({ tables, communicators }: LogModel): LogFinding[] {
-  return tables.flatMap((table): LogFinding[] => [...wrongResults(table), ...slow(table, communicators)]);
+  return tables.flatMap((table): LogFinding[] => [...wrongResults(table, tables), ...slow(table, communicators)]);
 }
 
-function wrongResults({ wrong, firstWrong, collective }: MeasuredTable): LogFinding[] {
+function wrongResults(table: MeasuredTable, tables: readonly MeasuredTable[]): LogFinding[] {
+  const { wrong, firstWrong, collective, hosts, nRanks, rows } = table;
   if (firstWrong === undefined) return [];
+  const good = rows.filter(({ wrong: count }) => count === 0);
+  const bad = rows.filter(({ wrong: count }) => count > 0);
+  const isBetween = hosts.length > 1;
+  // With one rank a host nothing passes inside a host.
+  const isNetworkOnly = isBetween && nRanks === hosts.length;
+  const insideIsRight = tables.some((other) => other.hosts.length === 1 && other.collective === collective && other.wrong === 0);
+  const some =
+    good.length > 0 && bad.length < rows.length
+      ? `; ${bad.length === 1 ? `only ${bad[0]?.bytes ?? ''} bytes are` : `${bad.length} sizes are`} wrong and ${counted(good.length, 'other is', 'others are')} right, so it goes with the protocol or algorithm that NCCL takes there`
+      : '';
   return [
     {
       code: 'result-wrong',
       severity: 'error',
-      problem: `${collective ?? 'nccl-tests'} counted ${counted(wrong, 'wrong element')}, first at ${firstWrong.bytes} bytes`,
-      cause: 'data is damaged on the way: P2P through an IOMMU or ACS, a faulty GPU or link',
-      remedy: 'try NCCL_P2P_DISABLE=1 and NCCL_NET_GDR_LEVEL=LOC one by one to find the way that damages it; run dcgmi diag -r 3',
-      places: [firstWrong.place],
+      kind: 'fault',
+      problem: `${collective ?? 'nccl-tests'}${isBetween ? ` between ${hosts.length} hosts` : hosts.length === 1 ? ` on ${hosts[0] ?? ''}` : ''} counted ${counted(wrong, 'wrong element')}, first at ${firstWrong.bytes} bytes${some}`,
+      cause:
+        isNetworkOnly || insideIsRight
+          ? `data is damaged on the way between hosts${insideIsRight ? ', because a run on one host is right' : ''}: a network or plugin that does not keep the order which the protocol LL128 needs (libfabric, Slingshot, a virtual machine), GPUDirect RDMA through an IOMMU, or a faulty NIC`
+          : isBetween
+            ? 'data is damaged inside a host (P2P through an IOMMU or ACS, a faulty GPU or link) or between hosts (LL128 over a network that does not keep order, GPUDirect RDMA)'
+            : 'data is damaged inside the host: P2P through an IOMMU or ACS, a faulty GPU or NVLink',
+      remedy:
+        isNetworkOnly || insideIsRight
+          ? 'NCCL_PROTO=^LL128, then NCCL_NET_GDR_LEVEL=LOC, one by one: the one that mends it names the way; then a newer plugin, libfabric and driver'
+          : isBetween
+            ? 'run it on one host first: if that is right, it is the network (NCCL_PROTO=^LL128, NCCL_NET_GDR_LEVEL=LOC one by one); else NCCL_P2P_DISABLE=1 and `dcgmi diag -r 3`'
+            : 'NCCL_P2P_DISABLE=1: if it is right then, `lspci -vvv` (ACSCtl) and `cat /proc/cmdline` (IOMMU); else `dcgmi diag -r 3` on every GPU',
+      places: bad.slice(0, 4).map(({ place }) => place),
     },
   ];
 }
@@ -52,8 +74,8 @@ function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]
         ? 'the network gives less than its cards say: lost packets or pauses, GDR off, several flows on one link, a link that trained down'
         : 'NVLink or PCIe gives less than the topology says: links down, a shared PCIe switch, other jobs, ACS in a virtual machine',
       remedy: promised.inter
-        ? 'mend what else is found here first; then measure each NIC alone with ib_write_bw, and look at its error counters'
-        : "mend what else is found here first; then nvidia-smi nvlink -e, nvidia-smi topo -m, and tccl topo doctor on the machine's topology",
+        ? 'mend what else is found here first; then measure each NIC alone with `ib_write_bw`, and look at its error counters'
+        : "mend what else is found here first; then `nvidia-smi nvlink -e`, `nvidia-smi topo -m`, and tccl topo doctor on the machine's topology",
       places: [best.place, promised.place],
     },
   ];

@@ -77,7 +77,8 @@ function finding(first: Death, all: readonly Death[]): LogFinding {
 }
 
 function isAlike(a: Death, b: Death): boolean {
-  if (a.how.kind === 'exception') return b.how.kind === 'exception' && a.how.type === b.how.type && a.how.message === b.how.message;
+  if (a.how.kind === 'exception')
+    return b.how.kind === 'exception' && a.how.type === b.how.type && a.how.message === b.how.message;
   if (a.how.kind === 'signal') return b.how.kind === 'signal' && a.how.signal === b.how.signal;
   return b.how.kind === 'exit' && a.how.code === b.how.code;
 }
@@ -114,7 +115,8 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
         code: 'shm-full',
         problem: `${who} died of a bus error (SIGBUS): /dev/shm is full or too small`,
         cause: "pages of /dev/shm that do not exist: the container's /dev/shm (64 MiB by default) is used up",
-        remedy: '`df -h /dev/shm` in the container; docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm',
+        remedy:
+          '`df -h /dev/shm` in the container; docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm',
       };
     case 9:
       return helper === undefined
@@ -122,13 +124,15 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
             code: 'exit-killed',
             problem: `${who} was killed (${name}), and no other failure is seen before it`,
             cause: "most likely the kernel's or the container's out-of-memory killer; else a scheduler, a platform or a person",
-            remedy: '`dmesg -T` on that host (oom-kill); `kubectl describe pod` (OOMKilled); `free -g` while it runs; fewer workers, smaller batches, or more memory',
+            remedy:
+              '`dmesg -T` on that host (oom-kill); `kubectl describe pod` (OOMKilled); `free -g` while it runs; fewer workers, smaller batches, or more memory',
           }
         : {
             code: 'oom-killed',
             problem: `${who} was killed (${name}): the host or container ran out of memory`,
             cause: 'nobody else kills such a process: the out-of-memory killer of the kernel takes the largest',
-            remedy: '`dmesg -T` on that host (oom-kill); `free -g` while it runs; fewer workers (num_workers), less prefetching, or more memory',
+            remedy:
+              '`dmesg -T` on that host (oom-kill); `free -g` while it runs; fewer workers (num_workers), less prefetching, or more memory',
           };
     case SIGHUP:
       return {
@@ -142,7 +146,8 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
         code: 'exit-crash',
         problem: `${who} crashed (${name})`,
         cause: how.signal === 4 ? 'a library was built for another processor' : 'a bug, or libraries that do not fit together',
-        remedy: 'look at the stack above the line or in the core (ulimit -c unlimited; gdb); python -X faulthandler; LD_DEBUG=libs for the libraries',
+        remedy:
+          'look at the stack above the line or in the core (ulimit -c unlimited; gdb); python -X faulthandler; LD_DEBUG=libs for the libraries',
       };
   }
 }
@@ -150,7 +155,12 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
 /** Ends that follow from something else, or that nothing explains. */
 function outcomes(ends: readonly Death[], hasFirst: boolean): LogFinding[] {
   const findings: LogFinding[] = [];
-  const add = (code: LogFindingCode, wanted: (death: Death) => boolean, text: (death: Death, who: string) => Omit<Meaning, 'code'>, kind: LogFinding['kind']) => {
+  const add = (
+    code: LogFindingCode,
+    wanted: (death: Death) => boolean,
+    text: (death: Death, who: string) => Omit<Meaning, 'code'>,
+    kind: LogFinding['kind'],
+  ) => {
     const those = inOrder(ends.filter(wanted));
     const [first] = those;
     if (first === undefined) return;
@@ -181,8 +191,10 @@ function outcomes(ends: readonly Death[], hasFirst: boolean): LogFinding[] {
     (death) => death.isLauncher && isSignal(death, SIGTERM),
     ({ how }) => ({
       problem: `the launcher was ended from outside (${how.kind === 'signal' ? signalName(how.signal) : ''})`,
-      cause: 'a scheduler (time limit, preemption), a platform that stops the container, or a launcher on another host after a failure there',
-      remedy: "look at the scheduler's words about the job (`sacct -j`, `kubectl describe pod`), and at the logs of the other hosts",
+      cause:
+        'a scheduler (time limit, preemption), a platform that stops the container, or a launcher on another host after a failure there',
+      remedy:
+        "look at the scheduler's words about the job (`sacct -j`, `kubectl describe pod`), and at the logs of the other hosts",
     }),
     'outcome',
   );
@@ -191,7 +203,8 @@ function outcomes(ends: readonly Death[], hasFirst: boolean): LogFinding[] {
     (death) => !death.isLauncher && isSignal(death, SIGTERM, SIGABRT),
     ({ how }, who) => ({
       problem: `${who} was ended by ${how.kind === 'signal' ? signalName(how.signal) : ''}`,
-      cause: 'it follows from something else: a watchdog that gave up, an uncaught C++ exception, or a launcher that ends the others after a failure',
+      cause:
+        'it follows from something else: a watchdog that gave up, an uncaught C++ exception, or a launcher that ends the others after a failure',
       remedy: 'find what failed first: the first error of any rank, on any host',
     }),
     'outcome',

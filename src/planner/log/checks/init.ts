@@ -12,6 +12,19 @@ const stageNames: Readonly<Record<Stage, string>> = {
   [Stage.DONE]: 'were done',
 };
 
+/** The next step of init by the last one that a rank logged, and what stops it. */
+export const stageHints: Readonly<Record<Stage, string>> = {
+  [Stage.BEGUN]:
+    'ranks exchange addresses over TCP next: a rank that did not start, a firewall, or an interface that others cannot reach (NCCL_SOCKET_IFNAME)',
+  [Stage.TOPOLOGY]: 'ranks compare their topologies next: another rank is slower, or died',
+  [Stage.CHANNELS]:
+    'ranks connect next: P2P, CUDA IPC or shared memory inside a host (containers, ACS, /dev/shm), queue pairs or TCP between hosts (GIDs, firewall)',
+  [Stage.CONNECTING]:
+    'ranks were connecting: P2P, CUDA IPC or shared memory inside a host (containers, ACS, /dev/shm), queue pairs or TCP between hosts (GIDs, firewall)',
+  [Stage.CONNECTED]: 'rings and trees are connected; NVLS, CollNet or a last barrier comes next',
+  [Stage.DONE]: 'init is done',
+};
+
 /** Checks that every rank has finished init, and lists ranks that are missing. */
 export function checkInit(communicator: LoggedCommunicator, model: LogModel): LogFinding[] {
   const { ranks, nRanks, nRanksKnown, id } = communicator;
@@ -71,7 +84,7 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
         : absent.length > 0
           ? `ranks wait for those that never came; ${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} when the log ends`
           : behind.length === open.length
-            ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut`
+            ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut; ${stageHints[least]}`
             : `${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
       remedy:
         absent.length > 0

@@ -1,4 +1,5 @@
 import { counted } from '../../../counted.js';
+import { byGids } from './gids.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
 import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
 import type { LogModel } from '../model.js';
@@ -21,12 +22,13 @@ export function checkLines(model: LogModel): LogFinding[] {
   const ready = readyLines(model);
   const byCode = new Map<string, RuleHit[]>();
   for (const hit of model.hits) {
+    if (hit.rule.isSilent === true) continue;
     const key = `${hit.rule.code} ${isSurvived(hit, ready) ? 'survived' : ''}`;
     byCode.set(key, [...(byCode.get(key) ?? []), hit]);
   }
   return [...byCode].flatMap(([key, hits]) => {
     const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
-    return first === undefined ? [] : [finding(first, others, model, key.endsWith(' survived'))];
+    return first === undefined ? [] : [byGids(finding(first, others, model, key.endsWith(' survived')))];
   });
 }
 

@@ -43,7 +43,7 @@ function oneWay({ host, wires }: LoggedMachine): LogFinding[] {
         problem: `NVLink between ${gpu(wire.from)} and ${gpu(wire.to)} of ${host} has ${wire.gbps} GB/s one way and ${back.gbps} the other`,
         cause: 'lanes of the bridge or cable are down as one GPU sees them, or a topology file (NCCL_TOPO_FILE) says so',
         remedy:
-          'nvidia-smi nvlink -s on both GPUs; reseat or replace the NVLink bridge; unset NCCL_TOPO_FILE if the file is wrong',
+          '`nvidia-smi nvlink -s` on both GPUs; reseat or replace the NVLink bridge; unset NCCL_TOPO_FILE if the file is wrong',
         places: [wire.place, back.place],
       },
     ];
@@ -68,7 +68,7 @@ function fewerLinks({ host, wires }: LoggedMachine): LogFinding[] {
         .slice(0, 4)
         .join(', ')} of ${host} ${fewer.length === 1 ? 'has' : 'have'} ${first.gbps} GB/s of NVLink, others ${most}`,
       cause: 'NVLinks of that GPU are down',
-      remedy: 'nvidia-smi nvlink -s -i <gpu>; dmesg -T | grep -i xid; reset the GPU or drain the host',
+      remedy: '`nvidia-smi nvlink -s`; `dmesg -T` (Xid); reset the GPU or drain the host',
       places: fewer.slice(0, 4).map(({ place }) => place),
     },
   ];
@@ -93,7 +93,7 @@ function slowPcie({ host, wires }: LoggedMachine): LogFinding[] {
         .slice(0, 4)
         .join(', ')} on ${host} has ${first.gbps} GB/s, others ${most}`,
       cause: 'the link trained down to fewer lanes or a lower generation, or sits in a slower slot',
-      remedy: 'lspci -vvv -s <bus id> | grep LnkSta; reseat the card',
+      remedy: '`lspci -vvv` (LnkSta); reseat the card',
       places: slow.slice(0, 4).map(({ place }) => place),
     },
   ];

@@ -24,7 +24,7 @@ const fabrics = [
     form: /^ib(?:\d|[ps]\d)/,
     name: 'InfiniBand',
     remedy:
-      'ibv_devinfo on that host and in the container (docker run --device=/dev/infiniband --ulimit memlock=-1); unset NCCL_IB_DISABLE and NCCL_NET',
+      '`ibv_devinfo` on that host and in the container (docker run --device=/dev/infiniband --ulimit memlock=-1); unset NCCL_IB_DISABLE and NCCL_NET',
   },
 ] as const;
 
@@ -114,7 +114,7 @@ function devicesNotFound(model: LogModel): LogFinding[] {
         problem: `NCCL_IB_HCA names ${named.value}, but NCCL found no such device${host === '' ? '' : ` on ${host}`} and talks TCP`,
         cause: 'the names are wrong, the ports are down, or the container does not have the devices or their libraries',
         remedy:
-          'ibv_devinfo in the container; docker run --device=/dev/infiniband --ulimit memlock=-1; Kubernetes: request the RDMA resource',
+          '`ibv_devinfo` in the container; docker run --device=/dev/infiniband --ulimit memlock=-1; Kubernetes: request the RDMA resource',
         places: [named.place, found.place],
       },
     ];

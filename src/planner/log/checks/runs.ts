@@ -7,8 +7,7 @@ import type { LoggedRun } from '../table.js';
 export function checkRuns({ runs }: LogModel): LogFinding[] {
   const failed = runs.filter((run) => run.failed !== undefined);
   const cut = runs.filter(
-    (run, index) =>
-      run.failed === undefined && run.ended === undefined && runs[index + 1]?.started.file === run.started.file,
+    (run, index) => run.failed === undefined && run.ended === undefined && runs[index + 1]?.started.file === run.started.file,
   );
   return [...failedRuns(failed, runs), ...cutRuns(cut)];
 }
@@ -37,7 +36,9 @@ function culprits(failed: readonly LoggedRun[], all: readonly LoggedRun[]): stri
   const good = new Set(all.filter((run) => !failed.includes(run)).flatMap(({ hosts }) => hosts));
   const common = (failed[0]?.hosts ?? []).filter((host) => failed.every(({ hosts }) => hosts.includes(host)));
   const alone = common.filter((host) => !good.has(host));
-  return alone.length === 0 ? '' : `; ${alone.slice(0, 4).join(', ')} ${alone.length === 1 ? 'is' : 'are'} in all failed ones and in no good one`;
+  return alone.length === 0
+    ? ''
+    : `; ${alone.slice(0, 4).join(', ')} ${alone.length === 1 ? 'is' : 'are'} in all failed ones and in no good one`;
 }
 
 function cutRuns(cut: readonly LoggedRun[]): LogFinding[] {

@@ -69,7 +69,7 @@ function checkInside(
       remedy:
         settings !== ''
           ? `unset ${settings.replaceAll(/=[^,]*/g, '')}`
-          : 'check nvidia-smi topo -p2p r and nvidia-smi nvlink -s, the fabric manager, and that a container sees all GPUs of its job',
+          : '`nvidia-smi topo -p2p r` and `nvidia-smi nvlink -s`; the fabric manager, and that a container sees all GPUs of its job',
       places: placesOf(shm),
     });
   }
@@ -108,7 +108,7 @@ function checkInside(
       communicator: id,
       problem: `the driver refused P2P between GPUs of one host: '${refused.text}'`,
       cause: 'the GPUs or their PCIe topology do not support it, or ACS and IOMMU forbid it',
-      remedy: 'check nvidia-smi topo -p2p r; switch ACS off in the BIOS or by setpci',
+      remedy: 'check `nvidia-smi topo -p2p r`; switch ACS off in the BIOS or by setpci',
       places: [refused.place],
     });
   }
@@ -127,7 +127,7 @@ function checkNvls({ id }: LoggedCommunicator, hosts: ReadonlyMap<string, readon
       ranks: without.map(({ rank }) => rank),
       problem: `${namedRanks(without.map(({ rank }) => rank))} ${without.length === 1 ? 'has' : 'have'} no NVLink SHARP, the other ${told.length - without.length} have; so none uses it`,
       cause: 'fabric manager, driver or NVSwitch differ between these hosts',
-      remedy: 'compare nvidia-smi -q (Fabric State) and the fabric manager of these hosts',
+      remedy: 'compare `nvidia-smi -q` (Fabric) and the fabric manager of these hosts',
       places: without
         .slice(0, 4)
         .map(({ nvls }) => nvls?.place)
@@ -187,7 +187,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
         remedy:
           settings !== ''
             ? `unset ${settings.replaceAll(/=[^,]*/g, '')}`
-            : 'compare NET/IB lines of all hosts; check ibv_devinfo and /dev/infiniband in the containers',
+            : 'compare NET/IB lines of all hosts; check `ibv_devinfo` and /dev/infiniband in the containers',
         places: [...placesOf(socket).slice(0, 3), place],
       },
     ];
@@ -204,7 +204,7 @@ function checkNetworks({ id, ranks }: LoggedCommunicator, between: readonly Betw
       problem: `hosts talk over TCP (${channelsOf(socket)} over NET/Socket)${isFast ? ', though their GPUs have NVLink' : ''}`,
       cause: settings !== '' ? `${settings} is set` : 'NCCL found no InfiniBand or RoCE device',
       remedy:
-        'if the hosts have such cards: check ibv_devinfo, and that containers get /dev/infiniband and an unlimited memlock; in a cloud, install its plugin',
+        'if the hosts have such cards: check `ibv_devinfo`, and that containers get /dev/infiniband and an unlimited memlock; in a cloud, install its plugin',
       places: [
         ...(without?.process.devices.get('IB')?.place === undefined
           ? []
@@ -224,10 +224,7 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
     ['NCCL_IB_CUDA_SUPPORT', '1'],
     ['NCCL_DMABUF_ENABLE', '1'],
   ]);
-  const remedy =
-    settings === ''
-      ? 'load nvidia-peermem (lsmod | grep peermem) or use a kernel with dma-buf; check PCIe ACS; tccl topo doctor shows whether GPU and NIC are near enough'
-      : `unset ${settings.replaceAll(/=[^,]*/g, '')}`;
+  const unset = `unset ${settings.replaceAll(/=[^,]*/g, '')}`;
   const receiving = rdma.filter(({ link }) => link.end === 'receive');
   const judged = receiving.length > 0 ? receiving : rdma;
   const without = judged.filter(({ link }) => link.transport.gdr !== true);
@@ -241,7 +238,13 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
         problem: `no NIC reaches GPU memory directly: all ${channelsOf(without)} over ${names(without)} are without GDRDMA and go through the host's memory`,
         kind: 'cost',
         explains: ['bandwidth-low'],
-        ...gdrReason(ranks.values(), settings, remedy),
+        ...gdrReason(
+          ranks.values(),
+          settings,
+          settings === ''
+            ? 'a run with NCCL_NET_GDR_LEVEL=PHB (or SYS) first: if GDRDMA appears, it was the distance, and the setting stays if it is faster; else `lsmod` (nvidia-peermem) or a kernel with DMA-BUF; `nvidia-smi topo -m` shows the distances'
+            : unset,
+        ),
         places: placesOf(without),
       },
     ];
@@ -265,7 +268,10 @@ function checkGdr({ id, ranks }: LoggedCommunicator, between: readonly Between[]
       problem: `${namedRanks(suspects)} on ${hosts.slice(0, 4).join(', ')} ${suspects.length === 1 ? 'has' : 'have'} no GDRDMA, while ${counted(ranksOf(judged).length - suspects.length, 'other rank')} ${ranksOf(judged).length - suspects.length === 1 ? 'has' : 'have'}: they slow down every ring through them`,
       cause:
         settings === '' ? 'nvidia-peermem is not loaded there, or these GPUs are farther from their NIC' : `${settings} is set`,
-      remedy,
+      remedy:
+        settings === ''
+          ? 'compare with the other ranks: `lsmod` (nvidia-peermem) or a kernel with DMA-BUF, and `nvidia-smi topo -m` for the distance of GPU and NIC'
+          : unset,
       places: placesOf(shown),
     },
   ];
@@ -295,7 +301,17 @@ function gdrReason(
     [...ranks].flatMap(({ process }) => [...process.devices.values()].flatMap(({ devices }) => devices.map(({ name }) => name))),
   );
   const fabric = fabrics.find(({ device }) => [...names].some((name) => device.test(name)));
-  return fabric ?? { cause: 'nvidia-peermem or dma-buf is missing, or GPU and NIC are under different PCIe roots', remedy };
+  if (fabric !== undefined) return fabric;
+  const far = [...ranks]
+    .flatMap(({ searches }) => [...searches.values()].map(({ result }) => result.typeInter))
+    .find((type) => /^(?:PHB|NODE|SYS)$/.test(type));
+  return {
+    cause:
+      far === undefined
+        ? 'GPU and NIC meet at the host bridge (PHB) or farther, which NCCL takes for too far unless NCCL_NET_GDR_LEVEL allows it; or nvidia-peermem and DMA-BUF are missing'
+        : `GPU and NIC are ${far} apart, and NCCL allows GPUDirect RDMA up to PXB unless NCCL_NET_GDR_LEVEL says more`,
+    remedy,
+  };
 }
 
 function ranksOf(between: readonly Between[]): number[] {

@@ -1,4 +1,5 @@
 import { counted } from '../../../counted.js';
+import { excerpt } from '../excerpt.js';
 import type { LogFinding } from '../finding.js';
 import type { LoggedWarning, LogModel } from '../model.js';
 import { hasEnded, isInitialised, isUntroubled } from '../outcome.js';
@@ -24,15 +25,15 @@ function unknownWarning(
     code: 'nccl-warning',
     severity: isHarmless ? 'info' : failed ? 'error' : 'warning',
     kind: isHarmless ? 'note' : failed ? 'failure' : 'risk',
-    problem: `NCCL warned: '${text.length > 300 ? `${text.slice(0, 300)}…` : text}' (${counted(count, 'line')}${ranks.length === 0 ? '' : ` on ${ranks.slice(0, 4).join(', ')}${ranks.length > 4 ? ` and ${ranks.length - 4} more` : ''}`})`,
+    problem: `NCCL warned: '${excerpt(text, 300)}' (${counted(count, 'line')}${ranks.length === 0 ? '' : ` on ${ranks.slice(0, 4).join(', ')}${ranks.length > 4 ? ` and ${ranks.length - 4} more` : ''}`})`,
     cause: isHarmless
       ? `tccl does not know this warning; the job ${wentOn ? 'connected after it' : 'got through init in spite of it'}`
       : 'tccl does not know this warning; the lines around it may say more',
     remedy:
       source === undefined ? "search NCCL's issues for its text" : `search NCCL's issues and source (${source}) for its text`,
     places: places.slice(0, 4),
-    quote: text.slice(0, 500),
-    context: [...before, `WARN ${text.slice(0, 300)}`, ...after],
+    quote: excerpt(text, 500),
+    context: [...before, `WARN ${excerpt(text, 300)}`, ...after],
   };
 }
 

@@ -2,15 +2,71 @@ import { counted } from '../../../counted.js';
 import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { LogModel } from '../model.js';
+import { firstSuspicion } from '../suspicions.js';
 import type { Timeout } from '../watchdog.js';
 
-
 /** Compares the ranks' positions when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks without output. */
-export function checkTimeouts({ timeouts, communicators }: Pick<LogModel, 'timeouts' | 'communicators'>): LogFinding[] {
+export function checkTimeouts(model: LogModel): LogFinding[] {
+  const { timeouts, communicators } = model;
   const groups = new Map<string, Timeout[]>();
   for (const timeout of timeouts) groups.set(timeout.group, [...(groups.get(timeout.group) ?? []), timeout]);
   const findings = [...groups.values()].flatMap((group) => compare(firstOfEachRank(group), communicators));
-  return findings.slice(0, 2);
+  return [...barrier(model), ...firstCollective(model), ...findings].slice(0, 2);
+}
+
+/** Barriers of PyTorch are all-reduces of one element. */
+const BARRIER_ELEMENTS = 1;
+
+/** All ranks that gave up did so in a barrier: another one is busy, or died. */
+function barrier({ timeouts, progress, communicators }: LogModel): LogFinding[] {
+  const [first] = timeouts;
+  const isBarrier = ({ operation, elements }: Timeout) =>
+    operation === 'BARRIER' || (/^(?:ALLREDUCE|_?ALLGATHER\w*|BROADCAST)$/.test(operation) && elements === BARRIER_ELEMENTS);
+  if (first === undefined || !timeouts.every(isBarrier)) return [];
+  if (new Set(timeouts.map(({ sequence }) => sequence)).size > 1) return [];
+  // The first collective of ranks whose init is in the log says more: data may not pass at all.
+  if (first.sequence === 1 && communicators.length > 0) return [];
+  const ranks = [...new Set(timeouts.map(({ rank }) => rank))].sort((a, b) => a - b);
+  const minutes = first.timeoutMs === undefined ? '' : ` for ${Math.round(first.timeoutMs / 60_000)} minutes`;
+  const missing = ranks.includes(0) ? '' : '; rank 0 is not among them';
+  return [
+    {
+      code: 'barrier-timeout',
+      severity: 'error',
+      kind: 'failure',
+      ranks,
+      explains: aftermath,
+      problem: `${namedRanks(ranks)} waited${minutes} in a barrier (${first.operation} of one element${first.sequence < 0 ? '' : `, number ${first.sequence}`}), to which another rank did not come${missing}${progress === undefined ? '' : `; '${progress.name}' was at ${progress.percent} %`}`,
+      cause:
+        'another rank, mostly rank 0, is busy with what the others wait for (preprocessing of data, a download, a checkpoint, an evaluation), longer than the limit; it has fewer batches; or it died',
+      remedy:
+        'the log of the rank that is missing; then a longer limit (init_process_group(timeout=…), ddp_timeout), or the work done before the job',
+      places: timeouts.slice(0, 4).map(({ place }) => place),
+    },
+  ];
+}
+
+/** The first collective of a group never ended, after an init that succeeded: data do not pass, or a rank did not call it. */
+function firstCollective(model: LogModel): LogFinding[] {
+  const { timeouts, communicators } = model;
+  const [first] = timeouts;
+  const ranks = communicators.flatMap((communicator) => [...communicator.ranks.values()]);
+  if (first === undefined || timeouts.some(({ sequence, completed }) => sequence > 1 || (completed ?? 0) > 0)) return [];
+  if (first.sequence < 0 || ranks.length === 0 || ranks.some(({ completed }) => completed === undefined)) return [];
+  return [
+    {
+      code: 'first-collective-stuck',
+      severity: 'error',
+      kind: 'failure',
+      ranks: [...new Set(timeouts.map(({ rank }) => rank))].sort((a, b) => a - b),
+      explains: aftermath,
+      problem: `the first collective (${first.operation}) did not end, though ${counted(ranks.length, 'rank')} completed init: no data have passed yet`,
+      cause:
+        'the ways that NCCL chose do not carry data (P2P, GPUDirect RDMA or the network), or a rank never called it; what was warned of before init is not the cause, because init went through',
+      remedy: firstSuspicion(model),
+      places: timeouts.slice(0, 4).map(({ place }) => place),
+    },
+  ];
 }
 
 function firstOfEachRank(timeouts: readonly Timeout[]): Timeout[] {
@@ -46,7 +102,7 @@ function differ(a: Timeout, b: Timeout): LogFinding {
     kind: 'fault',
     ranks: [a.rank, b.rank],
     explains: aftermath,
-    problem: `ranks call different collectives as number ${a.sequence}: rank ${a.rank} ${called(a)}, rank ${b.rank} ${called(b)}`,
+    problem: `ranks ${a.sequence < 0 ? 'hang in different collectives' : `call different collectives as number ${a.sequence}`}: rank ${a.rank} ${called(a)}, rank ${b.rank} ${called(b)}`,
     cause: 'code paths differ between ranks: a condition on the rank, uneven data, unused parameters, another order of calls',
     remedy: 'compare the stacks of both ranks at that call (flight recorder, TORCH_DISTRIBUTED_DEBUG=DETAIL)',
     places: [a.place, b.place],
@@ -68,7 +124,7 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
     explains: aftermath,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'hangs' : 'hang'} in collective ${least} (${behind[0]?.operation ?? ''}), the others in ${most}: they are not in the same call`,
     cause: 'these ranks called one collective less or more than the others, or the network lost the data of one',
-    remedy: `py-spy dump of ${namedRanks(ranks)}; compare the stacks with another rank's`,
+    remedy: `\`py-spy dump\` of ${namedRanks(ranks)}; compare the stacks with another rank's`,
     places: [...behind.slice(0, 3), ...all.filter((each) => !behind.includes(each)).slice(0, 1)].map(({ place }) => place),
   };
 }
@@ -87,7 +143,7 @@ function absent(timeouts: readonly Timeout[], communicators: LogModel['communica
       kind: 'failure',
       ranks: missing,
       explains: aftermath,
-      problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation} (number ${first.sequence})`,
+      problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation}${first.sequence < 0 ? '' : ` (number ${first.sequence})`}`,
       cause: 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here',
       remedy: `look at the log and the stack of ${namedRanks(missing)} first`,
       places: timeouts.slice(0, 4).map(({ place }) => place),

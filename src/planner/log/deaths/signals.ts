@@ -15,7 +15,11 @@ const signals: readonly (readonly [number: number, name: string, words: readonly
 
 /** The number of a signal from its number, name or a launcher's words. */
 export function signalNumber(text: string): number | undefined {
-  const word = text.trim().toLowerCase().replace(/^signals?\./, '').replace(/ ?\(core dumped\)$/, '');
+  const word = text
+    .trim()
+    .toLowerCase()
+    .replace(/^signals?\./, '')
+    .replace(/ ?\(core dumped\)$/, '');
   if (/^\d{1,2}$/.test(word)) return Number(word);
   return signals.find(([, name, words]) => name.toLowerCase() === word || words.includes(word))?.[0];
 }

@@ -48,7 +48,6 @@ export function timeOf(text: string): number | undefined {
   if (match === null) return undefined;
   const [, month = '', day, hour, minute, second, fraction = '0'] = match;
   const number = months.includes(month) ? months.indexOf(month) : Number(month) - 1;
-  const seconds =
-    ((((days[number] ?? 0) + Number(day)) * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second);
+  const seconds = ((((days[number] ?? 0) + Number(day)) * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second);
   return seconds * 1000 + Number(fraction.padEnd(3, '0').slice(0, 3));
 }

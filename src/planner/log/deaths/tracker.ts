@@ -1,3 +1,4 @@
+import { excerpt } from '../excerpt.js';
 import type { LogPlace } from '../line.js';
 import { ownText } from '../own-text.js';
 import type { LineRule } from '../rules/rule.js';
@@ -35,6 +36,7 @@ export interface Death {
 interface OpenTraceback {
   readonly first: StreamLine;
   frame: string | undefined;
+  hasOwnFrame: boolean;
   lines: number;
 }
 
@@ -164,7 +166,7 @@ export class DeathTracker {
     const { tag, rest } = line;
     if (mark === Mark.TRACEBACK) {
       if (rest.startsWith('Traceback') && this.#tracebacks.size < OPEN_LIMIT)
-        this.#tracebacks.set(tag, { first: line, frame: undefined, lines: 0 });
+        this.#tracebacks.set(tag, { first: line, frame: undefined, hasOwnFrame: false, lines: 0 });
     } else if (mark === Mark.SUMMARY) {
       this.#summary = { isFirst: rest.includes('Root Cause'), timeMs: undefined, host: undefined, rank: undefined };
     } else if (mark === Mark.TERMINATE) {
@@ -204,7 +206,12 @@ export class DeathTracker {
     if (open === undefined) return false;
     const { rest } = line;
     const [, file = '', number = '', name = ''] = frameForm.exec(rest) ?? [];
-    if (file !== '' && (open.frame === undefined || !libraryFrame.test(file))) open.frame = ownText(`${file}:${number} in ${name}`);
+    if (file !== '') {
+      const isOwn = !libraryFrame.test(file);
+      // The innermost frame of the program, else that of a library.
+      if (isOwn || !open.hasOwnFrame) open.frame = ownText(`${file}:${number} in ${name}`);
+      open.hasOwnFrame ||= isOwn;
+    }
     if (++open.lines > TRACEBACK_LIMIT) this.#tracebacks.delete(line.tag);
     if (rest === '' || /^\s/.test(rest) || rest.startsWith('Traceback') || chained.test(rest)) return file !== '';
     const [, type, message = ''] = exceptionForm.exec(rest) ?? [];
@@ -228,7 +235,7 @@ export class DeathTracker {
     const death = this.#add({
       ranks: this.#ranksOf(line),
       host: undefined,
-      how: { kind: 'exception', type: ownText(type), message: ownText(message.slice(0, TEXT_LENGTH)) },
+      how: { kind: 'exception', type: ownText(type), message: excerpt(message, TEXT_LENGTH) },
       helper: undefined,
       isLauncher: false,
       isFirst: false,
@@ -283,7 +290,7 @@ export class DeathTracker {
   }
 
   #add(death: Omit<Death, 'timeMs'>, timeMs = timeOf(death.text)): GrowingDeath {
-    const added = { ...death, text: ownText(death.text.trim().slice(0, TEXT_LENGTH)), timeMs };
+    const added = { ...death, text: excerpt(death.text, TEXT_LENGTH), timeMs };
     this.#deaths.push(added);
     return added;
   }
@@ -332,6 +339,6 @@ function rankOfFile(name: string): number | undefined {
   const [, rank] =
     /(?:rank[_.-]?(\d{1,6})\b[^/]{0,40}|(?:^|\/)(?:stderr|stdout)[._-](\d{1,6})(?:\.\w{1,4})?|attempt_\d{1,3}\/(\d{1,6})\/std(?:err|out)\.log)$/i
       .exec(name)
-      ?.filter((group) => group !== undefined) ?? [];
+      ?.filter((group: string | undefined) => group !== undefined) ?? [];
   return rank === undefined ? undefined : Number(rank);
 }

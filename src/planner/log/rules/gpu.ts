@@ -15,7 +15,7 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'P2P over NVLink does not work between GPUs[ $1 and $2], though NVLink connects them',
     cause: 'a hardware or driver fault: NVLink errors, a GPU that needs a reset, a fabric manager that does not run',
     remedy:
-      'nvidia-smi nvlink -s; nvidia-smi topo -p2p r; systemctl status nvidia-fabricmanager; reset or replace the GPU; do not hide it with NCCL_IGNORE_DISABLED_P2P=1',
+      '`nvidia-smi nvlink -s`; `nvidia-smi topo -p2p r`; `systemctl status nvidia-fabricmanager`; reset or replace the GPU; do not hide it with NCCL_IGNORE_DISABLED_P2P=1',
     source: 'NVIDIA/nccl#2329',
   },
   {
@@ -29,7 +29,7 @@ export const gpuRules: readonly LineRule[] = [
     cause:
       'the driver refuses P2P: a virtual machine, PCIe ACS or an IOMMU, GeForce cards, or containers that do not share the GPUs',
     remedy:
-      'nvidia-smi topo -p2p r; switch ACS and the IOMMU off in BIOS and kernel, or give the VM the whole PCIe switch; NCCL_P2P_DISABLE=1 if a hang must end now',
+      '`nvidia-smi topo -p2p r`; switch ACS and the IOMMU off in BIOS and kernel, or give the VM the whole PCIe switch; NCCL_P2P_DISABLE=1 if a hang must end now',
     source: 'vllm-project/vllm#14025',
   },
   {
@@ -40,7 +40,7 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['shm-despite-nvlink', 'nccl-unhandled-cuda', 'cuda-generic', 'calls-failed'],
     problem: 'the driver refuses P2P between two GPUs, though NCCL chose it for them',
     cause: 'ACS or an IOMMU, a virtual machine, GPUs of different kinds, or another GPU in CUDA_VISIBLE_DEVICES than NCCL sees',
-    remedy: 'nvidia-smi topo -p2p r; switch ACS and the IOMMU off; NCCL_P2P_DISABLE=1 goes around it at a cost of bandwidth',
+    remedy: '`nvidia-smi topo -p2p r`; switch ACS and the IOMMU off; NCCL_P2P_DISABLE=1 goes around it at a cost of bandwidth',
     source: 'ray-project/ray_lightning#24',
   },
   {
@@ -58,7 +58,7 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['shm-despite-nvlink'],
     problem: 'the driver refuses P2P[ for device $1]',
     cause: 'ACS or an IOMMU, a virtual machine, or a GPU in a bad state',
-    remedy: 'nvidia-smi topo -p2p r; switch ACS and the IOMMU off; reset the GPU',
+    remedy: '`nvidia-smi topo -p2p r`; switch ACS and the IOMMU off; reset the GPU',
   },
   {
     code: 'p2p-unsupported',
@@ -66,7 +66,7 @@ export const gpuRules: readonly LineRule[] = [
     needles: ['p2p not supported between gpu'],
     problem: "GPUs of this host have no P2P: their data goes through the host's memory",
     cause: 'the cards or the driver do not support it (GeForce), or ACS or a VM forbids it',
-    remedy: 'nvidia-smi topo -p2p r says which',
+    remedy: '`nvidia-smi topo -p2p r` says which',
   },
   {
     code: 'nvls-bind',
@@ -76,7 +76,7 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'NVLink SHARP (NVLS) memory cannot be bound',
     cause: 'the fabric manager or the NVSwitches are not in order',
     remedy:
-      'systemctl restart nvidia-fabricmanager; nvidia-smi -q | grep -A4 Fabric must say Completed, Success; NCCL_NVLS_ENABLE=0 goes around it at a cost',
+      'systemctl restart nvidia-fabricmanager; `nvidia-smi -q` (Fabric) must say Completed, Success; NCCL_NVLS_ENABLE=0 goes around it at a cost',
     source: 'NVIDIA/nccl#1788',
   },
   {
@@ -89,8 +89,20 @@ export const gpuRules: readonly LineRule[] = [
     cause:
       'the fabric manager was restarted without a reset of the GPUs, is not running or does not fit the driver, a VM or container lacks the right, or multicast resources are used up',
     remedy:
-      'systemctl status nvidia-fabricmanager (same version as the driver); nvidia-smi -q | grep -A4 Fabric; stop all jobs, reset the GPUs or reboot; NCCL_NVLS_ENABLE=0 goes around it at a cost of bandwidth',
+      '`systemctl status nvidia-fabricmanager` (same version as the driver); `nvidia-smi -q` (Fabric); stop all jobs, reset the GPUs or reboot; NCCL_NVLS_ENABLE=0 goes around it at a cost of bandwidth',
     source: 'NVIDIA/nccl#1788',
+  },
+  {
+    code: 'imex',
+    kind: 'fault',
+    needles: ['transport/p2p.cc'],
+    pattern: /p2p\.cc:\d{1,5} (?:\([^)]{1,60}\) )?NCCL WARN Cuda failure (?:800|101 'invalid device ordinal')/,
+    explains: ['cuda-state', 'calls-failed', 'init-unfinished', 'gpu-ordinal'],
+    problem: 'a process may not map the memory of a GPU that it reaches by multi-node NVLink',
+    cause:
+      'no IMEX channel: the daemon does not run on all hosts of the domain, or /dev/nvidia-caps-imex-channels is missing in this host or container',
+    remedy:
+      '`systemctl status nvidia-imex`; `nvidia-imex-ctl -N` must show all hosts; give the container the channel device; NCCL_MNNVL_ENABLE=0 goes around it',
   },
   {
     code: 'imex',
@@ -100,7 +112,7 @@ export const gpuRules: readonly LineRule[] = [
     problem: 'multi-node NVLink (MNNVL) does not work: IMEX is not set up',
     cause: 'the IMEX daemon or its channel is missing in this host or container',
     remedy:
-      'systemctl status nvidia-imex; nvidia-imex-ctl -N; ls /dev/nvidia-caps-imex-channels; NCCL_MNNVL_ENABLE=0 goes around it',
+      '`systemctl status nvidia-imex`; `nvidia-imex-ctl -N`; `ls /dev/nvidia-caps-imex-channels`; NCCL_MNNVL_ENABLE=0 goes around it',
   },
   {
     code: 'nvlink-fabric-not-ready',
@@ -109,7 +121,7 @@ export const gpuRules: readonly LineRule[] = [
     pattern: /system not yet initialized|cudaErrorSystemNotReady|error 802/i,
     problem: 'CUDA says that the system is not yet initialized (802)',
     cause: 'the fabric manager is not running or does not fit the driver (machines with NVSwitch)',
-    remedy: "systemctl restart nvidia-fabricmanager; its version must equal the driver's (nvidia-smi)",
+    remedy: "systemctl restart nvidia-fabricmanager; its version must equal the driver's (`nvidia-smi`)",
   },
   {
     code: 'wrong-build',
@@ -118,15 +130,19 @@ export const gpuRules: readonly LineRule[] = [
       'exceeds device/fn maxsharedmem',
       'no kernel image is available',
       'invalid device function',
+      'hiperrornobinaryforgpu',
+      'unable to find code object for all current devices',
+      'not compatible with the current pytorch installation',
       'ptx was compiled with an unsupported toolchain',
       'unsupported ptx',
     ],
     explains: ['cuda-invalid', 'calls-failed', 'init-unfinished'],
-    pattern: /(maxSharedMem|no kernel image is available|invalid device function|PTX)/i,
+    pattern:
+      /(maxSharedMem|no kernel image is available|invalid device function|NoBinaryForGpu|code object|not compatible with the current PyTorch|PTX)/i,
     problem: 'NCCL (or PyTorch) was built for other GPUs than this one[ ($1)]',
     cause: "the library has no kernels for this GPU's architecture: an NCCL or CUDA too old for it",
     remedy:
-      'install a build for this GPU (nvidia-nccl-cu12 of the latest version; PyTorch for a newer CUDA); cuobjdump --list-elf libnccl.so.2 lists what it has',
+      'install a build for this GPU (nvidia-nccl-cu12 of the latest version; PyTorch for a newer CUDA); a newer driver alone does not help',
     source: 'NVIDIA/nccl#1637',
   },
   {
@@ -142,7 +158,7 @@ export const gpuRules: readonly LineRule[] = [
     ],
     problem: 'the NVIDIA driver is too old for the CUDA or NCCL in use',
     cause: "the image has a newer CUDA than the host's driver supports",
-    remedy: 'nvidia-smi shows the newest CUDA that the driver supports: update the driver or take an image with an older CUDA',
+    remedy: '`nvidia-smi` shows the newest CUDA that the driver supports: update the driver or take an image with an older CUDA',
   },
   {
     code: 'driver-mismatch',
@@ -159,7 +175,7 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout'],
     problem: 'a GPU has an uncorrectable memory error (ECC)',
     cause: 'broken GPU memory',
-    remedy: 'nvidia-smi -q -d ECC,ROW_REMAPPER on that host; drain it; reset or replace the GPU',
+    remedy: '`nvidia-smi -q` on that host; drain it; reset or replace the GPU',
   },
   {
     code: 'gpu-nvlink-error',
@@ -168,7 +184,7 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout'],
     problem: 'an NVLink has an uncorrectable error',
     cause: 'a broken link, bridge or NVSwitch port',
-    remedy: 'nvidia-smi nvlink -e; dmesg -T | grep -i xid; drain the host',
+    remedy: '`nvidia-smi nvlink -e`; `dmesg -T` (Xid); drain the host',
   },
   {
     code: 'gpu-lost',
@@ -178,7 +194,33 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout'],
     problem: 'a GPU is gone from the PCIe bus',
     cause: 'power, temperature, the PCIe link or the GPU itself',
-    remedy: 'dmesg -T | grep -i xid; power-cycle the host; replace the GPU if it comes back',
+    remedy: '`dmesg -T` (Xid); power-cycle the host; replace the GPU if it comes back',
+  },
+  {
+    code: 'gpu-none',
+    kind: 'fault',
+    needles: ['failed to initialize nvml: unknown error'],
+    problem: 'a container lost its GPUs while it ran (NVML: Unknown Error)',
+    cause:
+      'systemctl daemon-reload or an update of the container on the host took the right to the devices away (cgroups by systemd)',
+    remedy:
+      'restart the container; in /etc/docker/daemon.json "exec-opts": ["native.cgroupdriver=cgroupfs"], or give it the devices by name (--device=/dev/nvidia0 …)',
+    source: 'NVIDIA/nvidia-container-toolkit#48',
+  },
+  {
+    code: 'gpu-busy',
+    kind: 'fault',
+    needles: [
+      'all cuda-capable devices are busy or unavailable',
+      'devicesunavailable',
+      'device is busy or unavailable',
+      'device(s) is/are busy or unavailable',
+    ],
+    explains: ['cuda-generic', 'nccl-unhandled-cuda', 'calls-failed', 'exit-child'],
+    problem: 'a GPU is busy or unavailable',
+    cause:
+      'another process holds it and it is in exclusive mode, MIG is switched on without an instance, or the GPU needs a reset',
+    remedy: '`nvidia-smi` (processes, Compute M., MIG); nvidia-smi -c 0 lets several processes use it; reset the GPU',
   },
   {
     code: 'gpu-none',
@@ -194,7 +236,7 @@ export const gpuRules: readonly LineRule[] = [
     except: /version mismatch/,
     problem: 'the process sees no GPU',
     cause: 'CUDA_VISIBLE_DEVICES is empty, the container has no GPU, or the driver is not loaded',
-    remedy: 'nvidia-smi -L in the same container; docker run --gpus all; Kubernetes: the nvidia.com/gpu resource',
+    remedy: '`nvidia-smi -L` in the same container; docker run --gpus all; Kubernetes: the nvidia.com/gpu resource',
   },
   {
     code: 'gpu-hidden',
@@ -206,7 +248,7 @@ export const gpuRules: readonly LineRule[] = [
     cause:
       "each container or task sees only its own GPUs (cgroups, --gpus-per-task), or a virtual machine renames the GPUs' PCIe addresses",
     remedy:
-      'let every rank of a host see all GPUs of the job and choose by CUDA_VISIBLE_DEVICES (srun --gpus-per-task without binding: --gpu-bind=none); nvidia-smi -L in both containers; NCCL_P2P_DISABLE=1 goes around it',
+      'let every rank of a host see all GPUs of the job and choose by CUDA_VISIBLE_DEVICES (srun --gpus-per-task without binding: --gpu-bind=none); `nvidia-smi -L` in both containers; NCCL_P2P_DISABLE=1 goes around it',
     source: 'NVIDIA/nccl#1066',
   },
   {
@@ -226,20 +268,32 @@ export const gpuRules: readonly LineRule[] = [
     needles: ['invalid device ordinal'],
     problem: 'a rank chose a GPU that does not exist (invalid device ordinal)',
     cause: 'more ranks per host than visible GPUs, or CUDA_VISIBLE_DEVICES that hides some',
-    remedy: 'nvidia-smi -L; start as many ranks per host as it shows',
+    remedy: '`nvidia-smi -L`; start as many ranks per host as it shows',
   },
   {
     code: 'cuda-memory',
     kind: 'fault',
-    needles: ['out of memory', 'cudaerrormemoryallocation', 'failed to cuda calloc', 'failed to cuda malloc'],
+    needles: [
+      'out of memory',
+      'cudaerrormemoryallocation',
+      'failed to cuda calloc',
+      'failed to cuda malloc',
+      'cublas_status_alloc_failed',
+      'cublas_status_not_initialized',
+      'less than desired gpu memory utilization',
+      'no available memory for the cache blocks',
+      'hsa_status_error_out_of_resources',
+      'not enough memory. please try',
+      'some gpus may be occupied by other processes',
+    ],
     except: /oom[-_ ]kill|Out of memory: Kill|host memory/i,
     pattern:
-      /(?:cuda|hip|gpu)[^\n]{0,160}out of memory|out of memory[^\n]{0,80}(?:cuda|gpu|GiB)|OutOfMemoryError|cudaErrorMemoryAllocation|Failed to CUDA (?:c|m)alloc/i,
+      /(?:cuda|hip|gpu)[^\n]{0,160}out of memory|out of memory[^\n]{0,80}(?:cuda|gpu|GiB)|OutOfMemoryError|cudaErrorMemoryAllocation|Failed to CUDA (?:c|m)alloc|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|desired GPU memory utilization|memory for the cache blocks|OUT_OF_RESOURCES|Not enough memory\. Please try|GPUs may be occupied/i,
     explains: ['remote-closed', 'watchdog-timeout', 'calls-failed', 'nccl-unhandled-cuda'],
     problem: 'a GPU ran out of memory',
     cause: "the framework left none for NCCL's buffers, or another process holds it",
     remedy:
-      "nvidia-smi on that host; lower the batch or the allocator's share; NCCL needs up to 1 GiB a GPU: fewer channels (NCCL_MAX_NCHANNELS) or communicators need less",
+      "`nvidia-smi` on that host; lower the batch or the allocator's share; NCCL needs up to 1 GiB a GPU: fewer channels (NCCL_MAX_NCHANNELS) or communicators need less",
   },
   {
     code: 'cuda-illegal-access',
@@ -250,13 +304,18 @@ export const gpuRules: readonly LineRule[] = [
       'misaligned address',
       'unspecified launch failure',
       'illegal instruction was encountered',
+      'hardware stack error',
+      'memory access fault by gpu',
+      'cublas_status_execution_failed',
+      'launch timed out and was terminated',
     ],
     except: /TORCH_USE_CUDA_DSA/,
-    pattern: /(illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction)/i,
+    pattern:
+      /(illegal memory access|device-side assert|misaligned address|unspecified launch failure|illegal instruction|hardware stack error|Memory access fault by GPU|EXECUTION_FAILED|launch timed out)/i,
     explains: ['remote-closed', 'watchdog-timeout', 'nccl-unhandled-cuda', 'cuda-generic'],
     problem: 'a kernel crashed on the GPU ($1)',
     cause: 'a bug in a kernel of the program, which NCCL only notices; seldom a faulty GPU',
-    remedy: 'run that rank with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; look at dmesg for Xid 31 or 13 on its host',
+    remedy: 'run that rank with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; `dmesg -T` on its host (Xid 31, 13)',
   },
   {
     code: 'cuda-ipc',
@@ -303,7 +362,7 @@ export const gpuRules: readonly LineRule[] = [
     pattern: cuda('initialization error'),
     problem: 'CUDA could not be initialized in a process',
     cause: 'a fork after CUDA was used, or a GPU in a bad state',
-    remedy: 'start workers by spawn; nvidia-smi on that host',
+    remedy: 'start workers by spawn; `nvidia-smi` on that host',
   },
   {
     code: 'cuda-invalid',
@@ -332,7 +391,7 @@ export const gpuRules: readonly LineRule[] = [
     pattern: cuda('cannot be performed in the present state|operation not permitted'),
     problem: 'the driver refused a call in its present state',
     cause: 'resources of the fabric (NVLS, IMEX) that are not ready or not permitted',
-    remedy: 'nvidia-smi -q | grep -A4 Fabric; NCCL_NVLS_ENABLE=0 and NCCL_MNNVL_ENABLE=0 show which',
+    remedy: '`nvidia-smi -q` (Fabric); NCCL_NVLS_ENABLE=0 and NCCL_MNNVL_ENABLE=0 show which',
     explains: ['calls-failed'],
   },
   {
@@ -344,7 +403,7 @@ export const gpuRules: readonly LineRule[] = [
       /unhandled cuda|peer access is already enabled|out of memory|invalid argument|operation not supported|peer access|installed CUDA driver|on this OS|present state|not permitted|illegal memory|device-side|misaligned|unspecified launch|initialization error|ordinal|no kernel image|invalid device function|IPC|mapping of buffer|ECC|NVLink error|insufficient|driver shutting down|no CUDA-capable|peer mapping|not yet init/i,
     problem: 'a CUDA call of NCCL failed[: $1]',
     cause: 'often an earlier error of a kernel on that GPU',
-    remedy: 'look for the first CUDA error of that rank; run it with CUDA_LAUNCH_BLOCKING=1; dmesg -T | grep -i xid',
+    remedy: 'look for the first CUDA error of that rank; run it with CUDA_LAUNCH_BLOCKING=1; `dmesg -T` (Xid)',
   },
   {
     code: 'iommu',
@@ -352,7 +411,7 @@ export const gpuRules: readonly LineRule[] = [
     needles: ['missing "iommu=pt"', 'missing \\"iommu=pt'],
     problem: 'the kernel runs without iommu=pt, which can hang or crash P2P',
     cause: 'the kernel command line lacks iommu=pt',
-    remedy: 'add iommu=pt to GRUB_CMDLINE_LINUX, update-grub, reboot; cat /proc/cmdline shows it',
+    remedy: 'add iommu=pt to GRUB_CMDLINE_LINUX, update-grub, reboot; `cat /proc/cmdline` shows it',
     source: 'ROCm/vllm#390',
   },
   {

@@ -17,9 +17,9 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['remote-closed', 'ib-flush'],
     problem: 'the other end of an RDMA connection did not answer (status 12, IBV_WC_RETRY_EXC_ERR)',
     cause:
-      'on RoCE usually the GID index (NCCL_IB_GID_INDEX), a VLAN, or packets lost without PFC/ECN; on InfiniBand a link that went down; on both a peer that died first',
+      'the other side is gone (look for its log: did it end before?), or cannot be reached: on RoCE the GID index (NCCL_IB_GID_INDEX), a VLAN, or packets lost without PFC/ECN; on InfiniBand a link that went down',
     remedy:
-      'show_gids on both hosts, then NCCL_IB_GID_INDEX=<the RoCE v2 row>; ib_write_bw -x <index> between the two hosts; NCCL_IB_TIMEOUT=22 helps only against short outages',
+      '`show_gids` on both hosts, then NCCL_IB_GID_INDEX=<the RoCE v2 row>; `ib_write_bw -x <index>` between the two hosts; NCCL_IB_TIMEOUT=22 helps only against short outages',
     source: 'NVIDIA/nccl#426',
   },
   {
@@ -30,7 +30,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['remote-closed', 'ib-flush'],
     problem: 'the receiver of an RDMA connection had no buffer posted in time (status 13, IBV_WC_RNR_RETRY_EXC_ERR)',
     cause: 'the remote process hangs or is far behind, or ranks call different collectives',
-    remedy: 'look at the peer named in the line: its stack (py-spy dump) and its log',
+    remedy: 'look at the peer named in the line: its stack (`py-spy dump`) and its log',
   },
   {
     code: 'ib-remote-access',
@@ -62,7 +62,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['remote-closed', 'ib-flush'],
     problem: 'the remote NIC could not carry out an RDMA operation (status 9 or 11)',
     cause: 'the remote NIC or GPU failed, or the receive request did not fit what was sent',
-    remedy: 'look at the log and dmesg of the peer named in the line',
+    remedy: 'look at the log and `dmesg -T` of the peer named in the line',
   },
   {
     code: 'ib-flush',
@@ -80,7 +80,7 @@ export const infinibandRules: readonly LineRule[] = [
     pattern: completion('1|2|3|6|7|8|14|15|16|17|18|19|20|21'),
     problem: 'an RDMA operation failed',
     cause: 'the status names it (ibv_wc_status)',
-    remedy: 'look for the first completion error in the logs of both ends, and at dmesg of both hosts',
+    remedy: 'look for the first completion error in the logs of both ends, and at `dmesg -T` of both hosts',
   },
   {
     code: 'ib-rails-unreachable',
@@ -92,7 +92,7 @@ export const infinibandRules: readonly LineRule[] = [
     cause: 'the two NICs are on different rails or subnets, which the fabric does not route between; NCCL crossed rails',
     network: true,
     remedy:
-      'NCCL_CROSS_NIC=0 keeps every NIC on its own rail; if that must not be, route between the rails (ping -I <local> <remote>), or merge NICs of one rail with NCCL_IB_HCA',
+      'NCCL_CROSS_NIC=0 keeps every NIC on its own rail; if that must not be, route between the rails (`ping -I <local> <remote>`), or merge NICs of one rail with NCCL_IB_HCA',
     source: 'NVIDIA/nccl#2013',
   },
   {
@@ -104,7 +104,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: "a NIC cannot reach the other host's NIC: ibv_modify_qp got no address for it",
     cause: 'no route between the two RoCE ports: another subnet or rail, a wrong GID index, or ARP that is not answered',
     remedy:
-      'NCCL_CROSS_NIC=0 if the fabric is split into rails; ping -I between the two addresses; show_gids and NCCL_IB_GID_INDEX',
+      'NCCL_CROSS_NIC=0 if the fabric is split into rails; `ping -I` between the two addresses; `show_gids` and NCCL_IB_GID_INDEX',
     network: true,
   },
   {
@@ -117,7 +117,7 @@ export const infinibandRules: readonly LineRule[] = [
     cause:
       "NCCL_IB_GID_INDEX points to an empty row, or the container's network namespace does not have the interface that the GID belongs to (RoCE without host network)",
     remedy:
-      'show_gids inside the container; use the host network (--net=host, hostNetwork: true) or give the pod the RoCE interface; set NCCL_IB_GID_INDEX to a row with an address',
+      '`show_gids` inside the container; use the host network (--net=host, hostNetwork: true) or give the pod the RoCE interface; set NCCL_IB_GID_INDEX to a row with an address',
     source: 'NVIDIA/nccl#925',
   },
   {
@@ -126,7 +126,7 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['ibv_modify_qp failed'],
     problem: 'a queue pair cannot be connected',
     cause: 'the wrong GID index, ports on different subnets, or MTU and link type that do not fit',
-    remedy: 'show_gids; compare ibv_devinfo of both hosts; ib_write_bw between them',
+    remedy: '`show_gids`; compare `ibv_devinfo` of both hosts; `ib_write_bw` between them',
   },
   {
     code: 'ib-gid-missing',
@@ -140,7 +140,7 @@ export const infinibandRules: readonly LineRule[] = [
     ],
     problem: 'a port has no GID at the index that NCCL asked for',
     cause: 'NCCL_IB_GID_INDEX is beyond the table, or the interface has no address in this network namespace',
-    remedy: 'show_gids; set NCCL_IB_GID_INDEX to a row that exists on all hosts, or unset it (2.21 and later find it)',
+    remedy: '`show_gids`; set NCCL_IB_GID_INDEX to a row that exists on all hosts, or unset it (2.21 and later find it)',
   },
   {
     code: 'ib-memory-registration',
@@ -149,8 +149,7 @@ export const infinibandRules: readonly LineRule[] = [
     pattern: /ibv_reg\w{1,20} failed.{0,60}Bad address/,
     problem: 'the NIC cannot register GPU memory (Bad address)',
     cause: 'nvidia-peermem is not loaded or does not fit the driver, so the NIC sees no GPU memory',
-    remedy:
-      'sudo modprobe nvidia-peermem (lsmod | grep peermem), or a driver and kernel with DMA-BUF; NCCL_NET_GDR_LEVEL=LOC goes around it',
+    remedy: 'sudo modprobe nvidia-peermem (`lsmod`), or a driver and kernel with DMA-BUF; NCCL_NET_GDR_LEVEL=LOC goes around it',
   },
   {
     code: 'memlock',
@@ -160,7 +159,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'the NIC cannot lock memory (Cannot allocate memory)',
     cause: 'the limit on locked memory is too low (RLIMIT_MEMLOCK)',
     remedy:
-      'ulimit -l must say unlimited in the job itself: /etc/security/limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd',
+      '`ulimit -l` must say unlimited in the job itself: /etc/security/limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd',
   },
   {
     code: 'ib-memory-registration',
@@ -169,7 +168,7 @@ export const infinibandRules: readonly LineRule[] = [
     pattern: /ibv_reg\w{1,20} failed/,
     problem: 'the NIC cannot register memory',
     cause: 'a limit on locked memory (ulimit -l), or GPU memory without nvidia-peermem or DMA-BUF',
-    remedy: 'ulimit -l; lsmod | grep peermem; NCCL_NET_GDR_LEVEL=LOC to see whether GPU memory is the reason',
+    remedy: '`ulimit -l`; `lsmod` (nvidia_peermem); NCCL_NET_GDR_LEVEL=LOC to see whether GPU memory is the reason',
   },
   {
     code: 'ib-resource',
@@ -179,7 +178,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'the NIC refused a queue pair or another resource',
     cause: 'a limit on locked memory (ulimit -l), queue pairs used up, or a container without the right to use the device',
     remedy:
-      'ulimit -l; ls -l /dev/infiniband in the container (docker run --device /dev/infiniband --ulimit memlock=-1); ibv_devinfo -v | grep max_qp',
+      '`ulimit -l`; `ls -l /dev/infiniband` in the container (docker run --device /dev/infiniband --ulimit memlock=-1); `ibv_devinfo -v` (max_qp)',
     source: 'NVIDIA/nccl#1129',
   },
   {
@@ -191,7 +190,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['ofi-error', 'calls-failed'],
     problem: 'the NIC has no queue pairs or other objects left',
     cause: 'more connections than its firmware serves: many processes, hosts or channels; or another job on the host',
-    remedy: 'rdma resource show; fewer channels (NCCL_MAX_NCHANNELS) or ranks a NIC; newer firmware',
+    remedy: '`rdma resource show`; fewer channels (NCCL_MAX_NCHANNELS) or ranks a NIC; newer firmware',
     source: 'ofiwg/libfabric#7368',
   },
   {
@@ -205,7 +204,7 @@ export const infinibandRules: readonly LineRule[] = [
     ],
     problem: 'NCCL cannot open a NIC that the system lists',
     cause: 'a container without /dev/infiniband or its permissions, or a NIC that is down',
-    remedy: 'ibv_devinfo in the container; docker run --device=/dev/infiniband; Kubernetes: request the RDMA resource',
+    remedy: '`ibv_devinfo` in the container; docker run --device=/dev/infiniband; Kubernetes: request the RDMA resource',
   },
   {
     code: 'ib-remote-access',
@@ -224,7 +223,7 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['ibv_get_async_event failed'],
     problem: "a NIC's events cannot be read any more",
     cause: 'the device failed or was removed',
-    remedy: 'dmesg -T | grep mlx5; ibstat',
+    remedy: '`dmesg -T` (mlx5); `ibstat`',
   },
   {
     code: 'ib-event',
@@ -235,7 +234,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['ib-retry-exceeded', 'ib-flush', 'remote-closed', 'watchdog-timeout'],
     problem: 'a NIC reported an event of its own[: $1]',
     cause: 'a port that went down or a device error: cable, transceiver, switch port, firmware',
-    remedy: 'dmesg -T | grep mlx5; ibstat; mlxlink -d <device> -m for the cable',
+    remedy: '`dmesg -T` (mlx5); `ibstat`; `mlxlink -d <device> -m` for the cable',
   },
   {
     code: 'ib-gid-changed',
@@ -244,7 +243,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['ib-retry-exceeded', 'ib-flush'],
     problem: 'the GID table of a NIC changed while the job ran',
     cause: 'an address of its interface came or went: DHCP, IPv6 addresses that expire, a network manager, other containers',
-    remedy: 'give the interface a fixed address (no DHCP, no IPv6 privacy addresses); show_gids before and after',
+    remedy: 'give the interface a fixed address (no DHCP, no IPv6 privacy addresses); `show_gids` before and after',
     source: 'NVIDIA/nccl#394',
   },
   {
@@ -261,7 +260,7 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['net/ib : no ip interface found'],
     problem: 'NCCL found NICs but no IP interface to exchange their addresses',
     cause: 'no interface is up that NCCL_SOCKET_IFNAME allows',
-    remedy: 'ip addr; NCCL_SOCKET_IFNAME=<interface with an address>',
+    remedy: '`ip addr`; NCCL_SOCKET_IFNAME=<interface with an address>',
   },
   {
     code: 'verbs-missing',
@@ -282,8 +281,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['bandwidth-low'],
     problem: 'GPUDirect RDMA is off: NIC $1 cannot reach GPU memory',
     cause: 'nvidia-peermem is not loaded, and the kernel or driver has no DMA-BUF',
-    remedy:
-      'sudo modprobe nvidia-peermem (lsmod | grep peermem); or the open kernel modules with Linux 5.12 and later for DMA-BUF',
+    remedy: 'sudo modprobe nvidia-peermem (`lsmod`); or the open kernel modules with Linux 5.12 and later for DMA-BUF',
     source: 'NVIDIA/nccl#1537',
   },
   {
@@ -296,7 +294,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['bandwidth-low', 'gdr-off'],
     problem: 'GPUDirect RDMA is off for GPU $1 and NIC $2[: their PCIe distance is $3, more than the $4 that NCCL allows]',
     cause: 'GPU and NIC are not under one PCIe switch or host bridge',
-    remedy: 'nvidia-smi topo -m; use a NIC nearer to the GPU, or NCCL_NET_GDR_LEVEL=SYS to force it and measure',
+    remedy: '`nvidia-smi topo -m`; use a NIC nearer to the GPU, or NCCL_NET_GDR_LEVEL=SYS to force it and measure',
   },
   {
     code: 'gdr-off',
@@ -322,7 +320,7 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['could not force merge nics', 'attempted to merge incompatible'],
     problem: 'NICs cannot be merged as NCCL_NET_FORCE_MERGE asks',
     cause: 'a name in the list is wrong or the NICs differ',
-    remedy: 'unset NCCL_NET_FORCE_MERGE, or compare its names with ibv_devices',
+    remedy: 'unset NCCL_NET_FORCE_MERGE, or compare its names with `ibv_devices`',
   },
   {
     code: 'net-mismatch',
@@ -330,6 +328,6 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['detected mixed local net device counts', 'detected mixed local collnet device counts'],
     problem: 'hosts have different numbers of network devices',
     cause: 'a NIC is down or missing on some host, or NCCL_IB_HCA differs',
-    remedy: 'ibstat on all hosts; NCCL_IGNORE_NET_MISMATCH=1 only if the difference is meant',
+    remedy: '`ibstat` on all hosts; NCCL_IGNORE_NET_MISMATCH=1 only if the difference is meant',
   },
 ];

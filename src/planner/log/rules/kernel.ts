@@ -11,7 +11,14 @@ const consequences: readonly LogFindingCode[] = [
 ];
 
 /** `NVRM: Xid (PCI:0000:c1:00): 79, pid=…, GPU has fallen off the bus.` */
-function xid(code: LogFindingCode, numbers: string, kind: LineRule['kind'], problem: string, cause: string, remedy: string): LineRule {
+function xid(
+  code: LogFindingCode,
+  numbers: string,
+  kind: LineRule['kind'],
+  problem: string,
+  cause: string,
+  remedy: string,
+): LineRule {
   return {
     code,
     kind,
@@ -41,7 +48,7 @@ export const kernelRules: readonly LineRule[] = [
     'fault',
     'GPU $1 has NVLink errors (Xid $2)',
     'a bad NVLink, bridge, connector, or the GPU or NVSwitch at its other end',
-    'nvidia-smi nvlink -e -i <gpu>; drain the host; reseat or replace what has errors',
+    '`nvidia-smi nvlink -e`; drain the host; reseat or replace what has errors',
   ),
   xid(
     'xid-memory',
@@ -49,7 +56,7 @@ export const kernelRules: readonly LineRule[] = [
     'fault',
     'GPU $1 has memory errors (Xid $2)',
     'uncorrectable ECC errors or rows that were remapped',
-    'nvidia-smi -q -d ECC,ROW_REMAPPER; reset the GPU; replace it if remapping failed',
+    '`nvidia-smi -q`; reset the GPU; replace it if remapping failed',
   ),
   xid(
     'xid-gsp',
@@ -81,7 +88,7 @@ export const kernelRules: readonly LineRule[] = [
     'failure',
     'a kernel on GPU $1 made an invalid access (Xid $2)',
     'a bug in a kernel of the program, which NCCL only notices; seldom a faulty GPU',
-    'run that process with compute-sanitizer; if other programs fail on this GPU alone, test it (dcgmi diag -r 3)',
+    'run that process with compute-sanitizer; if other programs fail on this GPU alone, test it (`dcgmi diag -r 3`)',
   ),
   xid(
     'xid-other',
@@ -89,7 +96,7 @@ export const kernelRules: readonly LineRule[] = [
     'failure',
     'the driver reports Xid $2 of GPU $1',
     "see NVIDIA's catalogue of Xid errors",
-    'dcgmi diag -r 3; look up the number',
+    '`dcgmi diag -r 3`; look up the number',
   ),
   xid(
     'xid-cleanup',
@@ -108,7 +115,7 @@ export const kernelRules: readonly LineRule[] = [
     explains: consequences,
     problem: 'NVSwitch $1 has a fatal error (SXid $2)',
     cause: 'an NVLink of the switch or the switch itself',
-    remedy: 'nvidia-smi nvlink -e; restart the fabric manager after a reset of all GPUs; drain the host if it comes back',
+    remedy: '`nvidia-smi nvlink -e`; restart the fabric manager after a reset of all GPUs; drain the host if it comes back',
   },
   {
     code: 'nic-link-down',
@@ -119,14 +126,14 @@ export const kernelRules: readonly LineRule[] = [
     explains: ['ib-retry-exceeded', 'ib-flush', 'remote-closed', 'watchdog-timeout', 'ib-event'],
     problem: 'a network link went down ($1)',
     cause: "cable, transceiver, switch port, or somebody's work on the fabric",
-    remedy: "ibstat or ip -br link on that host; mlxlink -d <device> -m -c; the switch's log",
+    remedy: "`ibstat` or `ip -br link` on that host; `mlxlink -d <device> -m`; the switch's log",
   },
   {
     code: 'nic-fault',
     kind: 'fault',
-    needles: ['mlx5_core', 'mlx4_core', 'bnxt_en'],
+    needles: ['mlx5_core', 'mlx4_core', 'bnxt_en', 'netdev watchdog'],
     pattern:
-      /(mlx[45]_core[^\n]{0,40}|bnxt_en[^\n]{0,40})(?:health|fw|firmware|FATAL|device's health|internal error|assert|timeout|poll)[^\n]{0,80}(?:compromised|fatal|error|stuck|fail|timeout)/i,
+      /NETDEV WATCHDOG: \S{1,40}[^\n]{0,40}timed out|(mlx[45]_core[^\n]{0,40}|bnxt_en[^\n]{0,40})(?:health|fw|firmware|FATAL|device's health|internal error|assert|timeout|poll)[^\n]{0,80}(?:compromised|fatal|error|stuck|fail|timeout)/i,
     explains: ['ib-retry-exceeded', 'ib-flush', 'ib-event', 'remote-closed', 'watchdog-timeout'],
     problem: "a NIC's firmware failed",
     cause: 'firmware or hardware of the NIC',
@@ -141,7 +148,7 @@ export const kernelRules: readonly LineRule[] = [
     explains: consequences,
     problem: 'PCIe reports uncorrected errors',
     cause: 'a bad slot, riser, retimer or card',
-    remedy: 'lspci -vvv for the device; reseat or replace it',
+    remedy: '`lspci -vvv` for the device; reseat or replace it',
   },
   {
     code: 'iommu-fault',
@@ -172,6 +179,6 @@ export const kernelRules: readonly LineRule[] = [
     explains: consequences,
     problem: 'the driver or the fabric manager of a host did not start',
     cause: 'a GPU that does not answer, or versions of driver and fabric manager that differ',
-    remedy: 'journalctl -u nvidia-fabricmanager; dmesg -T | grep NVRM; power-cycle the host',
+    remedy: '`journalctl -u nvidia-fabricmanager`; `dmesg -T` (NVRM); power-cycle the host',
   },
 ];

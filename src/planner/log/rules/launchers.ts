@@ -20,7 +20,7 @@ export const launcherRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'remote-closed', 'store-lost'],
     problem: "the scheduler took the job's hosts away",
     cause: 'preemption or eviction',
-    remedy: 'restart from the last checkpoint; kubectl describe pod says why',
+    remedy: 'restart from the last checkpoint; `kubectl describe pod` says why',
   },
   {
     code: 'node-failed',
@@ -29,7 +29,7 @@ export const launcherRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'remote-closed', 'store-lost', 'ib-retry-exceeded', 'watchdog-timeout'],
     problem: 'a host of the job failed',
     cause: 'the scheduler lost it',
-    remedy: 'scontrol show node <name>; its console and BMC log',
+    remedy: '`scontrol show node <name>`; its console and BMC log',
   },
   {
     code: 'exit-child',

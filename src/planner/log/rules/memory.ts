@@ -1,3 +1,4 @@
+import { aftermath } from '../codes.js';
 import type { LineRule } from './rule.js';
 
 /** Host memory, /dev/shm, limits of the system. */
@@ -12,7 +13,7 @@ export const memoryRules: readonly LineRule[] = [
     problem: "/dev/shm is too small for NCCL's shared memory",
     cause: 'containers get 64 MiB by default, and NCCL needs some 10 MB per pair of GPUs; leftovers of dead jobs also fill it',
     remedy:
-      'df -h /dev/shm; docker run --shm-size=1g --ulimit memlock=-1 or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm; rm /dev/shm/nccl-* of dead jobs',
+      '`df -h /dev/shm`; docker run --shm-size=1g --ulimit memlock=-1 or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm; rm /dev/shm/nccl-* of dead jobs',
     source: 'NVIDIA/nccl#606',
   },
   {
@@ -25,7 +26,7 @@ export const memoryRules: readonly LineRule[] = [
     cause:
       '/dev/shm lies on a file system that cannot be pinned, locked memory is limited, a sandbox (gVisor) is in between, or the driver is at fault',
     remedy:
-      'ulimit -l (docker run --ulimit memlock=-1); mount | grep shm must say tmpfs; --shm-size=1g; NCCL_SHM_DISABLE=1 to confirm',
+      '`ulimit -l` (docker run --ulimit memlock=-1); `df -h /dev/shm` must say tmpfs or shm; --shm-size=1g; NCCL_SHM_DISABLE=1 to confirm',
     source: 'NVIDIA/nccl#1518',
   },
   {
@@ -47,7 +48,7 @@ export const memoryRules: readonly LineRule[] = [
     problem: 'a shared-memory segment cannot be made or attached',
     cause: '/dev/shm is too small, not shared between the containers of one host, or not writable',
     remedy:
-      'df -h /dev/shm in the container; docker run --shm-size=1g or --ipc=host; containers of one job on one host must share it',
+      '`df -h /dev/shm` in the container; docker run --shm-size=1g or --ipc=host; containers of one job on one host must share it',
     source: 'NVIDIA/nccl-tests#166',
   },
   {
@@ -77,10 +78,10 @@ export const memoryRules: readonly LineRule[] = [
     pattern:
       /oom[-_]?kill|OOMKilled|Out of memory: Kill|out[- ]of[- ]memory handler|Memory cgroup out of memory|Killed process|OUT_OF_MEMORY/i,
     except: /CUDA|potential root causes/,
-    explains: ['exit-signal', 'remote-closed', 'watchdog-timeout', 'exit-child', 'ib-retry-exceeded', 'store-lost'],
+    explains: aftermath,
     problem: 'the kernel killed a process because the host or its cgroup ran out of memory',
     cause: 'the job needs more host memory than it may use',
-    remedy: 'dmesg -T | grep -i oom on that host; ask for more memory, or fewer workers and smaller batches',
+    remedy: '`dmesg -T` (oom-kill) on that host; ask for more memory, or fewer workers and smaller batches',
   },
   {
     code: 'threads-limit',
@@ -89,7 +90,7 @@ export const memoryRules: readonly LineRule[] = [
     explains: ['calls-failed', 'remote-closed'],
     problem: 'a thread cannot be created',
     cause: "the limit on processes (ulimit -u, the container's pids limit) or memory is reached",
-    remedy: 'ulimit -u; docker run --pids-limit=-1; cat /sys/fs/cgroup/pids.max',
+    remedy: '`ulimit -u`; docker run --pids-limit=-1; `cat /sys/fs/cgroup/pids.max`',
   },
   {
     code: 'files-limit',
@@ -98,7 +99,7 @@ export const memoryRules: readonly LineRule[] = [
     explains: ['calls-failed', 'remote-closed', 'connect-failed'],
     problem: 'a process has too many files open',
     cause: 'the limit on open files is too low for so many connections',
-    remedy: 'ulimit -n 1048576 in the job; docker run --ulimit nofile=1048576; LimitNOFILE in the service',
+    remedy: '`ulimit -n` in the job; docker run --ulimit nofile=1048576; LimitNOFILE in the service',
   },
   {
     code: 'memlock',
@@ -108,7 +109,8 @@ export const memoryRules: readonly LineRule[] = [
     except: /--ulimit|unlimited/,
     problem: 'the limit on locked memory is too low',
     cause: 'RLIMIT_MEMLOCK of the job',
-    remedy: 'ulimit -l unlimited in the job: limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd',
+    remedy:
+      '`ulimit -l` in the job must say unlimited: limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd',
   },
   {
     code: 'host-memory',
@@ -118,6 +120,6 @@ export const memoryRules: readonly LineRule[] = [
       /WARN[^\n]{0,80}(?:Failed to malloc|malloc[^\n]{0,40}returned null|Failed to CUDA host alloc|(?:mmap|malloc|fork|clone)[^\n]{0,60}Cannot allocate memory)/,
     problem: 'the host has no memory left',
     cause: "the job uses all of it or hits its cgroup's limit",
-    remedy: 'free -g and dmesg -T on that host; ask for more memory',
+    remedy: '`free -g` and `dmesg -T` on that host; ask for more memory',
   },
 ];

@@ -8,6 +8,8 @@ export const pytorchRules: readonly LineRule[] = [
     needles: [
       'watchdog caught collective operation timeout',
       'collective operation timeout',
+      'for recv operation to complete',
+      'for send operation to complete',
       'dump signal due to a collective timeout from this local rank',
     ],
     explains: ['exit-signal', 'exit-child', 'store-lost', 'remote-closed', 'init-unfinished'],
@@ -15,7 +17,7 @@ export const pytorchRules: readonly LineRule[] = [
     cause:
       'a rank did not call it (other code path, a crash, slow data or checkpoint), ranks call in different order, or the network stands still',
     remedy:
-      'find the rank that is behind: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1, then tccl diagnose on the dumps; py-spy dump of that rank',
+      'find the rank that is behind: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1, then tccl diagnose on the dumps; `py-spy dump` of that rank',
   },
   {
     code: 'watchdog-stuck',
@@ -25,7 +27,7 @@ export const pytorchRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'remote-closed'],
     problem: "PyTorch's NCCL watchdog itself stands still",
     cause: 'a CUDA call or the Python GIL blocks it: a hung driver, a deadlock in the program',
-    remedy: 'py-spy dump --native of that process; dmesg -T | grep -i xid; TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC raises the limit',
+    remedy: '`py-spy dump --native` of that process; `dmesg -T` (Xid); TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC raises the limit',
   },
   {
     code: 'calls-differ',
@@ -36,6 +38,16 @@ export const pytorchRules: readonly LineRule[] = [
     problem: 'ranks call different collectives: $1',
     cause: 'code paths differ between ranks (a condition on the rank, uneven data)',
     remedy: 'look at the stacks of both ranks at that call',
+  },
+  {
+    code: 'store-retry',
+    kind: 'note',
+    needles: ['client socket has failed', 'cannot be retrieved (gai error'],
+    // Warnings while it tries one address after the other, of IPv6 too; the error comes as [E or as an exception.
+    pattern: /\[W[^\]\n]{0,60} ?socket\.cpp:\d{1,5}\]/,
+    problem: "PyTorch's store tried addresses that do not work",
+    cause: 'it tries IPv6 and all addresses of a name before it finds one that works',
+    remedy: 'nothing, unless ranks do not meet',
   },
   {
     code: 'store-timeout',
@@ -56,7 +68,7 @@ export const pytorchRules: readonly LineRule[] = [
     explains: ['exit-child', 'init-unfinished', 'exit-signal'],
     problem: "ranks did not find each other through PyTorch's store: $1",
     cause: 'some ranks did not start or died before, or cannot reach MASTER_ADDR:MASTER_PORT (firewall, wrong address)',
-    remedy: 'nc -vz $MASTER_ADDR $MASTER_PORT from every host; compare WORLD_SIZE with the ranks that started',
+    remedy: '`nc -vz $MASTER_ADDR $MASTER_PORT` from every host; compare WORLD_SIZE with the ranks that started',
   },
   {
     code: 'store-lost',
@@ -107,14 +119,27 @@ export const pytorchRules: readonly LineRule[] = [
     kind: 'symptom',
     needles: ['ncclsystemerror', 'unhandled system error'],
     problem: 'NCCL gave back ncclSystemError',
-    cause: 'a system call failed: network, shared memory or a limit; the line with NCCL WARN before it says which',
-    remedy: 'NCCL_DEBUG=WARN',
+    cause:
+      'a system call failed: most often shared memory (a small /dev/shm in a container) or a TCP connection (interface, firewall); the line with NCCL WARN says which',
+    remedy:
+      'NCCL_DEBUG=INFO shows the reason; in a container `df -h /dev/shm` first, between hosts NCCL_SOCKET_IFNAME and the firewall',
   },
   {
     code: 'nccl-invalid',
     kind: 'symptom',
-    needles: ['ncclinvalidusage', 'ncclinvalidargument', 'ncclinternalerror'],
-    pattern: /(ncclInvalidUsage|ncclInvalidArgument|ncclInternalError)/,
+    needles: ['ncclinvalidusage', 'invalid usage'],
+    pattern: /ncclInvalidUsage|NCCL [Ee]rr(?:or)?[^\n]{0,120}invalid usage/,
+    problem: 'NCCL gave back ncclInvalidUsage',
+    cause:
+      'most often two ranks chose the same GPU (local_rank, CUDA_VISIBLE_DEVICES, more ranks than GPUs); the line with NCCL WARN says it',
+    remedy:
+      'NCCL_DEBUG=WARN shows the reason; torch.cuda.set_device(local_rank) before the first collective; `nvidia-smi -L` on every host',
+  },
+  {
+    code: 'nccl-invalid',
+    kind: 'symptom',
+    needles: ['ncclinvalidargument', 'ncclinternalerror', 'internal error'],
+    pattern: /(ncclInvalidArgument|ncclInternalError|NCCL [Ee]rr(?:or)?[^\n]{0,120}internal error)/,
     problem: 'NCCL gave back $1',
     cause: 'the line with NCCL WARN before it says why',
     remedy: 'NCCL_DEBUG=WARN',

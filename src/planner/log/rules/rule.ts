@@ -28,6 +28,8 @@ export interface LineRule {
   readonly explains?: readonly LogFindingCode[];
   /** A state of the machine that goes on after an init that succeeded. */
   readonly lasts?: boolean;
+  /** Makes no finding of its own; other checks ask for it. */
+  readonly isSilent?: boolean;
   /** Concerns only jobs on several hosts. */
   readonly network?: boolean;
   /** Thread or source where such lines are explained. */

@@ -30,7 +30,7 @@ export const socketRules: readonly LineRule[] = [
     problem: 'a rank tries to reach another at $1, an address that only its own host has',
     cause:
       'NCCL chose the loopback, docker0 or virbr0 interface on the other host, or its host name stands for 127.0.1.1 in /etc/hosts',
-    remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share>; getent hosts $(hostname) must not give 127.0.x.x',
+    remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share>; `getent hosts $(hostname)` must not give 127.0.x.x',
   },
   {
     code: 'connect-failed',
@@ -42,7 +42,7 @@ export const socketRules: readonly LineRule[] = [
     cause:
       'a firewall between the hosts, an interface that the other host cannot route to, or a peer that died before it listened',
     remedy:
-      'nc -vz <address> <port> from that host; open all ports between the hosts (security group, firewalld, ufw); NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+      '`nc -vz <address> <port>` from that host; open all ports between the hosts (security group, firewalld, ufw); NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {
     code: 'connect-retry',
@@ -57,7 +57,7 @@ export const socketRules: readonly LineRule[] = [
     pattern: /connect[^\n]{0,100}(?:timed out|No route to host|refused|unreachable)[^\n]{0,30}retry/i,
     problem: 'a rank tries again and again to reach another by TCP',
     cause: 'a firewall, the wrong interface, or a peer that is not there yet',
-    remedy: 'nc -vz <address> <port> from that host; NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+    remedy: '`nc -vz <address> <port>` from that host; NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {
     code: 'interface-missing',
@@ -72,7 +72,7 @@ export const socketRules: readonly LineRule[] = [
     explains: ['calls-failed', 'init-unfinished', 'remote-closed'],
     problem: 'NCCL finds no network interface that it may use',
     cause: 'NCCL_SOCKET_IFNAME names none that exists and is up on this host',
-    remedy: 'ip -br addr on that host; set NCCL_SOCKET_IFNAME to a prefix that fits all hosts, or unset it',
+    remedy: '`ip -br addr` on that host; set NCCL_SOCKET_IFNAME to a prefix that fits all hosts, or unset it',
   },
   {
     code: 'interface-loopback',
@@ -100,6 +100,16 @@ export const socketRules: readonly LineRule[] = [
   {
     code: 'remote-closed',
     kind: 'symptom',
+    needles: ['gloo/transport/tcp/pair.cc', 'gloo/transport/tcp/'],
+    pattern:
+      /gloo\/transport\/tcp\/\S{1,40}\] (?:Connection (?:closed|reset) by peer|Read error|writev)[^\n]{0,20}?(?: \[([\w.:]{3,60})\](?::\d{1,5})?)?/,
+    problem: 'the connection of Gloo to another rank[ at $1] was closed: the other side is gone',
+    cause: 'that rank died or left first: this one only noticed',
+    remedy: 'look for the log of that rank: what it says last is the cause',
+  },
+  {
+    code: 'remote-closed',
+    kind: 'symptom',
     needles: [
       'connection closed',
       'connection reset by peer',
@@ -108,10 +118,10 @@ export const socketRules: readonly LineRule[] = [
       'socket was closed',
     ],
     pattern:
-      /(?:NCCL WARN|NET\/|socketProgress|ncclRemoteError|misc\/socket)[^\n]{0,120}(?:[Cc]onnection (?:closed|reset)|Broken pipe|closed by (?:remote )?peer)/,
-    problem: 'the connection to another rank was closed',
+      /(?:NCCL WARN|NET\/|socketProgress|ncclRemoteError|misc\/socket)[^\n]{0,120}(?:[Cc]onnection (?:closed|reset)|Broken pipe|closed by (?:remote )?peer)(?: by remote peer)?(?: (\S{3,100}?)<\d{1,5}>)?/,
+    problem: 'the connection to another rank[ on $1] was closed: the other side is gone',
     cause: 'that rank died or left first: this one only noticed',
-    remedy: 'find the rank whose log ends first or has another error before this',
+    remedy: 'look for the log of that rank: it ends first, or has another error before this',
   },
   {
     code: 'calls-differ',
@@ -126,6 +136,16 @@ export const socketRules: readonly LineRule[] = [
       "ranks called different collectives or sizes, have different NCCL settings (NCCL_PROTO, NCCL_ALGO), or a port scanner connected to NCCL's port",
     remedy:
       'compare the calls and NCCL_* settings of these ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL); keep scanners off the interface',
+  },
+  {
+    code: 'stranger',
+    kind: 'risk',
+    needles: ['wrong magic', 'wrong type', 'unexpected magic', 'socketfinalizeaccept'],
+    pattern: /NCCL (?:WARN|INFO) [^\n]{0,80}(?:wrong (?:magic|type)|unexpected magic)[^\n]{0,80}/,
+    explains: ['calls-differ'],
+    problem: 'something else than a rank of this job connected to a port of NCCL',
+    cause: 'a port scanner, a health check, a rank of another job (an id that is used twice), or another version of NCCL',
+    remedy: 'keep scanners off the interface; one id and port a job; `pip list` (nccl) on every host',
   },
   {
     code: 'rank-twice',
@@ -160,7 +180,7 @@ export const socketRules: readonly LineRule[] = [
     problem: 'an address is of a family that NCCL cannot use here',
     cause: 'there is no interface with an address in this container, IPv6 is off, or hosts found different kinds of interfaces',
     remedy:
-      'ip -br addr in the container (docker run --net=host); NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+      '`ip -br addr` in the container (docker run --net=host); NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {
     code: 'port-in-use',
@@ -169,7 +189,7 @@ export const socketRules: readonly LineRule[] = [
     explains: ['store-timeout', 'exit-child', 'store-lost'],
     problem: 'a port is in use already',
     cause: 'a process of the last run, or another job with the same MASTER_PORT',
-    remedy: 'ss -ltnp | grep <port> on the first host; end that process or set another MASTER_PORT',
+    remedy: '`ss -ltnp` (the port) on the first host; end that process or set another MASTER_PORT',
   },
   {
     code: 'name-unresolved',
@@ -183,6 +203,6 @@ export const socketRules: readonly LineRule[] = [
     explains: ['store-timeout', 'init-unfinished', 'connect-failed'],
     problem: 'a host name cannot be resolved',
     cause: 'the name of the first host (MASTER_ADDR, NCCL_COMM_ID) is unknown on another host',
-    remedy: 'getent hosts <name> on every host; use its IP address',
+    remedy: '`getent hosts <name>` on every host; use its IP address',
   },
 ];

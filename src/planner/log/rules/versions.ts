@@ -13,7 +13,7 @@ export const versionRules: readonly LineRule[] = [
     problem: 'the libfabric plugin (aws-ofi-nccl) finds no provider that it can use',
     cause: 'the EFA (or CXI) device or driver is missing in the container, libfabric is too old, or FI_PROVIDER names another',
     remedy:
-      'fi_info -p efa (or cxi) in the container; Kubernetes: request vpc.amazonaws.com/efa; docker run --device /dev/infiniband/uverbs0; install a newer libfabric',
+      '`fi_info -p efa` (or cxi) in the container; Kubernetes: request vpc.amazonaws.com/efa; docker run --device /dev/infiniband/uverbs0; install a newer libfabric',
     network: true,
   },
   {
@@ -25,7 +25,7 @@ export const versionRules: readonly LineRule[] = [
     network: true,
     problem: 'the libfabric plugin uses the provider $1, not the fast network',
     cause: 'EFA (or CXI) was not found, or FI_PROVIDER is set',
-    remedy: 'FI_PROVIDER=efa (cxi on Slingshot); fi_info lists what there is; check the device in the container',
+    remedy: 'FI_PROVIDER=efa (cxi on Slingshot); `fi_info` lists the providers; check the device in the container',
   },
   {
     code: 'ofi-no-rdma-write',
@@ -46,7 +46,7 @@ export const versionRules: readonly LineRule[] = [
     cause:
       'GPU memory without DMA-BUF or GDRCopy support in the provider, a limit on locked memory, or memory registrations used up',
     remedy:
-      'ulimit -l unlimited; on Slingshot FI_CXI_DISABLE_HOST_REGISTER=1 and FI_MR_CACHE_MONITOR=userfaultfd; update driver and libfabric',
+      '`ulimit -l` must say unlimited; on Slingshot FI_CXI_DISABLE_HOST_REGISTER=1 and FI_MR_CACHE_MONITOR=userfaultfd; update driver and libfabric',
   },
   {
     code: 'ofi-unreachable',
@@ -60,7 +60,7 @@ export const versionRules: readonly LineRule[] = [
     cause:
       'the peer died; on EFA the security group does not allow all traffic within itself, or hosts are in different subnets or placement groups; on Slingshot a link or NIC is down',
     remedy:
-      'EFA: the security group must allow all traffic from and to itself, both ways; Slingshot: cxi_stat on both hosts; fi_pingpong between the hosts',
+      'EFA: the security group must allow all traffic from and to itself, both ways; Slingshot: `cxi_stat` on both hosts; `fi_pingpong` between the hosts',
   },
   {
     code: 'ofi-queue',
@@ -81,7 +81,7 @@ export const versionRules: readonly LineRule[] = [
     explains: ['calls-failed'],
     problem: 'the libfabric plugin failed: $1',
     cause: 'the provider or its device is not in order',
-    remedy: 'fi_info; FI_LOG_LEVEL=warn; on EFA the security group must allow all traffic within itself',
+    remedy: '`fi_info`; FI_LOG_LEVEL=warn; on EFA the security group must allow all traffic within itself',
   },
   {
     code: 'ofi-note',
@@ -101,7 +101,7 @@ export const versionRules: readonly LineRule[] = [
     network: true,
     problem: 'a network plugin for libfabric cannot be loaded',
     cause: 'the plugin or libfabric is not in the image or not in LD_LIBRARY_PATH',
-    remedy: 'ldd libnccl-net.so; LD_LIBRARY_PATH=/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib',
+    remedy: '`ldd libnccl-net.so`; LD_LIBRARY_PATH=/opt/amazon/efa/lib:/opt/amazon/ofi-nccl/lib',
   },
   {
     code: 'symbol-missing',
@@ -119,7 +119,7 @@ export const versionRules: readonly LineRule[] = [
     problem: 'libraries do not fit together: $1$2$3 is missing',
     cause:
       'another libnccl.so (or CUDA) is found at run time than the program was built with: LD_LIBRARY_PATH, LD_PRELOAD or two pip packages',
-    remedy: 'ldd and LD_DEBUG=libs show which one is loaded; unset LD_LIBRARY_PATH; pip list | grep nccl',
+    remedy: '`ldd` of the program or library shows which one is loaded; unset LD_LIBRARY_PATH; `pip list` (nccl)',
   },
   {
     code: 'version-mixed',
@@ -129,7 +129,7 @@ export const versionRules: readonly LineRule[] = [
     explains: ['init-unfinished', 'calls-failed'],
     problem: 'ranks have different versions of NCCL[ (rank $1: $2, rank $3: $4)]',
     cause: 'images, wheels or LD_LIBRARY_PATH differ between hosts',
-    remedy: 'python -c "import torch; print(torch.cuda.nccl.version())" on every host; use one image',
+    remedy: '`pip list` (nvidia-nccl) on every host; use one image',
   },
   {
     code: 'library-old',
@@ -137,7 +137,7 @@ export const versionRules: readonly LineRule[] = [
     needles: ['nccl library is too old', 'not backwards compatible', 'compiled with too old version'],
     problem: 'the program was compiled with another NCCL than the one it runs with',
     cause: 'LD_LIBRARY_PATH finds another libnccl.so',
-    remedy: 'ldd <program> | grep nccl; put the right one first in LD_LIBRARY_PATH',
+    remedy: '`ldd <program>` (libnccl); put the right one first in LD_LIBRARY_PATH',
   },
   {
     code: 'topology-file',
@@ -177,6 +177,15 @@ export const versionRules: readonly LineRule[] = [
     remedy: 'unset NCCL_P2P_LEVEL and NCCL_P2P_DISABLE; tccl topo doctor on the dumped topology (NCCL_TOPO_DUMP_FILE)',
   },
   {
+    code: 'nic-without-path',
+    kind: 'risk',
+    needles: ['could not find real path'],
+    pattern: /net_ib\S{0,40} (?:\([^)]{1,60}\) )?NCCL WARN Could not find real path of (\S{1,60})/,
+    problem: 'NCCL does not find the PCI device of $1 in /sys, and goes on without its place in the topology',
+    cause: 'a virtual NIC (rxe, siw, a mock), or a container or sandbox that hides a part of /sys',
+    remedy: 'nothing for a virtual NIC (NCCL_IB_HCA=^rxe leaves it out); else mount /sys into the container',
+  },
+  {
     code: 'topology-search',
     kind: 'fault',
     needles: [
@@ -192,7 +201,7 @@ export const versionRules: readonly LineRule[] = [
     problem: "NCCL cannot read this machine's topology",
     cause: 'a container or sandbox that hides /sys, a topology file that does not fit, or a NIC that vanished',
     remedy:
-      'ls /sys/class/pci_bus in the container; unset NCCL_TOPO_FILE; give NCCL a topology file (NCCL_TOPO_FILE) if /sys must stay hidden',
+      '`ls /sys/class/pci_bus` in the container; unset NCCL_TOPO_FILE; give NCCL a topology file (NCCL_TOPO_FILE) if /sys must stay hidden',
   },
   {
     code: 'no-transport',
@@ -202,6 +211,20 @@ export const versionRules: readonly LineRule[] = [
     problem: 'two ranks have no way to each other',
     cause: 'P2P, shared memory and network are all switched off or fail',
     remedy: 'unset NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET; look at what the network said before',
+  },
+  {
+    code: 'library-old',
+    kind: 'fault',
+    needles: ['attribute value -2147483648'],
+    pattern: /Invalid config (\w{2,40}) attribute value -2147483648/i,
+    explains: ['nccl-invalid', 'nccl-usage', 'calls-failed'],
+    problem:
+      'two versions of NCCL are mixed in one process: the configuration ($1 = -2147483648, which means undefined) was written for another NCCL than the one that is loaded',
+    cause:
+      'PyTorch was built with a newer NCCL than the libnccl.so.2 that is found at run time: two packages, LD_LIBRARY_PATH, or a copy that a framework brings',
+    remedy:
+      '`pip list` (two packages with nccl); `ldd libtorch_cuda.so`, and LD_LIBRARY_PATH; install the nvidia-nccl that this PyTorch requires, and remove the other',
+    source: 'vllm-project/vllm#1726',
   },
   {
     code: 'no-algorithm',

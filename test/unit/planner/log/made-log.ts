@@ -41,6 +41,8 @@ export interface MadeLogOptions {
   readonly commId?: string;
   readonly graph?: boolean;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The job ends well: each rank destroys its communicator. */
+  readonly ends?: boolean;
   /** Changes a connection before it is written. */
   readonly connection?: (connection: PlannedConnection, rank: number) => string | undefined;
 }
@@ -104,6 +106,9 @@ function rankLines(plan: Plan, transports: Transports, rank: number, options: Ma
         ]
       : []),
     `${comm} - Init COMPLETE`,
+    ...(options.ends === true
+      ? [`comm ${address} rank ${rank} nranks ${nRanks} cudaDev ${local} busId ${busId} - Destroy COMPLETE`]
+      : []),
   ];
 }
 

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { NeedleFinder } from '../../../../src/planner/log/needles.js';
+import { logFindingCodes } from '../../../../src/planner/log/codes.js';
 import { ruleOf } from '../../../../src/planner/log/rule-matcher.js';
 import { lineRules } from '../../../../src/planner/log/rules/all.js';
 import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
@@ -77,9 +78,12 @@ describe('the table of rules', () => {
     },
   );
 
-  it('is in the reference, code by code', () => {
+  it('is in the reference, code by code, with the meanings of the table of codes', () => {
     const page = readFileSync(join(folder, '../../docs/reference/log-findings.md'), 'utf8');
-    expect(lineRules.filter(({ code }) => !page.includes(`\`${code}\``)).map(({ code }) => code)).toEqual([]);
+    const rowOf = (code: string) => page.split('\n').find((line) => line.startsWith(`| \`${code}\` |`)) ?? '';
+    const wrong = Object.entries(logFindingCodes).filter(([code, meaning]) => !rowOf(code).includes(` ${meaning} |`));
+    expect(wrong.map(([code]) => code)).toEqual([]);
+    expect(lineRules.filter(({ code }) => rowOf(code) === '').map(({ code }) => code)).toEqual([]);
   });
 
   it('has a real line for every code', () => {

@@ -1,0 +1,110 @@
+import { open } from 'node:fs/promises';
+import { read } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { InputError } from '../../errors.js';
+
+/** Bytes in pieces; each piece is valid until the next one is asked for. */
+export type ByteSource = AsyncIterable<Buffer>;
+
+/** Bytes that are read at a time, few enough for the young generation of the garbage collector. */
+const PIECE_BYTES = 65_536;
+/** Bytes by which a file is recognised. */
+const HEAD_BYTES = 65_536;
+
+/** A source whose first bytes were looked at. */
+export class Peeked {
+  readonly #rest: AsyncIterator<Buffer>;
+
+  private constructor(
+    /** The first bytes: 64 KiB, or all where there are fewer. */
+    readonly head: Buffer,
+    rest: AsyncIterator<Buffer>,
+  ) {
+    this.#rest = rest;
+  }
+
+  static async of(source: ByteSource): Promise<Peeked> {
+    const rest = source[Symbol.asyncIterator]();
+    const pieces: Buffer[] = [];
+    let length = 0;
+    while (length < HEAD_BYTES) {
+      const next = await rest.next();
+      if (next.done === true) break;
+      pieces.push(Buffer.from(next.value));
+      length += next.value.length;
+    }
+    return new Peeked(Buffer.concat(pieces), rest);
+  }
+
+  /** All bytes, the first ones again. */
+  async *all(): AsyncGenerator<Buffer> {
+    try {
+      if (this.head.length > 0) yield this.head;
+      for (let next = await this.#rest.next(); next.done !== true; next = await this.#rest.next()) yield next.value;
+    } finally {
+      await this.#rest.return?.(undefined); // closes a file that is refused before its end
+    }
+  }
+}
+
+/** All bytes in one buffer. */
+export async function wholeOf(source: ByteSource, limit: number, file: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of source) {
+    length += piece.length;
+    if (length > limit) throw new InputError('TOO_LARGE', `has more than ${limit / 2 ** 20} MiB`, { file });
+    pieces.push(Buffer.from(piece));
+  }
+  return Buffer.concat(pieces, length);
+}
+
+/** Reads the bytes that are still there, and keeps none. */
+export async function drain(source: ByteSource): Promise<void> {
+  const pieces = source[Symbol.asyncIterator]();
+  while ((await pieces.next()).done !== true);
+}
+
+/** The bytes of a file, or of the standard input for `-`. */
+export function bytesOf(name: string): ByteSource {
+  return name === '-' ? readInput() : readInPlace(name);
+}
+
+/** Reads into one buffer again and again: gigabytes of new ones would outrun the garbage collector. */
+async function* readInPlace(name: string): AsyncGenerator<Buffer> {
+  const file = await open(name);
+  try {
+    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+const readPiece = promisify(read);
+const STANDARD_INPUT = 0;
+/** Pause before the next look at an input that does not block and has nothing yet, in milliseconds. */
+const INPUT_PAUSE_MS = 5;
+
+/** The same for the standard input, of which streams make new buffers. */
+async function* readInput(): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  for (;;) {
+    try {
+      const { bytesRead } = await readPiece(STANDARD_INPUT, buffer, 0, buffer.length, null);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      // Windows reports the end of a pipe in this way.
+      if (code === 'EOF') return;
+      if (code !== 'EAGAIN') throw error;
+      await setTimeout(INPUT_PAUSE_MS);
+    }
+  }
+}

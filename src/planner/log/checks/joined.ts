@@ -1,0 +1,214 @@
+import { documentedVariables } from '../../nccl-variables.js';
+import type { LogFinding, LogFindingCode } from '../finding.js';
+import type { LogPlace } from '../line.js';
+import type { LogModel } from '../model.js';
+import { hasEnded, isInitialised } from '../outcome.js';
+import { versionsOf } from '../rules/versions-of.js';
+import { compareVersions } from '../../versions/version.js';
+import { outputsOf } from './tools/outputs.js';
+
+/** Facts of several hosts, or of a setting and its effect, that do not fit together. */
+export function checkJoined(model: LogModel): LogFinding[] {
+  return [...networks(model), ...interfaces(model), ...unmatched(model), ...wordings(model)];
+}
+
+/** Hosts that use different networks cannot read each other's handles. */
+function networks(model: LogModel): LogFinding[] {
+  const byName = new Map<string, { readonly hosts: Set<string>; readonly place: LogPlace }>();
+  for (const { network, host } of model.processes) {
+    if (network === undefined) continue;
+    const known = byName.get(network.name);
+    if (known === undefined) byName.set(network.name, { hosts: new Set([host]), place: network.place });
+    else known.hosts.add(host);
+  }
+  if (byName.size < 2 || hasEnded(model) || isInitialised(model)) return [];
+  // Jobs that follow each other in a file may use different networks on the same hosts.
+  const [first, second] = [...byName].sort(([, a], [, b]) => b.hosts.size - a.hosts.size);
+  if (first === undefined || second === undefined || [...second[1].hosts].some((host) => first[1].hosts.has(host))) return [];
+  const named = ([name, { hosts }]: typeof first) =>
+    `${[...hosts].slice(0, 4).join(', ')}${hosts.size > 4 ? ', …' : ''} ${hosts.size === 1 ? 'uses' : 'use'} ${name}`;
+  return [
+    {
+      code: 'network-mixed',
+      severity: 'error',
+      kind: 'fault',
+      explains: [
+        'address-family',
+        'net-mismatch',
+        'init-unfinished',
+        'remote-closed',
+        'connect-failed',
+        'connect-retry',
+        'calls-failed',
+        'ib-retry-exceeded',
+        'environment-differs',
+        'no-rdma',
+        'fabric-over-tcp',
+      ],
+      problem: `hosts use different networks: ${named(first)}, ${named(second)}`,
+      cause:
+        'a plugin or NIC was not found on some hosts (another image, LD_LIBRARY_PATH, a device that is missing in the container); a connection then reads the handle of the other network, such as an address of an impossible family',
+      remedy:
+        'compare the lines NET/… of these hosts; use one image; request the device (vpc.amazonaws.com/efa, rdma/…) for every pod; NCCL_NET names the network that all must use',
+      places: [first[1].place, second[1].place],
+      source: 'aws/aws-ofi-nccl#715',
+    },
+  ];
+}
+
+const virtual = /^(?:docker|virbr|veth|br-|cni|flannel|cali|tun|tap|tailscale|wg|kube|weave|lxc|podman)/;
+const wireless = /^(?:wl|wlan|wlp|wifi)/;
+const linkLocal = /^(?:169\.254\.|fe80:)/i;
+
+/** Interfaces on which hosts meet: their names, and those that other hosts cannot reach. */
+function interfaces(model: LogModel): LogFinding[] {
+  const used = model.processes.flatMap(({ bootstrap, host }) => (bootstrap === undefined ? [] : [{ ...bootstrap, host }]));
+  const hosts = new Set(used.map(({ host }) => host));
+  if (hosts.size < 2 || hasEnded(model) || isInitialised(model)) return [];
+  const odd = used.find(({ name, address }) => virtual.test(name) || wireless.test(name) || linkLocal.test(address));
+  if (odd === undefined) return [];
+  const why = linkLocal.test(odd.address)
+    ? `${odd.address} is a link-local address`
+    : virtual.test(odd.name)
+      ? 'a virtual interface of its own host'
+      : 'a wireless interface';
+  return [
+    {
+      code: 'interface-virtual',
+      severity: 'error',
+      kind: 'failure',
+      explains: ['connect-failed', 'connect-retry', 'init-unfinished', 'remote-closed', 'interface-wrong', 'calls-failed'],
+      problem: `${odd.host} meets the others over ${odd.name} (${odd.address}): ${why}, which they may not reach`,
+      cause: 'NCCL takes the first interface that is up, unless NCCL_SOCKET_IFNAME names another',
+      remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share>, the same pattern on all hosts; `ip -br addr` lists them',
+      places: [odd.place],
+    },
+  ];
+}
+
+/** A pattern of NCCL_SOCKET_IFNAME that the chosen interface does not answer. */
+function unmatched(model: LogModel): LogFinding[] {
+  if (isInitialised(model)) return [];
+  for (const process of model.processes) {
+    const setting = process.environment.get('NCCL_SOCKET_IFNAME');
+    if (setting === undefined || process.bootstrap === undefined) continue;
+    const { name } = process.bootstrap;
+    if (isNamed(setting.value, name)) continue;
+    return [
+      {
+        code: 'interface-unmatched',
+        severity: 'warning',
+        kind: 'failure',
+        explains: ['connect-failed', 'connect-retry', 'init-unfinished', 'interface-virtual', 'interface-loopback'],
+        problem: `NCCL_SOCKET_IFNAME=${setting.value}, but ${process.host} meets over ${name}`,
+        cause: 'no interface of this host has such a name, or it is not up; another host may have one',
+        remedy:
+          '`ip -br addr` on every host; a pattern that fits all of them (prefixes, separated by commas; =name for one exactly, ^name to exclude)',
+        places: [setting.place, process.bootstrap.place],
+      },
+    ];
+  }
+  return [];
+}
+
+/** True if the name answers a list of prefixes, `=exact` names or `^excluded` ones. */
+function isNamed(pattern: string, name: string): boolean {
+  const isExcluding = pattern.startsWith('^');
+  const rest = isExcluding ? pattern.slice(1) : pattern;
+  const isExact = rest.startsWith('=');
+  const parts = (isExact ? rest.slice(1) : rest).split(',').map((part) => part.split(':', 1)[0] ?? '');
+  const answers = parts.some((part) => (isExact ? name === part : name.startsWith(part)));
+  return answers !== isExcluding;
+}
+
+/** Texts of warnings that no version of NCCL has together: the hosts run different ones. */
+function wordings(model: LogModel): LogFinding[] {
+  const versions = model.processes.flatMap(({ version, host }) =>
+    version === undefined ? [] : [{ release: version.text.split('+', 1)[0] ?? '', host, place: version.place }],
+  );
+  const [known] = versions;
+  if (known === undefined || hasEnded(model)) return [];
+  for (const { rule, matches, who } of model.hits) {
+    const { since, until } = versionsOf(rule);
+    const host = who.find((name) => /:\d+$/.test(name))?.replace(/:\d+$/, '');
+    if (host === undefined || versions.some((each) => each.host === host)) continue;
+    const isOther =
+      (since !== undefined && compareVersions(known.release, since) < 0) ||
+      (until !== undefined && compareVersions(known.release, until) > 0);
+    const [first] = matches;
+    if (!isOther || first === undefined) continue;
+    return [
+      {
+        code: 'version-mixed',
+        severity: 'error',
+        kind: 'fault',
+        explains: ['init-unfinished', 'channels-differ', 'remote-closed', 'calls-differ', 'calls-failed'],
+        problem: `${known.host} runs NCCL ${known.release}, but ${host} warns in words that only versions ${since === undefined ? `up to ${until ?? ''}` : until === undefined ? `from ${since}` : `${since} to ${until}`} have`,
+        cause: 'images, wheels or LD_LIBRARY_PATH differ between hosts',
+        remedy: '`pip list` on every host; use one image',
+        places: [known.place, first.place],
+      },
+    ];
+  }
+  return [];
+}
+
+/** Findings beside which variables that nobody documents are suspects. */
+const suspected: ReadonlySet<LogFindingCode> = new Set<LogFindingCode>([
+  'result-wrong',
+  'exit-crash',
+  'cuda-illegal-access',
+  'cuda-generic',
+  'cuda-invalid',
+  'xid-kernel',
+  'nccl-invalid',
+  'nccl-unhandled-cuda',
+  'nccl-unhandled-system',
+  'nccl-warning',
+  'ib-local-protection',
+  'ib-remote-access',
+]);
+
+/** Names undocumented variables that are in force beside wrong results and crashes. */
+export function besideVariables(findings: readonly LogFinding[], model: LogModel): LogFinding[] {
+  const names = undocumented(model);
+  if (names.length === 0) return [...findings];
+  return findings.map((finding) =>
+    suspected.has(finding.code) && finding.severity !== 'info'
+      ? {
+          ...finding,
+          cause: `${finding.cause}; beside it ${names.slice(0, 6).join(', ')} ${names.length === 1 ? 'is' : 'are'} set, which NCCL does not document`,
+          remedy: `unset ${names
+            .slice(0, 6)
+            .map((name) => name.replace(/=.*$/, ''))
+            .join(', ')} first; ${finding.remedy}`,
+        }
+      : finding,
+  );
+}
+
+function undocumented(model: LogModel): string[] {
+  const found = new Map<string, string>();
+  const add = (name: string, value: string) => {
+    if (/^NCCL_[A-Z0-9_]+$/.test(name) && !documentedVariables.has(name) && !harmless.has(name)) found.set(name, value);
+  };
+  for (const { environment } of model.processes) for (const [name, { value }] of environment) add(name, value);
+  for (const { facts } of outputsOf(model, 'env')) for (const [name, { value }] of facts.variables) add(name, value);
+  return [...found].map(([name, value]) => `${name}=${value}`);
+}
+
+/** Variables of images and launchers that NCCL itself does not read, or that name a meeting point. */
+const harmless: ReadonlySet<string> = new Set([
+  'NCCL_VERSION',
+  'NCCL_COMM_ID',
+  'NCCL_HOME',
+  'NCCL_ROOT',
+  'NCCL_LIBRARY',
+  'NCCL_LIB_DIR',
+  'NCCL_INCLUDE_DIR',
+  'NCCL_ASYNC_ERROR_HANDLING',
+  'NCCL_BLOCKING_WAIT',
+  'NCCL_DESYNC_DEBUG',
+  'NCCL_MULTI_RANK_GPU_ENABLE',
+  'NCCL_TUNER_CONFIG_PATH',
+]);

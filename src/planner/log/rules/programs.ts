@@ -1,0 +1,232 @@
+import { aftermath } from '../codes.js';
+import type { LineRule } from './rule.js';
+
+/** Uses of distributed training and serving frameworks that go wrong: PyTorch, JAX, Horovod, vLLM, SGLang, Ray. */
+export const programRules: readonly LineRule[] = [
+  {
+    code: 'rank-behind',
+    kind: 'fault',
+    needles: ["joined but didn't finish collective", "but didn't join collective", 'never joined'],
+    pattern:
+      /\[([\d, ]{1,200})\] (joined but didn't finish collective[^\n]{0,60}|finished collective[^\n]{0,60}, but didn't join collective[^\n]{0,60}|never joined[^\n]{0,60})/,
+    explains: ['watchdog-timeout', 'torch-aborts', 'exit-child', 'exit-signal', 'remote-closed'],
+    problem: "PyTorch's report on the desync: rank [$1] $2",
+    cause: 'that rank is elsewhere in its code, died, or skipped a call (a condition on the rank, uneven data)',
+    remedy: 'the log of that rank first, then `py-spy dump` of it; compare its calls with those of another rank',
+  },
+  {
+    code: 'rank-behind',
+    kind: 'fault',
+    needles: ['failed to pass monitoredbarrier', 'missing ranks', ': [horovod', ': [allreduce', ': [distributedoptimizer'],
+    pattern:
+      /(?:Ranks? ([\d, ]{1,200}) failed to pass monitoredBarrier|\[?[Mm]issing ranks: ?\[?([\d, ]{1,200})|(?:^|>:?)\s{0,8}(\d{1,7}): \[(?:[Hh]orovod|allreduce|Distributed)\w{0,200})/,
+    explains: ['watchdog-timeout', 'exit-child', 'remote-closed', 'collective-stalled'],
+    problem: 'rank $1$2$3 did not come to a collective or barrier in which the others wait',
+    cause: 'that rank is elsewhere in its code, slower by more than the limit, or died',
+    remedy: 'the log of that rank first, then `py-spy dump` of it',
+  },
+  {
+    code: 'collective-stalled',
+    kind: 'symptom',
+    needles: [
+      'were submitted to be reduced, gathered or broadcasted by subset of ranks',
+      'stalled ranks',
+      'and may be stuck',
+      'threads to join the rendezvous',
+      'stalled tensor',
+    ],
+    pattern:
+      /subset of ranks|[Ss]talled (?:ranks|tensor)|may be stuck|Expected (\d{1,6}) threads to join the rendezvous[^\n]{0,60}?only (\d{1,6})|not all of them arrived/,
+    problem: 'some ranks wait in a collective that others have not called[: $2 of $1 came]',
+    cause: 'a rank is elsewhere in its code (a condition on the rank, uneven data, a slow load), or its process died',
+    remedy: 'the logs of the ranks that are missing; `py-spy dump` of them',
+  },
+  {
+    code: 'unused-parameters',
+    kind: 'fault',
+    needles: ['expected to have finished reduction in the prior iteration'],
+    explains: ['watchdog-timeout', 'exit-child', 'remote-closed'],
+    problem: 'DistributedDataParallel waits for gradients of parameters that this step did not use',
+    cause: 'parts of the model take no part in the loss on this rank, or the forward pass ran outside of DDP',
+    remedy: 'find_unused_parameters=True, or make every parameter take part; TORCH_DISTRIBUTED_DEBUG=DETAIL names them',
+  },
+  {
+    code: 'model-differs',
+    kind: 'fault',
+    needles: [
+      'appears not to match sizes of the same param in process 0',
+      'ddp expects same model across all ranks',
+      'appears not to match strides',
+    ],
+    pattern:
+      /(params?\[\d{1,6}\] in this process with sizes [^\n]{1,120}|DDP expects same model across all ranks[^\n]{0,120}|appears not to match)/,
+    explains: ['watchdog-timeout', 'exit-child', 'remote-closed'],
+    problem: 'ranks have different models: $1',
+    cause: 'a configuration, checkpoint or vocabulary that differs between ranks, or another version of the code on a host',
+    remedy: 'print the number of parameters on every rank; compare code, configuration and checkpoint of the hosts',
+  },
+  {
+    code: 'launch-variables',
+    kind: 'fault',
+    needles: ['expected, but not set', 'rendezvous: environment variable'],
+    pattern: /environment variable (RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected, but not set/,
+    explains: ['exit-child'],
+    problem: 'the program was started without a launcher: $1 is not set',
+    cause: 'it was started by python in place of torchrun (srun, mpirun), or the launcher does not pass its variables on',
+    remedy:
+      'torchrun --nproc-per-node=<GPUs> program.py; for srun set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT from SLURM_PROCID and others',
+  },
+  {
+    code: 'nccl-not-built',
+    kind: 'fault',
+    needles: ["distributed package doesn't have nccl", 'nccl backend is not available', 'nccl is not compiled'],
+    problem: 'this PyTorch has no NCCL',
+    cause: 'it is a build for CPUs, macOS or Windows, or was built without NCCL',
+    remedy: 'install the CUDA build of PyTorch on Linux; backend="gloo" where there is no NCCL',
+  },
+  {
+    code: 'tensor-on-cpu',
+    kind: 'fault',
+    needles: ['no backend type associated with device type cpu', 'tensors must be cuda and dense'],
+    explains: ['exit-child', 'remote-closed'],
+    problem: 'a collective of NCCL was called with a tensor in host memory',
+    cause: 'a tensor was not moved to the GPU, or an object collective was called in a group that has only NCCL',
+    remedy: 'move it to the GPU, or init_process_group("cpu:gloo,cuda:nccl")',
+  },
+  {
+    code: 'process-dead',
+    kind: 'failure',
+    needles: ['stopped sending heartbeats', 'missing heartbeats', 'heartbeat timeout', 'detected missing heartbeat'],
+    pattern:
+      /(?:unhealthy \(stopped sending heartbeats\)[^\n]{0,20}?(\/job:\S{1,100})?|(?:missing|heartbeat) (?:heartbeats?|timeout)[^\n]{0,40}?(\/job:\S{1,100})?)/i,
+    explains: ['collective-stalled', 'remote-closed', 'exit-signal', 'store-lost'],
+    problem: 'the coordinator hears nothing from a task[ ($1)] any more',
+    cause: 'that process died, its host hangs, or the network between them broke',
+    remedy: 'the log of that task and `dmesg -T` of its host first: what it says last is the cause',
+  },
+  {
+    code: 'store-timeout',
+    kind: 'failure',
+    needles: ['getkeyvalue() timed out', 'barrier timed out', 'getting local topologies failed', 'connectiontimeout waiting for'],
+    pattern: /(GetKeyValue\(\) timed out[^\n]{0,120}|Barrier timed out[^\n]{0,160}|Getting local topologies failed[^\n]{0,120})/,
+    explains: ['exit-child', 'collective-stalled', 'init-unfinished'],
+    problem: 'ranks did not find each other at the coordinator: $1',
+    cause: 'some processes did not start, died before, or have another number of processes or another coordinator address',
+    remedy:
+      'compare num_processes, process_id and coordinator_address of all processes; `nc -vz <address> <port>` of the coordinator from every host',
+  },
+  {
+    code: 'server-timeout',
+    kind: 'symptom',
+    needles: [
+      'rpc call to ',
+      'watchdog timeout (self.watchdog_timeout',
+      'watchdog timeout (',
+      'scheduler or detokenizer',
+      'no available block found in',
+      'no available shared memory broadcast block',
+    ],
+    pattern: /RPC call to (\w{2,40}) timed out|[Ww]atchdog timeout \(|No available (?:shared memory broadcast )?block found/,
+    explains: ['exit-signal', 'exit-child'],
+    problem: "the server's own watchdog found that a worker did not answer[ to $1]",
+    cause: 'a worker hangs in a collective or a kernel, or died; while a model is loaded or compiled this is no fault',
+    remedy:
+      '`py-spy dump` of every worker and `nvidia-smi`: which one is not in the collective; look for the first error of any worker above',
+  },
+  {
+    code: 'custom-allreduce',
+    kind: 'failure',
+    needles: ['custom_all_reduce', 'custom allreduce', 'trtllm_allreduce', 'quick_all_reduce'],
+    pattern:
+      /(?:custom_all_reduce|quick_all_reduce|trtllm_allreduce)\S{0,60}[^\n]{0,80}(?:error|failed|invalid|not supported|illegal)|(?:error|[Ff]ailed)[^\n]{0,80}(?:custom_all_reduce|custom allreduce)/i,
+    except: /is disabled because|Disabling/i,
+    explains: ['cuda-invalid', 'cuda-generic', 'exit-child'],
+    problem: "the server's own all-reduce over P2P failed, which is not NCCL's",
+    cause:
+      'P2P or CUDA IPC between these GPUs does not work: a VM, ACS, an IOMMU, containers without shared IPC, or GPUs that the kernel does not support',
+    remedy: '--disable-custom-all-reduce (VLLM_DISABLE_CUSTOM_ALL_REDUCE=1) to go around it; `nvidia-smi topo -p2p r`',
+  },
+  {
+    code: 'cuda-capture',
+    kind: 'failure',
+    needles: [
+      'operation not permitted when stream is capturing',
+      'previous error during capture',
+      'streamcapture',
+      'capture cuda graph failed',
+      'graph capture failed',
+    ],
+    pattern:
+      /(not permitted when stream is capturing|error during capture|StreamCapture\w{2,30}|[Cc]apture cuda graph failed[^\n]{0,120})/,
+    explains: ['cuda-generic', 'nccl-unhandled-cuda', 'exit-child'],
+    problem: 'a call failed while a CUDA graph was captured: $1',
+    cause:
+      'a synchronizing call or a first use of a communicator within the capture, too little memory, or a version of NCCL that cannot be captured there',
+    remedy:
+      'without graphs (--enforce-eager, --disable-cuda-graph) the first error shows; warm up every communicator before the capture; leave more memory free',
+  },
+  {
+    code: 'oom-killed',
+    kind: 'fault',
+    needles: [
+      'node running low on memory',
+      'ray.exceptions.outofmemoryerror',
+      "ray's memory monitor",
+      'workers killed due to memory pressure',
+    ],
+    explains: aftermath,
+    problem: 'Ray killed a worker because its host ran low on memory',
+    cause: 'the job needs more host memory than there is (weights are loaded by every worker, large object store)',
+    remedy:
+      '`free -g` on that host; fewer workers a host, a smaller object store, or more memory; RAY_memory_usage_threshold moves the limit',
+  },
+  {
+    code: 'node-failed',
+    kind: 'fault',
+    needles: ['missed too many heartbeats', 'marked dead because', 'raylet died', 'node was terminated unexpectedly'],
+    explains: aftermath,
+    problem: 'Ray lost a host: it sent no heartbeat any more',
+    cause: 'the host went down, hangs, ran out of memory, or its network broke',
+    remedy: '`dmesg -T` and the raylet log of that host',
+  },
+  {
+    code: 'kernel-old',
+    kind: 'risk',
+    lasts: true,
+    needles: ['below the recommended minimum of 5.5.0'],
+    pattern: /Detected kernel version ([\d.]{3,20})/,
+    problem: 'the Linux kernel $1 is old: processes that share GPUs may hang (below 5.5)',
+    cause: 'an old distribution on the host',
+    remedy: 'update the kernel of the host',
+  },
+  {
+    code: 'p2p-geforce',
+    kind: 'fault',
+    needles: ["doesn't support faster communication broadband via p2p or ib"],
+    explains: ['exit-child'],
+    problem: 'these GeForce cards have no P2P, and accelerate refuses to go on without the settings for it',
+    cause: "NVIDIA's driver switches P2P off for GeForce cards of these generations",
+    remedy: 'NCCL_P2P_DISABLE=1 NCCL_IB_DISABLE=1, or accelerate launch, which sets them',
+  },
+  {
+    code: 'nvshmem-failed',
+    kind: 'failure',
+    needles: ['nvshmem'],
+    pattern: /nvshmem[^\n]{0,160}(?:error|failed|aborting|unable)[^\n]{0,80}|(?:error|failed)[^\n]{0,80}nvshmem[^\n]{0,60}/i,
+    except: /pip|import|No module named/,
+    explains: ['exit-child', 'remote-closed'],
+    problem: 'NVSHMEM (DeepEP and others) failed, which is not NCCL',
+    cause: 'its transport does not find the NIC, GPUDirect RDMA or IBGDA is not set up, or symmetric memory is too small',
+    remedy:
+      'NVSHMEM_DEBUG=INFO; `lsmod` (nvidia_peermem), `ibv_devinfo`; NVSHMEM_HCA_LIST; for IBGDA the driver option NVreg_RegistryDwords="PeerMappingOverride=1;"',
+  },
+  {
+    code: 'nccl-loaded',
+    kind: 'note',
+    isSilent: true,
+    needles: ['vllm is using nccl==', 'init torch distributed begin', 'sglang is using nccl=='],
+    problem: 'a server loads NCCL and makes its communicators',
+    cause: 'its next line comes when they are made',
+    remedy: 'nothing',
+  },
+];

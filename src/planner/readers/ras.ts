@@ -1,0 +1,183 @@
+import type { TextPlace, ToolFormat } from './section.js';
+
+/** A report of NCCL's RAS (`ncclras`), as text or JSON. It counts operations that ranks launched, not completed ones. */
+export interface RasReport {
+  readonly communicators: readonly RasCommunicator[];
+  /** Processes that RAS considers dead: `4711 on 10.0.0.7`. */
+  readonly dead: readonly { readonly process: string; readonly place: TextPlace }[];
+}
+
+export interface RasCommunicator {
+  readonly name: string;
+  /** Number of its ranks, where the report has it. */
+  readonly size: number | undefined;
+  /** By operation, ranks by the number that they launched. */
+  readonly counts: ReadonlyMap<string, readonly RankGroup<number>[]>;
+  readonly statuses: readonly RankGroup<string>[];
+  /** Ranks with an asynchronous error, by its words; empty where there are none. */
+  readonly errors: readonly RankGroup<string>[];
+  readonly missing: readonly { readonly rank: number; readonly isDead: boolean }[];
+  readonly place: TextPlace;
+}
+
+/** Ranks with the same report; without their numbers where RAS gives only how many they are. */
+export interface RankGroup<Value> {
+  readonly value: Value;
+  readonly size: number;
+  readonly ranks: readonly number[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** True if a value of JSON is what `ncclras -f json` prints. */
+export function isRasJson(value: unknown): value is Fields {
+  return isFields(value) && Array.isArray(value['communicators']) && 'nccl_version' in value;
+}
+
+export function readRasJson(value: Fields, place: TextPlace): RasReport {
+  const communicators = listOf(value['communicators']).map((communicator): RasCommunicator => {
+    const ranks = listOf(communicator['ranks']);
+    const failed = ranks.filter((rank) => isFields(rank['status']) && Number(rank['status']['async_error'] ?? 0) !== 0);
+    return {
+      name: typeof communicator['hash'] === 'string' ? communicator['hash'] : '',
+      size: Number.isInteger(communicator['size']) ? Number(communicator['size']) : undefined,
+      counts: countsOf(ranks),
+      statuses: groupsBy(ranks, statusOf),
+      errors: failed.length === 0 ? [] : [{ value: '', size: failed.length, ranks: failed.map(rankOf) }],
+      missing: listOf(communicator['missing_ranks']).map((rank) => ({
+        rank: rankOf(rank),
+        isDead: isFields(rank['status']) && rank['status']['considered_dead'] === true,
+      })),
+      place,
+    };
+  });
+  return { communicators, dead: [] };
+}
+
+function groupsBy<Value extends string | number>(ranks: readonly Fields[], valueOf: (rank: Fields) => Value): RankGroup<Value>[] {
+  const groups = new Map<Value, number[]>();
+  for (const rank of ranks) groups.set(valueOf(rank), [...(groups.get(valueOf(rank)) ?? []), rankOf(rank)]);
+  return [...groups].map(([value, all]) => ({ value, size: all.length, ranks: all }));
+}
+
+/** Text of `ncclras` for it. */
+function statusOf({ status }: Fields): string {
+  if (!isFields(status)) return 'RUNNING';
+  if (status['abort_flag'] === true) return 'ABORT';
+  if (status['finalize_called'] === true || status['destroy_flag'] === true) return 'FINALIZE';
+  return Number(status['init_state'] ?? 0) === 0 ? 'RUNNING' : 'INIT';
+}
+
+function countsOf(ranks: readonly Fields[]): Map<string, RankGroup<number>[]> {
+  const counts = (rank: Fields) => (isFields(rank['collective_counts']) ? rank['collective_counts'] : {});
+  const operations = new Set(ranks.flatMap((rank) => Object.keys(counts(rank))));
+  return new Map(
+    [...operations].map((operation) => [operation, groupsBy(ranks, (rank) => Number(counts(rank)[operation] ?? 0))]),
+  );
+}
+
+/** `ncclras` as text: its table of communicators, and its sections on incomplete, dead, failed and mismatched ranks. */
+export const rasText: ToolFormat<'ras', RasReport> = {
+  name: 'ras',
+  commands: ['ncclras', 'ncclras -v', 'ncclras -f json'],
+  holds:
+    /^Job summary|^#\d|^\s*(?:\d+ ranks?|Rank \d+|Process \d+) |^(?:INCOMPLETE|DEAD|TIMEOUT|Warnings|Errors)\s*$|ranks have|^ +\d+ +\d/,
+  needles: ['job summary', 'gathering data about the ras', 'group     comms', ') mismatch', ') incomplete', ') error'],
+  begins: /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks|#\d+-\d+ \([0-9a-f]{8,16}\) \w+)/,
+  restarts: /^Job summary/,
+  parse: (lines) => {
+    const text = new RasText();
+    for (const line of lines) text.read(line.text, line.place);
+    return text.finish();
+  },
+};
+
+interface GrowingCommunicator {
+  name: string;
+  size: number | undefined;
+  counts: Map<string, RankGroup<number>[]>;
+  statuses: RankGroup<string>[];
+  errors: RankGroup<string>[];
+  missing: { rank: number; isDead: boolean }[];
+  place: TextPlace;
+}
+
+class RasText {
+  readonly #communicators: GrowingCommunicator[] = [];
+  readonly #dead: { readonly process: string; readonly place: TextPlace }[] = [];
+  /** By number of the group in the table: ranks of a communicator. */
+  readonly #sizes = new Map<string, number>();
+  #open: GrowingCommunicator | undefined;
+  #section = '';
+  #operation = '';
+  /** The group whose ranks the next lines list. */
+  #listed: number[] | undefined;
+
+  read(text: string, place: TextPlace): void {
+    const [, group = '', name, section] = /^#(\d+)-\d+ \(([0-9a-f]{8,16})\) (\w+)/.exec(text) ?? [];
+    const heading = name === undefined ? /^(INCOMPLETE|DEAD|TIMEOUT|Warnings|Errors)\s*$/.exec(text)?.[1] : section;
+    if (heading !== undefined) {
+      this.#section = heading;
+      this.#listed = undefined;
+      this.#open = name === undefined ? undefined : this.#communicator(name, this.#sizes.get(group), place);
+      return;
+    }
+    const row = /^ +(\d+) +\d+ +\d+ +[\d-]+ +(\d+) +\d+ +[A-Z-]+ +[A-Z]+\s*$/.exec(text);
+    if (row !== null) {
+      const [, number = '', size] = row;
+      this.#sizes.set(number, Number(size));
+      return;
+    }
+    this.#operation = /ranks have different (\w+) operation counts/.exec(text)?.[1] ?? this.#operation;
+    this.#readGroup(text);
+    const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
+    if (pid !== undefined && this.#section === 'DEAD') this.#dead.push({ process: `${pid} on ${node ?? ''}`, place });
+  }
+
+  finish(): RasReport {
+    return { communicators: this.#communicators, dead: this.#dead };
+  }
+
+  /** A communicator has a section of its own for each kind of trouble. */
+  #communicator(name: string, size: number | undefined, place: TextPlace): GrowingCommunicator {
+    const made: GrowingCommunicator = { name, size, counts: new Map(), statuses: [], errors: [], missing: [], place };
+    this.#communicators.push(made);
+    return made;
+  }
+
+  /** `2 ranks have status ABORT` and `Rank 3 -- GPU …` for each, or `Rank 3 has status ABORT -- …`. */
+  #readGroup(text: string): void {
+    const open = this.#open;
+    const [, number, rank, rest = ''] = /^\s*(?:(\d+) ranks?|Rank (\d+)) (\S.*)$/.exec(text) ?? [];
+    if (open === undefined || (number === undefined && rank === undefined)) return;
+    if (rest.startsWith('-- ')) {
+      if (this.#listed !== undefined) this.#listed.push(Number(rank));
+      else if (this.#section === 'INCOMPLETE') open.missing.push({ rank: Number(rank), isDead: false });
+      return;
+    }
+    const size = Number(number ?? 1);
+    const ranks = rank === undefined ? [] : [Number(rank)];
+    const [, count] = /^ha(?:ve|s) (?:launched up to operation (\d+)|not launched any operations)/.exec(rest) ?? [];
+    const status = /^ha(?:ve|s) status (\w+)/.exec(rest)?.[1];
+    const error = /^reported ([^-]{3,60}?)\s*(?:--|$)/.exec(rest)?.[1];
+    if (status !== undefined) open.statuses.push({ value: status, size, ranks });
+    else if (error !== undefined) open.errors.push({ value: error, size, ranks });
+    else if (/^ha(?:ve|s) (?:not )?launched/.test(rest)) {
+      const known = open.counts.get(this.#operation) ?? [];
+      open.counts.set(this.#operation, [...known, { value: Number(count ?? 0), size, ranks }]);
+    } else return;
+    this.#listed = ranks;
+  }
+}
+
+function rankOf(rank: Fields): number {
+  return Number(rank['rank'] ?? -1);
+}
+
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.filter(isFields) : [];
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,156 @@
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tccl } from './in-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-input-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+const logs = join(import.meta.dirname, '../logs');
+const log = readFileSync(join(logs, 'cases/m02-exception-of-one-rank/job.log'));
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** A tar archive with one file, as GNU tar and others write it. */
+function tar(name: string, content: Buffer, type = '0'): Buffer {
+  const header = Buffer.alloc(512);
+  header.write(name, 0);
+  header.write('0000644\0', 100);
+  header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124);
+  header.write('        ', 148);
+  header.write(type, 156);
+  header.write('ustar\x0000', 257);
+  header.write(
+    `${header
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, '0')}\0 `,
+    148,
+  );
+  return Buffer.concat([header, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
+}
+
+const verdict = /^Verdict: rank 3 ended by an exception of its own: PIL\.UnidentifiedImageError/;
+/** A part of a bomb: 16 MiB of zeros in 16 KiB. */
+const zeros = gzipSync(Buffer.alloc(2 ** 24));
+
+describe('tccl diagnose reads', () => {
+  it.each(['job.tar.xz', 'job.tar.zst', 'job.tar.bz2', 'job.zip'])('%s', async (name) => {
+    const packed = join(logs, 'packed', name);
+    const { code, stdout, stderr } = await tccl(['diagnose', packed]);
+    expect([code, stderr]).toEqual([1, '']);
+    expect(stdout).toMatch(verdict);
+    expect(stdout).toContain(`where  ${packed}: node1/job.log:3`);
+  });
+
+  it('archives within archives, long names, and the standard input', async () => {
+    const longName = `${'folder/'.repeat(30)}job.log`;
+    const archive = Buffer.concat([tar('././@LongLink', Buffer.from(`${longName}\0`), 'L'), tar('cut', log), Buffer.alloc(1024)]);
+    const [twice, piped] = await Promise.all([
+      tccl(['diagnose', file('outer.tgz', gzipSync(tar('inner.tar.gz', gzipSync(archive))))]),
+      tccl(['diagnose', '-'], { input: log.toString() }),
+    ]);
+    expect(twice.stdout).toMatch(verdict);
+    expect(twice.stdout).toContain(`inner.tar.gz: ${longName}:3`);
+    expect(piped).toMatchObject({ code: 1, stdout: expect.stringContaining('where  standard input:3') as string });
+  });
+
+  it('UTF-16, as PowerShell writes it, with and without a mark', async () => {
+    const wide = Buffer.from(log.toString().replaceAll('\n', '\r\n'), 'utf16le');
+    const big = Buffer.from(wide).swap16();
+    for (const [name, bytes] of [
+      ['marked', Buffer.concat([Buffer.from([0xff, 0xfe]), wide])],
+      ['plain', wide],
+      ['big', Buffer.concat([Buffer.from([0xfe, 0xff]), big])],
+    ] as const)
+      expect((await tccl(['diagnose', file(name, bytes)])).stdout).toMatch(verdict);
+  });
+
+  it('what unpacks of a file that is cut, and says so', async () => {
+    const noise = Array.from({ length: 3000 }, (_, line) => `step ${line} loss ${Math.sin(line)}\n`).join('');
+    const packed = gzipSync(Buffer.concat([log, Buffer.from(noise)]));
+    const cut = file('cut.gz', packed.subarray(0, packed.length - 2000));
+    const { code, stdout } = await tccl(['diagnose', cut]);
+    expect([code, stdout]).toEqual([1, expect.stringMatching(verdict)]);
+    expect(stdout).toContain(`Not whole: ${cut}: it is cut: what unpacks is read\n`);
+  });
+
+  it('a log with zeros where it was emptied while it was written', async () => {
+    const { stdout } = await tccl(['diagnose', file('sparse.log', Buffer.concat([Buffer.alloc(3000), log, log]))]);
+    expect(stdout).toMatch(verdict);
+  });
+});
+
+describe('tccl diagnose says in one line each what it does not read', () => {
+  it('and reads the rest of the folder', async () => {
+    const incident = join(folder, 'incident');
+    mkdirSync(join(incident, 'locked'), { recursive: true });
+    cpSync(join(logs, 'cases/m02-exception-of-one-rank/job.log'), join(incident, 'job.log'));
+    writeFileSync(join(incident, 'video.mp4'), Buffer.from(Array.from({ length: 4000 }, (_, at) => (at * 7919) % 256)));
+    writeFileSync(join(incident, 'junk.json'), '{"a": ');
+    writeFileSync(join(incident, 'bomb.gz'), Buffer.concat(Array.from({ length: 70 }, () => zeros)));
+    writeFileSync(
+      join(incident, 'bomb.xml'),
+      '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]><a>&b;</a>',
+    );
+    writeFileSync(join(incident, 'broken.zip'), 'PK\u0003\u0004 and nothing more');
+    symlinkSync(incident, join(incident, 'loop'));
+    chmodSync(join(incident, 'locked'), 0);
+    const [text, json] = await Promise.all([tccl(['diagnose', incident]), tccl(['diagnose', incident, '--json'])]);
+    chmodSync(join(incident, 'locked'), 0o755);
+    expect(text.code).toBe(1);
+    expect(text.stdout).toMatch(verdict);
+    expect(text.stdout).toContain('Read: 1 × text\n');
+    const refusals = text.stdout.split('\n').filter((line) => line.startsWith('Not read: '));
+    expect(refusals).toEqual([
+      expect.stringMatching(/bomb\.gz: unpacks to more than 256 times its size: this is no log \(a zip bomb\?\)/),
+      expect.stringMatching(/bomb\.xml: /),
+      expect.stringMatching(/broken\.zip: is no zip archive that can be read: /),
+      expect.stringMatching(/junk\.json: is no JSON: /),
+      ...(process.getuid?.() === 0 ? [] : [expect.stringMatching(/locked: cannot be read: /) as string]),
+      expect.stringMatching(/video\.mp4: is no text \(a binary file\)/),
+    ]);
+    const { exhibits } = JSON.parse(json.stdout) as { exhibits: { file: string; refused?: string }[] };
+    expect(exhibits.filter(({ refused }) => refused !== undefined)).toHaveLength(refusals.length);
+  });
+
+  it('and a missing path beside one that exists', async () => {
+    const job = file('job.log', log);
+    const { code, stdout } = await tccl(['diagnose', job, join(folder, 'nowhere')]);
+    expect([code, stdout]).toEqual([1, expect.stringContaining('nowhere: there is no such file or folder\n')]);
+  });
+
+  it('and exits with 2, also as JSON, where it can read nothing', async () => {
+    for (const [name, content] of [
+      ['junk.json', '{"a": '],
+      ['other.xml', '<?xml version="1.0"?><html></html>'],
+    ] as const) {
+      const { code, stdout, stderr } = await tccl(['diagnose', file(name, content), '--json']);
+      expect([code, stderr.split('\n')]).toEqual([2, [expect.stringContaining(name), '']]);
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'CONTENT', file: expect.stringContaining(name) as string } });
+    }
+  });
+
+  it('and takes neither an empty file nor prose for a healthy job', async () => {
+    for (const [name, content] of [
+      ['empty.txt', ''],
+      ['prose.txt', 'hello\nnothing about it here\n'],
+    ] as const) {
+      const { code, stdout } = await tccl(['diagnose', file(name, content), '--json']);
+      expect([code, JSON.parse(stdout)]).toMatchObject([3, { outcome: 'undecided', verdict: { causes: [] } }]);
+      expect((await tccl(['diagnose', file(name, content)])).stdout).toMatch(/^Undecided: /);
+    }
+  });
+
+  it('and keeps no more of an endless line than counts', async () => {
+    const endless = file('endless.log', Buffer.concat([Buffer.alloc(2 ** 25, 'x'), Buffer.from('\n'), log]));
+    expect((await tccl(['diagnose', endless])).stdout).toMatch(verdict);
+  });
+});

@@ -1,0 +1,43 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
+import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+
+interface Case {
+  readonly folder: string;
+  /** Default: all. */
+  readonly files?: readonly string[];
+  readonly cause: string;
+  readonly outcome: 'fault' | 'healthy' | 'undecided';
+  readonly first?: readonly string[];
+  readonly says?: readonly string[];
+  readonly among?: readonly string[];
+  readonly not?: readonly string[];
+}
+
+const room = join(import.meta.dirname, '../../../logs');
+const cases = parse(readFileSync(join(room, 'cases.yaml'), 'utf8')) as Case[];
+
+describe('a job whose cause is known', () => {
+  it.each(cases.map((each) => ({ ...each, title: `${each.folder} ${each.files?.join(' ') ?? ''}`.trim() })))(
+    'has the right outcome and first cause: $title',
+    ({ folder, files, outcome, first, says = [], among = [], not = [] }) => {
+      const reader = new NcclLogReader();
+      for (const file of (files ?? readdirSync(join(room, 'cases', folder))).toSorted()) {
+        reader.openFile(file);
+        for (const line of readFileSync(join(room, 'cases', folder, file), 'utf8').split('\n')) reader.readLine(line);
+      }
+      const diagnosis = diagnoseJob(reader.finish());
+      const [cause] = diagnosis.verdict.causes;
+      expect(diagnosis.outcome).toBe(outcome);
+      if (first !== undefined) expect(first).toContain(cause?.code);
+      const told = cause ?? diagnosis.open;
+      for (const pattern of says) expect(`${told?.problem}\n${told?.cause}\n${told?.remedy}`).toMatch(new RegExp(pattern, 'm'));
+      const found = diagnosis.findings.map(({ code }) => code);
+      for (const code of among) expect(found).toContain(code);
+      for (const code of not) expect(diagnosis.verdict.causes.map((each) => each.code)).not.toContain(code);
+    },
+  );
+});
