@@ -4,6 +4,18 @@ import { PathType, pathTypeNames, PATH_TYPE_PORT } from './topology/types.js';
 import { didYouMean } from '../suggest.js';
 import { missingUntil } from './versions/variables.js';
 import { defaultVersion } from './versions/version.js';
+import {
+  channels,
+  ctas,
+  fewestChannels,
+  from,
+  mostChannels,
+  onlyOne,
+  outsideRange,
+  type Range,
+  within,
+  zeroOrOne,
+} from './variable-ranges.js';
 
 /** NCCL's number for a field of a communicator's configuration that is not set. */
 const NOT_SET = -2147483648;
@@ -18,25 +30,33 @@ const settings = {
     'NCCL_P2P_LEVEL',
     'farthest path over which GPUs use peer-to-peer copies: a path type, or the older numbers 0 to 5; unset: PXB, or SYS on AMD CPUs with at most two GPUs',
   ),
-  p2pDisable: integer('NCCL_P2P_DISABLE', 0, '1 turns peer-to-peer copies off; it wins over NCCL_P2P_LEVEL'),
+  p2pDisable: integer('NCCL_P2P_DISABLE', 0, '1 turns peer-to-peer copies off; it wins over NCCL_P2P_LEVEL', onlyOne),
   ignoreDisabledP2p: integer(
     'NCCL_IGNORE_DISABLED_P2P',
     0,
     'where the driver refuses peer-to-peer: 0 fails for GPUs joined by NVLink, 1 goes through the CPU, 2 does not ask the driver',
+    within(0, 2, 'NCCL takes it as 1'),
   ),
   p2pReadEnable: unless(
     -2,
     'NCCL_P2P_READ_ENABLE',
     'peer-to-peer copies read (1) or write (0); unset: read between GPUs of sm 80 joined by NVLink, else write',
+    zeroOrOne,
   ),
   p2pUseCudaMemcpy: integer(
     'NCCL_P2P_USE_CUDA_MEMCPY',
     0,
     '1 copies between peers with copy engines: writes, and never by way of another GPU',
+    zeroOrOne,
   ),
-  shmDisable: integer('NCCL_SHM_DISABLE', 0, '1 turns shared memory between ranks of a host off'),
-  netDisableIntra: integer('NCCL_NET_DISABLE_INTRA', 0, '1 never uses the network inside a host, even where it is faster'),
-  nvbDisable: integer('NCCL_NVB_DISABLE', 0, '1 allows no path over NVLink by way of another GPU'),
+  shmDisable: integer('NCCL_SHM_DISABLE', 0, '1 turns shared memory between ranks of a host off', onlyOne),
+  netDisableIntra: integer(
+    'NCCL_NET_DISABLE_INTRA',
+    0,
+    '1 never uses the network inside a host, even where it is faster',
+    onlyOne,
+  ),
+  nvbDisable: integer('NCCL_NVB_DISABLE', 0, '1 allows no path over NVLink by way of another GPU', zeroOrOne),
 
   // NICs of a GPU, and access to its memory.
   netGdrLevel: level(
@@ -47,16 +67,24 @@ const settings = {
     'NCCL_NET_GDR_READ',
     -2,
     'GPU Direct RDMA for sends: 0 never, 1 always, below 0: always from sm 80 on, before that only with NVLink',
+    within(-Infinity, 1, 'NCCL takes it as 1'),
   ),
   netGdrC2c: integerOrUnset(
     'NCCL_NET_GDR_C2C',
     '1 allows GPU Direct RDMA for NICs below a CPU that the GPU reaches over C2C; unset: 1, before 2.27.3 0',
+    zeroOrOne,
   ),
-  netGdrMloPart: integer('NCCL_NET_GDR_MLOPART', 0, '1 allows GPU Direct RDMA for parts of a split GPU'),
-  pxnDisable: integer('NCCL_PXN_DISABLE', 0, '1 never reaches a NIC by way of another GPU'),
+  netGdrMloPart: integer('NCCL_NET_GDR_MLOPART', 0, '1 allows GPU Direct RDMA for parts of a split GPU', zeroOrOne),
+  pxnDisable: integer(
+    'NCCL_PXN_DISABLE',
+    0,
+    '1 never reaches a NIC by way of another GPU',
+    within(0, 1, 'NCCL makes detours by way of other GPUs, as with 0, but does not connect for them in advance'),
+  ),
   pxnC2c: integerOrUnset(
     'NCCL_PXN_C2C',
     '1 allows that also where the other GPU reaches the NIC over C2C; unset: 1, before 2.28.3 0',
+    zeroOrOne,
   ),
   netDevicesPolicy: devicesPolicy(
     'NCCL_NETDEVS_POLICY',
@@ -74,49 +102,80 @@ const settings = {
     'NCCL_CROSS_NIC',
     2,
     'rings that leave a host by another NIC than they enter: 0 never, 1 allowed, 2 where it costs nothing',
+    within(0, 2, 'NCCL searches as with 0'),
   ),
   mnnvlScatterNets: integer(
     'NCCL_MNNVL_SCATTER_NETS_ENABLE',
     1,
     '1 spreads the channels of a rack over the NICs of all its hosts, 0 takes those of one host after the other',
+    zeroOrOne,
   ),
   mnnvlRailPerHost: integer(
     'NCCL_MNNVL_RAIL_PER_HOST',
     0,
     '1 takes NICs with the same PCI id in different hosts of a rack for the same rail',
+    zeroOrOne,
   ),
-  nvlsEnable: integer('NCCL_NVLS_ENABLE', 2, 'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it'),
-  splitMloPart: integer('NCCL_TOPO_SPLIT_MLOPART', 1, '1 gives each part of a split GPU hardware of its own in the graph'),
+  nvlsEnable: integer(
+    'NCCL_NVLS_ENABLE',
+    2,
+    'NVLink SHARP: 0 off, 1 on, 2 where the hardware has it',
+    within(0, 2, 'NCCL takes it as 1'),
+  ),
+  splitMloPart: integer(
+    'NCCL_TOPO_SPLIT_MLOPART',
+    1,
+    '1 gives each part of a split GPU hardware of its own in the graph',
+    zeroOrOne,
+  ),
 
   // Network devices that differ between ranks.
   ignoreNetMismatch: integer(
     'NCCL_IGNORE_NET_MISMATCH',
     1,
     '0 refuses ranks whose hosts have different numbers of network devices',
+    zeroOrOne,
   ),
   ignoreCollnetMismatch: integer(
     'NCCL_IGNORE_COLLNET_MISMATCH',
     0,
     '1 accepts ranks whose hosts have different numbers of devices for reduction in the network',
+    zeroOrOne,
   ),
 
   // Numbers of channels.
-  minRings: unless(-2, 'NCCL_MIN_NRINGS', 'older name of NCCL_MIN_NCHANNELS, which wins'),
-  maxRings: unless(-2, 'NCCL_MAX_NRINGS', 'older name of NCCL_MAX_NCHANNELS, which wins'),
-  minChannels: unless(-2, 'NCCL_MIN_NCHANNELS', 'fewest channels: where the search gives fewer, they are copied'),
-  maxChannels: unless(-2, 'NCCL_MAX_NCHANNELS', 'most channels: only the first ones are used'),
-  minCtas: unless(NOT_SET, 'NCCL_MIN_CTAS', 'fewest channels, as the configuration of a communicator asks for them; unset: 1'),
-  maxCtas: unless(NOT_SET, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64'),
+  minRings: unless(-2, 'NCCL_MIN_NRINGS', 'older name of NCCL_MIN_NCHANNELS, which wins', fewestChannels),
+  maxRings: unless(-2, 'NCCL_MAX_NRINGS', 'older name of NCCL_MAX_NCHANNELS, which wins', mostChannels),
+  minChannels: unless(-2, 'NCCL_MIN_NCHANNELS', 'fewest channels: where the search gives fewer, they are copied', fewestChannels),
+  maxChannels: unless(-2, 'NCCL_MAX_NCHANNELS', 'most channels: only the first ones are used', mostChannels),
+  minCtas: unless(
+    NOT_SET,
+    'NCCL_MIN_CTAS',
+    'fewest channels, as the configuration of a communicator asks for them; unset: 1',
+    ctas,
+  ),
+  maxCtas: unless(NOT_SET, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64', ctas),
   workArgsBytes: integer(
     'NCCL_WORK_ARGS_BYTES',
     Number.MAX_SAFE_INTEGER,
     'size of the arguments of a kernel, which bounds the number of channels',
+    from(1, 'NCCL does not check it'),
   ),
 
   // Reduction in the network and in the NVSwitch.
-  collnetEnable: integer('NCCL_COLLNET_ENABLE', 0, '1 reduces in the network (SHARP) where its plugin can'),
-  collnetNodeThreshold: integer('NCCL_COLLNET_NODE_THRESHOLD', 2, 'fewest hosts for which the network reduces'),
-  nvlsChannels: unless(NOT_SET, 'NCCL_NVLS_NCHANNELS', 'channels for NVLink SHARP; unset: 16, from sm 100 on 24 or 32'),
+  collnetEnable: integer(
+    'NCCL_COLLNET_ENABLE',
+    0,
+    '1 reduces in the network (SHARP) where its plugin can',
+    within(0, 1, 'NCCL takes it as 0'),
+  ),
+  collnetNodeThreshold: integer(
+    'NCCL_COLLNET_NODE_THRESHOLD',
+    2,
+    'fewest hosts for which the network reduces',
+    from(1, 'NCCL takes it as 1'),
+  ),
+  nvlsChannels: unless(NOT_SET, 'NCCL_NVLS_NCHANNELS', 'channels for NVLink SHARP; unset: 16, from sm 100 on 24 or 32', ctas),
   nvlsChunkBytes: unless(
     NOT_SET,
     'NCCL_NVLS_CHUNKSIZE',
@@ -139,12 +198,19 @@ const settings = {
     'NCCL_LL128_C2C',
     1,
     '1 allows LL128 from sm 90 on also where GPUs reach NICs over C2C or by way of other GPUs',
+    zeroOrOne,
   ),
-  patEnable: integer('NCCL_PAT_ENABLE', 2, 'algorithm PAT: 0 off, 1 on, 2 with one rank a node'),
+  patEnable: integer(
+    'NCCL_PAT_ENABLE',
+    2,
+    'algorithm PAT: 0 off, 1 on, 2 with one rank a node',
+    within(0, 2, 'NCCL takes it as 1'),
+  ),
   netOverheadNs: unless(
     -2,
     'NCCL_NET_OVERHEAD',
     'what posting to the network is taken to cost, ns; unset: 1000, or 2000 on AMD CPUs',
+    from(0, 'NCCL takes it, and so believes in less time than none'),
   ),
   maxThreads: threads('NCCL_NTHREADS', 64, 512, 'threads of a channel with LL and Simple, a multiple of 32 from 64 to 512'),
   ll128Threads: threads('NCCL_LL128_NTHREADS', 160, 640, 'threads of a channel with LL128, a multiple of 32 from 160 to 640'),
@@ -154,17 +220,19 @@ const settings = {
   ),
 
   // Send and receive.
-  minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive'),
-  maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive'),
+  minP2pChannels: integer('NCCL_MIN_P2P_NCHANNELS', 1, 'fewest channels for send and receive', channels),
+  maxP2pChannels: integer('NCCL_MAX_P2P_NCHANNELS', 64, 'most channels for send and receive', channels),
   p2pMaxPeers: unless(
     NOT_SET,
     'NCCL_P2P_MAX_PEERS',
     'how many peers a rank is expected to exchange with at the same time; unset: all',
+    from(1, 'NCCL ignores it'),
   ),
   channelsPerNetPeer: unless(
     NOT_SET,
     'NCCL_NCHANNELS_PER_NET_PEER',
     'channels to a peer on another host; unset: by bandwidth of the NICs',
+    from(1, 'NCCL ignores it'),
   ),
   p2pPerChannelNetGBps: integer(
     'NCCL_P2P_PER_CHANNEL_NET_BW',
@@ -262,24 +330,28 @@ export function parametersFromEnvironment(
 }
 
 /** An integer, read as NCCL's parameters are: base by prefix, empty or out of 64 bits means unset. */
-function integer(variable: string, whenUnset: number, doc: string): Setting<number> {
-  return { variable, whenUnset, doc, read: (value, complain) => readInteger(variable, value, complain) ?? whenUnset };
+function integer(variable: string, whenUnset: number, doc: string, range?: Range): Setting<number> {
+  const setting = unless(whenUnset, variable, doc, range);
+  return { ...setting, whenUnset, read: (value, complain) => setting.read(value, complain) ?? whenUnset };
 }
 
 /** An integer whose value when unset is a rule of the version. */
-function integerOrUnset(variable: string, doc: string): Setting<number | undefined> {
-  return { variable, doc, whenUnset: undefined, read: (value, complain) => readInteger(variable, value, complain) };
+function integerOrUnset(variable: string, doc: string, range: Range): Setting<number | undefined> {
+  return unless(undefined, variable, doc, range);
 }
 
-/** An integer for which NCCL has a number that means unset. */
-function unless(unsetNumber: number, variable: string, doc: string): Setting<number | undefined> {
+/** An integer for which NCCL may have a number that means unset; its range says when a note is due. */
+function unless(unsetNumber: number | undefined, variable: string, doc: string, range?: Range): Setting<number | undefined> {
   return {
     variable,
     doc,
     whenUnset: undefined,
     read(value, complain) {
       const number = readInteger(variable, value, complain);
-      return number === unsetNumber ? undefined : number;
+      if (number === undefined || number === unsetNumber) return undefined;
+      const problem = range === undefined ? undefined : outsideRange(variable, value, number, range);
+      if (problem !== undefined) complain(problem);
+      return number;
     },
   };
 }

@@ -1,4 +1,5 @@
 import { detailsOf, inFile, InputError, InvalidArgumentError } from '../../errors.js';
+import { refuseUnworkable } from '../graph/merge/contradictions.js';
 import { contributionOf, type HostContribution, type NodeContribution } from '../graph/merge/contribution.js';
 import type { HostRun } from '../graph/merge/nodes.js';
 import { searchHostOnce } from '../graph/searched-hosts.js';
@@ -64,8 +65,10 @@ export function machinesOf(prepared: readonly PreparedHosts[]): ReadonlyMap<Node
  *
  * @throws InputError for a machine that NCCL would refuse, or in which two GPUs have the same rank
  * @throws InvalidArgumentError for a count that is not a whole number above 0, or no host
+ * @throws InvalidUsageError for parameters with which no call of NCCL ends
  */
 export function prepareCluster(cluster: Cluster, parameters: Parameters, options: PrepareOptions = {}): PreparedHosts[] {
+  refuseUnworkable(parameters);
   const systems = new Map<System | XmlElement, System>();
   // One of several equal machines represents all.
   const models = new Map<string, System>();

@@ -74,6 +74,24 @@ describe('parametersFromEnvironment', () => {
       expect([ncclVariables.has(variable), isPlanned(variable)], variable).toEqual([true, false]);
   });
 
+  it.each([
+    ['NCCL_MIN_NCHANNELS', '-3', 'is outside 0 to 64: NCCL takes it as 0'],
+    ['NCCL_MAX_NCHANNELS', '0', 'is outside 1 to 64: NCCL takes it as 1'],
+    ['NCCL_MAX_NCHANNELS', '0x41', 'is outside 1 to 64: NCCL limits it to its most, 64'],
+    ['NCCL_CROSS_NIC', '7', 'is outside 0 to 2: NCCL searches as with 0'],
+    ['NCCL_P2P_DISABLE', '2', 'is outside 0 to 1: NCCL takes it as 0'],
+    ['NCCL_PXN_C2C', '2', 'is outside 0 to 1: NCCL takes it as 1'],
+    ['NCCL_NET_OVERHEAD', '-5', 'is below 0: NCCL takes it, and so believes in less time than none'],
+    ['NCCL_NET_GDR_READ', '2', 'is above 1: NCCL takes it as 1'],
+  ])('reports %s=%s as out of range, with the effect', (variable, value, problem) => {
+    expect(read({ [variable]: value }).notes).toEqual([{ variable, message: `${variable}=${value} ${problem}` }]);
+  });
+
+  it('reports no value in its range, nor the number that means unset', () => {
+    const environment = { NCCL_MIN_NCHANNELS: '0', NCCL_MAX_NCHANNELS: '-2', NCCL_CROSS_NIC: '1', NCCL_NET_GDR_READ: '-1' };
+    expect(read(environment).notes).toEqual([]);
+  });
+
   it('has a row of docs/reference/nccl-variables.md for every setting, with its value when unset', () => {
     const unset = (field: keyof typeof defaultParameters): string => {
       const value = defaultParameters[field];

@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
 import { InvalidUsageError } from '../../../errors.js';
-import { defaultParameters, type Parameters } from '../../parameters.js';
+import { defaultParameters, type Parameters, parameterTable } from '../../parameters.js';
 import { rulesOf } from '../../versions/rules.js';
 
 /**
@@ -10,7 +10,7 @@ import { rulesOf } from '../../versions/rules.js';
  * @returns a sentence for each: the contradiction, NCCL's behaviour, and the remedy
  */
 export function contradictions(parameters: Parameters): string[] {
-  const { minP2pChannels, maxP2pChannels, p2pScheduleGroupSize, p2pPerChannelNetGBps } = parameters;
+  const { minP2pChannels, maxP2pChannels } = parameters;
   const firstSet = (...limits: Limits) => firstOf(limits, rulesOf(parameters).mostChannels);
   const minimum = firstSet(['NCCL_MIN_NCHANNELS', parameters.minChannels], ['NCCL_MIN_NRINGS', parameters.minRings]);
   const maximum = firstSet(['NCCL_MAX_NCHANNELS', parameters.maxChannels], ['NCCL_MAX_NRINGS', parameters.maxRings]);
@@ -25,17 +25,50 @@ export function contradictions(parameters: Parameters): string[] {
     whenAbove(minCtas, maximum, copied),
     whenAbove(minCtas, maxCtas, (_, most) => `NCCL would set both to ${most.value}`),
     minP2pChannels > maxP2pChannels ? p2pChannelsProblem(minP2pChannels, maxP2pChannels) : undefined,
-    p2pScheduleGroupSize < 1 ? noDivisor('NCCL_P2P_SCHEDULE_GROUP_SIZE', p2pScheduleGroupSize) : undefined,
-    p2pPerChannelNetGBps === 0 ? noDivisor('NCCL_P2P_PER_CHANNEL_NET_BW', 0) : undefined,
+    ...unworkable(parameters),
   ];
   return found.filter((problem) => problem !== undefined);
 }
 
 /** @throws InvalidUsageError with all contradictions, if there are any */
 export function refuseContradictions(parameters: Parameters): void {
-  const problems = contradictions(parameters);
+  refuse(contradictions(parameters));
+}
+
+/** @throws InvalidUsageError for numbers with which NCCL fails in every call: there is no plan to follow */
+export function refuseUnworkable(parameters: Parameters): void {
+  refuse(unworkable(parameters));
+}
+
+function refuse(problems: readonly string[]): void {
   if (problems.length > 0) throw new InvalidUsageError('ENVIRONMENT', problems.join('. '));
 }
+
+function unworkable(parameters: Parameters): string[] {
+  const tooSmall = (fields: readonly Positive[], effect: string) =>
+    fields.flatMap((field) => {
+      const value = parameters[field];
+      if (value === undefined || value >= 1) return [];
+      const { variable } = parameterTable.find((row) => row.field === field) ?? { variable: field };
+      return [`${variable}=${value} is below 1, and NCCL would ${effect}; set it to 1 or more, or unset it`];
+    });
+  return [
+    ...tooSmall(['p2pScheduleGroupSize', 'p2pPerChannelNetGBps'], 'divide by it'),
+    ...tooSmall(sizes, 'cut calls into pieces of that size without an end'),
+  ];
+}
+
+const sizes = [
+  'nvlsChunkBytes',
+  'nvlsTreeMaxChunkBytes',
+  'bufferBytes',
+  'llBufferBytes',
+  'll128BufferBytes',
+  'p2pNetChunkBytes',
+  'p2pPciChunkBytes',
+  'p2pNvlChunkBytes',
+] as const;
+type Positive = 'p2pScheduleGroupSize' | 'p2pPerChannelNetGBps' | (typeof sizes)[number];
 
 interface Limit {
   readonly variable: string;
@@ -71,8 +104,4 @@ function p2pChannelsProblem(least: number, most: number): string {
   return least === defaultParameters.minP2pChannels
     ? `NCCL_MAX_P2P_NCHANNELS=${most} leaves no channel: ${consequence}; set it to 1 or more, or unset it`
     : `NCCL_MIN_P2P_NCHANNELS=${least} is above NCCL_MAX_P2P_NCHANNELS=${most}: ${consequence}; unset one of them`;
-}
-
-function noDivisor(variable: string, value: number): string {
-  return `${variable}=${value} is below 1, and NCCL would divide by it; set it to 1 or more, or unset it`;
 }
