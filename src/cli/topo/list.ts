@@ -1,7 +1,14 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { cpuModels } from '../../planner/topology/catalogue/cpus.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
-import { findMachine, type Machine, machines, PCIE_BOX_FORM, suggestMachine } from '../../planner/topology/catalogue/machines.js';
+import {
+  findMachine,
+  type Machine,
+  machines,
+  PCIE_BOX_FORM,
+  RACK_FORM,
+  suggestMachine,
+} from '../../planner/topology/catalogue/machines.js';
 import { nicModels } from '../../planner/topology/catalogue/nics.js';
 import { nvLinkGBps } from '../../planner/topology/bandwidths.js';
 import { formatGBps } from '../../planner/topology/format.js';
@@ -47,13 +54,21 @@ function entryOf({ name, description, aliases, origin, limits }: Machine): Omit<
 function listAll(options: { readonly json?: boolean }): void {
   if (options.json === true) {
     printJson(
-      { machines: machines.map(entryOf), pcieBoxes: PCIE_BOX_FORM, gpus: gpuModels, nics: nicModels, cpus: cpuModels },
+      {
+        machines: machines.map(entryOf),
+        partsOfRacks: RACK_FORM,
+        pcieBoxes: PCIE_BOX_FORM,
+        gpus: gpuModels,
+        nics: nicModels,
+        cpus: cpuModels,
+      },
       1,
     );
     return;
   }
   print('Machines');
   for (const { name, description, origin } of machines) if (origin === undefined) print(`  ${name.padEnd(18)}${description}`);
+  print(`  ${RACK_FORM}: part of a rack`);
   print(`  ${PCIE_BOX_FORM}: a server for PCIe cards`, '');
   print('Machines that people rent or share (tccl topo list NAME shows the source of each)');
   for (const { name, description, origin } of machines) if (origin !== undefined) print(`  ${name.padEnd(18)}${description}`);

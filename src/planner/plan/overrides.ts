@@ -5,7 +5,9 @@ import { cloneElement, descendants, detach, type XmlElement } from '../topology/
 
 /** Differences between a machine and its topology file. */
 export interface Overrides {
-  /** The GPUs that have ranks, by `dev`, or the number of first ones; the others are ignored. */
+  /**
+   * The GPUs that have ranks, by `dev`, or the number of first ones. In a rack of several hosts GPUs count on from host to host.
+   */
   readonly gpus?: readonly number[] | number;
   /** The network devices that are used, by name, or the number of first ones. */
   readonly nics?: readonly string[] | number;
@@ -25,7 +27,12 @@ export function applyOverrides(machine: XmlElement, overrides: Overrides): XmlEl
   if (Object.values(overrides).every((value) => value === undefined)) return machine;
   const root = cloneElement(machine);
   const named = (name: string) => [...descendants(root)].filter((element) => element.name === name);
-  if (overrides.gpus !== undefined) keepGpus(named('gpu'), overrides.gpus);
+  if (overrides.gpus !== undefined) {
+    keepGpus(named('gpu'), overrides.gpus);
+    // A host of a rack without a rank is not part of the job.
+    const hosts = new Set(named('gpu').map(hostOf));
+    for (const net of named('net')) if (!hosts.has(hostOf(net))) detach(net);
+  }
   if (overrides.nics !== undefined) keepNics(named('net'), overrides.nics);
   for (const net of named('net')) {
     if (overrides.nicSpeedMbps !== undefined) net.attributes.set('speed', String(overrides.nicSpeedMbps));
@@ -38,22 +45,46 @@ export function applyOverrides(machine: XmlElement, overrides: Overrides): XmlEl
   return root;
 }
 
-function keepGpus(gpus: readonly XmlElement[], wanted: readonly number[] | number): void {
-  const devices = gpus.map((gpu) => Number(gpu.attributes.get('dev')));
-  const kept = new Set(typeof wanted === 'number' ? [...devices].sort((a, b) => a - b).slice(0, wanted) : wanted);
-  const missing = [...kept].find((dev) => !devices.includes(dev));
-  if (missing !== undefined) throw new InputError('CONTENT', `there is no GPU ${missing}; the machine has ${devices.join(', ')}`);
-  if (typeof wanted === 'number' && wanted > devices.length)
-    throw new InputError('CONTENT', `there are no ${wanted} GPUs; the machine has ${devices.length}`);
-  if (kept.size === 0) throw new InputError('CONTENT', 'no GPU is left; keep at least one');
-  const left = gpus.filter((gpu) => kept.has(Number(gpu.attributes.get('dev'))));
-  const gone = gpus.filter((gpu) => !left.includes(gpu));
-  const goneBusIds = new Set(gone.map((gpu) => gpu.parent?.attributes.get('busid')));
-  for (const gpu of gone) detach(gpu);
-  for (const link of left.flatMap((gpu) => [...gpu.children]))
-    if (goneBusIds.has(link.attributes.get('target') ?? '')) detach(link);
+function keepGpus(all: readonly XmlElement[], wanted: readonly number[] | number): void {
   const rankOf = (gpu: XmlElement) => Number(gpu.attributes.get('rank') ?? gpu.attributes.get('dev'));
-  [...left].sort((a, b) => rankOf(a) - rankOf(b)).forEach((gpu, rank) => gpu.attributes.set('rank', String(rank)));
+  const gpus = [...all].sort((a, b) => rankOf(a) - rankOf(b));
+  const numbers = numbersOf(gpus);
+  const kept = new Set(typeof wanted === 'number' ? [...numbers].sort((a, b) => a - b).slice(0, wanted) : wanted);
+  const missing = [...kept].find((number) => !numbers.includes(number));
+  if (missing !== undefined)
+    throw new InputError('CONTENT', `there is no GPU ${missing}; the machine has ${listed([...numbers].sort((a, b) => a - b))}`);
+  if (typeof wanted === 'number' && wanted > gpus.length)
+    throw new InputError('CONTENT', `there are no ${wanted} GPUs; the machine has ${gpus.length}`);
+  if (kept.size === 0) throw new InputError('CONTENT', 'no GPU is left; keep at least one');
+  const isKept = (_: XmlElement, index: number) => kept.has(numbers[index] ?? -1);
+  const left = gpus.filter(isKept);
+  const gone = gpus.filter((gpu, index) => !isKept(gpu, index));
+  // Bus ids repeat on the hosts of a rack.
+  const goneBusIds = new Set(gone.map((gpu) => `${hostOf(gpu)} ${gpu.parent?.attributes.get('busid') ?? ''}`));
+  for (const gpu of gone) detach(gpu);
+  for (const gpu of left)
+    for (const link of [...gpu.children])
+      if (goneBusIds.has(`${hostOf(gpu)} ${link.attributes.get('target') ?? ''}`)) detach(link);
+  left.forEach((gpu, rank) => gpu.attributes.set('rank', String(rank)));
+}
+
+/** Numbers of the GPUs, which are in the order of their ranks: `dev`, or in a rack, whose hosts each count from 0, the place. */
+function numbersOf(gpus: readonly XmlElement[]): readonly number[] {
+  const hosts = new Set(gpus.map(hostOf));
+  return gpus.map((gpu, index) => (hosts.size > 1 ? index : Number(gpu.attributes.get('dev'))));
+}
+
+function hostOf(device: XmlElement): string {
+  for (let element: XmlElement | undefined = device; element !== undefined; element = element.parent)
+    if (element.name === 'cpu') return element.attributes.get('host_hash') ?? '';
+  return '';
+}
+
+/** `0, 1, 3`, or `0 to 71`. */
+function listed(numbers: readonly number[]): string {
+  const [first = 0] = numbers;
+  const isRun = numbers.length > 8 && numbers.every((number, index) => number === first + index);
+  return isRun ? `${first} to ${numbers.at(-1)}` : numbers.join(', ');
 }
 
 function keepNics(nets: readonly XmlElement[], wanted: readonly string[] | number): void {

@@ -61,9 +61,9 @@ const madeMachines: readonly Machine[] = [
   define('gh200', 'one Grace Hopper, 1 x 400G', ['grace-hopper'], () => graceHopper(1)),
   define('gh200-4', '4 Grace Hoppers on a board, every pair joined by 6 NVLinks, 4 x 400G', ['gh200x4'], () => graceHopper(4)),
   define('gb200-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB200, 4 x 400G', ['gb200'], () => blackwellRack('gb200', 1)),
-  define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => blackwellRack('gb200', 18)),
+  define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => blackwellRack('gb200', TRAYS_OF_RACK)),
   define('gb300-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB300, 4 x 800G', ['gb300'], () => blackwellRack('gb300', 1)),
-  define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => blackwellRack('gb300', 18)),
+  define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => blackwellRack('gb300', TRAYS_OF_RACK)),
   define(
     'ac922',
     '2 x POWER9, 6 x V100 SXM with NVLinks to the CPUs, 2 x 100G',
@@ -84,10 +84,16 @@ function cloudMachine({ layout, ...rest }: CloudMachine): Machine {
 /** Names in this form are built on demand: `pcie-8-l40s`. */
 const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
 
+/** Part of a rack, built on demand: `gb300-nvl16` has 4 trays. */
+const partOfRack = /^(gb200|gb300)-nvl(\d+)$/;
+const GPUS_OF_TRAY = 4;
+const TRAYS_OF_RACK = 18;
+
 /** Least and most GPUs of a box. */
 const pcieBoxSizes = { least: 2, most: 16 } as const;
 
-/** Form of such names, for help texts. */
+/** Forms of names that are built on demand, for help texts. */
+export const RACK_FORM = `gb200-nvlN and gb300-nvlN, N a multiple of ${GPUS_OF_TRAY} up to ${GPUS_OF_TRAY * TRAYS_OF_RACK}, as gb300-nvl16`;
 export const PCIE_BOX_FORM = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
 
 /**
@@ -101,7 +107,7 @@ export function machine(name: string): XmlElement {
   const names = machines.map((entry) => entry.name);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')} and ${PCIE_BOX_FORM}`,
+    `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)}; it has ${names.join(', ')}, ${RACK_FORM}, and ${PCIE_BOX_FORM}`,
   );
 }
 
@@ -109,8 +115,13 @@ export function machine(name: string): XmlElement {
 export function suggestMachine(name: string): string {
   const count = pcieBox.exec(name.toLowerCase())?.[1];
   const gpus = Math.min(Math.max(Number(count), pcieBoxSizes.least), pcieBoxSizes.most);
+  const [, rack, size = ''] = partOfRack.exec(name.toLowerCase()) ?? [];
+  if (rack !== undefined) {
+    const trays = Math.min(Math.max(Math.round(Number(size) / GPUS_OF_TRAY), 1), TRAYS_OF_RACK);
+    return `; did you mean ${rack}-nvl${trays * GPUS_OF_TRAY}?`;
+  }
   const boxes = count === undefined ? [] : gpuModels.map(({ id }) => `pcie-${gpus}-${id}`);
-  return didYouMean(name, [...machines.map((entry) => entry.name), ...boxes]);
+  return didYouMean(name, [...machines.flatMap((entry) => [entry.name, ...entry.aliases]), ...boxes]);
 }
 
 /** The same without a throw: undefined when the catalogue has no such name. */
@@ -118,12 +129,21 @@ export function findMachine(name: string): Machine | undefined {
   const lower = name.toLowerCase();
   const found = machines.find((entry) => entry.name === lower || entry.aliases.includes(lower));
   if (found !== undefined) return found;
+  const [, rack, size] = partOfRack.exec(lower) ?? [];
+  if (rack === 'gb200' || rack === 'gb300') return rackPart(lower, rack, Number(size));
   const [, count, model] = pcieBox.exec(lower) ?? [];
   const gpuModel = model === undefined ? undefined : findModel(model, gpuModels);
   const gpus = Number(count);
   if (gpuModel === undefined || gpus < pcieBoxSizes.least || gpus > pcieBoxSizes.most) return undefined;
   const limits = pcieLimits(gpus, gpuModel);
   return define(lower, `${gpus} x ${gpuModel.name} in PCIe slots`, [], () => pcieMachine(gpus, gpuModel), limits);
+}
+
+function rackPart(name: string, model: 'gb200' | 'gb300', gpus: number): Machine | undefined {
+  const trays = gpus / GPUS_OF_TRAY;
+  if (!Number.isInteger(trays) || trays < 1 || trays > TRAYS_OF_RACK) return undefined;
+  const what = trays === 1 ? 'a tray' : `${trays} trays`;
+  return define(name, `${what} of an NVL72 rack in one NVLink domain: ${gpus} GPUs`, [], () => blackwellRack(model, trays));
 }
 
 function define(

@@ -38,6 +38,19 @@ describe('overrides', () => {
     expect(new Set(nets.map(({ bandwidthGBps, coll }) => `${bandwidthGBps} ${coll}`))).toEqual(new Set(['25 true']));
   });
 
+  it.each([
+    [16, 16, 4],
+    [2, 2, 1],
+    [18, 18, 5],
+    [71, 71, 18],
+    [Array.from({ length: 16 }, (_, index) => 8 + index), 16, 4],
+  ])('count GPUs of a rack from host to host: %j', (gpus, ranks, trays) => {
+    const system = systemWith('gb300-nvl72', { gpus });
+    expect(system.gpus.map(({ rank }) => rank).sort((a, b) => a - b)).toEqual(Array.from({ length: ranks }, (_, rank) => rank));
+    expect(system.nets).toHaveLength(trays * 4);
+    expect(new Set(system.gpus.map(({ systemId }) => systemId)).size).toBe(trays);
+  });
+
   it('leave the given tree unchanged', () => {
     const root = machine('dgx-h100');
     applyOverrides(root, { gpus: 1, nics: 1, sharp: true });
@@ -54,5 +67,9 @@ describe('overrides', () => {
   ] satisfies [Overrides, RegExp][])('%j is refused', (overrides, message) => {
     expect(() => applyOverrides(machine('dgx-h100'), overrides)).toThrow(InputError);
     expect(() => applyOverrides(machine('dgx-h100'), overrides)).toThrow(message);
+  });
+
+  it('refuse a GPU beyond the last of a rack', () => {
+    expect(() => applyOverrides(machine('gb200-nvl72'), { gpus: [72] })).toThrow('there is no GPU 72; the machine has 0 to 71');
   });
 });

@@ -172,6 +172,14 @@ describe('NVLinks', () => {
   });
 });
 
+it('a part of a rack is its first trays', () => {
+  const root = machine('gb300-nvl16');
+  expect([...descendants(root)].filter(({ name }) => name === 'gpu').map(({ attributes }) => attributes.get('rank'))).toEqual(
+    Array.from({ length: 16 }, (_, rank) => String(rank)),
+  );
+  expect(writeXml(machine('gb300-nvl72')).startsWith(writeXml(root).replace(/<\/system>\s*$/, ''))).toBe(true);
+});
+
 describe('names', () => {
   it.each([
     ['DGX-H100', 'dgx-h100'],
@@ -186,6 +194,10 @@ describe('names', () => {
     ['pcie-1-l40s', /pcie-N-GPU/],
     ['pcie-17-l40s', /N from 2 to 16/],
     ['pcie-8-rx580', /pcie-8-l40s/],
+    ['p5.49xlarge', /did you mean p5\.48xlarge\?/],
+    ['gb300-nvl17', /did you mean gb300-nvl16\?/],
+    ['gb200-nvl76', /did you mean gb200-nvl72\?/],
+    ['gb200-nvl0', /did you mean gb200-nvl4\?/],
   ])('%s is unknown', (name, message) => {
     expect(() => machine(name)).toThrow(InvalidArgumentError);
     expect(() => machine(name)).toThrow(message);
