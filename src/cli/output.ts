@@ -102,6 +102,17 @@ export function writeFile(file: string, content: string): void {
   try {
     writeFileSync(file, content);
   } catch (error) {
-    throw new SystemError('FILE', `cannot be written: ${(error as Error).message}`, { file, cause: error });
+    throw fileError(error, file, 'written');
   }
+}
+
+/** The error of a file that cannot be read or written. */
+export function fileError(error: unknown, file: string, done: 'read' | 'written'): SystemError {
+  return new SystemError('FILE', fileProblem(error, done), { file, cause: error });
+}
+
+/** The same as a sentence about the file. */
+export function fileProblem(error: unknown, done: 'read' | 'written'): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'EISDIR' ? 'is a folder: name a file in it' : `cannot be ${done}: ${message}`;
 }

@@ -23,6 +23,19 @@ beforeAll(async () => {
   writeFileSync(file('broken.yaml'), 'machines:\n  - broken.xml\n');
 });
 
+it.each([
+  [['plan', '/'], 1, '/: is a folder: name a file in it'],
+  [['topo', 'show', '/'], 1, '/: is a folder: name a file in it'],
+  [['plan', 'p5.49xlarge'], 2, 'did you mean p5.48xlarge?'],
+  [['plan', 'dgx-h100', '--env', 'NCCL_BUFFSIZE=0'], 2, 'NCCL_BUFFSIZE=0 is below 1'],
+  [['explain', 'dgx-h100', '--env', 'NCCL_P2P_NET_CHUNKSIZE=-1'], 2, 'NCCL_P2P_NET_CHUNKSIZE=-1 is below 1'],
+])('%j is refused', async (args, exitCode, message) => {
+  const { stdout, stderr, code } = await tccl(args);
+  expect([stdout, code]).toEqual(['', exitCode]);
+  expect(stderr).toContain(message);
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+});
+
 interface Graphs {
   readonly plan: {
     readonly hosts: readonly { readonly name: string; readonly count: number; readonly nRanks: number }[];

@@ -10,9 +10,9 @@ import { jobOfNodes } from '../../runtime/launch/job-id.js';
 import type { RankOutput } from '../../runtime/launch/job-output.js';
 import { launchRanks, type LaunchOptions } from '../../runtime/launch/run.js';
 import { misspeltVariables } from '../../runtime/launch/variables.js';
-import { describeError, InputError, InvalidUsageError } from '../../errors.js';
+import { InputError, InvalidUsageError } from '../../errors.js';
 import { ownPath } from '../../own-module.js';
-import { colorsFor, complain, print, printJson, progressLine, shown } from '../output.js';
+import { colorsFor, complain, fileProblem, print, printJson, progressLine, shown } from '../output.js';
 
 /** Options of `tccl run`. */
 export interface RunOptions {
@@ -236,7 +236,7 @@ function readHostFile(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new InputError('FILE', `cannot be read: ${describeError(error)}`, { file, cause: error });
+    throw new InputError('FILE', fileProblem(error, 'read'), { file, cause: error });
   }
 }
 

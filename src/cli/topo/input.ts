@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
-import { inFile, InputError, InvalidArgumentError, SystemError } from '../../errors.js';
+import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { topologyInLog } from '../../planner/log/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
@@ -13,6 +13,7 @@ import { describeNote } from '../../planner/topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/parse.js';
 import { childNamed, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
+import { fileError } from '../output.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {
@@ -83,7 +84,7 @@ function tryOpen(name: string): number | undefined {
     return openSync(name, 'r');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file: name, cause: error });
+    throw fileError(error, name, 'read');
   }
 }
 
@@ -106,7 +107,7 @@ function readBounded(file: number, name: string): string {
     return Buffer.concat(pieces).toString('utf8');
   } catch (error) {
     if (error instanceof InputError) throw error;
-    throw new SystemError('FILE', `cannot be read: ${(error as Error).message}`, { file: name, cause: error });
+    throw fileError(error, name, 'read');
   }
 }
 

@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type Document } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type Document, visit, type YAMLMap } from 'yaml';
 import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 
@@ -36,6 +36,11 @@ export class YamlReader {
     if (problem !== undefined) {
       const { line, col } = lines.linePos(problem.pos[0]);
       throw new InputError('SYNTAX', `${what} is no YAML or JSON: ${problem.message}`, { line, column: col });
+    }
+    const repeated = repeatedKey(document);
+    if (repeated !== undefined) {
+      const { line, col } = lines.linePos(repeated.offset);
+      throw new InputError('SYNTAX', `${what} has the field ${repeated.key} twice in one mapping`, { line, column: col });
     }
     return new YamlReader(document.contents, what, { document, lines }, 0);
   }
@@ -135,11 +140,32 @@ const MOST_CHARACTERS = 2 ** 20;
 /** Limit of nesting, beyond which the library runs out of stack. */
 function parseOrRefuse(text: string, what: string, lines: LineCounter): Document {
   try {
-    return parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    // The library's own check of keys takes time that grows with their number squared.
+    return parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new InputError('TOO_LARGE', `${what} is nested too deeply`, { cause: error });
   }
+}
+
+/** The first key that a mapping has twice. */
+function repeatedKey(document: Document): { readonly key: string; readonly offset: number } | undefined {
+  let found: { key: string; offset: number } | undefined;
+  visit(document, {
+    Map(_, map: YAMLMap) {
+      const keys = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue;
+        if (keys.has(key.value)) {
+          found = { key: String(key.value), offset: key.range?.[0] ?? 0 };
+          return visit.BREAK;
+        }
+        keys.add(key.value);
+      }
+      return undefined;
+    },
+  });
+  return found;
 }
 
 interface Source {

@@ -19,7 +19,10 @@ export function lookUpModel<Entry extends Named>(word: string, entries: readonly
   const ids = entries.map(({ id }) => id);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `no ${kind} is called ${JSON.stringify(word)}${didYouMean(word, ids)}; there are ${ids.join(', ')}`,
+    `no ${kind} is called ${JSON.stringify(word)}${didYouMean(
+      word,
+      entries.flatMap(({ id, name, aliases }) => [id, name, ...aliases]),
+    )}; there are ${ids.join(', ')}`,
   );
 }
 

@@ -86,7 +86,7 @@ describe('a cluster file', () => {
 
   it('that is no YAML is refused with the line', () => {
     expect(complaint('machines: [\n')).toMatch(/^\d+:\d+: the cluster file is no YAML or JSON: /);
-    expect(complaint('name: a\nname: b\n')).toMatch(/^2:1: the cluster file is no YAML or JSON: .*unique/i);
+    expect(complaint('name: a\nname: b\n')).toMatch(/^2:1: the cluster file has the field name twice/);
   });
 });
 
@@ -141,6 +141,8 @@ describe('any text', () => {
     ['a value that holds itself', 'machines: [{ machine: gh200, hardware: &a { gpus: *a } }]', /without such references/],
     ['a list that holds itself', 'machines: &a [*a]', /has to be a mapping/],
     ['brackets without end', '['.repeat(10_000), /nested too deeply|no YAML or JSON/],
+    ['tens of thousands of fields', Array.from({ length: 60_000 }, (_, index) => `k${index}: 0\n`).join(''), /has no field k0/],
+    ['a field twice', 'machines: gh200\nname: a\nname: b', /has the field name twice/],
     ['more than anybody writes', '#'.repeat(2 ** 20 + 1), /more than 1 MiB/],
   ])('%s is refused', (_, text, message) => {
     expect(() => parseClusterFile(text)).toThrow(InputError);
