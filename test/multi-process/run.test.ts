@@ -203,7 +203,7 @@ describe('the end of a job', () => {
 
 describe('signals to the launcher', () => {
   it.each(['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)('%s reaches the ranks', async (signal) => {
-    const job = startTccl(['run', '-n', '2', node, fixture('signals.mjs')]);
+    const job = startTccl(['run', '-n', '2', '--grace', '60', node, fixture('signals.mjs')]);
     await job.shown(/(listening[^]*){2}/);
     job.process.kill(signal);
     await job.shown(new RegExp(`(got ${signal}[^]*){2}`));
@@ -218,8 +218,32 @@ describe('signals to the launcher', () => {
     expect(await job.finished).toMatchObject({ code: 130, stderr: '' });
   });
 
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s kills ranks that ignore it after the grace time', async (signal) => {
+    const ignore =
+      "for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => undefined); setInterval(() => undefined, 1000);";
+    const job = startTccl(['run', '-n', '2', '--grace', '0.2', node, '-e', `${ignore} console.log('up')`]);
+    await job.shown(/(up[^]*){2}/);
+    job.process.kill(signal);
+    expect(await job.finished).toMatchObject({
+      code: 137,
+      stderr: `tccl run: ranks 0, 1 did not end within 0.2 s of ${signal}: killing\n`,
+    });
+  });
+
+  it('SIGINT is left to a rank that shares the terminal', async () => {
+    const ignore =
+      "process.on('SIGINT', () => console.log('interrupted')); process.on('SIGTERM', () => process.exit(5)); setInterval(() => undefined, 1000);";
+    const job = startTccl(['run', '-n', '1', '--tty', '0', '--grace', '0', node, '-e', `${ignore} console.log('up')`]);
+    await job.shown(/up/);
+    job.process.kill('SIGINT');
+    await job.shown(/interrupted/);
+    job.process.kill('SIGTERM');
+    // Nothing but the grace time of SIGTERM kills.
+    expect([5, 137]).toContain((await job.finished).code);
+  });
+
   it('a second SIGINT kills the remaining ranks', async () => {
-    const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
+    const job = startTccl(['run', '-n', '2', '--grace', '60', node, fixture('family.mjs'), 'deaf']);
     const shown = await job.shown(/(up[^]*){2}/);
     job.process.kill('SIGINT');
     await job.shown(/(deaf to SIGINT[^]*){2}/);

@@ -20,7 +20,8 @@ export interface LaunchOptions extends JobOptions {
 /**
  * Starts ranks as child processes of this one, on this host, and waits until all have ended.
  *
- * The first rank gets this process's standard input, the others none. Signals are forwarded; a second SIGINT kills. When a
+ * The first rank gets this process's standard input, the others none. Signals are forwarded; the grace time after one that ends
+ * ranks, and a second SIGINT, kill. When a
  * rank fails (exits non-zero or dies by a signal), the others get SIGTERM after the grace time, and SIGKILL after the same
  * time again; each with all processes that it started. No rank outlives the launcher, even if the launcher is killed.
  *
