@@ -176,6 +176,14 @@ describe('the end of a job', () => {
     expect(stderr).toBe('tccl run: not finished after 5 s: ending rank 1\n');
   });
 
+  it('comes with --timeout after the ranks have said what they wait for', async () => {
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '4', node, fixture('late-rank.mjs')]);
+    expect(code).toBe(124);
+    expect(stderr).toMatch(
+      /^\[0\] tccl: rank 0 has waited [\d.]+ s in allReduce of 1 float32 [^\n]*, for rank 1\b.*\n(?:[^\n]*rank 0[^\n]*\n)?tccl run: not finished after 4 s: ending ranks 0,1\n$/,
+    );
+  }, 20_000);
+
   it('does not count the time in which the launcher was stopped for --timeout', async () => {
     const job = startTccl(['run', '-n', '1', '--timeout', '4', 'sh', '-c', 'echo up; read line'], { openInput: true });
     await job.shown(/up/);
@@ -226,7 +234,7 @@ describe('signals to the launcher', () => {
     job.process.kill(signal);
     expect(await job.finished).toMatchObject({
       code: 137,
-      stderr: `tccl run: ranks 0, 1 did not end within 0.2 s of ${signal}: killing\n`,
+      stderr: `tccl run: ranks 0,1 did not end within 0.2 s of ${signal}: killing\n`,
     });
   });
 

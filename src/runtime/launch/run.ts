@@ -29,7 +29,7 @@ export interface LaunchOptions extends JobOptions {
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
  */
 export async function launchRanks(options: LaunchOptions): Promise<number> {
-  const { nRanks, command, env, directory, part, graceMs, attached } = options;
+  const { nRanks, command, env, directory, part, graceMs, timeoutMs, attached } = options;
   const { first, total, meetingPoint } = part ?? { first: 0, total: nRanks, meetingPoint: await localMeetingPoint() };
   const output = new JobOutput(options.output, first, nRanks, attached);
   const ranks = new LocalRanks({
@@ -42,6 +42,7 @@ export async function launchRanks(options: LaunchOptions): Promise<number> {
     input: 'inherit',
     reader: attached,
     graceMs,
+    timeoutMs,
   });
   const code = await new Job(options, [ranks], output).finished();
   output.close();
