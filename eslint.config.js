@@ -16,6 +16,7 @@ const wings = {
     simulate: ['schedule', 'tuning', 'graph', 'topology', 'versions'],
     plan: ['simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
     readers: [],
+    evidence: ['readers', 'topology'],
     log: ['readers', 'plan', 'tuning', 'graph', 'topology', 'versions'],
     expect: ['log', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },

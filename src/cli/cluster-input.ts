@@ -18,6 +18,7 @@ import {
   buildNoted,
   catalogueInput,
   completeTopology,
+  hasMatrix,
   isXml,
   type NamedText,
   parseTopology,
@@ -86,7 +87,7 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
       `${file.fileName} is a cluster file: give it alone, and list other machines in it`,
     );
   }
-  if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given, as in: tccl plan dgx-h100 --nodes 2');
+  if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
   // Loaded only where they are needed: a machine of the catalogue does not need the YAML library.
   const { hardware } = options;
   const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);
@@ -125,12 +126,13 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
 }
 
 /**
- * Decides by the ending, otherwise by the first character: text that is neither XML nor a log with a machine is a cluster file.
+ * Decides by the ending, otherwise by the first character: text that is neither XML nor a log or matrix of a machine is a cluster
+ * file.
  */
 function isClusterFile({ text, fileName }: NamedText): boolean {
   const ending = extname(fileName).toLowerCase();
   if (['.yaml', '.yml', '.json'].includes(ending)) return true;
-  return ending !== '.xml' && text.trim() !== '' && !isXml(text) && !text.includes('=== System');
+  return ending !== '.xml' && text.trim() !== '' && !isXml(text) && !text.includes('=== System') && !hasMatrix(text);
 }
 
 function namedHosts(

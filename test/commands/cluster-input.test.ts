@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -97,5 +97,56 @@ describe('a cluster', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(stdout).toBe('');
     expect(code).toBe(2);
+  });
+});
+
+describe('a matrix of nvidia-smi', () => {
+  const matrix = file('matrix.txt');
+  beforeAll(() => {
+    writeFileSync(
+      matrix,
+      [
+        '        GPU0  GPU1  GPU2  GPU3  NIC0  NIC1',
+        'GPU0     X    NV18  SYS   SYS   PIX   SYS',
+        'GPU1    NV18   X    SYS   SYS   PIX   SYS',
+        'GPU2    SYS   SYS    X    NV18  SYS   PIX',
+        'GPU3    SYS   SYS   NV18   X    SYS   PIX',
+        '',
+        'NIC0: rocep80s0   -> ens2005np0  10.32.16.0/24   (rail 0)',
+        'NIC1: rocep203s0  -> ens5008np0  10.32.15.0/24   (rail 1)',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it.each([
+    [['plan', matrix, '--nodes', '2'], '2 x the machine in matrix.txt'],
+    [['explain', matrix, '--nodes', '2', 'how many channels'], 'channels'],
+    [['graph', matrix], 'ranks 0 1'],
+    [['topo', 'show', matrix], 'NET 1  rocep203s0'],
+    [['topo', 'doctor', matrix], 'the machine in matrix.txt'],
+    [['topo', 'complete', matrix], '<system version="1">'],
+  ])('is a machine for %j', async (args, expected) => {
+    const { stdout, stderr, code } = await tccl(args);
+    expect(stdout).toContain(expected);
+    expect(stderr).toContain('to be certain, run on that machine: tccl topo detect -o machine.xml');
+    expect(code).toBe(0);
+  });
+
+  it('takes models from --hardware, also in a cluster file', async () => {
+    const hardware = '4 x H200, 2 x 200G NIC';
+    const { stdout, stderr } = await tccl(['topo', 'show', matrix, '--hardware', hardware]);
+    expect(stdout).toContain('2 network devices (25 GB/s)');
+    expect(stderr).not.toContain('GPUs are');
+    writeFileSync(file('of-matrix.yaml'), `machines:\n  - { machine: matrix.txt, count: 2, hardware: "${hardware}" }\n`);
+    const plan = await tccl(['plan', file('of-matrix.yaml')]);
+    expect([plan.code, plan.stdout.includes('2 network devices (25 GB/s)')]).toEqual([0, true]);
+  });
+
+  it('that contradicts itself is refused with file and line', async () => {
+    writeFileSync(file('wrong.txt'), readFileSync(matrix, 'utf8').replace('X    NV18', 'X    NV12'));
+    const { stdout, stderr, code } = await tccl(['plan', file('wrong.txt')]);
+    expect([stdout, code]).toEqual(['', 2]);
+    expect(stderr).toMatch(/wrong\.txt:3: .*contradicts itself: GPU0 to GPU1 is NV12, but GPU1 to GPU0 is NV18\n$/);
   });
 });

@@ -6,7 +6,7 @@ import type { DetectOptions } from '../topo/detect.js';
 import type { DoctorOptions } from '../topo/doctor.js';
 import type { ShowOptions } from '../topo/show.js';
 
-const INPUT = 'XML file, - for the standard input, or a machine of the catalogue';
+const INPUT = 'XML file, output of nvidia-smi topo -m, - for the standard input, or a machine of the catalogue';
 const MERGE_NICS =
   'join InfiniBand and RoCE ports into one device as NCCL does at its start: those of one card, or as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE say';
 const HARDWARE = 'what the machine has where the file does not say: a line, or @FILE';

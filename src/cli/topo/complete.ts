@@ -1,5 +1,6 @@
 import { detect } from '../../runtime/detect/detect.js';
 import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { machineOf } from '../../planner/evidence/machine-of-tools.js';
 import { parametersFromEnvironment } from '../../planner/parameters.js';
 import { type Completed, completeSkeleton } from '../../planner/topology/catalogue/complete.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
@@ -25,6 +26,13 @@ export function complete(name: string, options: CompleteOptions): void {
   const input = readTopologyInput(name);
   const hardware = description === undefined ? undefined : readHardware(description);
   const { root, notes } = inFile(input.fileName, () => {
+    if (input.evidence !== undefined) {
+      if (machine === undefined) return machineOf(input.evidence, hardware);
+      throw new InvalidUsageError(
+        'UNSUPPORTED',
+        '--machine does not go with a matrix of nvidia-smi, which describes one already',
+      );
+    }
     validateTopology(input.root);
     return machine === undefined ? completeSkeleton(input.root, hardware) : completeFromMachine(input.root, machine);
   });

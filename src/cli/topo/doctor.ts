@@ -7,6 +7,7 @@ import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import type { Finding, Severity } from '../../planner/topology/doctor/finding.js';
 import { descendants, shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { inFile, InputError } from '../../errors.js';
+import { machineOf } from '../../planner/evidence/machine-of-tools.js';
 import { colorsFor, print, printJson, printNotes } from '../output.js';
 import { newGpuNotes, type VersionOptions, versionOf } from '../version-options.js';
 import { readTopologyInput } from './input.js';
@@ -26,7 +27,10 @@ const SHOWN_PLACES = 4;
 export function doctor(name: string, options: DoctorOptions): number {
   const input = readTopologyInput(name);
   const hardware = options.hardware === undefined ? undefined : readHardware(options.hardware);
-  const root = hardware === undefined ? input.root : inFile(input.fileName, () => completeSkeleton(input.root, hardware).root);
+  const { root, notes: evidentNotes } = inFile(input.fileName, () => {
+    if (input.evidence !== undefined) return machineOf(input.evidence, hardware);
+    return { root: hardware === undefined ? input.root : completeSkeleton(input.root, hardware).root, notes: [] };
+  });
   const { parameters } = parametersFromEnvironment(process.env, versionOf(options));
   const findings = diagnose(root, {
     notes: input.notes,
@@ -34,7 +38,7 @@ export function doctor(name: string, options: DoctorOptions): number {
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });
-  const notes = newGpuNotes(input.title, gpusOf(root), parameters);
+  const notes = [...newGpuNotes(input.title, gpusOf(root), parameters), ...evidentNotes];
   if (options.json === true) printJson({ title: input.title, findings, notes }, 1);
   else {
     printFindings(findings, input.title, input.fileName);

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
+import { evidenceIn, machineOf, type MachineEvidence } from '../../planner/evidence/machine-of-tools.js';
 import { topologyInLog } from '../../planner/log/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
@@ -11,7 +12,7 @@ import { findMachine, PCIE_BOX_FORM, suggestMachine } from '../../planner/topolo
 import type { System } from '../../planner/topology/system.js';
 import { describeNote } from '../../planner/topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/parse.js';
-import { childNamed, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { childNamed, createElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { fileError } from '../output.js';
 
@@ -21,6 +22,8 @@ export interface TopologyInput extends ParsedXml {
   readonly title: string;
   /** File name for messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;
+  /** Outputs of tools that describe it: {@link completeTopology} makes its devices. */
+  readonly evidence?: MachineEvidence;
 }
 
 /**
@@ -51,14 +54,22 @@ export function readText(name: string): NamedText | undefined {
 }
 
 /**
- * A topology file, or the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH).
+ * A topology file, the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH), or a matrix of `nvidia-smi topo -m`.
  *
  * @throws InputError where the text is neither
  */
 export function parseTopology({ text, fileName }: NamedText): TopologyInput {
   const logged = isXml(text) ? undefined : topologyInLog(text);
   if (logged !== undefined) return { title: `a machine in ${basename(fileName)}`, fileName, root: logged, notes: [] };
+  const evidence = isXml(text) ? undefined : inFile(fileName, () => evidenceIn(text));
+  if (evidence !== undefined)
+    return { title: `the machine in ${basename(fileName)}`, fileName, evidence, root: createElement('system'), notes: [] };
   return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
+}
+
+/** True for text with a table of GPUs, of nvidia-smi or another tool. */
+export function hasMatrix(text: string): boolean {
+  return /\bGPU0\b[^\n]*(?:\bGPU1\b|\bNIC0\b|CPU Affinity)|ROCm System Management/.test(text);
 }
 
 /** Decides by the first character. */
@@ -133,8 +144,12 @@ interface CompleteTopology {
  *
  * @throws InputError where the input cannot be a machine, or has no GPUs and none are described
  */
-export function completeTopology({ fileName, root, notes }: TopologyInput, hardware: Hardware | undefined): CompleteTopology {
+export function completeTopology(
+  { fileName, root, notes, evidence }: TopologyInput,
+  hardware: Hardware | undefined,
+): CompleteTopology {
   return inFile(fileName, () => {
+    if (evidence !== undefined) return machineOf(evidence, hardware);
     validateTopology(root);
     const complete = isSkeleton(root) || hardware !== undefined ? completeSkeleton(root, hardware) : { root, notes: [] };
     // Without a CPU, buildSystem reports the error.

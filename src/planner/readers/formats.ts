@@ -1,4 +1,5 @@
 import {
+  cpuReport,
   fileSystems,
   kernelOptions,
   limitList,
@@ -35,6 +36,7 @@ export const toolFormats = [
   moduleList,
   serviceList,
   kernelOptions,
+  cpuReport,
   processStacks,
   flightAnalysis,
   rasText,

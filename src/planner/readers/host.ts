@@ -218,3 +218,29 @@ export const kernelOptions: ToolFormat<'cmdline', KernelOptions> = {
   parse: ([first]: readonly ToolLine[]) =>
     first === undefined ? undefined : { options: first.text.trim().split(/\s+/), place: first.place },
 };
+
+/** `lscpu`: model of the CPUs. */
+export interface CpuReport {
+  /** Values by their names: `Model name`, `Vendor ID`, `CPU family`, `Model`. */
+  readonly values: ReadonlyMap<string, string>;
+  readonly place: TextPlace;
+}
+
+export const cpuReport: ToolFormat<'lscpu', CpuReport> = {
+  name: 'lscpu',
+  commands: ['lscpu'],
+  holds: /^\s*(?:Architecture|Model name|Vendor ID|CPU family|Model|Socket\(s\)|NUMA node\(s\)):/,
+  needles: ['architecture:'],
+  begins: /^Architecture:\s+\S/,
+  restarts: /^Architecture:/,
+  parse: (lines) => {
+    const [head] = lines;
+    const values = new Map(
+      lines.flatMap(({ text }) => {
+        const [, name, value] = /^\s*([\w ()]{3,20}):\s+(\S.{0,120})$/.exec(text) ?? [];
+        return name === undefined || value === undefined ? [] : [[name, value.trim()] as const];
+      }),
+    );
+    return head === undefined || values.size < 2 ? undefined : { values, place: head.place };
+  },
+};

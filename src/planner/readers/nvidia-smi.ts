@@ -115,13 +115,15 @@ function parseTable(lines: readonly ToolLine[]): SmiTable | undefined {
   return head === null ? undefined : { driver: head[1] ?? '', cuda: head[2], gpus };
 }
 
-/** `nvidia-smi nvlink -s` and `-e`. */
+/** `nvidia-smi nvlink -s` and `-e`, and `nvidia-smi -L`, which has the same headings. */
 export interface NvlinkStatus {
   readonly gpus: readonly NvlinkGpu[];
 }
 
 export interface NvlinkGpu {
   readonly name: string;
+  /** `NVIDIA H100 80GB HBM3`; empty where unknown. */
+  readonly product: string;
   readonly active: number;
   readonly inactive: number;
   /** Counters of errors above zero. */
@@ -136,7 +138,7 @@ export interface NvlinkGpu {
 
 export const nvlinkStatus: ToolFormat<'nvlink', NvlinkStatus> = {
   name: 'nvlink',
-  commands: ['nvidia-smi nvlink -s', 'nvidia-smi nvlink -e'],
+  commands: ['nvidia-smi nvlink -s', 'nvidia-smi nvlink -e', 'nvidia-smi -L'],
   holds: /^GPU \d+: |^\s+Link \d+: /,
   needles: ['gpu 0: ', 'link 0: '],
   begins: /^GPU \d+: .{3,120}$|^\s+Link \d+: /,
@@ -144,11 +146,12 @@ export const nvlinkStatus: ToolFormat<'nvlink', NvlinkStatus> = {
 };
 
 function parseNvlink(lines: readonly ToolLine[]): NvlinkStatus | undefined {
-  const gpus: { name: string; active: number; inactive: number; errors: NvlinkGpu['errors'][number][]; place: TextPlace }[] = [];
+  const gpus: (NvlinkGpu & { active: number; inactive: number; errors: NvlinkGpu['errors'][number][] })[] = [];
   let count = 0;
   for (const { text, place } of lines) {
-    const [, number] = /^GPU (\d+):/.exec(text) ?? [];
-    if (number !== undefined) gpus.push({ name: `GPU ${number}`, active: 0, inactive: 0, errors: [], place });
+    const [, number, product = ''] = /^GPU (\d+):(?: (\S.{1,80}?) \(UUID: )?/.exec(text) ?? [];
+    if (number !== undefined) gpus.push({ name: `GPU ${number}`, product, active: 0, inactive: 0, errors: [], place });
+    if (product !== '') count++;
     const gpu = gpus.at(-1);
     if (gpu === undefined || !/^\s*Link \d+: /.test(text)) continue;
     count++;

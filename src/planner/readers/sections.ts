@@ -19,6 +19,20 @@ const heading = /^# tccl: host (\S{1,255}), command (.{1,200})$/;
 /** By number: the texts that the first line of each format has, and at the end those of the heading. */
 export const sectionNeedles: readonly (readonly string[])[] = [...toolFormats.map(({ needles }) => needles), ['# tccl: host ']];
 
+/** The outputs of tools in one text. */
+export function toolOutputs(text: string): readonly AnyToolOutput[] {
+  const sections = new ToolSections();
+  sections.openFile();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const lower = line.toLowerCase();
+    const candidates = sectionNeedles.flatMap((needles, format) =>
+      needles.some((needle) => lower.includes(needle)) ? [format] : [],
+    );
+    sections.read(line, { file: 0, line: index + 1 }, candidates);
+  }
+  return sections.finish();
+}
+
 /** Cuts a text in outputs of tools: each begins with a first line of its tool, and ends where another one begins. */
 export class ToolSections {
   readonly #outputs: AnyToolOutput[] = [];

@@ -19,7 +19,6 @@ import {
   shorterLimit,
   timeToLimit,
   limitSource,
-  untilWarning,
   type WaitLimits,
 } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
@@ -394,11 +393,15 @@ export class CallQueue implements Waitable {
     this.#warnedOf = this.#begun;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
-    const { rank, limits, warn } = this.#parts;
+    const {
+      rank,
+      limits: { warnAfterMs },
+      warn,
+    } = this.#parts;
     warn(
       longWait(
         rank,
-        untilWarning(limits, this.#stillMs),
+        warnAfterMs,
         this.#what(),
         describeLate(late, (one) => this.doing(one)),
       ),
@@ -471,13 +474,12 @@ export class CallQueue implements Waitable {
     const limit = this.#limit;
     if (limit !== undefined && limit.clock.look() >= limit.endMs) this.timeOut(limit.timeoutMs, `timeoutMs of its ${limit.name}`);
     if (this.#shorterMs === 0) return;
-    const { timeoutMs } = this.#limits;
+    const { timeoutMs, warnAfterMs } = this.#limits;
     const now = this.#clock.look();
     this.#stillSinceMs ??= now;
     const stillMs = (this.#stillMs = now - this.#stillSinceMs);
     if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
     if (stillMs > this.#clock.gapMs) this.reportWait();
-    const warnAfterMs = untilWarning(this.#limits, stillMs);
     if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();
   }
 }

@@ -260,12 +260,7 @@ async function networkEngine(
         ...options,
         algorithms,
         spins,
-        limits: {
-          timeoutMs: settings.timeoutMs,
-          warnAfterMs: settings.warnAfterMs,
-          reportAtMs: settings.reportAtMs,
-          isOfProgram: settings.isOfProgram,
-        },
+        limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs, isOfProgram: settings.isOfProgram },
         heartbeatMs: settings.heartbeatMs,
         onWarning,
         name,

@@ -267,13 +267,7 @@ export class Communicator extends MessageCalls {
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
-    return this.#ofThisRank(() => {
-      try {
-        return this.#segment.alloc(type, length);
-      } catch (error) {
-        throw error instanceof TcclError ? ofCall(error, 'alloc') : error;
-      }
-    });
+    return this.#ofThisRank(() => this.#segment.alloc(type, length));
   }
 
   /**

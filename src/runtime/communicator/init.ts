@@ -96,7 +96,8 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
 function settingsOf({ timeoutMs }: InitOptions, env: Environment): RuntimeSettings {
   const settings = runtimeSettings(env);
   if (timeoutMs === undefined) return settings;
-  return { ...settings, timeoutMs, isOfProgram: true, initTimeoutMs: timeoutMs };
+  const limits = timeoutMs > 0 ? { timeoutMs, isOfProgram: true } : {};
+  return { ...settings, ...limits, initTimeoutMs: timeoutMs };
 }
 
 /** Location of this rank, if the ranks are on several hosts. */

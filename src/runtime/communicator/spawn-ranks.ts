@@ -1,7 +1,6 @@
 import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
-import { ofCall, TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform.js';
 
@@ -36,7 +35,6 @@ export function spawnRanks(nRanks: number, module: string | PlatformURL, options
     const memory = createMemory();
     return spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd: (rank) => markDead(memory, rank) });
   } catch (error) {
-    const named = error instanceof TcclError ? ofCall(error, 'spawnRanks') : error;
-    return Object.assign(Promise.reject(named), { ranks: [] });
+    return Object.assign(Promise.reject(error), { ranks: [] });
   }
 }

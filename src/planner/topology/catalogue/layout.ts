@@ -107,7 +107,7 @@ function addNvlinks(tree: TreeBuilder, wiring: NvlinkLayout, model: GpuModel): v
 }
 
 /** `0-23,48-71` as a mask: groups of 32 bits, the highest first. */
-function maskOf(cores: string): string {
+export function maskOf(cores: string): string {
   let mask = 0n;
   for (const range of cores.split(',')) {
     const [first = 0, last = first] = range.split('-').map(Number);

@@ -1,0 +1,117 @@
+import { counted } from '../../counted.js';
+import { type CpuModel, cpuModels } from '../topology/catalogue/cpus.js';
+import { type GpuModel, gpuModels } from '../topology/catalogue/gpus.js';
+import { findModel, lookUpModel } from '../topology/catalogue/lookup.js';
+import { type NicModel, nicModels } from '../topology/catalogue/nics.js';
+import type { PathTable } from './path-table.js';
+
+/** A model that nothing names, and the reason for it. */
+interface Guess {
+  readonly model: GpuModel;
+  readonly reason: string;
+}
+
+/** The model of a product: `NVIDIA A100-SXM4-80GB` is the A100 SXM; undefined where the catalogue lacks it. */
+export function gpuOfProduct(product: string): GpuModel | undefined {
+  const words = product
+    .toLowerCase()
+    .replaceAll(/\b(?:nvidia|tesla|graphics device)\b|\.\.\.$/g, ' ')
+    .replaceAll(/[-_]/g, ' ')
+    .replaceAll(/\bsxm\d?\b/g, 'sxm')
+    .split(/\s+/)
+    .filter((word) => word !== '' && !/^\d+gb$|^hbm\d?e?$/.test(word));
+  for (let count = words.length; count > 0; count--) {
+    const model = findModel(words.slice(0, count).join(' '), gpuModels);
+    if (model !== undefined) return model;
+  }
+  return undefined;
+}
+
+/** True where NVLinks go to NVSwitches: every pair has all links of a GPU, more than would go to each of the others. */
+export function hasNvSwitch({ nvlinks, gpus }: PathTable): boolean {
+  const counts = new Set(nvlinks.flatMap((row, a) => row.filter((_, b) => a !== b)));
+  const [count = 0] = counts;
+  if (counts.size !== 1 || count === 0) return false;
+  return count * (gpus.length - 1) > MOST_NVLINKS || (gpus.length === 2 && SWITCHED.has(count)) || count === 8;
+}
+
+/** NVLinks of a GPU at most. */
+const MOST_NVLINKS = 18;
+/** Numbers of NVLinks of GPUs that are sold on boards with NVSwitches. */
+const SWITCHED: ReadonlySet<number> = new Set([8, 12, 18]);
+
+/** A GPU with the NVLinks that the table shows. */
+export function guessGpu(table: PathTable): Guess {
+  const { nvlinks } = table;
+  const most = Math.max(0, ...nvlinks.flat());
+  const sum = Math.max(0, ...nvlinks.map((row) => row.reduce((total, count) => total + count, 0)));
+  const links = `${counted(most, 'NVLink')} between GPUs`;
+  const guess = (id: string, reason: string): Guess => ({ model: lookUpModel(id, gpuModels, 'GPU'), reason });
+  if (isGrace(table)) return guess(most === 18 ? 'gb200' : 'gh200', `${links}, CPUs of 72 cores`);
+  if (hasNvSwitch(table)) {
+    if (most === 18) return guess('h100-sxm', `${links}, as H200, H20, B200 and B300 have, too`);
+    if (most === 12) return guess('a100-sxm', links);
+    if (most === 8) return guess('h800-sxm', `${links}, as A800 have, too`);
+    return guess('v100-sxm', links);
+  }
+  if (most === 0) return guess('l40s', 'no NVLink');
+  if (sum > 12) return guess('h100-sxm', links);
+  if (sum > 6)
+    return nvlinks.length > 2 && sum > most ? guess('a100-sxm', links) : guess('a100-pcie', `${links}, as H100 PCIe have, too`);
+  return sum > most || most > 4 ? guess('v100-sxm', links) : guess('a6000', links);
+}
+
+/** Grace has 72 cores, and its GPUs' memory is a NUMA node. */
+function isGrace({ places }: PathTable): boolean {
+  return places.some(({ cores, hasMemoryNode }) => hasMemoryNode || (cores !== undefined && isBlockOf72(cores)));
+}
+
+function isBlockOf72(cores: string): boolean {
+  const [, first, last] = /^(\d+)-(\d+)$/.exec(cores) ?? [];
+  return first !== undefined && Number(first) % 72 === 0 && Number(last) - Number(first) === 71;
+}
+
+/** Network cards that are sold with such GPUs, by compute capability. */
+const cardsOfGpus: readonly (readonly [sm: number, connectX: string, efa: string])[] = [
+  [70, 'connectx-5', 'efa'],
+  [80, 'connectx-6', 'efa'],
+  [90, 'connectx-7', 'efa-v3'],
+  [100, 'connectx-7', 'efa-v4'],
+  [103, 'connectx-8', 'efa-v4'],
+  [120, 'connectx-7', 'efa-v3'],
+];
+
+/** A card by the beginning of its device's name, else the one that is sold with such GPUs. */
+export function guessNic(name: string, gpu: GpuModel): NicModel {
+  const [, connectX = '', efa = ''] = cardsOfGpus.findLast(([sm]) => gpu.sm >= sm) ?? cardsOfGpus[0] ?? [];
+  const id = /^(?:efa|rdmap)/.test(name) ? efa : /^cxi/.test(name) ? 'slingshot' : connectX;
+  return lookUpModel(id, nicModels, 'network card');
+}
+
+/** The CPU that `lscpu` describes: the model, else the nearest of its family. */
+export function cpuOfReport(values: ReadonlyMap<string, string>): CpuModel | undefined {
+  if (/power9/i.test(values.get('Model name') ?? '')) return findModel('power9', cpuModels);
+  if (values.get('Architecture') === 'aarch64') return findModel('grace', cpuModels);
+  const [vendor, family, model] = [values.get('Vendor ID'), Number(values.get('CPU family')), Number(values.get('Model'))];
+  // NCCL shifts the extended part of the family.
+  const shifted = family > 15 ? 15 + ((family - 15) << 4) : family;
+  const same = cpuModels.filter(({ cpuid }) => cpuid?.vendor === vendor && cpuid?.family === shifted);
+  return same.findLast(({ cpuid }) => cpuid?.model === model) ?? same.findLast(({ cpuid }) => (cpuid?.model ?? 0) <= model);
+}
+
+/** The CPU of machines with such GPUs. */
+export function guessCpu(gpu: GpuModel, nodes: number): CpuModel {
+  const id =
+    gpu.c2c !== undefined
+      ? 'grace'
+      : gpu.sm < 80
+        ? 'xeon-skylake'
+        : gpu.sm === 80 && gpu.nvlink !== 'pair'
+          ? nodes > 2
+            ? 'epyc-rome'
+            : 'xeon-icelake'
+          : gpu.sm < 90
+            ? 'epyc-milan'
+            : ({ 90: 'xeon-sapphire', 100: 'xeon-emerald', 103: 'xeon-granite' }[gpu.sm] ?? 'epyc-genoa');
+  return lookUpModel(id, cpuModels, 'CPU');
+}

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { evidenceIn, machineOf } from '../../../../src/planner/evidence/machine-of-tools.js';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
+import { planToJson } from '../../../../src/planner/plan/plan-json.js';
+import { plan } from '../../../../src/planner/plan/plan.js';
+import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
+import { cpuModels } from '../../../../src/planner/topology/catalogue/cpus.js';
+import { gpuModels } from '../../../../src/planner/topology/catalogue/gpus.js';
+import type { Hardware } from '../../../../src/planner/topology/catalogue/hardware.js';
+import { machines } from '../../../../src/planner/topology/catalogue/machines.js';
+import { nicModels } from '../../../../src/planner/topology/catalogue/nics.js';
+import { computePaths } from '../../../../src/planner/topology/paths/compute-paths.js';
+import { NodeType, pathTypeNames } from '../../../../src/planner/topology/types.js';
+import { descendants, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
+import { matrixOf } from './matrix-of.js';
+
+/** The models of a machine: a matrix has none. */
+function hardwareOf(root: XmlElement): Hardware {
+  const named = (name: string) => [...descendants(root)].filter((element) => element.name === name);
+  const pci = (element: XmlElement | undefined): XmlElement | undefined =>
+    element === undefined || element.name === 'pci' ? element : pci(element.parent);
+  const device = (element: XmlElement) => Number(pci(element)?.attributes.get('device'));
+  const gpus = named('gpu');
+  const [cpu] = named('cpu');
+  return {
+    gpus: [
+      {
+        model: gpuModels.find((model) => gpus[0] !== undefined && model.device === device(gpus[0])) as (typeof gpuModels)[number],
+        count: gpus.length,
+        at: [],
+        nvlink: 'none',
+      },
+    ],
+    nics: named('net')
+      .sort((a, b) => Number(a.attributes.get('dev')) - Number(b.attributes.get('dev')))
+      .map((net) => ({
+        model: nicModels.find((model) => model.device === device(net)) as (typeof nicModels)[number],
+        speedMbps: Number(net.attributes.get('speed')),
+        count: 1,
+        at: [],
+      })),
+    cpu: cpuModels.find(
+      ({ arch, cpuid }) =>
+        arch === cpu?.attributes.get('arch') &&
+        (cpuid === undefined ||
+          (String(cpuid.model) === cpu.attributes.get('modelid') && cpuid.vendor === cpu.attributes.get('vendor'))),
+    ),
+  };
+}
+
+/** Path types between GPUs and NICs, by their numbers. */
+function pathTypes(root: XmlElement): string[] {
+  const system = buildSystem(root, { parameters: defaultParameters });
+  const paths = computePaths(system, defaultParameters);
+  const gpus = [...system.gpus].sort((a, b) => a.dev - b.dev);
+  return gpus.flatMap((gpu) => [
+    ...gpus.map(
+      (to) =>
+        `GPU${gpu.dev} GPU${to.dev} ${pathTypeNames[paths.type[paths.to(NodeType.GPU, system.gpus.indexOf(to)) + gpu.vertex] ?? 0]}`,
+    ),
+    ...[...system.nets]
+      .sort((a, b) => a.dev - b.dev)
+      .map(
+        (to) =>
+          `GPU${gpu.dev} NET${to.dev} ${pathTypeNames[paths.type[paths.to(NodeType.NET, system.nets.indexOf(to)) + gpu.vertex] ?? 0]}`,
+      ),
+  ]);
+}
+
+/** Things that a matrix does not show, by machine. */
+const undetermined: Readonly<Record<string, string>> = {
+  ac922: 'NVLinks to CPUs',
+  'ac922-4': 'NVLinks to CPUs',
+  'azure-nd-v2': 'a card in a slot of a newer generation',
+  'dgx-spark': 'lanes of a slot',
+};
+
+/** Their files have NUMA nodes in another order than that of GPUs, which is NCCL's own. */
+const inOrderOfNodes = new Set(['azure-nd-v4', 'polaris', 'perlmutter']);
+
+// A matrix is of one host.
+const hosts = machines.filter(({ name }) => !name.endsWith('nvl72'));
+
+describe.each(hosts)('$name as a matrix', ({ name, build }) => {
+  it.each([true, false])('is a machine with the same path types (legend: %j)', (legend) => {
+    const root = build();
+    expect(pathTypes(machineFrom(matrixOf(root, { legend }), hardwareOf(root)))).toEqual(pathTypes(root));
+  });
+
+  it.skipIf(name in undetermined)('is a machine with the same channels and rings', () => {
+    const root = build();
+    const made = summary(machineFrom(matrixOf(root, { legend: true }), hardwareOf(root)));
+    const { rings, ...rest } = summary(root);
+    expect(made).toMatchObject(rest);
+    if (!inOrderOfNodes.has(name)) expect(made.rings).toEqual(rings);
+  });
+});
+
+function machineFrom(text: string, hardware: Hardware): XmlElement {
+  const evidence = evidenceIn(text);
+  if (evidence === undefined) throw new Error('no matrix found');
+  return machineOf(evidence, hardware).root;
+}
+
+/** The plan of two, without the numbers of hops: a matrix has levels of switches, not all of them. */
+function summary(root: XmlElement): { readonly rings: unknown; readonly [name: string]: unknown } {
+  const made = plan({ hosts: [{ machine: root, count: 2 }] });
+  const { graphs, nChannels, rings, p2p } = planToJson(made) as Record<string, unknown>;
+  const text = JSON.stringify({ graphs, nChannels, rings, p2p }, (key, value: unknown) => (key === 'nHops' ? undefined : value));
+  return JSON.parse(text) as ReturnType<typeof summary>;
+}
