@@ -1,8 +1,22 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
+import { readExhibits } from '../../src/cli/log/read.js';
+import { NcclLogReader } from '../../src/planner/log/read-log.js';
 import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-input-'));
@@ -125,6 +139,23 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     const job = file('job.log', log);
     const { code, stdout } = await tccl(['diagnose', job, join(folder, 'nowhere')]);
     expect([code, stdout]).toEqual([1, expect.stringContaining('nowhere: there is no such file or folder\n')]);
+  });
+
+  it.skipIf(process.platform !== 'linux')('and closes a file that it refuses before its end', async () => {
+    let deep: Buffer = randomBytes(2 ** 20); // more than is read ahead
+    for (let depth = 0; depth < 6; depth++) deep = gzipSync(deep);
+    const path = file('deep.gz', deep);
+    const isOpen = () =>
+      readdirSync('/proc/self/fd').some((number) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${number}`) === path;
+        } catch {
+          return false; // the one of this listing
+        }
+      });
+    const [exhibit] = await readExhibits(path, new NcclLogReader(), () => undefined);
+    expect(exhibit?.refused).toContain('packed more than 4 times');
+    expect(isOpen()).toBe(false);
   });
 
   it('and exits with 2, also as JSON, where it can read nothing', async () => {

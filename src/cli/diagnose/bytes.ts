@@ -67,7 +67,7 @@ export async function drain(source: ByteSource): Promise<void> {
 }
 
 /** The bytes of a file, or of the standard input for `-`. */
-export function bytesOf(name: string): ByteSource {
+export function bytesOf(name: string): AsyncGenerator<Buffer> {
   return name === '-' ? readInput() : readInPlace(name);
 }
 

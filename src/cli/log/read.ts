@@ -42,11 +42,15 @@ export async function readExhibits(
 ): Promise<Exhibit[]> {
   const title = name === '-' ? 'standard input' : name;
   const exhibits: Exhibit[] = [];
+  const source = bytesOf(name);
   try {
-    for await (const file of unpacked(title, bytesOf(name)))
+    for await (const file of unpacked(title, source))
       exhibits.push(await readOne(file, reader, (bytes) => report(file.name, bytes)));
   } catch (error) {
     exhibits.push({ file: title, kind: 'unreadable', refused: reasonOf(error) });
+  } finally {
+    // Decompressors do not pass on that they stop early. A read of the standard input may never end, and needs no closing.
+    if (name !== '-') await source.return(undefined);
   }
   return exhibits;
 }

@@ -16,7 +16,7 @@ export function firstSuspicion(model: LogModel): string {
   if (hosts.size > 1 && networks.has('Socket'))
     return 'First on these hosts: open all ports between them (firewall, security group), `ip addr` on both (the same interface and MTU; NCCL_SOCKET_IFNAME), `ping -M do -s 8972` for jumbo frames';
   if (hosts.size > 1 && networks.size > 0)
-    return 'First on these hosts: `fi_info`, and `fi_pingpong` between them; on EFA the security group must allow all traffic from and to itself';
+    return 'First on these hosts: `fi_info`; on EFA the security group must allow all traffic from and to itself';
   if (transports.some(({ family }) => family === 'P2P') && !hasNvlink)
     return 'First on this machine, whose GPUs exchange data by P2P over PCIe: ACS and the IOMMU (`lspci -vvv`: ACSCtl must have no ReqRedir+; `cat /proc/cmdline`); a run with NCCL_P2P_DISABLE=1 decides: if it works, P2P is broken';
   if (hasNvlink)

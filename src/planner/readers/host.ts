@@ -56,7 +56,7 @@ const limitNames: Readonly<Record<string, string>> = {
 export const limitList: ToolFormat<'ulimit', Limits> = {
   name: 'ulimit',
   commands: ['ulimit -a', 'ulimit -l', 'ulimit -n'],
-  holds: /^[a-z][\w() -]{2,60}\s(?:\d+|unlimited)\b/i,
+  holds: /^[a-z][\w(), -]{2,60}\s(?:\d+|unlimited)\b/i,
   needles: ['core file size', 'max locked memory', 'lockedmem(kbytes)', 'soft limit', 'coredump(blocks)', 'open files  '],
   begins: /^(?:core file size|max locked memory|real-time non-blocking time|open files|time\(seconds\)|Limit {3,}Soft Limit)\b/,
   parse: (lines) => {

@@ -21,6 +21,9 @@ function networks(model: LogModel): LogFinding[] {
     if (known === undefined) byName.set(network.name, { hosts: new Set([host]), place: network.place });
     else known.hosts.add(host);
   }
+  // A line that was cut may have lost the end of the name. NCCL's own IB is the beginning of its plugin's IBext.
+  for (const name of [...byName.keys()])
+    if (name !== 'IB' && [...byName.keys()].some((other) => other !== name && other.startsWith(name))) byName.delete(name);
   if (byName.size < 2 || hasEnded(model) || isInitialised(model)) return [];
   // Jobs that follow each other in a file may use different networks on the same hosts.
   const [first, second] = [...byName].sort(([, a], [, b]) => b.hosts.size - a.hosts.size);

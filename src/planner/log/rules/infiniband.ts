@@ -159,7 +159,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'the NIC cannot lock memory (Cannot allocate memory)',
     cause: 'the limit on locked memory is too low (RLIMIT_MEMLOCK)',
     remedy:
-      '`ulimit -l` must say unlimited in the job itself: /etc/security/limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd',
+      '`ulimit -a` must say unlimited in the job itself: /etc/security/limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd',
   },
   {
     code: 'ib-memory-registration',
@@ -168,7 +168,7 @@ export const infinibandRules: readonly LineRule[] = [
     pattern: /ibv_reg\w{1,20} failed/,
     problem: 'the NIC cannot register memory',
     cause: 'a limit on locked memory (ulimit -l), or GPU memory without nvidia-peermem or DMA-BUF',
-    remedy: '`ulimit -l`; `lsmod` (nvidia_peermem); NCCL_NET_GDR_LEVEL=LOC to see whether GPU memory is the reason',
+    remedy: '`ulimit -a`; `lsmod` (nvidia_peermem); NCCL_NET_GDR_LEVEL=LOC to see whether GPU memory is the reason',
   },
   {
     code: 'ib-resource',
@@ -178,7 +178,7 @@ export const infinibandRules: readonly LineRule[] = [
     problem: 'the NIC refused a queue pair or another resource',
     cause: 'a limit on locked memory (ulimit -l), queue pairs used up, or a container without the right to use the device',
     remedy:
-      '`ulimit -l`; `ls -l /dev/infiniband` in the container (docker run --device /dev/infiniband --ulimit memlock=-1); `ibv_devinfo -v` (max_qp)',
+      '`ulimit -a`; `ls -l /dev/infiniband` in the container (docker run --device /dev/infiniband --ulimit memlock=-1); `ibv_devinfo -v` (max_qp)',
     source: 'NVIDIA/nccl#1129',
   },
   {
@@ -190,7 +190,7 @@ export const infinibandRules: readonly LineRule[] = [
     explains: ['ofi-error', 'calls-failed'],
     problem: 'the NIC has no queue pairs or other objects left',
     cause: 'more connections than its firmware serves: many processes, hosts or channels; or another job on the host',
-    remedy: '`rdma resource show`; fewer channels (NCCL_MAX_NCHANNELS) or ranks a NIC; newer firmware',
+    remedy: '`ibv_devinfo -v` (max_qp); fewer channels (NCCL_MAX_NCHANNELS) or ranks a NIC; newer firmware',
     source: 'ofiwg/libfabric#7368',
   },
   {
@@ -320,7 +320,7 @@ export const infinibandRules: readonly LineRule[] = [
     needles: ['could not force merge nics', 'attempted to merge incompatible'],
     problem: 'NICs cannot be merged as NCCL_NET_FORCE_MERGE asks',
     cause: 'a name in the list is wrong or the NICs differ',
-    remedy: 'unset NCCL_NET_FORCE_MERGE, or compare its names with `ibv_devices`',
+    remedy: 'unset NCCL_NET_FORCE_MERGE, or compare its names with `ibv_devinfo`',
   },
   {
     code: 'net-mismatch',

@@ -26,7 +26,7 @@ export const memoryRules: readonly LineRule[] = [
     cause:
       '/dev/shm lies on a file system that cannot be pinned, locked memory is limited, a sandbox (gVisor) is in between, or the driver is at fault',
     remedy:
-      '`ulimit -l` (docker run --ulimit memlock=-1); `df -h /dev/shm` must say tmpfs or shm; --shm-size=1g; NCCL_SHM_DISABLE=1 to confirm',
+      '`ulimit -a` (docker run --ulimit memlock=-1); `df -h /dev/shm` must say tmpfs or shm; --shm-size=1g; NCCL_SHM_DISABLE=1 to confirm',
     source: 'NVIDIA/nccl#1518',
   },
   {
@@ -90,7 +90,7 @@ export const memoryRules: readonly LineRule[] = [
     explains: ['calls-failed', 'remote-closed'],
     problem: 'a thread cannot be created',
     cause: "the limit on processes (ulimit -u, the container's pids limit) or memory is reached",
-    remedy: '`ulimit -u`; docker run --pids-limit=-1; `cat /sys/fs/cgroup/pids.max`',
+    remedy: '`ulimit -a`; docker run --pids-limit=-1',
   },
   {
     code: 'files-limit',
@@ -99,7 +99,7 @@ export const memoryRules: readonly LineRule[] = [
     explains: ['calls-failed', 'remote-closed', 'connect-failed'],
     problem: 'a process has too many files open',
     cause: 'the limit on open files is too low for so many connections',
-    remedy: '`ulimit -n` in the job; docker run --ulimit nofile=1048576; LimitNOFILE in the service',
+    remedy: '`ulimit -a` in the job; docker run --ulimit nofile=1048576; LimitNOFILE in the service',
   },
   {
     code: 'memlock',
@@ -110,7 +110,7 @@ export const memoryRules: readonly LineRule[] = [
     problem: 'the limit on locked memory is too low',
     cause: 'RLIMIT_MEMLOCK of the job',
     remedy:
-      '`ulimit -l` in the job must say unlimited: limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd',
+      '`ulimit -a` in the job must say unlimited: limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd',
   },
   {
     code: 'host-memory',

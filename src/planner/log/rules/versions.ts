@@ -46,7 +46,7 @@ export const versionRules: readonly LineRule[] = [
     cause:
       'GPU memory without DMA-BUF or GDRCopy support in the provider, a limit on locked memory, or memory registrations used up',
     remedy:
-      '`ulimit -l` must say unlimited; on Slingshot FI_CXI_DISABLE_HOST_REGISTER=1 and FI_MR_CACHE_MONITOR=userfaultfd; update driver and libfabric',
+      '`ulimit -a` must say unlimited; on Slingshot FI_CXI_DISABLE_HOST_REGISTER=1 and FI_MR_CACHE_MONITOR=userfaultfd; update driver and libfabric',
   },
   {
     code: 'ofi-unreachable',
@@ -59,8 +59,7 @@ export const versionRules: readonly LineRule[] = [
     problem: 'the libfabric plugin cannot reach a remote rank',
     cause:
       'the peer died; on EFA the security group does not allow all traffic within itself, or hosts are in different subnets or placement groups; on Slingshot a link or NIC is down',
-    remedy:
-      'EFA: the security group must allow all traffic from and to itself, both ways; Slingshot: `cxi_stat` on both hosts; `fi_pingpong` between the hosts',
+    remedy: 'EFA: the security group must allow all traffic from and to itself, both ways; Slingshot: `cxi_stat` on both hosts',
   },
   {
     code: 'ofi-queue',

@@ -78,7 +78,7 @@ function limits(model: LogModel): LogFinding[] {
         problem: `the limit on locked memory${on} is ${locked.value / 1024} KiB: RDMA cannot register buffers`,
         cause: 'RLIMIT_MEMLOCK of the shell, service or container',
         remedy:
-          'limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd; `ulimit -l` in the job itself must say unlimited',
+          'limits.conf, docker run --ulimit memlock=-1, LimitMEMLOCK=infinity for slurmd and containerd; `ulimit -a` in the job itself must say unlimited',
         places: [locked.place],
       });
     }
@@ -90,7 +90,7 @@ function limits(model: LogModel): LogFinding[] {
         explains: ['calls-failed', 'remote-closed', 'connect-failed'],
         problem: `a process${on} may open ${files.value} files, and ran out of them`,
         cause: 'the limit on open files is too low for so many connections',
-        remedy: 'docker run --ulimit nofile=1048576; LimitNOFILE in the service; `ulimit -n` in the job shows it',
+        remedy: 'docker run --ulimit nofile=1048576; LimitNOFILE in the service; `ulimit -a` in the job shows it',
         places: [files.place],
       });
     return findings;
@@ -163,8 +163,7 @@ function packages(model: LogModel): LogFinding[] {
         problem: `several packages with NCCL are installed${onHost(output)}: ${nccl.map(({ name, version }) => `${name} ${version}`).join(', ')}`,
         cause:
           'one was installed for another CUDA or by another framework; which one is loaded depends on the order of imports and on LD_LIBRARY_PATH',
-        remedy:
-          'uninstall all but the one that PyTorch requires; `python -c "import torch; print(torch.cuda.nccl.version())"` shows what is loaded',
+        remedy: 'uninstall all but the one that PyTorch requires; `ldd` of libtorch_cuda.so shows what is loaded',
         places: nccl.map(({ place }) => place),
       },
     ];
