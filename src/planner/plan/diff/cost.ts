@@ -20,16 +20,25 @@ export interface ChosenWay {
   readonly timeUs: number;
 }
 
-/** Rows whose choice or time differs, by collective, then size; AllReduce first. */
+/** Rows whose choice differs, or time by more than rounding, by collective, then size; AllReduce first. */
 export function costs(a: Tuning, b: Tuning, sizes: readonly number[]): Cost[] {
   return [...collectives].reverse().flatMap((collective) =>
     sizes.flatMap((bytes): Cost[] => {
       const [one, other] = [wayOf(a, collective, bytes), wayOf(b, collective, bytes)];
-      if (JSON.stringify(one) === JSON.stringify(other)) return [];
+      if (isSame(one, other)) return [];
       const ratio = one === null || other === null || one.timeUs === 0 ? null : other.timeUs / one.timeUs;
       return [{ collective, bytes, a: one, b: other, ratio }];
     }),
   );
+}
+
+/** Versions of NCCL round times differently in the last bits of a C float. */
+const ROUNDING = 1e-6;
+
+function isSame(a: ChosenWay | null, b: ChosenWay | null): boolean {
+  if (a === null || b === null) return a === b;
+  const isNear = Math.abs(b.timeUs - a.timeUs) <= ROUNDING * a.timeUs;
+  return a.algorithm === b.algorithm && a.protocol === b.protocol && isNear;
 }
 
 function wayOf(tuning: Tuning, collective: Collective, bytes: number): ChosenWay | null {
