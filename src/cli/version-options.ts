@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
+import { counted } from '../counted.js';
 import type { Parameters } from '../planner/parameters.js';
+import { uncomparedRules } from '../planner/versions/certainty.js';
 import { rulesOf } from '../planner/versions/rules.js';
 import { ncclInTorch } from '../planner/versions/torch.js';
 import { coveredVersions, defaultVersion, isCompared, ncclVersion, notCovered } from '../planner/versions/version.js';
@@ -65,5 +67,10 @@ export function newGpuNotes(title: string, gpus: readonly { readonly sm: number 
 /** The note on a version whose plans are not compared with recorded answers. */
 export function versionNotes(version: string): string[] {
   if (isCompared(version)) return [];
-  return [`NCCL ${version}: its decisions are read from its source, not compared with recorded answers`];
+  const { length } = uncomparedRules(version);
+  const certainty =
+    length === 0
+      ? 'its decisions are read from its source; each is compared with recorded answers of a release that has it'
+      : `${counted(length, 'rule')} ${length === 1 ? 'is' : 'are'} read from source, not compared with recorded answers (tccl nccl versions)`;
+  return [`NCCL ${version}: ${certainty}`];
 }

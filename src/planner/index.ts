@@ -171,7 +171,7 @@ export { type ParsedXml, parseXml } from './topology/xml/parse.js';
 export type { XmlElement } from './topology/xml/tree.js';
 export { validateTopology } from './topology/xml/validate.js';
 export { writeXml } from './topology/xml/write.js';
-export type { BandwidthLimit } from './tuning/bandwidth.js';
+export type { BandwidthLimit } from './tuning/model.js';
 export { busFactor, type Choice, choose } from './tuning/choose.js';
 export { type Flip, flips, type Way } from './tuning/flips.js';
 export type { TuningInput } from './tuning/input.js';

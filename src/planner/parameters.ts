@@ -90,6 +90,11 @@ const settings = {
     'NCCL_NETDEVS_POLICY',
     'how many of its nearest NICs a GPU uses: AUTO shares them out, ALL, or MAX:n',
   ),
+  scatterStartNet: integer(
+    'NCCL_TOPO_SCATTER_START_NET',
+    0,
+    '1 lets GPUs that share NICs start with different ones by their number among these GPUs, as Blackwell does next to a ConnectX-8',
+  ),
   netMergeLevel: mergeLevel(
     'NCCL_NET_MERGE_LEVEL',
     'NICs at most this far apart become one virtual NIC: LOC (none), PORT, PIX, PXB, P2C, PXN, PHB or SYS',

@@ -63,15 +63,21 @@ describe('tccl diff', () => {
     // Messages between 1024 ranks are compared only if they are asked for.
     const large = await tccl(['diff', 'dgx-h100', '--nodes', '128', '--env-b', 'NCCL_MAX_NCHANNELS=2', '--json']);
     expect(JSON.parse(large.stdout)).toMatchObject({ predicted: [], leftOut: [expect.stringContaining('--predict')] });
+    // Of the new tuning model only the rounding differs on Hopper.
+    const rewritten = await tccl(['upgrade', 'dgx-h100', '--nodes', '2', '--from', '2.30.7', '--to', '2.32.6']);
+    expect(rewritten.stdout).toMatch(/tuning\n {2}ReduceScatter PAT Simple {2}\(patPerNode\)/);
+    expect(rewritten.stdout).not.toContain('tuningModel');
+    const lesser = await tccl(['upgrade', 'gb200-nvl72', '--nodes', '2', '--from', '2.30.7', '--to', '2.31.2']);
+    expect(lesser.stdout).toMatch(/\nAllReduce +2 GiB +Tree Simple +.* NVLSTree Simple +.* treeSpeed\n/);
     const byTorch = await tccl(['upgrade', 'dgx-a100', '--nodes', '2', '--from', 'torch==2.7', '--to', 'torch==2.12+cu126']);
     expect(byTorch.stdout).toContain('from NCCL 2.26.2 to 2.29.3 decide');
     expect(await tccl(['upgrade', 'dgx-a100', '--from', 'torch==2.7+cu121', '--to', '2.30.7'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('PyTorch 2.7 has no wheels for cu121') as string,
     });
-    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.30.7', '--to', '2.31.0'])).toMatchObject({
+    expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.30.7', '--to', '2.33.1'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('the nearest that is: 2.30.7. A preview of 2.31 shows') as string,
+      stderr: expect.stringContaining('NCCL 2.33.1 is not covered; the nearest that is: 2.32.6') as string,
     });
     expect(await tccl(['upgrade', 'dgx-a100', '--from', '2.1.0', '--to', '2.30.7'])).toMatchObject({
       code: 2,

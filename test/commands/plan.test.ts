@@ -50,6 +50,19 @@ describe('tccl plan', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
+  it('counts in its first line the rules that no recorded answer confirms, and lists them in JSON', async () => {
+    const { stdout, stderr } = await tccl(['plan', 'dgx-h100', '--nccl', '2.31.2', '--sizes', '1M']);
+    const [, count] = /^dgx-h100 {2}NCCL 2\.31\.2 \((\d+) rules read from source, not compared\), 8 ranks/.exec(stdout) ?? [];
+    expect(stderr).toContain(`NCCL 2.31.2: ${count} rules are read from source`);
+    const json = await tccl(['plan', 'dgx-h100', '--nccl', '2.31.2', '--sizes', '1M', '--json']);
+    const { uncomparedRules } = JSON.parse(json.stdout) as { uncomparedRules: string[] };
+    expect(uncomparedRules).toContain('tuningModel');
+    expect(uncomparedRules).toHaveLength(Number(count));
+    const versions = await tccl(['nccl', 'versions']);
+    expect(versions.stdout).toMatch(new RegExp(`^2\\.31\\.2 +read from source, ${count} rules not compared$`, 'm'));
+    expect(versions.stdout).toMatch(/^2\.30\.7 +compared with recorded answers$/m);
+  });
+
   it('simulates calls where that takes little time, or as it is asked', async () => {
     const asked = async (...args: string[]) => {
       const { stdout, stderr } = await tccl(['plan', ...args, '--sizes', '1M,1G', '--json']);

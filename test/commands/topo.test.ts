@@ -72,7 +72,7 @@ describe('tccl topo show', () => {
     ]);
     expect(shown).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('note: NCCL 2.22.3: its decisions are read') as string,
+      stderr: expect.stringContaining('note: NCCL 2.22.3: 1 rule is read from source') as string,
     });
     expect(judged).toMatchObject({ code: 0, stdout: 'dgx-h100: nothing to complain of\n' });
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('2.4.8') as string });

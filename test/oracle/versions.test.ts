@@ -13,8 +13,14 @@ const shared = fileURLToPath(new URL('../../../shared/oracle-versions/cases', im
 const others = process.env['TCCL_ORACLE_VERSIONS_DIR'] ?? (isThorough ? shared : undefined);
 const parents = [corpus, ...(others === undefined ? [] : [others])].filter(existsSync);
 
+/**
+ * Versions whose cases were recorded from sources put together by hand: the branch before the release, with the files of the
+ * release that could be read. The planner equals them, but does not claim to equal the release.
+ */
+const reconstructed: readonly string[] = ['2.31.2'];
+
 describe.each(parents)('plans are as recorded of other versions of NCCL (cases in %s)', (parent) => {
-  const versions: readonly string[] = comparedVersions;
+  const versions: readonly string[] = [...comparedVersions, ...reconstructed];
   it.each(readdirSync(parent).filter((version) => version !== defaultVersion && versions.includes(version)))('%s', (version) => {
     const results = caseFolders(join(parent, version)).map((folder) => runOracleCase(readCase(folder), sectionNames));
     const failures = results.flatMap(({ name, outcomes }) =>
@@ -28,5 +34,6 @@ describe.each(parents)('plans are as recorded of other versions of NCCL (cases i
 });
 
 it('the repository has cases of every version that is compared', () => {
-  expect(readdirSync(corpus).sort()).toEqual(comparedVersions.filter((version) => version !== defaultVersion).sort());
+  const released = comparedVersions.filter((version) => version !== defaultVersion);
+  expect(readdirSync(corpus).sort()).toEqual([...released, ...reconstructed].sort());
 });

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { colorsFor, examples, print, printJson } from '../output.js';
+import { counted } from '../../counted.js';
+import { type Colors, colorsFor, examples, print, printJson } from '../output.js';
 
 interface RulesOptions {
   readonly from?: string;
@@ -33,10 +34,12 @@ export function register(program: Command): void {
     .option('--json', 'print them as JSON')
     .action(async ({ json }: { readonly json?: boolean }) => {
       const { coveredVersions, isCompared } = await import('../../planner/versions/version.js');
+      const { uncomparedRules } = await import('../../planner/versions/certainty.js');
       const { torchReleases } = await import('../../planner/versions/torch.js');
       const rows = coveredVersions.map((version) => ({
         version,
         compared: isCompared(version),
+        uncomparedRules: uncomparedRules(version),
         torch: torchReleases.flatMap(({ release, nccl: usual, others = {} }) => [
           ...(usual === version ? [release] : []),
           ...Object.keys(others)
@@ -48,16 +51,18 @@ export function register(program: Command): void {
         printJson(rows);
         return;
       }
-      for (const { version, compared, torch } of rows) {
-        print(
-          `${version.padEnd(8)} ${(compared ? 'compared with recorded answers' : 'read from source').padEnd(32)}${torch.length === 0 ? '' : `PyTorch ${torch.join(', ')}`}`.trimEnd(),
-        );
+      for (const { version, compared, uncomparedRules: uncompared, torch } of rows) {
+        const certainty = compared
+          ? 'compared with recorded answers'
+          : `read from source${uncompared.length === 0 ? '' : `, ${counted(uncompared.length, 'rule')} not compared`}`;
+        print(`${version.padEnd(8)} ${certainty.padEnd(42)}${torch.length === 0 ? '' : `PyTorch ${torch.join(', ')}`}`.trimEnd());
       }
     });
 }
 
 async function showRules({ from, to, json, markdown }: RulesOptions): Promise<void> {
   const { allRules, rulesBetween, versionsPage } = await import('../../planner/versions/describe.js');
+  const { certaintyOf } = await import('../../planner/versions/certainty.js');
   if (markdown === true) {
     print(...versionsPage().trimEnd().split('\n'));
     return;
@@ -66,13 +71,21 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
   const { namedVersion } = await import('../version-options.js');
   if (from === undefined && to === undefined) {
     if (json === true) {
-      printJson(allRules.map(({ name, group, rule }) => ({ name, group, ...rule })));
+      printJson(
+        allRules.map(({ name, group, rule }) => ({
+          name,
+          group,
+          ...rule,
+          steps: rule.steps.map((step) => ({ ...step, certainty: certaintyOf(rule, step) })),
+        })),
+      );
       return;
     }
     const paint = colorsFor(process.stdout);
     for (const { name, rule } of allRules) {
       print(`${paint.bold(name)}  ${rule.about}`);
-      for (const { from: since, means } of rule.steps) print(`  ${since.padEnd(8)} ${means}`);
+      for (const step of rule.steps)
+        print(`  ${step.from.padEnd(8)} ${statedText({ ...step, certainty: certaintyOf(rule, step) }, paint)}`);
     }
     return;
   }
@@ -97,14 +110,24 @@ async function showRules({ from, to, json, markdown }: RulesOptions): Promise<vo
   print(...changedLines(changed, older, newer));
 }
 
+/** A behaviour as text, and where it is known from. */
+interface Stated {
+  readonly means: string;
+  readonly certainty: string;
+}
+
+function statedText({ means, certainty }: Stated, paint: Colors): string {
+  return certainty === 'compared' ? means : `${means} ${paint.dim(`(${certainty})`)}`;
+}
+
 /** Rules that changed, as lines of text; `tccl upgrade` prints them, too. */
 export function changedLines(
   changed: readonly {
     readonly name: string;
     readonly rule: { readonly about: string; readonly source: string };
     readonly setBy: string | undefined;
-    readonly before: { readonly means: string };
-    readonly after: { readonly from: string; readonly means: string };
+    readonly before: Stated;
+    readonly after: Stated;
   }[],
   from: string,
   to: string,
@@ -115,8 +138,8 @@ export function changedLines(
     `${changed.length} ${changed.length === 1 ? 'rule changes' : 'rules change'} from NCCL ${from} to ${to}:`,
     ...changed.flatMap(({ name, rule, before, after, setBy }) => [
       `${paint.bold(name)}  ${rule.about}`,
-      `  ${from.padEnd(8)} ${before.means}`,
-      `  ${to.padEnd(8)} ${after.means}`,
+      `  ${from.padEnd(8)} ${statedText(before, paint)}`,
+      `  ${to.padEnd(8)} ${statedText(after, paint)}`,
       ...(setBy === undefined ? [] : [`  set by    ${setBy}`]),
     ]),
   ];

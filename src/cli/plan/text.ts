@@ -52,7 +52,7 @@ export function overviewLines(overview: Overview, predictions: readonly Predicte
   const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
   const nodes = `${counted(nRanks, 'rank')} on ${counted(nNodes, 'node')}, ${nChannels} channels`;
   return [
-    `${paint.bold(overview.title)}  NCCL ${overview.nccl}, ${nodes}`,
+    `${paint.bold(overview.title)}  NCCL ${overview.nccl}${certaintyText(overview)}, ${nodes}`,
     ...facts.map(([label, text]) => `${paint.dim(label.padEnd(labelWidth))}${text}`),
     '',
     ...tableLines(callTables(overview.forecasts, predictions), options),
@@ -60,6 +60,10 @@ export function overviewLines(overview: Overview, predictions: readonly Predicte
     ...flipLines(overview.forecasts, paint),
     ...meaningLines(predictions, overview, paint),
   ];
+}
+
+function certaintyText({ uncomparedRules: { length } }: Overview): string {
+  return length === 0 ? '' : ` (${counted(length, 'rule')} read from source, not compared)`;
 }
 
 function channelText({ nChannels, graphs }: Overview): string {

@@ -42,5 +42,5 @@ export type SearchRules = Pick<Rules, (typeof searchRuleNames)[number]>;
 /** Settings that the search reads. Of the version it reads {@link SearchRules}. */
 export type SearchParameters = Pick<
   Parameters,
-  'crossNic' | 'mnnvlRailPerHost' | 'mnnvlScatterNets' | 'netDevicesPolicy' | 'ncclVersion'
+  'crossNic' | 'mnnvlRailPerHost' | 'mnnvlScatterNets' | 'netDevicesPolicy' | 'scatterStartNet' | 'ncclVersion'
 >;

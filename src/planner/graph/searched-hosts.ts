@@ -42,11 +42,11 @@ export function searchHostOnce(local: LocalSystem, parameters: Parameters, optio
 /** All that the search of a host reads, as text. */
 function searchInput(local: LocalSystem, parameters: Parameters, collnet: boolean): string {
   const { routes, rules } = new SearchHost(local, parameters);
-  const { crossNic, mnnvlRailPerHost, mnnvlScatterNets, netDevicesPolicy } = parameters;
+  const { crossNic, mnnvlRailPerHost, mnnvlScatterNets, netDevicesPolicy, scatterStartNet } = parameters;
   const { ranks, inter, maxGBps, totalGBps, nvls } = local;
   return [
     JSON.stringify([ranks, inter, maxGBps, totalGBps, nvls, collnet]),
-    JSON.stringify([crossNic, mnnvlRailPerHost, mnnvlScatterNets, netDevicesPolicy]),
+    JSON.stringify([crossNic, mnnvlRailPerHost, mnnvlScatterNets, netDevicesPolicy, scatterStartNet]),
     JSON.stringify(searchRuleNames.map((name) => rules[name])),
     fingerprint(local.system),
     local.gpuOfNet.join(),

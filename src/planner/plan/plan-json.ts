@@ -10,6 +10,7 @@ import type { Nvls } from '../graph/merge/nvls.js';
 import type { Rings } from '../graph/merge/rings.js';
 import { TREE_ARITY, type Trees } from '../graph/merge/trees.js';
 import { defaultParameters, type Parameters } from '../parameters.js';
+import { uncomparedRules } from '../versions/certainty.js';
 import { rulesOf } from '../versions/rules.js';
 import { PathType } from '../topology/types.js';
 import { JsonReader } from '../json-reader.js';
@@ -30,6 +31,7 @@ export function planToJson(plan: Plan): object {
     format: FORMAT,
     formatVersion: FORMAT_VERSION,
     nccl: plan.parameters.ncclVersion,
+    uncomparedRules: uncomparedRules(plan.parameters.ncclVersion),
     parameters: changedParameters(plan.parameters),
     hosts: plan.hosts.map(({ name, count, host }) => ({
       name,

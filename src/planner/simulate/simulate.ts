@@ -1,6 +1,6 @@
 import { collectiveSchedule } from '../schedule/from-plan.js';
 import type { ScheduledCall, ScheduledCollective, ScheduledConnection, Schedule, Worker } from '../schedule/schedule.js';
-import { llCap } from '../tuning/bandwidth.js';
+import { llCap } from '../tuning/formulas.js';
 import { type Choice, choose } from '../tuning/choose.js';
 import { generationOf } from '../tuning/constants.js';
 import type { DataTypeName, Protocol } from '../tuning/names.js';

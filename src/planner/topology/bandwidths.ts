@@ -28,7 +28,10 @@ export function interCpuGBps(
   if (cpu.arch === CpuArch.ARM) return 6;
   if (cpu.arch === CpuArch.X86) {
     if (cpu.vendor === CpuVendor.INTEL) return intelInterconnectGBps.get(cpu.model) ?? 6;
-    if (cpu.vendor === CpuVendor.AMD) return amdInterconnectGBps;
+    if (cpu.vendor === CpuVendor.AMD) {
+      if (cpu.model === CpuModel.AMD_ZEN5) return amdInterconnectGBps.zen5;
+      return cpu.model === CpuModel.AMD_ZEN34 ? amdInterconnectGBps.zen4 : amdInterconnectGBps.zen2;
+    }
     if (cpu.vendor === CpuVendor.ZHAOXIN) return cpu.model === CpuModel.YONGFENG ? 9 : 6;
   }
   return LOCAL_GBPS;

@@ -80,8 +80,17 @@ export interface PciNode extends NodeCommon<typeof NodeType.PCI> {
 export const CpuArch = { X86: 1, POWER: 2, ARM: 3, MIXED: 4 } as const;
 /** NCCL's numbers of CPU vendors. */
 export const CpuVendor = { INTEL: 1, AMD: 2, ZHAOXIN: 3, MIXED: 4 } as const;
-/** NCCL's numbers of CPU models: Intel's Broadwell, Skylake, Sapphire Rapids, Emerald Rapids; Zhaoxin's Yongfeng. */
-export const CpuModel = { INTEL_BDW: 1, INTEL_SKL: 2, INTEL_SRP: 3, INTEL_ERP: 4, YONGFENG: 1 } as const;
+/** NCCL's numbers of CPU models: Intel's Broadwell, Skylake, Sapphire Rapids, Emerald Rapids; AMD's Zen; Zhaoxin's Yongfeng. */
+export const CpuModel = {
+  INTEL_BDW: 1,
+  INTEL_SKL: 2,
+  INTEL_SRP: 3,
+  INTEL_ERP: 4,
+  AMD_ZEN12: 1,
+  AMD_ZEN34: 2,
+  AMD_ZEN5: 3,
+  YONGFENG: 1,
+} as const;
 
 /** A NUMA node. */
 export interface CpuNode extends NodeCommon<typeof NodeType.CPU> {
@@ -103,6 +112,8 @@ export interface NetNode extends NodeCommon<typeof NodeType.NET> {
   readonly asic: bigint;
   /** NCCL's hash of the bus id above it. */
   readonly pciId: bigint;
+  /** True for a port of a ConnectX-8, by vendor and device of the PCI device above it. */
+  readonly isConnectX8: boolean;
   readonly port: number;
   readonly bandwidthGBps: number;
   readonly latencyUs: number;

@@ -1,9 +1,10 @@
 import { type Rules, rulesOf } from '../versions/rules.js';
 import { chunkBytes } from './chunk.js';
+import { patGoesThroughNvls } from './cost-model/pat.js';
 import type { Way } from './flips.js';
 import { sizeProduct } from './integers.js';
 import type { NcclAlgorithm, Collective, Protocol } from './names.js';
-import { type PredictOptions, CostModel } from './predict.js';
+import { type PredictOptions, CallCosts } from './predict.js';
 import { MOST_THREADS } from './threads.js';
 import type { Tuning } from './tune.js';
 
@@ -33,7 +34,7 @@ export interface Choice {
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function choose(tuning: Tuning, collective: Collective, bytes: number, options: PredictOptions = {}): Choice | undefined {
-  const best = new CostModel(tuning, collective, options).best(bytes);
+  const best = new CallCosts(tuning, collective, options).best(bytes);
   return best && choiceOf(tuning, collective, bytes, best);
 }
 
@@ -57,7 +58,7 @@ export function chooseWay(
   options: PredictOptions = {},
 ): Choice | undefined {
   const { algorithm, protocol } = way;
-  const candidate = new CostModel(tuning, collective, options)
+  const candidate = new CallCosts(tuning, collective, options)
     .predict(bytes)
     .find((each) => each.algorithm === algorithm && each.protocol === protocol);
   const timeUs = candidate?.timeUs ?? null;
@@ -129,6 +130,8 @@ function channelsAndThreads(
       return { nChannels: withNetwork ? Math.min(nvlsChannels, input.nChannels) : nvlsChannels, nThreads: most };
     }
     default: {
+      if (algorithm === 'PAT' && patGoesThroughNvls(input))
+        return { nChannels: Math.min(input.nChannels, input.nvls?.nChannels ?? 0), nThreads: MOST_THREADS };
       let nChannels = input.callChannels;
       let nThreads = most;
       const isTooLittle = () => bytes < sizeProduct(nChannels, nThreads, threshold);

@@ -1,3 +1,4 @@
+import { patGoesThroughNvls } from './cost-model/pat.js';
 import type { TuningInput } from './input.js';
 import { floorLog2, sizeProduct } from './integers.js';
 import type { NcclAlgorithm, Collective, Protocol } from './names.js';
@@ -50,7 +51,7 @@ function unalignedChunk(input: TuningInput, call: ChunkedCall, nvlsIsSlow: boole
       return treeChunk(input, call, most);
     case 'PAT':
       return halved(
-        most,
+        patGoesThroughNvls(input) ? min(most, input.nvls?.chunkBytes ?? most) : most,
         64 * KIB,
         (chunk) => sizeProduct(chunk, call.nChannels, call.collective === 'AllGather' ? 32 : 16) > call.bytes,
       );

@@ -1,6 +1,8 @@
 import { InvalidArgumentError } from '../../errors.js';
+import { rulesOf } from '../versions/rules.js';
+import { tuningModelOf } from './models.js';
 import type { NcclAlgorithm, Collective, Protocol } from './names.js';
-import { type PredictOptions, CostModel } from './predict.js';
+import { type PredictOptions, CallCosts } from './predict.js';
 import type { Tuning } from './tune.js';
 
 /** Algorithm and protocol of a call; null without a candidate. */
@@ -37,7 +39,7 @@ export function flips(
       'ARGUMENT_RANGE',
       `sizes from ${fromBytes} to ${toBytes}: the second has to be at least the first`,
     );
-  const costs = new CostModel(tuning, collective, options);
+  const costs = new CallCosts(tuning, collective, options);
   const wayAt = (bytes: number): Way | null => {
     const best = costs.best(bytes);
     return best === undefined ? null : { algorithm: best.algorithm, protocol: best.protocol };
@@ -74,7 +76,7 @@ export function flips(
 
 /** Sizes at which a new linear piece begins, ascending, and the last size to search. */
 function stretches({ input }: Tuning, fromBytes: number, toBytes: number): number[] {
-  const starts = [64 * input.nChannels * input.nRanks];
+  const starts = tuningModelOf(rulesOf(input)).bends(input);
   for (let bytes = 64; bytes <= toBytes && bytes <= 64 * 2 ** 24; bytes *= 2) starts.push(bytes);
   return [...starts.filter((bytes) => bytes > fromBytes && bytes < toBytes).sort((a, b) => a - b), toBytes];
 }

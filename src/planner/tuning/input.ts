@@ -18,7 +18,8 @@ export interface TuningInput {
   readonly nNodes: number;
   /** Ranks of rank 0's node. */
   readonly localRanks: number;
-  /** Most ranks that a node has. */
+  /** Fewest and most ranks that a node has. */
+  readonly minLocalRanks: number;
   readonly maxLocalRanks: number;
   /** Compute capability × 10. */
   readonly minCompCap: number;
@@ -27,6 +28,8 @@ export interface TuningInput {
   readonly cpuArch: number;
   /** One of `CpuVendor`. */
   readonly cpuVendor: number;
+  /** The slowest NIC that any rank uses, GB/s; 0 without any. */
+  readonly minNetGBps: number;
   /** The greatest number of a tree pattern. */
   readonly maxTreePattern: number;
   /** True if rank 0's node has an NVSwitch. */
@@ -68,11 +71,13 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
     nRanks: agreement.nRanks,
     nNodes: agreement.nNodes,
     localRanks: own.ranks.length,
+    minLocalRanks: agreement.minLocalRanks,
     maxLocalRanks: agreement.maxLocalRanks,
     minCompCap: agreement.minCompCap,
     maxCompCap: agreement.maxCompCap,
     cpuArch: agreement.cpuArch,
     cpuVendor: agreement.cpuVendor,
+    minNetGBps: agreement.minNetGBps,
     maxTreePattern: agreement.maxTreePattern,
     nvSwitch: own.nvSwitch,
     graphs,

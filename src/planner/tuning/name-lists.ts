@@ -49,6 +49,19 @@ export function readNameList<const Name extends string>(
   return asked;
 }
 
+/** Collectives for which a list that {@link readNameList} takes names something: `^` alone names nothing. */
+export function namedCollectives(variable: string, text: string | undefined): Readonly<Record<Collective, boolean>> {
+  const named: Record<Collective, boolean> = byName(collectives, () => false);
+  for (const { text: entry } of tokens(text ?? '', ';')) {
+    const [first = '', second] = tokens(entry, ':').map((token) => token.text);
+    const list = second ?? first;
+    if (tokens(list.startsWith('^') ? list.slice(1) : list, ',').length === 0) continue;
+    for (const collective of second === undefined ? collectives : [collectiveNamed(variable, text ?? '', first)])
+      named[collective] = true;
+  }
+  return named;
+}
+
 /** One list for all collectives in older versions, which ignore unknown names. */
 function readKnownNames<const Name extends string>(text: string, names: readonly Name[]): Asked<Name> {
   const except = text.startsWith('^');

@@ -1,4 +1,4 @@
-/** Names of the tuning model, in NCCL's order: the first of equal candidates wins. */
+/** Names of the tuning model, in NCCL's order. */
 
 /** The collectives with a model in NCCL. Send, receive and calls made of them (all-to-all, gather, scatter) have none. */
 export const collectives = ['Broadcast', 'Reduce', 'AllGather', 'ReduceScatter', 'AllReduce'] as const;
@@ -14,6 +14,15 @@ export type NcclAlgorithm = (typeof algorithms)[number];
 export const protocols = ['LL', 'LL128', 'Simple'] as const;
 /** One of {@link protocols}. */
 export type Protocol = (typeof protocols)[number];
+
+/** Algorithms that NCCL has for each collective. */
+export const algorithmsOf: Readonly<Record<Collective, readonly NcclAlgorithm[]>> = {
+  Broadcast: ['Ring'],
+  Reduce: ['Ring'],
+  AllGather: ['Ring', 'CollNetDirect', 'NVLS', 'PAT'],
+  ReduceScatter: ['Ring', 'CollNetDirect', 'NVLS', 'PAT'],
+  AllReduce: ['Tree', 'Ring', 'CollNetDirect', 'CollNetChain', 'NVLS', 'NVLSTree'],
+};
 
 /** NCCL's types of elements. */
 export const dataTypes = [

@@ -1,9 +1,8 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { CpuArch } from '../topology/system.js';
-import { treeCorrections } from './constants.js';
-import type { TuningInput } from './input.js';
-import { floorLog2 } from './integers.js';
+import { rulesOf } from '../versions/rules.js';
+import type { CallKind, Cost, Model, TuningModel } from './model.js';
+import { tuningModelOf } from './models.js';
 import {
   type NcclAlgorithm,
   algorithms,
@@ -16,11 +15,8 @@ import {
   type Protocol,
   protocols,
 } from './names.js';
-import { type Rules, rulesOf } from '../versions/rules.js';
 import type { Reason } from './reasons.js';
-import { lastResortGBps, type Model, type Tuning } from './tune.js';
-
-const { fround } = Math;
+import type { Tuning } from './tune.js';
 
 /** Properties of a call besides collective and size. */
 export interface PredictOptions {
@@ -53,15 +49,8 @@ export interface Prediction {
  * @throws InvalidArgumentError for a size that is not a whole number above 0, or an unknown name
  */
 export function predict(tuning: Tuning, collective: Collective, bytes: number, options: PredictOptions = {}): Prediction[] {
-  return new CostModel(tuning, collective, options).predict(bytes);
+  return new CallCosts(tuning, collective, options).predict(bytes);
 }
-
-/** Most ranks per node with CollNet. */
-const MOST_COLLNET_LOCAL_RANKS = 8;
-/** Number of operations that fit into one batch of work. */
-const OPERATIONS_PER_BATCH = 8;
-/** Factor of NCCL on the time of long rings for 8-bit floats, which lose precision at each step. */
-const FLOAT8_RING_PENALTY = 1024;
 
 interface Candidate {
   readonly algorithm: NcclAlgorithm;
@@ -70,29 +59,13 @@ interface Candidate {
   readonly reasons: readonly Reason[];
 }
 
-interface Cost {
-  readonly timeUs: number;
-  readonly latencyUs: number;
-  readonly bandwidthGBps: number;
-}
-
-/** Rings, which older versions use without any candidate, even if disabled. */
-function lastResort({ Ring }: Tuning['model'][Collective], rules: Rules, reasons: Candidate['reasons']): Candidate[] {
-  return protocols.flatMap((protocol) => {
-    const bandwidthGBps = lastResortGBps(Ring[protocol], rules);
-    if (bandwidthGBps === 0) return [];
-    return [{ algorithm: 'Ring' as const, protocol, model: { ...Ring[protocol], bandwidthGBps }, reasons }];
-  });
-}
-
 /** Costs of one kind of call, at any size. */
-export class CostModel {
-  readonly #input: TuningInput;
-  readonly #rules: Rules;
-  readonly #collective: Collective;
-  readonly #operations: number;
-  readonly #penalised: boolean;
+export class CallCosts {
+  readonly #call: CallKind;
+  readonly #model: TuningModel;
   readonly #candidates: readonly Candidate[];
+  /** The same in the order in which the first of equal ones wins. */
+  readonly #inOrder: readonly Candidate[];
   readonly #makeLastResort: () => readonly Candidate[];
 
   /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
@@ -107,21 +80,28 @@ export class CostModel {
     if (!Number.isInteger(operations) || operations < 1) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${operations} operations: it has to be a whole number above 0`);
     }
-    this.#input = input;
-    this.#rules = rulesOf(input);
-    this.#collective = collective;
-    this.#operations = operations;
-    this.#penalised = isFloat8(dataType) && reduces(collective) && input.nRanks > 8;
+    const rules = rulesOf(input);
+    const call = { input, rules, collective, dataType, operator, operations };
+    this.#call = call;
+    this.#model = tuningModelOf(rules);
+    const callReasons = (algorithm: NcclAlgorithm): readonly Reason[] =>
+      input.nRanks === 1 ? oneRank : this.#model.callReasons(call, algorithm);
     this.#candidates = algorithms.flatMap((algorithm) => {
-      const unable = callTroubles(input, collective, algorithm, dataType, operator);
+      const unable = callReasons(algorithm);
       return protocols.map((protocol) => {
         const entry = model[collective][algorithm][protocol];
-        return { algorithm, protocol, model: entry, reasons: [...entry.disabled, ...unable] };
+        return { algorithm, protocol, model: entry, reasons: input.nRanks === 1 ? oneRank : [...entry.disabled, ...unable] };
       });
     });
+    this.#inOrder = rules.tieGoesTo === 'first' ? this.#candidates : this.#candidates.toReversed();
     // Rarely needed: most calls have a candidate.
     this.#makeLastResort = () =>
-      lastResort(model[collective], this.#rules, callTroubles(input, collective, 'Ring', dataType, operator));
+      protocols.flatMap((protocol) => {
+        const ring = model[collective].Ring[protocol];
+        const bandwidthGBps = this.#model.lastResortGBps(ring, rules);
+        if (bandwidthGBps === 0) return [];
+        return [{ algorithm: 'Ring' as const, protocol, model: { ...ring, bandwidthGBps }, reasons: callReasons('Ring') }];
+      });
   }
 
   /** @throws InvalidArgumentError for a size that is not a whole number above 0 */
@@ -136,16 +116,16 @@ export class CostModel {
   }
 
   /**
-   * The fastest candidate, the first of equal ones; undefined without one.
+   * The fastest candidate; undefined without one.
    *
    * @throws InvalidArgumentError for a size that is not a whole number above 0
    */
   best(bytes: number): { readonly algorithm: NcclAlgorithm; readonly protocol: Protocol; readonly timeUs: number } | undefined {
     refuseSize(bytes);
-    return this.#least(this.#candidates, bytes) ?? this.#least(this.#makeLastResort(), bytes);
+    return this.#least(this.#inOrder, bytes) ?? this.#least(this.#makeLastResort(), bytes);
   }
 
-  #least(candidates: readonly Candidate[], bytes: number): ReturnType<CostModel['best']> {
+  #least(candidates: readonly Candidate[], bytes: number): ReturnType<CallCosts['best']> {
     let best: Candidate | undefined;
     let least = Infinity;
     for (const candidate of candidates) {
@@ -159,110 +139,15 @@ export class CostModel {
 
   /** NCCL's formula, in its floats; undefined where the candidate cannot be used. */
   #cost({ algorithm, protocol, model, reasons }: Candidate, bytes: number): Cost | undefined {
-    const { nRanks, nNodes, nChannels, minCompCap, cpuArch } = this.#input;
     // One rank copies, which NCCL counts as a ring without time.
-    if (nRanks === 1)
-      return algorithm === 'Ring' && protocol === 'Simple' ? { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 } : undefined;
+    if (this.#call.input.nRanks === 1) return algorithm === 'Ring' && protocol === 'Simple' ? noCost : undefined;
     if (reasons.length > 0 || model.bandwidthGBps === 0) return undefined;
-    let { bandwidthGBps, latencyUs } = model;
-    if (this.#collective === 'AllReduce') {
-      const size = Math.max(floorLog2(Math.floor(bytes / 64)), this.#rules.treeFactorFrom64 ? -1 : 0);
-      const corrected =
-        algorithm === 'Tree'
-          ? size < 23
-          : algorithm === 'NVLSTree' && minCompCap >= 100 && cpuArch === CpuArch.X86 && this.#rules.nvlsTreeCorrection;
-      if (corrected) bandwidthGBps = fround(bandwidthGBps * (treeCorrections[protocol][size] ?? 1));
-      // Rings of several nodes reach a plateau.
-      const isPlateau =
-        algorithm === 'Ring' && protocol === 'Simple' && nNodes > 1 && Math.floor(bytes / (nChannels * nRanks)) >= 64;
-      if (isPlateau) latencyUs = fround(latencyUs * (minCompCap < 80 ? 1.9 : 1.4));
-    }
-    latencyUs = fround(
-      latencyUs * (algorithm === 'Ring' ? this.#operations : Math.ceil(this.#operations / OPERATIONS_PER_BATCH)),
-    );
-    const timeUs = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
-    return {
-      timeUs: this.#penalised && algorithm === 'Ring' ? fround(timeUs * FLOAT8_RING_PENALTY) : timeUs,
-      latencyUs,
-      bandwidthGBps,
-    };
+    return this.#model.cost(this.#call, algorithm, protocol, model, bytes);
   }
 }
 
-/** Reason why this call cannot use an algorithm that the communicator has. */
-function callTroubles(
-  input: TuningInput,
-  collective: Collective,
-  algorithm: NcclAlgorithm,
-  dataType: DataTypeName,
-  operator: OperatorName,
-): Reason[] {
-  const { nRanks, localRanks, maxLocalRanks, minCompCap, nNodes, nvls, collnet } = input;
-  if (nRanks === 1) return [];
-  const reasons: Reason[] = [];
-  if (reduces(collective) && isFloat8(dataType) && minCompCap < 90) reasons.push({ why: 'float8-old-gpu', compCap: minCompCap });
-  const isCollnet = algorithm === 'CollNetDirect' || algorithm === 'CollNetChain';
-  const isNvls = algorithm === 'NVLS' || algorithm === 'NVLSTree';
-  const { collnetFewRanks } = rulesOf(input);
-  const fewRanksOnly = collnetFewRanks === 'none' ? isCollnet : collnetFewRanks === 'chain' && algorithm === 'CollNetDirect';
-  if (fewRanksOnly && maxLocalRanks > MOST_COLLNET_LOCAL_RANKS) {
-    reasons.push({ why: 'collnet-local-ranks', localRanks: maxLocalRanks, most: MOST_COLLNET_LOCAL_RANKS });
-  }
-  if (
-    collnet !== null &&
-    (isCollnet || (algorithm === 'NVLS' && nNodes > 1)) &&
-    reduces(collective) &&
-    !networkReduces(operator, dataType)
-  ) {
-    reasons.push({ why: 'collnet-operator', operator, dataType });
-  }
-  if (isNvls && nvls !== null) {
-    const { nvlsGatherMostRanks } = rulesOf(input);
-    if (collective !== 'AllReduce' && localRanks > nvlsGatherMostRanks)
-      reasons.push({ why: 'nvls-local-ranks', localRanks, most: nvlsGatherMostRanks });
-    if (collective !== 'AllReduce' && rulesOf(input).nvlsGatherOnOneNode && nNodes > 1)
-      reasons.push({ why: 'nvls-nodes', nNodes });
-    if (reduces(collective) && !switchReduces(operator, dataType)) reasons.push({ why: 'nvls-operator', operator, dataType });
-  }
-  if (algorithm === 'PAT' && collective === 'ReduceScatter' && operator === 'avg')
-    reasons.push({ why: 'pat-operator', operator });
-  return reasons;
-}
-
-/** True if data are combined; NCCL treats copied data as bytes of any type. */
-function reduces(collective: Collective): boolean {
-  return collective !== 'AllGather' && collective !== 'Broadcast';
-}
-
-function isFloat8(dataType: DataTypeName): boolean {
-  return dataType === 'float8e4m3' || dataType === 'float8e5m2';
-}
-
-/** True for types and operators that NVSwitches reduce; averages are not among them. */
-function switchReduces(operator: OperatorName, dataType: DataTypeName): boolean {
-  switch (dataType) {
-    case 'int32':
-    case 'uint32':
-    case 'int64':
-    case 'uint64':
-    case 'float16':
-    case 'bfloat16':
-      return operator === 'sum' || operator === 'min' || operator === 'max';
-    case 'float32':
-    case 'float64':
-      return operator === 'sum';
-    default:
-      return false;
-  }
-}
-
-/**
- * Types and operators that a SHARP network reduces, after NVIDIA's plugin (nccl-rdma-sharp-plugins): an average is a sum. Older
- * switches (before SHARP v3) cannot do bfloat16 and 8-bit integers; these are taken to be new ones.
- */
-function networkReduces(operator: OperatorName, dataType: DataTypeName): boolean {
-  return operator !== 'prod' && !isFloat8(dataType);
-}
+const oneRank: readonly Reason[] = [{ why: 'one-rank' }];
+const noCost: Cost = { timeUs: 0, latencyUs: 0, bandwidthGBps: 0 };
 
 function refuseSize(bytes: number): void {
   if (!Number.isSafeInteger(bytes) || bytes < 1)

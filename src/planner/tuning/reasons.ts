@@ -31,6 +31,8 @@ export type Reason =
   | { readonly why: 'one-node' }
   /** Outside of all-reduce, NVLink SHARP is for nodes of at most `most` ranks. */
   | { readonly why: 'nvls-local-ranks'; readonly localRanks: number; readonly most: number }
+  /** Outside of all-reduce, the graph of NVLink SHARP may have at most `most` channels. */
+  | { readonly why: 'nvls-channels'; readonly nChannels: number; readonly most: number }
   /** Outside of all-reduce, NVLink SHARP is for one node, in older versions. */
   | { readonly why: 'nvls-nodes'; readonly nNodes: number }
   /** The NVSwitch cannot reduce this. */
@@ -39,6 +41,10 @@ export type Reason =
   | { readonly why: 'pat-off' }
   /** PAT is for one rank a node unless NCCL_PAT_ENABLE=1. */
   | { readonly why: 'pat-local-ranks'; readonly nRanks: number; readonly nNodes: number }
+  /** PAT on nodes of several ranks needs NVLink SHARP there, since 2.31. */
+  | { readonly why: 'pat-no-nvls'; readonly nNodes: number }
+  /** PAT on nodes of several ranks needs all of them as heads of NVLink SHARP. */
+  | { readonly why: 'pat-heads'; readonly heads: number; readonly fewest: number; readonly most: number }
   | { readonly why: 'pat-old-gpu'; readonly compCap: number }
   | { readonly why: 'pat-operator'; readonly operator: OperatorName }
   /** LL128 needs paths that keep 128 bytes together. */
@@ -82,6 +88,8 @@ export function describeReason(reason: Reason): string {
       return 'NVLSTree joins several nodes; there is one.';
     case 'nvls-local-ranks':
       return `Outside of AllReduce, NVLink SHARP serves at most ${reason.most} ranks a node; there are ${reason.localRanks}.`;
+    case 'nvls-channels':
+      return `Outside of AllReduce, the graph of NVLink SHARP may have at most ${reason.most} channels; it has ${reason.nChannels}.`;
     case 'nvls-nodes':
       return `Outside of AllReduce, this version has NVLink SHARP on one node only; there are ${reason.nNodes}.`;
     case 'nvls-operator':
@@ -90,6 +98,14 @@ export function describeReason(reason: Reason): string {
       return 'NCCL_PAT_ENABLE=0 switches PAT off.';
     case 'pat-local-ranks':
       return `PAT is used with one rank a node only; there are ${reason.nRanks} ranks on ${reason.nNodes} nodes (NCCL_PAT_ENABLE=1 would allow it).`;
+    case 'pat-no-nvls':
+      return reason.nNodes < 2
+        ? 'PAT with several ranks a node joins several nodes; there is one.'
+        : 'PAT with several ranks a node needs NVLink SHARP within nodes, which is not there.';
+    case 'pat-heads': {
+      const ranks = reason.fewest === reason.most ? `${reason.most}` : `${reason.fewest} to ${reason.most}`;
+      return `PAT with several ranks a node needs each of them as a head of NVLink SHARP; there are ${reason.heads} heads and ${ranks} ranks a node.`;
+    }
     case 'pat-old-gpu':
       return `PAT takes GPUs of compute capability 6.0; the oldest has ${capability(reason.compCap)}.`;
     case 'pat-operator':

@@ -1,6 +1,5 @@
 import type { Parameters } from '../parameters.js';
-import type { TuningInput } from './input.js';
-import { type NcclAlgorithm, algorithms, byName, type Protocol, protocols } from './names.js';
+import { type NcclAlgorithm, byName, type Protocol, protocols } from './names.js';
 
 /** Threads of a channel, or bytes a thread, by algorithm and protocol. */
 export type ByCandidate = Readonly<Record<NcclAlgorithm, Readonly<Record<Protocol, number>>>>;
@@ -10,18 +9,14 @@ export const MOST_THREADS = 640;
 const MOST_SIMPLE_THREADS = 512;
 const MOST_LL_THREADS = 512;
 
-/** Speed of PCI of generation 3 with 16 lanes, up to which a ring needs fewer threads; GB/s. */
-const PCI_GBPS = 12;
-
 /** Maximum number of threads of a channel; 0 without one (PAT, whose kernel always has all). */
-export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parameters): ByCandidate {
-  const slowRing = Math.fround(ring.bwIntra * ring.nChannels) <= PCI_GBPS;
+export function threadsOf(parameters: Parameters, simpleRing = MOST_SIMPLE_THREADS): ByCandidate {
   const ll = parameters.maxThreads ?? MOST_LL_THREADS;
   const ll128 = parameters.ll128Threads ?? MOST_THREADS;
   const simpleOnly = { LL: 0, LL128: 0, Simple: MOST_THREADS };
   return {
     Tree: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? MOST_SIMPLE_THREADS },
-    Ring: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? (slowRing ? 256 : MOST_SIMPLE_THREADS) },
+    Ring: { LL: ll, LL128: ll128, Simple: parameters.maxThreads ?? simpleRing },
     CollNetDirect: simpleOnly,
     CollNetChain: simpleOnly,
     NVLS: simpleOnly,
@@ -30,9 +25,8 @@ export function maxThreads({ graphs: { ring } }: TuningInput, parameters: Parame
   };
 }
 
-/** Bytes a thread and channel below which NCCL takes fewer channels, then fewer threads. All 0 with one rank. */
-export function threadThresholds({ nRanks }: TuningInput, parameters: Parameters): ByCandidate {
-  if (nRanks <= 1) return byName(algorithms, () => ({ LL: 0, LL128: 0, Simple: 0 }));
+/** Bytes a thread and channel below which NCCL takes fewer channels, then fewer threads. */
+export function thresholdsOf(nRanks: number, parameters: Parameters): ByCandidate {
   const usual = { LL: 8, LL128: 8, Simple: 64 };
   const collnet = { ...usual, Simple: 512 };
   const asked = askedThresholds(parameters.threadThresholds ?? '');

@@ -1,3 +1,4 @@
+import { type Certainty, certaintyOf } from './certainty.js';
 import type { Rule, Step } from './rule.js';
 import { ruleGroups, type RuleName, stepOf } from './rules.js';
 import { torchReleases } from './torch.js';
@@ -20,10 +21,15 @@ export const allRules: readonly NamedRule[] = Object.entries(ruleGroups).flatMap
   })),
 );
 
+/** A step of a rule, and where it is known from. */
+export interface CertainStep extends Step<unknown> {
+  readonly certainty: Certainty;
+}
+
 /** A rule that differs between two versions. */
 export interface ChangedRule extends NamedRule {
-  readonly before: Step<unknown>;
-  readonly after: Step<unknown>;
+  readonly before: CertainStep;
+  readonly after: CertainStep;
   /**
    * The variable that gives the older behaviour with the newer version, and the first version that has it if that one lacks it.
    */
@@ -36,7 +42,9 @@ export function rulesBetween(from: string, to: string): ChangedRule[] {
     const before = stepOf(named.rule, from);
     const after = stepOf(named.rule, to);
     const newer = compareVersions(from, to) < 0 ? to : from;
-    return before === after ? [] : [{ ...named, before, after, setBy: setBy(named.rule, newer) }];
+    if (before === after) return [];
+    const certain = (step: Step<unknown>) => ({ ...step, certainty: certaintyOf(named.rule, step) });
+    return [{ ...named, before: certain(before), after: certain(after), setBy: setBy(named.rule, newer) }];
   });
 }
 
@@ -59,7 +67,7 @@ export function versionsPage(): string {
     'Plans are made for one version of NCCL: `--nccl 2.26.2` or `--torch 2.7` on the command line, `Parameters.ncclVersion` in the API, ' +
       'the version in the log with `tccl log`. Covered are the releases from ' +
       `${coveredVersions.at(-1) ?? ''} to ${coveredVersions[0] ?? ''}. Plans for ${comparedVersions.join(', ')} are compared with recorded answers of NCCL; ` +
-      'those for all other releases are read from its source. Rules for releases before ' +
+      'those for all other releases are read from its source. A behaviour that no compared release has is marked as not compared. Rules for releases before ' +
       `${coveredVersions.at(-1) ?? ''} are incomplete, so these are refused.`,
     '',
     '| PyTorch | NCCL in its wheels | builds |',
@@ -79,7 +87,7 @@ export function versionsPage(): string {
       rule.steps.forEach((step, index) => {
         const first = index === 0;
         lines.push(
-          `| ${first ? `\`${name}\`: ${rule.about}${rule.undo === undefined ? '' : ` Set by ${rule.undo}.`}` : ''} | ${step.from} | ${step.means} | ${first ? rule.source : ''} |`,
+          `| ${first ? `\`${name}\`: ${rule.about}${rule.undo === undefined ? '' : ` Set by ${rule.undo}.`}` : ''} | ${step.from} | ${step.means}${certaintyOf(rule, step) === 'compared' ? '' : ' *(not compared)*'} | ${first ? rule.source : ''} |`,
         );
       });
     }

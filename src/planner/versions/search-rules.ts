@@ -227,6 +227,7 @@ export const searchRules = {
       '2.27.6': [blackwellBetween(96, 48, 45.1), '96 is tried too'],
       '2.29.7': [blackwellBetween(96, 80, 48, 45.1), '80 is tried too'],
       '2.30.3': [blackwellBetween(96, 86, 80, 48, 45.1), '86 is tried too'],
+      '2.31.2': [blackwellBetween(96, 90.2, 86, 80, 48, 45.1), '90.2 is tried too'],
     },
   ),
 } as const;

@@ -20,12 +20,21 @@ export const topologyRules = {
     now: 'The one with the most bandwidth, then the nearest type of path, then the fewest hops.',
     source: 'src/graph/paths.cc, ncclGetLocalCpu',
   }),
-  firstNicModuloGpus: since('2.30.7', {
-    about: 'Which of its nearest NICs a GPU starts with.',
-    before: 'The one with the number of the GPU.',
-    now: 'The one with the number of the GPU modulo the number of GPUs that share these NICs.',
-    source: 'src/graph/topo.cc, ncclTopoGetLocalNetType',
-  }),
+  firstNicModuloGpus: byVersion(
+    {
+      about: 'Which of its nearest NICs a GPU starts with.',
+      source: 'src/graph/topo.cc, ncclTopoGetLocalNetType',
+      undo: 'NCCL_TOPO_SCATTER_START_NET=1',
+    },
+    {
+      '2.18.1': ['never', 'The one with the number of the GPU.'],
+      '2.30.7': ['always', 'The one with the number of the GPU modulo the number of GPUs that share these NICs.'],
+      '2.31.2': [
+        'connectx-8',
+        'The one with the number of the GPU, modulo the GPUs that share these NICs only for Blackwell and newer next to a ConnectX-8, or with NCCL_TOPO_SCATTER_START_NET=1.',
+      ],
+    },
+  ),
   guidWithoutPrefix: since('2.28.7', {
     about: 'The guid of a network device that does not begin with 0x.',
     before: 'It counts as 0, so that all such devices look like ports of one card.',
@@ -141,8 +150,18 @@ export const topologyRules = {
   ),
   amdInterconnectGBps: byVersion(
     { about: 'Bandwidth between sockets with AMD CPUs, GB/s.', source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw' },
-    { '2.18.1': [5000, '5000, as within a GPU'], '2.19.1': [16, '16'] },
+    {
+      '2.18.1': [{ zen2: 5000, zen4: 5000, zen5: 5000 }, '5000, as within a GPU'],
+      '2.19.1': [{ zen2: 16, zen4: 16, zen5: 16 }, '16'],
+      '2.31.2': [{ zen2: 16, zen4: 24, zen5: 32 }, '16 for Zen 1 and 2, 24 for Zen 3 and 4, 32 for Zen 5'],
+    },
   ),
+  amdCpuModels: since('2.31.2', {
+    about: 'Models of AMD CPUs.',
+    before: 'They are not told apart.',
+    now: 'They are told apart by attribute familyid, without which NCCL fails.',
+    source: 'src/graph/topo.cc, ncclTopoAddCpu',
+  }),
   linksBackByType: since('2.19.1', {
     about: 'Which link leads back where two devices are joined by links of two types.',
     before: 'The first to that device.',
@@ -180,12 +199,20 @@ export const topologyRules = {
     { about: 'Whether a GPU has a link to itself.', source: 'src/graph/topo.cc, ncclTopoCreateNode' },
     { '2.18.1': [true, 'Yes; no path uses it.'], '2.22.3': [false, 'No.'] },
   ),
-  newerIntelCpus: since('2.26.2', {
-    about: 'Bandwidth between sockets with Intel CPUs newer than Skylake.',
-    before: '10 GB/s, as Skylake.',
-    now: '22 GB/s from Sapphire Rapids on, 40 from Emerald Rapids on.',
-    source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw',
-  }),
+  newerIntelCpus: byVersion(
+    {
+      about: 'Bandwidth between sockets with Intel CPUs newer than Skylake.',
+      source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw and ncclTopoAddCpu',
+    },
+    {
+      '2.18.1': ['as skylake', '10 GB/s, as Skylake.'],
+      '2.26.2': ['by number', '22 GB/s from Sapphire Rapids on, 40 from Emerald Rapids on, by model number.'],
+      '2.31.2': [
+        'granite rapids',
+        '40 GB/s for Granite Rapids and Sierra Forest, too, whose model numbers are lower than that of Emerald Rapids.',
+      ],
+    },
+  ),
   nicOfFunction: since('2.24.3', {
     about: 'Functions of one PCI device that are network cards.',
     before: 'They are one card: ports hang below the first.',

@@ -2,6 +2,120 @@ import { byVersion, since } from './rule.js';
 
 /** Decisions of the tuning model that changed between versions. */
 export const tuningRules = {
+  tuningModel: byVersion(
+    { about: 'Model of time.', source: 'src/graph/tuning.cc, ncclTopoTuneModel; since 2.31 src/tuning/' },
+    {
+      '2.18.1': ['cost table', 'A table of costs of algorithms and protocols.'],
+      '2.31.2': [
+        'cost model',
+        'One list of candidates: general, symmetric and copy-engine kernels, each with a model of its own. Bandwidths of rings and NVLS are rounded otherwise.',
+      ],
+    },
+  ),
+  tieGoesTo: byVersion(
+    { about: 'The choice among candidates of equal time.', source: 'src/tuning/tuning.cc, ncclTuningSelectBestTuning' },
+    { '2.18.1': ['first', 'The first.'], '2.31.2': ['last', 'The last: the results are read from the end.'] },
+  ),
+  ringSpeedOfTwoNodes: byVersion(
+    { about: 'Speed of a channel of a ring on two nodes.', source: 'src/tuning/ring.cc, ncclTuningRingModelInit' },
+    {
+      '2.18.1': ['within', 'That within a node.'],
+      '2.31.2': ['between on blackwell', 'That between nodes on Blackwell, that within a node before.'],
+    },
+  ),
+  treeSpeed: byVersion(
+    { about: 'Speed of a channel of a tree.', source: 'src/tuning/tree.cc, ncclTuningTreeModelInit' },
+    {
+      '2.18.1': ['as ring', 'That within a node on up to two nodes, that between nodes on more.'],
+      '2.31.2': ['lesser on blackwell', 'The lesser of both on Blackwell.'],
+    },
+  ),
+  patSpeed: byVersion(
+    { about: 'Speed of a channel of PAT.', source: 'src/tuning/pat.cc, ncclTuningPatModelInit' },
+    {
+      '2.18.1': ['as ring', 'That within a node on two nodes, that between nodes on more.'],
+      '2.31.2': ['lesser', 'The lesser of both.'],
+    },
+  ),
+  ringThreads: byVersion(
+    {
+      about: 'Threads of a ring with Simple.',
+      source: 'src/tuning/tuning_general.cc, ncclTuningSetThreadThresholds',
+      undo: 'NCCL_NTHREADS=256',
+    },
+    { '2.18.1': ['256 where slow', '512, or 256 where all channels together carry at most 12 GB/s.'], '2.31.2': ['512', '512.'] },
+  ),
+  treesOnPower: byVersion(
+    { about: 'A step of trees with Simple over PCI on POWER CPUs.', source: 'src/tuning/tree.cc, ncclTuningTreeModelInit' },
+    { '2.18.1': ['as ring', 'As a step of rings.'], '2.31.2': ['own', 'As elsewhere.'] },
+  ),
+  nvlsRanksOfNode: byVersion(
+    {
+      about: 'Ranks of a node in the model of NVLS for AllGather and ReduceScatter.',
+      source: 'src/tuning/nvls.cc, ncclTuningNvlsModelInit',
+    },
+    { '2.18.1': ['mean', 'Ranks by nodes.'], '2.31.2': ['fewest', 'Those of the smallest node.'] },
+  ),
+  nvlsGatherMostChannels: byVersion(
+    {
+      about: 'Most channels of the graph of NVLS for AllGather and ReduceScatter.',
+      source: 'src/tuning/nvls.cc, ncclTuningNvlsModelSim',
+    },
+    { '2.18.1': [Infinity, 'Any number.'], '2.31.2': [32, '32'] },
+  ),
+  collnetDirectNeedsSwitch: byVersion(
+    { about: 'CollNetDirect on nodes without NVSwitches.', source: 'src/tuning/collnet.cc, ncclTuningCollnetModelInit' },
+    { '2.18.1': [true, 'It is not used.'], '2.31.2': [false, 'It may be used where the network reduces.'] },
+  ),
+  collnetReduceNeedsHeads: since('2.31.2', {
+    about: 'CollNet for AllReduce between nodes where a node has more ranks than heads.',
+    before: 'It is used.',
+    now: 'It is not, as for AllGather and ReduceScatter.',
+    source: 'src/tuning/collnet.cc, ncclTuningCollnetModelInit',
+  }),
+  ringPlateau: byVersion(
+    {
+      about: 'Calls for which rings with Simple have a higher latency from 64 bytes a rank and channel on.',
+      source: 'src/tuning/ring.cc, ncclTuningRingModelSim',
+    },
+    {
+      '2.18.1': ['between nodes', 'AllReduce between nodes.'],
+      '2.31.2': [
+        'blackwell gathers',
+        'AllReduce between nodes; AllGather and ReduceScatter on one node of Blackwell GPUs joined by NVLink.',
+      ],
+      '2.32.3': [
+        'blackwell by size',
+        'AllReduce between nodes; all three on one node of Blackwell GPUs joined by NVLink, less with few ranks and with more than 256 KiB a rank and channel.',
+      ],
+    },
+  ),
+  patPerNode: byVersion(
+    {
+      about: 'PAT with several ranks a node.',
+      source: 'src/tuning/pat.cc, ncclPatEnable and ncclTuningPatModelSim',
+      undo: 'NCCL_PAT_ENABLE=0',
+    },
+    {
+      '2.18.1': ['if asked', 'Only with NCCL_PAT_ENABLE=1.'],
+      '2.31.2': [
+        'nvls',
+        'With NVLink SHARP, whose heads are all ranks of each node, but only where nothing else is left (NCCL_ALGO=PAT).',
+      ],
+    },
+  ),
+  patScales: since('2.31.2', {
+    about: 'PAT for averages in ReduceScatter.',
+    before: 'It is not used: it cannot scale.',
+    now: 'It is used with one rank a node.',
+    source: 'src/tuning/pat.cc, ncclTuningPatModelSim',
+  }),
+  listsAreForced: since('2.31.2', {
+    about: 'NCCL_ALGO for some collectives only, as allreduce:tree.',
+    before: 'The others are not affected.',
+    now: 'The others are not affected either, unless NCCL_PROTO names them or all: then no algorithm is left.',
+    source: 'src/tuning/cost_model.cc, ncclTuningCostModelInit',
+  }),
   nvlsTreeCapBlackwell: byVersion(
     {
       about: 'The most that one head of NVLSTree carries on Blackwell between three nodes or more, GB/s.',
@@ -229,12 +343,17 @@ export const tuningRules = {
       '2.23.4': ['nodes - 1', 'One less than nodes (twice for AllReduce).'],
     },
   ),
-  aloneAsTree: since('2.23.4', {
-    about: 'Latency of a step between nodes of one rank.',
-    before: 'That of the algorithm.',
-    now: 'That of trees, for nothing hides it.',
-    source: 'src/graph/tuning.cc, ncclTopoTuneModel',
-  }),
+  aloneAsTree: byVersion(
+    {
+      about: 'Latency of a step between nodes of one rank.',
+      source: 'src/graph/tuning.cc, ncclTopoTuneModel; src/tuning/ring.cc',
+    },
+    {
+      '2.18.1': ['none', 'That of the algorithm.'],
+      '2.23.4': ['all', 'That of trees, for nothing hides it.'],
+      '2.31.2': ['rings', 'That of trees for rings, that of the algorithm for others.'],
+    },
+  ),
   nvlsGatherAsReduce: byVersion(
     {
       about: 'Bandwidth of NVLS for AllGather and ReduceScatter, beside what it is for AllReduce.',
@@ -309,12 +428,21 @@ export const tuningRules = {
     { about: 'Latency of a step of PAT between nodes of several ranks, µs.', source: 'src/graph/tuning.cc, hwLatencies' },
     { '2.18.1': [0, 'none'], '2.28.3': [14, '14'] },
   ),
-  nvlsTreeCorrection: since('2.29.2', {
-    about: 'NVLSTree at middle sizes on Blackwell with x86 CPUs.',
-    before: 'As the model says.',
-    now: 'Slower than the model, by the same factors as trees.',
-    source: 'src/graph/tuning.cc, ncclTopoGetAlgoTime',
-  }),
+  nvlsTreeCorrection: byVersion(
+    {
+      about: 'NVLSTree at middle sizes on Blackwell.',
+      source: 'src/graph/tuning.cc, ncclTopoGetAlgoTime; src/tuning/nvls.cc, ncclTuningNvlsModelSim',
+    },
+    {
+      '2.18.1': ['none', 'As the model says.'],
+      '2.29.2': ['x86', 'Slower than the model with x86 CPUs, by the same factors as trees.'],
+      '2.31.2': [
+        'arm below 512 MiB',
+        'Slower with x86 CPUs, and with ARM CPUs, four ranks a node and NICs of 96 GB/s: on two nodes below 512 MiB.',
+      ],
+      '2.32.3': ['arm below 64 MiB', 'The same, with ARM CPUs on two nodes below 64 MiB.'],
+    },
+  ),
   nvlsChannelsOfNodes: since('2.28.3', {
     about: 'Channels of NVLS between nodes.',
     before: 'Those of NVLink SHARP.',

@@ -22,6 +22,7 @@ export const variableSince: ReadonlyMap<string, string> = new Map([
   ['NCCL_NET_GDR_MLOPART', '2.30.7'],
   ['NCCL_NET_MERGE_POLICY', '2.30.7'],
   ['NCCL_TOPO_SPLIT_MLOPART', '2.30.7'],
+  ['NCCL_TOPO_SCATTER_START_NET', '2.31.2'],
 ]);
 
 /** First version with the variable, if the given version lacks it. */

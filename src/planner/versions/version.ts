@@ -19,6 +19,9 @@ export const comparedVersions = [
 
 /** Releases of NCCL, newest first. */
 export const releases: readonly string[] = [
+  '2.32.6',
+  '2.32.3',
+  '2.31.2',
   '2.30.7',
   '2.30.4',
   '2.30.3',
@@ -73,11 +76,17 @@ export function isCompared(version: string): boolean {
  */
 export function ncclVersion(text: string): string {
   const version = /^v?([0-9]+\.[0-9]+\.[0-9]+)(?:-[0-9]+)?(?:\+\S*)?$/.exec(text.trim())?.[1];
-  if (version === undefined) {
-    throw new InvalidArgumentError('UNKNOWN_NAME', `'${text}' is no version of NCCL: write three numbers, as ${defaultVersion}`);
-  }
+  if (version === undefined) throw new InvalidArgumentError('UNKNOWN_NAME', noVersion(text));
   if (coveredVersions.includes(version)) return version;
   throw new InvalidArgumentError('UNKNOWN_NAME', `NCCL ${version} ${notCovered(version)}`);
+}
+
+function noVersion(text: string): string {
+  const [, series] = /^v?([0-9]+\.[0-9]+)$/.exec(text.trim()) ?? [];
+  if (series === undefined) return `'${text}' is no version of NCCL: write three numbers, as ${defaultVersion}`;
+  const ofSeries = coveredVersions.filter((version) => version.startsWith(`${series}.`));
+  if (ofSeries.length === 0) return `NCCL ${series} ${notCovered(series)}`;
+  return `'${text}' is no version of NCCL: write three numbers; covered of ${series}: ${ofSeries.join(', ')}`;
 }
 
 /** `is not covered; …`: the nearest covered versions, and known differences. */
@@ -85,16 +94,12 @@ export function notCovered(version: string): string {
   const { older, newer } = nearestVersions(version);
   if (older !== undefined && newer !== undefined)
     return `is not covered; the nearest that are: ${older} and ${newer} (tccl nccl rules --from ${older} --to ${newer} lists what changed between them)`;
-  return `is not covered; the nearest that is: ${older ?? newer ?? ''}. ${older === undefined ? KNOWN_OF_OLDER : KNOWN_OF_NEWER} (tccl nccl versions lists all)`;
+  return `is not covered; the nearest that is: ${older ?? newer ?? ''}.${older === undefined ? ` ${KNOWN_OF_OLDER}` : ''} (tccl nccl versions lists all)`;
 }
 
 /** Read from the differences of tags v2.18.1-1 and v2.18.3-1 to v2.18.5-1. */
 const KNOWN_OF_OLDER =
   'Up to 2.18.5 changed, among others, the NICs that a GPU takes, the speeds tried between Hopper hosts, trees on Hopper, and LL128 over NVLink by way of a GPU';
-
-/** Read from the branch dev of NVIDIA/nccl at 2.31.0a7; of 2.31.2, 2.32.3 and 2.32.6 no source was read. */
-const KNOWN_OF_NEWER =
-  'A preview of 2.31 shows: faster links between sockets of AMD Zen 3 and newer, newer Intel CPUs distinguished, and a tuning model that was written anew';
 
 /** The covered versions next to a version: the newest that is not newer, and the oldest that is newer. */
 export function nearestVersions(version: string): { readonly older: string | undefined; readonly newer: string | undefined } {

@@ -6,6 +6,7 @@ import { systemSummary } from '../../topology/summary.js';
 import { pathTypeNames } from '../../topology/types.js';
 import { describeReason } from '../../tuning/reasons.js';
 import type { Tuning } from '../../tuning/tune.js';
+import { uncomparedRules } from '../../versions/certainty.js';
 import type { Cluster, PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
 import { type ConnectionSummary, describeNoP2p, summarizeConnections, transportsOf } from './connections.js';
@@ -21,6 +22,8 @@ export interface Overview {
   readonly title: string;
   /** The version of NCCL that is planned for. */
   readonly nccl: string;
+  /** Rules of that version that are read from source, not compared with recorded answers. */
+  readonly uncomparedRules: readonly string[];
   readonly nRanks: number;
   /** NCCL's notion of hosts: ranks that reach each other without the network. */
   readonly nNodes: number;
@@ -110,6 +113,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
   return {
     title,
     nccl: parameters.ncclVersion,
+    uncomparedRules: uncomparedRules(parameters.ncclVersion),
     nRanks: plan.nodes.nRanks,
     nNodes: plan.nodes.nNodes,
     hosts: kindsOfHosts(cluster, prepared, plan),

@@ -108,16 +108,29 @@ export function addCpu(build: Build, element: XmlElement): void {
   }
 }
 
-function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus }: Rules): number {
+function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus, amdCpuModels }: Rules): number {
+  if (vendor === CpuVendor.AMD && amdCpuModels)
+    return amdModels.get(requiredInteger(element, 'familyid')) ?? CpuModel.AMD_ZEN12;
   if (vendor !== CpuVendor.INTEL && vendor !== CpuVendor.ZHAOXIN) return -1;
   const family = requiredInteger(element, 'familyid');
   const model = requiredInteger(element, 'modelid');
   if (vendor === CpuVendor.ZHAOXIN) return family === 7 && model === 0x5b ? CpuModel.YONGFENG : -1;
   if (family !== 6 || model < 0x55) return CpuModel.INTEL_BDW;
-  if (!newerIntelCpus) return CpuModel.INTEL_SKL;
-  if (model >= 0xcf) return CpuModel.INTEL_ERP;
+  if (newerIntelCpus === 'as skylake') return CpuModel.INTEL_SKL;
+  if (model >= 0xcf || (newerIntelCpus === 'granite rapids' && graniteRapids.has(model))) return CpuModel.INTEL_ERP;
   return model >= 0x8f ? CpuModel.INTEL_SRP : CpuModel.INTEL_SKL;
 }
+
+/** Models of Granite Rapids and Sierra Forest, which are newer than Emerald Rapids (0xcf). */
+const graniteRapids: ReadonlySet<number> = new Set([0xad, 0xae, 0xaf]);
+
+/** Generations of AMD CPUs by `familyid`: CPUID's, or family + 16 × extended family, which versions before 2.31 dump. */
+const amdModels: ReadonlyMap<number, number> = new Map([
+  [25, CpuModel.AMD_ZEN34],
+  [0xaf, CpuModel.AMD_ZEN34],
+  [26, CpuModel.AMD_ZEN5],
+  [0xbf, CpuModel.AMD_ZEN5],
+]);
 
 /**
  * Adds a `<pci>`: its GPUs, or its NIC, or, if it is a switch, itself and everything below it. A NIC below a bridge hides
@@ -313,6 +326,7 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
     asic,
     bandwidthGBps,
     pciId: pciIdOf(element, asic),
+    isConnectX8: isConnectX8(element),
     latencyUs: floatOrZero(element, 'latency'),
     port: integerOr(element, 'port', 0),
     gdr: integerOr(element, 'gdr', 0) !== 0,
@@ -341,11 +355,25 @@ function netBandwidth(element: XmlElement): number {
   return Math.fround((speedMbps > 0 ? speedMbps : DEFAULT_SPEED_MBPS) / 8000);
 }
 
-/** NCCL's hash of the bus id of the nearest PCI device above, or of the card's GUID where there is none. */
-function pciIdOf(element: XmlElement, asic: bigint): bigint {
+/** Devices of vendor 0x15b3 that NCCL counts as a ConnectX-8. */
+const connectX8Devices: ReadonlySet<bigint> = new Set([0x1023n, 0x2100n]);
+
+function isConnectX8(element: XmlElement): boolean {
+  const ids = pciAbove(element)?.attributes;
+  const number = (name: string) => parseBigInteger(ids?.get(name) ?? '', 0);
+  return number('vendor') === 0x15b3n && connectX8Devices.has(number('device'));
+}
+
+/** The nearest PCI device above a network device. */
+function pciAbove(element: XmlElement): XmlElement | undefined {
   let above = element.parent;
   while (above !== undefined && above.name !== 'pci') above = above.parent;
-  const busId = above?.attributes.get('busid');
+  return above;
+}
+
+/** NCCL's hash of the bus id of the nearest PCI device above, or of the card's GUID where there is none. */
+function pciIdOf(element: XmlElement, asic: bigint): bigint {
+  const busId = pciAbove(element)?.attributes.get('busid');
   if (busId !== undefined) return hashBytes(Uint8Array.from(busId, (character) => character.charCodeAt(0)));
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, asic, true);

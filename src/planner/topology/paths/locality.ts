@@ -5,6 +5,9 @@ import { NodeType, PathType, pxnFirst } from '../types.js';
 import { type RuleName, type Rules, rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
+/** Compute capability × 10 of the first GPUs of Blackwell. */
+const BLACKWELL = 100;
+
 /** The rules that say which nodes are nearest. */
 export const localityRules = [
   'pathOrder',
@@ -24,6 +27,7 @@ export class Locality {
   readonly #system: System;
   readonly #paths: Paths;
   readonly #policy: Parameters['netDevicesPolicy'];
+  readonly #scatters: boolean;
   readonly #rules: Pick<Rules, (typeof localityRules)[number]>;
   readonly #pxnFirst: boolean;
   readonly #cpuOfGpu: Int32Array;
@@ -33,10 +37,15 @@ export class Locality {
   readonly #namesakeOfNet: Int32Array;
   readonly #gpuOfRank: Int32Array;
 
-  constructor(system: System, paths: Paths, parameters: Pick<Parameters, 'netDevicesPolicy' | 'ncclVersion'>) {
+  constructor(
+    system: System,
+    paths: Paths,
+    parameters: Pick<Parameters, 'netDevicesPolicy' | 'scatterStartNet' | 'ncclVersion'>,
+  ) {
     this.#system = system;
     this.#paths = paths;
     this.#policy = parameters.netDevicesPolicy;
+    this.#scatters = parameters.scatterStartNet !== 0;
     this.#rules = rulesOf(parameters);
     this.#pxnFirst = this.#rules.pathOrder === 'pxn before p2c';
     this.#cpuOfGpu = new Int32Array(system.gpus.length).fill(-1);
@@ -132,7 +141,7 @@ export class Locality {
     if (gpus === 0) throw this.#nothingNear(gpu, 'network device that reaches it');
 
     const dev = this.#system.gpus[gpu]?.dev ?? 0;
-    let position = this.#rules.firstNicModuloGpus ? dev % gpus : dev;
+    let position = this.#startsModulo(gpu, nets) ? dev % gpus : dev;
     if ((nets.length & (nets.length - 1)) === 0) position = mirrorBits(position, nets.length);
     position += channel % this.#netsPerGpu(nets.length, gpus);
     return this.#namesakeOfNet[nets[position % nets.length] ?? 0] ?? 0;
@@ -148,6 +157,20 @@ export class Locality {
       }
     }
     return -1;
+  }
+
+  /** True if GPUs that share NICs start with different ones by their number among these GPUs. */
+  #startsModulo(gpu: number, nets: readonly number[]): boolean {
+    switch (this.#rules.firstNicModuloGpus) {
+      case 'never':
+        return false;
+      case 'always':
+        return true;
+      case 'connectx-8': {
+        const { gpus, nets: all } = this.#system;
+        return this.#scatters || ((gpus[gpu]?.sm ?? 0) >= BLACKWELL && nets.some((net) => all[net]?.isConnectX8 === true));
+      }
+    }
   }
 
   #netsPerGpu(nets: number, gpus: number): number {

@@ -22,9 +22,11 @@ describe('versions of NCCL', () => {
     expect(() => ncclVersion('2.26.4')).toThrow(
       'the nearest that are: 2.26.3 and 2.26.5 (tccl nccl rules --from 2.26.3 --to 2.26.5 lists what changed between them)',
     );
-    expect(() => ncclVersion('2.99.1')).toThrow('A preview of 2.31 shows');
+    expect(() => ncclVersion('2.99.1')).toThrow(`the nearest that is: ${coveredVersions[0] ?? ''}.`);
+    expect(() => ncclVersion('2.99')).toThrow(`NCCL 2.99 is not covered; the nearest that is: ${coveredVersions[0] ?? ''}.`);
     expect(() => ncclVersion('2.4.8')).toThrow(`the nearest that is: ${coveredVersions.at(-1) ?? ''}`);
-    expect(() => ncclVersion('2.26')).toThrow('three numbers');
+    expect(() => ncclVersion('2.26')).toThrow('three numbers; covered of 2.26: 2.26.6, 2.26.5, 2.26.3, 2.26.2');
+    expect(() => ncclVersion('newest')).toThrow("'newest' is no version of NCCL: write three numbers");
   });
 
   it('are covered newest first, and those that are compared are among them', () => {

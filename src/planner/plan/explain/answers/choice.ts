@@ -1,6 +1,6 @@
 import { counted } from '../../../../counted.js';
 import { graphOf } from '../../../tuning/input.js';
-import { ringSteps } from '../../../tuning/bandwidth.js';
+import { ringSteps } from '../../../tuning/formulas.js';
 import { choiceOf } from '../../../tuning/choose.js';
 import { flips } from '../../../tuning/flips.js';
 import type { NcclAlgorithm, Collective } from '../../../tuning/names.js';

@@ -1,40 +1,12 @@
-import { Pattern } from '../graph/graph.js';
-import type { GraphHeader } from '../graph/graph.js';
-import { CpuVendor } from '../topology/system.js';
-import { rulesOf } from '../versions/rules.js';
-import {
-  generationOf,
-  llCapGBps,
-  nvlsEfficiency,
-  nvlsTreeCaps,
-  ofNodes,
-  ringLl128Caps,
-  treeCaps,
-  treeLl128Caps,
-} from './constants.js';
-import { graphOf, type TuningInput } from './input.js';
-import type { NcclAlgorithm, Collective, Protocol } from './names.js';
+import type { GraphHeader } from '../../graph/graph.js';
+import { rulesOf } from '../../versions/rules.js';
+import { generationOf, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps } from '../constants.js';
+import { capped, collnetDirectReduceGBps, llCap, ringSteps, treeBandwidth } from '../formulas.js';
+import { graphOf, type TuningInput } from '../input.js';
+import type { Bandwidth } from '../model.js';
+import type { NcclAlgorithm, Collective, Protocol } from '../names.js';
 
 const { fround, min } = Math;
-
-/** Bound on the bandwidth of a candidate. */
-export type BandwidthLimit =
-  /** The channels that the search found, times the efficiency of the protocol. */
-  | 'graph'
-  /** The limit of LL, by GPUs on one node, by CPUs between several. */
-  | 'll'
-  /** The limit of one channel with this algorithm and protocol on such GPUs. */
-  | 'channel'
-  /** Calls that the NVSwitch reduces. */
-  | 'switch'
-  /** Bandwidth of a head to other nodes. */
-  | 'network';
-
-interface Bandwidth {
-  /** GB/s of the data of the call. A C float. */
-  readonly gbps: number;
-  readonly limit: BandwidthLimit;
-}
 
 /**
  * Speed of a collective for large data by NCCL's model: bus bandwidth of the algorithm's channels under the caps of the
@@ -64,20 +36,6 @@ export function modelBandwidth(
   return { ...bus, gbps: fround(bus.gbps * (perStep ? fround(nRanks / ringSteps(collective, nRanks)) : 0.5)) };
 }
 
-/** Steps that each part of the data takes around a ring. */
-export function ringSteps(collective: Collective, nRanks: number): number {
-  switch (collective) {
-    case 'AllReduce':
-      return 2 * (nRanks - 1);
-    case 'AllGather':
-    case 'ReduceScatter':
-      return nRanks - 1;
-    case 'Broadcast':
-    case 'Reduce':
-      return nRanks;
-  }
-}
-
 function busBandwidth(
   input: TuningInput,
   graph: GraphHeader,
@@ -91,7 +49,13 @@ function busBandwidth(
     case 'Ring':
       return ringBandwidth(input, collective, graph.nChannels, between, protocol);
     case 'Tree':
-      return treeBandwidth(input, graph.nChannels, between, protocol);
+      return treeBandwidth(
+        input,
+        graph.nChannels,
+        between,
+        protocol,
+        rulesOf(input).treePatternOfAll ? input.maxTreePattern : graph.pattern,
+      );
     case 'PAT':
       return { gbps: fround(between * rulesOf(input).patShare), limit: 'graph' };
     case 'CollNetDirect':
@@ -128,31 +92,6 @@ function ringBandwidth(
   }
 }
 
-function treeBandwidth(input: TuningInput, nChannels: number, channels: number, protocol: Protocol): Bandwidth {
-  const { nNodes, minCompCap, maxTreePattern, graphs } = input;
-  const rules = rulesOf(input);
-  const pattern = rules.treePatternOfAll ? maxTreePattern : graphs.tree.pattern;
-  const generation = generationOf(minCompCap);
-  let tree = capped(channels * 0.92, nChannels * ofNodes(treeCaps(rules)[generation], nNodes), 'channel');
-  if (protocol === 'LL') tree = capped(tree.gbps / 3.8, llCap(input), 'll', tree.limit);
-  if (protocol === 'LL128') {
-    const share = nNodes === 1 ? 7 / 9 : 120 / 128;
-    tree = capped(tree.gbps * share, nChannels * ofNodes(treeLl128Caps(rules)[generation], nNodes), 'channel', tree.limit);
-  }
-  return pattern === Pattern.TREE ? { ...tree, gbps: fround(tree.gbps * 0.85) } : tree;
-}
-
-/** The limit of LL for all channels of a node together, GB/s: between nodes its data pass through memory of the CPU. */
-export function llCap(input: TuningInput): number {
-  const { nNodes, minCompCap, cpuVendor } = input;
-  const amdOrMixed = cpuVendor === CpuVendor.AMD || cpuVendor === CpuVendor.MIXED;
-  return llCapGBps(nNodes, generationOf(minCompCap), amdOrMixed, rulesOf(input));
-}
-
-function capped(gbps: number, cap: number, capLimit: BandwidthLimit, limit: BandwidthLimit = 'graph'): Bandwidth {
-  return gbps <= cap ? { gbps: fround(gbps), limit } : { gbps: fround(cap), limit: capLimit };
-}
-
 function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collective: Collective): number {
   const { nRanks, nNodes, minCompCap } = input;
   if (graph.nChannels === 0) return 0;
@@ -163,11 +102,7 @@ function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collecti
     return fround(fround(ranksPerNode * graph.bwIntra) * (share * 0.85 + fround(1 - share) * 0.95));
   }
   if (collective !== 'AllReduce') return fround(ranksPerNode * min(graph.bwIntra, fround(graph.bwInter * fround(0.9))));
-  // Full speed needs a NIC for each GPU; half of the missing share is lost.
-  const ratio = fround(ranksPerNode / graph.nChannels);
-  const factor = fround(ratio - fround(fround(ratio - 1) / 2));
-  const gbps = fround(fround(graph.nChannels * graph.bwIntra) / factor);
-  return minCompCap >= 90 ? fround(gbps * 0.85) : gbps;
+  return collnetDirectReduceGBps(ranksPerNode, graph.nChannels, fround(graph.nChannels * graph.bwIntra), minCompCap);
 }
 
 function nvlsBandwidth(

@@ -1,12 +1,12 @@
-import type { Parameters } from '../parameters.js';
-import { CpuArch, CpuVendor } from '../topology/system.js';
-import { PathType } from '../topology/types.js';
-import { ringSteps } from './bandwidth.js';
-import { rulesOf } from '../versions/rules.js';
-import { baseLatenciesUs, type Medium, stepLatenciesUs } from './constants.js';
-import { graphOf, type TuningInput } from './input.js';
-import { floorLog2 } from './integers.js';
-import type { NcclAlgorithm, Collective, Protocol } from './names.js';
+import type { Parameters } from '../../parameters.js';
+import { CpuArch } from '../../topology/system.js';
+import { PathType } from '../../topology/types.js';
+import { netOverheadUs, ringSteps } from '../formulas.js';
+import { rulesOf } from '../../versions/rules.js';
+import { baseLatenciesUs, type Medium, stepLatenciesUs } from '../constants.js';
+import { graphOf, type TuningInput } from '../input.js';
+import { floorLog2 } from '../integers.js';
+import type { NcclAlgorithm, Collective, Protocol } from '../names.js';
 
 const { fround, max, min, trunc } = Math;
 
@@ -85,7 +85,7 @@ function nodeSteps(input: TuningInput, collective: Collective): number {
 /** One step from node to node. With one rank a node nothing hides it, so it costs as much as in trees. */
 function betweenNodes(input: TuningInput, algorithm: NcclAlgorithm, protocol: Protocol): number {
   const { latencyInter } = input.graphs[graphOf[algorithm]];
-  const alone = input.nRanks === input.nNodes && rulesOf(input).aloneAsTree;
+  const alone = input.nRanks === input.nNodes && rulesOf(input).aloneAsTree !== 'none';
   const step = fround(fround(stepUs(input, 'net', alone ? 'Tree' : algorithm, protocol)) + latencyInter);
   // Simple flushes what has arrived.
   return protocol === 'Simple' ? fround(step + latencyInter) : step;
@@ -107,10 +107,4 @@ function stepUs(input: TuningInput, medium: Medium, algorithm: NcclAlgorithm, pr
   // On Power, NCCL prefers trees.
   const asRing = cpuArch === CpuArch.POWER && medium === 'pci';
   return asRing ? stepLatenciesUs.pci.Ring.Simple : rules.treeUs[medium];
-}
-
-/** Cost of posting to the network. */
-function netOverheadUs({ cpuArch, cpuVendor }: TuningInput, { netOverheadNs }: Parameters): number {
-  if (netOverheadNs !== undefined) return fround(netOverheadNs * 0.001);
-  return cpuArch === CpuArch.X86 && cpuVendor === CpuVendor.AMD ? 2 : 1;
 }
