@@ -184,14 +184,24 @@ export function withRank<E>(error: E, rank: number): E {
 }
 
 /**
- * Puts the call that an error ended in front of its message, where the message is about what ranks did: it does not say which
- * of this rank's calls it ended.
+ * Puts the call that an error ended in front of its message, where the message is about what ranks did or about memory: it does
+ * not say which of this rank's calls it ended.
  */
 export function ofCall<E extends TcclError>(error: E, call: string): E {
-  const isAboutRanks = ['CALL_MISMATCH', 'TIMEOUT', 'NETWORK', 'UNSUPPORTED'].includes(error.code);
-  if (isAboutRanks && !/^\w+: /.test(error.message)) error.message = `${call}: ${error.message}`;
+  if (namesNoCall.has(error.code) && !/^\w+: /.test(error.message)) error.message = `${call}: ${error.message}`;
   return error;
 }
+
+/** Codes of errors that may come from deep below a call. */
+const namesNoCall: ReadonlySet<ErrorCode> = new Set([
+  'CALL_MISMATCH',
+  'TIMEOUT',
+  'NETWORK',
+  'UNSUPPORTED',
+  'BUFFER_DETACHED',
+  'OUT_OF_MEMORY',
+  'SHARED_MEMORY',
+]);
 
 /** One line for the user: `rank 3: …` or `file:line:column: …` before the message. */
 export function describeError(error: unknown): string {

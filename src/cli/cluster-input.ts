@@ -87,7 +87,7 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
       `${file.fileName} is a cluster file: give it alone, and list other machines in it`,
     );
   }
-  if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given');
+  if (first === undefined) throw new InvalidUsageError('UNSUPPORTED', 'no cluster is given, as in: tccl plan dgx-h100 --nodes 2');
   // Loaded only where they are needed: a machine of the catalogue does not need the YAML library.
   const { hardware } = options;
   const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);

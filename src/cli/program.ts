@@ -52,7 +52,9 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
         ['what the log of a job says', 'tccl log job.log'],
       ),
     )
-    .configureOutput({ outputError: (message) => complain('tccl', oneLine(message)) })
+    .configureOutput({
+      outputError: (message) => complain('tccl', `${oneLine(message)}${exampleAfter(message, program, argv.slice(2))}`),
+    })
     .exitOverride();
 
   for (const load of commandsFor(argv[2] ?? '')) (await load()).register(program);
@@ -85,6 +87,17 @@ function commandsFor(word: string): (() => Promise<CommandModule>)[] {
   if (word === '--version' || word === '-V') return [];
   const asked = word === 'completion' ? undefined : commands[word];
   return asked === undefined ? Object.values(commands) : [asked];
+}
+
+/** The first example in the help of the command whose argument or option is missing. */
+function exampleAfter(message: string, program: Command, words: readonly string[]): string {
+  if (!/missing required argument|required option/.test(message)) return '';
+  let command = program;
+  for (const word of words) command = command.commands.find((each) => each.name() === word) ?? command;
+  let help = '';
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  const [, example] = /\nExamples:\n *#.*\n *(tccl .*)\n/.exec(help) ?? [];
+  return example === undefined ? '' : `, as in: ${example}`;
 }
 
 /** Commander's `error: unknown command 'rum'`, and its `(Did you mean run?)` on a second line, in one line of ours. */

@@ -22,6 +22,21 @@ const optionNames = Object.keys({ tensors: true, bucketBytes: true, allowUnused:
   true
 >);
 
+/** The class of an array on any buffer: gradients lie in memory of `alloc`. */
+type OnAnyBuffer<T> = NumericArray extends infer Each
+  ? Each extends NumericArray
+    ? T extends Each
+      ? Each
+      : never
+    : never
+  : never;
+
+/** Gradients of parameters that are typed arrays. */
+type ArraysLike<Parameters> = { readonly [Name in keyof Parameters]: OnAnyBuffer<Parameters[Name]> };
+
+/** Parameters or gradients by name. */
+type ByName<Tensor> = Readonly<Record<string, Tensor>>;
+
 const DEFAULT_BUCKET_BYTES = 4 * 2 ** 20;
 
 /** A bucket of the running step. */
@@ -43,7 +58,8 @@ interface Place<Tensor> {
 
 /**
  * Prepares data-parallel training: gives every rank rank 0's parameters, and buckets for the gradients. Every rank calls it
- * with parameters of the same names, lengths and types, in the same order.
+ * with parameters of the same names, lengths and types, in the same order. Gradients have the names and classes of the
+ * parameters.
  *
  * @param parameters by name; arrays, or variables of a library, which are overwritten
  * @throws InvalidUsageError `CALL_MISMATCH` on all ranks when parameters differ; InvalidArgumentError `ARGUMENT_TYPE`,
@@ -56,11 +72,21 @@ interface Place<Tensor> {
  * // after it:
  * const gradients = await ddp.finish();
  */
-export async function dataParallel<Tensor = NumericArray>(
+export function dataParallel<Parameters extends ByName<NumericArray>>(
   comm: Communicator,
-  parameters: Readonly<Record<string, Tensor>>,
+  parameters: Parameters,
+  options?: DataParallelOptions<NumericArray> & { readonly tensors?: undefined },
+): Promise<DataParallel<ArraysLike<Parameters>>>;
+export function dataParallel<Tensor, Name extends string>(
+  comm: Communicator,
+  parameters: Readonly<Record<Name, Tensor>>,
+  options: DataParallelOptions<Tensor> & { readonly tensors: Tensors<Tensor> },
+): Promise<DataParallel<Readonly<Record<Name, Tensor>>>>;
+export async function dataParallel<Tensor>(
+  comm: Communicator,
+  parameters: ByName<Tensor>,
   options: DataParallelOptions<Tensor> = {},
-): Promise<DataParallel<Tensor>> {
+): Promise<DataParallel<ByName<Tensor>>> {
   if (typeof parameters !== 'object' || (parameters as unknown) === null) {
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
@@ -106,25 +132,25 @@ async function agree(comm: Communicator, forms: readonly ParameterForm[], bucket
   }
 }
 
-/** Averages the gradients of a model that every rank has. Made by {@link dataParallel}. */
-export class DataParallel<Tensor = NumericArray> {
+/** Averages the gradients of a model that every rank has. Made by {@link dataParallel}; `Gradients` are their types by name. */
+export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unknown>> = ByName<NumericArray>> {
   /** The communicator of the gradients. */
   readonly comm: Communicator;
   /** Number of all-reduces of a step. */
   readonly nBuckets: number;
-  readonly #tensors: Tensors<Tensor>;
+  readonly #tensors: Tensors<Gradients[keyof Gradients]>;
   readonly #allowUnused: boolean;
   readonly #buckets: readonly Bucket[];
-  readonly #places = new Map<string, Place<Tensor>>();
+  readonly #places = new Map<string, Place<Gradients[keyof Gradients]>>();
   /** All-reduces that have begun, of the first buckets: the order is the same on all ranks. */
   readonly #begun: Promise<void>[] = [];
 
   /** @internal */
   constructor(
     comm: Communicator,
-    parameters: Readonly<Record<string, Tensor>>,
+    parameters: ByName<Gradients[keyof Gradients]>,
     forms: readonly BucketForm[],
-    tensors: Tensors<Tensor>,
+    tensors: Tensors<Gradients[keyof Gradients]>,
     allowUnused: boolean,
   ) {
     this.comm = comm;
@@ -138,7 +164,7 @@ export class DataParallel<Tensor = NumericArray> {
       const type = tensors.read(sample).constructor as NumericArrayConstructor;
       return { form, array: comm.alloc(type, form.length), missing: form.parameters.length };
     });
-    const parts = new Map<string, Pick<Place<Tensor>, 'bucket' | 'part'>>();
+    const parts = new Map<string, Pick<Place<unknown>, 'bucket' | 'part'>>();
     for (const bucket of this.#buckets) {
       let at = 0;
       for (const { name, length } of bucket.form.parameters) {
@@ -159,7 +185,7 @@ export class DataParallel<Tensor = NumericArray> {
    * @throws InvalidArgumentError `UNKNOWN_NAME`, `BUFFER_SIZE`, `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` for a second
    *   gradient of one parameter
    */
-  ready(name: string, gradient: Tensor): void {
+  ready<Name extends keyof Gradients & string>(name: Name, gradient: Gradients[Name]): void {
     const place = this.#places.get(name);
     if (place === undefined) {
       throw new InvalidArgumentError(
@@ -198,7 +224,7 @@ export class DataParallel<Tensor = NumericArray> {
    *
    * @throws InvalidUsageError `UNSUPPORTED` when gradients are missing, unless `allowUnused`; errors of the all-reduces
    */
-  async finish(): Promise<Record<string, Tensor>> {
+  async finish(): Promise<Gradients> {
     const missing = [...this.#places].filter(([, { isReady }]) => !isReady);
     if (missing.length > 0 && !this.#allowUnused) {
       const names = missing.map(([name]) => name).join(', ');
@@ -220,13 +246,10 @@ export class DataParallel<Tensor = NumericArray> {
       for (const bucket of this.#buckets) bucket.missing = bucket.form.parameters.length;
       for (const place of this.#places.values()) place.isReady = false;
     }
-    const own = this.#tensors === (plainArrays as unknown as Tensors<Tensor>);
+    const own = (this.#tensors as Tensors<unknown>) === plainArrays;
     return Object.fromEntries(
-      [...this.#places].map(([name, { part, parameter }]) => [
-        name,
-        own ? (part as unknown as Tensor) : this.#tensors.make(part, parameter),
-      ]),
-    );
+      [...this.#places].map(([name, { part, parameter }]) => [name, own ? part : this.#tensors.make(part, parameter)]),
+    ) as Gradients;
   }
 
   /**
@@ -256,7 +279,7 @@ export class DataParallel<Tensor = NumericArray> {
   }
 
   /** Counts a gradient, and begins the all-reduces that may begin. */
-  #settle(place: Place<Tensor>): void {
+  #settle(place: Place<unknown>): void {
     place.isReady = true;
     place.bucket.missing--;
     for (let next = this.#begun.length; next < this.#buckets.length; next++) {

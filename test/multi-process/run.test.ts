@@ -176,6 +176,14 @@ describe('the end of a job', () => {
     expect(stderr).toBe('tccl run: not finished after 5 s: ending rank 1\n');
   });
 
+  it('comes with --timeout after the ranks have said what they wait for', async () => {
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '4', node, fixture('late-rank.mjs')]);
+    expect(code).toBe(124);
+    expect(stderr).toMatch(
+      /^\[0\] tccl: rank 0 has waited [\d.]+ s in allReduce of 1 float32 [^\n]*, for rank 1\b.*\n(?:[^\n]*rank 0[^\n]*\n)?tccl run: not finished after 4 s: ending ranks 0,1\n$/,
+    );
+  }, 20_000);
+
   it('does not count the time in which the launcher was stopped for --timeout', async () => {
     const job = startTccl(['run', '-n', '1', '--timeout', '4', 'sh', '-c', 'echo up; read line'], { openInput: true });
     await job.shown(/up/);
@@ -203,7 +211,7 @@ describe('the end of a job', () => {
 
 describe('signals to the launcher', () => {
   it.each(['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const)('%s reaches the ranks', async (signal) => {
-    const job = startTccl(['run', '-n', '2', node, fixture('signals.mjs')]);
+    const job = startTccl(['run', '-n', '2', '--grace', '60', node, fixture('signals.mjs')]);
     await job.shown(/(listening[^]*){2}/);
     job.process.kill(signal);
     await job.shown(new RegExp(`(got ${signal}[^]*){2}`));
@@ -218,8 +226,32 @@ describe('signals to the launcher', () => {
     expect(await job.finished).toMatchObject({ code: 130, stderr: '' });
   });
 
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s kills ranks that ignore it after the grace time', async (signal) => {
+    const ignore =
+      "for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => undefined); setInterval(() => undefined, 1000);";
+    const job = startTccl(['run', '-n', '2', '--grace', '0.2', node, '-e', `${ignore} console.log('up')`]);
+    await job.shown(/(up[^]*){2}/);
+    job.process.kill(signal);
+    expect(await job.finished).toMatchObject({
+      code: 137,
+      stderr: `tccl run: ranks 0,1 did not end within 0.2 s of ${signal}: killing\n`,
+    });
+  });
+
+  it('SIGINT is left to a rank that shares the terminal', async () => {
+    const ignore =
+      "process.on('SIGINT', () => console.log('interrupted')); process.on('SIGTERM', () => process.exit(5)); setInterval(() => undefined, 1000);";
+    const job = startTccl(['run', '-n', '1', '--tty', '0', '--grace', '0', node, '-e', `${ignore} console.log('up')`]);
+    await job.shown(/up/);
+    job.process.kill('SIGINT');
+    await job.shown(/interrupted/);
+    job.process.kill('SIGTERM');
+    // Nothing but the grace time of SIGTERM kills.
+    expect([5, 137]).toContain((await job.finished).code);
+  });
+
   it('a second SIGINT kills the remaining ranks', async () => {
-    const job = startTccl(['run', '-n', '2', node, fixture('family.mjs'), 'deaf']);
+    const job = startTccl(['run', '-n', '2', '--grace', '60', node, fixture('family.mjs'), 'deaf']);
     const shown = await job.shown(/(up[^]*){2}/);
     job.process.kill('SIGINT');
     await job.shown(/(deaf to SIGINT[^]*){2}/);
@@ -385,7 +417,8 @@ describe('a command that cannot be run', () => {
     [['-x', 'TCCL_NOT_SET_HERE', 'true'], 'TCCL_NOT_SET_HERE is not set here'],
     [['-x', '1=2', 'true'], 'It must be NAME or NAME=value'],
     [['--bind-to', 'socket', 'true'], 'Allowed choices are core, numa, none'],
-    [[], "missing required argument 'command'"],
+    [[], "missing required argument 'command', as in: tccl run -n 4 node job.js --epochs 3"],
+    [['-n', '2'], "missing required argument 'command', as in: tccl run -n 4 node job.js --epochs 3"],
     [['--output-dir', '/dev/null/logs', 'true'], "cannot write the ranks' output to /dev/null/logs"],
     [['--output-dir', '/proc/made/logs', 'true'], "cannot write the ranks' output to /proc/made/logs"],
     [['--output-dir', process.execPath, 'true'], `cannot write the ranks' output to ${process.execPath}`],

@@ -174,6 +174,13 @@ describe('ranks as threads', () => {
     [1, new URL('http://localhost/x.js'), {}, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
     [
       2,
+      undefined,
+      {},
+      'ARGUMENT_TYPE',
+      "spawnRanks: module is a path or a file: URL, as in spawnRanks(2, new URL('./rank.js', import.meta.url)), not undefined",
+    ],
+    [
+      2,
       thread,
       { arg: ['throw'] },
       'UNKNOWN_NAME',
@@ -183,7 +190,7 @@ describe('ranks as threads', () => {
     [2, thread, { workerData: () => 0 }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
     [2, thread, { execArgv: ['--no-such-option'] }, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],
   ])('are refused: %s ranks on %s with %o', async (nRanks, module, options, code, message) => {
-    await expect(spawnRanks(nRanks, module, options as object)).rejects.toThrow(
+    await expect(spawnRanks(nRanks, module as string, options as object)).rejects.toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(message) as string }),
     );
   });

@@ -49,7 +49,9 @@ test.each([
 
 test.each([
   [{ chanels: 4 }, 'UNKNOWN_NAME', /split: there is no option "chanels"; did you mean channels\?; there are name, .*, commId/],
-  [{ timeoutMs: 'soon' }, 'ARGUMENT_RANGE', /split: timeoutMs is a number of milliseconds from 0 to 24 days, not "soon"/],
+  [{ timeoutMs: 'soon' }, 'ARGUMENT_RANGE', /split: timeoutMs is a number of milliseconds above 0, 24 days at most, not "soon"/],
+  // It ended the communicator at once.
+  [{ timeoutMs: 0 }, 'ARGUMENT_RANGE', /timeoutMs is .* above 0, .* not 0/],
   [{ timeoutMs: null }, 'ARGUMENT_RANGE', /timeoutMs is .* not null/],
   [{ timeoutMs: Infinity }, 'ARGUMENT_RANGE', /timeoutMs is .* not Infinity/],
   [{ blocking: 1 }, 'ARGUMENT_TYPE', /blocking is true or false/],
@@ -62,5 +64,5 @@ test.each([
 });
 
 test('options of a call contain a config', () => {
-  expect(checkOptions('grow', { name: 'more', timeoutMs: 0, commId: 'host:1' } as never, ['commId'])).toEqual({ name: 'more' });
+  expect(checkOptions('grow', { name: 'more', timeoutMs: 1, commId: 'host:1' } as never, ['commId'])).toEqual({ name: 'more' });
 });

@@ -29,7 +29,7 @@ export function register(program: Command): void {
     )
     .option(
       '--grace <seconds>',
-      'time for the others when a rank fails, until SIGTERM, and again until SIGKILL',
+      'time for the others when a rank fails, until SIGTERM, and again until SIGKILL; from a signal to tccl run to SIGKILL',
       parseSeconds,
       runDefaults.grace,
     )

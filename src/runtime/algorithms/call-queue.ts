@@ -19,6 +19,7 @@ import {
   shorterLimit,
   timeToLimit,
   limitSource,
+  untilWarning,
   type WaitLimits,
 } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
@@ -393,15 +394,11 @@ export class CallQueue implements Waitable {
     this.#warnedOf = this.#begun;
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
-    const {
-      rank,
-      limits: { warnAfterMs },
-      warn,
-    } = this.#parts;
+    const { rank, limits, warn } = this.#parts;
     warn(
       longWait(
         rank,
-        warnAfterMs,
+        untilWarning(limits, this.#stillMs),
         this.#what(),
         describeLate(late, (one) => this.doing(one)),
       ),
@@ -474,12 +471,13 @@ export class CallQueue implements Waitable {
     const limit = this.#limit;
     if (limit !== undefined && limit.clock.look() >= limit.endMs) this.timeOut(limit.timeoutMs, `timeoutMs of its ${limit.name}`);
     if (this.#shorterMs === 0) return;
-    const { timeoutMs, warnAfterMs } = this.#limits;
+    const { timeoutMs } = this.#limits;
     const now = this.#clock.look();
     this.#stillSinceMs ??= now;
     const stillMs = (this.#stillMs = now - this.#stillSinceMs);
     if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
     if (stillMs > this.#clock.gapMs) this.reportWait();
+    const warnAfterMs = untilWarning(this.#limits, stillMs);
     if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();
   }
 }

@@ -297,6 +297,17 @@ export function describeDifference(
   return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
 }
 
+/** Names of a call's arguments in messages. The algorithm follows from the others. */
+const argumentNames = { count: 'the number of elements', type: 'the type', operator: 'the operator', root: 'the root' };
+
+/** Text of the arguments in which calls of one name differ: `; they differ in the type and the root`. Empty for other names. */
+export function describeArguments(calls: readonly Call[]): string {
+  if (new Set(calls.map(nameOf)).size > 1) return '';
+  const given = calls.map(callArguments);
+  const differing = Object.entries(argumentNames).filter(([name]) => new Set(given.map((each) => each[name])).size > 1);
+  return differing.length === 0 ? '' : `; they differ in ${differing.map(([, name]) => name).join(' and ')}`;
+}
+
 /** Hash of the counts of a V form (32 bits, FNV-1a), by which ranks detect different counts. */
 export function partsHash(counts: readonly number[]): number {
   let hash = 0x811c9dc5;
@@ -336,7 +347,7 @@ export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
       : describeDifference(rank, counts, theirs.rank, theirs.counts);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}; ` +
+    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}${describeArguments([call, theirs.call])}; ` +
       `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
     { rank: theirs.rank, ranks: [rank, theirs.rank] },
   );

@@ -1,5 +1,13 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { decodeCall, describeCall, describeDifference, encodeCall, hasCommonCounts, type Call } from './call.js';
+import {
+  decodeCall,
+  describeArguments,
+  describeCall,
+  describeDifference,
+  encodeCall,
+  hasCommonCounts,
+  type Call,
+} from './call.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 
@@ -44,19 +52,21 @@ export function mismatchAmong(
     const counts = hasCommonCounts(encodeCall(call)) ? partsOf?.(local).map((bytes) => bytes / call.type.bytes) : undefined;
     const text = describeCall(call);
     const caller = callers.get(text);
-    if (caller === undefined) callers.set(text, { text: describeCall(call, counts), counts, ranks: [rank] });
+    if (caller === undefined) callers.set(text, { call, text: describeCall(call, counts), counts, ranks: [rank] });
     else caller.ranks.push(rank);
   });
+  const differing = describeArguments([...callers.values()].map(({ call }) => call));
   const parts = [...callers.values()].map(({ text, ranks }) => `${nameRanks(ranks)} called ${text}`);
   return new InvalidUsageError(
     'CALL_MISMATCH',
-    `ranks do not call the same operation: ${parts.join('; ')}${differenceOf([...callers.values()])}. All ranks of a communicator must make the same calls in the same order`,
+    `ranks do not call the same operation: ${parts.join('; ')}${differing}${differenceOf([...callers.values()])}. All ranks of a communicator must make the same calls in the same order`,
     { ranks: [...callers.values()].flatMap(({ ranks }) => ranks) },
   );
 }
 
 /** Ranks with the same call. */
 interface Caller {
+  readonly call: Call;
   readonly text: string;
   readonly counts: readonly number[] | undefined;
   readonly ranks: number[];

@@ -236,12 +236,12 @@ export class CheckedCall {
       if (recv !== send) checkOutputPlace(this.name, recv);
       checkRoot(this.name, root, this.nRanks);
       const input = asElements(this.name, send);
-      const count = input.length;
       if (this.rank !== root)
-        return this.#set(callKinds.gather, checkMoved(this.name, input, options), root, input, nothing, count);
+        return this.#set(callKinds.gather, checkMoved(this.name, input, options), root, input, nothing, input.length);
       if (recv === null) throw missing(this.name, 'output', root);
       const output = asElements(this.name, recv);
       const type = this.#checkMovedPair(input, output, options);
+      const count = input.length;
       this.#checkOutput(input, count, output, count * this.nRanks, root * count);
       return this.#set(callKinds.gather, type, root, input, output, count, options);
     });
@@ -252,12 +252,12 @@ export class CheckedCall {
     return this.#checked(() => {
       checkRoot(this.name, root, this.nRanks);
       const output = asElements(this.name, recv);
-      const count = output.length;
       if (this.rank !== root)
-        return this.#set(callKinds.scatter, checkMoved(this.name, output, options), root, nothing, output, count);
+        return this.#set(callKinds.scatter, checkMoved(this.name, output, options), root, nothing, output, output.length);
       if (send === null) throw missing(this.name, 'input', root);
       const input = asElements(this.name, send);
       const type = this.#checkMovedPair(input, output, options);
+      const count = output.length;
       checkLength(
         this.name,
         input,
@@ -341,10 +341,9 @@ export class CheckedCall {
     return this.#checked(() => {
       checkRoot(this.name, root, this.nRanks);
       const input = asElements(this.name, send);
-      const sent = alone(this.nRanks, root, input.length);
       if (this.rank !== root) {
         this.#set(GATHER_V, checkMoved(this.name, input, options), root, input, nothing, 0);
-        this.details = { ...sent, ...received(alone(this.nRanks, root, 0)) };
+        this.details = { ...alone(this.nRanks, root, input.length), ...received(alone(this.nRanks, root, 0)) };
         return this;
       }
       if (recv === null) throw missing(this.name, 'output', root);
@@ -357,7 +356,7 @@ export class CheckedCall {
       checkRoom(this.name, output, extent(counts, displacements), 'the sum of the counts');
       checkInputApart(this.name, input, output, counts, displacements, root);
       this.#set(GATHER_V, type, root, input, output, 0);
-      this.details = { ...sent, ...received({ counts, displacements }) };
+      this.details = { ...alone(this.nRanks, root, input.length), ...received({ counts, displacements }) };
       return this;
     });
   }

@@ -260,7 +260,12 @@ async function networkEngine(
         ...options,
         algorithms,
         spins,
-        limits: { timeoutMs: settings.timeoutMs, warnAfterMs: settings.warnAfterMs, isOfProgram: settings.isOfProgram },
+        limits: {
+          timeoutMs: settings.timeoutMs,
+          warnAfterMs: settings.warnAfterMs,
+          reportAtMs: settings.reportAtMs,
+          isOfProgram: settings.isOfProgram,
+        },
         heartbeatMs: settings.heartbeatMs,
         onWarning,
         name,

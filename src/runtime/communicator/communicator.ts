@@ -267,7 +267,13 @@ export class Communicator extends MessageCalls {
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
-    return this.#ofThisRank(() => this.#segment.alloc(type, length));
+    return this.#ofThisRank(() => {
+      try {
+        return this.#segment.alloc(type, length);
+      } catch (error) {
+        throw error instanceof TcclError ? ofCall(error, 'alloc') : error;
+      }
+    });
   }
 
   /**

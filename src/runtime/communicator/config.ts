@@ -1,4 +1,4 @@
-import { checkSignal } from '../algorithms/arguments.js';
+import { checkSignal, checkTimeout } from '../algorithms/arguments.js';
 import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
@@ -70,12 +70,7 @@ export function checkOptions(call: string, options: ChildOptions, more: readonly
   checkOptionNames(call, options, [...optionNames, ...more], "{ name: 'row' }");
   const { timeoutMs, signal } = options;
   if (signal !== undefined) checkSignal(call, signal);
-  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= LONGEST_MS)) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_RANGE',
-      `${call}: timeoutMs is a number of milliseconds from 0 to 24 days, not ${describeValue(timeoutMs)}`,
-    );
-  }
+  if (timeoutMs !== undefined) checkTimeout(call, timeoutMs);
   return checkConfig(call, options);
 }
 

@@ -23,6 +23,9 @@ export interface InitOptions extends CommunicatorConfig {
   readonly signal?: PlatformAbortSignal | undefined;
   /** Environment variables to use. Default `process.env`. */
   readonly env?: Environment | undefined;
-  /** Called on rank 0 with each warning about a set-up that works but is slow. Default: one line on standard error. */
+  /**
+   * Called with each warning: on rank 0 about a set-up that works but is slow, on every rank about a call that has waited for
+   * TCCL_WARN_AFTER seconds. Default: one line on standard error.
+   */
   readonly onWarning?: ((message: string) => void) | undefined;
 }

@@ -96,8 +96,7 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
 function settingsOf({ timeoutMs }: InitOptions, env: Environment): RuntimeSettings {
   const settings = runtimeSettings(env);
   if (timeoutMs === undefined) return settings;
-  const limits = timeoutMs > 0 ? { timeoutMs, isOfProgram: true } : {};
-  return { ...settings, ...limits, initTimeoutMs: timeoutMs };
+  return { ...settings, timeoutMs, isOfProgram: true, initTimeoutMs: timeoutMs };
 }
 
 /** Location of this rank, if the ranks are on several hosts. */

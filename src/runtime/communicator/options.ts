@@ -54,6 +54,8 @@ export interface RuntimeSettings {
   readonly heartbeatMs: number;
   /** TCCL_WARN_AFTER: seconds after which a rank that waits for others warns; 0 means never. Default 30. */
   readonly warnAfterMs: number;
+  /** TCCL_REPORT_AT: see WaitLimits; of the launcher. */
+  readonly reportAtMs: number | undefined;
   /** TCCL_TOPO_FILE, TCCL_TOPO_DUMP_FILE, TCCL_GRAPH_DUMP_FILE, for communicators whose ranks are on several hosts. */
   readonly topology: TopologyFiles;
   /** TCCL_TRACE: file for the trace of this host's ranks; `%h` stands for the host's name. docs/guides/feedback.md. */
@@ -93,6 +95,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     initTimeoutMs: Math.min(seconds(env, 'TCCL_INIT_TIMEOUT', DEFAULT_INIT_TIMEOUT_SECONDS) * 1000 || LONGEST_MS, LONGEST_MS),
     heartbeatMs: seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000,
     warnAfterMs: seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS) * 1000,
+    reportAtMs: reportAt(env),
     topology: {
       topology: value(env, 'TCCL_TOPO_FILE'),
       topologyDump: value(env, 'TCCL_TOPO_DUMP_FILE'),
@@ -172,6 +175,13 @@ function sockets(env: Environment): number {
   if (!Number.isInteger(number) || number < 1 || number > MOST_SOCKETS)
     throw malformed(env, name, `a whole number from 1 to ${MOST_SOCKETS}`);
   return number;
+}
+
+function reportAt(env: Environment): number | undefined {
+  const name = 'TCCL_REPORT_AT';
+  const text = value(env, name);
+  if (text !== undefined && !/^\d+$/.test(text)) throw malformed(env, name, 'a number of milliseconds since 1970');
+  return text === undefined ? undefined : Number(text);
 }
 
 function seconds(env: Environment, name: string, otherwise: number): number {

@@ -8,7 +8,7 @@ import type { CallLimits } from '../algorithms/arguments.js';
 import { reasonText } from '../messages/timed-call.js';
 import { OutOfBandWait } from './out-of-band-wait.js';
 import { closedTooEarly } from '../algorithms/team-error.js';
-import { longWait, type WaitLimits } from '../progress/wait-limits.js';
+import { longWait, untilWarning, type WaitLimits } from '../progress/wait-limits.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { withAnySignal } from '../with-any-signal.js';
 
@@ -120,9 +120,10 @@ export class OutOfBandCalls {
   #warnLater(name: string, timeoutMs: number, wait: OutOfBandWait): () => void {
     const {
       bootstrap: { rank },
-      limits: { warnAfterMs },
+      limits,
       warn,
     } = this.#parts;
+    const warnAfterMs = untilWarning(limits, 0);
     if (warnAfterMs === 0 || warnAfterMs >= timeoutMs) return () => undefined;
     return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, wait.describe(wait.late()))));
   }

@@ -1,6 +1,7 @@
 import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import { ofCall, TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform.js';
 
@@ -35,6 +36,7 @@ export function spawnRanks(nRanks: number, module: string | PlatformURL, options
     const memory = createMemory();
     return spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd: (rank) => markDead(memory, rank) });
   } catch (error) {
-    return Object.assign(Promise.reject(error), { ranks: [] });
+    const named = error instanceof TcclError ? ofCall(error, 'spawnRanks') : error;
+    return Object.assign(Promise.reject(named), { ranks: [] });
   }
 }

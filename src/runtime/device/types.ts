@@ -314,7 +314,11 @@ export function dataTypeOf(array: NumericArray, name?: DataTypeName, call?: stri
     );
   }
   if ((array as TypedArray) instanceof Int16Array) return combinedType(int16, call);
-  throw refusal('ARGUMENT_TYPE', call, `${describeValue(array)} cannot be exchanged; pass one of ${arrayNames()}`);
+  throw refusal(
+    'ARGUMENT_TYPE',
+    call,
+    `${describeValue(array)} cannot be exchanged; ${conversionOf(array) ?? `pass one of ${arrayNames()}`}`,
+  );
 }
 
 /** The element type of an array that is only moved, like {@link dataTypeOf}; a Uint16Array without `name` is uint16. */
@@ -332,8 +336,17 @@ export function movedTypeOf(array: NumericArray, name?: DataTypeName, call?: str
   throw refusal(
     'ARGUMENT_TYPE',
     call,
-    `${describeValue(array)} cannot be exchanged; pass a typed array, or take a call for objects (sendObject, broadcastObject …)`,
+    `${describeValue(array)} cannot be exchanged; ${conversionOf(array) ?? 'pass a typed array'}, or take a call for objects (sendObject, broadcastObject …)`,
   );
+}
+
+/** Advice for an array of numbers that is no typed array. */
+function conversionOf(array: unknown): string | undefined {
+  if (!Array.isArray(array)) return undefined;
+  const first: unknown = array.flat(Infinity)[0];
+  const type = typeof first === 'number' ? 'Float64Array' : typeof first === 'bigint' ? 'BigInt64Array' : undefined;
+  const isNested = Array.isArray(array[0]);
+  return type && `pass a typed array: ${type}.from(x${isNested ? '.flat(Infinity)' : ''})`;
 }
 
 /** Throws for a type whose elements are only moved. */

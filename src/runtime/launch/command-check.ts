@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { ownPath } from '../../own-module.js';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';
@@ -28,7 +28,11 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
     return { kind: 'refused', message, exitCode: exitCodes.failed };
   }
   const executable = findExecutable(name.includes('/') ? resolve(directory, name) : name, path);
-  if (executable.kind === 'found') return { kind: 'runnable', command: [executable.file, ...args] };
+  if (executable.kind === 'found') {
+    const missing = missingScript(name, args, directory);
+    if (missing === undefined) return { kind: 'runnable', command: [executable.file, ...args] };
+    return { kind: 'refused', message: `${missing}: there is no such file`, exitCode: exitCodes.notFound };
+  }
   // npx adds the package's commands to PATH on its own host only.
   if (name === 'tccl' && executable.kind === 'missing' && existsSync(OWN_COMMAND))
     return { kind: 'runnable', command: [process.execPath, OWN_COMMAND, ...args] };
@@ -45,6 +49,28 @@ export function checkCommand(command: readonly [string, ...string[]], path: stri
   return executable.kind === 'missing'
     ? refused(isScript ? 'there is no such file' : 'command not found', exitCodes.notFound)
     : refused('not executable', exitCodes.cannotRun);
+}
+
+/** Interpreters, and the names of their scripts. */
+const interpreters = [
+  [/^(?:node|bun|deno|tsx|ts-node)$/, /\.[cm]?[jt]sx?$/],
+  [/^python[\d.]*$/, /\.py$/],
+  [/^(?:ba|da|k|z)?sh$/, /\.sh$/],
+] as const;
+
+/** Options of interpreters that take no value from the next word. */
+const FLAGS = /^-(?:u|-[\w-]+=.*|-(?:no|expose|enable|trace|inspect|preserve|harmony|experimental-(?!loader))[\w-]*)$/;
+
+/**
+ * The script of an interpreter, if there is no such file: the first word after its flags (and `run` of Bun and Deno). Behind
+ * other options it is unknown.
+ */
+function missingScript(name: string, args: readonly string[], directory: string): string | undefined {
+  const program = basename(name).replace(/\.exe$/i, '');
+  const [, scripts] = interpreters.find(([names]) => names.test(program)) ?? [];
+  const script = args.find((word, i) => !FLAGS.test(word) && !(word === 'run' && i === 0));
+  if (scripts === undefined || script === undefined || script.startsWith('-') || !scripts.test(script)) return undefined;
+  return /^\w{2,}:/.test(script) || existsSync(resolve(directory, script)) ? undefined : script;
 }
 
 /** Code of the system's error. Node would report a missing directory as a missing command. */

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { SystemError } from '../../errors.js';
-import { LinePrefixer } from './line-prefixer.js';
+import { LinePrefixer, type LinePlace } from './line-prefixer.js';
 
 export type OutputStream = 'stdout' | 'stderr';
 
@@ -37,7 +37,8 @@ export class JobOutput implements OutputSinks {
   readonly #output: RankOutput;
   /** File descriptors by rank. */
   readonly #logs: ReadonlyMap<number, number>;
-  readonly #terminal = { showsProgress: false };
+  readonly #terminal: LinePlace = { isTerminal: true };
+  readonly #places = new Map<Writable, LinePlace>();
   /** Called when a destination fails. */
   onUnwritable: (error: NodeJS.ErrnoException) => void = () => undefined;
 
@@ -60,21 +61,24 @@ export class JobOutput implements OutputSinks {
     return this.#logs.get(rank) ?? (this.#output.kind === 'inherited' ? 'inherit' : 'pipe');
   }
 
+  /** True if a rank reads and writes the launcher's own terminal, if that has one. */
+  get sharesTerminal(): boolean {
+    return this.attached !== undefined || this.#output.kind === 'inherited';
+  }
+
   async take(rank: number, stream: OutputStream, source: Readable): Promise<void> {
     const output = this.#output;
-    const lines =
-      output.kind === 'merged'
-        ? new LinePrefixer(output.prefix(rank, stream), { terminal: this.#terminalOf(output[stream]) })
-        : new PassThrough();
+    const destination = this.#destination(rank, stream).setMaxListeners(0);
+    const prefix = output.kind === 'merged' ? output.prefix(rank, stream) : undefined;
+    const lines = prefix === undefined ? new PassThrough() : new LinePrefixer(prefix, destination, this.#placeOf(destination));
     // The pipe may be destroyed before its end is read; the last line must be printed nevertheless.
     source.pipe(lines, { end: false });
     source.once('close', () => lines.end());
 
-    const destination = this.#destination(rank, stream).setMaxListeners(0);
-    lines.pipe(destination, { end: false });
+    if (lines instanceof PassThrough) lines.pipe(destination, { end: false });
     destination.once('error', (error: NodeJS.ErrnoException) => {
       // The reader has closed the pipe, as `head` does after ten lines; or the disk is full, which the command reports.
-      lines.resume();
+      if (lines instanceof PassThrough) lines.resume();
       this.onUnwritable(error);
     });
     await finished(lines);
@@ -88,9 +92,12 @@ export class JobOutput implements OutputSinks {
     return createWriteStream('', { fd: log, autoClose: false });
   }
 
-  /** The terminal behind a stream; standard output and errors are mostly one. */
-  #terminalOf(stream: Writable): { showsProgress: boolean } | undefined {
-    return (stream as Writable & { readonly isTTY?: boolean }).isTTY === true ? this.#terminal : undefined;
+  /** The place of a stream's lines. A terminal is one place: standard output and errors mostly go to the same. */
+  #placeOf(stream: Writable): LinePlace {
+    if ((stream as Writable & { readonly isTTY?: boolean }).isTTY === true) return this.#terminal;
+    const place = this.#places.get(stream) ?? { isTerminal: false };
+    this.#places.set(stream, place);
+    return place;
   }
 
   /** Closes the files. */

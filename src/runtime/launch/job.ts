@@ -8,7 +8,10 @@ import type { Ending } from './rank-process.js';
 
 /** Time limits of a job, and a callback for problems. */
 export interface JobOptions {
-  /** Time from the failure of the first rank to SIGTERM for the others, and from there to SIGKILL; milliseconds. */
+  /**
+   * Time from the failure of the first rank to SIGTERM for the others, and from there, or from a signal to the launcher, to
+   * SIGKILL; milliseconds.
+   */
   readonly graceMs: number;
   /** Time limit for all ranks, milliseconds from the start; time during which the launcher was stopped does not count. */
   readonly timeoutMs?: number | undefined;
@@ -39,6 +42,8 @@ export class Job {
   #ending = false;
   /** The fatal signal that was forwarded: ranks that die of it did as asked. */
   #handedOn: NodeJS.Signals | undefined;
+  /** A rank reads the launcher's terminal, where Ctrl-C may end a statement, not the rank. */
+  readonly #isInteractive: boolean;
   /** Ranks that ended with code 0, with the time. */
   readonly #succeeded = new Map<number, number>();
   /** The losses of hosts that were reported. */
@@ -48,6 +53,7 @@ export class Job {
     this.#options = options;
     this.#groups = groups;
     this.#ranks = groups.flatMap((group) => group.ranks);
+    this.#isInteractive = output.sharesTerminal;
     output.onUnwritable = (error) => {
       this.#exitCode ||= error.code === 'EPIPE' ? 128 + constants.signals.SIGPIPE : exitCodes.failed;
       if (!this.#ending) this.#end();
@@ -124,6 +130,14 @@ export class Job {
     this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
   }
 
+  /** SIGKILL for those that still run so long after a signal that ends ranks. */
+  #kill(after: NodeJS.Signals): void {
+    const { report, graceMs } = this.#options;
+    const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
+    if (running.length > 0) report(`${nameRanks(running)} did not end within ${graceMs / 1000} s of ${after}: killing`);
+    this.#signal('SIGKILL');
+  }
+
   /** Forwards signals until the returned function is called. Ctrl-Z and `fg` reach ranks of this host directly. */
   #forwardSignals(): () => void {
     const handlers = new Map<NodeJS.Signals, () => void>();
@@ -132,8 +146,12 @@ export class Job {
       handlers.set(signal, () => {
         const again = signal === 'SIGINT' && this.#handedOn === 'SIGINT';
         this.#handedOn = signal;
-        if (again) this.#signal('SIGKILL');
-        else this.#signal(signal, { reachesThisHost: signal === 'SIGINT' && isForegroundJob() });
+        if (again) {
+          this.#signal('SIGKILL');
+          return;
+        }
+        this.#signal(signal, { reachesThisHost: signal === 'SIGINT' && isForegroundJob() });
+        if (signal !== 'SIGINT' || !this.#isInteractive) this.#later(this.#options.graceMs, () => this.#kill(signal));
       });
     }
     if (this.#groups.some((group) => group.isRemote)) {

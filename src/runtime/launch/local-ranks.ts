@@ -32,6 +32,8 @@ interface LocalRanksOptions {
   /** Standard input of that rank. */
   readonly input: 'inherit' | 'pipe';
   readonly graceMs: number;
+  /** Time limit of the job. */
+  readonly timeoutMs?: number | undefined;
   readonly host?: string | undefined;
 }
 
@@ -49,13 +51,27 @@ export class LocalRanks implements RankGroup {
   readonly #job: JobProcesses;
   readonly #watchdog: Watchdog;
 
-  constructor({ ranks, command, env, directory, meetingPoint, output, reader = 0, input, graceMs, host }: LocalRanksOptions) {
+  constructor({
+    ranks,
+    command,
+    env,
+    directory,
+    meetingPoint,
+    output,
+    reader = 0,
+    input,
+    graceMs,
+    timeoutMs,
+    host,
+  }: LocalRanksOptions) {
     // Not the job's secret: the user may have set that for other programs too.
     const job = { TCCL_JOB: randomBytes(16).toString('hex') };
     this.#job = new JobProcesses(job);
     this.#watchdog = startWatchdog(`TCCL_JOB=${job.TCCL_JOB}`);
     const processes: RankProcess[] = [];
     this.#processes = processes;
+    const reportAt =
+      timeoutMs === undefined ? '' : String(Math.ceil(Date.now() + timeoutMs - Math.min(REPORT_MS, timeoutMs / 2)));
     const tunables = copyTunables(env, ranks.count);
     for (let localRank = 0; localRank < ranks.count; localRank++) {
       const rank = ranks.first + localRank;
@@ -77,6 +93,7 @@ export class LocalRanks implements RankGroup {
           TCCL_LOCAL_RANK: String(localRank),
           TCCL_LOCAL_NRANKS: String(ranks.count),
           ...job,
+          TCCL_REPORT_AT: reportAt,
           ...meetingPoint,
         },
       });
@@ -111,6 +128,9 @@ export class LocalRanks implements RankGroup {
     this.#watchdog.dismiss();
   }
 }
+
+/** Time before the end of a job in which ranks report what they wait for. */
+const REPORT_MS = 2000;
 
 /**
  * Starts a rank. Node throws synchronously when the system refuses for a reason other than the command's file, such as

@@ -20,7 +20,8 @@ export interface LaunchOptions extends JobOptions {
 /**
  * Starts ranks as child processes of this one, on this host, and waits until all have ended.
  *
- * The first rank gets this process's standard input, the others none. Signals are forwarded; a second SIGINT kills. When a
+ * The first rank gets this process's standard input, the others none. Signals are forwarded; the grace time after one that ends
+ * ranks, and a second SIGINT, kill. When a
  * rank fails (exits non-zero or dies by a signal), the others get SIGTERM after the grace time, and SIGKILL after the same
  * time again; each with all processes that it started. No rank outlives the launcher, even if the launcher is killed.
  *
@@ -28,7 +29,7 @@ export interface LaunchOptions extends JobOptions {
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
  */
 export async function launchRanks(options: LaunchOptions): Promise<number> {
-  const { nRanks, command, env, directory, part, graceMs, attached } = options;
+  const { nRanks, command, env, directory, part, graceMs, timeoutMs, attached } = options;
   const { first, total, meetingPoint } = part ?? { first: 0, total: nRanks, meetingPoint: await localMeetingPoint() };
   const output = new JobOutput(options.output, first, nRanks, attached);
   const ranks = new LocalRanks({
@@ -41,6 +42,7 @@ export async function launchRanks(options: LaunchOptions): Promise<number> {
     input: 'inherit',
     reader: attached,
     graceMs,
+    timeoutMs,
   });
   const code = await new Job(options, [ranks], output).finished();
   output.close();

@@ -85,6 +85,7 @@ async function runThreads(
       `${options.call} takes a number of ranks from 1, not ${describeValue(nRanks)}`,
     );
   }
+  checkModule(options.call, options.userModule ?? module, `${options.call}(2, new URL('./rank.js', import.meta.url))`);
   const { signal, graceMs = 1000, onMessage, onEnd, mayEnd } = options;
   signal?.throwIfAborted();
   const threads = await startThreads(nRanks, module, options);
@@ -166,6 +167,15 @@ async function startThreads(nRanks: number, module: string | URL, options: Spawn
       cause: error,
     });
   }
+}
+
+/** @internal Throws for what is no path or URL of a module; `example` is how to pass one. */
+export function checkModule(call: string, module: unknown, example: string): void {
+  if (module instanceof URL || (typeof module === 'string' && module !== '')) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: module is a path or a file: URL, as in ${example}, not ${describeValue(module)}`,
+  );
 }
 
 /**

@@ -14,6 +14,7 @@ const names = [
   'COMM_SECRET',
   'JOB_ID',
   'JOB',
+  'REPORT_AT',
   'SSH',
   // Bootstrap: bootstrap/environment.ts
   'SOCKET_IFNAME',

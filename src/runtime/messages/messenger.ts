@@ -9,7 +9,7 @@ import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
-import { longWait, shorterLimit, timeToLimit, type WaitLimits } from '../progress/wait-limits.js';
+import { longWait, shorterLimit, timeToLimit, untilWarning, type WaitLimits } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 const finished = Promise.resolve();
@@ -488,19 +488,20 @@ export class Messenger implements Waitable {
     if (this.#shorterMs === 0) return;
     const {
       rank,
-      limits: { timeoutMs, warnAfterMs },
+      limits,
+      limits: { timeoutMs },
       warn,
     } = this.#parts;
     const now = this.#clock.look();
     this.#longestMs = now - this.#oldestMs(now);
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) {
-      const { limits } = this.#parts;
       const { ranks, text } = this.#heldUpBy(late);
       throw transferTimeout(rank, limits, late.text, ranks, text);
     }
     const awaited = this.#longWait(this.#clock.gapMs, now);
     if (awaited !== undefined) this.#pointToPoint.reportWait(awaited, this.#shorterMs);
+    const warnAfterMs = untilWarning(limits, this.#longestMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#heldUpBy(warned).text));
   }

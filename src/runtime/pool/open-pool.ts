@@ -9,7 +9,7 @@ import type { Communicator } from '../communicator/communicator.js';
 import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
 import type { RankPort } from '../launch/rank-port.js';
-import { moduleAt, spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import { checkModule, moduleAt, spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
@@ -91,12 +91,7 @@ export async function openPool<Module = Readonly<Record<string, PoolFunction>>>(
   if (!Number.isInteger(ranks) || ranks < 1) {
     throw new InvalidArgumentError('ARGUMENT_RANGE', `openPool takes a number of ranks from 1, not ${describeValue(ranks)}`);
   }
-  if (typeof module !== 'string' && !((module as unknown) instanceof URL)) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      `openPool: module is a path or a file: URL, as in new URL('./job.js', import.meta.url), not ${describeValue(module)}`,
-    );
-  }
+  checkModule('openPool', module, "openPool({ ranks: 4, module: new URL('./job.js', import.meta.url) })");
   const user = moduleAt(module);
   const href = typeof user === 'string' ? pathToFileURL(user).href : user.href;
   const memory = createMemory();

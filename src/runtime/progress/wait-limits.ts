@@ -2,6 +2,8 @@
 export interface WaitLimits {
   readonly timeoutMs: number;
   readonly warnAfterMs: number;
+  /** Time by Date.now() shortly before the launcher ends the job: from then on, a rank warns after a second. */
+  readonly reportAtMs?: number | undefined;
   /** True if the program gave `timeoutMs` to init(); otherwise it is from the environment. */
   readonly isOfProgram?: boolean | undefined;
 }
@@ -19,15 +21,25 @@ export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
 }
 
 /** Time from a wait of `waitedMs` to its next limit; Infinity after the last. */
-export function timeToLimit({ timeoutMs, warnAfterMs }: WaitLimits, waitedMs: number): number {
+export function timeToLimit({ timeoutMs, warnAfterMs, reportAtMs }: WaitLimits, waitedMs: number): number {
   const toTimeout = timeoutMs > waitedMs ? timeoutMs - waitedMs : Infinity;
-  const toWarning = warnAfterMs > waitedMs ? warnAfterMs - waitedMs : Infinity;
+  const warnsAfterMs = untilWarning({ warnAfterMs, reportAtMs }, waitedMs);
+  const toWarning = warnsAfterMs > waitedMs ? warnsAfterMs - waitedMs : Infinity;
   return Math.min(toTimeout, toWarning);
+}
+
+/** Shortest wait that a rank reports before the end of the job. */
+const LAST_WAIT_MS = 1000;
+
+/** Length of a wait, which has lasted `waitedMs` so far, at which its rank warns; 0 for never. */
+export function untilWarning({ warnAfterMs, reportAtMs }: Omit<WaitLimits, 'timeoutMs'>, waitedMs: number): number {
+  if (reportAtMs === undefined || warnAfterMs <= LAST_WAIT_MS) return warnAfterMs;
+  return Math.min(warnAfterMs, Math.max(LAST_WAIT_MS, waitedMs + reportAtMs - Date.now()));
 }
 
 /** Text of the warning of a waiting rank. */
 export function longWait(rank: number, waitedMs: number, what: string, whom: string): string {
-  return `rank ${rank} has waited ${waitedMs / 1000} s in ${what}, for ${whom}`;
+  return `rank ${rank} has waited ${Math.round(waitedMs / 100) / 10} s in ${what}, for ${whom}`;
 }
 
 /** Most reports of a wait within one limit: others regard a report as valid for a quarter of the limit. */

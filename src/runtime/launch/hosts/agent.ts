@@ -139,7 +139,7 @@ class Agent {
 
   #start(meetingPoint: MeetingPoint): void {
     if (this.#preparation === undefined) return;
-    const { ranks, graceMs, run } = this.#preparation;
+    const { ranks, graceMs, timeoutMs, run } = this.#preparation;
     try {
       this.#ranks = new LocalRanks({
         ranks,
@@ -149,6 +149,7 @@ class Agent {
         output: this.#sinks,
         input: 'pipe',
         graceMs,
+        timeoutMs,
       });
     } catch (error) {
       this.#tell({ type: 'refused', message: describeError(error), exitCode: exitCodes.failed });

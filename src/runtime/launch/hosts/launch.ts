@@ -45,7 +45,7 @@ const MORE_FAILURES_MS = 1000;
  * @throws SystemError, InvalidUsageError, InvalidArgumentError as launchRanks() and the choice of an address
  */
 export async function launchOnHosts(options: HostsLaunchOptions): Promise<number> {
-  const { placements, command, env, graceMs } = options;
+  const { placements, command, env, graceMs, timeoutMs } = options;
   const heartbeatMs = heartbeat(env);
   const total = placements[0]?.ranks.total ?? 0;
   const here = placements.find(({ host }) => isThisHost(host.name));
@@ -83,6 +83,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
         bindTo: options.bindTo,
         ranks,
         graceMs,
+        timeoutMs,
         heartbeatMs,
         isMeetingHost: options.address === undefined && ranks.first === 0,
         nodeIsGiven: options.programs.nodeIsGiven === true,
@@ -108,6 +109,7 @@ export async function launchOnHosts(options: HostsLaunchOptions): Promise<number
               output,
               input: 'inherit',
               graceMs,
+              timeoutMs,
               host: here.host.name,
             }),
           ];

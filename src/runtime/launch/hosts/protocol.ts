@@ -13,6 +13,8 @@ export interface Preparation {
   readonly bindTo: BindingUnit | 'none';
   readonly ranks: RankRange;
   readonly graceMs: number;
+  /** Time limit of the job, from its start. */
+  readonly timeoutMs?: number | undefined;
   /** Time without a heartbeat after which the other side counts as gone; 0 for never. */
   readonly heartbeatMs: number;
   /** True if the ranks meet on this host. */

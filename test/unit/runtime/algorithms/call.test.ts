@@ -10,7 +10,7 @@ import {
   type CallKind,
 } from '../../../../src/runtime/algorithms/call.js';
 import { callKinds } from '../../../../src/runtime/device/kernels/kernels.js';
-import { dataTypes, float32, operatorNames } from '../../../../src/runtime/device/types.js';
+import { bfloat16, dataTypes, float32, operatorNames } from '../../../../src/runtime/device/types.js';
 
 const kinds = Object.keys(callKinds) as CallKind[];
 
@@ -84,6 +84,15 @@ test('a mismatch names both ranks and both calls', () => {
   );
   expect(error).toMatchObject({ code: 'CALL_MISMATCH', rank: 4, ranks: [1, 4] });
   expect(describeCall({ ...sum, kind: 'barrier' })).toBe('barrier (ring)');
+});
+
+test('a mismatch of calls of one name says in which arguments they differ', () => {
+  const call: Call = { kind: 'reduce', type: float32, operator: 'sum', root: 0, count: 8, algorithm: 'ring' };
+  const said = (other: Partial<Call>) => callMismatch({ rank: 1, call }, { rank: 4, call: { ...call, ...other } }).message;
+  expect(said({ count: 9 })).toContain('(sum, ring); they differ in the number of elements; all ranks');
+  expect(said({ operator: 'max', root: 1 })).toContain('(max, ring); they differ in the operator and the root; all ranks');
+  expect(said({ type: bfloat16, algorithm: 'direct' })).toContain('; they differ in the type; all ranks');
+  expect(said({ algorithm: 'direct' })).not.toContain('they differ');
 });
 
 test('a mismatch of counts names the counts and their ranks', () => {

@@ -88,7 +88,7 @@ test('options in place of the root, values that are no arrays, and ranks that ar
     /ranks go from 0 to 1; options come after the root$/,
   );
   expect(() => checkMoved('send', wrong([1, 2]), undefined)).toThrow(
-    'send: an object of class Array cannot be exchanged; pass a typed array, or take a call for objects (sendObject, broadcastObject …)',
+    'send: an object of class Array cannot be exchanged; pass a typed array: Float64Array.from(x), or take a call for objects (sendObject, broadcastObject …)',
   );
   expect(() => checkPeer('send', wrong(x), 2)).toThrow(
     'send: a rank is a whole number from 0 to 1, not an object of class Float32Array',

@@ -56,7 +56,10 @@ describe('the type of an array', () => {
       /class ArrayBuffer cannot be exchanged; pass one of Int8Array, Uint8Array, Int32Array/,
     ],
     ['clamped bytes', new Uint8ClampedArray(1), undefined, 'ARGUMENT_TYPE', /Uint8ClampedArray cannot be exchanged/],
-    ['an ordinary array', [1, 2], undefined, 'ARGUMENT_TYPE', /an object of class Array cannot be exchanged/],
+    ['an array of numbers', [1, 2], undefined, 'ARGUMENT_TYPE', /class Array cannot .*: Float64Array\.from\(x\)$/],
+    ['an array of bigints', [1n], undefined, 'ARGUMENT_TYPE', /class Array cannot .*: BigInt64Array\.from\(x\)$/],
+    ['a matrix', [[1], [2]], undefined, 'ARGUMENT_TYPE', /class Array cannot .*: Float64Array\.from\(x\.flat\(Infinity\)\)$/],
+    ['an array of strings', ['1'], undefined, 'ARGUMENT_TYPE', /class Array cannot be exchanged; pass one of Int8Array/],
     ['nothing', undefined, undefined, 'ARGUMENT_TYPE', /^undefined cannot be exchanged/],
     [
       'a class that cannot hold the type',
