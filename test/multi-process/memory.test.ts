@@ -167,3 +167,12 @@ test.skipIf(otherNode)(
     expect(stderr).toMatch(/\d+ bytes of address space cannot be reserved: .*raise the limit \(ulimit -v\)/);
   },
 );
+
+test.skipIf(otherNode).each([{}, { TCCL_SHM_DISABLE: '1' }])(
+  `addresses for one memory are enough for communicators one after the other, with %o${otherNode}`,
+  async (env) => {
+    const rank = ['sh', '-c', 'ulimit -v 14000000; exec "$0" "$@"', process.execPath, fixture('init-again.mjs'), '6'];
+    const { code, stdout } = await tccl(['run', '-n', '2', '--no-prefix', '--', ...rank], { env });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'done\ndone\n' });
+  },
+);

@@ -143,6 +143,8 @@ class SetUp {
   #self: string;
   /** True if the root has answered or this rank has given up: from then on the root need not be alive. */
   #isAnswered = false;
+  /** Runs from the end of the root's connection until this rank gives up. */
+  #rootMissed: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectOptions) {
     const { rank, nRanks, timeoutMs } = options;
@@ -213,6 +215,8 @@ class SetUp {
     const checkedIn = await this.#checkIn(root, { ...checkIn, hostname, pid, processHash }, answer.resolve);
     const next = await this.#awaitAnswer(answer.promise, root, answerAddress).finally(() => {
       this.#isAnswered = true;
+      // It would keep the communicator, whose memory takes 10 GB of addresses, beyond its close().
+      clearTimeout(this.#rootMissed);
       void checkedIn.leave();
     });
     answerListener.close();
@@ -329,9 +333,7 @@ class SetUp {
     const message = `the root at ${text} ended before all ranks had checked in`;
     const [rank] = details.ranks ?? [];
     const error = rank === undefined ? new SystemError('NETWORK', message) : new RemoteError('RANK_DIED', message, { rank });
-    setTimeout(() => {
-      if (!this.#isAnswered) this.#ended.abort(error);
-    }, ROOT_GRACE_MS).unref();
+    if (!this.#isAnswered) this.#rootMissed = setTimeout(() => this.#ended.abort(error), ROOT_GRACE_MS).unref();
   }
 
   async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Accepted> {

@@ -87,37 +87,48 @@ export class Communicator extends MessageCalls {
   readonly node: number;
   /** Number of hosts. */
   readonly nNodes: number;
-  readonly #parts: CommunicatorParts;
-  readonly #segment: Segment;
-  readonly #engine: CompositeEngine;
+  /** The name given to init(), split(), shrink() or grow(). */
+  readonly name: string | undefined;
+  /**
+   * Time that a call may stand still before it ends with `TIMEOUT`, milliseconds; 0 for no limit. From init(), or
+   * TCCL_TIMEOUT. A call's own `timeoutMs` limits that call, counted from its start.
+   */
+  readonly timeoutMs: number;
+  /** The algorithm of large all-reduces. */
+  readonly algorithm: Algorithm;
+  #parts: CommunicatorParts;
+  #segment: Segment;
+  #engine: CompositeEngine;
   readonly #progress: Progress;
   readonly #call: CheckedCall;
-  readonly #pointToPoint: PointToPoint;
-  readonly #messenger: Messenger;
-  readonly #queue: CallQueue;
+  #pointToPoint: PointToPoint;
+  #messenger: Messenger;
+  #queue: CallQueue;
   /** True if blocking calls are allowed and possible. */
   readonly #mayBlock: boolean;
   /** Numbers of windows and programs made so far. */
   #windows = 0;
   #programs = 0;
-  readonly #member: GroupMember;
+  #member: GroupMember;
   /** @internal */
-  protected override readonly messages: MessageExchange;
+  protected override messages: MessageExchange;
   /** @internal */
-  protected override readonly objects: ObjectExchange;
-  readonly #timed: TimedCallParts;
+  protected override objects: ObjectExchange;
+  #timed: TimedCallParts;
   /** Memory of reductions by operators of the program's own. */
   readonly #scratch = new Scratch();
-  readonly #stopExit: () => void;
-  readonly #stopNews: () => void;
+  #stopExit: () => void;
+  #stopNews: () => void;
   /** Checks whether calls still make progress after another rank has failed. */
   #newsWatch: NodeJS.Timeout | undefined;
-  readonly #release: () => void;
+  #release: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;
   #hasLeft = false;
+  /** Memory use at close(). */
+  #lastMemory: SegmentMemory | undefined;
   readonly #registrations = new Set<Registration>();
-  readonly #outOfBand: OutOfBandCalls;
+  #outOfBand: OutOfBandCalls;
 
   /** @internal Made by init(). */
   constructor(parts: CommunicatorParts) {
@@ -130,6 +141,9 @@ export class Communicator extends MessageCalls {
     this.localRank = parts.bootstrap.localRank;
     this.nLocalRanks = parts.bootstrap.localRanks.length;
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
+    this.name = parts.config.name;
+    this.timeoutMs = parts.resources.facts.settings.timeoutMs;
+    this.algorithm = parts.engine.algorithmOf('allReduce', Infinity);
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
     const { resources, bootstrap, team, engine, pointToPoint, waitQueries, nCores } = parts;
@@ -233,24 +247,6 @@ export class Communicator extends MessageCalls {
     });
   }
 
-  /** The name given to init(), split(), shrink() or grow(). */
-  get name(): string | undefined {
-    return this.#parts.config.name;
-  }
-
-  /**
-   * Time that a call may stand still before it ends with `TIMEOUT`, milliseconds; 0 for no limit. From init(), or
-   * TCCL_TIMEOUT. A call's own `timeoutMs` limits that call, counted from its start.
-   */
-  get timeoutMs(): number {
-    return this.#parts.resources.facts.settings.timeoutMs;
-  }
-
-  /** The algorithm of large all-reduces. */
-  get algorithm(): Algorithm {
-    return this.#engine.algorithmOf('allReduce', Infinity);
-  }
-
   /**
    * Explains how a call of this communicator is carried out and how long it should take, by this host's profile (`tccl tune`)
    * or, without one, by another machine's.
@@ -258,6 +254,7 @@ export class Communicator extends MessageCalls {
    * @param bytes the call's count, as NCCL counts it, times the size of an element: for allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
+    if (this.#hasLeft) this.#refuse('explain');
     return this.#ofThisRank(() => explainCall(collective, bytes, explainContextOf(this.#parts)));
   }
 
@@ -471,7 +468,7 @@ export class Communicator extends MessageCalls {
 
   /** Memory use of this rank, by all communicators that come from one init(). */
   memStats(): SegmentMemory {
-    return this.#segment.memoryUse();
+    return this.#lastMemory ?? this.#segment.memoryUse();
   }
 
   /**
@@ -596,11 +593,16 @@ export class Communicator extends MessageCalls {
    * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait without end.
    * @param call that the error ended
    */
-  #failWith(cause: unknown, call = this.#queue.waiting ?? this.#messenger.waiting): TcclError {
+  #failWith(cause: unknown, ofRank?: string): TcclError {
+    const isOver = this.#hasLeft;
+    const call = ofRank ?? (isOver ? undefined : (this.#queue.waiting ?? this.#messenger.waiting));
     const error =
       cause instanceof TcclError
-        ? this.#unlessAlive(cause)
+        ? isOver
+          ? cause
+          : this.#unlessAlive(cause)
         : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
+    if (isOver) return withRank(error, this.rank);
     if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
     withRank(error, this.rank);
     // The other ranks get the message without this rank's call.
@@ -684,6 +686,22 @@ export class Communicator extends MessageCalls {
     await this.#parts.bootstrap.close();
     this.#release();
     this.#hasLeft = true;
+    this.#forget();
+  }
+
+  /** Drops what leads to the memory, which takes 10 GB of addresses: the program may keep a closed communicator. */
+  #forget(): void {
+    this.#lastMemory = this.#segment.memoryUse();
+    // Every call is refused before it uses them.
+    const gone = undefined as never;
+    this.#parts = this.#segment = this.#engine = this.#pointToPoint = this.#messenger = this.#queue = gone;
+    this.#member = this.#timed = this.#outOfBand = gone;
+    this.#stopExit = this.#stopNews = this.#release = gone;
+    const { rank, nRanks } = this;
+    const timed = { rank, queue: gone, messenger: gone, fail: gone, abort: gone };
+    this.messages = new MessageExchange({ nRanks, timed, member: gone, checkUsable: (call) => this.#checkUsable(call) });
+    this.objects = gone;
+    this.#call.forget();
   }
 
   /** Reports to the other ranks that this process exits in order without close(), so that they need not detect it. */

@@ -4,7 +4,7 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { PeerMemory, probeWord, type ProbeWord } from '../device/peer-memory.js';
 import { reaches } from '../device/rank-lines.js';
 import { MAX_LOCAL_RANKS, Segment } from '../device/segment.js';
-import { createMemoryFile, memoryFilePath } from '../device/shared-memory.js';
+import { createMemoryFile, memoryAfterOthers, memoryFilePath, PAGE_BYTES, type MadeFile } from '../device/shared-memory.js';
 
 /** A rank's segment, and the reason if ranks of one host do not share it. */
 export interface Joined {
@@ -64,11 +64,11 @@ export async function joinSegment(
     );
     return { segment, shared: true, reason: undefined };
   }
-  if (nLocalRanks === 1) return { segment: Segment.alone(), shared: true, reason: undefined };
+  if (nLocalRanks === 1) return { segment: Segment.alone(await memoryAfterOthers()), shared: true, reason: undefined };
 
   const usable = allowed.sharedMemory ? loaded : { reason: 'TCCL_SHM_DISABLE=1' };
   const libc = 'libc' in usable ? usable.libc : undefined;
-  const made = localRank === 0 ? makeFile(libc, nLocalRanks) : {};
+  const made = localRank === 0 ? await makeFile(libc, nLocalRanks) : {};
   try {
     const mine: Offer =
       made.file === undefined
@@ -80,7 +80,8 @@ export async function joinSegment(
     let reason = offer.reason;
     if (libc !== undefined && offer.path !== undefined && offer.bytes !== undefined) {
       try {
-        segment = Segment.mapped(libc, offer.path, offer.bytes, localRank, nLocalRanks);
+        const memory = made.file?.memory ?? (await memoryAfterOthers(offer.bytes / PAGE_BYTES));
+        segment = Segment.mapped(libc, { path: offer.path, memory }, localRank, nLocalRanks);
       } catch (error) {
         reason = (error as Error).message;
       }
@@ -100,7 +101,7 @@ export async function joinSegment(
       return { segment, shared: true, reason: undefined };
     }
     segment?.close();
-    return { segment: Segment.alone(), shared: false, reason: refused };
+    return { segment: Segment.alone(await memoryAfterOthers()), shared: false, reason: refused };
   } finally {
     if (made.file !== undefined) libc?.close(made.file.fd);
   }
@@ -121,15 +122,15 @@ function seePeers(segment: Segment, loaded: Loaded, others: readonly (ProbeWord 
 }
 
 /** Creates the memory file of the host, or returns why it cannot. */
-function makeFile(
+async function makeFile(
   libc: Libc | undefined,
   nLocalRanks: number,
-): { readonly file?: { fd: number; bytes: number }; readonly reason?: string } {
+): Promise<{ readonly file?: MadeFile; readonly reason?: string }> {
   if (libc === undefined) return {};
   if (nLocalRanks > MAX_LOCAL_RANKS)
     return { reason: `shared memory of a host has room for ${MAX_LOCAL_RANKS} ranks, not for ${nLocalRanks}` };
   try {
-    return { file: createMemoryFile(libc) };
+    return { file: await createMemoryFile(libc) };
   } catch (error) {
     return { reason: (error as Error).message };
   }

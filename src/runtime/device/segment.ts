@@ -10,7 +10,7 @@ import { MachineCode } from './machine-code/machine-code.js';
 import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
-import { createMemory, PAGE_BYTES } from './shared-memory.js';
+import { createMemory, leaveMemory, PAGE_BYTES } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type NumericArrayConstructor, type TypedArray } from './types.js';
@@ -168,8 +168,8 @@ export class Segment {
   }
 
   /** The segment of a rank that shares memory with no other. */
-  static alone(): Segment {
-    return new Segment({ memory: createMemory() }, 0, 1);
+  static alone(memory = createMemory()): Segment {
+    return new Segment({ memory }, 0, 1);
   }
 
   /** The segment of a rank that is a thread: `memory` is the same object in all threads. */
@@ -209,8 +209,13 @@ export class Segment {
     return segment;
   }
 
-  /** The segment of a process on the file at `path`, which createMemoryFile() made in a process of this host. */
-  static mapped(libc: Libc, path: string, bytes: number, localRank: number, nLocalRanks: number): Segment {
+  /** The segment of a process on a file as long as `memory`, which createMemoryFile() made in a process of this host. */
+  static mapped(
+    libc: Libc,
+    { path, memory }: { readonly path: string; readonly memory: WebAssembly.Memory },
+    localRank: number,
+    nLocalRanks: number,
+  ): Segment {
     let fd: number;
     try {
       fd = openSync(path, 'r+');
@@ -218,7 +223,7 @@ export class Segment {
       throw new SystemError('SHARED_MEMORY', `the host's shared memory ${path} cannot be opened`, { cause: error });
     }
     try {
-      const memory = createMemory(bytes / PAGE_BYTES);
+      const bytes = memory.buffer.byteLength;
       const address = libc.addressOf(new Uint8Array(memory.buffer));
       libc.mapShared(address, bytes, fd);
       lockLine({ libc, fd }, localRank);
@@ -373,6 +378,7 @@ export class Segment {
     if (this.#closed) return;
     this.#closed = true;
     this.#recent = this.#lessRecent = undefined;
+    leaveMemory();
     this.ranks.setState(rankStates.closed);
     this.parkedRanks.wake();
     this.parkedRanks.close();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemError } from '../../errors.js';
 import type { Libc } from './libc.js';
 
@@ -30,13 +31,43 @@ export function createMemory(pages?: number): WebAssembly.Memory {
   }
 }
 
-/**
- * Creates the file that the processes of a host map over their memories, as long as this process's largest one. Returns its
- * descriptor and length.
- */
-export function createMemoryFile(libc: Libc): { readonly fd: number; readonly bytes: number } {
-  const bytes = createMemory().buffer.byteLength;
-  return { fd: libc.createMemoryFile('tccl', bytes), bytes };
+/** True once a communicator was closed whose memory may not be collected yet. */
+let areSomeClosed = false;
+
+/** Notes that a memory is not used any more: it keeps its addresses until the garbage collector finds it. */
+export function leaveMemory(): void {
+  areSomeClosed = true;
+}
+
+/** Time after which the sockets and timers of a closed communicator keep its memory no longer, milliseconds. */
+const COLLECTED_MS = 1500;
+const RETRY_MS = 20;
+
+/** As {@link createMemory}, but waits for addresses of closed communicators: each try collects garbage. */
+export async function memoryAfterOthers(pages = MAX_PAGES): Promise<WebAssembly.Memory> {
+  const triesUntilMs = performance.now() + COLLECTED_MS;
+  while (areSomeClosed && performance.now() < triesUntilMs) {
+    try {
+      return new WebAssembly.Memory({ shared: true, initial: pages, maximum: pages });
+    } catch {
+      await sleep(RETRY_MS);
+    }
+  }
+  return pages === MAX_PAGES ? createMemory() : createMemory(pages);
+}
+
+/** A file that the processes of a host map over their memories, and the memory of the process that made it. */
+export interface MadeFile {
+  readonly fd: number;
+  readonly bytes: number;
+  readonly memory: WebAssembly.Memory;
+}
+
+/** Creates the file of a host's memory, as long as this process's largest memory. */
+export async function createMemoryFile(libc: Libc): Promise<MadeFile> {
+  const memory = await memoryAfterOthers();
+  const bytes = memory.buffer.byteLength;
+  return { fd: libc.createMemoryFile('tccl', bytes), bytes, memory };
 }
 
 /** Path under which other processes of this host open a memory file of this process. */
