@@ -93,6 +93,36 @@ describe('a pool', () => {
     ]);
   });
 
+  it.each(['allReduce', 'allReduceSync', 'recv', 'recvSync', 'object', 'split'])(
+    'ends a %s that waits for a rank whose function has returned, and stays usable',
+    async (how) => {
+      const opened = await open(3);
+      for (let i = 0; i < 2; i++) {
+        const outcomes = await opened.runSettled('leaveEarly', how);
+        expect(outcomes[0]).toEqual({ status: 'fulfilled', value: 'early' });
+        const gone = { code: 'CLOSED', rank: 0, message: expect.stringContaining('rank 0 returned from leaveEarly') as string };
+        expect(outcomes.slice(1)).toContainEqual({ status: 'rejected', reason: expect.objectContaining(gone) as Error });
+        expect(outcomes.slice(1)).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
+        expect(await opened.run('sum', 1)).toHaveLength(3);
+      }
+    },
+  );
+
+  it('lets a call go on that a function has left', async () => {
+    const opened = await open(3);
+    for (let i = 0; i < 3; i++) expect(await opened.run('leaveCall')).toEqual([undefined, 3, 3]);
+  });
+
+  it('keeps the process alive while it runs a job, and no longer', async () => {
+    const program = `
+      import { openPool } from 'tccl';
+      const pool = await openPool({ ranks: 2, module: ${JSON.stringify(module)} });
+      console.log((await pool.run('sum', 1)).length);
+      void pool.run('sum', 1).then((results) => console.log(results.length));`;
+    const { code, stdout } = await start(process.execPath, ['--input-type=module', '-e', program]).finished;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '2\n2\n' });
+  });
+
   it('passes on errors of tccl and values that are no errors', async () => {
     const opened = await open(2);
     expect((await errorOf(opened.run('misfit'))).cause).toMatchObject({ name: 'InvalidUsageError', code: 'CALL_MISMATCH' });

@@ -1,8 +1,10 @@
 import type { Libc } from './libc.js';
 
-/** Offset in a segment of its ranks' lines, one for each, with state and reach. */
+/** Offset in a segment of its ranks' lines, one for each: words with state, reach, and the jobs of a pool. */
 const LINES = 2048;
 const LINE = 64;
+const JOB = 2;
+const RETURNED = 3;
 
 /** Byte of the segment's file, far behind its end, that rank 0 locks while it is alive; the other ranks' follow. */
 const LOCK_BASE = 2 ** 41;
@@ -46,6 +48,22 @@ export class RankLines {
 
   reachOf(localRank: number): number {
     return Atomics.load(this.#words, lineOf(localRank) + 1);
+  }
+
+  /** Sets the number of the pool's job whose function this rank runs; 0 for none. */
+  setJob(job: number): void {
+    Atomics.store(this.#words, lineOf(this.#localRank) + JOB, job);
+  }
+
+  /** Sets the number of the last job whose function has returned here, without a call that goes on. */
+  setReturned(job: number): void {
+    Atomics.store(this.#words, lineOf(this.#localRank) + RETURNED, job);
+  }
+
+  /** True if a rank's function of the job that runs here has returned: it makes no call of this job any more. */
+  hasReturned(localRank: number): boolean {
+    const job = Atomics.load(this.#words, lineOf(this.#localRank) + JOB);
+    return job !== 0 && Atomics.load(this.#words, lineOf(localRank) + RETURNED) === job;
   }
 
   /** True if a rank has closed all its communicators, or its process or thread has ended in order. */

@@ -142,17 +142,17 @@ export class Team {
     Atomics.store(this.#words, this.#mailboxWord(from, to), address);
   }
 
-  /** True if a member has left, or died. */
+  /** True if a member has left for good, or died. */
   isGone(localRank: number): boolean {
-    return this.hasLeft(localRank) || this.segment.ranks.isDead(this.members[localRank] ?? 0);
+    return this.#hasDeparted(localRank) || this.segment.ranks.isDead(this.members[localRank] ?? 0);
   }
 
   /** A member whose process or thread has ended without leaving, or -1. */
   findDead(): number {
     for (let rank = 0; rank < this.nLocalRanks; rank++) {
-      if (!this.hasLeft(rank) && this.segment.ranks.isDead(this.members[rank] ?? 0)) {
+      if (!this.#hasDeparted(rank) && this.segment.ranks.isDead(this.members[rank] ?? 0)) {
         // It may have left in order between the two reads.
-        if (!this.hasLeft(rank)) return rank;
+        if (!this.#hasDeparted(rank)) return rank;
       }
     }
     return -1;
@@ -224,8 +224,13 @@ export class Team {
     return this.#reports[localRank]?.heard();
   }
 
-  /** True if a member has left. A member that ends while a communicator is being made leaves without declaring it here. */
+  /** True if a member has left, or, in a job of a pool, its function has returned: it makes no call for which others can wait. */
   hasLeft(localRank: number): boolean {
+    return this.#hasDeparted(localRank) || this.segment.ranks.hasReturned(this.members[localRank] ?? 0);
+  }
+
+  /** True if a member has left. A member that ends while a communicator is being made leaves without declaring it here. */
+  #hasDeparted(localRank: number): boolean {
     return this.#departureOf(localRank) !== STAYS || this.segment.ranks.hasClosed(this.members[localRank] ?? 0);
   }
 

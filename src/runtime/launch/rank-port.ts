@@ -18,6 +18,7 @@ export interface RankPort {
 export class ThreadPort implements RankPort {
   readonly rank: number;
   #thread: Worker | undefined;
+  #keepsAlive = true;
   readonly #early: (readonly [value: unknown, moved: Transferred[]])[] = [];
 
   constructor(rank: number) {
@@ -37,9 +38,17 @@ export class ThreadPort implements RankPort {
     }
   }
 
+  /** Sets whether the thread keeps the process alive. */
+  keepAlive(does: boolean): void {
+    this.#keepsAlive = does;
+    if (does) this.#thread?.ref();
+    else this.#thread?.unref();
+  }
+
   /** Sends the messages that were posted before `thread` was started. */
   open(thread: Worker): void {
     this.#thread = thread;
+    this.keepAlive(this.#keepsAlive);
     for (const [value, moved] of this.#early.splice(0)) thread.postMessage(value, moved);
   }
 }

@@ -68,7 +68,11 @@ interface Failure {
  * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE` before anything runs; after all threads have ended,
  *   RemoteError `RANK_DIED` with the first rank that threw or exited with a code other than 0, and its error as `cause`
  */
-export function spawnThreads(nRanks: number, module: string | URL, options: SpawnThreadsOptions): SpawnedRanks {
+export function spawnThreads(
+  nRanks: number,
+  module: string | URL,
+  options: SpawnThreadsOptions,
+): SpawnedRanks & { readonly ranks: readonly ThreadPort[] } {
   const ports = Number.isInteger(nRanks) && nRanks > 0 ? Array.from({ length: nRanks }, (_, rank) => new ThreadPort(rank)) : [];
   return Object.assign(runThreads(nRanks, module, options, ports), { ranks: ports });
 }

@@ -8,8 +8,8 @@ import { withCallerFrames } from '../caller-stack.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
-import type { RankPort } from '../launch/rank-port.js';
-import { checkModule, moduleAt, spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
+import type { RankPort, ThreadPort } from '../launch/rank-port.js';
+import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
@@ -75,7 +75,7 @@ const optionNames = Object.keys({
 
 /**
  * Starts ranks as threads that load `module` once and then run its exported functions repeatedly. A job on ready ranks adds some
- * 0.05 ms to its own work; starting ranks takes a few 100 ms.
+ * 0.05 ms to its own work; starting ranks takes a few 100 ms. A pool that runs no job does not keep the process alive.
  *
  * @throws InvalidArgumentError, InvalidUsageError, SystemError as spawnRanks(); RemoteError `RANK_DIED` when the module cannot
  *   be loaded
@@ -132,8 +132,8 @@ interface Collection {
 
 class ThreadPool {
   readonly nRanks: number;
-  readonly ranks: readonly RankPort[];
-  readonly #threads: SpawnedRanks;
+  readonly ranks: readonly ThreadPort[];
+  readonly #threads: Promise<void>;
   readonly #ports: readonly MessagePort[];
   /** Answers of the job that runs. One at a time, so that an open pool does not collect promises. */
   #collection: Collection | undefined;
@@ -142,10 +142,12 @@ class ThreadPool {
   #names: readonly string[] = [];
   /** Settles with the last requested job. */
   #last: Promise<unknown> = Promise.resolve();
+  /** Number of jobs so far. */
+  #jobs = 0;
   #afterFailure = false;
   #closing: Promise<void> | undefined;
 
-  constructor(threads: SpawnedRanks, ports: readonly MessagePort[]) {
+  constructor(threads: ReturnType<typeof spawnThreads>, ports: readonly MessagePort[]) {
     this.nRanks = ports.length;
     this.ranks = threads.ranks;
     this.#threads = threads;
@@ -187,6 +189,7 @@ class ThreadPool {
 
   async #close(): Promise<void> {
     await this.#last;
+    this.#keepAlive(true);
     if (this.#failure === undefined) for (const port of this.#ports) port.postMessage({ kind: 'close' } satisfies ToPoolRank);
     try {
       await this.#threads;
@@ -209,6 +212,7 @@ class ThreadPool {
       this.#failure.isTold = true;
       throw this.#failure.error;
     }
+    this.#keepAlive(true);
     begin();
     try {
       return await new Promise<Collected>((resolve, reject) => {
@@ -216,6 +220,16 @@ class ThreadPool {
       });
     } finally {
       this.#collection = undefined;
+      this.#keepAlive(false);
+    }
+  }
+
+  /** An idle pool does not keep the process alive. */
+  #keepAlive(does: boolean): void {
+    for (const rank of this.ranks) rank.keepAlive(does);
+    for (const port of this.#ports) {
+      if (does) port.ref();
+      else port.unref();
     }
   }
 
@@ -231,7 +245,7 @@ class ThreadPool {
   }
 
   #begin(name: string, args: readonly unknown[]): void {
-    const message: ToPoolRank = { kind: 'run', name, args, afterFailure: this.#afterFailure };
+    const message: ToPoolRank = { kind: 'run', number: ++this.#jobs, name, args, afterFailure: this.#afterFailure };
     try {
       for (const port of this.#ports) port.postMessage(message);
     } catch (cause) {

@@ -13,7 +13,14 @@ export interface PoolRankData {
 
 /** Messages from the pool to a rank. */
 export type ToPoolRank =
-  | { readonly kind: 'run'; readonly name: string; readonly args: readonly unknown[]; readonly afterFailure: boolean }
+  | {
+      readonly kind: 'run';
+      /** Number of the job, from 1. */
+      readonly number: number;
+      readonly name: string;
+      readonly args: readonly unknown[];
+      readonly afterFailure: boolean;
+    }
   | { readonly kind: 'close' };
 
 /** Messages from a rank to its pool. */

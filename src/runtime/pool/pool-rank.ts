@@ -3,12 +3,14 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { init } from '../communicator/init.js';
+import { PoolJobs } from '../communicator/pool-jobs.js';
 import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
 
 const { port, module, graceMs } = workerData as PoolRankData;
 const send = (message: FromPoolRank): void => port.postMessage(message);
 
 const exported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Readonly<Record<string, unknown>>;
+const jobs = new PoolJobs();
 /** Outlives failed jobs, which end only the communicator that they were given. */
 const world = await init();
 let comm = await world.split(0);
@@ -20,21 +22,32 @@ port.on('message', (message: ToPoolRank) => {
 });
 send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });
 
-async function run({ name, args, afterFailure }: ToPoolRank & { readonly kind: 'run' }): Promise<void> {
+async function run({ number, name, args, afterFailure }: ToPoolRank & { readonly kind: 'run' }): Promise<void> {
   if (afterFailure) {
     await comm.close();
     comm = await world.split(0);
   }
+  jobs.begin(number);
   let value: unknown;
   try {
     value = await (exported[name] as (comm: Communicator, ...args: readonly unknown[]) => unknown)(comm, ...args);
+    jobs.returned(number);
     sendResult(name, value);
-  } catch (error) {
+  } catch (thrown) {
+    jobs.failed();
+    const error = whyReturned(thrown, name);
     const isConsequence = error instanceof RemoteError && error.rank !== undefined && error.rank !== comm.rank;
     send({ kind: 'failed', error: packThrown(error), isConsequence });
     // Ends the calls of ranks that wait for this one.
     comm.abort(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
   }
+}
+
+/** Says of a rank that it has returned, where its function did: it has not closed its communicator. */
+function whyReturned(error: unknown, name: string): unknown {
+  if (error instanceof RemoteError && error.code === 'CLOSED')
+    error.message = error.message.replace('closed its communicator or exited', `returned from ${name}`);
+  return error;
 }
 
 function sendResult(name: string, value: unknown): void {

@@ -70,6 +70,11 @@ export class Progress {
     this.#parking = new Parking(libc, this.wake);
   }
 
+  /** True if this thread waits for nothing. */
+  get isIdle(): boolean {
+    return !this.#waitables.some(({ isPending }) => isPending);
+  }
+
   /** Lets blocking waits progress it while it is pending. */
   enlist(waitable: Waitable): void {
     if (!this.#waitables.includes(waitable)) this.#waitables.push(waitable);

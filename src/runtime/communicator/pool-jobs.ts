@@ -1,0 +1,43 @@
+import { InternalError } from '../../errors.js';
+import { RankLines } from '../device/rank-lines.js';
+import { threadPlacement } from '../launch/thread-placement.js';
+import { progressHere } from '../progress/progress.js';
+
+/** Interval at which a rank looks whether calls that its function left have ended, milliseconds. */
+const LOOK_EVERY_MS = 20;
+
+/**
+ * Shows other ranks of a pool in which job this rank is. A rank whose function has returned makes no call of the job any more:
+ * waits of others for it end, as those for a process that has exited.
+ */
+export class PoolJobs {
+  readonly #lines: RankLines;
+
+  constructor() {
+    const place = threadPlacement();
+    if (place?.memory === undefined) throw new InternalError('INTERNAL', 'a rank of a pool has no memory of its pool');
+    this.#lines = new RankLines(place.memory, place.localRank ?? place.rank, undefined);
+  }
+
+  /** @param job its number, from 1 */
+  begin(job: number): void {
+    // Calls that an earlier job left, and that go on, may wait for a rank whose part of this job has ended.
+    this.#lines.setJob(progressHere().isIdle ? job : 0);
+  }
+
+  /** The job's function has thrown: the communicator ends. */
+  failed(): void {
+    this.#lines.setJob(0);
+  }
+
+  /** The job's function has returned. Others see it once no call that it left goes on. */
+  returned(job: number): void {
+    this.#lines.setJob(0);
+    this.#show(job);
+  }
+
+  readonly #show = (job: number): void => {
+    if (progressHere().isIdle) this.#lines.setReturned(job);
+    else setTimeout(this.#show, LOOK_EVERY_MS, job).unref();
+  };
+}
