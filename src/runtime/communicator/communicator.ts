@@ -261,6 +261,9 @@ export class Communicator extends MessageCalls {
   /**
    * Allocates an array of `length` zeros in memory that the ranks of this host share; collectives use it without copies.
    * Throws SystemError OUT_OF_MEMORY here, so that a later access cannot fail.
+   *
+   * The array is never collected: {@link free} returns its memory. All ranks of a host share 4 GiB for such arrays, in equal
+   * parts; ordinary typed arrays work in every call, too, and have no such limit.
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
