@@ -211,7 +211,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
     });
 
     it('kills remaining ranks at a second SIGINT', async () => {
-      const { job, pids } = await startFamilies('a:2,b:2', [], 'deaf');
+      const { job, pids } = await startFamilies('a:2,b:2', ['--grace', '60'], 'deaf');
       job.process.kill('SIGINT');
       await job.shown(/(deaf to SIGINT[^]*){4}/);
       job.process.kill('SIGINT');
