@@ -8,15 +8,17 @@ const listeners = new Set<ExitListener>();
  * Returns a function that removes it.
  */
 export function onExit(listener: ExitListener): () => void {
-  if (listeners.size === 0) process.on('exit', gatherJson);
+  if (listeners.size === 0) process.on('exit', callListeners);
   listeners.add(listener);
   return () => {
     listeners.delete(listener);
-    if (listeners.size === 0) process.removeListener('exit', gatherJson);
+    if (listeners.size === 0) process.removeListener('exit', callListeners);
   };
 }
 
 /** The newest first: resources are closed in the reverse order of opening. */
-function gatherJson(exitCode: number): void {
-  for (const listener of [...listeners].reverse()) listener(exitCode);
+function callListeners(exitCode: number): void {
+  // The event of an await that nothing can end carries 0; Node.js sets the code 13 beside it.
+  const code = Number(process.exitCode ?? exitCode);
+  for (const listener of [...listeners].reverse()) listener(code);
 }

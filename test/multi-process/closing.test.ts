@@ -20,3 +20,18 @@ test('messages that a rank sent before it closed reach one that computed for lon
   const { records, stderr } = await runRanks(2, 'closing.mjs', ['7', '130000', 'ms', '3000'], { env: apart });
   expect(records, stderr).toEqual([{ right: 7 }]);
 });
+
+test.each([
+  ['in one segment', {}],
+  ['over sockets', apart],
+])('a rank that ends in an await that nothing can end (exit code 13) is reported as dead: %s', async (_, env) => {
+  const { records, stderr, code } = await runRanks(3, 'bereaved.mjs', ['promise', 'unsettled'], {
+    env,
+    flags: ['--grace', '20'],
+  });
+  expect(records, stderr).toEqual([
+    { code: 'RANK_DIED', rank: 1 },
+    { code: 'RANK_DIED', rank: 1 },
+  ]);
+  expect(code).toBe(13);
+});

@@ -110,10 +110,14 @@ describe('ranks as threads', () => {
     expect(await failureOf(3, 'spin')).toMatchObject({ rank: 0 });
   });
 
-  it.each(['blocking', 'promise'])('that die fail the %s calls of the others', async (api) => {
+  it.each([
+    ['blocking', 'that throw'],
+    ['promise', 'that throw'],
+    ['promise', 'unsettled'],
+  ])('that die fail the %s calls of the others (%s)', async (api, fate) => {
     const endings: unknown[] = [];
     const ranks = spawnRanks(3, fixture('bereaved.mjs'), {
-      args: [api],
+      args: [api, fate],
       graceMs: 30_000,
       onMessage: (message, rank) => {
         endings[rank] = message;
