@@ -1,3 +1,5 @@
+import { newVariables } from './versions/variables.js';
+
 /**
  * Every variable that NCCL 2.30.7 or its example tuner plugin reads, or that its guide still documents, without `NCCL_`; any
  * other name is a mistake. parameters.ts has those that the planner uses.
@@ -52,7 +54,8 @@ const NAMES = `
 export const ncclVariables: ReadonlySet<string> = new Set(
   NAMES.trim()
     .split(/\s+/)
-    .map((name) => `NCCL_${name}`),
+    .map((name) => `NCCL_${name}`)
+    .concat([...newVariables.keys()]),
 );
 
 /** Those that NVIDIA's guide (env.rst of 2.30.7) describes, without `NCCL_`. */

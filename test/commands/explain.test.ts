@@ -29,6 +29,16 @@ describe('tccl explain', () => {
     expect([stdout, code]).toEqual(['', 2]);
   });
 
+  it('knows variables that came after 2.30.7, and which version lacks them', async () => {
+    const answer = async (variable: string, nccl: string) =>
+      (await tccl(['explain', 'hgx-a100-4', '--nccl', nccl, `what does ${variable} do`])).stdout;
+    expect(await answer('NCCL_IB_RAIL_POLICY', '2.30.7')).toContain(
+      'NCCL 2.30.7 does not have it yet: it came with 2.31 or 2.32 (',
+    );
+    expect(await answer('NCCL_GIN_PROXY_POLL_BATCH', '2.32.6')).toContain('NCCL has it since 2.31.2.');
+    expect(await answer('NCCL_IB_RAILS_POLICY', '2.32.6')).toContain('The nearest name is NCCL_IB_RAIL_POLICY.');
+  });
+
   it('tries changes of a cluster file, and lists those that it had no time for', async () => {
     const file = join(folder, 'cluster.yaml');
     writeFileSync(file, 'machines:\n  - { machine: hgx-a100-4, count: 2 }\n  - pcie-2-l40s\nenvironment:\n  NCCL_PROTO: LL\n');

@@ -63,7 +63,7 @@ function compareWithOracle(directory: string, options: OracleOptions): number {
     printJson({ cases: results.length, seconds, sections: counts, versions, failures }, 1);
   } else {
     printTable(results.length, counts, failures, seconds);
-    if (versions.length > 1) printVersions(versions);
+    printVersions(versions);
   }
   return failures.length > 0 ? 1 : 0;
 }

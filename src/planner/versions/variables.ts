@@ -25,6 +25,29 @@ export const variableSince: ReadonlyMap<string, string> = new Map([
   ['NCCL_TOPO_SCATTER_START_NET', '2.31.2'],
 ]);
 
+/** For variables of which only the range of releases is known. */
+const UNKNOWN_RELEASE = '2.31 or 2.32 (it is not known which)';
+
+/**
+ * Variables that no plan depends on and that 2.30.7 lacks, with the release that brought them as far as it is known: release
+ * notes and files of 2.31 and 2.32 name them.
+ */
+export const newVariables: ReadonlyMap<string, string> = new Map([
+  ['NCCL_GDRCOPY_USE_INTERNAL_DMABUF', '2.31.2'],
+  ['NCCL_GIN_PROXY_POLL_BATCH', '2.31.2'],
+  ['NCCL_GIN_PROXY_NTHREADS', UNKNOWN_RELEASE],
+  ['NCCL_HIER_CE_COLL_AG_RAIL_RING_ENABLE', UNKNOWN_RELEASE],
+  ['NCCL_IB_RAIL_POLICY', UNKNOWN_RELEASE],
+  ['NCCL_PROGRESS_COUNTER_MONITOR_POLL_MS', UNKNOWN_RELEASE],
+  ['NCCL_PROGRESS_COUNTER_MONITOR_STALE_MS', UNKNOWN_RELEASE],
+  ['NCCL_PROGRESS_COUNTER_MONITOR_STALE_WARN_SEC', UNKNOWN_RELEASE],
+  ['NCCL_PROGRESS_COUNTERS', UNKNOWN_RELEASE],
+  ['NCCL_PSK', UNKNOWN_RELEASE],
+  ['NCCL_RMA_MULTI_CTX_THRESHOLD', UNKNOWN_RELEASE],
+  ['NCCL_RUN_DIAGNOSTICS', UNKNOWN_RELEASE],
+  ['NCCL_RUN_RAS_DIAGNOSTICS', UNKNOWN_RELEASE],
+]);
+
 /** First version with the variable, if the given version lacks it. */
 export function missingUntil(variable: string, version: string): string | undefined {
   const since = variableSince.get(variable);

@@ -2,7 +2,8 @@ import { ncclVariables, outsideThePlan } from '../../../nccl-variables.js';
 import { defaultParameters, parameterTable } from '../../../parameters.js';
 import { nearestName } from '../../../../suggest.js';
 import { variableMeanings } from '../../../variable-meanings.js';
-import { missingUntil, variableSince } from '../../../versions/variables.js';
+import { missingUntil, newVariables, variableSince } from '../../../versions/variables.js';
+import { compareVersions } from '../../../versions/version.js';
 import type { Answer } from '../answer.js';
 import type { Question } from '../question.js';
 import type { Situation } from '../situation.js';
@@ -25,8 +26,12 @@ export function answerVariable({ parameters }: Situation, { variable }: Extract<
     ]);
   }
   const sentences: string[] = meaning === undefined ? [] : [sentence(meaning)];
-  const missing = missingUntil(variable, parameters.ncclVersion);
-  const since = variableSince.get(variable);
+  const brought = newVariables.get(variable);
+  const missing =
+    brought !== undefined && compareVersions(parameters.ncclVersion, '2.31') < 0
+      ? brought
+      : missingUntil(variable, parameters.ncclVersion);
+  const since = variableSince.get(variable) ?? brought;
   if (missing !== undefined) sentences.push(`NCCL ${parameters.ncclVersion} does not have it yet: it came with ${missing}.`);
   else if (since !== undefined) sentences.push(`NCCL has it since ${since}.`);
   if (setting !== undefined) {
