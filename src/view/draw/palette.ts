@@ -125,6 +125,7 @@ export const looks = {
   curve: { stroke: 'line0', strokeWidth: 2.25 },
   dot: { fill: 'line0' },
   target: { fill: 'clear' },
+  cell: { fill: 'none', stroke: 'paper', strokeWidth: 1 },
   band: { fill: 'none' },
   bandLL: { fill: 'none', opacity: 0.4 },
   bandLL128: { fill: 'none', opacity: 0.68 },

@@ -224,8 +224,8 @@ class MachinePainter {
           [x + width, lineY],
           [x + width + 9, lineY],
         ]),
-        this.#port(port, x, lineY, width),
       );
+      this.#front.push(this.#port(port, x, lineY, width));
     });
   }
 

@@ -74,7 +74,7 @@ function interconnectLines(drawing: Drawing, host: HostDrawing, paint: Paint): s
 }
 
 /** Meanings of the types of paths, nearest first. */
-const meanings = new Map([
+export const pathMeanings = new Map([
   ['X', 'itself'],
   ['LOC', 'the same device'],
   ['NVL', 'NVLink'],
@@ -101,7 +101,7 @@ export function matrixLines(drawing: Drawing, paint: Paint = plainPaint): string
       ({ label }, row) => paint.bold(label.padEnd(width)) + (matrix[row] ?? []).map(({ type }) => type.padStart(width)).join(''),
     ),
     '',
-    ...[...meanings].filter(([type]) => types.has(type)).map(([type, meaning]) => paint.dim(`${type.padEnd(4)} ${meaning}`)),
+    ...[...pathMeanings].filter(([type]) => types.has(type)).map(([type, meaning]) => paint.dim(`${type.padEnd(4)} ${meaning}`)),
   ];
 }
 
@@ -122,6 +122,6 @@ export function pathCountLines(drawing: Drawing, paint: Paint = plainPaint): str
   });
   return [...counts].map(([key, count]) => {
     const [pair = '', type = '', bandwidth = ''] = key.split('\t');
-    return `${pair}  ${type.padEnd(4)}${bandwidth.padStart(12)}  ${String(count).padStart(7)} pairs  ${paint.dim(meanings.get(type) ?? '')}`.trimEnd();
+    return `${pair}  ${type.padEnd(4)}${bandwidth.padStart(12)}  ${String(count).padStart(7)} pairs  ${paint.dim(pathMeanings.get(type) ?? '')}`.trimEnd();
   });
 }

@@ -43,6 +43,16 @@ export function ringLoads(
   channels: readonly number[],
   speed: Pick<ChannelGraph, 'bwIntra' | 'bwInter'>,
 ): LinkLoad[] {
+  return grouped(local.system, loadOfLinks(local, graph, channels, speed));
+}
+
+/** Load of each directed link of a machine by rings, GB/s; parameters as for {@link ringLoads}. */
+export function loadOfLinks(
+  local: LocalSystem,
+  graph: ChannelGraph,
+  channels: readonly number[],
+  speed: Pick<ChannelGraph, 'bwIntra' | 'bwInter'>,
+): Float64Array {
   const { system } = local;
   const routes = new Routes(local, defaultRules);
   const load = new Float64Array(system.links.to.length);
@@ -69,7 +79,7 @@ export function ringLoads(
       charge(places.at(-1), places[0], speed.bwIntra);
     }
   }
-  return grouped(system, load);
+  return load;
 }
 
 /** Share that a hop takes of its link and of the link back, as in the search. */
