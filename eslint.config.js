@@ -120,6 +120,25 @@ const viewRule = {
   },
 };
 
+/** The page draws and plans: it has neither ranks nor a command line. */
+const studioRule = {
+  files: ['src/studio/**/*.ts', 'src/studio/**/*.tsx'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          {
+            regex: '^(\\.\\./)+(runtime|cli|perf|ddp)/|^node:',
+            message: 'studio may import only the planner and view (see docs/architecture.md).',
+          },
+          { regex: '^(\\.\\./)+(planner/)?index\\.js$', message: 'Import from the room itself, not from the package entry.' },
+        ],
+      },
+    ],
+  },
+};
+
 const questionStart =
   /^\*[\s*]*(What|Whether|Who|Whom|Whose|How|Why|Which|Where|(?:With|In|By|At|To|From|On|Of) (?:which|whom|what))\b/;
 
@@ -143,11 +162,11 @@ const docCommentStart = {
 export default tseslint.config(
   { ignores: ['dist/', 'build/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked],
     languageOptions: {
       parserOptions: {
-        project: ['tsconfig.json', 'tsconfig.planner.json', 'tsconfig.test.json'],
+        project: ['tsconfig.json', 'tsconfig.planner.json', 'tsconfig.studio.json', 'tsconfig.test.json'],
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -165,7 +184,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.ts', 'src/**/*.tsx'],
     rules: {
       // NUMBER_OF_THINGS for numbers, texts and booleans of a module, as in the AssemblyScript of the kernels; else camelCase.
       '@typescript-eslint/naming-convention': [
@@ -190,7 +209,7 @@ export default tseslint.config(
     rules: { '@typescript-eslint/naming-convention': 'off' },
   },
   {
-    files: ['**/*.ts', '**/*.mjs', '**/*.js'],
+    files: ['**/*.ts', '**/*.tsx', '**/*.mjs', '**/*.js'],
     plugins: { tccl: { rules: { 'doc-comment-start': docCommentStart } } },
     rules: {
       'tccl/doc-comment-start': 'error',
@@ -225,4 +244,5 @@ export default tseslint.config(
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
   viewRule,
+  studioRule,
 );

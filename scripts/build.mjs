@@ -1,8 +1,10 @@
-// Builds dist/: the WebAssembly kernels (AssemblyScript), both TypeScript projects, then files that each hold many modules.
+// Builds dist/: the WebAssembly kernels (AssemblyScript), both TypeScript projects, then files that each hold many modules, and
+// the page of the studio.
 // Steps are skipped when nothing they read has changed. Outputs of deleted sources are removed: the package ships dist/.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { buildKernels } from './build-kernels.mjs';
+import { buildStudio } from './build-studio.mjs';
 import { joinModules } from './join-modules.mjs';
 
 await buildKernels();
@@ -15,3 +17,4 @@ for (const [folder, outputs] of Object.entries(deleted))
     if (match !== null && !existsSync(`src/${match[1]}.ts`)) rmSync(`${folder}/${file}`);
   }
 await joinModules();
+await buildStudio();

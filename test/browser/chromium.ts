@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const browser = ['chromium', 'chromium-browser', 'google-chrome'].find((command) => {
+/** The browser's command; undefined where there is none. */
+export const browser = ['chromium', 'chromium-browser', 'google-chrome'].find((command) => {
   try {
     return execFileSync(command, ['--version'], { stdio: 'pipe' }).length > 0;
   } catch {

@@ -1,0 +1,101 @@
+// Builds the page of `tccl studio`: one HTML file with its script and style in it, which works from a disk or any web server.
+// The script is also that of its workers (src/studio/main.tsx).
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const isCommand = process.argv[1] === fileURLToPath(import.meta.url);
+if (isCommand) await buildStudio('build/studio/tccl-studio.html');
+
+/** Writes the page, unless it is newer than all that it is made of. */
+export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
+  const inputs = [...['src/planner', 'src/studio', 'src/view'].flatMap(filesIn), ...rootFiles(), 'scripts/build-studio.mjs'];
+  if (existsSync(page) && statSync(page).mtimeMs > Math.max(...inputs.map((file) => statSync(file).mtimeMs))) return;
+  const bundle = await rolldown({
+    input: 'src/studio/main.tsx',
+    platform: 'browser',
+    resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
+    transform: { jsx: { runtime: 'automatic', importSource: 'preact' }, target: 'es2023' },
+  });
+  const { output } = await bundle.generate({ format: 'iife', minify: true, codeSplitting: false });
+  await bundle.close();
+  const [{ code, moduleIds }] = output;
+  mkdirSync(dirname(page), { recursive: true });
+  // An end tag within a string would end the script.
+  writeFileSync(
+    page,
+    html(
+      code.trim().replaceAll('</script', '<\\/script'),
+      readFileSync('src/studio/style.css', 'utf8').trim(),
+      licences(moduleIds),
+    ),
+  );
+}
+
+const filesIn = (folder) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+
+const rootFiles = () => ['counted.ts', 'errors.ts', 'printable.ts', 'suggest.ts'].map((name) => `src/${name}`);
+
+/**
+ * The page. Its policy allows this script and style alone, workers and images made by it, and no request at all: names in files
+ * that people open cannot run, and nothing of them leaves the page.
+ */
+function html(script, style, notices) {
+  const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(script)}`,
+    `style-src ${hash(style)}`,
+    'worker-src blob:',
+    'img-src blob: data:',
+    "connect-src 'none'",
+    "form-action 'none'",
+    "base-uri 'none'",
+  ].join('; ');
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>tccl studio</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<div id="studio"></div>
+<noscript>This page plans in your browser: allow its script.</noscript>
+<script type="application/json" id="files">[]</script>
+<script>${script}</script>
+<!--
+This page contains:
+
+${notices}
+-->
+</body>
+</html>
+`;
+}
+
+/** Licence texts of the packages that are in the script. */
+function licences(moduleIds) {
+  const folders = new Set(
+    moduleIds.flatMap((id) => /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll('\\', '/'))?.[1] ?? []),
+  );
+  return [...folders]
+    .sort()
+    .map((folder) => {
+      const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+      const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
+      return `${name} ${version}\n${text}`.replaceAll('--', '- -');
+    })
+    .join('\n\n');
+}

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { InvalidArgumentError, SystemError } from '../../errors.js';
+import { print, writeFile } from '../output.js';
+import { studioPage } from './page.js';
+
+/** Options of `tccl studio`. */
+export interface StudioOptions {
+  readonly port?: string;
+  /** False with `--no-open`. */
+  readonly open: boolean;
+  readonly out?: string;
+}
+
+const ADDRESS = '127.0.0.1';
+
+/** `tccl studio`: serves the page until it is interrupted, or writes it. */
+export async function showStudio(names: readonly string[], options: StudioOptions): Promise<void> {
+  const port = portOf(options.port);
+  const { html, fragment } = studioPage(names);
+  if (options.out !== undefined) {
+    writeFile(options.out, html);
+    print(
+      `${options.out}: the page, for any browser and without a network${fragment === '' ? '' : `; open it as ${options.out}${fragment}`}`,
+    );
+    return;
+  }
+  await serve(html, fragment, port, options.open);
+}
+
+function portOf(text: string | undefined): number {
+  if (text === undefined) return 0;
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `--port '${text}' must be a whole number from 0 to 65535`);
+}
+
+/** Only who knows the address with its token gets the page: other users of the host can connect to the port. */
+async function serve(html: string, fragment: string, port: number, opens: boolean): Promise<void> {
+  const path = `/${randomBytes(16).toString('hex')}/`;
+  const server = createServer((request, response) => answer(request, response, path, html));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'another program listens there; leave --port out for a free one' : error.message;
+      reject(new SystemError('NETWORK', `cannot listen on ${ADDRESS}:${port}: ${why}`, { cause: error }));
+    });
+    server.listen(port, ADDRESS, resolve);
+  });
+  const bound = server.address();
+  const url = `http://${ADDRESS}:${bound !== null && typeof bound === 'object' ? bound.port : port}${path}${fragment}`;
+  print(`tccl studio: ${url}`, 'Press Ctrl-C to end it.');
+  if (opens) openBrowser(url);
+  await new Promise<void>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, resolve);
+  });
+  server.close();
+  server.closeAllConnections();
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, path: string, html: string): void {
+  const headers = {
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': "frame-ancestors 'none'",
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+  };
+  const isPage = request.url === path && (request.method === 'GET' || request.method === 'HEAD');
+  response.writeHead(isPage ? 200 : 404, { ...headers, 'Content-Type': `text/${isPage ? 'html' : 'plain'}; charset=utf-8` });
+  response.end(request.method === 'HEAD' ? undefined : isPage ? html : 'not found\n');
+}
+
+/** Opens the address where there is a screen; the printed address is for all other places. */
+function openBrowser(url: string): void {
+  const opener = { darwin: ['open', url], win32: ['cmd', '/c', 'start', '', url] }[process.platform as string];
+  const hasScreen = process.env['DISPLAY'] !== undefined || process.env['WAYLAND_DISPLAY'] !== undefined;
+  const [command, ...args] = opener ?? (hasScreen ? ['xdg-open', url] : []);
+  if (command === undefined) return;
+  const child = spawn(command, args, { stdio: 'ignore', detached: true });
+  child.on('error', () => undefined); // there is no such program: the address was printed
+  child.unref();
+}

@@ -1,0 +1,169 @@
+import { counted } from '../counted.js';
+import { inFile, InputError, TcclError } from '../errors.js';
+import { diagnoseJob } from '../planner/log/diagnosis.js';
+import type { LogFinding } from '../planner/log/finding.js';
+import type { LogModel } from '../planner/log/model.js';
+import { NcclLogReader } from '../planner/log/read-log.js';
+import { classify, encodingOf } from '../planner/readers/classify.js';
+import type { ShownFinding, ShownLog } from './messages.js';
+
+/** Characters that are kept of a line: NCCL's own are shorter. */
+const LINE_LIMIT = 65_536;
+/** Bytes by which a file is recognised. */
+const HEAD_BYTES = 65_536;
+/** Bytes of a text in which a topology is looked for. */
+const TEXT_LIMIT = 32 * 2 ** 20;
+/** Bytes at most of a recording or dump, which is read as a whole. */
+const WHOLE_LIMIT = 256 * 2 ** 20;
+/** Bytes between two reports of progress. */
+const PROGRESS_STEP = 4 * 2 ** 20;
+const MOST_PLACES = 5;
+const MOST_COMMUNICATORS = 4;
+
+/** A file in the page; its key is another one for other contents. */
+export interface OpenFile {
+  readonly key: number;
+  readonly name: string;
+  readonly blob: Blob;
+}
+
+/** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
+export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
+  const reader = new NcclLogReader();
+  for (const { name, blob } of files) {
+    reader.openFile(name);
+    try {
+      await readOne(name, blob, reader, report);
+    } catch (error) {
+      if (!(error instanceof TcclError) || files.length === 1) throw error;
+    }
+  }
+  return reader.finish();
+}
+
+/** The beginning of a file as text, unpacked: as much as a topology can have. */
+export async function textOf({ name, blob }: OpenFile): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of await bytesOf(blob)) {
+    pieces.push(piece);
+    length += piece.length;
+    if (length > TEXT_LIMIT) break;
+  }
+  const bytes = joined(pieces);
+  if (classify(bytes.subarray(0, HEAD_BYTES)) === 'binary') throw notText(name);
+  return new TextDecoder(encodingOf(bytes)).decode(bytes);
+}
+
+/** A file line by line, so that a long one is never whole in memory; recordings and dumps as a whole. */
+async function readOne(name: string, blob: Blob, reader: NcclLogReader, report: (text: string) => void): Promise<void> {
+  const head = await headOf(blob);
+  const encoding = encodingOf(head);
+  const kind = encoding === 'utf8' ? classify(head) : 'text';
+  if (kind === 'binary') throw notText(name);
+  const whole: Uint8Array[] = [];
+  const decoder = new TextDecoder(encoding);
+  let length = 0;
+  let reported = 0;
+  let rest = '';
+  for await (const piece of await bytesOf(blob)) {
+    length += piece.length;
+    if (length - reported > PROGRESS_STEP) {
+      reported = length;
+      report(`${name}: ${Math.round(length / 2 ** 20)} MiB read`);
+    }
+    if (kind !== 'text') {
+      if (length > WHOLE_LIMIT)
+        throw new InputError('TOO_LARGE', `has more than ${WHOLE_LIMIT / 2 ** 20} MiB; tccl diagnose takes more`, { file: name });
+      whole.push(piece);
+      continue;
+    }
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = (lines.pop() ?? '').slice(0, LINE_LIMIT);
+    for (const line of lines) reader.readLine(cleaned(line));
+  }
+  if (kind !== 'text') inFile(name, () => reader.readWhole(kind, joined(whole)));
+  else if (rest !== '') reader.readUnfinishedLine(cleaned(rest));
+}
+
+function notText(name: string): InputError {
+  return new InputError(
+    'CONTENT',
+    'is no text (a binary file): a topology (XML), a cluster file (YAML), a log of NCCL or another file about a job is expected',
+    { file: name },
+  );
+}
+
+/** Without its carriage return, and without the zeros of a log that was emptied while it was written. */
+function cleaned(line: string): string {
+  return line.slice(0, LINE_LIMIT).replace(/^\0+|\r$/g, '');
+}
+
+async function bytesOf(blob: Blob): Promise<AsyncIterable<Uint8Array>> {
+  const start = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
+  const isCompressed = start[0] === 0x1f && start[1] === 0x8b;
+  const stream = isCompressed ? blob.stream().pipeThrough(new DecompressionStream('gzip')) : blob.stream();
+  return pieces(stream.getReader());
+}
+
+/** Pieces of a stream; a compressed file that is cut ends where it is cut. */
+async function* pieces(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
+  } finally {
+    await reader.cancel();
+  }
+}
+
+async function headOf(blob: Blob): Promise<Uint8Array> {
+  for await (const piece of await bytesOf(blob)) return piece.subarray(0, HEAD_BYTES);
+  return new Uint8Array(0);
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** The diagnosis of a job; undefined for files that say nothing about one, such as a cluster file. */
+export function shownLog(model: LogModel): ShownLog | undefined {
+  const { lines, tables, hits, recordings, ras, tools, timed, communicators, files } = model;
+  const parts = [lines.nccl, tables.length, hits.length, recordings.length, ras.length, tools.length, timed.length];
+  if (parts.every((count) => count === 0)) return undefined;
+  const { outcome, findings, verdict, open } = diagnoseJob(model);
+  return {
+    outcome,
+    verdict: verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
+    open: open === undefined ? [] : [open.cause, open.remedy],
+    findings: findings.map((finding) => shownFinding(finding, files)),
+    facts: [
+      `${counted(lines.all, 'line')}, ${lines.nccl} of NCCL`,
+      ...communicators
+        .filter(({ isSplit }) => !isSplit)
+        .slice(0, MOST_COMMUNICATORS)
+        .map(
+          ({ nRanks, nNodes, ranks }) =>
+            `a communicator of ${counted(nRanks, 'rank')}${nNodes === undefined ? '' : ` on ${counted(nNodes, 'node')}`}, ${ranks.size} of them with lines`,
+        ),
+      ...tables.map(({ rows }) => `a table of nccl-tests with ${counted(rows.length, 'row')}`),
+      ...(recordings.length === 0 ? [] : [counted(recordings.length, 'flight recording')]),
+      ...new Set(tools.map(({ tool }) => `output of ${tool}`)),
+    ],
+  };
+}
+
+function shownFinding({ severity, problem, cause, remedy, places, quote }: LogFinding, files: readonly string[]): ShownFinding {
+  const named = places.slice(0, MOST_PLACES).map(({ file, line }) => `${files[file] ?? ''}:${line}`);
+  return {
+    severity,
+    problem,
+    why: cause,
+    remedy,
+    lines: [...(named.length === 0 ? [] : [named.join(', ')]), ...(quote === undefined ? [] : [quote])],
+  };
+}

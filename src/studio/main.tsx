@@ -1,0 +1,32 @@
+import { render } from 'preact';
+import { App } from './page/app.js';
+import { drawingStyle } from './page/drawing.js';
+import { begin } from './page/store.js';
+import { serve } from './worker.js';
+
+/**
+ * The one script of the page. The page starts workers from the script's own text, so that a single file works from a disk:
+ * in a worker, which has no document, it serves requests.
+ */
+if (typeof document === 'undefined') serve(globalThis);
+else startPage(document.currentScript?.textContent ?? '');
+
+function startPage(script: string): void {
+  const style = new CSSStyleSheet();
+  style.replaceSync(drawingStyle());
+  document.adoptedStyleSheets = [style];
+  const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
+  begin(() => new Worker(url), embeddedFiles());
+  const root = document.getElementById('studio');
+  if (root !== null) render(<App />, root);
+}
+
+/** Files that `tccl studio FILE` puts into the page: name, and contents in base64. */
+function embeddedFiles(): { readonly name: string; readonly blob: Blob }[] {
+  const text = document.getElementById('files')?.textContent ?? '[]';
+  const files = JSON.parse(text) as readonly { readonly name: string; readonly base64: string }[];
+  return files.map(({ name, base64 }) => ({
+    name,
+    blob: new Blob([Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))]),
+  }));
+}

@@ -1,0 +1,236 @@
+import type { JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { questionForms } from '../../planner/plan/explain/question.js';
+import type { Shown } from '../messages.js';
+import { exampleState, type ViewName } from '../state.js';
+import { Settings } from './settings.js';
+import { busy, cancel, change, open, problem, shown, state } from './store.js';
+import { ChangesView, ChannelsView, ChoiceView, LogView, MachineView, MatrixView, WhyView } from './views.js';
+
+const tabs: readonly (readonly [name: ViewName, label: string])[] = [
+  ['machine', 'Machine'],
+  ['matrix', 'Paths'],
+  ['choice', 'Choice'],
+  ['channels', 'Channels'],
+  ['why', 'Why'],
+  ['changes', 'Changes'],
+  ['log', 'Incident'],
+];
+
+/** The page. */
+export function App(): JSX.Element {
+  useDrops();
+  const views = shown.value;
+  return (
+    <>
+      <header>
+        <h1>
+          tccl studio <span>{views?.plan?.title ?? state.value.file ?? ''}</span>
+        </h1>
+        <div class="row">
+          <button type="button" onClick={() => history.back()}>
+            Undo
+          </button>
+          <button type="button" onClick={() => history.forward()}>
+            Redo
+          </button>
+          <button type="button" onClick={() => change(exampleState)}>
+            Example
+          </button>
+          <button type="button" onClick={() => window.print()}>
+            Print
+          </button>
+        </div>
+      </header>
+      <div class="columns">
+        <aside aria-label="Input">
+          <Settings />
+          <p class="hint">
+            Drop or paste a topology (XML), a cluster file (YAML), a log of NCCL, or any files that tccl diagnose reads (also
+            .gz). The page works without a network and sends nothing.
+          </p>
+        </aside>
+        <main aria-busy={busy.value !== undefined || (views === undefined && problem.value === undefined)}>
+          <Status />
+          {views === undefined ? null : <Contents views={views} />}
+        </main>
+      </div>
+    </>
+  );
+}
+
+function Status(): JSX.Element {
+  return (
+    <>
+      <div role="status" class="status">
+        {busy.value === undefined ? '' : busy.value}
+        {busy.value === undefined ? null : (
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+      {problem.value === undefined ? null : (
+        <p role="alert" class="problem">
+          {problem.value}{' '}
+          <button type="button" onClick={() => (problem.value = undefined)}>
+            Close
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Contents({ views }: { readonly views: Shown }): JSX.Element {
+  const { plan, log } = views;
+  return (
+    <>
+      {plan === undefined ? null : (
+        <>
+          <dl class="figures">
+            {plan.figures.map(([value, label]) => (
+              <div key={label}>
+                <dt>{label}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+          {plan.limits.map((sentence) => (
+            <p key={sentence} class="limit">
+              {sentence}
+            </p>
+          ))}
+          <Questions views={views} />
+        </>
+      )}
+      <Tabs views={views} />
+      {plan === undefined || plan.notes.length === 0 ? null : (
+        <details class="notes">
+          <summary>{plan.notes.length === 1 ? '1 note' : `${plan.notes.length} notes`}</summary>
+          <ul>
+            {plan.notes.map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {plan === undefined && log === undefined ? <p>There is nothing to show.</p> : null}
+    </>
+  );
+}
+
+function Tabs({ views: { plan, log } }: { readonly views: Shown }): JSX.Element {
+  const possible = tabs.filter(([name]) => (name === 'log' ? log !== undefined : plan !== undefined));
+  const { view } = state.value;
+  const move = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    const at = possible.findIndex(([name]) => name === view);
+    const [next] = possible[(at + step + possible.length) % possible.length] ?? [];
+    if (next === undefined) return;
+    change({ view: next });
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <>
+      <div role="tablist" aria-label="Views" onKeyDown={move}>
+        {possible.map(([name, label]) => (
+          <button
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            key={name}
+            aria-selected={name === view}
+            aria-controls="view"
+            tabIndex={name === view ? 0 : -1}
+            onClick={() => change({ view: name })}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id="view" aria-labelledby={`tab-${view}`}>
+        {plan === undefined ? null : (
+          <>
+            {view === 'machine' ? <MachineView plan={plan} /> : null}
+            {view === 'matrix' ? <MatrixView plan={plan} /> : null}
+            {view === 'choice' ? <ChoiceView plan={plan} /> : null}
+            {view === 'channels' ? <ChannelsView plan={plan} /> : null}
+            {view === 'why' ? <WhyView plan={plan} /> : null}
+            {view === 'changes' ? <ChangesView changes={plan.changes} /> : null}
+          </>
+        )}
+        {log !== undefined && view === 'log' ? <LogView log={log} /> : null}
+      </div>
+    </>
+  );
+}
+
+/** The box for questions, with the answer. */
+function Questions({ views: { answer } }: { readonly views: Shown }): JSX.Element {
+  const { ask } = state.value;
+  const [text, setText] = useState(ask);
+  useEffect(() => setText(ask), [ask]);
+  return (
+    <section class="questions" aria-label="Questions">
+      <form
+        class="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          change({ ask: text.trim() });
+        }}
+      >
+        <input
+          aria-label="Ask a question about the plan"
+          placeholder="what limits? · why 16 channels? · why Tree and not Ring at 4M?"
+          list="questions"
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+        <button type="submit">Ask</button>
+        <datalist id="questions">
+          {questionForms.map(({ example, purpose }) => (
+            <option key={example} value={example}>
+              {purpose}
+            </option>
+          ))}
+        </datalist>
+      </form>
+      {answer === undefined || ask === '' ? null : (
+        <div class="card answer" aria-live="polite">
+          <h2>{answer.title}</h2>
+          {answer.sentences.map((sentence, index) => (
+            <p key={index}>{sentence}</p>
+          ))}
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Opens files that are dropped on the page, and texts that are pasted outside of fields. */
+function useDrops(): void {
+  useEffect(() => {
+    const allow = (event: DragEvent) => event.preventDefault();
+    const drop = (event: DragEvent) => {
+      event.preventDefault();
+      open([...(event.dataTransfer?.files ?? [])].map((blob) => ({ name: blob.name, blob })));
+    };
+    const paste = (event: ClipboardEvent) => {
+      if (event.target instanceof HTMLInputElement) return;
+      const files = [...(event.clipboardData?.files ?? [])].map((blob) => ({ name: blob.name, blob }));
+      const text = event.clipboardData?.getData('text/plain') ?? '';
+      if (files.length > 0) open(files);
+      else if (text.trim() !== '') open([{ name: 'pasted text', blob: new Blob([text]) }]);
+    };
+    document.addEventListener('dragover', allow);
+    document.addEventListener('drop', drop);
+    document.addEventListener('paste', paste);
+    return () => {
+      document.removeEventListener('dragover', allow);
+      document.removeEventListener('drop', drop);
+      document.removeEventListener('paste', paste);
+    };
+  }, []);
+}

@@ -1,0 +1,136 @@
+import { computed, signal } from '@preact/signals';
+import { describeError, InputError } from '../../errors.js';
+import type { OpenFile } from '../log.js';
+import type { Reply, Request, Shown } from '../messages.js';
+import { fragmentOf, stateOf, type StudioState } from '../state.js';
+
+/** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
+
+/** The state that is shown. */
+export const state = signal<StudioState>(stateOf(location.hash));
+/** The views of the latest state that could be shown. */
+export const shown = signal<Shown | undefined>(undefined);
+/** An error of the present state, or of opening a file. */
+export const problem = signal<string | undefined>(undefined);
+/** Progress of the worker; undefined while it rests. */
+export const busy = signal<string | undefined>(undefined);
+/** Names of the opened files, the newest last. */
+export const fileNames = signal<readonly string[]>([]);
+/** Subject of the selected marks, with those that go with it. */
+export const selected = computed(() => state.value.selected);
+
+/** Bytes at most of a file. */
+const MOST_FILE_BYTES = 2 ** 30;
+
+const files = new Map<string, OpenFile>();
+let nextKey = 1;
+
+/** Changes the state and adds it to the history; `replace` changes the present entry. */
+export function change(part: Partial<StudioState>, how: 'push' | 'replace' = 'push'): void {
+  const next = { ...state.value, ...part };
+  const fragment = `#${fragmentOf(next)}`;
+  if (how === 'push' && fragment !== location.hash) history.pushState(null, '', fragment);
+  else history.replaceState(null, '', fragment);
+  apply(next);
+}
+
+function apply(next: StudioState): void {
+  const before = state.value;
+  state.value = next;
+  // The selection and the tab change what is drawn, not what is computed.
+  const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '' });
+  if (key(before) !== key(next) || shown.value === undefined) request();
+}
+
+/** Opens files: shows the last of them. */
+export function open(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
+  for (const { name, blob } of opened) {
+    if (blob.size > MOST_FILE_BYTES) {
+      problem.value = `${name}: ${Math.round(blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`;
+      return;
+    }
+    files.set(name, { key: nextKey++, name, blob });
+  }
+  fileNames.value = [...files.keys()];
+  const last = opened.at(-1);
+  if (last === undefined) return;
+  change({
+    file: last.name,
+    nodes: 1,
+    channel: undefined,
+    selected: undefined,
+    gpusOff: [],
+    nicsOff: [],
+    ask: '',
+    view: 'machine',
+  });
+  request();
+}
+
+/** Source of workers: the page's own script. */
+let startWorker: () => Worker = () => {
+  throw new InputError('CONTENT', 'the page has not begun');
+};
+let worker: Worker | undefined;
+let latest = 0;
+
+/** Begins to follow the address, and shows the first state. */
+export function begin(makeWorker: () => Worker, first: readonly { readonly name: string; readonly blob: Blob }[]): void {
+  startWorker = makeWorker;
+  window.addEventListener('popstate', () => apply(stateOf(location.hash)));
+  window.addEventListener('hashchange', () => apply(stateOf(location.hash)));
+  if (first.length > 0 && (location.hash.length <= 1 || state.value.file === undefined)) open(first);
+  else {
+    for (const { name, blob } of first) files.set(name, { key: nextKey++, name, blob });
+    fileNames.value = [...files.keys()];
+    request();
+  }
+}
+
+/** Ends the work on the present state; the views of the latest one stay. */
+export function cancel(): void {
+  worker?.terminate();
+  worker = undefined;
+  latest++;
+  busy.value = undefined;
+}
+
+/** Has the worker show the present state; ends its work on an older one. */
+function request(): void {
+  if (busy.value !== undefined) cancel();
+  const id = ++latest;
+  busy.value = 'planning …';
+  try {
+    worker ??= listen(startWorker());
+    const message: Request = { id, state: state.value, files: [...files.values()] };
+    worker.postMessage(message);
+  } catch (error) {
+    busy.value = undefined;
+    problem.value = describeError(error);
+  }
+}
+
+function listen(started: Worker): Worker {
+  started.onmessage = ({ data }: MessageEvent<Reply>) => {
+    if (data.id !== latest) return;
+    if (data.kind === 'progress') {
+      busy.value = data.text;
+      return;
+    }
+    busy.value = undefined;
+    if (data.kind === 'error') {
+      problem.value = data.message;
+      return;
+    }
+    problem.value = undefined;
+    shown.value = data.shown;
+    const { view } = state.value;
+    if (data.shown.plan === undefined && view !== 'log') change({ view: 'log' }, 'replace');
+    else if (data.shown.log === undefined && view === 'log') change({ view: 'machine' }, 'replace');
+  };
+  started.onerror = (event) => {
+    cancel();
+    problem.value = `the worker failed: ${event.message}`;
+  };
+  return started;
+}

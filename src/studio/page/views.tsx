@@ -1,0 +1,276 @@
+import type { JSX } from 'preact';
+import type { ShownChanges, ShownFinding, ShownHost, ShownLog, ShownPlan } from '../messages.js';
+import { Drawing } from './drawing.js';
+import { change, state } from './store.js';
+
+/** The machine: links coloured by the load of the rings, all of them or one. */
+export function MachineView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+  return (
+    <>
+      {plan.hosts.map((host) => (
+        <section key={host.name}>
+          <ChannelPicker host={host} />
+          <Drawing picture={host.machine} name={`${host.name}-machine`} />
+        </section>
+      ))}
+      <LoadLegend />
+    </>
+  );
+}
+
+function ChannelPicker({ host: { rings } }: { readonly host: ShownHost }): JSX.Element {
+  const { channel } = state.value;
+  const channels = rings.flatMap((ring) => ring.channels).sort((a, b) => a - b);
+  return (
+    <label class="inline">
+      Load of
+      <select onChange={({ currentTarget: { value } }) => change({ channel: value === '' ? undefined : Number(value) })}>
+        <option value="" selected={channel === undefined}>
+          the rings of all channels
+        </option>
+        {channels.map((each) => (
+          <option key={each} value={each} selected={each === channel}>
+            the ring of channel {each}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function LoadLegend(): JSX.Element {
+  const steps = [
+    ['load0', 'no load'],
+    ['load1', 'to 20 %'],
+    ['load2', 'to 40 %'],
+    ['load3', 'to 60 %'],
+    ['load4', 'to 80 %'],
+    ['load5', 'to 100 %'],
+    ['full', 'more than it has'],
+  ] as const;
+  return (
+    <ul class="legend tccl" aria-label="Colours of links">
+      {steps.map(([name, label]) => (
+        <li key={name}>
+          <svg width="28" height="10" aria-hidden="true">
+            <path d="M2 5L26 5" class={`t-pci s-${name}`} style={{ strokeWidth: '4px' }} />
+          </svg>
+          {label}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Path types between all devices. */
+export function MatrixView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+  return (
+    <>
+      {plan.hosts.map((host) => (
+        <Drawing key={host.name} picture={host.matrix} name={`${host.name}-paths`} />
+      ))}
+    </>
+  );
+}
+
+/** Bandwidth that NCCL believes, and its choice by size. */
+export function ChoiceView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+  return <Drawing picture={plan.choice} name="choice" />;
+}
+
+/** Rings through the machines; a channel or device can be selected. */
+export function ChannelsView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+  return (
+    <>
+      {plan.hosts.map((host) => (
+        <section key={host.name}>
+          <h3>{`Rings within ${host.name}`}</h3>
+          <ul class="rings">
+            {host.rings.map((ring) => (
+              <li key={ring.channels.join(' ')}>
+                {ring.channels.map((channel) => (
+                  <button
+                    type="button"
+                    key={channel}
+                    aria-pressed={state.value.channel === channel}
+                    onClick={() => change({ channel: state.value.channel === channel ? undefined : channel })}
+                  >
+                    channel {channel}
+                  </button>
+                ))}
+                {ring.entry === undefined ? null : <Chip text={ring.entry} subject={ring.ends[0]} kind="net" />}
+                {ring.ranks.map((rank, index) => (
+                  <Chip key={rank} text={String(rank)} subject={ring.subjects[index]} kind="gpu" />
+                ))}
+                {ring.exit === undefined ? null : <Chip text={ring.exit} subject={ring.ends[1]} kind="net" />}
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      <h3>In use</h3>
+      <dl class="uses">
+        {plan.uses.map(({ name, used, text }) => (
+          <div key={name}>
+            <dt>
+              {name} <b class={used}>{used}</b>
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function Chip({
+  text,
+  subject,
+  kind,
+}: {
+  readonly text: string;
+  readonly subject: string | undefined;
+  readonly kind: string;
+}): JSX.Element {
+  const isChosen = subject !== undefined && state.value.selected === subject;
+  return (
+    <button
+      type="button"
+      class={`chip ${kind}`}
+      aria-pressed={isChosen}
+      onClick={() => change({ selected: isChosen ? undefined : subject })}
+    >
+      {text}
+    </button>
+  );
+}
+
+/** The search of each graph as a story, and findings of the doctor. */
+export function WhyView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+  return (
+    <>
+      {plan.findings.length === 0 ? null : <h3>Findings about the machine</h3>}
+      <Findings findings={plan.findings} />
+      {plan.reports.map(({ title, sentences }) => (
+        <details key={title} open={plan.reports.length <= 3}>
+          <summary>{title}</summary>
+          <ol>
+            {sentences.map((sentence, index) => (
+              <li key={index}>{sentence}</li>
+            ))}
+          </ol>
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** Differences that the settings make. */
+export function ChangesView({ changes }: { readonly changes: ShownChanges | undefined }): JSX.Element {
+  if (changes === undefined)
+    return (
+      <p>
+        Nothing is set yet. Set a variable, choose another version of NCCL, or take a device out: this view compares the plans.
+      </p>
+    );
+  const { from, to, rules, calls, decisions } = changes;
+  return (
+    <>
+      <p>
+        a: {from} · b: {to}
+      </p>
+      {rules.map(({ name, lines }) => (
+        <section key={name} class="card">
+          <h3>Rule {name}</h3>
+          <ul>
+            {lines.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      <h3>Calls, by NCCL's own model</h3>
+      {calls.length === 0 ? (
+        <p>No call takes another time or another way.</p>
+      ) : (
+        <Table name="Calls" head={['collective', 'size', 'a', 'time', 'b', 'time', 'b / a']} rows={calls} />
+      )}
+      <h3>Decisions</h3>
+      {decisions.length === 0 ? (
+        <p>All decisions are the same.</p>
+      ) : (
+        <Table name="Decisions" head={['part', 'what', 'a', 'b']} rows={decisions} />
+      )}
+    </>
+  );
+}
+
+function Table({
+  name,
+  head,
+  rows,
+}: {
+  readonly name: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}): JSX.Element {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={name}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, index) => (
+              <th key={index} scope="col">
+                {cell}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, column) => (
+                <td key={column}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The diagnosis of the opened files: the verdict first. */
+export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
+  return (
+    <>
+      <p class="verdict">
+        <b>{{ fault: 'Fault:', healthy: 'Healthy:', undecided: 'Undecided:' }[log.outcome]}</b> {log.verdict}
+      </p>
+      {log.open.map((sentence) => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+      <p class="hint">{log.facts.join(' · ')}</p>
+      <Findings findings={log.findings} />
+    </>
+  );
+}
+
+function Findings({ findings }: { readonly findings: readonly ShownFinding[] }): JSX.Element {
+  return (
+    <ul class="findings">
+      {findings.map(({ severity, problem, why, remedy, lines }, index) => (
+        <li key={index} class="card">
+          <p>
+            <b class={severity}>{severity}</b> {problem}
+          </p>
+          <p>{why}</p>
+          <p>To do: {remedy}</p>
+          {lines.map((line) => (
+            <pre key={line}>{line}</pre>
+          ))}
+        </li>
+      ))}
+    </ul>
+  );
+}

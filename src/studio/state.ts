@@ -1,0 +1,115 @@
+import { InvalidArgumentError } from '../errors.js';
+
+/** Names of the views, in the order of their tabs. */
+export const viewNames = ['machine', 'matrix', 'choice', 'channels', 'why', 'changes', 'log'] as const;
+/** Name of a view. */
+export type ViewName = (typeof viewNames)[number];
+
+/** All that a view depends on, but for the contents of files. It is the fragment of the page's address. */
+export interface StudioState {
+  /** A machine of the catalogue; ignored where a file is shown. */
+  readonly machine: string;
+  /** Name of an opened file. */
+  readonly file: string | undefined;
+  /** Number of equal machines. */
+  readonly nodes: number;
+  /** Version of NCCL; undefined for the default. */
+  readonly nccl: string | undefined;
+  /** Variables of NCCL. */
+  readonly env: Readonly<Record<string, string>>;
+  /** GPUs without ranks, by `dev`, and network devices that are not used, by name. */
+  readonly gpusOff: readonly number[];
+  readonly nicsOff: readonly string[];
+  readonly view: ViewName;
+  /** Channel of the search whose ring is shown alone. */
+  readonly channel: number | undefined;
+  /** Subject of the selected marks. */
+  readonly selected: string | undefined;
+  /** The question that is answered. */
+  readonly ask: string;
+}
+
+/** The example that an empty page shows. */
+export const exampleState: StudioState = {
+  machine: 'dgx-h100',
+  file: undefined,
+  nodes: 2,
+  nccl: undefined,
+  env: {},
+  gpusOff: [],
+  nicsOff: [],
+  view: 'machine',
+  channel: undefined,
+  selected: undefined,
+  ask: '',
+};
+
+/** Hosts at most: larger clusters are planned by the command line. */
+export const MOST_NODES = 512;
+
+/** A state as the fragment of an address, without `#`. */
+export function fragmentOf(state: StudioState): string {
+  const parameters = new URLSearchParams();
+  const set = (name: string, value: string | number | undefined) => {
+    if (value !== undefined && value !== '') parameters.append(name, String(value));
+  };
+  if (state.file === undefined) set('machine', state.machine);
+  set('file', state.file);
+  set('nodes', state.nodes);
+  set('nccl', state.nccl);
+  for (const [name, value] of Object.entries(state.env)) set('env', `${name}=${value}`);
+  for (const gpu of state.gpusOff) set('gpu-off', gpu);
+  for (const nic of state.nicsOff) set('nic-off', nic);
+  if (state.view !== 'machine') set('view', state.view);
+  set('channel', state.channel);
+  set('selected', state.selected);
+  set('ask', state.ask);
+  return parameters.toString();
+}
+
+/** The state of a fragment. Values that make no sense are those of the example; a wrong machine is an error of the plan. */
+export function stateOf(fragment: string): StudioState {
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ''));
+  if ([...parameters.keys()].length === 0) return exampleState;
+  const view = viewNames.find((name) => name === parameters.get('view')) ?? 'machine';
+  const nodes = wholeNumber(parameters.get('nodes'));
+  return {
+    machine: parameters.get('machine') ?? exampleState.machine,
+    file: parameters.get('file') ?? undefined,
+    nodes: nodes !== undefined && nodes >= 1 && nodes <= MOST_NODES ? nodes : 1,
+    nccl: parameters.get('nccl') ?? undefined,
+    env: Object.fromEntries(parameters.getAll('env').flatMap((text) => assignment(text) ?? [])),
+    gpusOff: parameters.getAll('gpu-off').flatMap((text) => wholeNumber(text) ?? []),
+    nicsOff: parameters.getAll('nic-off'),
+    view,
+    channel: wholeNumber(parameters.get('channel')),
+    selected: parameters.get('selected') ?? undefined,
+    ask: parameters.get('ask') ?? '',
+  };
+}
+
+function wholeNumber(text: string | null): number | undefined {
+  return text !== null && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
+}
+
+function assignment(text: string): readonly (readonly [string, string])[] | undefined {
+  const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  return name === undefined || value === undefined ? undefined : [[name, value]];
+}
+
+/**
+ * Variables as people write them: `NAME=VALUE`, separated by blanks or lines.
+ *
+ * @throws InvalidArgumentError for a word that sets nothing
+ */
+export function variablesOf(text: string): Record<string, string> {
+  const words = text.split(/[\s,;]+(?=[A-Za-z_]+=)|\n/).flatMap((word) => (word.trim() === '' ? [] : [word.trim()]));
+  return Object.fromEntries(
+    words.map((word) => {
+      const [pair] = assignment(word) ?? [];
+      if (pair === undefined)
+        throw new InvalidArgumentError('ARGUMENT_RANGE', `'${word}' sets nothing: write NAME=VALUE, as NCCL_CROSS_NIC=0`);
+      return [pair[0].trim(), pair[1].trim()] as const;
+    }),
+  );
+}

@@ -1,0 +1,281 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { machine } from '../../src/planner/topology/catalogue/machines.js';
+import { parseXml } from '../../src/planner/topology/xml/parse.js';
+import { writeXml } from '../../src/planner/topology/xml/write.js';
+import { startTccl, tccl } from '../multi-process/cli.js';
+import { browser as browserPath, missing } from './chromium.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-studio-'));
+const pageFile = join(folder, 'studio.html');
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+let browser: Browser;
+let page: Page;
+/** Requests to anywhere, and messages of the console, such as of a violated policy. */
+let requests: string[];
+let complaints: string[];
+
+beforeAll(async () => {
+  if (browserPath === undefined) return;
+  await tccl(['studio', '--out', pageFile]);
+  browser = await chromium.launch({
+    timeout: 0,
+    executablePath: browserPath.startsWith('/') ? browserPath : `/usr/bin/${browserPath}`,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+});
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+});
+afterAll(async () => {
+  await browser.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Opens the page from the disk and waits until it shows something. */
+async function openPage(fragment = '', options: { readonly dark?: boolean; readonly width?: number } = {}): Promise<void> {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1400, height: 900 },
+    colorScheme: options.dark === true ? 'dark' : 'light',
+    offline: true,
+  });
+  // On a busy machine the limit of the test holds.
+  context.setDefaultTimeout(0);
+  page = await context.newPage();
+  requests = [];
+  complaints = [];
+  page.on('request', (request) => requests.push(request.url()));
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(error.message));
+  await page.goto(`${pathToFileURL(pageFile).href}${fragment}`);
+  await shows();
+}
+
+/** Waits until the worker rests. */
+function shows(): Promise<void> {
+  return page.locator('main[aria-busy="false"]').waitFor();
+}
+
+async function openFile(name: string, contents: string | Buffer): Promise<void> {
+  await page.getByLabel('Open a file').setInputFiles({ name, mimeType: '', buffer: Buffer.from(contents) });
+  await shows();
+}
+
+const panel = () => page.getByRole('tabpanel');
+const tab = (name: string) => page.getByRole('tab', { name });
+const alertText = () => page.getByRole('alert').textContent();
+
+describe.skipIf(missing)(`the studio${missing}`, () => {
+  it('begins with an example, from a disk, and asks no server for anything', async () => {
+    await openPage();
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('2 x dgx-h100');
+    for (const name of ['Paths', 'Choice', 'Channels', 'Why', 'Changes', 'Machine']) {
+      await tab(name).click();
+      expect(await panel().textContent()).not.toBe('');
+    }
+    expect(requests.filter((url) => !/^(blob|data):/.test(url))).toEqual([pathToFileURL(pageFile).href]);
+    expect(complaints).toEqual([]);
+  });
+
+  it('is served under an address with a token, and ends when it is interrupted', async () => {
+    const served = startTccl(['studio', '--no-open', 'dgx-a100:2']);
+    const line = await served.shown(/end it/);
+    const url = /http:\S+/.exec(line)?.[0] ?? '';
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\da-f]{32}\/#machine=dgx-a100&nodes=2$/);
+    const { status, headers } = await fetch(url);
+    expect([status, headers.get('content-security-policy')]).toEqual([200, "frame-ancestors 'none'"]);
+    expect((await fetch(new URL('/', url))).status).toBe(404);
+    const context = await browser.newContext();
+    context.setDefaultTimeout(0);
+    page = await context.newPage();
+    await page.goto(url);
+    await shows();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('2 x dgx-a100');
+    served.process.kill('SIGINT');
+    expect((await served.finished).code).toBe(0);
+  });
+
+  it('takes a NIC out, says what that changes, and brings it back', async () => {
+    await openPage();
+    await page.locator('rect[data-subject^="NET/"]').nth(1).click();
+    await page.getByRole('button', { name: /^Take out NET 1/ }).click();
+    await shows();
+    await tab('Changes').click();
+    expect(await panel().textContent()).toMatch(/without mlx5_1[\s\S]*7 network devices/);
+    await page.getByRole('button', { name: 'Put mlx5_1 back' }).click();
+    await shows();
+    expect(await panel().textContent()).toContain('Nothing is set yet');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await panel().filter({ hasText: 'without mlx5_1' }).waitFor();
+  });
+
+  it('shows what NVLS gives, by a variable that turns it off', async () => {
+    await openPage();
+    await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_NVLS_ENABLE=0');
+    await page.keyboard.press('Enter');
+    await shows();
+    await tab('Changes').click();
+    const calls = await page.getByRole('region', { name: 'Calls' }).textContent();
+    expect(calls).toContain('AllReduce');
+    expect(calls).toContain('NVLSTree');
+  });
+
+  it('names the rules behind another version of NCCL', async () => {
+    await openPage();
+    await page.getByLabel('Version of NCCL').selectOption('2.27.7');
+    await shows();
+    await tab('Changes').click();
+    expect(await panel().textContent()).toMatch(/NCCL 2\.27\.7/);
+    const { stdout } = await tccl(['diff', 'dgx-h100', '--nodes', '2', '--nccl', '2.30.7', '--nccl-b', '2.27.7', '--json']);
+    const { effects } = JSON.parse(stdout) as { effects: readonly { title: string }[] };
+    const named = await panel()
+      .getByRole('heading', { name: /^Rule / })
+      .allTextContents();
+    expect(named.length).toBeGreaterThan(0);
+    expect(effects.map(({ title }) => `Rule ${title}`)).toEqual(expect.arrayContaining(named));
+  });
+
+  it('answers questions as tccl explain does', async () => {
+    await openPage();
+    await page.getByLabel('Ask a question about the plan').fill('why 16 channels');
+    await page.keyboard.press('Enter');
+    await shows();
+    const { stdout } = await tccl(['explain', 'dgx-h100', '--nodes', '2', 'why', '16', 'channels', '--json']);
+    const { title } = JSON.parse(stdout) as { title: string };
+    await expect(page.locator('.answer h2').textContent()).resolves.toBe(title);
+    await page.getByLabel('Ask a question about the plan').fill('xyzzy');
+    await page.keyboard.press('Enter');
+    await shows();
+    await expect(page.locator('.answer').textContent()).resolves.toContain('The nearest are');
+  });
+
+  it('a selected channel shows its ring alone; a selected GPU is selected in all views', async () => {
+    await openPage();
+    const loaded = () => page.locator('svg .s-load5').count();
+    const all = await loaded();
+    await tab('Channels').click();
+    await page.getByRole('button', { name: 'channel 3', exact: true }).click();
+    await shows();
+    await panel().locator('.chip.gpu').first().click();
+    await tab('Machine').click();
+    expect(await loaded()).toBeLessThan(all);
+    expect(await page.locator('rect.t-gpu.chosen').count()).toBe(1);
+    await tab('Paths').click();
+    expect(await page.locator('rect.t-cell.chosen').count()).toBeGreaterThan(16);
+  });
+
+  it('a link reproduces the view', async () => {
+    await openPage('#machine=gb200-nvl72&nodes=1&env=NCCL_MNNVL_ENABLE%3D0&view=matrix');
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('gb200-nvl72');
+    await expect(tab('Paths').getAttribute('aria-selected')).resolves.toBe('true');
+    await expect(page.locator('.chips').first().textContent()).resolves.toContain('NCCL_MNNVL_ENABLE=0');
+    await page.reload();
+    await shows();
+    await expect(tab('Paths').getAttribute('aria-selected')).resolves.toBe('true');
+  });
+
+  it('opens a topology, and saves its picture as well-formed SVG', async () => {
+    await openPage();
+    await openFile('mine.xml', writeXml(machine('hgx-a100-4')));
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('mine.xml');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save SVG' }).first().click(),
+    ]);
+    expect(parseXml(readFileSync(await download.path(), 'utf8')).root.name).toBe('svg');
+    const [image] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save PNG' }).first().click(),
+    ]);
+    expect(
+      readFileSync(await image.path())
+        .subarray(1, 4)
+        .toString(),
+    ).toBe('PNG');
+    expect(complaints).toEqual([]);
+  });
+
+  it('opens a log, also compressed, with the verdict of tccl diagnose', async () => {
+    const log = [
+      'host1:10:10 [0] NCCL INFO NCCL version 2.27.7+cuda12.8',
+      'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0',
+      '',
+    ].join('\n');
+    writeFileSync(join(folder, 'job.log'), log);
+    const { stdout } = await tccl(['diagnose', join(folder, 'job.log'), '--json']);
+    const { findings } = JSON.parse(stdout) as { findings: readonly { problem: string }[] };
+    expect(findings.length).toBeGreaterThan(0);
+    for (const [name, contents] of [
+      ['job.log', log],
+      ['job.log.gz', gzipSync(log)],
+    ] as const) {
+      await openPage();
+      await openFile(name, contents);
+      await expect(tab('Incident').getAttribute('aria-selected')).resolves.toBe('true');
+      await expect(page.locator('.findings').textContent()).resolves.toContain(findings[0]?.problem);
+    }
+  });
+
+  it('does not run names in files', async () => {
+    await openPage();
+    const hostile = `<img src=x onerror="document.title='ran'">`;
+    const xml = writeXml(machine('hgx-a100-4')).replaceAll(
+      'mlx5_0',
+      '&lt;img src=x onerror="document.title=1"&gt;'.replaceAll('"', '&quot;'),
+    );
+    await openFile(`${hostile.replaceAll('/', '')}.xml`, xml);
+    await tab('Why').click();
+    await openFile('job.log', `host:1:1 [0] NCCL WARN ${hostile}\n`);
+    expect(await page.title()).toBe('tccl studio');
+    expect(await page.locator('#studio img').count()).toBe(0);
+    const { stdout } = await tccl(['studio', join(folder, 'job.log'), '--out', join(folder, 'sent.html')]);
+    expect(stdout).toContain('sent.html');
+  });
+
+  it.each([
+    ['binary.xml', Buffer.from([0, 1, 2, 3]), /binary\.xml: is no text/],
+    ['cut.xml', '<system version="1">\n<cpu numaid="0"', /cut\.xml:2:16: the file ends inside <system>/],
+    ['prose.txt', 'nothing of NCCL in it\n', /prose\.txt: is none of: topology/],
+    ['many.yaml', 'machines: dgx-h100:9000\n', /9000 hosts are more than the 512/],
+  ])('%s: says what is wrong, and keeps what was shown', async (name, contents, message) => {
+    await openPage();
+    await openFile(name, contents);
+    expect(await alertText()).toMatch(message);
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('dgx-h100');
+  });
+
+  it('names the nearest variable and machine', async () => {
+    await openPage();
+    await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROS_NIC=0');
+    await page.keyboard.press('Enter');
+    expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
+    await page.getByLabel('Machine of the catalogue').fill('dgx-h10');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: 'did you mean dgx-h100?' }).waitFor();
+  });
+
+  it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
+    await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
+    for (const name of ['Machine', 'Paths', 'Choice', 'Channels', 'Why', 'Changes']) {
+      await tab(name).click();
+      // axe measures in the page; its own script is not under the page's policy.
+      await page.evaluate(axe);
+      const found = await page.evaluate<string[]>(
+        "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html).join(' ')))",
+      );
+      expect(found, name).toEqual([]);
+    }
+  });
+
+  it.each([375, 768, 1280])('fits a screen of %d pixels', async (width) => {
+    await openPage('', { width });
+    const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
+    expect(wide).toBeLessThanOrEqual(width);
+  });
+});
