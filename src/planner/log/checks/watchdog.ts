@@ -37,13 +37,33 @@ function barrier({ timeouts, progress, communicators }: LogModel): LogFinding[] 
       ranks,
       explains: aftermath,
       problem: `${namedRanks(ranks)} waited${minutes} in a barrier (${first.operation} of one element${first.sequence < 0 ? '' : `, number ${first.sequence}`}), to which another rank did not come${missing}${progress === undefined ? '' : `; '${progress.name}' was at ${progress.percent} %`}`,
-      cause:
-        'another rank, mostly rank 0, is busy with what the others wait for (preprocessing of data, a download, a checkpoint, an evaluation), longer than the limit; it has fewer batches; or it died',
-      remedy:
-        'the log of the rank that is missing; then a longer limit (init_process_group(timeout=…), ddp_timeout), or the work done before the job',
+      ...barrierReason(first.sequence),
       places: timeouts.slice(0, 4).map(({ place }) => place),
     },
   ];
+}
+
+/** Barriers of a job's beginning follow its preparations, later ones its steps. */
+const EARLY_BARRIERS = 10;
+
+function barrierReason(number: number): Pick<LogFinding, 'cause' | 'remedy'> {
+  const remedy =
+    'the log of the rank that is missing; then a longer limit (init_process_group(timeout=…), ddp_timeout), or the work done before the job';
+  if (number > EARLY_BARRIERS)
+    return {
+      cause:
+        'the missing rank has fewer batches than the others (uneven data), is busy longer than the limit (an evaluation, a checkpoint, slow data), or died',
+      remedy: `compare how many batches each rank gets (DistributedSampler, drop_last; the length of a streaming data set); ${remedy}`,
+    };
+  const busy =
+    'another rank, mostly rank 0, is busy with what the others wait for (preprocessing of data, a download, a checkpoint), longer than the limit; or it died';
+  // No data have passed yet, so it may also be that none can.
+  return number === 1
+    ? {
+        cause: `${busy}; or data do not pass between the GPUs at all (P2P: the driver, ACS, an IOMMU, a VM)`,
+        remedy: `a run with NCCL_P2P_DISABLE=1 decides: if it works, P2P is broken (\`nvidia-smi topo -p2p r\`, \`lspci -vvv\`); else ${remedy}`,
+      }
+    : { cause: busy, remedy };
 }
 
 /** The first collective of a group never ended, after an init that succeeded: data do not pass, or a rank did not call it. */

@@ -54,10 +54,11 @@ export const memoryRules: readonly LineRule[] = [
   {
     code: 'shm-full',
     kind: 'fault',
-    needles: ['out of shared memory', 'nonexistent physical address', 'dataloader'],
-    pattern: /dataloader[^\n]{0,80}shared memory|out of shared memory|nonexistent physical address|insufficient shared memory/i,
-    explains: ['exit-signal', 'exit-child', 'remote-closed'],
-    problem: 'a process died of a bus error: /dev/shm is full',
+    needles: ['out of shared memory', 'nonexistent physical address', 'dataloader', 'insufficient shared memory', 'mm_iface'],
+    pattern:
+      /dataloader[^\n]{0,80}shared memory|out of shared memory|nonexistent physical address|insufficient shared memory|mm_iface[^\n]{0,80}failed to allocate/i,
+    explains: ['exit-signal', 'exit-child', 'exit-crash', 'remote-closed'],
+    problem: 'a process found no room in shared memory: /dev/shm is full',
     cause: "the container's /dev/shm (64 MiB by default) is used up",
     remedy: 'docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm',
   },

@@ -36,9 +36,9 @@ export const socketRules: readonly LineRule[] = [
     code: 'connect-failed',
     kind: 'failure',
     needles: ['connect to ', 'connecting to address', 'call to connect '],
-    pattern: new RegExp(`WARN[^\\n]{0,60}(?:${CONNECT}|Call to connect [^\\n]{0,20})${REFUSAL}`),
+    pattern: new RegExp(`WARN[^\\n]{0,60}(?:${CONNECT}|Call to connect [^\\n]{0,40})${REFUSAL}`),
     explains: ['remote-closed', 'init-unfinished', 'calls-failed', 'connect-retry'],
-    problem: 'a rank cannot reach another by TCP, at $1',
+    problem: 'a rank cannot reach another by TCP[, at $1]',
     cause:
       'a firewall between the hosts, an interface that the other host cannot route to, or a peer that died before it listened',
     remedy:
@@ -77,8 +77,8 @@ export const socketRules: readonly LineRule[] = [
   {
     code: 'interface-loopback',
     kind: 'risk',
-    needles: ['using [0]lo:127', 'using lo:127', 'using [0]lo:::1'],
-    pattern: /Bootstrap ?: Using (?:\[0\])?lo:/,
+    needles: ['using [0]lo:127', 'using lo:127', 'using [0]lo:::1', 'using interface lo:'],
+    pattern: /(?:Bootstrap ?: Using (?:\[0\])?|NET : Using interface )lo:/,
     explains: ['connect-failed', 'no-rdma'],
     problem: 'NCCL meets over the loopback interface lo (127.0.0.1): ranks of other hosts cannot be reached',
     cause: 'no other interface is up in this container, or NCCL_SOCKET_IFNAME=lo',
@@ -96,6 +96,18 @@ export const socketRules: readonly LineRule[] = [
     problem: 'NCCL meets over $1, a virtual interface that other hosts may not reach',
     cause: 'it comes first among the interfaces, or NCCL_SOCKET_IFNAME names it',
     remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+  },
+  {
+    code: 'interface-virtual',
+    kind: 'risk',
+    needles: ['net/socket : using [', 'net/socket: using ['],
+    pattern:
+      /NET\/Socket ?: Using \[0\][^\n]{0,200}?\[\d{1,2}\]((?:docker|virbr|veth|br-|cni|flannel|cali|tun|tailscale|wg|kube|weave|lxc)[^:]{0,20}):/,
+    explains: ['connect-failed', 'connect-retry'],
+    network: true,
+    problem: 'NCCL also sends over $1, a virtual interface that other hosts may not reach',
+    cause: 'it is up and has an address, also a link-local one, and NCCL_SOCKET_IFNAME does not exclude it',
+    remedy: 'NCCL_SOCKET_IFNAME=<the interface that all hosts share>, or =^docker,veth,br-,virbr,lo',
   },
   {
     code: 'remote-closed',
