@@ -18,7 +18,7 @@ const wings = {
     readers: [],
     evidence: ['readers', 'topology'],
     log: ['readers', 'plan', 'tuning', 'graph', 'topology', 'versions'],
-    expect: ['log', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
+    expect: ['log', 'evidence', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
   runtime: {
     detect: ['planner/topology'],

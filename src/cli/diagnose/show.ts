@@ -1,3 +1,4 @@
+import { checkExpected } from '../../planner/expect/logged.js';
 import { diagnoseJob } from '../../planner/log/diagnosis.js';
 import { namedRanks } from '../../planner/log/finding.js';
 import type { LogModel } from '../../planner/log/model.js';
@@ -30,7 +31,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   }
   refuseUnread(exhibits);
   const model = reader.finish();
-  const diagnosis = diagnoseJob(model);
+  const diagnosis = diagnoseJob(model, checkExpected(model));
   if (json === true) printJson({ exhibits, ...logToJson(model, diagnosis, undefined) });
   else {
     const paint = colorsFor(process.stdout);

@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
+import { type MeasuredRow, type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
 import { JsonReader } from '../json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
@@ -90,16 +90,21 @@ function readText(text: string, named: ScheduledCollective | undefined): Results
       hosts: table.hosts,
       run: { ...table.run, nccl: table.run.nccl ?? nccl },
       variables: {},
-      rows: table.rows
-        .filter(({ bytes }) => bytes > 0)
-        .map(({ bytes, type, timeUs, place }) => ({
-          bytes,
-          type: typesByName[type] ?? (type as DataTypeName),
-          timeUs,
-          place: `line ${place.line}`,
-        })),
+      rows: rowsOf(table.rows),
     };
   });
+}
+
+/** Rows of a table with a size, and the names of types that the planner has. */
+export function rowsOf(rows: readonly MeasuredRow[]): ResultRow[] {
+  return rows
+    .filter(({ bytes }) => bytes > 0)
+    .map(({ bytes, type, timeUs, place }) => ({
+      bytes,
+      type: typesByName[type] ?? (type as DataTypeName),
+      timeUs,
+      place: `line ${place.line}`,
+    }));
 }
 
 /** Older programs do not print their name; only in an all-reduce does the bus carry more than the size. */
