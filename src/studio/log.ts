@@ -5,7 +5,7 @@ import type { LogFinding } from '../planner/log/finding.js';
 import type { LogModel } from '../planner/log/model.js';
 import { NcclLogReader } from '../planner/log/read-log.js';
 import { classify, encodingOf } from '../planner/readers/classify.js';
-import type { ShownFinding, ShownLog } from './messages.js';
+import type { OpenFile, ShownFinding, ShownLog } from './messages.js';
 
 /** Characters that are kept of a line: NCCL's own are shorter. */
 const LINE_LIMIT = 65_536;
@@ -19,13 +19,6 @@ const WHOLE_LIMIT = 256 * 2 ** 20;
 const PROGRESS_STEP = 4 * 2 ** 20;
 const MOST_PLACES = 5;
 const MOST_COMMUNICATORS = 4;
-
-/** A file in the page; its key is another one for other contents. */
-export interface OpenFile {
-  readonly key: number;
-  readonly name: string;
-  readonly blob: Blob;
-}
 
 /** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
 export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {

@@ -1,8 +1,14 @@
 import type { Outcome } from '../planner/log/diagnosis.js';
 import type { RingOverview } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
-import type { OpenFile } from './log.js';
 import type { StudioState } from './state.js';
+
+/** A file in the page; its key is another one for other contents. */
+export interface OpenFile {
+  readonly key: number;
+  readonly name: string;
+  readonly blob: Blob;
+}
 
 /** A state to be shown, and all opened files. */
 export interface Request {

@@ -1,7 +1,7 @@
 import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/model.js';
-import { type OpenFile, readJob, shownLog, textOf } from './log.js';
-import type { Reply, Request, Shown } from './messages.js';
+import { readJob, shownLog, textOf } from './log.js';
+import type { OpenFile, Reply, Request, Shown } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './show.js';
 import { type NamedText, sourceOf } from './source.js';
 

@@ -1,7 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { describeError, InputError } from '../../errors.js';
-import type { OpenFile } from '../log.js';
-import type { Reply, Request, Shown } from '../messages.js';
+import type { OpenFile, Reply, Request, Shown } from '../messages.js';
 import { fragmentOf, stateOf, type StudioState } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
