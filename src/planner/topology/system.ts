@@ -53,6 +53,8 @@ export interface GpuNode extends NodeCommon<typeof NodeType.GPU> {
   /** Compute capability × 10. */
   readonly sm: number;
   readonly gdr: boolean;
+  /** True if its driver refuses peer-to-peer copies over PCIe. */
+  readonly refusesPciP2p: boolean;
   /** Number of the part of a split GPU, or -1. */
   readonly mloPart: number;
   /** Position of its hardware in `System.hardware`. */

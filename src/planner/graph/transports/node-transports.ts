@@ -57,7 +57,8 @@ export class NodeTransports {
       return { via: 'P2P', read: this.#reads(from, to), relay: relay < 0 ? undefined : this.#rankOf(relay), distance };
     }
     if (this.#reach.isNetFaster(from, to)) return { via: 'NET', reason: { why: 'faster' } };
-    const noP2p = this.#noP2p(distance, relay);
+    const isRefused = this.#parameters.p2pDisable !== 1 && this.#reach.driverRefuses(from, to);
+    const noP2p: NoP2pReason = isRefused ? { why: 'driver' } : this.#noP2p(distance, relay);
     if (this.#reach.connectsByShm(from, to)) return { via: 'SHM', reason: noP2p };
     return this.#reach.onOneHost(from, to) ? { via: 'none', reason: noP2p } : { via: 'NET', reason: { why: 'no-shm', noP2p } };
   }

@@ -112,7 +112,7 @@ export function describeNoP2p(reason: NoP2pReason): string {
     case 'copy-engine':
       return 'NCCL_P2P_USE_CUDA_MEMCPY=1 does not copy by way of a third GPU';
     case 'driver':
-      return 'the driver refuses it';
+      return 'the driver refuses it, as for GeForce cards';
     case 'other-node':
       return 'ranks of one host are on different nodes, between which NCCL knows no path';
   }

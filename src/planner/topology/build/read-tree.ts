@@ -15,6 +15,7 @@ import {
 } from './attributes.js';
 import { cpusOfMask } from './cpu-mask.js';
 import { connect, type Draft, type DraftNode, MAX_LINKS_OF_NODE, MAX_NODES_OF_TYPE, type NetData } from './draft.js';
+import { refusesPciP2p } from './geforce.js';
 import { hashBytes } from './hash.js';
 import type { Rules } from '../../versions/rules.js';
 
@@ -148,7 +149,7 @@ function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: 
     if (!child.attributes.has('rank')) return;
     const at = { parent, systemId, busId, bandwidthGBps };
     if (!build.rules.hardwareNodes) {
-      addPlainGpu(build, child, at);
+      addPlainGpu(build, element, child, at);
       return;
     }
     addGpu(build, element, child, at);
@@ -195,12 +196,13 @@ function pciBandwidth(build: Build, element: XmlElement): number {
 }
 
 /** Adds a `<gpu>` for versions without DEV nodes: the GPU node has the links. */
-function addPlainGpu(build: Build, element: XmlElement, at: GpuPlace): void {
+function addPlainGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace): void {
   const gpu = addNode(build, element, NodeType.GPU, at.systemId, at.busId, {
     rank: requiredInteger(element, 'rank'),
     sm: requiredInteger(element, 'sm'),
     dev: requiredInteger(element, 'dev'),
     gdr: requiredInteger(element, 'gdr') !== 0,
+    refusesPciP2p: refusesPciP2p(deviceNumber(pci)),
     mloPart: -1,
     parent: undefined,
   });
@@ -244,6 +246,7 @@ function addGpu(build: Build, pci: XmlElement, element: XmlElement, at: GpuPlace
     sm,
     dev: requiredInteger(element, 'dev'),
     gdr: requiredInteger(element, 'gdr') !== 0,
+    refusesPciP2p: refusesPciP2p(deviceNumber(pci)),
     mloPart: integerOr(element, 'mlopart', -1),
     parent: dev,
   });

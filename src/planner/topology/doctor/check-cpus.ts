@@ -1,8 +1,9 @@
 import { interCpuGBps } from '../bandwidths.js';
 import { parseInteger } from '../c-numbers.js';
-import { CpuArch, CpuVendor } from '../system.js';
+import { CpuArch, CpuModel, CpuVendor } from '../system.js';
 import { childrenNamed, type XmlElement } from '../xml/tree.js';
 import { formatGBps } from '../format.js';
+import { rulesOf } from '../../versions/rules.js';
 import { type Inventory } from './inventory.js';
 
 const architectures = ['x86_64', 'arm64', 'ppc64'];
@@ -12,6 +13,7 @@ const vendors = ['GenuineIntel', 'AuthenticAMD', 'CentaurHauls', '  Shanghai  ']
 export function checkCpus(inventory: Inventory): void {
   for (const cpu of inventory.cpus) {
     checkArchitecture(inventory, cpu);
+    checkModel(inventory, cpu);
     checkNuma(inventory, cpu);
     checkAffinity(inventory, cpu);
   }
@@ -54,6 +56,36 @@ function checkArchitecture({ cpus, findings }: Inventory, cpu: XmlElement): void
     remedy: unknownArch
       ? `write arch="${architectures.join('" or "')}"`
       : 'write the vendor of CPUID: GenuineIntel or AuthenticAMD',
+  });
+}
+
+/** Models of family 6 that are newer than Emerald Rapids, although their numbers are lower: NCCL compares the numbers. */
+const newerThanEmerald: ReadonlyMap<string, string> = new Map([
+  ['173', 'Granite Rapids'],
+  ['174', 'Granite Rapids-D'],
+  ['175', 'Sierra Forest'],
+]);
+
+function checkModel({ cpus, gpus, findings, parameters }: Inventory, cpu: XmlElement): void {
+  const name = newerThanEmerald.get(cpu.attributes.get('modelid') ?? '');
+  if (name === undefined || cpu.attributes.get('familyid') !== '6' || cpu.attributes.get('vendor') !== 'GenuineIntel') return;
+  const rules = rulesOf(parameters);
+  if (rules.newerIntelCpus === 'granite rapids') return;
+  const [older, taken] =
+    rules.newerIntelCpus === 'as skylake' ? [CpuModel.INTEL_SKL, 'Skylake'] : [CpuModel.INTEL_SRP, 'Sapphire Rapids'];
+  const intel = (model: number) => interCpuGBps({ arch: CpuArch.X86, vendor: CpuVendor.INTEL, model }, rules);
+  const [is, couldBe] = [intel(older), intel(CpuModel.INTEL_ERP)];
+  // NVLinks carry what would cross the sockets.
+  const crosses = cpus.length > 1 && !gpus.some(({ element }) => element.children.some((child) => child.name === 'nvlink'));
+  findings.add(cpu, {
+    code: 'cpu-misread',
+    severity: crosses ? 'warning' : 'info',
+    problem: `this CPU is ${name}, which NCCL ${parameters.ncclVersion} takes for ${taken}`,
+    consequence: `the search counts on ${formatGBps(is)} GB/s between sockets, since 2.31.2 on ${formatGBps(couldBe)}${
+      crosses ? ', and may make fewer channels' : '; few or no data cross them here'
+    }`,
+    gbps: { is, couldBe },
+    remedy: 'NCCL 2.31.2 or newer; or modelid="207" in a file for NCCL_TOPO_FILE, which is Emerald Rapids',
   });
 }
 

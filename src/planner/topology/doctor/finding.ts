@@ -23,6 +23,7 @@ export const findingCodes = [
   // CPUs
   'cpu-arch-missing',
   'cpu-unknown', // NCCL does not know the architecture or vendor
+  'cpu-misread', // NCCL takes it for an older model
   'numa-unknown',
   'affinity-empty',
   // PCI links

@@ -5,7 +5,7 @@ import { NodeType, PathType } from '../types.js';
 import { rulesOf } from '../../versions/rules.js';
 import type { Paths } from './paths.js';
 
-/** The driver's answers about the GPUs of a host; without a driver, the planner assumes that everything is allowed. */
+/** Answers of the driver about the GPUs of a host; without it, the planner assumes that only some GeForce cards are refused. */
 export interface DriverFacts {
   /** True where the driver refuses peer-to-peer copies between two GPUs of a host, by their `dev`. */
   readonly refusesP2p?: (dev: number, otherDev: number) => boolean;
@@ -17,7 +17,7 @@ export class Reach {
   readonly #paths: Paths;
   readonly #parameters: Parameters;
   readonly #hardwareType: typeof NodeType.DEV | typeof NodeType.GPU;
-  readonly #refusesP2p: (dev: number, otherDev: number) => boolean;
+  readonly #facts: DriverFacts;
   /** The farthest type of path for peer-to-peer. */
   readonly p2pLevel: PathType;
   /** Fastest NET within a PCI tree by GPU, GB/s; computed when first asked for. */
@@ -28,7 +28,7 @@ export class Reach {
     this.#paths = paths;
     this.#parameters = parameters;
     this.#hardwareType = hardwareType(system);
-    this.#refusesP2p = facts.refusesP2p ?? (() => false);
+    this.#facts = facts;
     this.p2pLevel = p2pLevel(system, parameters);
     this.#nearNetGBps = new Float32Array(system.gpus.length).fill(-1);
   }
@@ -80,7 +80,7 @@ export class Reach {
     if (!this.isPeer(from, to)) return false;
     if (this.relay(from, to) >= 0) return true;
     if (this.isNetFaster(from, to)) return false;
-    return !this.onOneHost(from, to) || this.#sameHardware(from, to) || !this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev);
+    return !this.onOneHost(from, to) || this.#sameHardware(from, to) || !this.driverRefuses(from, to);
   }
 
   /** True if two GPUs can be connected by the SHM transport. */
@@ -105,6 +105,14 @@ export class Reach {
     return (this.#paths.type[this.#path(from, to)] ?? PathType.DIS) as PathType;
   }
 
+  /** True if the driver refuses peer-to-peer copies between two GPUs of a host. */
+  driverRefuses(from: number, to: number): boolean {
+    const { refusesP2p } = this.#facts;
+    if (refusesP2p !== undefined) return refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev);
+    if (this.pathType(from, to) <= PathType.NVB) return false;
+    return this.#gpu(from).refusesPciP2p || this.#gpu(to).refusesPciP2p;
+  }
+
   #nearNet(gpu: number): number {
     const known = this.#nearNetGBps[gpu] ?? -1;
     if (known >= 0) return known;
@@ -120,7 +128,7 @@ export class Reach {
 
   #isRefused(from: number, to: number, type: number): boolean {
     if (!this.onOneHost(from, to) || this.#sameHardware(from, to)) return false;
-    if (!this.#refusesP2p(this.#gpu(from).dev, this.#gpu(to).dev)) return false;
+    if (!this.driverRefuses(from, to)) return false;
     if (this.#parameters.ignoreDisabledP2p === 0 && type <= PathType.NVB) throw this.#refusedNvLink(from, to);
     return true;
   }

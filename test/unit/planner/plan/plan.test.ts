@@ -5,12 +5,14 @@ import { parametersFromEnvironment } from '../../../../src/planner/parameters.js
 import type { Cluster } from '../../../../src/planner/plan/cluster.js';
 import { plan, type PlanOptions } from '../../../../src/planner/plan/plan.js';
 import { planFromJson, planToJson } from '../../../../src/planner/plan/plan-json.js';
+import { applyOverrides } from '../../../../src/planner/plan/overrides.js';
 import { planForRank } from '../../../../src/planner/plan/rank-plan.js';
 import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { descendants, detach, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
+import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { inputError } from '../topology/input-error.js';
 
 const planOf = (cluster: Cluster, environment: Record<string, string> = {}, options: PlanOptions = {}) =>
@@ -32,6 +34,15 @@ const sharp = (count: number): Cluster => {
 };
 
 describe('plan', () => {
+  it('of eight GeForce cards at two switches goes through the CPUs: 5 GB/s, as in NCCL’s log', () => {
+    const text = writeXml(applyOverrides(machine('pcie-8-rtx4090'), { nics: 0 })).replaceAll(
+      /vendor="AuthenticAMD" familyid="175" modelid="17"/g,
+      'vendor="GenuineIntel" familyid="6" modelid="106"',
+    );
+    const { graphs } = plan({ hosts: [{ machine: parseXml(text).root, count: 1 }] });
+    expect(graphs.ring).toMatchObject({ nChannels: 1, bwIntra: 5 });
+  });
+
   it('takes a machine as XML or as the graph made of it', () => {
     const root = machine('pcie-4-l40s');
     const fromXml = plan({ hosts: [{ machine: root, count: 2 }] });

@@ -51,6 +51,25 @@ describe('sound machines', () => {
   });
 });
 
+describe('CPUs that are newer than NCCL', () => {
+  const granite = [/modelid="17"/g, 'modelid="173"'] as const;
+  const intel = [[/vendor="AuthenticAMD" familyid="175"/g, 'vendor="GenuineIntel" familyid="6"'], granite] as const;
+
+  it('are named, with the link that NCCL counts on', () => {
+    const finding = find(examine(edited('pcie-8-rtx-pro-6000', ...intel)), 'cpu-misread');
+    expect(finding).toMatchObject({ severity: 'warning', gbps: { is: 22, couldBe: 40 } });
+    expect(finding.problem).toContain('Granite Rapids');
+    expect(finding.places).toHaveLength(2);
+  });
+
+  it('are a remark where NVLinks join the GPUs, and none for known models', () => {
+    expect(find(diagnose(machine('dgx-b300')), 'cpu-misread').severity).toBe('info');
+    const { parameters } = parametersFromEnvironment({}, '2.31.2');
+    expect(diagnose(machine('dgx-b300'), { parameters }).filter(({ code }) => code === 'cpu-misread')).toEqual([]);
+    expect(diagnose(machine('dgx-b200')).filter(({ code }) => code === 'cpu-misread')).toEqual([]);
+  });
+});
+
 describe('numbers', () => {
   it('a text instead of a number: NCCL reads the digits at its beginning', () => {
     const findings = examine(edited('dgx-h100', ['speed="400000"', 'speed="1e6"'], ['sm="90"', 'sm="ninety"']));

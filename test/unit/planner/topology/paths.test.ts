@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
+import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { localSystems } from '../../../../src/planner/topology/local-systems.js';
 import { computePaths } from '../../../../src/planner/topology/paths/compute-paths.js';
 import { Locality } from '../../../../src/planner/topology/paths/locality.js';
 import { Reach } from '../../../../src/planner/topology/paths/reach.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
+import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
+import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import {
   build,
   cpu,
@@ -144,6 +149,28 @@ describe('peer-to-peer', () => {
     expect(pathOf({ system, paths: computePaths(system, parametersWith({}), refused) }, 'GPU/0-3000', 'GPU/0-5000')).toMatch(
       /^PHB /,
     );
+  });
+
+  it.each([
+    ['0x2684', true],
+    ['0x2b85', true],
+    ['0x2204', true],
+    ['0x26b9', false],
+    ['0x1b06', false],
+  ])('of a card with device %s goes through the CPU: %s', (device, isRefused) => {
+    const text = writeXml(machine('pcie-8-rtx4090')).replaceAll('0x2684', device);
+    for (const ncclVersion of [defaultParameters.ncclVersion, '2.19.3']) {
+      const parameters = { ...defaultParameters, ncclVersion };
+      const system = buildSystem(parseXml(text).root, { parameters });
+      expect(new Reach(system, computePaths(system, parameters), parameters).connectsByP2p(0, 1)).toBe(!isRefused);
+    }
+  });
+
+  it('of GeForce cards over a bridge of NVLink is allowed', () => {
+    const text = writeXml(machine('pcie-4-a6000')).replaceAll('0x2230', '0x2204');
+    const system = buildSystem(parseXml(text).root, { parameters: defaultParameters });
+    const reach = new Reach(system, computePaths(system, defaultParameters), defaultParameters);
+    expect([reach.connectsByP2p(0, 1), reach.connectsByP2p(0, 2)]).toEqual([true, false]);
   });
 
   it('through a GPU that no rank uses is an error with a remedy', () => {
