@@ -6,6 +6,7 @@ import { attempt, OtherJob } from './dial.js';
 import { purposes, ROOT_RANK } from './handshake.js';
 import { listenAt, type Root } from './root.js';
 import type { Notices } from './notices.js';
+import { ClosedSilently } from './read-exactly.js';
 import { secretOf, type UniqueId } from './unique-id.js';
 
 interface TurnOptions {
@@ -22,7 +23,7 @@ interface TurnOptions {
 const PAUSE_MS = 100;
 /** Time that the process which listens there may take to answer. */
 const ANSWER_MS = 2000;
-/** Time for which a port may be in use without a listener: by a connection, or by a root that has just closed. */
+/** Time for which a port may be in use without an answer: by a connection, or by a root that has just closed. */
 const BUSY_MS = 5000;
 
 /**
@@ -46,6 +47,8 @@ async function takeTurn(id: UniqueId, { timeoutMs, signal, notices, isDistinct, 
   const clock = new WatchClock(timeoutMs);
   const begunMs = clock.look();
   let isFirst = true;
+  /** The last time at which somebody was known to listen there. */
+  let seenMs = begunMs;
   while (true) {
     try {
       return await listenAt(id, { notices });
@@ -53,10 +56,10 @@ async function takeTurn(id: UniqueId, { timeoutMs, signal, notices, isDistinct, 
       signal?.throwIfAborted();
       const inUse = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE';
       const occupant = inUse ? await whoListens(id) : 'another program';
-      const waitedMs = clock.look() - begunMs;
+      const nowMs = clock.look();
+      if (occupant === 'another job') seenMs = nowMs;
       if (occupant === 'this job') throw startedTwice(id, isDistinct);
-      if (occupant === 'another program' || waitedMs > (occupant === 'nobody' ? Math.min(timeoutMs, BUSY_MS) : timeoutMs))
-        throw error;
+      if (occupant === 'another program' || nowMs - begunMs > timeoutMs || nowMs - seenMs > BUSY_MS) throw error;
       if (occupant === 'another job' && isFirst) {
         isFirst = false;
         const where = formatAddress(id.root);
@@ -82,7 +85,10 @@ function startedTwice(id: UniqueId, isDistinct: boolean): TcclError {
   );
 }
 
-/** Finds who listens at the root's address of an id. `nobody`: the port belongs to a connection, or has just become free. */
+/**
+ * Finds who listens at the root's address of an id. `nobody`: the port belongs to a connection, or the root there has just
+ * closed, perhaps with this connection in its queue. A program that closes each connection looks the same.
+ */
 async function whoListens(id: UniqueId): Promise<'this job' | 'another job' | 'another program' | 'nobody'> {
   try {
     const connection = await attempt({
@@ -96,6 +102,8 @@ async function whoListens(id: UniqueId): Promise<'this job' | 'another job' | 'a
     return 'this job';
   } catch (error) {
     if (error instanceof OtherJob) return 'another job';
-    return (error as NodeJS.ErrnoException).code === 'ECONNREFUSED' ? 'nobody' : 'another program';
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    const isClosed = error instanceof ClosedSilently || ['ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes(code);
+    return isClosed ? 'nobody' : 'another program';
   }
 }

@@ -1,6 +1,9 @@
 import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 
+/** The other side closed the connection without a byte. */
+export class ClosedSilently extends SystemError {}
+
 /**
  * Reads the next `bytes` bytes of a socket that is not read as a stream yet. Later bytes stay in the socket, whose own limit
  * bounds the memory that a stranger can use. Rejects when the socket closes before.
@@ -9,25 +12,27 @@ export function readExactly(socket: Socket, bytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const stop = () => {
       socket.off('readable', attempt);
-      socket.off('close', fail);
+      socket.off('close', close);
     };
-    const fail = () => {
+    const fail = (read = 0) => {
       stop();
-      reject(new SystemError('NETWORK', 'the other side closed the connection before it was accepted'));
+      const Failure = read === 0 ? ClosedSilently : SystemError;
+      reject(new Failure('NETWORK', 'the other side closed the connection before it was accepted'));
     };
+    const close = () => fail();
     const attempt = () => {
       const chunk = socket.read(bytes) as Buffer | null;
       if (chunk === null) return;
       // At its end, a socket returns the rest, even if it is too short.
       if (chunk.length < bytes) {
-        fail();
+        fail(chunk.length);
       } else {
         stop();
         resolve(chunk);
       }
     };
     socket.on('readable', attempt);
-    socket.on('close', fail);
+    socket.on('close', close);
     if (socket.destroyed) fail();
     else attempt();
   });

@@ -95,6 +95,22 @@ it('rank 0 of a job with an id that was started twice is named', async () => {
   first.close();
 });
 
+it('a root that closes while it is asked who it is counts as gone', async () => {
+  const port = await freePort();
+  const id = await UniqueId.fromHostPort(`127.0.0.1:${port}`, '', 'b');
+  let asked = 0;
+  const closing = createServer((socket) => {
+    // As the kernel does with connections in the queue of a listener that closes; the second one ends in the usual way.
+    if (asked++ === 0) socket.resetAndDestroy();
+    else socket.destroy();
+    if (asked === 2) closing.close();
+  }).listen(port, '127.0.0.1');
+  await new Promise((resolve) => closing.once('listening', resolve));
+  const root = await new Job(id).listen();
+  expect(asked).toBe(2);
+  root.close();
+});
+
 it('another program at the port is named immediately', async () => {
   const program = createServer((socket) => {
     socket.write(randomBytes(8));
