@@ -1,12 +1,9 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { randomBytes } from 'node:crypto';
-import { hostname, tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { fixture, lacks, start } from '../multi-process/cli.js';
+import { cliPath, fixture, lacks, start } from '../multi-process/cli.js';
 import { makeSshHosts, whyNoSshHosts, type SshHosts } from './ssh-hosts.js';
-import { makeTwoHosts, whyNoHosts, type TwoHosts } from './two-hosts.js';
+import { makeSlurmHosts, whyNoSlurm, type SlurmHosts } from './slurm-hosts.js';
 
 const node = process.execPath;
 const sums = [0, 1, 2, 3].map((rank) => JSON.stringify({ round: 0, rank, nRanks: 4, sums: Array(5).fill(10) }));
@@ -55,88 +52,18 @@ describe('MPI on two hosts', () => {
   );
 });
 
-/** Reason why Slurm can't be started here; undefined where it can. */
-function whyNoSlurm(): string | undefined {
-  const programs = ['munged', 'slurmctld', 'slurmd'].map((name) => `/usr/sbin/${name}`);
-  const missing = [...programs, '/usr/bin/srun'].find((path) => !existsSync(path));
-  return missing === undefined ? whyNoHosts() : `${missing} (packages munge and slurm-wlm) is missing`;
-}
 const whyNot = whyNoSlurm();
 
 describe.skipIf(whyNot)(`Slurm on two hosts${whyNot === undefined ? '' : ` (skipped: ${whyNot})`}`, () => {
-  let hosts: TwoHosts | undefined;
-  let directory = '';
-  const daemons: ChildProcess[] = [];
-  /** The namespace's network alone: `ip netns exec` would hide the control groups that slurmd wants. */
-  const onHost = (host: 0 | 1) => ['nsenter', `--net=/run/netns/${hosts?.on[host][3] ?? ''}`] as const;
-  const srun = (...args: string[]) => {
-    const [command, ...rest] = [...onHost(0), 'srun', '-N', '2', '-n', '4', ...args];
-    return start(command, rest, { env: { SLURM_CONF: join(directory, 'slurm.conf') } }).finished;
-  };
-
+  let slurm: SlurmHosts | undefined;
+  const run = (command: readonly string[], env: Record<string, string> = {}) => slurm!.run('login', command, { env }).finished;
+  const srun = (...args: string[]) => run(['srun', '-N', '2', '-n', '4', ...args]);
   beforeAll(async () => {
-    hosts = makeTwoHosts();
-    directory = mkdtempSync(join(tmpdir(), 'tccl-slurm-'));
-    chmodSync(directory, 0o755);
-    const file = (name: string) => join(directory, name);
-    for (const name of ['state', 'spool']) mkdirSync(file(name));
-    writeFileSync(file('key'), randomBytes(1024), { mode: 0o400 });
-    writeFileSync(
-      file('slurm.conf'),
-      [
-        'ClusterName=tccl',
-        `SlurmctldHost=${hostname()}(10.213.77.1)`,
-        'SlurmUser=root',
-        'SlurmdUser=root',
-        `AuthInfo=socket=${file('socket')}`,
-        `StateSaveLocation=${file('state')}`,
-        `SlurmdSpoolDir=${file('spool')}/%n`,
-        'SlurmctldPort=26817',
-        'SlurmdPort=26818',
-        `SlurmctldPidFile=${file('ctld.pid')}`,
-        `SlurmdPidFile=${file('slurmd-%n.pid')}`,
-        `SlurmctldLogFile=${file('ctld.log')}`,
-        `SlurmdLogFile=${file('slurmd-%n.log')}`,
-        'ProctrackType=proctrack/pgid',
-        'TaskPlugin=task/none',
-        'JobAcctGatherType=jobacct_gather/none',
-        'AccountingStorageType=accounting_storage/none',
-        'SelectType=select/cons_tres',
-        'SelectTypeParameters=CR_Core',
-        'SlurmdParameters=config_overrides',
-        ...['a', 'b'].map((n, i) => `NodeName=n${n} NodeHostname=${hostname()} NodeAddr=10.213.77.${i + 1} CPUs=4 State=UNKNOWN`),
-        'PartitionName=all Nodes=na,nb Default=YES State=UP OverSubscribe=FORCE',
-      ].join('\n') + '\n',
-    );
-    const daemon = (prefix: readonly string[], ...args: string[]) => {
-      const [command = '', ...rest] = [...prefix, ...args];
-      daemons.push(spawn(command, rest, { stdio: 'ignore', env: { ...process.env, SLURM_CONF: file('slurm.conf') } }));
-    };
-    const munge = ['key', 'pid', 'log', 'seed'].map((name) => `--${name}-file=${file(name)}`);
-    daemon([], '/usr/sbin/munged', '--foreground', '--force', `--socket=${file('socket')}`, ...munge);
-    while (!existsSync(file('socket'))) await new Promise((resolve) => setTimeout(resolve, 20));
-    daemon(onHost(0), '/usr/sbin/slurmctld', '-D');
-    daemon(onHost(0), '/usr/sbin/slurmd', '-D', '-N', 'na');
-    daemon(onHost(1), '/usr/sbin/slurmd', '-D', '-N', 'nb');
-    const [command, ...rest] = [...onHost(0), 'sinfo', '-h', '-t', 'idle', '-o', '%D'] as const;
-    const idle = () => {
-      try {
-        return execFileSync(command, rest, { stdio: 'pipe', env: { ...process.env, SLURM_CONF: file('slurm.conf') } })
-          .toString()
-          .trim();
-      } catch {
-        return '';
-      }
-    };
-    while (idle() !== '2') await new Promise((resolve) => setTimeout(resolve, 100));
+    slurm = await makeSlurmHosts();
   });
-  afterAll(() => {
-    for (const daemon of daemons) daemon.kill('SIGKILL');
-    hosts?.remove();
-    rmSync(directory, { recursive: true, force: true });
-  });
+  afterAll(() => slurm?.remove());
 
-  const rank = ['sh', '-c', 'TCCL_SOCKET_IFNAME=tccl0 TCCL_HOSTID="$SLURM_NODEID" exec "$0" "$@"', node, fixture('sum.mjs')];
+  const rank = ['sh', '-c', 'TCCL_SOCKET_IFNAME=tccl0 TCCL_HOSTID="$(hostname)" exec "$0" "$@"', node, fixture('sum.mjs')];
 
   it('srun --mpi=pmi2 lets ranks meet without an address', async () => {
     const { code, stdout, stderr } = await srun('--mpi=pmi2', ...rank);
@@ -150,11 +77,75 @@ describe.skipIf(whyNot)(`Slurm on two hosts${whyNot === undefined ? '' : ` (skip
     expect(sorted(stdout)).toEqual(sums);
   });
 
-  it('srun without either is an error that names both', async () => {
-    const { code, stderr } = await srun('--mpi=none', ...rank);
-    expect(code).not.toBe(0);
-    expect(stderr).toMatch(
-      /slurm started rank \d of 4 but does not say where the ranks meet: .*TCCL_COMM_ID=HOST:PORT.*--mpi=pmi2/,
-    );
+  it('srun without either lets ranks meet on its first host', async () => {
+    const { code, stdout, stderr } = await srun('--mpi=none', ...rank);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(sorted(stdout)).toEqual(sums);
+  });
+
+  it.each([
+    ['at an address of its own', {}],
+    ['at one address', { TCCL_COMM_ID: 'na:29842' }],
+  ])('each task of a job array meets %s', async (_, env) => {
+    const script = join(slurm!.directory, 'array.sh');
+    writeFileSync(script, `#!/bin/sh\nexec srun --mpi=none ${rank.map((word) => `'${word}'`).join(' ')}\n`, { mode: 0o755 });
+    const log = join(slurm!.directory, `array-${Object.keys(env).length}`);
+    const job = ['sbatch', '--wait', '--array=0-3', '-N', '2', '-n', '4', '--overcommit', '-o', `${log}-%a`, script];
+    const { code } = await run(job, env);
+    const lines = [0, 1, 2, 3].map((task) => sorted(readFileSync(`${log}-${task}`, 'utf8')));
+    const written = lines.map((all) => all.filter((line) => !line.startsWith('tccl: another job meets at 10.213.77.1:29842: ')));
+    expect({ code, written }).toEqual({ code: 0, written: [sums, sums, sums, sums] });
+  });
+
+  describe('tccl run', () => {
+    const job = [node, cliPath, 'run', '-x', 'TCCL_SOCKET_IFNAME=tccl0'];
+    const perHost = ['sh', '-c', 'TCCL_HOSTID="$(hostname)" exec "$0" "$@"', node, fixture('sum.mjs')];
+
+    it('starts as many ranks as tasks on the hosts of an allocation', async () => {
+      const { code, stdout, stderr } = await run(['salloc', '-Q', '-N', '2', '-n', '4', ...job, '--no-prefix', ...perHost]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(sorted(stdout)).toEqual(sums);
+    });
+
+    it('does so in a batch script, on its first host and the other', async () => {
+      const script = join(slurm!.directory, 'batch.sh');
+      const log = join(slurm!.directory, 'batch');
+      writeFileSync(script, `#!/bin/sh\nexec ${job.join(' ')} -n 4 hostname\n`, { mode: 0o755 });
+      const { code } = await run(['sbatch', '--wait', '-N', '2', '-o', log, script]);
+      const written = sorted(readFileSync(log, 'utf8'));
+      expect({ code, written }).toEqual({ code: 0, written: ['[0 na] na', '[1 na] na', '[2 nb] nb', '[3 nb] nb'] });
+    });
+
+    it('passes all bytes of standard input to rank 0 on another host, and back', async () => {
+      const bytes = String.fromCharCode(...Array(128).keys()).repeat(4000) + '\n';
+      const command = ['salloc', '-Q', '-N', '2', '-n', '2', ...job, '--no-prefix', 'sh', '-c', '[ $TCCL_RANK = 1 ] || cat'];
+      const { code, stdout } = await slurm!.run('login', command, { input: bytes }).finished;
+      expect({ code, isEqual: stdout === bytes }).toEqual({ code: 0, isEqual: true });
+    });
+
+    it('shows with --dry-run which host gets which ranks', async () => {
+      const { code, stdout } = await run(['salloc', '-Q', '-N', '2', '--ntasks-per-node', '3', ...job, '--dry-run', 'true']);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: 'na  ranks 0 to 2 of 6\nnb  ranks 3 to 5 of 6\n' });
+    });
+
+    it('refuses more ranks than tasks', async () => {
+      const { code, stderr } = await run(['salloc', '-Q', '-N', '2', '-n', '2', ...job, '-n', '4', 'true']);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(
+        /^tccl: 4 ranks do not fit on the hosts, which take 2: ask Slurm for more tasks \(salloc -n\), or .*--hosts\n/,
+      );
+    });
+
+    it('has the exit code of a rank that failed, and names its host', async () => {
+      const failing = ['sh', '-c', 'test "$TCCL_RANK" != 3 || exit 7; sleep 60'];
+      const { code, stderr } = await run(['salloc', '-Q', '-N', '2', '-n', '4', ...job, '--grace', '0', ...failing]);
+      expect(code).toBe(7);
+      expect(stderr).toMatch(/rank 3 .*nb.*7/);
+    });
+
+    it('starts the ranks in one task of srun on its host', async () => {
+      const { code, stdout } = await run(['srun', '-n', '1', '--mpi=none', ...job, '-n', '2', 'hostname']);
+      expect({ code, lines: sorted(stdout) }).toEqual({ code: 0, lines: ['[0] na', '[1] na'] });
+    });
   });
 });

@@ -38,7 +38,7 @@ export function register(program: Command): void {
     .option('--tty <rank>', 'give this rank the terminal: its input and output are those of tccl run', parseIndex)
     .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there', parseDirectory)
     .option('--wdir <directory>', 'directory in which the ranks start, on every host', parseDirectory)
-    .option('-H, --hosts <list>', 'start ranks on these hosts through ssh: a:4,b:4')
+    .option('-H, --hosts <list>', 'start ranks on these hosts through ssh: a:4,b:4 (default: those of Slurm, or this one)')
     .addOption(new Option('--host <list>').hideHelp())
     .option('--hostfile <file>', 'the same from a file: lines a slots=4 (Open MPI) or a:4 (MPICH)')
     .option('--ssh <command>', 'your ssh with its options (or TCCL_SSH): "ssh -F config"')
@@ -59,6 +59,7 @@ export function register(program: Command): void {
         ['a log file for each rank, ended after a minute', 'tccl run -n 8 --output-dir logs --timeout 60 node job.js'],
         ['four ranks on each of two hosts, through ssh', 'tccl run --hosts node0:4,node1:4 node job.js'],
         ['on the hosts of a file, with your own ssh settings', 'tccl run --hostfile hosts --ssh "ssh -p 2222" node job.js'],
+        ['on the hosts that Slurm allocates, a rank for each task', 'salloc -N 2 -n 8 tccl run node job.js'],
         [
           'the second of two nodes, each with its own tccl run',
           'tccl run --nnodes 2 --node-rank 1 --rendezvous node0:29555 -n 4 node job.js',

@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
 import { checkCommand } from '../../runtime/launch/command-check.js';
 import { value } from '../../runtime/launch/environment.js';
-import type { HostPlacement } from '../../runtime/launch/hosts/host-list.js';
+import type { Host, HostPlacement } from '../../runtime/launch/hosts/host-list.js';
 import { jobOfNodes } from '../../runtime/launch/job-id.js';
 import type { RankOutput } from '../../runtime/launch/job-output.js';
 import { launchRanks, type LaunchOptions } from '../../runtime/launch/run.js';
@@ -53,11 +53,11 @@ export async function run(command: [string, ...string[]], options: RunOptions): 
   const env = { ...process.env, ...options.export };
   for (const text of misspeltVariables(env)) report(text);
 
-  const isOnHosts = (options.hosts ?? options.host ?? options.hostfile) !== undefined;
-  if (isOnHosts) return runOnHosts(command, options, env);
+  const { list, allocated } = await hostsOf(options, env);
+  if (list !== undefined) return runOnHosts(command, list, options, env);
 
   const part = await partOf(options, env);
-  const nRanks = part?.count ?? options.ranks?.[0] ?? availableParallelism();
+  const nRanks = part?.count ?? options.ranks?.[0] ?? allocated ?? availableParallelism();
   const { tty } = options;
   if (tty !== undefined && tty >= nRanks)
     throw new InvalidUsageError('UNSUPPORTED', `--tty ${tty}: there is no such rank; they are 0 to ${nRanks - 1}`);
@@ -95,12 +95,50 @@ async function commandsOf(
   return rankCommands(command, nRanks, bindTo, path);
 }
 
-async function runOnHosts(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { parseHostFile, parseHostList, placeRanks } = await import('../../runtime/launch/hosts/host-list.js');
-  const list = options.hosts ?? options.host;
-  const file = options.hostfile;
-  const hosts = list !== undefined ? parseHostList(list) : parseHostFile(readHostFile(file ?? ''), file ?? '');
-  const placements = placeRanks(hosts, options.ranks?.[0]);
+interface HostsOfJob {
+  readonly hosts: readonly Host[];
+  /** Command that reaches them: words of a shell. */
+  readonly reach: string;
+  /** Advice for the case that the ranks do not fit. */
+  readonly remedy?: string;
+}
+
+/**
+ * The hosts of the job: those of the user's list, or of Slurm's allocation. Without either, or if Slurm allocated this host
+ * alone, ranks start on this host; then perhaps with the number that Slurm allocated.
+ */
+async function hostsOf(
+  options: RunOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly list?: HostsOfJob; readonly allocated?: number | undefined }> {
+  const { hosts: text = options.host, hostfile: file, tty } = options;
+  if (text !== undefined || file !== undefined) {
+    const { parseHostFile, parseHostList } = await import('../../runtime/launch/hosts/host-list.js');
+    const hosts = text !== undefined ? parseHostList(text) : parseHostFile(readHostFile(file ?? ''), file ?? '');
+    return { list: { hosts, reach: options.ssh ?? (env['TCCL_SSH'] || 'ssh') } };
+  }
+  if (options.nnodes !== undefined || env['SLURM_JOB_NODELIST'] === undefined) return {};
+  const { slurmAllocation } = await import('../../runtime/launch/slurm.js');
+  const hosts = slurmAllocation(env);
+  if (hosts === undefined) return {};
+  const { isThisHost } = await import('../../runtime/launch/hosts/host-list.js');
+  if (hosts.every(({ name }) => isThisHost(name))) return { allocated: hosts[0]?.slots };
+  if (tty !== undefined)
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `--tty ${tty}: Slurm allocated ${hosts.length === 1 ? 'another host' : 'other hosts'}, and only a rank of this host can have its terminal: start tccl run by srun --pty on an allocated host`,
+    );
+  return { list: { hosts, reach: 'srun', remedy: 'ask Slurm for more tasks (salloc -n), or choose other numbers with --hosts' } };
+}
+
+async function runOnHosts(
+  command: [string, ...string[]],
+  { hosts, reach, remedy }: HostsOfJob,
+  options: RunOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const { placeRanks } = await import('../../runtime/launch/hosts/host-list.js');
+  const placements = placeRanks(hosts, options.ranks?.[0], remedy);
   const [first] = placements;
   if (options.rendezvous !== undefined && (await isOfEachHost(options.rendezvous)) && placements.length > 1)
     throw new InvalidUsageError(
@@ -128,7 +166,7 @@ async function runOnHosts(command: [string, ...string[]], options: RunOptions, e
     bindTo: options.bindTo,
     output: outputOf(nRanks, options, (rank) => hostOf.get(rank) ?? ''),
     programs: {
-      ssh: splitWords(options.ssh ?? (env['TCCL_SSH'] || 'ssh')),
+      ssh: splitWords(reach),
       node: options.remoteNode ?? process.execPath,
       nodeIsGiven: options.remoteNode !== undefined,
       tccl: ownPath('cli/main.js'),

@@ -69,17 +69,18 @@ export async function meet(
   const notices: Notices = { afterMs: Math.min(NOTICE_AFTER_MS, warnAfterMs), tell: onWarning };
   let root: Root | undefined;
   let id = place.id;
+  let address = place.commId;
   if (id === undefined) {
     const openRoot = async () => {
       root = await startRoot({ interfaceName: network.interfaceName, family: network.family, notices });
       return root.id.toString();
     };
     const { nRanks, rank, commId } = place;
-    const text =
+    const text = (address =
       commId ??
       (nRanks === 1
         ? await openRoot()
-        : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal }));
+        : await passThroughLauncher(place, options.env ?? process.env, openRoot, { timeoutMs, signal })));
     id = await whenNameIsKnown(() => readId(text, place, options, network), place.rank, timeoutMs, options);
     if (id.origin !== 'root' && rank === 0) {
       const isDistinct = place.jobId !== undefined || network.commSecret !== undefined || id.origin === 'launcher';
@@ -93,7 +94,7 @@ export async function meet(
     const explainMiss =
       place.rank === 0 && origin === 'name'
         ? (reason: string) =>
-            `rank 0 listens on ${hostname()}, but ${place.commId} is ${formatAddress(named)}, where it cannot be reached (${reason}): start rank 0 on that host, or give the name of ${hostname()}`
+            `rank 0 listens on ${hostname()}, but ${address} is ${formatAddress(named)}, where it cannot be reached (${reason}): start rank 0 on that host, or give the name of ${hostname()}`
         : undefined;
     const bootstrap = await connect({
       id,

@@ -3,11 +3,12 @@ import { value, wholeNumber, type Environment } from './environment.js';
 import { passThroughPmi } from './pmi.js';
 import type { WaitOptions, Placement } from './placement.js';
 import { isPrivate, passThroughDirectory } from './session-directory.js';
+import { slurmAddress } from './slurm.js';
 
 /**
  * Passes a text from rank 0 to all ranks through their launcher, so that they can meet without a given address: through the
  * key-value store of MPICH's launcher (any number of hosts), or through a file in the private directory that Open MPI and
- * PRRTE create for each job (one host). All ranks call it equally often.
+ * PRRTE create for each job (one host). All ranks call it equally often. Slurm's variables give an address instead.
  *
  * @param make called on rank 0 only
  * @throws InvalidUsageError `RANK_UNKNOWN` when the launcher has no such means, with the variable to set; TimeoutError
@@ -27,13 +28,16 @@ export async function passThroughLauncher(
   if (directory !== undefined && job !== undefined && place.nLocalRanks === place.nRanks && isPrivate(directory)) {
     return passThroughDirectory(directory, job, place, make, options);
   }
+  if (place.launcher === 'slurm') {
+    const address = slurmAddress(env);
+    if (address !== undefined) return address;
+  }
   const setting = 'TCCL_COMM_ID=HOST:PORT with the host of rank 0 and a free port there';
   throw new InvalidUsageError(
     'RANK_UNKNOWN',
     `${place.launcher} started rank ${place.rank} of ${place.nRanks} but does not say where the ranks meet: ` +
       // mpirun passes a variable to other hosts only with -x.
-      (place.launcher === 'openmpi' ? `start them with mpirun -x ${setting}` : `before you start them, export ${setting}`) +
-      (place.launcher === 'slurm' ? ', or start them with srun --mpi=pmi2' : ''),
+      (place.launcher === 'openmpi' ? `start them with mpirun -x ${setting}` : `before you start them, export ${setting}`),
     { rank: place.rank },
   );
 }

@@ -1,5 +1,6 @@
 import { malformed, value, wholeNumber, type Environment } from './environment.js';
 import { kubernetesJob, pmixJob, slurmStep, torchrunId } from './job-id.js';
+import { isSlurmTask, slurmTasksOnThisNode } from './slurm.js';
 
 /** Variables of one launcher. A launcher is recognised by those of the rank and the number of ranks. */
 export interface Launcher {
@@ -86,28 +87,6 @@ export const launchers: readonly Launcher[] = [
   },
   torchrun,
 ];
-
-/**
- * True for a task of `srun`. The shells of `sbatch` and `salloc` have SLURM_PROCID=0 and the job's SLURM_NTASKS, too, although
- * nobody starts the other tasks. Their step id is from the reserved end of Slurm's range (slurm.h: 0xfffffff0 and up, printed
- * signed by some versions), or absent.
- */
-export function isSlurmTask(env: Environment): boolean {
-  const step = value(env, 'SLURM_STEP_ID') ?? value(env, 'SLURM_STEPID');
-  if (step === undefined) return value(env, 'SLURM_JOB_ID') === undefined;
-  return /^\d+$/.test(step) && Number(step) < 0xfffffff0;
-}
-
-/** Reads `2(x3),1` (three hosts with two tasks, one with one) at this host's position in the step. */
-function slurmTasksOnThisNode(env: Environment): number | undefined {
-  const text = env['SLURM_STEP_TASKS_PER_NODE'] ?? '';
-  const counts = text.split(',').flatMap((part) => {
-    const match = /^(\d{1,9})(?:\(x(\d{1,6})\))?$/.exec(part);
-    if (match === null) throw malformed(env, 'SLURM_STEP_TASKS_PER_NODE', 'a list of task counts such as 2(x3),1');
-    return Array<number>(Number(match[2] ?? 1)).fill(Number(match[1]));
-  });
-  return counts[Number(env['SLURM_NODEID'] ?? NaN)];
-}
 
 /**
  * The port above torchrun's: torchrun's agent (or rank 0) serves its own key-value store on MASTER_PORT while the job runs.

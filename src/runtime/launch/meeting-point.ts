@@ -9,10 +9,11 @@ import { UniqueId } from '../bootstrap/unique-id.js';
 export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET' | 'TCCL_JOB_ID', string>>;
 
 /**
- * Ports on loopback: below the kernel's range for outgoing connections (32768 and up), above the ports of known services. Between
- * hosts the port is from that range, like those of the ranks, so that one rule of a firewall is enough.
+ * Ports on loopback, and those that a job's number selects: below the kernel's range for outgoing connections (32768 and up),
+ * above the ports of known services. Between hosts a free port is from that range, like those of the ranks, so that one rule of
+ * a firewall is enough.
  */
-const ports = { first: 20_000, end: 32_768 };
+export const fixedPorts = { first: 20_000, end: 32_768 };
 const ATTEMPTS = 100;
 
 /**
@@ -45,7 +46,7 @@ export function chosenMeetingPoint(address: string): MeetingPoint {
 export async function freeAddress(host: string): Promise<string> {
   let refusal: unknown;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const server = createServer().listen(isLoopback(host) ? randomInt(ports.first, ports.end) : 0, host);
+    const server = createServer().listen(isLoopback(host) ? randomInt(fixedPorts.first, fixedPorts.end) : 0, host);
     try {
       await once(server, 'listening');
       return formatAddress({ host, port: (server.address() as AddressInfo).port });

@@ -1,11 +1,12 @@
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
 import { describeText } from '../../../describe-value.js';
 import { InputError, InvalidUsageError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
 import type { RankRange } from '../local-ranks.js';
 
 /** A host of the user's list. */
-interface Host {
+export interface Host {
   /** The destination for ssh: a name of DNS or of the user's ssh configuration, or an address; perhaps with a user. */
   readonly name: string;
   /** Number of ranks that it takes; undefined where the user gave none. */
@@ -88,13 +89,23 @@ export function parseHostFile(text: string, file: string): Host[] {
   return merged(hosts);
 }
 
+/** True for the names and addresses that mean this host for certain. With another user, ssh is the way. */
+export function isThisHost(name: string): boolean {
+  const own = hostname();
+  if (name === 'localhost' || name === own || name === own.replace(/\..*$/, '')) return true;
+  if (isIP(name) === 0) return false;
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return /^127\.|^::1$/.test(name) || addresses.some(({ address }) => address === name);
+}
+
 /**
  * Gives each host consecutive ranks, in the order of the list.
  *
  * @param nRanks number of ranks; left out, as many as the hosts take (one each where the list has no numbers)
+ * @param remedy how the user gets room for more; left out, by a larger number in the list
  * @throws InvalidUsageError `UNSUPPORTED` when the hosts do not take so many
  */
-export function placeRanks(hosts: readonly Host[], nRanks: number | undefined): HostPlacement[] {
+export function placeRanks(hosts: readonly Host[], nRanks: number | undefined, remedy?: string): HostPlacement[] {
   const isCounted = hosts.some(({ slots }) => slots !== undefined);
   const slots = hosts.map((host) => host.slots ?? 1);
   const available = slots.reduce((sum, count) => sum + count, 0);
@@ -103,7 +114,7 @@ export function placeRanks(hosts: readonly Host[], nRanks: number | undefined): 
   if (isCounted && total > available) {
     const raised = (slots[0] ?? 0) + total - available;
     throw usage(
-      `${total} ranks do not fit on the hosts, which take ${available}: raise their numbers (${hosts[0]?.name ?? 'a'}:${raised})`,
+      `${total} ranks do not fit on the hosts, which take ${available}: ${remedy ?? `raise their numbers (${hosts[0]?.name ?? 'a'}:${raised})`}`,
     );
   }
   // Without numbers the hosts share the ranks; the first ones get the remainder.

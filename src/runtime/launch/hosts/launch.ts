@@ -1,5 +1,4 @@
-import { isIP } from 'node:net';
-import { hostname, networkInterfaces, constants } from 'node:os';
+import { constants } from 'node:os';
 import { afterWatching } from '../../progress/watch-clock.js';
 import type { BindingUnit } from '../binding.js';
 import { checkCommand } from '../command-check.js';
@@ -10,7 +9,7 @@ import { LocalRanks } from '../local-ranks.js';
 import { chosenMeetingPoint, freeAddress, meetingPointAt } from '../meeting-point.js';
 import { rankCommands } from '../rank-commands.js';
 import { launcherVariables, variables } from '../variables.js';
-import type { HostPlacement } from './host-list.js';
+import { isThisHost, type HostPlacement } from './host-list.js';
 import { endsOf, meetingAddress } from './meeting-host.js';
 import { HostRefusal, RemoteRanks, type Readiness } from './remote-ranks.js';
 import { byHand, sshCommand, type RemotePrograms } from './ssh.js';
@@ -274,15 +273,6 @@ function passedVariables(env: Environment): Record<string, string> {
         : [],
     ),
   );
-}
-
-/** True for the names and addresses that mean this host for certain. With another user, ssh is the way. */
-function isThisHost(name: string): boolean {
-  const own = hostname();
-  if (name === 'localhost' || name === own || name === own.replace(/\..*$/, '')) return true;
-  if (isIP(name) === 0) return false;
-  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return /^127\.|^::1$/.test(name) || addresses.some(({ address }) => address === name);
 }
 
 /** TCCL_HEARTBEAT in milliseconds. */

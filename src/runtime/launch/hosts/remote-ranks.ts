@@ -14,7 +14,7 @@ import type { Ending } from '../rank-process.js';
 import { FrameReader, frameKinds, writeControl, writeFrame } from './frames.js';
 import { Liveness } from './liveness.js';
 import { GREETING_MARK, WINDOW_BYTES, type Greeting, type Preparation, type ToAgent, type ToLauncher } from './protocol.js';
-import { explainFailedStart, type RemotePrograms } from './ssh.js';
+import { explainFailedStart, wayName, type RemotePrograms } from './ssh.js';
 
 /** A host refuses or cannot be reached: the line for the user and the exit code. */
 export class HostRefusal extends Error {
@@ -67,7 +67,7 @@ export class RemoteRanks implements RankGroup {
   #stopWaiting: () => void = () => undefined;
   readonly #input: InputOfRankZero | undefined;
 
-  /** Starts ssh in a session of its own, so that a terminal's Ctrl-C reaches the ranks through it and does not end it. */
+  /** Starts ssh in a session of its own, so that a terminal's Ctrl-C wayName the ranks through it and does not end it. */
   constructor(
     host: string,
     ranks: RankRange,
@@ -245,7 +245,7 @@ export class RemoteRanks implements RankGroup {
     this.#refuse(new HostRefusal(text, 1));
     const last = this.#stderr.trim().split('\n').at(-1)?.trim() ?? '';
     const end = signal === null ? `ended with exit code ${exitCode ?? 0}` : `was killed by ${signal}`;
-    this.#lose(`is lost: ssh ${end}${last === '' ? '' : ` (${printable(last.replace(/\.$/, ''))})`}`);
+    this.#lose(`is lost: ${wayName(this.#programs)} ${end}${last === '' ? '' : ` (${printable(last.replace(/\.$/, ''))})`}`);
   }
 
   /** Gives the host up. Its agent ends the ranks there when it detects the loss. */

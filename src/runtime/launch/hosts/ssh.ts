@@ -46,6 +46,9 @@ export function splitWords(text: string): string[] {
   );
 }
 
+/** Options of srun for the agent of a host: it takes the whole host, beside whatever else runs in the job's allocation. */
+const SRUN = ['--nodes=1', '--ntasks=1', '--overlap', '--cpu-bind=none', '--mpi=none', '--unbuffered'];
+
 /** The command that starts the agent of a host. Nothing in it is secret: every user may read the arguments of processes. */
 export function sshCommand(host: string, programs: RemotePrograms, connectSeconds: number): readonly [string, ...string[]] {
   const [program = 'ssh', ...options] = programs.ssh;
@@ -53,16 +56,30 @@ export function sshCommand(host: string, programs: RemotePrograms, connectSecond
     basename(program) === 'ssh'
       ? ['-T', '-o', 'BatchMode=yes', '-o', `ConnectTimeout=${connectSeconds}`, '-o', 'ServerAliveInterval=5', '--']
       : [];
-  const words = ['exec', '/bin/sh', '-c', SCRIPT, 'tccl-host', programs.node, programs.tccl, programs.directory];
+  const words = ['/bin/sh', '-c', SCRIPT, 'tccl-host', programs.node, programs.tccl, programs.directory];
   words.push(programs.nodeIsGiven === true ? programs.node : 'node');
-  return [program, ...options, ...ours, host, words.map(shellWord).join(' ')];
+  if (isSrun(programs)) return [program, ...options, ...SRUN, `--nodelist=${host}`, ...words];
+  return [program, ...options, ...ours, host, ['exec', ...words].map(shellWord).join(' ')];
+}
+
+/** Name of the way to other hosts in messages. */
+export function wayName(programs: RemotePrograms): string {
+  return isSrun(programs) ? 'srun' : 'ssh';
+}
+
+/** True for Slurm's srun, which takes options and words where ssh takes a host and a line for its shell. */
+function isSrun({ ssh }: RemotePrograms): boolean {
+  return basename(ssh[0] ?? '') === 'srun';
 }
 
 /** A line for the user to try. Of a program other than ssh, the options stay hidden: there may be a password among them. */
-export function byHand({ ssh }: RemotePrograms, host: string, ...words: readonly string[]): string {
+export function byHand(programs: RemotePrograms, host: string, ...words: readonly string[]): string {
+  const { ssh } = programs;
   const [program = 'ssh', ...options] = ssh;
-  const known = basename(program) === 'ssh' || options.length === 0 ? ssh.map(shellWord) : [shellWord(program), '…'];
-  return `\`${printable([...known, ...[host, ...words].map(shellWord)].join(' '))}\``;
+  const destination = isSrun(programs) ? `--nodelist=${host}` : host;
+  const known =
+    ['ssh', 'srun'].includes(basename(program)) || options.length === 0 ? ssh.map(shellWord) : [shellWord(program), '…'];
+  return `\`${printable([...known, ...[destination, ...words].map(shellWord)].join(' '))}\``;
 }
 
 function shellWord(text: string): string {
@@ -120,5 +137,5 @@ export function explainFailedStart({ host, exitCode, signal, stdout, stderr }: F
   const last = lines.findLast((text) => /error/i.test(text)) ?? lines.at(-1) ?? stdout.trim().split('\n').at(-1) ?? '';
   if (/unknown command 'run-host'/.test(stderr))
     return `host ${host} has an older tccl, which cannot take part: install the same version there`;
-  return `tccl could not be started on host ${host}: ssh ended with ${end}${last === '' ? '' : ` (${line(last)})`}; check that ${byHand(programs, host, programs.node, '--version')} works by hand`;
+  return `tccl could not be started on host ${host}: ${wayName(programs)} ended with ${end}${last === '' ? '' : ` (${line(last)})`}; check that ${byHand(programs, host, programs.node, '--version')} works by hand`;
 }

@@ -30,6 +30,18 @@ describe('the command of a host', () => {
     expect(sshCommand('a', { ...programs, ssh: ['/x/my-way'] }, 30).slice(0, 2)).toEqual(['/x/my-way', 'a']);
   });
 
+  it('is a step of Slurm with srun, whose words no shell reads', () => {
+    const programs = { ssh: ['/s/srun', '-v'], node: '/n/node', tccl: '/t/main.js', directory: "/it's d" };
+    const line = sshCommand('a', programs, 30);
+    expect(line.slice(0, 4)).toEqual(['/s/srun', '-v', '--nodes=1', '--ntasks=1']);
+    expect(line).toContain('--nodelist=a');
+    expect(line.slice(-5)).toEqual(['tccl-host', '/n/node', '/t/main.js', "/it's d", 'node']);
+    const failed = { host: 'a', exitCode: 1, signal: null, stdout: '', stderr: 'srun: error: Unable to confirm allocation\n' };
+    expect(explainFailedStart(failed, { ...programs, ssh: ['srun'] })).toBe(
+      'tccl could not be started on host a: srun ended with exit code 1 (srun: error: Unable to confirm allocation); check that `srun --nodelist=a /n/node --version` works by hand',
+    );
+  });
+
   it("passes through the host's shell with any characters in paths", () => {
     const programs = { ssh: ['way'], node: '/no such/$(echo "x") \'node\'', tccl: '/t', directory: '/d' };
     const command = sshCommand('a', programs, 30).at(-1) ?? '';
