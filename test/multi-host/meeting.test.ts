@@ -61,9 +61,12 @@ describe.skipIf(reason !== undefined)(`hosts that meet${reason === undefined ? '
       ['jobs of Slurm', () => [], (job: string) => ({ SLURM_JOB_ID: job === 'a' ? '7' : '8' })],
     ])('take turns with %s of their own', async (_, flags, env) => {
       const [first, last, second, other] = await cross(flags, env);
-      for (const end of [first, last]) expect(end).toMatchObject({ code: 0, stdout: 'a,a\n', stderr: '' });
+      // On a busy machine, ranks also say what they wait for.
+      const quiet = (end?: Finished): string => end?.stderr.replace(/^.* has waited .*\n/gm, '') ?? '';
+      for (const end of [first, last])
+        expect({ ...end, stderr: quiet(end) }).toMatchObject({ code: 0, stdout: 'a,a\n', stderr: '' });
       for (const end of [second, other]) expect(end).toMatchObject({ code: 0, stdout: 'b,b\n' });
-      expect(second?.stderr).toMatch(
+      expect(quiet(second)).toMatch(
         /^tccl: another job meets at 10\.213\.77\.1:\d+: rank 0 waits until its ranks have met, for up to 60 s\n$/,
       );
     });
@@ -212,7 +215,7 @@ describe.skipIf(noFirewall !== undefined)(
     ])('because of %s: both say so', async (_, refused, envOf) => {
       const meeting = `10.213.77.1:${port++}`;
       const run = (host: 0 | 1): Promise<Finished> =>
-        runOn(hosts.on[host], host, meeting, [], { ...impatient, ...envOf(host) }).finished;
+        runOn(hosts.on[host], host, meeting, [], { ...impatient, TCCL_WARN_AFTER: '3', ...envOf(host) }).finished;
       const [a, b] = await Promise.all([run(0), run(1)]);
       expect(a.stderr).toMatch(
         new RegExp(`for rank 1 of 2 \\(1 checked in: 0\\)${UNTIL}; it refused ${refused} from 10\\.213\\.77\\.2\n$`),
