@@ -59,20 +59,69 @@ export async function warmUp(comm: MeasuredCommunicator, one: Case, calls: numbe
   else for (let i = 0; i < calls; i++) await call(comm, one);
 }
 
+/** Longest warm-up of a case by time, milliseconds. */
+const LONGEST_WARM_UP_MS = 500;
+
 /**
- * The time of one call at this rank in microseconds: the mean of `iterations` consecutive calls, as in nccl-tests. Ranks start
- * together, behind a barrier.
+ * Calls a case `calls` times, and again for `leastMs` and until that gets no faster: V8 compiles in the background, and once more
+ * what is called often. Rank 0 decides for all.
  */
-export async function timeCase(comm: MeasuredCommunicator, one: Case, iterations: number, options: PerfOptions): Promise<number> {
+export async function warmUpUntilSteady(
+  comm: MeasuredCommunicator,
+  one: Case,
+  { calls, leastMs, api }: { readonly calls: number; readonly leastMs: number; readonly api: PerfOptions['api'] },
+): Promise<void> {
+  const begunMs = performance.now();
+  let bestMs = Infinity;
+  while (true) {
+    const startMs = performance.now();
+    await warmUp(comm, one, calls, api);
+    const endMs = performance.now();
+    const isFaster = endMs - startMs < 0.95 * bestMs;
+    bestMs = Math.min(bestMs, endMs - startMs);
+    const goesOn = endMs - begunMs < leastMs || (isFaster && endMs - begunMs < LONGEST_WARM_UP_MS);
+    const [decision] = await gather(comm, Number(goesOn));
+    if (decision === 0) return;
+  }
+}
+
+/** Times of one call, microseconds. */
+interface CallTime {
+  readonly meanUs: number;
+  /** Mean of the fastest block of calls. */
+  readonly minUs: number;
+}
+
+/** Most blocks of consecutive calls whose times are compared. */
+const BLOCKS = 10;
+
+/**
+ * The time of one call at this rank: the mean of `iterations` consecutive calls, as in nccl-tests, and that of their fastest
+ * tenth. Ranks start together, behind a barrier.
+ */
+export async function timeCase(
+  comm: MeasuredCommunicator,
+  one: Case,
+  iterations: number,
+  options: PerfOptions,
+): Promise<CallTime> {
   const data = new TestData(one.type, one.operator, comm.nRanks, 0);
   data.fill(one.send, comm.rank, 0);
   // Repeated sums in place would leave the type's range: zeros stay.
   if (one.send === one.recv) fillBytes(one.recv, 0);
   await warmUp(comm, one, 1, options.api);
   await comm.barrier();
-  const totalMs =
-    options.api === 'sync' ? timeSync(comm, one, iterations, options) : await timePromise(comm, one, iterations, options);
-  return (totalMs * 1e3) / (iterations * options.aggregate);
+  const blocks = Math.min(BLOCKS, iterations);
+  let totalMs = 0;
+  let minMs = Infinity;
+  for (let block = 0; block < blocks; block++) {
+    const calls = Math.floor(((block + 1) * iterations) / blocks) - Math.floor((block * iterations) / blocks);
+    const ms = options.api === 'sync' ? timeSync(comm, one, calls, options) : await timePromise(comm, one, calls, options);
+    totalMs += ms;
+    minMs = Math.min(minMs, ms / calls);
+  }
+  const { aggregate } = options;
+  return { meanUs: (totalMs * 1e3) / (iterations * aggregate), minUs: (minMs * 1e3) / aggregate };
 }
 
 function timeSync(comm: MeasuredCommunicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): number {

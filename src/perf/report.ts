@@ -2,7 +2,15 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { SystemError } from '../errors.js';
 import type { PerfOptions } from './options.js';
 import { formatSize } from './sizes.js';
-import { formatFooter, formatHeader, formatRowHalf, formatRowHead, type Measurement, type RowHead } from './table.js';
+import {
+  formatFooter,
+  formatHeader,
+  formatRowHalf,
+  formatRowHead,
+  formatShortest,
+  type Measurement,
+  type RowHead,
+} from './table.js';
 
 /** One measured row. */
 interface Row extends RowHead {
@@ -43,7 +51,10 @@ export function tableReporter(options: PerfOptions, version: string, write: (tex
   return {
     start: (nRanks, devices) => write(formatHeader(options, version, nRanks, devices)),
     progress: () => undefined,
-    row: (row) => write(`${formatRowHead(row)}${formatRowHalf(row.outOfPlace)}${formatRowHalf(row.inPlace)}\n`),
+    row: (row) =>
+      write(
+        `${formatRowHead(row)}${formatRowHalf(row.outOfPlace)}${formatRowHalf(row.inPlace)}${formatShortest(row.outOfPlace, row.inPlace)}\n`,
+      ),
     end: ({ errors, averageBusbwGBps }) => write(formatFooter(options.collective.name, errors, averageBusbwGBps)),
   };
 }
@@ -70,6 +81,7 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
         api: options.api,
         memory: options.memory,
         time_us: rounded(half.timeUs),
+        min_us: rounded(half.shortestUs),
         algbw_GBps: rounded(half.algbwGBps),
         busbw_GBps: rounded(half.busbwGBps),
         wrong: half.wrong ?? null,

@@ -1,7 +1,7 @@
 import { cpus, hostname } from 'node:os';
 import { allowedCoreList } from '../runtime/detect/cores.js';
 import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
-import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp } from './measure.js';
+import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp, warmUpUntilSteady } from './measure.js';
 import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
 import { type PerfOperator, scalarOf } from './types.js';
 import type { Reporter, Summary } from './report.js';
@@ -27,11 +27,15 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
   const plans = planRows(options, comm.nRanks);
   const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
   reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
-  for (const plan of plans) {
+  const { warmup, api } = options;
+  for (const [index, plan] of plans.entries()) {
     reporter.progress(0, plans.length, rowHead(plan, options, comm.nRanks));
-    const calls = options.warmup ?? defaultWarmup(plan.bytes);
-    await warmUp(comm, makeCase(plan, options, comm, buffers, false), calls, options.api);
-    if (options.collective.inPlace) await warmUp(comm, makeCase(plan, options, comm, buffers, true), calls, options.api);
+    for (const inPlace of options.collective.inPlace ? [false, true] : [false]) {
+      const one = makeCase(plan, options, comm, buffers, inPlace);
+      const leastMs = index === 0 && !inPlace ? FIRST_WARM_UP_MS : 0;
+      if (warmup === undefined) await warmUpUntilSteady(comm, one, { calls: defaultWarmup(plan.bytes), leastMs, api });
+      else await warmUp(comm, one, warmup, api);
+    }
   }
 
   let errors = 0;
@@ -64,6 +68,9 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
   reporter.end(summary);
   return summary;
 }
+
+/** Least time for the first case, whose calls compile what all cases share, milliseconds. */
+const FIRST_WARM_UP_MS = 400;
 
 /** Types, then operators, then roots, each with all sizes: nccl-tests' order. */
 function planRows({ collective, types, operators, root, sizes }: PerfOptions, nRanks: number): Plan[] {
@@ -110,12 +117,14 @@ async function measureHalf(
   options: PerfOptions,
   row: number,
 ): Promise<Measurement> {
-  const timeUs = average(await gather(comm, await timeCase(comm, one, iterations, options)), options.average);
+  const { meanUs, minUs } = await timeCase(comm, one, iterations, options);
+  const timeUs = average(await gather(comm, meanUs), options.average);
+  const shortestUs = average(await gather(comm, minUs), options.average);
   let wrong = options.checks > 0 ? 0 : undefined;
   for (let check = 0; check < options.checks && wrong === 0; check++) {
     wrong = await checkCase(comm, one, options.api, 1 + row * options.checks + check);
   }
-  return { timeUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
+  return { timeUs, shortestUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
 }
 
 /** This rank's line in the head of the table, in the form of nccl-tests. */

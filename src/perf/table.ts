@@ -8,6 +8,8 @@ import { averages, type PerfOptions } from './options.js';
 /** One timed case: out of place is a row's left half, in place its right half. */
 export interface Measurement {
   readonly timeUs: number;
+  /** The mean of the fastest tenth of the calls. */
+  readonly shortestUs: number;
   readonly algbwGBps: number;
   readonly busbwGBps: number;
   /** Of all ranks; undefined if nothing was checked. */
@@ -40,9 +42,9 @@ export function formatHeader(options: PerfOptions, version: string, nRanks: numb
     '# Using devices',
     ...devices.map((line) => `#  ${line}`),
     '#',
-    columns(['', '', '', '', ''], '         out-of-place                       in-place          '),
-    columns(['size', 'count', 'type', 'redop', 'root'], titles('time', 'algbw', 'busbw', '#wrong')),
-    columns(['(B)', '(elements)', '', '', ''], titles('(us)', '(GB/s)', '(GB/s)', '')),
+    columns(['', '', '', '', ''], '         out-of-place                       in-place             out-of-p  in-place'),
+    columns(['size', 'count', 'type', 'redop', 'root'], `${titles('time', 'algbw', 'busbw', '#wrong')}       min      min`),
+    columns(['(B)', '(elements)', '', '', ''], `${titles('(us)', '(GB/s)', '(GB/s)', '')}      (us)     (us)`),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -61,9 +63,15 @@ export function formatRowHalf(measured: Measurement | undefined): string {
   return `  ${fit(timeUs, 7)}  ${fit(algbwGBps, 6)}  ${fit(busbwGBps, 6)}  ${wrongText}`;
 }
 
+/** Two columns behind nccl-tests': the shortest time of each half. */
+export function formatShortest(outOfPlace: Measurement, inPlace: Measurement | undefined): string {
+  return `   ${fit(outOfPlace.shortestUs, 7)}  ${inPlace === undefined ? '    N/A' : fit(inPlace.shortestUs, 7)}`;
+}
+
 /** @param errors the number of halves with a wrong element */
 export function formatFooter(collective: string, errors: number, averageBusbwGBps: number): string {
   return [
+    `# time: mean of the calls in a row, which follow each other without a barrier; min: of their fastest tenth`,
     `# Out of bounds values : ${errors} ${errors > 0 ? 'FAILED' : 'OK'}`,
     `# Avg bus bandwidth    : ${formatG(averageBusbwGBps)} `,
     '#',

@@ -107,6 +107,35 @@ it('one wrong element on one rank is counted on all ranks', async () => {
   expect(summaries.map((summary) => summary.errors)).toEqual([2, 2]);
 });
 
+it('the shortest time is at most the mean, and of the fastest tenth of the calls', async () => {
+  const { lines } = await perf(await world(2), 'all_reduce', { minbytes: '8', maxbytes: '8', iters: '25', warmup_iters: '0' });
+  for (const line of lines.slice(0, 2)) expect(0 < Number(line['min_us']) && line['min_us']! <= line['time_us']!).toBe(true);
+});
+
+it('without -w, calls are repeated until they get no faster, on all ranks equally often', async () => {
+  const ranks = await world(2);
+  const calls = ranks.map(() => 0);
+  const counting = ranks.map(
+    (comm, rank) =>
+      new Proxy(comm, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name, target);
+          if (typeof member !== 'function') return member;
+          return (...args: unknown[]): unknown => {
+            if (name === 'allReduce' && args[0] instanceof Float32Array) calls[rank]!++;
+            return Reflect.apply(member, target, args);
+          };
+        },
+      }),
+  );
+  const options = perfOptions('all_reduce', { ...rawOptions, minbytes: '1M', maxbytes: '1M', iters: '1', api: 'promise' });
+  expect(options.warmup).toBeUndefined();
+  await Promise.all(counting.map((comm) => runPerf(comm, options, silent)));
+  expect(calls[0]).toBe(calls[1]);
+  // At least twice 16 calls of each half.
+  expect(calls[0]).toBeGreaterThan(2 * 16);
+});
+
 it('nothing is checked with -c 0', async () => {
   const { lines } = await perf(await world(2), 'all_reduce', { minbytes: '64', maxbytes: '64', check: '0' });
   expect(lines.slice(0, 2).map((line) => line['wrong'])).toEqual([null, null]);
