@@ -36,7 +36,12 @@ export function buildSystem(root: XmlElement, options: BuildOptions): System {
   if (root.name !== 'system') {
     throw elementError(root, 'a topology begins with <system version="1">; this is something else');
   }
-  if (isOfRccl(root)) throw new InputError('CONTENT', 'this is a topology of RCCL (AMD GPUs), which plans otherwise than NCCL: it is not supported', { line: root.line });
+  if (isOfRccl(root))
+    throw new InputError(
+      'CONTENT',
+      'this is a topology of RCCL (AMD GPUs), which plans otherwise than NCCL: it is not supported',
+      { line: root.line },
+    );
   const draft = new Draft();
   const build: Build = {
     draft,

@@ -110,8 +110,7 @@ export function addCpu(build: Build, element: XmlElement): void {
 }
 
 function cpuModel(element: XmlElement, vendor: number, { newerIntelCpus, amdCpuModels }: Rules): number {
-  if (vendor === CpuVendor.AMD && amdCpuModels)
-    return amdModels.get(requiredInteger(element, 'familyid')) ?? CpuModel.AMD_ZEN12;
+  if (vendor === CpuVendor.AMD && amdCpuModels) return amdModels.get(requiredInteger(element, 'familyid')) ?? CpuModel.AMD_ZEN12;
   if (vendor !== CpuVendor.INTEL && vendor !== CpuVendor.ZHAOXIN) return -1;
   const family = requiredInteger(element, 'familyid');
   const model = requiredInteger(element, 'modelid');
@@ -138,7 +137,8 @@ const amdModels: ReadonlyMap<number, number> = new Map([
  * everything else below that bridge, as in NCCL.
  */
 function addPci(build: Build, element: XmlElement, { parent, systemId, depth }: TreePosition): void {
-  if (depth > MAX_PCI_DEPTH) throw elementError(element, `PCI devices are nested deeper than ${MAX_PCI_DEPTH} levels`, 'TOO_LARGE');
+  if (depth > MAX_PCI_DEPTH)
+    throw elementError(element, `PCI devices are nested deeper than ${MAX_PCI_DEPTH} levels`, 'TOO_LARGE');
   const type = lookUp(requiredText(element, 'class'), pciClasses, NodeType.PCI);
   const busId = busIdNumber(requiredText(element, 'busid'));
   const bandwidthGBps = pciBandwidth(build, element);
@@ -393,7 +393,8 @@ export function addNode<Type extends NodeType>(
   data: DraftNode<Type>['data'],
 ): DraftNode<Type> {
   const node = build.draft.add(type, systemId, localId, data);
-  if (node === undefined) throw elementError(element, `NCCL has room for ${MAX_NODES_OF_TYPE} nodes of one type only`, 'TOO_LARGE');
+  if (node === undefined)
+    throw elementError(element, `NCCL has room for ${MAX_NODES_OF_TYPE} nodes of one type only`, 'TOO_LARGE');
   return node;
 }
 
