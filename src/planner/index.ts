@@ -198,12 +198,23 @@ export { type RuleEffect, ruleEffects, type Upgrade } from './plan/diff/attribut
 export { comparePlans, type Comparison, type Difference, type Section, type Side } from './plan/diff/compare.js';
 export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
 export { describeEffect, type EffectText } from './plan/diff/effect-text.js';
-export type { Answer, Evidence, Topic } from './plan/explain/answer.js';
-export { type DirectQuestion, explain } from './plan/explain/explain.js';
-export type { Change } from './plan/explain/help/changes.js';
-export { answerHelp, type Progress, type Tried, tryChanges } from './plan/explain/help/try-changes.js';
-export { parseQuestion, type PartialWay, type Question, questionForms } from './plan/explain/question.js';
-export { type Situation, situationOf, type SituationOptions } from './plan/explain/situation.js';
+export type { Answer, Evidence, Line } from './explain/answer.js';
+export type { Counterfactual } from './explain/counterfactual/counterfactual.js';
+export { explain, type ExplainOptions, mainQuestions } from './explain/explain.js';
+export { type Completion, completeQuestion, nearestQuestions, questionForms } from './explain/grammar/complete.js';
+export { parseQuestions } from './explain/grammar/parse.js';
+export type { Ask, Measured, PartialWay, Question, Term, VariableInQuestion } from './explain/grammar/question.js';
+export type { Change } from './explain/help/changes.js';
+export {
+  answerHelp,
+  type HelpInput,
+  type HelpQuestion,
+  type Progress,
+  type Tried,
+  tryChanges,
+} from './explain/help/try-changes.js';
+export type { Reference } from './explain/references.js';
+export { type Situation, situationOf, type SituationOptions } from './explain/situation.js';
 export { type Estimate, estimate } from './plan/estimate.js';
 export { predictCollectives, type PredictedCollective, type PredictedRow, simulatorOf } from './plan/prediction.js';
 export { applyOverrides, type Overrides } from './plan/overrides.js';

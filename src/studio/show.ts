@@ -6,10 +6,10 @@ import { ruleEffects } from '../planner/plan/diff/attribute.js';
 import { comparePlans } from '../planner/plan/diff/compare.js';
 import { costCells, describeEffect } from '../planner/plan/diff/effect-text.js';
 import { sideOf } from '../planner/plan/diff/side.js';
-import { explain } from '../planner/plan/explain/explain.js';
-import { nearestForms, parseQuestion } from '../planner/plan/explain/question.js';
-import { situationOf, usesSearches } from '../planner/plan/explain/situation.js';
-import { answerHelp, type Tried, tryChanges } from '../planner/plan/explain/help/try-changes.js';
+import { explain } from '../planner/explain/explain.js';
+import { nearestQuestions } from '../planner/explain/grammar/complete.js';
+import { parseQuestions } from '../planner/explain/grammar/parse.js';
+import { situationOf, usesSearches } from '../planner/explain/situation.js';
 import { curveSizes, forecast, usualSizes } from '../planner/plan/overview/forecast.js';
 import { limitText } from '../planner/plan/overview/format.js';
 import { loadOfLinks } from '../planner/plan/overview/fullest-link.js';
@@ -212,30 +212,23 @@ function changesOf(made: Planned, state: StudioState, file: NamedText | undefine
   };
 }
 
-/** The answer to a question about a cluster; a question that is not understood has the nearest forms as its answer. */
+/** The answers to the questions of a text about a cluster; a text that is not understood has the nearest questions as its answer. */
 export function answerTo({ cluster, parameters, simulated, machines, environment }: Source, text: string): ShownAnswer {
-  const question = parseQuestion(text);
-  if (question === undefined)
+  const questions = parseQuestions(text);
+  if (questions.length === 0)
     return {
       title: 'That is no question that can be answered.',
-      sentences: [`The nearest are: ${nearestForms(text).join('; ')}.`],
+      sentences: [`The nearest are: ${nearestQuestions(text).join('; ')}.`],
     };
   try {
-    if (question.about !== 'help')
-      return explain(
-        situationOf(cluster, parameters, { searches: usesSearches(question) ? 'all' : 'none', simulated }),
-        question,
-      );
-    const tried: Tried[] = [];
-    let total = 0;
-    const end = performance.now() + HELP_MS;
     const roots = new Map(machines.map(({ system, root }) => [system, root]));
-    for (const progress of tryChanges({ cluster, roots, parameters, environment }, question)) {
-      tried.push(progress.tried);
-      total = progress.total;
-      if (performance.now() > end) break;
-    }
-    return answerHelp(question, tried, total - tried.length);
+    const searches = questions.some(usesSearches) ? 'all' : 'none';
+    const situation = situationOf(cluster, parameters, { searches, simulated, roots, environment });
+    const end = performance.now() + HELP_MS;
+    const answers = questions.map((question) => explain(situation, question, { keepGoing: () => performance.now() <= end }));
+    const [first, ...others] = answers.map(({ title, lines }) => [title, ...lines.map((line) => line.text)]);
+    const [title = '', ...sentences] = first ?? [];
+    return { title, sentences: [...sentences, ...others.flat()] };
   } catch (error) {
     return { title: 'There is no answer.', sentences: [describeError(error)] };
   }

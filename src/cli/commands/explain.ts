@@ -10,14 +10,20 @@ export function register(program: Command): void {
       .command('explain')
       .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
       .argument('<cluster>', CLUSTER_HELP)
-      .argument('[question...]', 'the question in free words; without one, what can be asked and the three most telling answers'),
+      .argument(
+        '[question...]',
+        'the question in free words; without one, what can be asked and the three most informative answers',
+      ),
   )
-    .option('--seconds <number>', 'how long to try changes for `what would help`', '8')
+    .option('--seconds <number>', 'time limit for trying changes and causes', '8')
     .option('--json', 'print the answer with its numbers as JSON')
     .addHelpText(
       'after',
       examples(
-        ['what can be asked, and what is most telling', 'tccl explain dgx-h100 --nodes 2'],
+        ['what can be asked, and the three most informative answers', 'tccl explain dgx-h100 --nodes 2'],
+        ['the bandwidth to expect', 'tccl explain dgx-h100 --nodes 2 what busbw should I expect'],
+        ['a measured figure', 'tccl explain dgx-h100 --nodes 2 why is alltoall only 47 GB/s'],
+        ['another cluster or setting', 'tccl explain dgx-h100 --nodes 2 what if one NIC is down'],
         ['why the plan has 16 channels', 'tccl explain dgx-h100 --nodes 2 why 16 channels'],
         ['what each algorithm would take', 'tccl explain dgx-a100 --nodes 4 why tree and not ring at 4M'],
         ['which NIC a GPU uses', 'tccl explain topo.xml --nodes 2 gpu 3 nic'],

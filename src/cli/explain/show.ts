@@ -1,9 +1,10 @@
 import { inFile, InvalidArgumentError } from '../../errors.js';
-import type { Answer } from '../../planner/plan/explain/answer.js';
-import { explain, mainQuestions } from '../../planner/plan/explain/explain.js';
-import { nearestForms, parseQuestion, type Question, questionForms } from '../../planner/plan/explain/question.js';
-import { answerHelp, type Tried, tryChanges } from '../../planner/plan/explain/help/try-changes.js';
-import { type Situation, situationOf, usesSearches } from '../../planner/plan/explain/situation.js';
+import type { Answer } from '../../planner/explain/answer.js';
+import { explain, mainQuestions } from '../../planner/explain/explain.js';
+import { nearestQuestions, questionForms } from '../../planner/explain/grammar/complete.js';
+import { parseQuestions } from '../../planner/explain/grammar/parse.js';
+import type { Question } from '../../planner/explain/grammar/question.js';
+import { type Situation, situationOf, usesSearches } from '../../planner/explain/situation.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
@@ -17,69 +18,75 @@ export interface ExplainOptions extends ClusterOptions {
 /** `tccl explain`. */
 export async function showAnswer(name: string, text: string, options: ExplainOptions): Promise<void> {
   // Refuse an unknown question before planning anything.
-  const question = text.trim() === '' ? undefined : understood(text);
+  const questions = text.trim() === '' ? [] : understood(text);
+  const limitMs = 1000 * secondsOf(options);
   const input = await readCluster([name], options);
-  if (question === undefined) {
-    const situation = planned(input);
-    const answers = mainQuestions(situation).map((each) => explain(situation, each));
-    if (options.json === true) printJson({ questions: questionForms, answers });
-    else print(...answers.flatMap((answer) => [...answerLines(answer), '']), ...formsLines(name));
-  } else {
-    const answer =
-      question.about === 'help' ? helpFor(input, question, options) : explain(planned(input, usesSearches(question)), question);
-    if (options.json === true) printJson(answer);
-    else print(...answerLines(answer));
-  }
+  const situation = planned(input, questions.length === 0 || questions.some(usesSearches));
+  const asked = questions.length === 0 ? mainQuestions(situation) : questions;
+  const answers = asked.map((question) => inFile(input.fileName, () => answer(situation, question, limitMs)));
+  if (options.json === true) {
+    const [only] = answers;
+    printJson(questions.length === 0 ? { questions: questionForms, answers } : answers.length === 1 ? only : { answers });
+  } else
+    print(
+      ...answers.flatMap((each, index) => [...(index > 0 ? [''] : []), ...answerLines(each)]),
+      ...(questions.length === 0 ? ['', ...formsLines(name)] : []),
+    );
   printNotes(input.notes);
 }
 
+/** Advice for a question about a failure. */
+const OF_FAILURES =
+  "an error, a crash or a wrong result shows in the job's own output: tccl diagnose FOLDER reads logs and outputs, and names the cause";
+
 /** @throws InvalidArgumentError with the nearest questions */
-function understood(text: string): Question {
-  const question = parseQuestion(text);
-  if (question !== undefined) return question;
-  const forms = nearestForms(text)
+function understood(text: string): readonly Question[] {
+  const questions = parseQuestions(text);
+  if (questions.length > 0) return questions;
+  const nearest = nearestQuestions(text)
     .map((form) => `'${form}'`)
     .join(', ');
+  const isFailure =
+    /\b(?:error|fail(?:s|ed|ure)?|crash(?:es|ed)?|unhandled|segfault|timed? ?out|watchdog|corrupt|wrong results?)\b/i.test(text);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `'${text}' is no question that can be answered; the nearest are ${forms} (tccl explain CLUSTER lists all)`,
+    `'${text}' is no question that can be answered; the nearest are ${nearest} (tccl explain CLUSTER lists all)${isFailure ? `; ${OF_FAILURES}` : ''}`,
   );
 }
 
-function planned({ cluster, fileName, parameters, given, simulated }: ClusterInput, withSearches = true): Situation {
-  return inFile(fileName, () =>
-    situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', simulated, ...given }),
-  );
-}
-
-/** Tries changes until all are tried or the time is over; a started one is finished. */
-function helpFor(input: ClusterInput, question: Extract<Question, { about: 'help' }>, { seconds = '8' }: ExplainOptions): Answer {
+function secondsOf({ seconds = '8' }: ExplainOptions): number {
   const limit = Number(seconds);
   if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${seconds}' must be a number above 0`);
-  const { cluster, machines, fileName, parameters, environment, given } = input;
+  return limit;
+}
+
+function planned(
+  { cluster, machines, fileName, parameters, environment, given, simulated }: ClusterInput,
+  withSearches: boolean,
+): Situation {
+  const roots = new Map(machines.map(({ system, root }) => [system, root]));
+  return inFile(fileName, () =>
+    situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', simulated, roots, environment, ...given }),
+  );
+}
+
+/** Answers a question; trying changes ends when the time is over, but a started one is finished. */
+function answer(situation: Situation, question: Question, limitMs: number): Answer {
   const line = progressLine();
-  const end = performance.now() + 1000 * limit;
-  const tried: Tried[] = [];
-  let total = 0;
+  const end = performance.now() + limitMs;
   try {
-    inFile(fileName, () => {
-      const roots = new Map(machines.map(({ system, root }) => [system, root]));
-      for (const progress of tryChanges({ cluster, roots, parameters, environment, ...given }, question)) {
-        tried.push(progress.tried);
-        total = progress.total;
-        line.update(`${progress.done}/${total} trying changes …`);
-        if (performance.now() > end) break;
-      }
+    return explain(situation, question, {
+      keepGoing: () => performance.now() <= end,
+      onProgress: ({ done, total }) => line.update(`${done}/${total} trying changes …`),
     });
   } finally {
     line.done();
   }
-  return answerHelp(question, tried, total - tried.length);
 }
 
-function answerLines({ title, sentences }: Answer): string[] {
+function answerLines({ title, lines }: Answer): string[] {
   const paint = colorsFor(process.stdout);
-  return [paint.bold(title), ...sentences.map((sentence) => `  ${sentence}`)];
+  return [paint.bold(title), ...lines.map(({ text }) => `  ${text}`)];
 }
 
 function formsLines(name: string): string[] {

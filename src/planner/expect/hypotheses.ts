@@ -1,6 +1,17 @@
 import type { ClusterChange } from '../plan/changed-cluster.js';
-import { linkSpeeds, type PciGeneration } from '../topology/catalogue/build.js';
-import { descendants, detach, type XmlElement } from '../topology/xml/tree.js';
+import {
+  halveNvlinks,
+  keepNics,
+  laneSpeed,
+  limitLanes,
+  limitPcie,
+  named,
+  scaleNicSpeed,
+  setNicSpeed,
+  withoutGdr,
+} from '../plan/machine-edits.js';
+import { linkSpeeds } from '../topology/catalogue/build.js';
+import { detach, type XmlElement } from '../topology/xml/tree.js';
 import type { Environment } from '../simulate/environment.js';
 
 /** A possible fault, as a change of the cluster or of its environment. */
@@ -56,28 +67,15 @@ function settingHypotheses(): Hypothesis[] {
   ];
 }
 
-function named(machine: XmlElement, name: string): XmlElement[] {
-  return [...descendants(machine)].filter((element) => element.name === name);
-}
-
 function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
   const fewest = Math.min(...machines.map((machine) => named(machine, 'net').length));
-  const keep = (count: number) => (machine: XmlElement) => {
-    for (const net of named(machine, 'net').slice(count)) detach(net);
-  };
-  const slower = (part: number) => (machine: XmlElement) => {
-    for (const net of named(machine, 'net')) net.attributes.set('speed', String(Number(net.attributes.get('speed') ?? 0) * part));
-  };
-  const withoutGdr = (machine: XmlElement) => {
-    for (const net of named(machine, 'net')) net.attributes.set('gdr', '0');
-  };
   if (fewest === 0) return [];
   const nics = (count: number): Hypothesis => ({
     code: `nics-${count}`,
     family: 'nics',
     what: count === 1 ? 'one NIC of each host is used' : `${count} of the NICs of each host are used`,
     check: 'NCCL_IB_HCA and NCCL_NETDEVS_POLICY; NCCL_DEBUG=INFO lists the NICs behind NET/IB : Using',
-    apply: keep(count),
+    apply: keepNics(count),
   });
   return [
     {
@@ -96,6 +94,19 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
       apply: withoutGdr,
       simulated: { network: 'sockets' },
     },
+    ...[10, 25, 100].map((gbit): Hypothesis => ({
+      code: `management-${gbit}g`,
+      family: 'gdr',
+      what: `data go through sockets on one interface of ${gbit} Gb/s, as a management network`,
+      check:
+        'NCCL_DEBUG=INFO says Using network Socket and the interface behind NET/Socket : Using; NCCL_SOCKET_IFNAME, NCCL_IB_DISABLE, missing libibverbs or plugin in the container',
+      apply: (machine) => {
+        keepNics(1)(machine);
+        setNicSpeed(1000 * gbit)(machine);
+        withoutGdr(machine);
+      },
+      simulated: { network: 'sockets' },
+    })),
     ...[1, 2, 4].filter((count) => count < fewest).map(nics),
     ...(fewest > 1
       ? [
@@ -104,7 +115,7 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
             family: 'nics',
             what: 'one NIC of one host is down',
             check: 'ibstat or ip link on every host; nccl-tests between pairs of hosts finds it',
-            apply: keep(fewest - 1),
+            apply: keepNics(fewest - 1),
             isOneHost: true,
           },
         ]
@@ -114,7 +125,7 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
       family: 'nic-speed',
       what: `NICs run at ${part === 2 ? 'half' : 'a quarter'} of their speed`,
       check: 'ibstat shows the Rate of each port; a cable or switch port may have trained down',
-      apply: slower(1 / part),
+      apply: scaleNicSpeed(1 / part),
     })),
     ...[2, 3, 4].map((ratio): Hypothesis => ({
       code: `oversubscribed-${ratio}`,
@@ -128,8 +139,7 @@ function networkHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
 }
 
 function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
-  const speedOf = (pci: XmlElement) => Number.parseFloat(pci.attributes.get('link_speed') ?? '');
-  const fastest = Math.max(...machines.flatMap((machine) => named(machine, 'pci')).map((pci) => speedOf(pci) || 0));
+  const fastest = Math.max(...machines.flatMap((machine) => named(machine, 'pci')).map((pci) => laneSpeed(pci) || 0));
   const generations = ([5, 4, 3] as const).filter((generation) => Number.parseFloat(linkSpeeds[generation]) < fastest);
   const hasNvlink = machines.some((machine) => named(machine, 'nvlink').length > 0);
   const hasSwitches = machines.some((machine) =>
@@ -141,21 +151,14 @@ function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
       family: 'pcie',
       what: `PCIe runs at Gen${generation}`,
       check: 'lspci -vv shows LnkSta (downgraded) of GPUs, NICs and switches; nvidia-smi -q -d PCIE',
-      apply: (machine) => {
-        for (const pci of named(machine, 'pci'))
-          if (speedOf(pci) > Number.parseFloat(linkSpeeds[generation as PciGeneration]))
-            pci.attributes.set('link_speed', linkSpeeds[generation as PciGeneration]);
-      },
+      apply: limitPcie(generation),
     })),
     {
       code: 'pcie-x8',
       family: 'pcie',
       what: 'PCIe links have half of their lanes',
       check: 'lspci -vv shows LnkSta: Width x8 (downgraded)',
-      apply: (machine) => {
-        for (const pci of named(machine, 'pci'))
-          if (Number(pci.attributes.get('link_width')) > 8) pci.attributes.set('link_width', '8');
-      },
+      apply: limitLanes(8),
     },
     ...(hasSwitches
       ? [
@@ -175,10 +178,7 @@ function machineHypotheses(machines: readonly XmlElement[]): Hypothesis[] {
             family: 'nvlink',
             what: 'half of the NVLinks are down',
             check: 'nvidia-smi nvlink -s; dmesg | grep -i xid',
-            apply: (machine: XmlElement) => {
-              for (const link of named(machine, 'nvlink'))
-                link.attributes.set('count', String(Math.max(1, Math.floor(Number(link.attributes.get('count') ?? 1) / 2))));
-            },
+            apply: halveNvlinks,
           },
         ]
       : []),

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { questionForms } from '../../planner/plan/explain/question.js';
+import { questionForms } from '../../planner/explain/grammar/complete.js';
 import type { Shown } from '../messages.js';
 import { exampleState, type ViewName } from '../state.js';
 import { Settings } from './settings.js';

@@ -86,7 +86,7 @@ export interface GraphOverview {
 }
 
 /** A feature of NCCL, and its use. */
-interface Use {
+export interface Use {
   readonly name: 'P2P' | 'SHM' | 'NVLS' | 'PXN' | 'GDR' | 'CollNet';
   readonly used: 'yes' | 'partly' | 'no';
   readonly text: string;
@@ -137,7 +137,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
       ];
     }),
     treeDepth: plan.trees.depth,
-    uses: [...transportUses(connections, parameters), nvlsUse(plan, tuning, parameters), collnetUse(plan, tuning)],
+    uses: usesOf(plan, tuning, connections, parameters),
     connections,
     forecasts: forecast(tuning, sizes),
   };
@@ -197,6 +197,11 @@ function netLabel({ system }: LocalSystem, id: bigint | undefined): string {
   const net = system.nets.find(({ systemId, localId }) => id === BigInt.asIntN(64, (BigInt(systemId) << 56n) | localId));
   if (net === undefined) return 'no NET';
   return system.hostHashes.length > 1 ? `NET ${net.systemId}.${net.dev}` : `NET ${net.dev}`;
+}
+
+/** The features of NCCL, with their use in a plan. */
+export function usesOf(plan: Plan, tuning: Tuning, connections: ConnectionSummary, parameters: Parameters): Use[] {
+  return [...transportUses(connections, parameters), nvlsUse(plan, tuning, parameters), collnetUse(plan, tuning)];
 }
 
 function transportUses(connections: ConnectionSummary, parameters: Parameters): Use[] {

@@ -8,7 +8,7 @@ import {
   type Side,
 } from '../../../../../src/planner/plan/diff/compare.js';
 import { predictedCosts } from '../../../../../src/planner/plan/diff/predicted-cost.js';
-import { situationOf } from '../../../../../src/planner/plan/explain/situation.js';
+import { situationOf } from '../../../../../src/planner/explain/situation.js';
 import { planFromJson, planToJson } from '../../../../../src/planner/plan/plan-json.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
 import { choose } from '../../../../../src/planner/tuning/choose.js';

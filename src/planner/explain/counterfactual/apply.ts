@@ -1,0 +1,193 @@
+import { InvalidArgumentError } from '../../../errors.js';
+import { counted } from '../../../counted.js';
+import { type Parameters, parametersFromEnvironment } from '../../parameters.js';
+import { type ChangeableCluster, changedCluster, withVariable } from '../../plan/changed-cluster.js';
+import { MOST_HOSTS, unknownVariable } from '../../plan/cluster-text.js';
+import {
+  doubleNics,
+  halveNvlinks,
+  keepNics,
+  limitLanes,
+  limitPcie,
+  type MachineEdit,
+  named,
+  setNicSpeed,
+  withoutGdr,
+  withoutNvlinks,
+} from '../../plan/machine-edits.js';
+import { applyOverrides } from '../../plan/overrides.js';
+import type { Environment } from '../../simulate/environment.js';
+import { machine } from '../../topology/catalogue/machines.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
+import type { Counterfactual } from './counterfactual.js';
+
+/** A cluster to be planned, with the assumptions of simulations. */
+export interface ChangedSubject extends ChangeableCluster {
+  readonly simulated: Environment;
+  /** Remarks of one sentence: values that NCCL reads in an unexpected way. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * The cluster with all of these changes; the original stays as it is.
+ *
+ * @throws InvalidArgumentError where a change is not possible, in one sentence with the reason
+ */
+export function changedSubject(
+  subject: ChangeableCluster & { readonly simulated: Environment },
+  changes: readonly Counterfactual[],
+): ChangedSubject {
+  return changes.reduce<ChangedSubject>((before, change) => apply(before, change), { ...subject, notes: [] });
+}
+
+/** True if the cluster is already as a change would make it. */
+export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): boolean {
+  const { cluster, parameters, environment } = subject;
+  switch (change.kind) {
+    case 'nodes':
+      return cluster.hosts.reduce((sum, { count }) => sum + count, 0) === change.count;
+    case 'gpus':
+      return rootsOf(subject).every((root) => named(root, 'gpu').length === change.count);
+    case 'nics':
+      return rootsOf(subject).every((root) => named(root, 'net').length === change.count);
+    case 'version':
+      return parameters.ncclVersion === change.nccl;
+    case 'variable':
+      return (environment[change.name] ?? null) === change.value;
+    case 'machine':
+      return cluster.hosts.every(({ name }) => name === change.name);
+    default:
+      return false;
+  }
+}
+
+function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject {
+  const { cluster, parameters, environment, simulated, notes } = subject;
+  const edited = (edit: MachineEdit, isOneHost = false): ChangedSubject => {
+    const changed = changedCluster(subject, { apply: edit, isOneHost });
+    return { ...subject, cluster: changed.cluster, roots: new Map() };
+  };
+  switch (change.kind) {
+    case 'variable': {
+      const problem = unknownVariable(change.name);
+      if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', problem);
+      const then = withVariable(environment, change);
+      const read = parametersFromEnvironment(then, parameters.ncclVersion);
+      const own = read.notes.filter(({ variable }) => variable === change.name).map(({ message }) => message);
+      return { ...subject, parameters: read.parameters, environment: then, notes: [...notes, ...own] };
+    }
+    case 'version':
+      return { ...subject, parameters: versionOf(environment, change.nccl) };
+    case 'nics-down': {
+      const fewest = Math.min(...rootsOf(subject).map((root) => named(root, 'net').length));
+      if (fewest <= change.count)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          fewest === 0
+            ? 'the machine has no NIC that could be down'
+            : `${counted(change.count, 'NIC')} of ${fewest} down leaves none`,
+        );
+      return edited((root) => {
+        keepNics(named(root, 'net').length - change.count)(root);
+      }, true);
+    }
+    case 'nics':
+      return edited(keepNics(change.count));
+    case 'nics-doubled':
+      return edited(doubleNics);
+    case 'nic-speed':
+      return edited(setNicSpeed(change.mbps));
+    case 'without':
+      return edited(change.what === 'nvlink' ? withoutNvlinks : change.what === 'gdr' ? withoutGdr : keepNics(0));
+    case 'nvlinks-halved':
+      return edited(halveNvlinks);
+    case 'pcie':
+      return edited(limitPcie(change.generation));
+    case 'pcie-lanes':
+      return edited(limitLanes(change.lanes));
+    case 'sockets':
+      return { ...edited(withoutGdr), simulated: { ...simulated, network: 'sockets' } };
+    case 'oversubscription':
+      return { ...subject, simulated: { ...simulated, oversubscription: change.ratio } };
+    case 'graph-launch':
+      return { ...subject, simulated: { ...simulated, launch: 'graph' } };
+    case 'gpus': {
+      const changed = changedCluster(subject, {});
+      const hosts = changed.cluster.hosts.map((host) =>
+        'gpus' in host.machine ? host : { ...host, machine: applyOverrides(host.machine, { gpus: change.count }) },
+      );
+      return { ...subject, cluster: { hosts }, roots: new Map() };
+    }
+    case 'nodes': {
+      const [only, ...others] = cluster.hosts;
+      if (only === undefined || others.length > 0)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `${counted(change.count, 'node')} of which machine? The cluster has several kinds of hosts`,
+        );
+      if (change.count > MOST_HOSTS) throw new InvalidArgumentError('ARGUMENT_RANGE', `at most ${MOST_HOSTS} nodes are planned`);
+      return { ...subject, cluster: { hosts: [{ ...only, count: change.count }] } };
+    }
+    case 'machine': {
+      const root = machine(change.name);
+      return {
+        ...subject,
+        cluster: { hosts: cluster.hosts.map(({ count }) => ({ machine: root, count, name: change.name })) },
+        roots: new Map(),
+      };
+    }
+  }
+}
+
+function versionOf(environment: Readonly<Record<string, string>>, nccl: string): Parameters {
+  return parametersFromEnvironment(environment, nccl).parameters;
+}
+
+/** The topologies of the kinds of hosts, as far as they are known. */
+export function rootsOf({ cluster, roots }: ChangeableCluster): XmlElement[] {
+  return [
+    ...new Set(
+      cluster.hosts
+        .map(({ machine: each }) => roots.get(each) ?? ('gpus' in each ? undefined : each))
+        .filter((root) => root !== undefined),
+    ),
+  ];
+}
+
+/** The change in words, as it follows `with`. */
+export function describeCounterfactual(change: Counterfactual): string {
+  switch (change.kind) {
+    case 'variable':
+      return change.value === null ? `${change.name} not set` : `${change.name}=${change.value}`;
+    case 'nics-down':
+      return `${change.count === 1 ? 'one NIC' : `${change.count} NICs`} of one host down`;
+    case 'nics':
+      return `${counted(change.count, 'NIC')} of each host`;
+    case 'nics-doubled':
+      return 'twice as many NICs';
+    case 'nic-speed':
+      return `NICs of ${change.mbps / 1000} Gb/s`;
+    case 'without':
+      return { nvlink: 'no NVLink', gdr: 'no GPU Direct RDMA', nics: 'no NIC' }[change.what];
+    case 'nvlinks-halved':
+      return 'half of the NVLinks';
+    case 'sockets':
+      return "sockets of the kernel in place of the NICs' own plugin";
+    case 'pcie':
+      return `PCIe Gen${change.generation}`;
+    case 'pcie-lanes':
+      return `PCIe links of ${change.lanes} lanes`;
+    case 'nodes':
+      return counted(change.count, 'node');
+    case 'gpus':
+      return `${counted(change.count, 'GPU')} of each host`;
+    case 'version':
+      return `NCCL ${change.nccl}`;
+    case 'oversubscription':
+      return `a fabric oversubscribed ${change.ratio}:1`;
+    case 'machine':
+      return change.name;
+    case 'graph-launch':
+      return 'launches from a CUDA graph';
+  }
+}

@@ -1,0 +1,20 @@
+/** A change of the cluster that a question supposes: `what if one NIC is down`. */
+export type Counterfactual =
+  | { readonly kind: 'variable'; readonly name: string; readonly value: string | null }
+  /** NICs of one host that are down. */
+  | { readonly kind: 'nics-down'; readonly count: number }
+  /** NICs of each host that are used. */
+  | { readonly kind: 'nics'; readonly count: number }
+  | { readonly kind: 'nics-doubled' }
+  | { readonly kind: 'nic-speed'; readonly mbps: number }
+  | { readonly kind: 'without'; readonly what: 'nvlink' | 'gdr' | 'nics' }
+  | { readonly kind: 'nvlinks-halved' }
+  | { readonly kind: 'sockets' }
+  | { readonly kind: 'pcie'; readonly generation: 3 | 4 | 5 }
+  | { readonly kind: 'pcie-lanes'; readonly lanes: 4 | 8 }
+  | { readonly kind: 'nodes'; readonly count: number }
+  | { readonly kind: 'gpus'; readonly count: number }
+  | { readonly kind: 'version'; readonly nccl: string }
+  | { readonly kind: 'oversubscription'; readonly ratio: number }
+  | { readonly kind: 'machine'; readonly name: string }
+  | { readonly kind: 'graph-launch' };

@@ -1,0 +1,194 @@
+import type { Entities } from '../grammar/entities.js';
+import { phrasePattern } from '../grammar/phrases.js';
+import type { Counterfactual } from './counterfactual.js';
+
+/** Changes that a question supposes, and the cluster that it is about. */
+export interface Supposed {
+  /** To be compared with the cluster as it is. */
+  readonly changes: readonly Counterfactual[];
+  /** To be applied before the question is answered. */
+  readonly setting: readonly Counterfactual[];
+}
+
+/** `what if`, `if we`, `how much does … cost`, `would … help`. */
+const supposing = phrasePattern(
+  'what (if|about)|what happens( to .{1,30})? (if|when|with|without)|what (would|will) (happen|change|it be)|what changes|if|suppos(e|ing)|assum(e|ing)|imagine|how (much|bad|many) .{0,40}(cost|costs|lose|loses|lost|hurt|hurts|slower|faster|worse|better|affect|affects|change|changes|drop|drops|gain|gains|matter|matters|bring|brings|save|saves)|(effect|impact|cost|benefit|penalty) of|los(e|ing)|would|upgrad(e|ing)|replac(e|ing)|switch(ing)? (to|from)|mov(e|ing) (to|from)|instead( of)?|worth|should (i|we)|(does|do|will|can) .{0,40}(help|hurt|matter|affect|change|impact|make a difference|gain|improve)|with and without|compared? (to|with)|versus|vs|better than|faster than',
+);
+/** Verbs that change something by themselves: `disabling PXN`, `without PXN`. */
+const OFF =
+  'without|disabl(e|es|ed|ing)|turn(s|ed|ing)? off|turning .{1,12} off|switch(ed|ing)? off|no|los(e|es|ing)|removing|remove';
+const IS_OFF =
+  '((is|are|was|were|gets?|be|being|goes) )?(turned |switched )?(off|disabled|missing|unavailable|not (available|used|working|enabled)|broken|down|lost|removed)';
+const ON = 'enabl(e|es|ed|ing)|turn(s|ed|ing)? on|switch(ed|ing)? on|forc(e|es|ed|ing)|with|using|only|use';
+
+interface Rule {
+  readonly pattern: RegExp;
+  readonly make: (match: RegExpExecArray, entities: Entities) => Counterfactual | undefined;
+  /** True for phrases that suppose something by themselves; others need `what if` or the like. */
+  readonly isPlain?: true;
+}
+
+const variable = (name: string, value: string | null): Counterfactual => ({ kind: 'variable', name, value });
+const NICS = '(nics?|hcas?|mlx5 \\d+|network cards?|adapters?|ib ports?|ports?|rails?|cables?)';
+const MANY = '(a|an|one|two|three|four|\\d+|single|another|some)';
+const OF_ALL = '(?:of (?:the|our|my|its|all)?(?: ?\\d+)? ?)?';
+
+const manyWords: Readonly<Record<string, number>> = {
+  a: 1,
+  an: 1,
+  one: 1,
+  single: 1,
+  another: 1,
+  some: 1,
+  two: 2,
+  three: 3,
+  four: 4,
+};
+
+/** Features by name, and the variables that switch them. */
+const features: readonly { readonly name: string; readonly off?: Counterfactual; readonly on?: Counterfactual }[] = [
+  { name: 'pxn', off: variable('NCCL_PXN_DISABLE', '1'), on: variable('NCCL_PXN_DISABLE', '0') },
+  { name: 'nvls|nv ?link sharp', off: variable('NCCL_NVLS_ENABLE', '0'), on: variable('NCCL_NVLS_ENABLE', '1') },
+  {
+    name: 'p2p|peer to peer|peer access|peer2peer',
+    off: variable('NCCL_P2P_DISABLE', '1'),
+    on: variable('NCCL_P2P_LEVEL', 'SYS'),
+  },
+  { name: 'shm|shared memory', off: variable('NCCL_SHM_DISABLE', '1') },
+  { name: 'll ?128', off: variable('NCCL_PROTO', '^LL128'), on: variable('NCCL_PROTO', 'LL128') },
+  { name: 'pat', off: variable('NCCL_PAT_ENABLE', '0'), on: variable('NCCL_PAT_ENABLE', '1') },
+  { name: 'sharp|coll ?net|in network (reduction|computing)', on: variable('NCCL_COLLNET_ENABLE', '1') },
+  { name: 'gdr|gdrdma|gpu ?direct( rdma)?|rdma', off: { kind: 'without', what: 'gdr' } },
+  { name: 'nv ?links?|nv ?switch(es)?|nv ?link bridges?', off: { kind: 'without', what: 'nvlink' } },
+  { name: 'simple( protocol)?', on: variable('NCCL_PROTO', 'Simple') },
+  { name: 'rings?( only)?', on: variable('NCCL_ALGO', 'Ring'), off: variable('NCCL_ALGO', '^Ring') },
+  { name: '(binary |double )?trees?( only)?', on: variable('NCCL_ALGO', 'Tree'), off: variable('NCCL_ALGO', '^Tree') },
+];
+
+const rules: readonly Rule[] = [
+  {
+    pattern: phrasePattern(
+      `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?\\d+)?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flapping|offline|disabled|breaks?|not working)`,
+    ),
+    isPlain: true,
+    make: ([, many]) => nicsDown(many),
+  },
+  {
+    pattern: phrasePattern(
+      `(?:fail(?:ure|ed|ing)?|los(?:s|e|es|ing)|dead|broken|downed|missing) (?:of )?(?:${MANY} )?(?:\\w+ )?${NICS}|(?:${MANY} )?(?:\\w+ )?${NICS} failures?`,
+    ),
+    isPlain: true,
+    make: ([, one, , other]) => nicsDown(one ?? other),
+  },
+  {
+    pattern: phrasePattern(`(?:one|1) ${NICS} (?:less|fewer)|(?:one|1) (?:less|fewer) ${NICS}`),
+    isPlain: true,
+    make: () => ({ kind: 'nics-down', count: 1 }),
+  },
+  {
+    pattern: phrasePattern(
+      `(?:only|with only|just|use|using|with) (?:${MANY}|\\d+) (?:of (?:the|our|my) )?(?:\\w+ )?${NICS}|${NICS} instead of`,
+    ),
+    make: ([text], { counts }) => {
+      const count = counts.nics ?? (/\b(?:one|a single|1)\b/.test(text) ? 1 : undefined);
+      return count === undefined ? undefined : { kind: 'nics', count };
+    },
+  },
+  {
+    pattern: phrasePattern(
+      `(?:twice|double|2x|two times|doubling) (?:as many |the (?:number of )?|of )?${NICS}|second ${NICS}|another ${NICS}|(?:add(?:ing)?|more) (?:more )?${NICS}`,
+    ),
+    make: () => ({ kind: 'nics-doubled' }),
+  },
+  {
+    pattern:
+      /\b(?:half|some) (?:of )?(?:the |my |our )?nv-?\s?links?\b|\bnv-?\s?links? (?:is|are|goes|go|were) (?:down|degraded|inactive|broken)\b/g,
+    make: () => ({ kind: 'nvlinks-halved' }),
+  },
+  {
+    pattern: phrasePattern(
+      `(?:over|with|using|on|through|fall(?:s|ing)? back to|only) (?:plain )?(?:tcp|sockets?|tcp sockets|ethernet without rdma|tcp ?/? ?ip)|(?:without|no) (?:rdma|infini ?band|ib|ibverbs)`,
+    ),
+    isPlain: true,
+    make: () => ({ kind: 'sockets' }),
+  },
+  {
+    pattern: phrasePattern('over ?subscri(?:bed|ption)|blocking (?:factor|fabric)|over ?committed (?:fabric|spine|switch)'),
+    isPlain: true,
+    make: (_, { ratio }) => ({ kind: 'oversubscription', ratio: ratio ?? 2 }),
+  },
+  {
+    pattern: phrasePattern('cuda ?graphs?|graph capture|graph mode|captured (?:in|into) (?:a )?graph'),
+    isPlain: true,
+    make: () => ({ kind: 'graph-launch' }),
+  },
+];
+
+function nicsDown(many = 'one'): Counterfactual {
+  return { kind: 'nics-down', count: manyWords[many] ?? Math.max(1, Number(many) || 1) };
+}
+
+/**
+ * Reads the changes that a question supposes.
+ *
+ * @param text of the question, in lower case
+ * @param isAboutCause true for a question why something is so: features that are missing then are facts
+ */
+export function readSupposed(text: string, entities: Entities, isAboutCause: boolean): Supposed {
+  supposing.lastIndex = 0;
+  const supposes = supposing.test(text);
+  const changes: Counterfactual[] = [];
+  const setting: Counterfactual[] = [];
+  const add = (change: Counterfactual) => {
+    if (!changes.some((other) => JSON.stringify(other) === JSON.stringify(change))) changes.push(change);
+  };
+  for (const { pattern, make, isPlain } of rules) {
+    if (isPlain !== true && !supposes) continue;
+    pattern.lastIndex = 0;
+    const match = pattern.exec(text);
+    const change = match === null ? undefined : make(match, entities);
+    if (change !== undefined) add(change);
+  }
+  if (!isAboutCause || supposes) for (const change of featureChanges(text, supposes)) add(change);
+  const { counts, nicMbps, pcie, machine, variables } = entities;
+  if (nicMbps !== undefined && supposes && entities.measured === undefined) add({ kind: 'nic-speed', mbps: nicMbps });
+  if (pcie.generation !== undefined && supposes) add({ kind: 'pcie', generation: pcie.generation });
+  if (pcie.lanes !== undefined && supposes) add({ kind: 'pcie-lanes', lanes: pcie.lanes });
+  if (machine !== undefined)
+    (supposes || /\bthan\b|\bor\b|\bcompar/.test(text) ? add : (each: Counterfactual) => setting.push(each))({
+      kind: 'machine',
+      name: machine,
+    });
+  if (variables.some(({ value }) => value === null))
+    for (const { name, value } of variables) if (value === null) add({ kind: 'variable', name, value });
+  // Numbers of nodes and GPUs say which cluster is meant; they are compared only if the question says so.
+  const sized: Counterfactual[] = [
+    ...(counts.nodes === undefined ? [] : [{ kind: 'nodes', count: counts.nodes } as const]),
+    ...(counts.gpus === undefined || !(entities.isPerNode || /\beach\b/.test(text))
+      ? []
+      : [{ kind: 'gpus', count: counts.gpus } as const]),
+  ];
+  const comparesSize =
+    supposes &&
+    /\bwhat (?:if|happens|changes|about)\b|\bif (?:i|we|you) (?:add|go|scale|grow|use|move|had)\b|\bscale\b|\bgo(?:ing)? to\b/.test(
+      text,
+    );
+  if (comparesSize && changes.length === 0) changes.push(...sized);
+  // `on one host` is the place of the change then.
+  else if (!changes.some(({ kind }) => kind === 'nics-down')) setting.push(...sized);
+  return { changes, setting };
+}
+
+function featureChanges(text: string, supposes: boolean): Counterfactual[] {
+  return features.flatMap(({ name, off, on }) => {
+    const named = (before: string) => phrasePattern(`(${before})(?: (?:the|nccl|nccl s|using|use of|my|our))? (${name})`);
+    const isOff = named(OFF).test(text) || phrasePattern(`(${name}) ${IS_OFF}`).test(text);
+    // `no` and `without` alone describe what is.
+    const isSupposedOff = isOff && (supposes || named('without|disabling|turning off|removing|losing').test(text));
+    if (isSupposedOff && off !== undefined) return [off];
+    const isOn =
+      named(ON).test(text) || phrasePattern(`(${name}) (is|are|was|were) (turned |switched )?(on|enabled|forced)`).test(text);
+    const forces = named('enabl(e|es|ed|ing)|turn(s|ed|ing)? on|forc(e|es|ed|ing)|only').test(text);
+    return isOn && on !== undefined && (forces || (supposes && /\bwhat if\b/.test(text))) && !isOff ? [on] : [];
+  });
+}

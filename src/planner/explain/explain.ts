@@ -1,0 +1,238 @@
+import { GdrMode } from '../topology/paths/gdr.js';
+import type { ScheduledCollective } from '../schedule/schedule.js';
+import type { Answer, Draft } from './answer.js';
+import { answerBandwidth, isModelled } from './answers/bandwidth.js';
+import { answerCallChannels, answerChannels } from './answers/channels.js';
+import { answerChange, callSentences, decisionSentences, effectOf } from './answers/change.js';
+import { answerChoice } from './answers/choice.js';
+import { answerConnection } from './answers/connection.js';
+import { answerExceeds } from './answers/exceeds.js';
+import { answerFlips } from './answers/flips.js';
+import { answerGdr, answerPxn } from './answers/gdr.js';
+import { answerHang } from './answers/hang.js';
+import { answerJudge } from './answers/judge.js';
+import { answerCallLimits, answerLimits } from './answers/limits.js';
+import { answerMeaning } from './answers/meaning.js';
+import { answerNic, networkUse } from './answers/nic.js';
+import { answerNodes } from './answers/nodes.js';
+import { answerPairChannels } from './answers/pairs.js';
+import { answerRails } from './answers/rails.js';
+import { answerRings } from './answers/rings.js';
+import { answerScaling } from './answers/scaling.js';
+import { answerTime } from './answers/time.js';
+import { answerUpgrade } from './answers/upgrade.js';
+import { answerUse } from './answers/use.js';
+import { answerVariable } from './answers/variable.js';
+import { answerWay } from './answers/way.js';
+import { describeCounterfactual, isAsItIs } from './counterfactual/apply.js';
+import { list } from './format.js';
+import type { Question } from './grammar/question.js';
+import { answerHelp, type Progress, simulatesHelp, type Tried, tryChanges } from './help/try-changes.js';
+import { referencesIn } from './references.js';
+import { nodeViews, type Situation, situationWith, usesSearches } from './situation.js';
+
+/** Limits and news of an answer that tries many plans: `what would help`, and causes of a slow measurement. */
+export interface ExplainOptions {
+  /** Asked before each further plan; false ends the search. By default all are tried. */
+  readonly keepGoing?: () => boolean;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/**
+ * Answers a question about a planned cluster.
+ *
+ *     const situation = situationOf({ hosts: [{ machine: root, count: 2 }] }, defaultParameters);
+ *     for (const question of parseQuestions('why 16 channels')) explain(situation, question).lines
+ *
+ * @throws InvalidArgumentError where the question names a rank, NIC or channel that does not exist
+ */
+export function explain(situation: Situation, question: Question, options: ExplainOptions = {}): Answer {
+  const setting = settingOf(situation, question);
+  if (setting.length === 0) return answered(question, draftOf(situation, question, options));
+  const there = situationWith(situation, setting, usesSearches(question) ? 'all' : 'none');
+  const draft = draftOf(there, question, options);
+  const what = list(setting.map(describeCounterfactual));
+  const variables = setting.filter(({ kind }) => kind === 'variable');
+  return answered(question, {
+    ...draft,
+    title: `with ${what}: ${draft.title}`,
+    sentences: [...draft.sentences, ...(variables.length === 0 ? [] : settingEffect(situation, there, question, what))],
+  });
+}
+
+function answered({ asks }: Question, { title, sentences, evidence }: Draft): Answer {
+  return { asks, title, lines: sentences.map((text) => ({ text, references: referencesIn(text) })), evidence };
+}
+
+/** Suppositions of the question that are not true of the cluster already. */
+function settingOf(situation: Situation, { asks, setting }: Question) {
+  if (asks === 'scaling' || asks === 'nodes' || asks === 'hang' || asks === 'meaning') return [];
+  return setting.filter(
+    (change) =>
+      !isAsItIs(situation, change) &&
+      // Several kinds of hosts have no single number.
+      !(situation.cluster.hosts.length > 1 && (change.kind === 'nodes' || change.kind === 'gpus')),
+  );
+}
+
+/** The plan with a variable of the question beside the one without it. */
+function settingEffect(before: Situation, after: Situation, { collective, sizes }: Question, what: string): string[] {
+  const effect = effectOf(before, after, collective, sizes);
+  return [...callSentences(effect, what, 'without'), ...decisionSentences(effect.differences)];
+}
+
+/** A size at which bandwidth decides. */
+const LARGE_BYTES = 2 ** 30;
+/** The size of a question about a choice or a time that names none. */
+const USUAL_BYTES = 128 * 2 ** 20;
+/** Sizes of `what would help` where none is named. */
+const helpSizes: readonly number[] = [4 * 2 ** 20, 128 * 2 ** 20, 2 ** 30];
+
+function draftOf(situation: Situation, question: Question, options: ExplainOptions): Draft {
+  const { asks, collective, sizes, ways, ranks, nic, channel, count, terms, changes, versions, measured } = question;
+  const keepGoing = options.keepGoing ?? (() => true);
+  const [bytes] = sizes;
+  switch (asks) {
+    case 'bandwidth':
+      return answerBandwidth(situation, collective, sizes, ways[0]);
+    case 'judge':
+      return measured === undefined
+        ? answerBandwidth(situation, collective, sizes, ways[0])
+        : answerJudge(situation, measured, collective, sizes, keepGoing);
+    case 'exceeds':
+      return answerExceeds(situation, collective, sizes);
+    case 'scaling':
+      return answerScaling(situation, collective, bytes, nodesOf(question));
+    case 'time':
+      return answerTime(situation, collective ?? 'AllReduce', bytes ?? USUAL_BYTES);
+    case 'choice':
+      return ofChoice(situation, question);
+    case 'flips':
+      return answerFlips(situation, modelled(collective));
+    case 'use':
+      return ways[0] === undefined
+        ? answerUse(situation, terms)
+        : answerWay(situation, modelled(collective) ?? 'AllReduce', ways[0]);
+    case 'limits':
+      return ofLimits(situation, question);
+    case 'channels':
+      return isPairs(collective)
+        ? answerPairChannels(situation, count)
+        : bytes === undefined
+          ? answerChannels(situation, count)
+          : answerCallChannels(situation, modelled(collective) ?? 'AllReduce', bytes);
+    case 'rings':
+      return answerRings(situation, channel);
+    case 'nodes':
+      return answerNodes(situation, count);
+    case 'nic':
+      return nic === undefined && ranks.length === 0
+        ? answerUse(situation, ['nics'])
+        : answerNic(situation, { rank: ranks[0], nic });
+    case 'connection':
+      return answerConnection(situation, ranks[0] ?? 0, ranks[1] ?? 0);
+    case 'gdr':
+      return answerGdr(situation, ranks[0]);
+    case 'pxn':
+      return answerPxn(situation);
+    case 'rails':
+      return answerRails(situation);
+    case 'variable':
+      return answerVariable(situation, question);
+    case 'change':
+      return answerChange(situation, changes, collective, sizes);
+    case 'upgrade':
+      return answerUpgrade(situation, versions, collective);
+    case 'help':
+      return ofHelp(situation, question, options);
+    case 'hang':
+      return answerHang(situation);
+    case 'meaning':
+      return answerMeaning(situation, terms, ways);
+  }
+}
+
+/** The number of nodes that a question names. */
+function nodesOf({ setting, changes }: Question): number | undefined {
+  for (const change of [...setting, ...changes]) if (change.kind === 'nodes') return change.count;
+  return undefined;
+}
+
+/** Two ways are compared; one alone is claimed, or denied. */
+function ofChoice(situation: Situation, { collective, sizes, ways, isNegated }: Question): Draft {
+  const [bytes = USUAL_BYTES] = sizes;
+  if (isPairs(collective)) return answerTime(situation, collective, bytes);
+  const isDenied = ways.length === 1 && isNegated;
+  return answerChoice(situation, {
+    collective: modelled(collective) ?? 'AllReduce',
+    bytes,
+    claimed: isDenied ? undefined : ways[0],
+    instead: isDenied ? ways[0] : ways[1],
+  });
+}
+
+function ofLimits(situation: Situation, { collective, sizes }: Question): Draft {
+  const [bytes] = sizes;
+  if (isPairs(collective) || bytes !== undefined)
+    return answerCallLimits(situation, collective ?? 'AllReduce', bytes ?? LARGE_BYTES);
+  return answerLimits(situation, modelled(collective));
+}
+
+function ofHelp(situation: Situation, { collective, sizes }: Question, { keepGoing, onProgress }: ExplainOptions): Draft {
+  const question = { collective: collective ?? 'AllReduce', sizes: sizes.length === 0 ? helpSizes : sizes };
+  const tried: Tried[] = [];
+  let total = 0;
+  for (const progress of tryChanges(situation, question)) {
+    tried.push(progress.tried);
+    total = progress.total;
+    onProgress?.(progress);
+    if (keepGoing !== undefined && !keepGoing()) break;
+  }
+  return answerHelp(question, tried, total - tried.length, simulatesHelp(situation.plan.nodes.nRanks, question));
+}
+
+function modelled(collective: ScheduledCollective | undefined) {
+  return collective !== undefined && isModelled(collective) ? collective : undefined;
+}
+
+/** True if NCCL carries it out by messages between pairs of ranks. */
+function isPairs(collective: ScheduledCollective | undefined): collective is ScheduledCollective {
+  return collective !== undefined && !isModelled(collective);
+}
+
+/** The questions whose answers are most informative about a plan: its limits first, then its peculiarities. */
+export function mainQuestions(situation: Situation, most = 3): readonly Question[] {
+  const { plan } = situation;
+  const views = nodeViews(situation);
+  const leaves = (node: number, kindRanks: readonly number[]) =>
+    kindRanks.flatMap((local) => networkUse(situation, (plan.nodes.rankBase[node] ?? 0) + local));
+  const hasNoGdr = views.some(({ node, kind }) =>
+    leaves(node, kind.ranks).some(({ connection }) => connection.gdr === GdrMode.DISABLED),
+  );
+  const hasSwitch = views.some(({ local }) => local.system.nvSwitches.length > 0);
+  const questions: Question[] = [{ ...bare, asks: 'limits' }];
+  if (hasNoGdr) questions.push({ ...bare, asks: 'gdr' });
+  if (hasSwitch && plan.nvls === undefined)
+    questions.push({ ...bare, asks: 'use', ways: [{ algorithm: 'NVLS' }], isNegated: true });
+  if (plan.nodes.nRanks > 1) questions.push({ ...bare, asks: 'channels' }, { ...bare, asks: 'flips', collective: 'AllReduce' });
+  return questions.slice(0, most);
+}
+
+/** A question that names nothing. */
+const bare: Question = {
+  asks: 'limits',
+  collective: undefined,
+  sizes: [],
+  ways: [],
+  isNegated: false,
+  measured: undefined,
+  count: undefined,
+  ranks: [],
+  nic: undefined,
+  channel: undefined,
+  terms: [],
+  variables: [],
+  changes: [],
+  setting: [],
+  versions: [],
+};

@@ -1,0 +1,221 @@
+import type { ScheduledCollective } from '../../schedule/schedule.js';
+import { collectives } from '../../tuning/names.js';
+import type { Counterfactual } from '../counterfactual/counterfactual.js';
+import { readSupposed } from '../counterfactual/read.js';
+import { type Entities, takeEntities } from './entities.js';
+import { type Intent, intents, type Sign } from './intents.js';
+import { phrasePattern, Words } from './phrases.js';
+import type { Question, Term } from './question.js';
+import { corrected, isEnglish } from './spelling.js';
+import { type Concept, conceptPhrases } from './vocabulary.js';
+
+/** Most questions that one text may hold. */
+const MOST_QUESTIONS = 3;
+
+/**
+ * Reads questions in free words: names, numbers and ideas count, not the grammar around them. Misspelt words are read as the
+ * nearest known ones if the text is not understood otherwise. A text may hold several questions; a later one is about the call
+ * that an earlier one names.
+ *
+ *     parseQuestions('Why Tree and not Ring at 4 MiB?')
+ *     // [{ asks: 'choice', sizes: [4194304], ways: [{ algorithm: 'Tree' }, { algorithm: 'Ring' }], … }]
+ *
+ * @returns none where nothing can be answered; `nearestQuestions` then lists similar ones that can
+ */
+export function parseQuestions(text: string): readonly Question[] {
+  if (!isEnglish(text)) return [];
+  const whole = understood(text);
+  const clauses = clausesOf(text);
+  if (clauses.length === 1) return whole === undefined ? [] : [whole];
+  const found: Question[] = [];
+  for (const clause of clauses) {
+    const question = understood(clause);
+    if (question === undefined) continue;
+    const before = found.at(-1);
+    const inherited = before === undefined ? question : inherit(question, before);
+    if (!found.some(({ asks }) => asks === inherited.asks)) found.push(inherited);
+  }
+  // One clause alone has no more than the whole has: `H100 nodes. Why so slow?`
+  if (found.length <= 1 && whole !== undefined) return [whole];
+  return found.slice(0, MOST_QUESTIONS);
+}
+
+/** `is 365 GB/s good, and how do I improve it?` has two. */
+function clausesOf(text: string): string[] {
+  return text
+    .split(
+      /[?!;]+\s*|\.\s+|,?\s+(?:and|also|or)\s+(?=(?:how|what|why|which|is|are|does|do|should|can)\b)|,\s+(?=(?:how|what|why|which)\b)/i,
+    )
+    .map((clause) => clause.trim())
+    .filter((clause) => clause !== '');
+}
+
+/** A question that names no call is about the one before. */
+function inherit(question: Question, before: Question): Question {
+  const isBare = question.collective === undefined && question.sizes.length === 0;
+  return {
+    ...question,
+    collective: question.collective ?? before.collective,
+    sizes: isBare ? before.sizes : question.sizes,
+    setting: question.setting.length === 0 ? before.setting : question.setting,
+  };
+}
+
+function understood(text: string): Question | undefined {
+  const asWritten = read(text);
+  if (asWritten !== undefined && asWritten.intent.isGuess !== true) return asWritten.question;
+  const fixed = corrected(text);
+  return ((fixed === text.toLowerCase() ? undefined : read(fixed)) ?? asWritten)?.question;
+}
+
+function read(text: string): { readonly intent: Intent; readonly question: Question } | undefined {
+  const { signs, entities, isNegated, changes, setting, rest } = readSigns(text);
+  const intent = intents.find((each) => isMet(each, signs));
+  return intent && { intent, question: questionOf(intent, entities, { isNegated, changes, setting, rest }) };
+}
+
+/** All that is read in a text, for intents. */
+export interface ReadSigns {
+  readonly signs: ReadonlySet<Sign>;
+  readonly entities: Entities;
+  readonly isNegated: boolean;
+  readonly changes: readonly Counterfactual[];
+  readonly setting: readonly Counterfactual[];
+  /** Text without names and numbers. */
+  readonly rest: string;
+}
+
+const conceptPatterns = (Object.keys(conceptPhrases) as Concept[]).map((name) => ({
+  name,
+  pattern: phrasePattern(conceptPhrases[name]),
+}));
+
+/** Features that are used or not. */
+const featureTerms: readonly Term[] = ['p2p', 'shm', 'gdr', 'pxn', 'nvlink', 'nvswitch', 'sockets'];
+
+export function readSigns(text: string): ReadSigns {
+  const plain = text
+    .replaceAll(/[’‘`]/g, "'")
+    .replaceAll(/[“”]/g, '"')
+    .replaceAll('–', '-')
+    .replaceAll(/(\d),(\d{3})\b/g, '$1$2');
+  const words = new Words(plain);
+  const entities = takeEntities(words);
+  const lower = plain.toLowerCase();
+  const { rest } = words;
+  const signs = new Set<Sign>();
+  for (const { name, pattern } of conceptPatterns) {
+    pattern.lastIndex = 0;
+    if (pattern.test(rest)) signs.add(name);
+  }
+  const { measured, sizes, collective, isWorkload, ways, terms, ranks, nic, channel, counts, versions, machine, variables } =
+    entities;
+  const add = (isThere: boolean, ...added: readonly Sign[]) => {
+    if (isThere) for (const sign of added) signs.add(sign);
+  };
+  for (const term of terms) signs.add(`#${term}`);
+  add(measured !== undefined && measured.kind !== 'time', '#rate');
+  add(measured?.kind === 'time', '#took');
+  add(sizes.length > 0, '#size');
+  add(collective !== undefined, '#collective');
+  add(isWorkload, '#workload');
+  add(collective !== undefined && !(collectives as readonly string[]).includes(collective), '#pairs');
+  add(ways.length > 0, '#way');
+  add(ways.length > 1, '#ways');
+  add(
+    ways.some(({ algorithm }) => algorithm === 'NVLS' || algorithm === 'NVLSTree'),
+    '#nvls',
+  );
+  add(
+    ways.some(({ algorithm }) => algorithm === 'Ring'),
+    '#ring',
+  );
+  add(
+    ways.some(({ algorithm }) => algorithm === 'CollNetDirect' || algorithm === 'CollNetChain') ||
+      featureTerms.some((term) => terms.has(term)),
+    '#feature',
+  );
+  add(ranks.length > 0, '#rank');
+  add(ranks.length > 1, '#ranks');
+  add(nic !== undefined, '#nic', '#nics');
+  add(channel !== undefined, '#ringNumber');
+  add(counts.nodes !== undefined, '#nodes');
+  add(entities.comparesNodes, '#twoNodeCounts');
+  add(counts.gpus !== undefined || counts.ranks !== undefined, '#gpus');
+  add(counts.channels !== undefined, '#channels', '#channel');
+  add(counts.nics !== undefined, '#nics');
+  add(versions.length > 0, '#version');
+  add(versions.length > 1, '#versions');
+  add(machine !== undefined, '#machine');
+  add(variables.length > 0, '#variable');
+  add(
+    variables.some(({ value }) => value !== undefined && value !== null),
+    '#value',
+  );
+  const isCause = signs.has('why');
+  const { changes, setting } = readSupposed(lower, entities, isCause);
+  add(changes.length > 0, '#change');
+  add((terms.size > 0 || ways.length > 0) && isDefinition(lower, rest), '#definition');
+  return { signs, entities, isNegated: signs.has('negation'), changes, setting, rest };
+}
+
+const definition = phrasePattern(
+  'difference between|what does .{1,40} (mean|stand for)|meaning of|stands? for|definition of|define|how (is|are) .{1,40} (calculated|computed|defined|measured)|explain the (term|concept|difference|meaning)',
+);
+
+/** `what is LL128`: nothing is said about the term. */
+function isDefinition(text: string, rest: string): boolean {
+  definition.lastIndex = 0;
+  if (definition.test(text)) return true;
+  return (
+    /^\W*(?:(?:hi|hello|please|can you|could you)\W+)*(?:what(?:'s| is| are|s)|explain|define)\b/.test(text) &&
+    rest
+      .replaceAll(
+        /\b(?:what|whats|is|are|s|exactly|explain|define|a|an|the|nccl|in|protocol|algorithm|mode|feature|and|term|meant by|please|hi|hello|here)\b/g,
+        '',
+      )
+      .replaceAll(/[^a-z0-9]/g, '') === ''
+  );
+}
+
+/** True if one way of asking is there, and nothing that excludes it. */
+export function isMet({ when, not = [] }: Intent, signs: ReadonlySet<Sign>): boolean {
+  return (
+    !not.some((sign) => signs.has(sign)) && when.some((groups) => groups.every((group) => group.some((sign) => signs.has(sign))))
+  );
+}
+
+function questionOf(
+  { asks }: Intent,
+  { collective, sizes, ways, measured, counts, ranks, nic, channel, terms, variables, versions }: Entities,
+  { isNegated, changes, setting, rest }: Pick<ReadSigns, 'isNegated' | 'changes' | 'setting' | 'rest'>,
+): Question {
+  const ofVariables = variables.flatMap(({ name, value }): Counterfactual[] =>
+    value === undefined || changes.some((change) => change.kind === 'variable' && change.name === name)
+      ? []
+      : [{ kind: 'variable', name, value }],
+  );
+  const isTried = asks === 'change' || asks === 'variable';
+  return {
+    asks,
+    collective: collective ?? (/\bp2p\b/.test(rest) ? 'SendRecv' : undefined) ?? collectiveOf(ways[0]?.algorithm),
+    sizes,
+    ways,
+    isNegated,
+    measured,
+    count: counts.channels ?? counts.nodes,
+    ranks,
+    nic,
+    channel,
+    terms: [...terms],
+    variables,
+    changes: isTried ? [...changes, ...ofVariables] : changes,
+    setting: [...setting, ...(isTried ? [] : ofVariables)],
+    versions,
+  };
+}
+
+/** PAT is for all-gather and reduce-scatter only. */
+function collectiveOf(algorithm: string | undefined): ScheduledCollective | undefined {
+  return algorithm === 'PAT' ? 'AllGather' : undefined;
+}

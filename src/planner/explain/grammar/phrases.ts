@@ -1,0 +1,53 @@
+/**
+ * A pattern of phrases as in vocabulary.ts: whole words, and a space stands for spaces, hyphens and underlines.
+ *
+ *     phrasePattern('all ?reduces?')      // all-reduce, all_reduce, allreduces
+ */
+export function phrasePattern(phrases: string): RegExp {
+  const spaced = phrases.replaceAll(' ?', '[\\s_-]?').replaceAll(' ', '[\\s_-]+');
+  return new RegExp(`(?<![a-z0-9_])(?:${spaced})(?![a-z0-9])`, 'g');
+}
+
+/** Patterns of a table, compiled once. */
+export function phraseTable<Name>(
+  table: readonly (readonly [Name, string])[],
+): readonly { readonly name: Name; readonly pattern: RegExp }[] {
+  return table.map(([name, phrases]) => ({ name, pattern: phrasePattern(phrases) }));
+}
+
+/** Text of a question, of which parts are taken out as they are understood. */
+export class Words {
+  #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The text that is left, in lower case; parts that were taken are spaces. */
+  get rest(): string {
+    return this.#text.toLowerCase();
+  }
+
+  /** The text that is left, as it was written. */
+  get written(): string {
+    return this.#text;
+  }
+
+  /**
+   * Takes all matches out of the text.
+   *
+   * @param use of a match; false leaves it in the text
+   */
+  take(pattern: RegExp, use: (match: RegExpExecArray) => boolean): void {
+    const flags = pattern.flags.includes('g') ? pattern.flags : `${pattern.flags}g`;
+    for (const match of this.#text.matchAll(new RegExp(pattern.source, flags.includes('i') ? flags : `${flags}i`))) {
+      if (!use(match)) continue;
+      this.#text = `${this.#text.slice(0, match.index)}${' '.repeat(match[0].length)}${this.#text.slice(match.index + match[0].length)}`;
+    }
+  }
+
+  has(pattern: RegExp): boolean {
+    pattern.lastIndex = 0;
+    return pattern.test(this.rest);
+  }
+}

@@ -1,0 +1,161 @@
+import type { ScheduledCollective } from '../../schedule/schedule.js';
+import type { NcclAlgorithm, Protocol } from '../../tuning/names.js';
+import type { Term } from './question.js';
+
+/**
+ * Words of questions as data: phrases of a language of their own, in which `|` separates alternatives, `(…)?` is optional and a
+ * space stands for spaces, hyphens and underlines. Phrases match whole words.
+ */
+
+/** Calls by their names, those of PyTorch and nccl-tests too; then by the workloads that consist of them. */
+export const collectivePhrases: readonly (readonly [ScheduledCollective, string])[] = [
+  ['AllReduce', 'all ?reduces?( perf)?|psum'],
+  ['AllGather', 'all ?gathers?( perf| into tensor)?|allgatherv?'],
+  ['ReduceScatter', 'reduce ?scatters?( perf| tensor)?'],
+  ['AllToAll', 'all ?to ?all ?v?s?( perf| single)?|all ?2 ?all ?v?|a2a|moe dispatch'],
+  [
+    'SendRecv',
+    'send ?(and|/|,|&|\\+)? ?(recv|receive)s?( perf)?|isend|irecv|p2p(?=[\\s_-]channels?)|p2p (messages?|sends?|traffic|communication|ops?)|point to point|peer to peer messages?',
+  ],
+  ['Broadcast', 'broad ?casts?( perf)?|bcasts?'],
+  ['Gather', 'gathers?( perf)?'],
+  ['Scatter', 'scatters?( perf)?'],
+  ['Reduce', 'reduce( perf)?|reduces'],
+];
+
+/** Workloads that mostly wait for one kind of call. */
+export const workloadPhrases: readonly (readonly [ScheduledCollective, string])[] = [
+  ['AllToAll', 'moe|mixture of experts|expert parallel(ism)?|deepep|expert dispatch'],
+  ['AllGather', 'fsdp2?|zero ?3|zero stage ?3|fully sharded|zero 2|sharded data parallel'],
+  ['SendRecv', 'pipeline parallel(ism)?|pipeline stages?|pp stages?'],
+  [
+    'AllReduce',
+    'ddp|distributeddataparallel|distributed data parallel|data parallel(ism)?|tensor parallel(ism)?|tp ?(=|size)? ?\\d+|gradient (sync\\w*|averag\\w*|all ?reduce)|gradients|horovod',
+  ],
+];
+
+export const algorithmPhrases: readonly (readonly [NcclAlgorithm, string])[] = [
+  ['NVLSTree', 'nvls ?tree'],
+  ['NVLS', 'nvls|nv ?link sharp|nvsharp'],
+  ['CollNetDirect', 'coll ?net ?direct'],
+  ['CollNetChain', 'coll ?net ?chain'],
+  ['CollNetDirect', 'coll ?net|(ib )?sharp|in network (reduction|computing)|switch reduction'],
+  ['PAT', 'pat'],
+  ['Tree', '(double )?(binary )?trees?'],
+  ['Ring', 'rings?'],
+];
+
+export const protocolPhrases: readonly (readonly [Protocol, string])[] = [
+  ['LL128', 'll ?128'],
+  ['LL', 'll'],
+  ['Simple', 'simple'],
+];
+
+/** Features, parts and figures by their names. */
+export const termPhrases: readonly (readonly [Term, string])[] = [
+  ['busbw', 'bus ?bw|bus ?bandwidth|bus b/w'],
+  ['algbw', 'alg ?bw|algo? ?bw|algorithm ?bandwidth|algorithmic bandwidth'],
+  ['channel', 'channels?|ctas?|grid ?(size|dim)|thread blocks?|number of (sms|blocks)|sms?'],
+  ['pxn', 'pxn'],
+  ['gdr', 'gdr|gdrdma|gpu ?direct( rdma)?|rdma to (the )?gpu|nvidia peer ?mem|peermem|dma ?buf'],
+  ['shm', 'shm|shared memory|host memory|bounce buffers?'],
+  ['p2p', 'p2p|peer to peer|peer access|peer2peer'],
+  ['rail', 'rails?|rail optimi[sz]ed|cross(es|ed|ing)? (nics?|rails?)|spines?|crossnic'],
+  ['nvswitch', 'nv ?switch(es)?'],
+  ['nvlink', 'nv ?links?|nv ?link bridges?|sxm'],
+  ['pcie', 'pci ?e?( express)?|pci( bus)?|root complex|root ports?'],
+  [
+    'nics',
+    'nics?|hcas?|network (cards?|adapters?|interfaces?|devices?|ports?)|mlx5|connect ?x ?\\d?|cx ?[5678]|ib (cards?|ports?|devices?)|ports?|net ?devs?|efa',
+  ],
+  ['sockets', 'tcp( ?/? ?ip)?|sockets?|net/socket|without rdma'],
+  ['chunk', 'chunks?( ?size)?|slices?|chunk bytes'],
+  ['path', 'phb|pix|pxb|sys|nvb|node paths?'],
+];
+
+/** Ideas that questions are made of. */
+export const conceptPhrases = {
+  why: 'why|how come|reasons?|causes?|what makes|explain|because of what|how is it (possible|that)|what explains',
+  what: 'what|which|whats|tell me|show( me)?|give me|list',
+  howMany: 'how many|number of|how much|count of',
+  is: 'is|are|does|do|will|would|can|could|should|did|am|has|have',
+  expect:
+    'expect(ed|ing|ation)?s?|should (i|we|it|this|you|they|one|be|get|reach|see|have)|supposed|target|baseline|typical(ly)?|normal(ly)?|theoretical(ly)?|peak|maximum|max|ideal|achiev\\w+|reach(able|ed)?|possible|best case|upper bound|realistic|predict(ed|ion)?|estimate[sd]?|would (i|we) (get|see)|can (i|we) (get|expect|reach)|do (i|we) get|get on',
+  theory: 'theoretical(ly)?|line rate|wire speed|ideal|speed of light|hardware limit|nominal|spec(ification)?s?',
+  bandwidth:
+    'bandwidths?|bw|b/w|throughput|speeds?|perf(ormance)?|busbw|algbw|bus bandwidth|rates?|gb/s|gbps|fast|numbers?|results?',
+  time: 'how long|times?|latenc(y|ies)|durations?|takes?|micro ?seconds?|milli ?seconds?|delay|how quick(ly)?|cost of',
+  good: 'good|ok(ay)?|fine|normal|reasonable|expected|as expected|healthy|acceptable|right|correct|bad|poor|terrible|sane|too (low|slow|high)|low|plausible|make sense|makes sense|wrong|a problem|enough|optimal|meet|meets|match(es)?|seems?|looks?',
+  slow: 'slow(er|est|ly)?|low(er)?|poor|bad|only|just|drops?|dropped|degrad\\w+|half|less than|below|under|worse|not (reach|reaching|achieve|getting|get|saturat\\w+|utiliz\\w+)|cannot (reach|achieve|get|saturate)|can t (reach|get|achieve|saturate)|far from|fall(s|ing)? short|underperform\\w*|stuck at|capped at|so little|limited to|disappoint\\w+|weak|lower than',
+  exceed:
+    'exceed(s|ed|ing)?|higher than|more than|above|over (the )?(nics?|network|line|link|limit|theoretical|maximum|speed)|beyond|greater than|faster than|larger than|bigger than|beats?|surpass(es)?|twice|double|better than',
+  network:
+    'networks?|line rate|wire|infini ?band|ib|ro ?ce|ethernet|fabric|inter ?connect|nics?|link speeds?|hcas?|slingshot|hdr|ndr|edr|port speed',
+  within: 'within a (node|host|server|machine)|intra ?node|single node|one node|in a node',
+  between: 'between (nodes|hosts|servers|machines)|inter ?node|across (nodes|hosts|servers|machines)|multi ?node',
+  improve:
+    'improve(s|d|ment)?|help(s|ed)?|optimi[sz]\\w+|tun(e|ed|ing)|speed (it )?up|faster|boost|fix(es)?|rais(e|ing)|increas(e|es|ing)|gain(s)?|recommend\\w*|best (settings?|configuration|config|options?|values?|variables?)|which (settings?|variables?|env\\w*|options?)|what (settings?|variables?|env\\w*|options?|should (i|we) (set|change|do|buy|upgrade))|make it|get more|worth|what can (i|we) do|how (to|can (i|we)|do (i|we)|should (i|we)) (get|reach|increase|improve|make|speed|achieve|fix|optimi[sz]e|maximi[sz]e|tune)|maximi[sz]e|buy|upgrade the',
+  limit:
+    'limit(s|ed|ing|ation)?|bottle ?necks?|bound(s|ed)?|cap(s|ped)?|constrain\\w*|saturat\\w+|hold(s|ing)? (it |us )?back|weakest|slowest|critical|where (does|is) the time|spent|throttl\\w+',
+  flips:
+    'flips?|cross ?over( points?)?|thresholds?|(which|what) (message )?sizes?|(from|at|for|up to) (which|what) (message )?sizes?|changes? the choice|switch(es|ed|ing)? (over|points?|from|between|to)|when (does|do|will|is)|cut ?off|range of sizes|all sizes',
+  choose:
+    'choos(e|es|ing)|chose|chosen|choice|pick(s|ed)?|select(s|ed|ion|ing)?|decid(e|es|ed)|prefer(s|red)?|take(s)?|use(s|d)?|using|algorithms?|algos?|protocols?|instead of|rather than|and not|over|versus|vs',
+  used: 'use[ds]?|using|in use|enabled?|enabling|active|activated|available|supported?|support|work(s|ing)?|possible|on|kick(s)? in|turned on|engaged|effective|utili[sz]ed|being used|get|uses|applied|present|there',
+  negation:
+    'no|not|never|without|missing|disabled|off|unused|instead|isn t|aren t|doesn t|don t|won t|can t|cannot|didn t|lack(s|ing)?|absent|idle|fails? to use|unavailable|zero|0|unable',
+  order:
+    'order(ed|ing)?|sequence|go(es)? through|visit(s)?|path of the ring|ring path|neighbou?rs?|topolog(y|ies) of the ring|permutation|arranged?',
+  nodes: 'nodes?|hosts?|servers?|machines?|boxes',
+  countsAs:
+    'counts?( as)?|see(s|n)?|detect(s|ed)?|think(s)?|treat(s|ed)?|report(s|ed)?|show(s|n)? (up )?as|say(s)?|split(s)?|appear(s)?',
+  connected:
+    'connect(s|ed|ion|ions)?|talk(s)?|communicat(e|es|ion)|reach(es)?|transports?|link(ed)?|path (between|from)|exchange|via|route[sd]?',
+  scale:
+    'scal(e|es|ing|ability)|more (nodes|gpus|hosts|servers|machines|ranks)|(the )?number of (nodes|gpus|hosts|ranks|servers|machines)|add(ing)? (more )?(nodes|hosts|servers|machines|gpus)|nodes? (increase|grow)s?|(nodes|gpus|cluster|node count) (increases?|grows?)|larger clusters?|(grow|go|going) from|as (i|we) add|multi ?node (training )?(is )?slower|slower (on|with|than|across) (a |the )?(two|2|multiple|several|multi|single|one|1)',
+  oneNode:
+    'single node|one node|1 node|one host|one machine|one server|a single (machine|server|host|node)|single (machine|server|host)|intra ?node|within a node',
+  mean: 'mean(s|ing|t)?|definition|define[ds]?|stand(s)? for|difference between|differ(s|ent)? from|what (exactly )?(is|are) (an? |the )?|how (is|are) .{0,20}(calculated|computed|defined)|formula|explain the (term|difference|meaning)',
+  hang: 'hang(s|ing)?|hung|stuck (at|in|during|on)|stuck|dead ?lock(s|ed)?|freez(e|es|ing)|frozen|never (finishes|returns|completes|ends)|blocks? forever|waits? forever|stall(s|ed|ing)?',
+  broken:
+    'errors?|crash(es|ed|ing)?|segfaults?|fails?|failed|failure|timed? ?out|timeouts?|watchdog|unhandled|invalid usage|system error|remote error|exception|core dump|abort(s|ed)?|wrong results?|corrupt\\w*|nan|install(ation|ing)?|compile|build|import|version mismatch',
+  upgrade:
+    'upgrad(e|es|ed|ing)|updat(e|ed|ing)|new(er)? version|older version|versions?|regress(ion|ed|ions)?|downgrad\\w+|release notes?|change[ds]? (between|from|in|since)|what changed|changed|since|after (going|moving|switching)|mov(e|ing) (from|to)|switch(ing)? (from|to)',
+  does: 'do|does|effect(s)?|mean(s)?|control(s)?|affect(s)?|impact(s)?|for|influence(s)?|limit(s)?|bound(s)?|matter(s)?|change(s)?|set(ting|s)?|default|value|help(s)?|about|happens?',
+  memory: 'memory|oom|footprint|vram|hbm|allocat\\w+|gib of gpu|buffers?',
+} as const;
+export type Concept = keyof typeof conceptPhrases;
+
+/** Plain words of English that say nothing by themselves here. A question in another language has few of them. */
+export const plainWords = new Set(
+  `a about above actually add after again against all almost alone along already also although always am among an and another any anyone
+  anything are aren around as ask at away back be because been before began being below better between big both bound but by came can cannot
+  case check clear come comes compare compared comparison could couldn count current currently day default despite did didn differ different do
+  does doesn doing don done down due during each either else end enough even ever every everything exactly example far few find first for found
+  from full further gave get gets getting give given go goes going gone good got great had half happen happened happens happy has have having he
+  hello help her here hey hi high higher how however i idea if im in instead into is isn it its itself just keep kind know last late later least
+  less let like likely little ll long look looking looks lot low lower made mainly make makes making many matter may maybe me mean means might
+  mine more most mostly much must my myself near need needed needs neither never new next no none nor normal not nothing now number of off often
+  oh on once one only onto or other others otherwise our out over own part people per perhaps please possible pretty problem put question quite
+  rather really reason regarding reported right run running runs said same saw say says second see seeing seem seems seen set setup several shall
+  she should show shown shows similar simply since so some someone something sometimes somewhere soon sort still such suddenly sure take taken
+  takes tell than thank thanks that the their them then there these they thing things think third this those though three through thus til time
+  to today together too total toward towards tried true try trying turn turned two type under unless unlike until up upon us use used user uses
+  using usually value values ve very via want wanted was wasn way we well went were weren what whatever when where whether which while who whole
+  whom whose why will with within without won wonder wondering work working works would wouldn wrong yes yet you your yours
+  cluster clusters gpu gpus node nodes host hosts server servers machine machines system systems box nccl test tests benchmark benchmarks
+  training train job jobs model models tensor tensors data size sizes message messages buffer large small big huge tiny medium bytes byte float
+  float32 fp16 bf16 fp32 fp8 half rank ranks process processes device devices card cards hardware software setting settings config configuration
+  variable variables environment env option options parameter parameters flag version versions driver cuda torch pytorch vllm sglang deepspeed
+  megatron nvidia h100 h200 h800 h20 a100 a800 v100 b200 b300 gb200 gb300 l40s rtx dgx hgx aws azure p4d p5 measured measure measuring
+  measurement observed observe result results output log report expected average avg per each other across between theory practice reality
+  kernel kernels stream graph graphs call calls operation operations op ops collective collectives communication comm communicator traffic
+  topology topo matrix physical connection infiniband roce ethernet switch leaf spine fabric intra inter multi single dual double quad local
+  remote direct same different equal pair pairs socket cpu cpus numa core cores memory generation gen lanes lane x8 x16 x4 slot slots port ports
+  fast slow quick latency bandwidth throughput speed performance utilization usage efficiency overhead percent cost side real actual iteration
+  step steps parallel parallelism sharded shard gradient gradients bucket buckets layer layers batch inference serving llama gpt params
+  parameter parameters weights token tokens mpi slurm mpirun srun docker container kubernetes pod vm cloud instance instances bare metal
+  `
+    .trim()
+    .split(/\s+/),
+);
