@@ -62,6 +62,35 @@ test.each(pairs)('%s and %s are distinguished, in shared memory and over sockets
   }
 });
 
+/** Calls over the bootstrap network, and collectives of each shape. */
+const apartFromData = ['comm.split(0)', 'comm.stream()', 'comm.window(comm.alloc(Int32Array, 4))', 'comm.grow(3)'];
+const collectives = [
+  'comm.allReduce(new Int32Array(1000))',
+  'comm.broadcast(new Int32Array(300_000), undefined, 1)',
+  'comm.allGatherObject({ a: 1 })',
+];
+const nameIn = (call: string): string => /^comm\.(\w+)/.exec(call)?.[1] ?? '';
+
+test.each(apartFromData)('%s against a collective, or another such call, is a mismatch when they meet', async (call) => {
+  const next = apartFromData[(apartFromData.indexOf(call) + 1) % apartFromData.length] ?? '';
+  const others = [...collectives, next];
+  for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
+    for (const other of others) {
+      const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [call, other], { env });
+      expect(records, stderr).toHaveLength(2);
+      for (const { rank, code, message } of records) {
+        const own = nameIn(rank === 0 ? call : other);
+        expect({ code, message }, `${call} and ${other}`).toEqual({
+          code: 'CALL_MISMATCH',
+          message: expect.stringMatching(new RegExp(`^${own}: `)) as string,
+        });
+        expect(message).toContain(nameIn(call));
+        expect(message).toContain(nameIn(other));
+      }
+    }
+  }
+});
+
 test('a gathered part must have the length that the root counts for it', async () => {
   const calls = [`comm.gatherV(${f32(2)}, { array: ${f32(6)}, counts: [2, 4] })`, `comm.gatherV(${f32(3)}, null)`];
   const shared = await runRanks(2, 'calls-differ.mjs', calls);

@@ -140,6 +140,7 @@ describe('TCCL_DEBUG', () => {
       'group: opCount 2 group of 2 messages and 0 collectives',
       'recv: opCount 3 recv of 5 int32 from rank 1',
       'send: opCount 4 send of 5 int32 to rank 1',
+      'window: opCount 3 window',
       'put: opCount 5 put of 2 int32 to rank 1 at 3, with a signal',
       'waitSignal: opCount 6 waitSignal of 1 from rank 1',
       'get: opCount 7 get of 2 int32 from rank 1 at 1',
@@ -225,11 +226,13 @@ describe('TCCL_TRACE', () => {
         ['allReduce', 0, 400_000, algorithm],
         ['broadcast', 1, 12, algorithm],
         ['barrier', 2, undefined, algorithm],
-        ['barrier', 3, undefined, algorithm],
+        ['window', 3, undefined, algorithm],
+        ['barrier', 4, undefined, algorithm],
       ]);
       expect(calls.map(({ args }) => [args['operator'], args['root']])).toEqual([
         ['sum', undefined],
         [undefined, 1],
+        [undefined, undefined],
         [undefined, undefined],
         [undefined, undefined],
       ]);

@@ -2,18 +2,21 @@ import { nameRanks } from '../bootstrap/rank-list.js';
 import { describeElements, typeOfCode, type DataType } from '../device/types.js';
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
+/** Calls over the bootstrap network. Reports contain the index in this list. */
+const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program'] as const;
+export type OutOfBandCall = (typeof outOfBandCalls)[number];
+
 /** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (wait-chains.ts). */
 export type Activity =
   /** `number` counts the communicator's collectives from 0, as its log and trace do. */
   | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
   | { readonly kind: 'send' | 'recv'; readonly peer: number; readonly count: number; readonly type: DataType }
   | { readonly kind: 'window'; readonly peer: number }
-  /** split, grow, window and similar calls. */
-  | { readonly kind: 'outOfBand' };
+  | { readonly kind: 'outOfBand'; readonly call: OutOfBandCall };
 
 const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
 
-/** Words of an activity: 1 + kind | number or peer | code of the call or type | root | count, low and high. */
+/** Words of an activity: 1 + kind | number, peer or name | code of the call or type | root | count, low and high. */
 export const ACTIVITY_WORDS = 6;
 
 export function encodeActivity(activity: Activity): number[] {
@@ -30,7 +33,7 @@ export function encodeActivity(activity: Activity): number[] {
     case 'window':
       return [kind, activity.peer, 0, 0, 0, 0];
     case 'outOfBand':
-      return [kind, 0, 0, 0, 0, 0];
+      return [kind, outOfBandCalls.indexOf(activity.call), 0, 0, 0, 0];
   }
 }
 
@@ -44,7 +47,11 @@ export function decodeActivity(words: readonly number[]): Activity | undefined {
     return call && { kind, number: first, call };
   }
   if (kind === 'window') return { kind, peer: first };
-  if (kind === undefined || kind === 'outOfBand') return kind && { kind };
+  if (kind === undefined) return undefined;
+  if (kind === 'outOfBand') {
+    const name = outOfBandCalls[first];
+    return name && { kind, call: name };
+  }
   const type = typeOfCode(code);
   return type && { kind, peer: first, count, type };
 }
@@ -62,7 +69,7 @@ export function describeActivity(activity: Activity): string {
     case 'window':
       return `a window's operation with rank ${activity.peer}`;
     case 'outOfBand':
-      return 'split, grow, window or another call out of band';
+      return activity.call;
   }
 }
 

@@ -1,4 +1,4 @@
-import { callName, nameOf } from './call.js';
+import { callName, isMeeting, nameOf } from './call.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeActivity, describeLate, describeReport, encodeActivity, type Activity } from './activity.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
@@ -17,6 +17,7 @@ import {
   noLimits,
   ReportPace,
   shorterLimit,
+  shorterOf,
   timeToLimit,
   limitSource,
   untilWarning,
@@ -85,9 +86,9 @@ export class CallQueue implements Waitable {
   readonly #spins: number;
   /** Time that a call may wait here. */
   readonly #limits: WaitLimits;
-  /** See shorterLimit(). */
-  readonly #shorterMs: number;
-  readonly #clock: WatchClock;
+  /** Clock of the running call, and the limit that it is for. */
+  #clock: WatchClock;
+  #clockMs: number;
   readonly #pace = new ReportPace();
   readonly #requests: Request[] = [];
   /** True while a blocking call runs. */
@@ -114,8 +115,8 @@ export class CallQueue implements Waitable {
     this.#parkedRanks = parts.parkedRanks;
     this.#spins = parts.spins;
     this.#limits = parts.engine.keepsTime === true ? noLimits : parts.limits;
-    this.#shorterMs = shorterLimit(this.#limits);
-    this.#clock = new WatchClock(this.#shorterMs);
+    this.#clockMs = shorterLimit(this.#limits);
+    this.#clock = new WatchClock(this.#clockMs);
   }
 
   get isPending(): boolean {
@@ -297,7 +298,7 @@ export class CallQueue implements Waitable {
 
   get checkEveryMs(): number {
     const limitMs = this.#limit?.clock.lookEveryMs ?? Infinity;
-    if (this.#shorterMs === 0) return limitMs;
+    if (this.#checkedLimitMs === 0) return limitMs;
     return Math.min(limitMs, this.#clock.lookEveryMs, timeToLimit(this.#limits, this.#stillMs));
   }
 
@@ -434,9 +435,15 @@ export class CallQueue implements Waitable {
     return activity?.kind === 'collective' ? encodeActivity({ ...activity, kind: 'last' }) : undefined;
   }
 
-  /** Limit for checks of long waits, also if the engine keeps time itself. */
+  /** Limit for checks of long waits, also if the engine keeps time itself: the running call's own, if that is shorter. */
   get #limitMs(): number {
-    return shorterLimit(this.#parts.limits);
+    const ownMs = this.#blocks ? this.#limit?.timeoutMs : this.#requests[0]?.details?.limitMs;
+    return shorterOf(ownMs ?? 0, shorterLimit(this.#parts.limits));
+  }
+
+  /** The limit by which this thread checks the running call; 0 if the engine does that, or there is none. */
+  get #checkedLimitMs(): number {
+    return this.#engine.keepsTime === true ? 0 : this.#limitMs;
   }
 
   #activity(): Activity | undefined {
@@ -470,12 +477,20 @@ export class CallQueue implements Waitable {
     }
     const limit = this.#limit;
     if (limit !== undefined && limit.clock.look() >= limit.endMs) this.timeOut(limit.timeoutMs, `timeoutMs of its ${limit.name}`);
-    if (this.#shorterMs === 0) return;
+    const checkedMs = this.#checkedLimitMs;
+    if (checkedMs === 0) return;
+    if (checkedMs !== this.#clockMs) {
+      this.#clockMs = checkedMs;
+      this.#clock = new WatchClock(checkedMs);
+      this.#stillSinceMs = undefined;
+    }
     const { timeoutMs } = this.#limits;
     const now = this.#clock.look();
     this.#stillSinceMs ??= now;
     const stillMs = (this.#stillMs = now - this.#stillSinceMs);
-    if (timeoutMs > 0 && stillMs > timeoutMs) this.timeOut();
+    // A meeting has a limit of its own, which may be longer.
+    const isMet = this.#blocks || !isMeeting(this.#requests[0]?.code ?? 0);
+    if (timeoutMs > 0 && stillMs > timeoutMs && isMet) this.timeOut();
     if (stillMs > this.#clock.gapMs) this.reportWait();
     const warnAfterMs = untilWarning(this.#limits, stillMs);
     if (warnAfterMs > 0 && stillMs > warnAfterMs) this.warn();

@@ -7,6 +7,13 @@ import { InternalError, InvalidUsageError } from '../../errors.js';
 export type CallKind = keyof typeof callKinds;
 
 /**
+ * Calls over the bootstrap network that need all ranks. Each begins with a barrier of its name, so that it has a place among the
+ * collectives: ranks that make another call detect that as for any collective.
+ */
+const meetingCalls = ['split', 'stream', 'grow', 'window', 'program'] as const;
+export type MeetingCall = (typeof meetingCalls)[number];
+
+/**
  * Calls that engines carry out as calls of another kind. A call's code contains the index in this list: append only. Errors
  * name the program's call.
  */
@@ -24,6 +31,8 @@ const derivedCalls = [
   'reduceScatter',
   'scan',
   'exscan',
+  // barriers
+  ...meetingCalls,
 ] as const;
 export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 /** A kind of call of a program, by the name of its method. */
@@ -55,7 +64,7 @@ export interface Call {
   readonly derived?: DerivedCall | undefined;
 }
 
-/** Details of V forms, premulSum, and calls shared by engine threads. Absent on the hot paths. */
+/** Details of V forms, premulSum, calls with a limit, and calls shared by engine threads. Absent on the hot paths. */
 export interface CallDetails {
   /**
    * V forms: number of elements of each rank's part of the longer array, and where it begins. For allToAllV: of each rank's
@@ -68,6 +77,8 @@ export interface CallDetails {
   readonly recvDisplacements?: readonly number[];
   /** premulSum: factor of this rank's input; representable in the type. */
   readonly scalar?: number | bigint;
+  /** Time limit of this call alone, milliseconds: ranks report their waits often enough for it. */
+  readonly limitMs?: number;
   /** The part of each rank's block that this call is about, if engine threads share the call; the same on all ranks. */
   readonly share?: Share;
 }
@@ -110,6 +121,11 @@ const shapes: Readonly<Record<CallName, Shape>> = {
   allGatherObject: plain,
   gatherObject: plain,
   scatterObjects: { reduces: false, root: 'from', uneven: false },
+  split: plain,
+  stream: plain,
+  grow: plain,
+  window: plain,
+  program: plain,
 };
 
 /** Calls for which ranks give counts that need not be the same: they have no common count. */
@@ -162,8 +178,17 @@ export function derivedBits(name: DerivedCall): number {
 
 /** The program's call in a code, if another kind of call carries it out. */
 export function derivedOf(code: number): DerivedCall | undefined {
-  const name = derivedCalls[(code >>> 16) & 15];
+  const name = derivedCalls[(code >>> 16) & 31];
   return name === '' ? undefined : name;
+}
+
+/** True for the barrier of a meeting call. */
+export function isMeeting(code: number): boolean {
+  return isMeetingCall(derivedOf(code));
+}
+
+function isMeetingCall(name: string | undefined): boolean {
+  return (meetingCalls as readonly (string | undefined)[]).includes(name);
 }
 
 /** Name of the program's call. */
@@ -247,6 +272,7 @@ export function hasCommonCounts(code: number): boolean {
 export function describeCall(call: Call, counts?: readonly number[]): string {
   const { algorithm } = call;
   const name = nameOf(call);
+  if (isMeetingCall(name)) return name;
   const shape = shapes[name];
   const elements =
     name === 'barrier' || name.includes('Object')

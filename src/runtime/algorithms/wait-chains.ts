@@ -1,6 +1,6 @@
 import type { Connection } from '../transport/transport.js';
 import type { WaitReport } from '../device/wait-report.js';
-import { ACTIVITY_WORDS, describeReport, encodeActivity, isWaitReport, type Activity } from './activity.js';
+import { ACTIVITY_WORDS, decodeActivity, describeReport, encodeActivity, isWaitReport, type Activity } from './activity.js';
 
 /** A rank that this one waits for, with one source of its reports; a rank may have several. */
 export interface Awaited {
@@ -65,7 +65,7 @@ export class WaitChains {
    * @returns the report for the others
    */
   look(awaited: readonly Awaited[], limitMs: number, activity?: Activity, reportsDeadlock = false): number[] {
-    const freshMs = limitMs * FRESH_PART;
+    const freshMs = this.validityMs(limitMs);
     this.#freshMs = freshMs;
     const nowMs = performance.now();
     if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
@@ -91,9 +91,19 @@ export class WaitChains {
   /** The ranks at the ends of this rank's wait chains, ascending; without reports, the ranks that it waits for itself. */
   find(awaited: readonly Awaited[], limitMs: number): number[] {
     this.look(awaited, limitMs);
-    const found = new Set(this.#fresh(limitMs * FRESH_PART).map(({ rank }) => rank));
+    const found = new Set(this.#fresh(this.validityMs(limitMs)).map(({ rank }) => rank));
     found.delete(this.#rank);
     return [...(found.size > 0 ? found : new Set(awaited.map(({ peer }) => peer)))].sort((a, b) => a - b);
+  }
+
+  /** True if a rank that holds this one up was known at the last look. */
+  get isSure(): boolean {
+    return this.#fresh(this.#freshMs).some(({ rank }) => rank !== this.#rank);
+  }
+
+  /** Time for which a report is valid, given the limit. */
+  validityMs(limitMs: number): number {
+    return limitMs * FRESH_PART;
   }
 
   /** True if ranks wait for each other in a circle: no silent rank was seen, but a rank has named itself. */
@@ -106,8 +116,20 @@ export class WaitChains {
    * Text of the operation in which an awaited rank waits, if its last report is recent: `waiting in recv of 4 int32 from rank 0`.
    */
   doing(rank: number): string | undefined {
+    const words = this.#recentWords(rank);
+    return words && describeReport(words);
+  }
+
+  /** True if an awaited rank, by its last report, waits in a call that all ranks make. */
+  isInCallOfAll(rank: number): boolean {
+    const words = this.#recentWords(rank);
+    const kind = words && decodeActivity(words)?.kind;
+    return kind === 'collective' || kind === 'outOfBand';
+  }
+
+  #recentWords(rank: number): readonly number[] | undefined {
     const report = this.#activities.get(rank);
-    return report === undefined || performance.now() - report.atMs > this.#freshMs ? undefined : describeReport(report.words);
+    return report === undefined || performance.now() - report.atMs > this.#freshMs ? undefined : report.words;
   }
 
   /** Reads a rank's report from one source. Returns true if it has reported recently there, or had no need to yet. */

@@ -25,7 +25,18 @@ export interface PeerInfo {
 /** Part of the bootstrap network that ranks need to connect with each other for data. */
 export type Introduction = Pick<
   Bootstrap,
-  'rank' | 'nRanks' | 'peers' | 'localRanks' | 'allGather' | 'send' | 'recv' | 'watch' | 'onFailure' | 'whyGone' | 'fail'
+  | 'rank'
+  | 'nRanks'
+  | 'peers'
+  | 'localRanks'
+  | 'allGather'
+  | 'send'
+  | 'recv'
+  | 'watch'
+  | 'waitFor'
+  | 'onFailure'
+  | 'whyGone'
+  | 'fail'
 >;
 
 /**
@@ -54,6 +65,11 @@ export interface Bootstrap {
    * connected.
    */
   watch(peer: number): void;
+  /**
+   * Counts `peer` as a rank that this one waits for, as during `recv`, until the returned function is called: wait queries name
+   * it if the wait does not end.
+   */
+  waitFor(peer: number): () => void;
   /** Opens the line for ranks that wait in a common call on this network; one at a time. Close it with the call. */
   openWaitQueries(): WaitQueries;
   /**

@@ -63,8 +63,8 @@ export class Mesh {
   readonly #spaces = new Set<number>();
   /** By space. */
   readonly #queryHandlers = new Map<number, QueryHandler>();
-  /** Messages that are waited for: the sender, and the time since which. */
-  readonly #takes = new Set<{ readonly from: number; readonly sinceMs: number }>();
+  /** Ranks that are waited for, each with the time since which. */
+  readonly #waits = new Set<{ readonly rank: number; readonly sinceMs: number }>();
   /** Count of networks that this rank has numbered. */
   #numbered = 0;
   #ringSecret: Uint8Array | undefined;
@@ -194,6 +194,8 @@ export class Mesh {
       peer.mailbox.deliver({ ...header, data: new Uint8Array(data) });
       return;
     }
+    // A stopped rank completes no connection, and takes no more data than its socket holds.
+    const taken = this.waitFor(to);
     try {
       if (peer.gone !== undefined) throw peer.gone;
       peer.outgoing ??= this.#dial(peer, this.#addressOf(to));
@@ -201,25 +203,33 @@ export class Mesh {
     } catch (error) {
       this.signal.throwIfAborted();
       throw await peer.whyBroken(error);
+    } finally {
+      taken();
     }
   }
 
   /** Takes the next message with a space and number from a rank. */
   async take(from: number, header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
     this.signal.throwIfAborted();
-    const take = { from, sinceMs: performance.now() };
-    this.#takes.add(take);
+    const taken = this.waitFor(from);
     try {
       return await this.#peer(from).mailbox.take(header);
     } finally {
-      this.#takes.delete(take);
+      taken();
     }
   }
 
-  /** Ranks from which messages have been waited for since `sinceMs` or later. */
+  /** Counts a rank as awaited until the returned function is called. */
+  waitFor(rank: number): () => void {
+    const wait = { rank, sinceMs: performance.now() };
+    this.#waits.add(wait);
+    return () => this.#waits.delete(wait);
+  }
+
+  /** Ranks that have been waited for since `sinceMs` or later. */
   awaited(sinceMs: number): number[] {
     return [
-      ...new Set([...this.#takes].flatMap((take) => (take.sinceMs < sinceMs || take.from === this.rank ? [] : [take.from]))),
+      ...new Set([...this.#waits].flatMap((wait) => (wait.sinceMs < sinceMs || wait.rank === this.rank ? [] : [wait.rank]))),
     ];
   }
 

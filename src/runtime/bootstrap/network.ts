@@ -106,6 +106,10 @@ export class Network implements Bootstrap {
     this.#mesh.watch(this.#meshRank(peer), this.#tagSpace);
   }
 
+  waitFor(peer: number): () => void {
+    return this.#mesh.waitFor(this.#meshRank(peer));
+  }
+
   openWaitQueries(): WaitQueries {
     return new WaitQueries(this.#mesh, this.#members, this.#tagSpace);
   }

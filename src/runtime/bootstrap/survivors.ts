@@ -63,8 +63,13 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
     if (coordinator === me) return coordinate(mesh, question, out);
     const peer = members[coordinator] ?? -1;
     try {
-      await mesh.post(peer, header(VIEW), encodeJson([...out]));
-      const { data } = await unlessEnded(mesh.take(peer, header(VERDICT)), question.signal, GRACE_MS, () => [coordinator]);
+      const asked = mesh.post(peer, header(VIEW), encodeJson([...out]));
+      const answered = asked.then(() => mesh.take(peer, header(VERDICT)));
+      const { data } = await unlessEnded(answered, question.signal, (silent) => ({
+        ranks: silent.length > 0 ? silent : [coordinator],
+        // A coordinator that answers names the missing ranks itself.
+        afterMs: silent.includes(coordinator) ? 0 : GRACE_MS,
+      }));
       const verdict = decodeJson(data) as Verdict | Failure;
       if ('missing' in verdict) throw missingRanks(verdict.missing);
       if (!verdict.ranks.includes(me)) throw excludedHere(me);
@@ -82,12 +87,12 @@ async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>)
   try {
     await hearAll(mesh, question, out, heard);
   } catch (error) {
-    if (error instanceof TimeoutError) await tell(mesh, question, heard, { missing: error.ranks ?? [] });
+    if (error instanceof TimeoutError) tell(mesh, question, heard, { missing: error.ranks ?? [] });
     throw error;
   }
   if (out.has(me)) throw excludedHere(me);
   const verdict = { ranks: members.map((_, rank) => rank).filter((rank) => !out.has(rank)), number: mesh.nextNetworkNumber() };
-  await tell(mesh, question, verdict.ranks, verdict);
+  tell(mesh, question, verdict.ranks, verdict);
   return verdict;
 }
 
@@ -104,7 +109,8 @@ async function hearAll(
       if (missing().length === 0) resolve();
     };
     for (const rank of missing()) {
-      unlessEnded(mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW }), signal, 0, missing).then(
+      const view = mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW });
+      unlessEnded(view, signal, () => ({ ranks: missing(), afterMs: 0 })).then(
         ({ data }) => {
           heard.add(rank);
           for (const other of decodeJson(data) as number[]) out.add(other);
@@ -121,17 +127,14 @@ async function hearAll(
   });
 }
 
-/** Sends the result. A rank that is lost now will be missing in the survivors' network. */
-async function tell(
-  mesh: Mesh,
-  { members, space, number }: SurvivorQuery,
-  ranks: Iterable<number>,
-  verdict: Verdict | Failure,
-): Promise<void> {
+/**
+ * Sends the result, without waiting: a connection with a stopped rank may never be made. A rank that is lost now will be missing
+ * in the survivors' network.
+ */
+function tell(mesh: Mesh, { members, space, number }: SurvivorQuery, ranks: Iterable<number>, verdict: Verdict | Failure): void {
   const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
-  await Promise.allSettled(
-    others.map((member) => mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict))),
-  );
+  for (const member of others)
+    mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict)).catch(() => undefined);
 }
 
 function excludedHere(me: number): TcclError {
@@ -148,17 +151,25 @@ function missingRanks(ranks: readonly number[]): TimeoutError {
   });
 }
 
-/** Resolves as `promise` does, unless that takes longer than `graceMs` after the signal. */
-async function unlessEnded<T>(
-  promise: Promise<T>,
-  signal: AbortSignal,
-  graceMs: number,
-  missing: () => readonly number[],
-): Promise<T> {
+/** Ranks to name when the signal ends a wait, and the time to wait beyond it. */
+interface Verge {
+  readonly ranks: readonly number[];
+  readonly afterMs: number;
+}
+
+/**
+ * Resolves as `promise` does, unless the signal ends the wait.
+ * @param verge returns what to do then, given the ranks that the signal's reason names
+ */
+async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, verge: (silent: readonly number[]) => Verge): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   let end = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
-    end = () => (timer = setTimeout(() => reject(missingRanks(missing())), graceMs));
+    end = () => {
+      const { reason } = signal as { readonly reason: unknown };
+      const { ranks, afterMs } = verge(reason instanceof TimeoutError ? (reason.ranks ?? []) : []);
+      timer = setTimeout(() => reject(missingRanks(ranks)), afterMs);
+    };
     if (signal.aborted) end();
     else signal.addEventListener('abort', end);
   });

@@ -4,7 +4,7 @@ import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
-import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError } from '../../errors.js';
+import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
 import { checkAlike, checkEngines, inOneSegment, type RankFacts } from './agree.js';
 import { childAlgorithm, engineThreads, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
@@ -82,12 +82,15 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
 /**
  * Makes the parts of the communicator without excluded, dead and departed ranks. Every rank that stays calls it; ranks that
  * die meanwhile are left out too.
+ *
+ * @param over aborted when the time is over: the ranks then still agree on the ranks that are missing
  */
 export async function shrink(
   parent: CommunicatorParts,
   excluded: readonly number[],
   given: CommunicatorConfig,
   signal: AbortSignal,
+  over: AbortSignal,
 ): Promise<CommunicatorParts> {
   const { bootstrap, team, resources } = parent;
   const out = new Set(excluded);
@@ -96,7 +99,7 @@ export async function shrink(
     (resources.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
-    const { ranks, number } = await bootstrap.survivors([...out], signal);
+    const { ranks, number } = await bootstrap.survivors([...out], over);
     try {
       return await makeChild(parent, number, ranks, given, signal);
     } catch (error) {
@@ -134,9 +137,13 @@ async function makeChild(
   const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
-    bootstrap.abort(
-      new RemoteError('CLOSED', `rank ${rank} failed to make this communicator: ${describeError(signal.reason)}`, { rank }),
-    );
+    const reason: unknown = signal.reason;
+    // The ranks that a time-out names are the parent's, on all members.
+    if (reason instanceof TimeoutError) bootstrap.abort(reason);
+    else
+      bootstrap.abort(
+        new RemoteError('CLOSED', `rank ${rank} failed to make this communicator: ${describeError(reason)}`, { rank }),
+      );
   };
   signal.addEventListener('abort', giveUp);
   try {

@@ -23,6 +23,7 @@ import { spinsFor } from '../progress/backoff.js';
 import { progressHere, type Progress } from '../progress/progress.js';
 import { errorOfCall, addCallerFrames } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
+import { meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
 import { checkShrink, checkSplit, shrink, split } from './children.js';
@@ -33,7 +34,7 @@ import { raiseTeamAbort } from '../algorithms/direct-engine.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
-import { grow } from './grow.js';
+import { checkGrow, grow } from './grow.js';
 import { Messenger } from '../messages/messenger.js';
 import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
@@ -191,6 +192,7 @@ export class Communicator extends MessageCalls {
       limits: settings,
       waitQueries,
       defaultMs: settings.initTimeoutMs,
+      meet: (name, limits) => startTimedCollective(this.#timed, meetingOf(name), limits),
       warn,
       fail,
       abort: (reason) => this.abort(reason),
@@ -396,7 +398,7 @@ export class Communicator extends MessageCalls {
     return this.#split('split', color, key, options);
   }
 
-  async #split(call: string, color: number | null, key: number, options: ChildOptions): Promise<Communicator | null> {
+  async #split(call: 'split' | 'stream', color: number | null, key: number, options: ChildOptions): Promise<Communicator | null> {
     const parts = await this.#outOfBand.withAll(call, options, (signal) => split(this.#parts, color, key, options, signal));
     return parts === null ? null : new Communicator(parts);
   }
@@ -419,7 +421,9 @@ export class Communicator extends MessageCalls {
     });
     if (options.abort === true) this.abort('shrink was called with abort');
     if (this.#failure === undefined) await this.#queue.drained();
-    const parts = await this.#outOfBand.withRest('shrink', options, (signal) => shrink(this.#parts, excluded, options, signal));
+    const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
+      shrink(this.#parts, excluded, options, signal, over),
+    );
     return new Communicator(parts);
   }
 
@@ -433,7 +437,10 @@ export class Communicator extends MessageCalls {
     options: ChildOptions & { readonly commId?: UniqueId | string | undefined } = {},
   ): Promise<Communicator> {
     this.#checkUsable('grow');
-    this.#ofThisRank(() => checkOptions('grow', options, ['commId']));
+    this.#ofThisRank(() => {
+      checkGrow(nRanks, this.nRanks);
+      checkOptions('grow', options, ['commId']);
+    });
     return new Communicator(
       await this.#outOfBand.withAll('grow', options, (signal) => grow(this.#parts, nRanks, options, signal)),
     );

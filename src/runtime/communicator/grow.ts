@@ -19,6 +19,15 @@ interface Wish {
   readonly id: string | null;
 }
 
+/** Checks the arguments of grow(). Throws InvalidArgumentError `ARGUMENT_RANGE`. */
+export function checkGrow(nRanks: number, present: number): void {
+  if (!Number.isInteger(nRanks) || nRanks <= present)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the present ${present}`,
+    );
+}
+
 /**
  * Joins a communicator of `nRanks` ranks with this rank's number; ranks beyond the old ones are new. Everything is set up
  * anew; only the id comes through the old communicator.
@@ -31,12 +40,6 @@ export async function grow(
 ): Promise<CommunicatorParts> {
   const { bootstrap, resources } = parent;
   const config = inherit(parent.config, given);
-  if (!Number.isInteger(nRanks) || nRanks <= bootstrap.nRanks) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_RANGE',
-      `grow: the new communicator has ${describeValue(nRanks)} ranks, which must be a whole number above the present ${bootstrap.nRanks}`,
-    );
-  }
   const secret = secretOf(resources.facts.id);
   const mine: Wish = { nRanks, id: commId === undefined ? null : sealText(commId.toString(), secret) };
   const wishes = (await gatherJson(bootstrap, 'grow', mine)).map((wish) => ({

@@ -1,7 +1,8 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import type { Bootstrap, PeerInfo } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
+import { processOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { RankLocation } from '../channels/plan-channels.js';
 import { homeCores, homeNode, moveTo } from '../device/affinity.js';
@@ -12,19 +13,19 @@ import { Team } from '../device/team.js';
 import { warn } from '../warn.js';
 import { agree, netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
-import { ofCall, TcclError } from '../../errors.js';
+import { ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { Communicator } from './communicator.js';
-import { checkOptions, forcedAlgorithm } from './config.js';
+import { checkOptions, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import type { Environment } from '../launch/environment.js';
+import type { ThreadPlacement } from '../launch/thread-placement.js';
 import type { InitOptions } from './init-options.js';
 import { joinSegment, type Joined } from './join-segment.js';
 import { meet, placementOf } from './meet.js';
-import { connectInTime } from '../algorithms/open-network.js';
+import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan } from './out-of-band-wait.js';
 import { runtimeSettings, type RuntimeSettings } from './options.js';
 import { abandon, SharedResources, type CommunicatorParts } from './shared-resources.js';
 import { profileFor } from '../algorithms/profile.js';
-import { withAnySignal } from '../with-any-signal.js';
 
 /**
  * Joins the communicator of all ranks; resolves when all have joined. Without options it finds its placement itself: as a
@@ -40,15 +41,67 @@ export function init(options: InitOptions = {}): Promise<Communicator> {
 }
 
 async function join(options: InitOptions): Promise<CommunicatorParts> {
+  const { signal } = options;
   const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'env', 'onWarning']);
   const env = options.env ?? process.env;
   const settings = settingsOf(options, env);
   const network = readBootstrapEnvironment(env);
   setHeartbeat(settings.heartbeatMs);
   const place = placementOf(options, env);
-  const { bootstrap, id } = await meet(place, options, network, settings);
+  const { initTimeoutMs: timeoutMs } = settings;
+  const limit = new TimeLimit(timeoutMs);
+  try {
+    const { bootstrap, id } = await meet(place, options, network, settings);
+    const { rank, nRanks, peers } = bootstrap;
+    const wait = new OutOfBandWait({ call: 'init', rank, nRanks, queries: bootstrap.openWaitQueries() }, timeoutMs);
+    const tooLate = (late: readonly number[]): TimeoutError => notReady(late, peers, timeoutMs);
+    return await whileOthersCan(wait, { limit, tooLate, signal }, (stop) =>
+      cutOff(setUp({ bootstrap, id, place, options, config, settings, network, env }, stop), stop),
+    ).catch((error: unknown) => {
+      throw error instanceof TcclError ? ofCall(error, 'init') : error;
+    });
+  } finally {
+    limit.lift();
+  }
+}
+
+/** Error for ranks that stopped between their arrival and the end of init(). */
+function notReady(late: readonly number[], peers: readonly PeerInfo[], timeoutMs: number): TimeoutError {
+  const names = late.map((rank) => (peers[rank] === undefined ? `rank ${rank}` : processOf(peers[rank])));
+  const text = names.length === 0 ? 'a rank' : names.join(' and ');
+  return new TimeoutError(
+    'RANK_MISSING',
+    `${text} joined, but did not get ready within ${timeoutMs / 1000} s: stopped, or busy without returning to the event loop`,
+    { ranks: late },
+  );
+}
+
+/** Result of the ranks' meeting, and this rank's settings. */
+interface Met {
+  readonly bootstrap: Bootstrap;
+  readonly id: UniqueId;
+  readonly place: ThreadPlacement;
+  readonly options: InitOptions;
+  readonly config: CommunicatorConfig;
+  readonly settings: RuntimeSettings;
+  readonly network: BootstrapEnvironment;
+  readonly env: Environment;
+}
+
+/** Makes the communicator of ranks that have met. @param stop ends it with its reason, which other ranks get, too */
+async function setUp(
+  { bootstrap, id, place, options, config, settings, network, env }: Met,
+  stop: AbortSignal,
+): Promise<CommunicatorParts> {
   let joined: Joined | undefined;
   let parts: CommunicatorParts | undefined;
+  /** Ends everything that waits for other ranks. */
+  const end = (reason: unknown): void => {
+    if (reason instanceof TimeoutError) bootstrap.fail(reason);
+    bootstrap.abort(reason as Error);
+  };
+  const giveUp = (): void => end(stop.reason);
+  stop.addEventListener('abort', giveUp);
   try {
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
@@ -64,31 +117,23 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
-    const facts = await agree(
-      bootstrap,
-      settings,
-      config,
-      joined,
-      libc !== undefined,
-      profile,
-      locationOf(bootstrap, network, id),
-    );
+    const location = locationOf(bootstrap, network, id);
+    const facts = await agree(bootstrap, settings, config, joined, libc !== undefined, profile, location);
     const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options });
-    const { signal } = options;
-    const forced = forcedAlgorithm(settings, config);
-    parts = await connectInTime(settings.initTimeoutMs, (late) =>
-      withAnySignal([signal, late], (either) => resources.assemble(bootstrap, team, facts, config, forced, either)),
-    );
+    parts = await resources.assemble(bootstrap, team, facts, config, forcedAlgorithm(settings, config), stop);
     warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);
     // No rank may test liveness before all are marked as alive.
     await bootstrap.barrier();
+    stop.throwIfAborted();
     return parts;
   } catch (error) {
-    bootstrap.abort(error as Error);
+    end(error);
     if (parts !== undefined) abandon(parts, error);
     joined?.segment.close();
-    throw error instanceof TcclError ? ofCall(error, 'init') : error;
+    throw error;
+  } finally {
+    stop.removeEventListener('abort', giveUp);
   }
 }
 

@@ -1,96 +1,204 @@
-import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
-import { describeLate } from '../algorithms/activity.js';
+import { describeLate, type OutOfBandCall } from '../algorithms/activity.js';
 import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
-import type { Team } from '../device/team.js';
-import { WatchClock } from '../progress/watch-clock.js';
+import { afterWatching, WatchClock } from '../progress/watch-clock.js';
+
+/**
+ * Longest limit by which ranks judge reports, milliseconds: a rank without a report for a quarter of it does not wait (see
+ * WaitChains). So the ranks that hold a call up are known soon after its limit, even if they stopped right before.
+ */
+const LONGEST_LIMIT_MS = 2000;
 
 interface OutOfBandWaitParts {
-  readonly bootstrap: Bootstrap;
-  readonly team: Team;
-  readonly waitQueries: WaitQueries | undefined;
+  readonly call: OutOfBandCall;
+  readonly rank: number;
+  readonly nRanks: number;
+  /** Line to the ranks in the same call; closed with the wait. */
+  readonly queries: WaitQueries;
+  /** The communicator's own wait reports, if there is one yet. */
+  readonly elsewhere?: Elsewhere;
+}
+
+/** Reports between this rank and ranks that are in other calls of the communicator. */
+export interface Elsewhere {
+  /** Reports this rank's wait as long as `holds` returns true. */
+  readonly report: (words: readonly number[], holds: () => boolean) => void;
+  /** Asks ranks for their reports. */
+  readonly ask: (ranks: readonly number[]) => void;
+  /** Their reports, by rank. */
+  readonly reports: readonly Awaited[];
 }
 
 /**
- * Finds the ranks that hold up an out-of-band call: those that have not made it, or that are stuck in it. Their wait reports come
- * from queries on the bootstrap network, and from shared memory; see WaitChains.
+ * Finds the ranks that hold up a call of all ranks over the bootstrap network: at the ends of the wait chains, ranks that are in
+ * no such call, or do not answer.
  */
 export class OutOfBandWait {
-  readonly #bootstrap: Bootstrap;
-  readonly #team: Team;
-  readonly #waitQueries: WaitQueries | undefined;
+  readonly #parts: OutOfBandWaitParts;
   readonly #timeoutMs: number;
-  readonly #findBehind: () => number[];
-  readonly #queries: WaitQueries;
+  readonly #limitMs: number;
   readonly #waitChains: WaitChains;
-  readonly #peers: readonly (readonly Awaited[])[];
+  /** For reports of ranks that are elsewhere. */
+  readonly #others: WaitChains;
+  readonly #peers: readonly Awaited[];
+  readonly #clock: WatchClock;
   readonly #looks: NodeJS.Timeout;
   #isOver = false;
 
-  /** @param findBehind returns the ranks of this host that are known not to have made the call */
-  constructor({ bootstrap, team, waitQueries }: OutOfBandWaitParts, timeoutMs: number, findBehind: () => number[] = () => []) {
-    this.#bootstrap = bootstrap;
-    this.#team = team;
-    this.#waitQueries = waitQueries;
+  constructor(parts: OutOfBandWaitParts, timeoutMs: number) {
+    const { rank, nRanks, queries } = parts;
+    this.#parts = parts;
     this.#timeoutMs = timeoutMs;
-    this.#findBehind = findBehind;
-    this.#queries = bootstrap.openWaitQueries();
-    this.#waitChains = new WaitChains(bootstrap.rank);
-    this.#peers = bootstrap.peers.map(({ rank }) => this.#await(rank));
-    const clock = new WatchClock(timeoutMs);
+    this.#limitMs = Math.min(timeoutMs, LONGEST_LIMIT_MS);
+    this.#waitChains = new WaitChains(rank);
+    this.#others = new WaitChains(rank);
+    this.#peers = Array.from({ length: nRanks }, (_, peer) => ({ peer, waitReport: () => queries.answer(peer) }));
+    queries.setDefaultAnswer(() => this.#words());
+    const clock = (this.#clock = new WatchClock(this.#limitMs));
     const begunMs = clock.look();
     this.#looks = clock.every(() => {
       if (clock.look() - begunMs > clock.gapMs) this.#look();
     });
   }
 
-  /** The ranks that hold the call up, as far as known: ranks that have not made the call come before ranks that are stuck. */
+  /** The ranks that hold the call up, as far as known. */
   late(): number[] {
-    const behind = this.#findBehind();
-    return this.#waitChains.find(behind.length > 0 ? this.#peersOf(behind) : this.#awaited(), this.#timeoutMs);
+    return this.#waitChains.find(this.#awaited(), this.#limitMs);
   }
 
-  /** Text with the ranks that hold the call up and the waits that they reported. */
+  /** Text of these ranks, with the calls of those that wait elsewhere. */
   describe(late: readonly number[]): string {
-    return describeLate(late, (rank) => this.#waitChains.doing(rank));
+    return describeLate(late, (rank) => this.#others.doing(rank));
+  }
+
+  /** Calls `found` with these ranks once they are known, or after some time with those that this rank waits for itself. */
+  findLate(found: (late: readonly number[]) => void): void {
+    const endMs = performance.now() + 3 * this.#waitChains.validityMs(this.#limitMs);
+    const look = (): void => {
+      if (this.#isOver) return;
+      this.#look();
+      if (this.#waitChains.isSure || performance.now() >= endMs) found(this.late());
+      else setTimeout(look, this.#clock.lookEveryMs / 2);
+    };
+    look();
   }
 
   close(): void {
     this.#isOver = true;
     clearInterval(this.#looks);
-    this.#queries.close();
+    this.#parts.queries.close();
   }
 
   #look(): void {
-    const awaited = this.#awaited();
-    const words = this.#waitChains.look(awaited, this.#timeoutMs, { kind: 'outOfBand' });
-    this.#queries.setAnswer(words);
-    this.#waitQueries?.setAnswer(words, () => !this.#isOver);
-    this.#team.reportWait(words);
+    const { queries, elsewhere } = this.#parts;
+    queries.ask(queries.awaited());
+    if (elsewhere === undefined) return;
+    elsewhere.report(this.#words(), () => !this.#isOver);
     const late = this.late();
-    this.#waitChains.hear(this.#peersOf(late));
-    const ranks = [...new Set([...awaited.map(({ peer }) => peer), ...late])];
-    this.#queries.ask(ranks);
-    this.#waitQueries?.ask(ranks);
+    elsewhere.ask(late);
+    const reports = late.flatMap((rank) => elsewhere.reports[rank] ?? []);
+    this.#others.find(reports, this.#timeoutMs);
+  }
+
+  #words(): readonly number[] {
+    return this.#waitChains.look(this.#awaited(), this.#limitMs, { kind: 'outOfBand', call: this.#parts.call });
   }
 
   #awaited(): Awaited[] {
-    return this.#peersOf([...new Set([...this.#queries.awaited(), ...this.#findBehind()])]);
+    return this.#parts.queries.awaited().flatMap((peer) => this.#peers[peer] ?? []);
+  }
+}
+
+/**
+ * Returns the result of `work`, or rejects with the signal's reason, unless `work` rejects in the same turn of the event loop: it
+ * may name the awaited ranks more precisely.
+ */
+export function cutOff<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const stopped = new Promise<never>((_, reject) => {
+    const stop = (): void => void setImmediate(() => reject(signal.reason as Error));
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop);
+  });
+  return Promise.race([work, stopped]);
+}
+
+/** The time limit of a call, from its construction on. Its parts, one after the other, set what happens at its end. */
+export class TimeLimit {
+  readonly #stop: () => void;
+  #isOver = false;
+  #end: (() => void) | undefined;
+
+  constructor(readonly ms: number) {
+    this.#stop = afterWatching(ms, () => {
+      this.#isOver = true;
+      this.#end?.();
+    });
   }
 
-  #peersOf(ranks: readonly number[]): Awaited[] {
-    return ranks.flatMap((rank) => (rank === this.#bootstrap.rank ? [] : (this.#peers[rank] ?? [])));
+  /** Calls `end` when the time is over, which may be now. */
+  whenOver(end: (() => void) | undefined): void {
+    this.#end = end;
+    if (this.#isOver) end?.();
   }
 
-  /** The rank may be in this call or another one, and may share memory with this rank. */
-  #await(rank: number): readonly Awaited[] {
-    const { localRanks } = this.#bootstrap;
-    // If the ranks of a host share no memory, each is a team of its own.
-    const local = this.#team.nLocalRanks === localRanks.length ? localRanks.indexOf(rank) : -1;
-    return [
-      { peer: rank, waitReport: () => this.#queries.answer(rank) },
-      { peer: rank, waitReport: () => this.#waitQueries?.answer(rank) },
-      { peer: rank, waitReport: () => (local < 0 ? undefined : this.#team.waitReport(local)) },
-    ];
+  lift(): void {
+    this.#end = undefined;
+    this.#stop();
+  }
+}
+
+/** Ends of a call over the bootstrap network. */
+interface Ends {
+  readonly limit: TimeLimit;
+  /** Makes the error for the end of the time, given the ranks that hold the call up. */
+  readonly tooLate: (late: readonly number[]) => Error;
+  readonly signal: AbortSignal | undefined;
+  /** Throws if a rank that is needed is gone. */
+  readonly check?: (() => void) | undefined;
+}
+
+/** Interval at which a waiting rank checks whether the others can still arrive. */
+const LOOK_EVERY_MS = 20;
+
+/**
+ * Returns the result of `work`, which ends soon after its signal: aborted when the time is over and the ranks that hold the call
+ * up are known, when `signal` is, or when `check` throws.
+ *
+ * @param work also gets a signal that is aborted as soon as the time is over
+ */
+export async function whileOthersCan<T>(
+  wait: OutOfBandWait,
+  { limit, tooLate, signal, check }: Ends,
+  work: (signal: AbortSignal, over: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const over = new AbortController();
+  const end = (reason: unknown): void => {
+    over.abort(reason);
+    stop.abort(reason);
+  };
+  const cancel = (): void => end(signal?.reason);
+  if (signal?.aborted === true) cancel();
+  signal?.addEventListener('abort', cancel);
+  limit.whenOver(() => {
+    over.abort(tooLate(wait.late()));
+    wait.findLate((late) => stop.abort(tooLate(late)));
+  });
+  const look =
+    check &&
+    setInterval(() => {
+      try {
+        check();
+      } catch (error) {
+        end(error);
+      }
+    }, LOOK_EVERY_MS);
+  try {
+    return await work(stop.signal, over.signal);
+  } finally {
+    clearInterval(look);
+    signal?.removeEventListener('abort', cancel);
+    limit.lift();
+    wait.close();
   }
 }

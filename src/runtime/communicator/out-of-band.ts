@@ -1,16 +1,16 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
+import type { OutOfBandCall } from '../algorithms/activity.js';
+import type { CallLimits } from '../algorithms/arguments.js';
+import type { MeetingCall } from '../algorithms/call.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
 import { withCallerFrames } from '../caller-stack.js';
-import type { CallLimits } from '../algorithms/arguments.js';
 import { reasonText } from '../messages/timed-call.js';
-import { OutOfBandWait } from './out-of-band-wait.js';
-import { closedTooEarly } from '../algorithms/team-error.js';
+import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan, type Elsewhere } from './out-of-band-wait.js';
 import { longWait, untilWarning, type WaitLimits } from '../progress/wait-limits.js';
 import { afterWatching } from '../progress/watch-clock.js';
-import { withAnySignal } from '../with-any-signal.js';
 
 /** The parts of a communicator that out-of-band calls use. */
 interface OutOfBandParts {
@@ -21,6 +21,8 @@ interface OutOfBandParts {
   readonly waitQueries: WaitQueries | undefined;
   /** Time that a call may wait, if it has no limit of its own, milliseconds. */
   readonly defaultMs: number;
+  /** Starts the barrier with which a call of all ranks begins. */
+  readonly meet: (name: MeetingCall, limits: CallLimits) => Promise<void>;
   /** Called once for each call that waits for long. */
   readonly warn: (text: string) => void;
   /** Throws the error that ended the communicator, if it has failed. */
@@ -45,60 +47,107 @@ export class OutOfBandCalls {
   }
 
   /**
-   * Runs a call that needs all ranks. A failure ends the communicator, as in other calls, unless only this call is
-   * impossible.
+   * Runs a call that needs all ranks. They meet in a barrier first, which is a collective like any other: it finds ranks that
+   * call something else, or nothing. A failure ends the communicator, as in other calls, unless only this call is impossible.
    */
   withAll<T>(
-    name: string,
+    name: MeetingCall,
     { timeoutMs = this.#parts.defaultMs, signal }: CallLimits,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
+    const { abort, fail } = this.#parts;
+    const limit = new TimeLimit(timeoutMs);
+    // Now, in the order of the program's calls.
+    const met = this.#parts.meet(name, { timeoutMs, signal });
+    met.catch(() => limit.lift());
     return this.#inTurn(async () => {
-      signal?.throwIfAborted();
+      await met;
       try {
-        const calls = this.#parts.team.countCall();
-        const wait = new OutOfBandWait(this.#parts, timeoutMs, () => this.#behind(calls));
-        const stopWarning = this.#warnLater(name, timeoutMs, wait);
-        try {
-          return await whileOthersCan(name, { timeoutMs, signal }, () => this.#checkPresence(calls), wait, work);
-        } finally {
-          stopWarning();
-        }
+        return await this.#wait(
+          name,
+          limit,
+          signal,
+          () => this.#checkPresence(),
+          (stop) => cutOff(work(stop), stop),
+        );
       } catch (error) {
         if (signal?.aborted === true && error === signal.reason) {
-          this.#parts.abort(`its ${name} was cancelled (${reasonText(error)})`);
+          abort(`its ${name} was cancelled (${reasonText(error)})`);
           throw error;
         }
         if (isOfCallOnly(error)) throw ofCall(error, name);
-        throw this.#parts.fail(this.#recordedFailure() ?? error, name);
+        throw fail(this.#recordedFailure() ?? error, name);
       }
     });
   }
 
-  /** Runs a call that needs all remaining ranks. A failure ends this call only. */
+  /**
+   * Runs a call that needs all remaining ranks. A failure ends this call only.
+   * @param work see whileOthersCan()
+   */
   withRest<T>(
-    name: string,
+    name: 'shrink',
     { timeoutMs = this.#parts.defaultMs, signal }: CallLimits,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (signal: AbortSignal, over: AbortSignal) => Promise<T>,
   ): Promise<T> {
     return this.#inTurn(async () => {
       signal?.throwIfAborted();
-      const late = new AbortController();
-      const wait = new OutOfBandWait(this.#parts, timeoutMs);
-      const stopWarning = this.#warnLater(name, timeoutMs, wait);
-      const stopWaiting = afterWatching(timeoutMs, () => late.abort(tooLate(name, timeoutMs, wait)));
       try {
-        return await withAnySignal([late.signal, signal], work);
+        return await this.#wait(name, new TimeLimit(timeoutMs), signal, undefined, work);
       } catch (error) {
         // The result of its own wait is ignored.
         signal?.throwIfAborted();
         throw error;
-      } finally {
-        stopWarning();
-        stopWaiting();
-        wait.close();
       }
     });
+  }
+
+  /** Runs `work`, which waits for other ranks, until the time is over. */
+  async #wait<T>(
+    call: OutOfBandCall,
+    limit: TimeLimit,
+    signal: AbortSignal | undefined,
+    check: (() => void) | undefined,
+    work: (signal: AbortSignal, over: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { bootstrap, warn, limits } = this.#parts;
+    const { rank, nRanks } = bootstrap;
+    const warnAfterMs = untilWarning(limits, 0);
+    const queries = bootstrap.openWaitQueries();
+    const wait = new OutOfBandWait({ call, rank, nRanks, queries, elsewhere: this.#elsewhere }, limit.ms);
+    const warnsLater = warnAfterMs > 0 && warnAfterMs < limit.ms;
+    const stopWarning = warnsLater
+      ? afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, call, wait.describe(wait.late()))))
+      : () => undefined;
+    const tooLate = (late: readonly number[]): TimeoutError =>
+      new TimeoutError(
+        call === 'shrink' ? 'RANK_MISSING' : 'TIMEOUT',
+        `${call}: rank ${rank} waited ${limit.ms / 1000} s for ${wait.describe(late)}, without an answer or progress`,
+        { ranks: late },
+      );
+    try {
+      return await whileOthersCan(wait, { limit, tooLate, signal, check }, work);
+    } finally {
+      stopWarning();
+    }
+  }
+
+  get #elsewhere(): Elsewhere {
+    const { bootstrap, team, waitQueries } = this.#parts;
+    const { localRanks, nRanks } = bootstrap;
+    // If the ranks of a host share no memory, each is a team of its own.
+    const shares = team.nLocalRanks === localRanks.length;
+    return {
+      report: (words, holds) => {
+        team.reportWait(words);
+        waitQueries?.setAnswer(words, holds);
+      },
+      ask: (ranks) => waitQueries?.ask(ranks),
+      reports: Array.from({ length: nRanks }, (_, peer) => {
+        const local = shares ? localRanks.indexOf(peer) : -1;
+        return { peer, waitReport: () => (local < 0 ? waitQueries?.answer(peer) : team.waitReport(local)) };
+      }),
+    };
   }
 
   /** Runs `work` after all earlier calls, whether they failed or not. */
@@ -116,24 +165,6 @@ export class OutOfBandCalls {
     return this.#last;
   }
 
-  /** Warns if the call takes long. Returns a function that cancels the warning. */
-  #warnLater(name: string, timeoutMs: number, wait: OutOfBandWait): () => void {
-    const {
-      bootstrap: { rank },
-      limits,
-      warn,
-    } = this.#parts;
-    const warnAfterMs = untilWarning(limits, 0);
-    if (warnAfterMs === 0 || warnAfterMs >= timeoutMs) return () => undefined;
-    return afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, name, wait.describe(wait.late()))));
-  }
-
-  /** Ranks of this host that have not made this rank's latest call. */
-  #behind(calls: number): number[] {
-    const { team, bootstrap } = this.#parts;
-    return team.findBehind(calls).map((local) => bootstrap.localRanks[local] ?? local);
-  }
-
   /** Error with which a rank of this host ended the communicator; it may be known here before the network reports it. */
   #recordedFailure(): Error | undefined {
     const { team, bootstrap } = this.#parts;
@@ -141,17 +172,14 @@ export class OutOfBandCalls {
     return words === undefined ? undefined : unpackReason(words, bootstrap.rank);
   }
 
-  /** Throws if a rank that has not made this rank's latest call cannot make it any more. */
-  #checkPresence(calls: number): void {
+  /** Throws if a rank can take part no longer. */
+  #checkPresence(): void {
     const { team, bootstrap, checkAlive } = this.#parts;
     checkAlive();
     // A rank that already has the failed rank's data now waits for ranks that lack them.
     if (bootstrap.failure !== undefined) throw bootstrap.failure;
-    const rankOf = (local: number): number => bootstrap.localRanks[local] ?? local;
     const dead = team.findDead();
-    if (dead >= 0) throw died(rankOf(dead));
-    const left = team.findLeft(calls);
-    if (left >= 0) throw closedTooEarly(rankOf(left));
+    if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
   }
 }
 
@@ -159,53 +187,5 @@ export class OutOfBandCalls {
 function isOfCallOnly(error: unknown): error is TcclError {
   return (
     error instanceof InvalidArgumentError || (error instanceof TcclError && ['OUT_OF_MEMORY', 'UNSUPPORTED'].includes(error.code))
-  );
-}
-
-/** Interval at which a waiting rank checks whether the others can still arrive. */
-const LOOK_EVERY_MS = 20;
-
-/**
- * Returns the result of `work`, unless `check` throws because a needed rank is gone, or time is up. `work` gets a signal, since
- * its own error may name the awaited ranks more precisely.
- */
-async function whileOthersCan<T>(
-  name: string,
-  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
-  check: () => void,
-  wait: OutOfBandWait,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const stop = new AbortController();
-  const stopped = new Promise<never>((_, reject) => {
-    stop.signal.addEventListener('abort', () => setImmediate(() => reject(stop.signal.reason as Error)));
-  });
-  const stopWaiting = afterWatching(timeoutMs, () => stop.abort(tooLate(name, timeoutMs, wait)));
-  const cancel = (): void => stop.abort(signal?.reason);
-  signal?.addEventListener('abort', cancel, { once: true });
-  const look = setInterval(() => {
-    try {
-      check();
-    } catch (error) {
-      stop.abort(error);
-    }
-  }, LOOK_EVERY_MS);
-  try {
-    return await Promise.race([work(stop.signal), stopped]);
-  } finally {
-    clearInterval(look);
-    signal?.removeEventListener('abort', cancel);
-    stopWaiting();
-    wait.close();
-  }
-}
-
-/** Error that names the ranks that have not made the call, or are stuck in it, as far as known. */
-function tooLate(name: string, timeoutMs: number, wait: OutOfBandWait): TimeoutError {
-  const late = wait.late();
-  return new TimeoutError(
-    'TIMEOUT',
-    `${name}: waited ${timeoutMs / 1000} s for ${wait.describe(late)} (it was not called there, or makes no progress)`,
-    { ranks: late },
   );
 }

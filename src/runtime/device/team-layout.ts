@@ -7,7 +7,7 @@
  *              1 + the number of the first operation of *direct* that a rank has given up
  *     64       failure: its length (-1 while it is written), then the error of the first rank that failed
  *     1024     one line for each rank: 1 once it has left the communicator, 2 once it does not read this memory any more;
- *              then its number of out-of-band calls; then its report of a wait (wait-report.ts)
+ *              then its report of a wait (wait-report.ts)
  *     …        u32 for each pair of ranks: address of the mailbox from one to the other (0: none yet)
  *
  * The segment belongs to the ranks that started together, and a communicator to those of them that are its members: several
@@ -17,9 +17,8 @@ export const ABORT = 0;
 export const FAILURE = 64;
 export const LEFT = 1024;
 export const LINE = 128;
-/** Indexes in a line. */
-export const CALLS = 1;
-export const REPORT = 2;
+/** Index in a line. */
+export const REPORT = 1;
 
 /** Size of a team of `nRanks`, where `blockBytes` is the size of a control block. */
 export function teamBytes(nRanks: number, blockBytes: number): number {

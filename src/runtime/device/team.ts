@@ -1,6 +1,6 @@
 import type { Kernels } from './kernels/kernels.js';
 import type { Segment } from './segment.js';
-import { ABORT, CALLS, FAILURE, headerBytes, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
+import { ABORT, FAILURE, headerBytes, LEFT, LINE, REPORT, teamBytes } from './team-layout.js';
 import { WaitWords, type WaitReport } from './wait-report.js';
 
 /** States in a member's line. */
@@ -195,23 +195,6 @@ export class Team {
       },
     );
     this.segment.settleSome();
-  }
-
-  /** Counts an out-of-band call of this rank. Returns the number of calls so far. */
-  countCall(): number {
-    return Atomics.add(this.#words, this.#lineOf(this.localRank) + CALLS, 1) + 1;
-  }
-
-  /** A member that has left without making its `calls`-th out-of-band call, or -1. */
-  findLeft(calls: number): number {
-    return this.members.findIndex(
-      (_, rank) => this.hasLeft(rank) && Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls,
-    );
-  }
-
-  /** Members that have not yet made their `calls`-th out-of-band call. */
-  findBehind(calls: number): number[] {
-    return [...this.members.keys()].filter((rank) => Atomics.load(this.#words, this.#lineOf(rank) + CALLS) < calls);
   }
 
   /** Reports to the other members that this rank has waited for long, and for which ranks (algorithms/wait-chains.ts). */

@@ -538,13 +538,17 @@ export class Messenger implements Waitable {
     return oldest;
   }
 
-  /** The ranks that a wait is for in the end, with what is known of them; in a circle those that it is for directly. */
+  /**
+   * The ranks that a wait is for in the end, with what is known of them. In a circle the text has those that it is for directly,
+   * and the error names one that waits for a message: it is this rank if those wait in a call that all ranks make.
+   */
   #heldUpBy(wait: LongWait): { readonly ranks: readonly number[]; readonly text: string } {
     const p2p = this.#pointToPoint;
     const behind = p2p.stragglers(wait.ranks, this.#shorterMs);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
-    return p2p.isDeadlock
-      ? { ranks: wait.ranks, text: describeLate(wait.ranks, doing) + DEADLOCK }
-      : { ranks: behind, text: describeLate(behind, doing) };
+    if (!p2p.isDeadlock) return { ranks: behind, text: describeLate(behind, doing) };
+    const inMessages = wait.ranks.filter((rank) => !p2p.isInCallOfAll(rank));
+    const ranks = inMessages.length > 0 ? inMessages : [this.#parts.rank];
+    return { ranks, text: describeLate(wait.ranks, doing) + DEADLOCK };
   }
 }

@@ -12,7 +12,7 @@ const WATCH_AFTER_MS = 500;
 
 /** Means to make a connection between two ranks. */
 export interface Dialling {
-  readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch' | 'whyGone'>;
+  readonly bootstrap: Pick<Bootstrap, 'send' | 'recv' | 'watch' | 'waitFor' | 'whyGone'>;
   readonly transport: Transport;
   /** Tag of this connection's messages on the bootstrap network; the next tag also belongs to it. */
   readonly tag: number;

@@ -458,6 +458,11 @@ export class PointToPoint {
     return this.#waitChains.doing(rank);
   }
 
+  /** See WaitChains. */
+  isInCallOfAll(rank: number): boolean {
+    return this.#waitChains.isInCallOfAll(rank);
+  }
+
   /** True if ranks are known to wait for each other in a circle. */
   get isDeadlock(): boolean {
     return this.#waitChains.isDeadlock;

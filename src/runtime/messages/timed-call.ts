@@ -82,8 +82,10 @@ function withdrawn(look: () => void, withdraw: (error: Error) => boolean, late: 
 export function startTimedCollective(parts: TimedCallParts, call: QueuedCall, options: CallLimits): Promise<void> {
   const { queue } = parts;
   const name = callName(call.code);
+  const { timeoutMs: limitMs } = options;
+  const limited = limitMs === undefined ? call : { ...call, details: { ...call.details, limitMs } };
   return startTimed(options, (settled) => {
-    queue.add(call, settled);
+    queue.add(limited, settled);
     queue.kick();
     return endingAll(
       name,

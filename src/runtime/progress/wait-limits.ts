@@ -17,7 +17,12 @@ export const noLimits: WaitLimits = { timeoutMs: 0, warnAfterMs: 0 };
 
 /** The smaller of the two limits, which decides how often waits are checked; 0 without any. */
 export function shorterLimit({ timeoutMs, warnAfterMs }: WaitLimits): number {
-  return timeoutMs === 0 || warnAfterMs === 0 ? Math.max(timeoutMs, warnAfterMs) : Math.min(timeoutMs, warnAfterMs);
+  return shorterOf(timeoutMs, warnAfterMs);
+}
+
+/** The smaller of two limits, of which 0 is none. */
+export function shorterOf(oneMs: number, otherMs: number): number {
+  return oneMs === 0 || otherMs === 0 ? Math.max(oneMs, otherMs) : Math.min(oneMs, otherMs);
 }
 
 /** Time from a wait of `waitedMs` to its next limit; Infinity after the last. */

@@ -9,6 +9,8 @@ export type BootstrapRequest =
   | { readonly kind: 'send'; readonly number: number; readonly peer: number; readonly tag: number; readonly data: Uint8Array }
   | { readonly kind: 'recv'; readonly number: number; readonly peer: number; readonly tag: number }
   | { readonly kind: 'watch'; readonly number: number; readonly peer: number }
+  | { readonly kind: 'waitFor'; readonly number: number; readonly peer: number }
+  | { readonly kind: 'waited'; readonly number: number; readonly peer: number }
   | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number }
   | { readonly kind: 'fail'; readonly number: number; readonly reason: Uint8Array };
 
@@ -23,17 +25,25 @@ export type Answer =
 
 type AnswerValue = Uint8Array | readonly Uint8Array[] | undefined;
 
-/** Passes a request to the bootstrap network. */
-export async function answer(bootstrap: Introduction, question: BootstrapRequest): Promise<Answer> {
-  const { number } = question;
-  try {
-    return { kind: 'answer', number, value: await ask(bootstrap, question) };
-  } catch (error) {
-    return { kind: 'refusal', number, reason: packReason(error as Error) };
-  }
+/** Returns a function that passes the requests of a thread to the bootstrap network, and returns the answers. */
+export function answerer(bootstrap: Introduction): (question: BootstrapRequest) => Promise<Answer> {
+  /** Ends of the thread's waits, by rank. */
+  const waits = new Map<number, (() => void)[]>();
+  return async (question) => {
+    const { number } = question;
+    try {
+      return { kind: 'answer', number, value: await ask(bootstrap, waits, question) };
+    } catch (error) {
+      return { kind: 'refusal', number, reason: packReason(error as Error) };
+    }
+  };
 }
 
-async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise<AnswerValue> {
+async function ask(
+  bootstrap: Introduction,
+  waits: Map<number, (() => void)[]>,
+  question: BootstrapRequest,
+): Promise<AnswerValue> {
   switch (question.kind) {
     case 'allGather':
       return bootstrap.allGather(question.data, question.scope);
@@ -44,6 +54,12 @@ async function ask(bootstrap: Introduction, question: BootstrapRequest): Promise
       return bootstrap.recv(question.peer, question.tag);
     case 'watch':
       bootstrap.watch(question.peer);
+      return undefined;
+    case 'waitFor':
+      waits.set(question.peer, [...(waits.get(question.peer) ?? []), bootstrap.waitFor(question.peer)]);
+      return undefined;
+    case 'waited':
+      waits.get(question.peer)?.pop()?.();
       return undefined;
     case 'whyGone':
       return packReason(await bootstrap.whyGone(question.peer));
@@ -93,6 +109,11 @@ export class BootstrapProxy implements Introduction {
 
   watch(peer: number): void {
     void this.#ask((number) => ({ kind: 'watch', number, peer }));
+  }
+
+  waitFor(peer: number): () => void {
+    void this.#ask((number) => ({ kind: 'waitFor', number, peer }));
+    return () => void this.#ask((number) => ({ kind: 'waited', number, peer }));
   }
 
   fail(reason: TcclError): void {

@@ -10,6 +10,7 @@ import { progressHere, type Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
 import { callAt, EngineThreadMemory, EXIT, type PlacedCall } from './engine-thread-memory.js';
+import { shorterOf } from '../progress/wait-limits.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Data that a rank passes to its engine thread. */
@@ -21,6 +22,7 @@ export interface DirectThreadData {
   readonly smallBytes: number;
   /** Number of polls before the core is given away. */
   readonly spins: number;
+  /** Time limit of calls without one of their own. */
   readonly limitMs: number;
   readonly buffer: SharedArrayBuffer;
 }
@@ -31,7 +33,7 @@ const {
   localRanks,
   smallBytes,
   spins,
-  limitMs,
+  limitMs: usualMs,
   buffer,
 } = workerData as DirectThreadData;
 const loaded = loadLibc();
@@ -47,14 +49,25 @@ class Call implements Waitable {
   readonly polled = true;
   readonly spins = spins;
   readonly parkAfterMs = PARK_AFTER_MS;
-  readonly checkEveryMs = limitMs > 0 ? clock.lookEveryMs : Infinity;
   isPending = false;
   failure: Error | undefined;
+  /** Time limit of the running call, and a clock for it. */
+  #limitMs = usualMs;
+  #clock = new WatchClock(usualMs);
   #stillSinceMs: number | undefined;
 
-  begin(status: number): void {
+  /** @param ownMs limit of this call alone, if it has one */
+  begin(status: number, ownMs = 0): void {
     this.isPending = status !== DONE;
     this.#stillSinceMs = undefined;
+    const limitMs = shorterOf(ownMs, usualMs);
+    if (limitMs === this.#limitMs) return;
+    this.#limitMs = limitMs;
+    this.#clock = new WatchClock(limitMs);
+  }
+
+  get checkEveryMs(): number {
+    return this.#limitMs > 0 ? this.#clock.lookEveryMs : Infinity;
   }
 
   poll(looks: number): boolean {
@@ -72,10 +85,11 @@ class Call implements Waitable {
   /** Reports the awaited ranks to the rank's thread, which checks time limits, and the wait to the other ranks. */
   check(): void {
     engine.check();
+    const limitMs = this.#limitMs;
     if (limitMs === 0) return;
-    const now = clock.look();
+    const now = this.#clock.look();
     this.#stillSinceMs ??= now;
-    if (now - this.#stillSinceMs <= clock.gapMs) return;
+    if (now - this.#stillSinceMs <= this.#clock.gapMs) return;
     const call = engine.underWay();
     if (call !== undefined) engine.reportWait(limitMs, { kind: 'collective', number, call });
     memory.setLate(engine.late(limitMs));
@@ -91,7 +105,6 @@ class Call implements Waitable {
   }
 }
 
-const clock = new WatchClock(limitMs);
 const wait = new Call();
 
 parentPort?.postMessage('ready');
@@ -108,7 +121,7 @@ try {
 function carryOut(placed: PlacedCall): void {
   number++;
   const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
-  wait.begin(engine.begin(code, type, root, send, recv, count, spins, details));
+  wait.begin(engine.begin(code, type, root, send, recv, count, spins, details), details?.limitMs);
   segment.parkedRanks.wake();
   if (wait.isPending) progressHere().runUntil(wait, () => !wait.isPending);
   if (wait.failure !== undefined) throw wait.failure;

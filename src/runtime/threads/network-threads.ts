@@ -3,7 +3,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { SystemError } from '../../errors.js';
 import { packReason, unpackReason } from '../transport/ending.js';
-import { answer } from './bootstrap-proxy.js';
+import { answerer } from './bootstrap-proxy.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';
 import { networkMemoryBytes, type NetworkOptions } from '../algorithms/open-network.js';
@@ -122,13 +122,14 @@ function whenOpened(
   tell: (message: ToNetworkThread) => void,
   { bootstrap, onWarning, forwardReport }: NetworkThreadOptions,
 ): Promise<readonly string[]> {
+  const answer = answerer(bootstrap);
   return new Promise((resolve, reject) => {
     worker.on('message', (message: FromNetworkThread) => {
       if (message.kind === 'opened') resolve(message.transports);
       else if (message.kind === 'warning') onWarning?.(message.text);
       else if (message.kind === 'waits') forwardReport(message.report);
       else if (message.kind === 'failed') reject(unpackReason(message.reason, bootstrap.rank));
-      else void answer(bootstrap, message).then(tell);
+      else void answer(message).then(tell);
     });
     worker.on('error', (error) => {
       reject(

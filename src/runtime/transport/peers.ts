@@ -198,11 +198,12 @@ const endsOfPeers = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH'];
  * brings the better reason, perhaps a little later; this function waits for that reason, but not beyond the signal.
  */
 export async function orWhyNot<C>(
-  bootstrap: Pick<Introduction, 'whyGone'>,
+  bootstrap: Pick<Introduction, 'waitFor' | 'whyGone'>,
   peer: number,
   connecting: Promise<C>,
   signal: AbortSignal,
 ): Promise<C> {
+  const met = bootstrap.waitFor(peer);
   try {
     return await connecting;
   } catch (error) {
@@ -219,6 +220,8 @@ export async function orWhyNot<C>(
       else signal.addEventListener('abort', stop);
       bootstrap.whyGone(peer).then(tell, () => tell(error));
     });
+  } finally {
+    met();
   }
 }
 

@@ -27,7 +27,7 @@ const activities: fc.Arbitrary<Activity> = fc.oneof(
   fc.record({ kind: fc.constantFrom('collective', 'last'), number: fc.nat(), call }),
   fc.record({ kind: fc.constantFrom('send', 'recv'), peer: rank, count, type }),
   fc.record({ kind: fc.constant('window'), peer: rank }),
-  fc.record({ kind: fc.constant('outOfBand') }),
+  fc.record({ kind: fc.constant('outOfBand'), call: fc.constantFrom('init', 'split', 'program') }),
 );
 
 test('an activity can be encoded in words of 32 bits and decoded', () => {

@@ -104,6 +104,7 @@ function mailboxes(n: number): Bootstrap[] {
     rank,
     nRanks: n,
     onFailure: () => () => undefined,
+    waitFor: () => () => undefined,
     send: (peer, tag, data) => {
       const key = `${rank} ${peer} ${tag}`;
       const waiter = waiters.get(key)?.shift();

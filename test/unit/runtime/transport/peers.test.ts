@@ -8,6 +8,7 @@ const broken = () =>
     new SystemError('NETWORK', 'rank 0 cannot reach rank 1 for data: the other side closed the connection', { rank: 1 }),
   );
 const { signal } = new AbortController();
+const waitFor = () => () => undefined;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -15,7 +16,7 @@ afterEach(() => void vi.useRealTimers());
 test("an error of a connection that breaks during set-up has the peer's failure as cause, even if that arrives later", async () => {
   const cause = new RemoteError('RANK_DIED', 'rank 2 died', { rank: 2 });
   let tell: (reason: Error) => void = () => undefined;
-  const outcome = orWhyNot({ whyGone: () => new Promise((resolve) => (tell = resolve)) }, 1, broken(), signal).catch(
+  const outcome = orWhyNot({ waitFor, whyGone: () => new Promise((resolve) => (tell = resolve)) }, 1, broken(), signal).catch(
     (error: unknown) => error,
   );
   await vi.advanceTimersByTimeAsync(1000);
@@ -24,14 +25,16 @@ test("an error of a connection that breaks during set-up has the peer's failure 
 });
 
 test('without a failure of the peer, the network is the cause', async () => {
-  const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), signal).catch((error: unknown) => error);
+  const outcome = orWhyNot({ waitFor, whyGone: () => new Promise(() => undefined) }, 1, broken(), signal).catch(
+    (error: unknown) => error,
+  );
   await vi.advanceTimersByTimeAsync(10_000);
   expect(await outcome).toMatchObject({ code: 'NETWORK', rank: 1 });
 });
 
 test("a rank at its timeout does not wait for the peer's failure", async () => {
   const stop = new AbortController();
-  const outcome = orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, broken(), stop.signal).catch(
+  const outcome = orWhyNot({ waitFor, whyGone: () => new Promise(() => undefined) }, 1, broken(), stop.signal).catch(
     (error: unknown) => error,
   );
   stop.abort(new Error('too late'));
@@ -40,7 +43,9 @@ test("a rank at its timeout does not wait for the peer's failure", async () => {
 
 test('other errors are passed on at once', async () => {
   const full = new SystemError('OUT_OF_MEMORY', 'no room');
-  await expect(orWhyNot({ whyGone: () => new Promise(() => undefined) }, 1, Promise.reject(full), signal)).rejects.toBe(full);
+  await expect(orWhyNot({ waitFor, whyGone: () => new Promise(() => undefined) }, 1, Promise.reject(full), signal)).rejects.toBe(
+    full,
+  );
 });
 
 test('a rank that listens for a rank that has gone gets the reason', async () => {
@@ -60,6 +65,7 @@ test('a rank that listens for a rank that has gone gets the reason', async () =>
     send: () => Promise.resolve(),
     recv: () => Promise.resolve(Buffer.from(JSON.stringify(offer))),
     onFailure: () => () => undefined,
+    waitFor,
     whyGone: () => Promise.resolve(gone),
     fail: () => undefined,
   } as unknown as Parameters<typeof connectPeers>[0];

@@ -1,0 +1,12 @@
+import { callKinds } from '../device/kernels/call-kinds.js';
+import { int32 } from '../device/types.js';
+import { derivedBits, type MeetingCall } from './call.js';
+import type { QueuedCall } from './queued-call.js';
+
+const nothing = new Int32Array(0);
+
+/** The barrier with which a call over the bootstrap network begins. */
+export function meetingOf(name: MeetingCall): QueuedCall {
+  const code = callKinds.barrier | derivedBits(name);
+  return { code, type: int32, root: 0, send: nothing, recv: nothing, count: 0, details: undefined };
+}
