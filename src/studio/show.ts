@@ -212,7 +212,7 @@ function changesOf(made: Planned, state: StudioState, file: NamedText | undefine
   };
 }
 
-/** The answers to the questions of a text about a cluster; a text that is not understood has the nearest questions as its answer. */
+/** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */
 export function answerTo({ cluster, parameters, simulated, machines, environment }: Source, text: string): ShownAnswer {
   const questions = parseQuestions(text);
   if (questions.length === 0)

@@ -1,7 +1,7 @@
 /**
- * GeForce cards of the 30, 40 and 50 series, whose drivers refuse peer-to-peer copies over PCIe: devices of vendor 0x10de, from the
- * PCI ID repository without cards for laptops and samples. Older cards are allowed it, and those for servers and workstations;
- * so are bridges of NVLink (3090).
+ * GeForce cards of the 30, 40 and 50 series, whose drivers refuse peer-to-peer copies over PCIe: devices of vendor 0x10de, from
+ * the PCI ID repository without cards for laptops and samples. Older cards are allowed it, and those for servers and
+ * workstations; so are bridges of NVLink (3090).
  */
 const series30 = [
   0x2203, 0x2204, 0x2205, 0x2206, 0x2207, 0x2208, 0x220a, 0x2216, 0x2414, 0x2482, 0x2484, 0x2486, 0x2487, 0x2488, 0x2489, 0x248c,

@@ -1,6 +1,6 @@
 import { descendants, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 
-/** What `nvidia-smi topo -m` prints for a machine: each device's switches decide, before NCCL changes the tree. */
+/** Output of `nvidia-smi topo -m` for a machine: each device's switches decide, before NCCL changes the tree. */
 export function matrixOf(root: XmlElement, options: { readonly legend: boolean }): string {
   const named = (name: string) => [...descendants(root)].filter((element) => element.name === name);
   const number = (element: XmlElement) => Number(element.attributes.get('dev'));

@@ -81,14 +81,15 @@ const inOrderOfNodes = new Set(['azure-nd-v4', 'polaris', 'perlmutter']);
 // A matrix is of one host.
 const hosts = machines.filter(({ name }) => !name.endsWith('nvl72'));
 
-describe.each(hosts)('$name as a matrix', ({ name, build }) => {
+describe.each(hosts)('$name as a matrix', (machine) => {
+  const { name } = machine;
   it.each([true, false])('is a machine with the same path types (legend: %j)', (legend) => {
-    const root = build();
+    const root = machine.build();
     expect(pathTypes(machineFrom(matrixOf(root, { legend }), hardwareOf(root)))).toEqual(pathTypes(root));
   });
 
   it.skipIf(name in undetermined)('is a machine with the same channels and rings', () => {
-    const root = build();
+    const root = machine.build();
     const made = summary(machineFrom(matrixOf(root, { legend: true }), hardwareOf(root)));
     const { rings, ...rest } = summary(root);
     expect(made).toMatchObject(rest);
