@@ -108,14 +108,14 @@ export function isSame({ ratio, before, after }: ChangedCall): boolean {
   return Math.abs(ratio - 1) < LEAST_CHANGE && formatWay(before.choice) === formatWay(after.choice);
 }
 
-/** The effect on the largest call, or on the one that changes most. */
+/** The effect on the largest call, and on the one that changes most if that is of another collective. */
 function headline({ calls }: Effect, asked: ScheduledCollective | undefined): string {
   const changed = calls.filter((call) => Math.abs(call.ratio - 1) >= LEAST_CHANGE);
-  if (changed.length === 0) return 'no call takes another time';
-  const largest = changed.filter(({ collective }) => collective === (asked ?? 'AllReduce')).at(-1);
-  const most = [...changed].sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)))[0];
-  const call = largest ?? most;
-  return call === undefined ? '' : `${call.collective} of ${formatBytes(call.bytes)} ${changeText(call.ratio)}`;
+  const [most] = [...changed].sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)));
+  if (most === undefined) return 'no call takes another time';
+  const largest = changed.filter(({ collective }) => collective === (asked ?? 'AllReduce')).at(-1) ?? most;
+  const shown = largest.collective === most.collective ? [largest] : [largest, most];
+  return list(shown.map(({ collective, bytes, ratio }) => `${collective} of ${formatBytes(bytes)} ${changeText(ratio)}`));
 }
 
 /** `is 1.21 times slower`, `is 1.8 times faster`. */
