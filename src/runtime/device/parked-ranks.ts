@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
 /** Index in a segment of the number of parked threads, on a cache line of its own; then of the number of lines of threads. */
 const COUNT = 1984 / 4;
 const THREAD_LINES = COUNT + 1;
-/** Start of the ranks' lines (rank-lines.ts), and the words of a line for parking. */
+/** Start of the ranks' lines (rank-lines.ts, whose words are 0, 1 and 7), and the words of a line for parking. */
 const LINES = 2048;
 const LINE = 64;
 /** Lines of other threads of ranks follow those of the ranks, up to the first team. */

@@ -1,10 +1,13 @@
 import type { Libc } from './libc.js';
 
-/** Offset in a segment of its ranks' lines, one for each: words with state, reach, and the jobs of a pool. */
+/**
+ * Offset in a segment of its ranks' lines, one for each: words with state, reach, 5 for parking (parked-ranks.ts), and the job of
+ * a pool; the other half is for parking.
+ */
 const LINES = 2048;
 const LINE = 64;
-const JOB = 2;
-const RETURNED = 3;
+/** Word with twice the number of the pool's job whose function runs, plus 1 once it has returned. */
+const JOB = 7;
 
 /** Byte of the segment's file, far behind its end, that rank 0 locks while it is alive; the other ranks' follow. */
 const LOCK_BASE = 2 ** 41;
@@ -52,18 +55,18 @@ export class RankLines {
 
   /** Sets the number of the pool's job whose function this rank runs; 0 for none. */
   setJob(job: number): void {
-    Atomics.store(this.#words, lineOf(this.#localRank) + JOB, job);
+    Atomics.store(this.#words, lineOf(this.#localRank) + JOB, 2 * job);
   }
 
   /** Sets the number of the last job whose function has returned here, without a call that goes on. */
   setReturned(job: number): void {
-    Atomics.store(this.#words, lineOf(this.#localRank) + RETURNED, job);
+    Atomics.store(this.#words, lineOf(this.#localRank) + JOB, 2 * job + 1);
   }
 
   /** True if a rank's function of the job that runs here has returned: it makes no call of this job any more. */
   hasReturned(localRank: number): boolean {
     const job = Atomics.load(this.#words, lineOf(this.#localRank) + JOB);
-    return job !== 0 && Atomics.load(this.#words, lineOf(localRank) + RETURNED) === job;
+    return job !== 0 && job % 2 === 0 && Atomics.load(this.#words, lineOf(localRank) + JOB) === job + 1;
   }
 
   /** True if a rank has closed all its communicators, or its process or thread has ended in order. */
