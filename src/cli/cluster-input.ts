@@ -25,6 +25,7 @@ import {
   readText,
   type TopologyInput,
 } from './topo/input.js';
+import { partialOutput } from './topo/partial-outputs.js';
 
 /**
  * Reads CLUSTER for the commands of the planner: `plan`, `graph`, `explain`, `diff`, `log`.
@@ -126,13 +127,14 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
 }
 
 /**
- * Decides by the ending, otherwise by the first character: text that is neither XML nor a log or matrix of a machine is a cluster
- * file.
+ * Decides by the ending, otherwise by the first characters: text that is neither XML, a log nor a tool's output about a machine
+ * is a cluster file.
  */
 function isClusterFile({ text, fileName }: NamedText): boolean {
   const ending = extname(fileName).toLowerCase();
   if (['.yaml', '.yml', '.json'].includes(ending)) return true;
-  return ending !== '.xml' && text.trim() !== '' && !isXml(text) && !text.includes('=== System') && !hasMatrix(text);
+  const isOther = isXml(text) || text.includes('=== System') || hasMatrix(text) || partialOutput(text) !== undefined;
+  return ending !== '.xml' && text.trim() !== '' && !isOther;
 }
 
 function namedHosts(

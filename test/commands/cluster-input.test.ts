@@ -100,6 +100,36 @@ describe('a cluster', () => {
   });
 });
 
+describe('an output from which alone no machine can be made', () => {
+  it.each([
+    ['text of lstopo', 'Machine (2015GB total)\n  Package L#0\n    NUMANode L#0 (P#0 1007GB)\n'],
+    ['XML of lstopo', '<?xml version="1.0"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n<topology version="2.0">\n</topology>\n'],
+    ['a tree of lspci', '-+-[0000:c0]-+-00.0  Advanced Micro Devices, Inc. [AMD] Root Complex\n |           \\-00.2  IOMMU\n'],
+    [
+      'a list of lspci',
+      '00:00.0 Host bridge: Intel Corporation Device 09a2 (rev 04)\n17:00.0 3D controller: NVIDIA Corporation H100\n',
+    ],
+    ['a list of nvidia-smi -L', 'GPU 0: NVIDIA H200 (UUID: GPU-2f3c)\n'],
+    ['a report of nvidia-smi -q', '==============NVSMI LOG==============\n\nDriver Version : 550.54\n'],
+    ['the table of nvidia-smi', '+----+\n| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15 |\n'],
+    ['output of ibstat', "CA 'mlx5_0'\n\tCA type: MT4129\n"],
+    ['output of ibdev2netdev', 'mlx5_0 port 1 ==> eth0 (Up)\n'],
+  ])('%s is named, with what to give', async (name, text) => {
+    writeFileSync(file('partial.txt'), text);
+    for (const args of [
+      ['plan', file('partial.txt'), '--nodes', '2'],
+      ['topo', 'show', file('partial.txt')],
+    ]) {
+      const { stdout, stderr, code } = await tccl(args);
+      expect([stdout, code]).toEqual(['', 2]);
+      expect(stderr).toContain(
+        `partial.txt: this is ${name}, from which alone no machine can be made: give the output of nvidia-smi`,
+      );
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    }
+  });
+});
+
 describe('a matrix of nvidia-smi', () => {
   const matrix = file('matrix.txt');
   beforeAll(() => {

@@ -15,6 +15,7 @@ import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/
 import { childNamed, createElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { fileError } from '../output.js';
+import { partialOutput } from './partial-outputs.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {
@@ -56,7 +57,7 @@ export function readText(name: string): NamedText | undefined {
 /**
  * A topology file, the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH), or a matrix of `nvidia-smi topo -m`.
  *
- * @throws InputError where the text is neither
+ * @throws InputError where the text is none of these
  */
 export function parseTopology({ text, fileName }: NamedText): TopologyInput {
   const logged = isXml(text) ? undefined : topologyInLog(text);
@@ -64,6 +65,13 @@ export function parseTopology({ text, fileName }: NamedText): TopologyInput {
   const evidence = isXml(text) ? undefined : inFile(fileName, () => evidenceIn(text));
   if (evidence !== undefined)
     return { title: `the machine in ${basename(fileName)}`, fileName, evidence, root: createElement('system'), notes: [] };
+  const partial = partialOutput(text);
+  if (partial !== undefined)
+    throw new InputError(
+      'CONTENT',
+      `this is ${partial}, from which alone no machine can be made: give the output of nvidia-smi topo -m of that host, or the file that tccl topo detect -o machine.xml writes there`,
+      { file: fileName },
+    );
   return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
 }
 
