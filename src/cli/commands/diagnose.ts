@@ -25,7 +25,7 @@ export function register(program: Command): void {
           'gather what these hosts say, and read it',
           'tccl diagnose --collect --hosts gpu1,gpu2 > collect.sh; sh collect.sh incident-42; tccl diagnose incident-42',
         ],
-      )}\nExit codes: 0 healthy (all that began was seen to end), 1 a fault, 2 nothing that can be read, 3 undecided: the files do not tell.`,
+      )}\nExit codes: 0 healthy (all that began was seen to end), 1 a fault, 2 nothing that can be read, 3 undecided: the files do not show which.`,
     )
     .action(
       async (paths: string[], options: { readonly json?: boolean; readonly collect?: boolean; readonly hosts?: string }) => {

@@ -24,7 +24,7 @@ export function register(program: Command): void {
         ['while it runs', 'kubectl logs job/train --prefix | tccl log -'],
         ['the neighbours, transports and settings of rank 5', 'tccl log job.log --rank 5'],
         ['does NCCL do what it should on these machines?', 'tccl log job.log --topology dgx-h100 --nodes 2'],
-      )}\nExit codes: 0 healthy (all that began was seen to end), 1 a fault, 2 no log that can be read, 3 undecided: the log does not tell.
+      )}\nExit codes: 0 healthy (all that began was seen to end), 1 a fault, 2 no log that can be read, 3 undecided: the log does not show which.
 For rings, speeds and choices set NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING.`,
     )
     .action(async (files: string[], options: LogOptions) => {

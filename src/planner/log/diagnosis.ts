@@ -9,7 +9,7 @@ import { type Verdict, verdictOf } from './verdict.js';
 
 /**
  * `fault`: something is wrong, with cause and evidence; `healthy`: everything that began was seen to end, and nothing is wrong;
- * `undecided`: the files do not tell.
+ * `undecided`: the files do not show which.
  */
 export type Outcome = 'fault' | 'healthy' | 'undecided';
 
