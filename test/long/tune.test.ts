@@ -152,8 +152,9 @@ describe('tccl tune', () => {
 
   it('gives the reason why a host cannot be measured', async () => {
     const { code, stdout, stderr } = await tccl(['tune', '-n', '2', '-e', '64', '--json'], { env: { TCCL_SHM_DISABLE: '1' } });
-    expect({ code, stdout, lines: stderr.trim().split('\n').length }).toEqual({ code: 1, stdout: '', lines: 1 });
+    expect({ code, lines: stderr.trim().split('\n').length }).toEqual({ code: 1, lines: 1 });
     expect(stderr).toMatch(/the algorithms cannot be measured with 2 ranks: .*memory that all ranks share/);
+    expect(stderr).toBe(`tccl: ${(JSON.parse(stdout) as { error: { message: string } }).error.message}\n`);
   });
 
   it.each([
