@@ -1,3 +1,5 @@
+//     node scripts/build-studio.mjs [FILE]        build/studio/tccl-studio.html by default
+//
 // Builds the page of `tccl studio`: one HTML file with its script and style in it, which works from a disk or any web server.
 // The script is also that of its workers (src/studio/main.tsx).
 import { createHash } from 'node:crypto';
@@ -5,9 +7,6 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-
-const isCommand = process.argv[1] === fileURLToPath(import.meta.url);
-if (isCommand) await buildStudio('build/studio/tccl-studio.html');
 
 /** Writes the page, unless it is newer than all that it is made of. */
 export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
@@ -99,3 +98,7 @@ function licences(moduleIds) {
     })
     .join('\n\n');
 }
+
+// Last, because the page needs all that is above.
+const isCommand = process.argv[1] === fileURLToPath(import.meta.url);
+if (isCommand) await buildStudio(process.argv[2] ?? 'build/studio/tccl-studio.html');

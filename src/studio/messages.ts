@@ -30,6 +30,8 @@ export interface Shown {
   readonly plan: ShownPlan | undefined;
   readonly log: ShownLog | undefined;
   readonly answer: ShownAnswer | undefined;
+  /** The contents of a view that is made when it is looked at. */
+  readonly part: ShownPart | undefined;
   /** Time of the worker for it, ms. */
   readonly tookMs: number;
 }
@@ -48,6 +50,16 @@ export interface ShownPlan {
   readonly changes: ShownChanges | undefined;
   readonly reports: readonly { readonly title: string; readonly sentences: readonly string[] }[];
   readonly findings: readonly ShownFinding[];
+}
+
+/** Contents of the views of {@link viewsOnDemand}. */
+export type ShownPart = ShownCluster;
+
+/** A channel through all nodes. */
+export interface ShownCluster {
+  readonly view: 'cluster';
+  readonly picture: Picture;
+  readonly nChannels: number;
 }
 
 /** A kind of hosts. */

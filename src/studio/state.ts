@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../errors.js';
 
 /** Names of the views, in the order of their tabs. */
-export const viewNames = ['machine', 'matrix', 'choice', 'channels', 'why', 'changes', 'log'] as const;
+export const viewNames = ['machine', 'cluster', 'matrix', 'choice', 'channels', 'why', 'changes', 'log'] as const;
 /** Name of a view. */
 export type ViewName = (typeof viewNames)[number];
 
@@ -23,11 +23,16 @@ export interface StudioState {
   readonly view: ViewName;
   /** Channel of the search whose ring is shown alone. */
   readonly channel: number | undefined;
+  /** Graph of the channel that the cluster view draws. */
+  readonly graph: 'ring' | 'tree';
   /** Subject of the selected marks. */
   readonly selected: string | undefined;
   /** The question that is answered. */
   readonly ask: string;
 }
+
+/** Views that are made when they are looked at, because they take time. */
+export const viewsOnDemand: ReadonlySet<ViewName> = new Set<ViewName>(['cluster']);
 
 /** The example that an empty page shows. */
 export const exampleState: StudioState = {
@@ -40,6 +45,7 @@ export const exampleState: StudioState = {
   nicsOff: [],
   view: 'machine',
   channel: undefined,
+  graph: 'ring',
   selected: undefined,
   ask: '',
 };
@@ -62,6 +68,7 @@ export function fragmentOf(state: StudioState): string {
   for (const nic of state.nicsOff) set('nic-off', nic);
   if (state.view !== 'machine') set('view', state.view);
   set('channel', state.channel);
+  if (state.graph !== 'ring') set('graph', state.graph);
   set('selected', state.selected);
   set('ask', state.ask);
   return parameters.toString();
@@ -83,6 +90,7 @@ export function stateOf(fragment: string): StudioState {
     nicsOff: parameters.getAll('nic-off'),
     view,
     channel: wholeNumber(parameters.get('channel')),
+    graph: parameters.get('graph') === 'tree' ? 'tree' : 'ring',
     selected: parameters.get('selected') ?? undefined,
     ask: parameters.get('ask') ?? '',
   };

@@ -1,5 +1,6 @@
 import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/model.js';
+import { partOf } from './parts.js';
 import { readJob, shownLog, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './show.js';
@@ -46,6 +47,7 @@ class Desk {
     return {
       plan: made === undefined ? undefined : shownPlan(made, state, named),
       log,
+      part: made === undefined ? undefined : partOf(made, state),
       answer: made === undefined || state.ask.trim() === '' ? undefined : answerTo(made.source, state.ask),
       tookMs: performance.now() - start,
     };

@@ -75,8 +75,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   it('begins with an example, from a disk, and asks no server for anything', async () => {
     await openPage();
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('2 x dgx-h100');
-    for (const name of ['Paths', 'Choice', 'Channels', 'Why', 'Changes', 'Machine']) {
+    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Why', 'Changes', 'Machine']) {
       await tab(name).click();
+      await shows();
       expect(await panel().textContent()).not.toBe('');
     }
     expect(requests.filter((url) => !/^(blob|data):/.test(url))).toEqual([pathToFileURL(pageFile).href]);
@@ -168,6 +169,21 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(await page.locator('rect.t-gpu.chosen').count()).toBe(1);
     await tab('Paths').click();
     expect(await page.locator('rect.t-cell.chosen').count()).toBeGreaterThan(16);
+  });
+
+  it('draws a channel through all nodes, and finds the rail that it crosses', async () => {
+    await openPage('#machine=dgx-h100&nodes=3');
+    await tab('Cluster').click();
+    await shows();
+    await panel().getByRole('combobox', { name: 'Channel' }).selectOption('1');
+    await panel().filter({ hasText: '1 of 3 cross rails' }).waitFor();
+    expect(await page.locator('path.t-net title').allTextContents()).toContainEqual(
+      expect.stringMatching(/^rank \d+ to rank \d+: over the network, out by NET 0 with GPU Direct RDMA, in by NET 1$/),
+    );
+    await panel().getByRole('combobox', { name: 'Graph' }).selectOption('tree');
+    await panel().filter({ hasText: 'tree of channel 1' }).waitFor();
+    await page.locator('rect.t-gpu').first().click();
+    expect(await page.locator('rect.t-gpu.chosen').count()).toBe(3);
   });
 
   it('a link reproduces the view', async () => {
@@ -262,8 +278,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
-    for (const name of ['Machine', 'Paths', 'Choice', 'Channels', 'Why', 'Changes']) {
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Why', 'Changes']) {
       await tab(name).click();
+      await shows();
       // axe measures in the page; its own script is not under the page's policy.
       await page.evaluate(axe);
       const found = await page.evaluate<string[]>(

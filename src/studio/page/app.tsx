@@ -5,10 +5,12 @@ import type { Shown } from '../messages.js';
 import { exampleState, type ViewName } from '../state.js';
 import { Settings } from './settings.js';
 import { busy, cancel, change, open, problem, shown, state } from './store.js';
+import { ClusterView } from './cluster.js';
 import { ChangesView, ChannelsView, ChoiceView, LogView, MachineView, MatrixView, WhyView } from './views.js';
 
 const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['machine', 'Machine'],
+  ['cluster', 'Cluster'],
   ['matrix', 'Paths'],
   ['choice', 'Choice'],
   ['channels', 'Channels'],
@@ -120,7 +122,7 @@ function Contents({ views }: { readonly views: Shown }): JSX.Element {
   );
 }
 
-function Tabs({ views: { plan, log } }: { readonly views: Shown }): JSX.Element {
+function Tabs({ views: { plan, log, part } }: { readonly views: Shown }): JSX.Element {
   const possible = tabs.filter(([name]) => (name === 'log' ? log !== undefined : plan !== undefined));
   const { view } = state.value;
   const move = (event: KeyboardEvent) => {
@@ -154,6 +156,7 @@ function Tabs({ views: { plan, log } }: { readonly views: Shown }): JSX.Element 
         {plan === undefined ? null : (
           <>
             {view === 'machine' ? <MachineView plan={plan} /> : null}
+            {view === 'cluster' ? <ClusterView part={part} /> : null}
             {view === 'matrix' ? <MatrixView plan={plan} /> : null}
             {view === 'choice' ? <ChoiceView plan={plan} /> : null}
             {view === 'channels' ? <ChannelsView plan={plan} /> : null}

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { describeError, InputError } from '../../errors.js';
 import type { OpenFile, Reply, Request, Shown } from '../messages.js';
-import { fragmentOf, stateOf, type StudioState } from '../state.js';
+import { fragmentOf, stateOf, type StudioState, viewsOnDemand } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
 
@@ -38,7 +38,8 @@ function apply(next: StudioState): void {
   state.value = next;
   // The selection and the tab change what is drawn, not what is computed.
   const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '' });
-  if (key(before) !== key(next) || shown.value === undefined) request();
+  const isMissing = viewsOnDemand.has(next.view) && shown.value?.part?.view !== next.view;
+  if (key(before) !== key(next) || shown.value === undefined || isMissing) request();
 }
 
 /** Opens files: shows the last of them. */

@@ -33,6 +33,7 @@ export const colours = {
   pci: ['#9a8a56', '#a39670'],
   cpuLink: ['#5b7aa8', '#7f9cc7'],
   net: ['#c27a26', '#dd9a52'],
+  shared: ['#2563c9', '#6ea8fe'],
 
   // Loads of links: from nothing to full; beyond full has a colour of its own.
   load0: ['#cfd6e0', '#363e49'],
@@ -120,6 +121,15 @@ export const looks = {
   pci: { stroke: 'pci', strokeWidth: 2 },
   cpulink: { stroke: 'cpuLink', strokeWidth: 3 },
   netlink: { stroke: 'net', strokeWidth: 2 },
+
+  // A cluster: nodes, and connections by transport.
+  host: { fill: 'hostFill', stroke: 'hostLine' },
+  rail: { stroke: 'grid', strokeWidth: 5 },
+  p2p: { stroke: 'nvlink', strokeWidth: 2 },
+  shm: { stroke: 'shared', strokeWidth: 2, dash: '2 4' },
+  net: { stroke: 'net', strokeWidth: 2, dash: '9 3' },
+  broken: { stroke: 'bad', strokeWidth: 2, dash: '1 6' },
+  arrow: { fill: 'ink' },
 
   grid: { stroke: 'grid', strokeWidth: 1 },
   curve: { stroke: 'line0', strokeWidth: 2.25 },

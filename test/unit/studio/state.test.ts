@@ -12,6 +12,7 @@ describe('the fragment of the address', () => {
       gpusOff: [3],
       nicsOff: ['mlx5_1', 'a b'],
       view: 'matrix',
+      graph: 'tree',
       channel: 2,
       selected: 'NET/0-1',
       ask: 'why 16 channels?',

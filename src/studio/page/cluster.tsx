@@ -1,0 +1,40 @@
+import type { JSX } from 'preact';
+import type { ShownPart } from '../messages.js';
+import { Drawing } from './drawing.js';
+import { change, state } from './store.js';
+
+/** A channel through every host and network port. */
+export function ClusterView({ part }: { readonly part: ShownPart | undefined }): JSX.Element | null {
+  if (part?.view !== 'cluster') return null;
+  const { channel = 0, graph } = state.value;
+  return (
+    <>
+      <div class="row">
+        <label class="inline">
+          Channel
+          <select onChange={({ currentTarget: { value } }) => change({ channel: Number(value) })}>
+            {Array.from({ length: part.nChannels }, (_, each) => (
+              <option key={each} value={each} selected={each === channel}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="inline">
+          Graph
+          <select onChange={({ currentTarget: { value } }) => change({ graph: value === 'tree' ? 'tree' : 'ring' })}>
+            {(['ring', 'tree'] as const).map((each) => (
+              <option key={each} value={each} selected={each === graph}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <Drawing picture={part.picture} name="cluster" />
+      <p class="hint">
+        Grey columns are rails: the ports of one number on all nodes. Rest the pointer on a line for its transport and devices.
+      </p>
+    </>
+  );
+}
