@@ -108,6 +108,14 @@ describe('a pool', () => {
     },
   );
 
+  it('gives the next job a usable communicator after a job that caught an error, or closed its own', async () => {
+    const opened = await open(2);
+    expect(await opened.run('seeClosed')).toEqual(['early', 'CLOSED']);
+    expect(await opened.run('sum', 1)).toHaveLength(2);
+    await opened.run('shut');
+    expect(await opened.run('sum', 1)).toHaveLength(2);
+  });
+
   it('lets a call go on that a function has left', async () => {
     const opened = await open(3);
     for (let i = 0; i < 3; i++) expect(await opened.run('leaveCall')).toEqual([undefined, 3, 3]);

@@ -3,6 +3,7 @@ import { createWriteStream, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
+import { formatRanks } from '../../runtime/bootstrap/rank-list.js';
 import { checkCommand } from '../../runtime/launch/command-check.js';
 import { value } from '../../runtime/launch/environment.js';
 import type { Host, HostPlacement } from '../../runtime/launch/hosts/host-list.js';
@@ -297,12 +298,11 @@ function showPlacements(placements: readonly HostPlacement[], { json }: RunOptio
 function outputOf(nRanks: number, { prefix, outputDir }: RunOptions, hostOf?: (rank: number) => string): RankOutput {
   if (outputDir !== undefined) return { kind: 'files', directory: outputDir };
   if (nRanks === 1 && !prefix) return { kind: 'inherited' };
-  const name = hostOf === undefined ? () => '' : (rank: number) => ` ${hostOf(rank)}`;
   return {
     kind: 'merged',
     stdout: destination('stdout', hostOf !== undefined),
     stderr: destination('stderr', hostOf !== undefined),
-    prefix: prefix ? (rank, stream) => coloredPrefix(rank, name(rank), stream) : () => '',
+    prefix: prefix ? (ranks, stream) => coloredPrefix(ranks, hostOf, stream) : () => '',
   };
 }
 
@@ -313,11 +313,19 @@ function destination(stream: 'stdout' | 'stderr', hasHosts: boolean): Writable {
     : process[stream];
 }
 
-/** `[rank] `, or `[rank host] `, on a terminal in another colour than its neighbours'. */
-function coloredPrefix(rank: number, host: string, stream: 'stdout' | 'stderr'): string {
+/** `[rank] `, or `[rank host] `, on a terminal in another colour than its neighbours'; of several ranks `[0,2-4] `. */
+function coloredPrefix(
+  ranks: readonly number[],
+  hostOf: ((rank: number) => string) | undefined,
+  stream: 'stdout' | 'stderr',
+): string {
   const colors = colorsFor(process[stream]);
   const palette = [colors.cyan, colors.yellow, colors.green, colors.magenta, colors.blue, colors.red];
-  return shown(`${palette[rank % palette.length]?.(`[${rank}${host}]`) ?? ''} `);
+  const hosts = [...new Set(ranks.map((rank) => hostOf?.(rank)))];
+  const text = hosts
+    .map((host) => `${formatRanks(ranks.filter((rank) => hostOf?.(rank) === host))}${host === undefined ? '' : ` ${host}`}`)
+    .join('; ');
+  return shown(`${palette[Math.min(...ranks) % palette.length]?.(`[${text}]`) ?? ''} `);
 }
 
 function report(line: string): void {

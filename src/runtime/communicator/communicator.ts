@@ -498,6 +498,11 @@ export class Communicator extends MessageCalls {
     this.#fail(error);
   }
 
+  /** @internal False once it has failed or was closed. */
+  get isUsable(): boolean {
+    return this.#failure === undefined && this.#closing === undefined;
+  }
+
   /** Checks for failures first; see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);

@@ -1,6 +1,7 @@
 import { InternalError } from '../../errors.js';
+import { ParkedRanks } from '../device/parked-ranks.js';
 import { RankLines } from '../device/rank-lines.js';
-import { threadPlacement } from '../launch/thread-placement.js';
+import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
 import { progressHere } from '../progress/progress.js';
 
 /** Interval at which a rank looks whether calls that its function left have ended, milliseconds. */
@@ -12,11 +13,13 @@ const LOOK_EVERY_MS = 20;
  */
 export class PoolJobs {
   readonly #lines: RankLines;
+  readonly #parkedRanks: ParkedRanks;
 
-  constructor() {
-    const place = threadPlacement();
+  constructor(place: ThreadPlacement | undefined = threadPlacement()) {
     if (place?.memory === undefined) throw new InternalError('INTERNAL', 'a rank of a pool has no memory of its pool');
-    this.#lines = new RankLines(place.memory, place.localRank ?? place.rank, undefined);
+    const { memory, rank, nRanks } = place;
+    this.#lines = new RankLines(memory, rank, undefined);
+    this.#parkedRanks = new ParkedRanks(memory, rank, nRanks);
   }
 
   /** @param job its number, from 1 */
@@ -37,7 +40,13 @@ export class PoolJobs {
   }
 
   readonly #show = (job: number): void => {
-    if (progressHere().isIdle) this.#lines.setReturned(job);
-    else setTimeout(this.#show, LOOK_EVERY_MS, job).unref();
+    if (!progressHere().isIdle) {
+      setTimeout(this.#show, LOOK_EVERY_MS, job).unref();
+      return;
+    }
+    this.#lines.setReturned(job);
+    this.#parkedRanks.wake();
+    // Closes the pipes of others: jobs seldom end while others wait.
+    this.#parkedRanks.close();
   };
 }

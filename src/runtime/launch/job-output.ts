@@ -2,19 +2,20 @@ import { closeSync, createWriteStream, existsSync, mkdirSync, openSync } from 'n
 import { dirname, join, resolve } from 'node:path';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { SystemError } from '../../errors.js';
+import { InternalError, SystemError } from '../../errors.js';
+import { EqualErrors } from './equal-errors.js';
 import { LinePrefixer, type LinePlace } from './line-prefixer.js';
 
 export type OutputStream = 'stdout' | 'stderr';
 
 /** Destination of the ranks' output. */
 export type RankOutput =
-  /** Lines of all ranks in one stream, each with its rank's prefix. */
+  /** Lines of all ranks in one stream, each with the prefix of its rank, or of all ranks that wrote it. */
   | {
       readonly kind: 'merged';
       readonly stdout: Writable;
       readonly stderr: Writable;
-      readonly prefix: (rank: number, stream: OutputStream) => string;
+      readonly prefix: (ranks: readonly number[], stream: OutputStream) => string;
     }
   /** Directly to the launcher's own output, byte by byte: for a single rank. */
   | { readonly kind: 'inherited' }
@@ -39,6 +40,7 @@ export class JobOutput implements OutputSinks {
   readonly #logs: ReadonlyMap<number, number>;
   readonly #terminal: LinePlace = { isTerminal: true };
   readonly #places = new Map<Writable, LinePlace>();
+  readonly #errors = new EqualErrors({ open: (ranks) => this.#linesOf(ranks, 'stderr') });
   /** Called when a destination fails. */
   onUnwritable: (error: NodeJS.ErrnoException) => void = () => undefined;
 
@@ -67,14 +69,14 @@ export class JobOutput implements OutputSinks {
   }
 
   async take(rank: number, stream: OutputStream, source: Readable): Promise<void> {
-    const output = this.#output;
     const destination = this.#destination(rank, stream).setMaxListeners(0);
-    const prefix = output.kind === 'merged' ? output.prefix(rank, stream) : undefined;
-    const lines = prefix === undefined ? new PassThrough() : new LinePrefixer(prefix, destination, this.#placeOf(destination));
+    const lines = this.#output.kind === 'merged' ? this.#linesOf([rank], stream) : new PassThrough();
+    const first = this.#gathersErrors && stream === 'stderr' ? this.#errors.watch(rank) : lines;
     // The pipe may be destroyed before its end is read; the last line must be printed nevertheless.
-    source.pipe(lines, { end: false });
-    source.once('close', () => lines.end());
+    source.pipe(first, { end: false });
+    source.once('close', () => first.end());
 
+    if (first !== lines) first.pipe(lines);
     if (lines instanceof PassThrough) lines.pipe(destination, { end: false });
     destination.once('error', (error: NodeJS.ErrnoException) => {
       // The reader has closed the pipe, as `head` does after ten lines; or the disk is full, which the command reports.
@@ -82,6 +84,18 @@ export class JobOutput implements OutputSinks {
       this.onUnwritable(error);
     });
     await finished(lines);
+  }
+
+  /** True if lines show their ranks, so that equal ones of several ranks can be printed once. */
+  get #gathersErrors(): boolean {
+    return this.#output.kind === 'merged' && this.#output.prefix([0], 'stderr') !== '';
+  }
+
+  /** Lines of some ranks in the merged output. */
+  #linesOf(ranks: readonly number[], stream: OutputStream): Writable {
+    const output = this.#output;
+    if (output.kind !== 'merged') throw new InternalError('INTERNAL', 'lines of ranks are merged only in one stream');
+    return new LinePrefixer(output.prefix(ranks, stream), output[stream], this.#placeOf(output[stream]));
   }
 
   #destination(rank: number, stream: OutputStream): Writable {

@@ -24,6 +24,8 @@ export const exitCodes = { failed: 1, timedOut: 124, cannotRun: 126, notFound: 1
 
 /** A shorter grace time is not mentioned in messages. */
 const SHORT_GRACE_MS = 1000;
+/** Time for which failures after the first are gathered. */
+const GATHERED_MS = 1000;
 /** A rank that ended so long before another one failed may have been missed. */
 const LONG_BEFORE_MS = 5000;
 
@@ -48,6 +50,8 @@ export class Job {
   readonly #succeeded = new Map<number, number>();
   /** The losses of hosts that were reported. */
   readonly #losses = new Set<Ending>();
+  /** Ranks that failed after the first and are not reported yet, by the words for it. */
+  readonly #alike = new Map<string, number[]>();
 
   constructor(options: JobOptions, groups: readonly RankGroup[], output: JobOutput) {
     this.#options = options;
@@ -71,17 +75,22 @@ export class Job {
         const failure = this.#judge(rank, ending);
         await rank.delivered;
         // Report a failure after the rank's own last output.
-        if (failure !== undefined) report(failure);
+        if (typeof failure === 'string') report(failure);
+        else if (failure !== undefined) this.#gather(rank, failure.what);
       }),
     );
+    this.#reportGathered();
     for (const stop of this.#waits) stop();
     await Promise.all(this.#groups.map((group) => group.finish(graceMs)));
     stopForwarding();
     return this.#exitCode;
   }
 
-  /** Records a rank's end; returns a line for the user, if there is anything to report. */
-  #judge(rank: RunningRank, ending: Ending): string | undefined {
+  /**
+   * Records a rank's end. Returns a line for the user, if there is anything to report, or of a further failure the words that
+   * other ranks may share.
+   */
+  #judge(rank: RunningRank, ending: Ending): string | { readonly what: string } | undefined {
     if (ending.kind === 'code' && ending.code === 0) {
       this.#succeeded.set(rank.rank, performance.now());
       return undefined;
@@ -95,10 +104,25 @@ export class Job {
     if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;
     const others = this.#ranks.some((other) => other.running);
     const outlook = first && others ? this.#outlook(ending) : '';
-    if (ending.kind !== 'lost') return `${nameRank(rank)} ${describeEnding(ending)}${first ? this.#before() : ''}${outlook}`;
+    if (ending.kind !== 'lost') {
+      const what = describeEnding(ending);
+      return first ? `${nameRank(rank)} ${what}${this.#before()}${outlook}` : { what };
+    }
     if (this.#losses.has(ending)) return undefined;
     this.#losses.add(ending);
     return `${ending.reason}${outlook}`;
+  }
+
+  /** Reports ranks that failed alike in one line, a second later at most. */
+  #gather({ rank, host }: RunningRank, what: string): void {
+    if (this.#alike.size === 0) this.#later(GATHERED_MS, () => this.#reportGathered());
+    const line = `${host === undefined ? '' : ` on ${host}`} ${what}`;
+    this.#alike.set(line, [...(this.#alike.get(line) ?? []), rank]);
+  }
+
+  #reportGathered(): void {
+    for (const [line, ranks] of this.#alike) this.#options.report(`${nameRanks(ranks)}${line}`);
+    this.#alike.clear();
   }
 
   /** Text about ranks that had ended long before: without an error, but others may have waited for them. */

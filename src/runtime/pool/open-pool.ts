@@ -239,7 +239,7 @@ class ThreadPool {
     collection.answers[rank] = message;
     if (collection.order.push(rank) < this.nRanks) return;
     const answers = collection.answers.filter((answer) => answer !== undefined);
-    this.#afterFailure = answers.some(({ kind }) => kind === 'failed');
+    this.#afterFailure = answers.some((answer) => answer.kind === 'failed' || (answer.kind === 'done' && answer.isOver));
     // Messages that ranks sent to `onMessage` before their answers come by another port: within two turns of the event loop.
     setImmediate(() => setImmediate(() => collection.resolve({ answers, order: collection.order })));
   }

@@ -26,7 +26,12 @@ export type ToPoolRank =
 /** Messages from a rank to its pool. */
 export type FromPoolRank =
   | { readonly kind: 'ready'; readonly names: readonly string[] }
-  | { readonly kind: 'done'; readonly value: unknown }
+  | {
+      readonly kind: 'done';
+      readonly value: unknown;
+      /** True if the communicator has failed or was closed meanwhile. */
+      readonly isOver: boolean;
+    }
   | {
       readonly kind: 'failed';
       readonly error: SentError;

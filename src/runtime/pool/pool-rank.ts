@@ -52,7 +52,7 @@ function whyReturned(error: unknown, name: string): unknown {
 
 function sendResult(name: string, value: unknown): void {
   try {
-    send({ kind: 'done', value });
+    send({ kind: 'done', value, isOver: !comm.isUsable });
   } catch (cause) {
     const what = (cause as Error).message;
     throw new InvalidArgumentError('ARGUMENT_TYPE', `run: the result of ${name} cannot be copied: ${what}`, { cause });
