@@ -66,12 +66,63 @@ describe('tccl expect', () => {
     ['a row that is not whole', ['dgx-h100', torn], /torn\.txt:13: this row is not whole/],
     ['no such file', ['dgx-h100', join(folder, 'none.txt')], /none\.txt: there is no such file/],
     ['the standard input twice', ['-', '-'], /given twice/],
-    ['no results', ['dgx-h100'], /missing required argument 'results'/],
+    ['no results', ['dgx-h100'], /no results are given/],
     ['no time', ['dgx-h100', good, '--seconds', '0'], /--seconds '0' must be a number above 0/],
   ])('%s is said in one line, exit code 2', async (_, args, message) => {
     const { code, stdout, stderr } = await tccl(['expect', ...args]);
     expect(stderr).toMatch(message);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});
+
+describe('tccl expect --gate', () => {
+  it('prints thresholds, as JSON too', async () => {
+    const { code, stdout } = await tccl(['expect', 'dgx-h100', '--gate', '--sizes', '16G', '--collective', 'all_reduce']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\nall_reduce {2}16 GiB +4\d\d +4\d\d {2}90 % sure\n/);
+    const json = await tccl(['expect', 'dgx-h100', '--gate', '--sizes', '16G', '--json']);
+    const { thresholds, needs } = JSON.parse(json.stdout) as { thresholds: readonly { test: string }[]; needs: { gpus: number } };
+    expect(thresholds.map(({ test }) => test)).toEqual(['all_reduce', 'all_gather', 'reduce_scatter', 'alltoall', 'sendrecv']);
+    expect(needs.gpus).toBe(8);
+  });
+
+  it.each([
+    ['nccl-tests', /^NCCL_TESTS_MIN_BW=4\d\d\.\d$/m],
+    ['aznhc', /^ \* \|\| check_nccl_allreduce 4\d\d\.\d 1 "\$NCCL_TOPO_FILE" 16G$/m],
+    ['chs', /^BANDWIDTH_THRESHOLD=4\d\d$/m],
+    ['nvsentinel', /^BW_THRESHOLD_GBPS=4\d\d\.\d$/m],
+  ])('writes thresholds for %s', async (name, form) => {
+    const { code, stdout } = await tccl(['expect', 'dgx-h100', '--gate', '--for', name]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(form);
+  });
+
+  it('passes good results and fails slow ones, and names a missing GPU first', async () => {
+    expect(await tccl(['expect', 'dgx-h100', '--gate', good])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^PASS dgx-h100: /) as string,
+    });
+    expect(await tccl(['expect', 'dgx-h100', '--gate', slow])).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^FAIL dgx-h100: all_reduce reaches /) as string,
+    });
+    const seven = file('seven.txt', `${head('NVIDIA H100 80GB HBM3').replace(/#  Rank  7.*\n/, '')}${row(17179869184, 186900)}`);
+    expect(await tccl(['expect', 'dgx-h100', '--gate', seven])).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^FAIL dgx-h100: node1: 7 of 8 ranks \(/) as string,
+    });
+  });
+
+  it.each([
+    [['dgx-h100'], /no results are given: add a file, or --gate/],
+    [['dgx-h100', 'a', 'b'], /several files of results go with --gate only/],
+    [['dgx-h100', 'a', '--sizes', '1G'], /--sizes goes with --gate/],
+    [['dgx-h100', '--gate', '--for', 'nccl-test'], /did you mean nccl-tests\?/],
+    [['dgx-h100', '--gate', 'package.json'], /args is missing/],
+  ])('%j is wrong use', async (args, message) => {
+    const { code, stderr } = await tccl(['expect', ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
   });
 });

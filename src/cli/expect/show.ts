@@ -1,7 +1,6 @@
 import { counted } from '../../counted.js';
 import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
-import { isPlanned } from '../../planner/parameters.js';
 import {
   environmentOf,
   errorOf,
@@ -20,17 +19,10 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/format.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
-import { coveredVersions, nearestVersions } from '../../planner/versions/version.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
-import type { ClusterOptions } from '../cluster-options.js';
 import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
 import { readText } from '../topo/input.js';
-
-export interface ExpectOptions extends ClusterOptions {
-  readonly collective?: string;
-  readonly seconds: string;
-  readonly json?: boolean;
-}
+import { clusterOptionsOf, type ExpectOptions } from './options.js';
 
 /** Findings about the results, for text and JSON. */
 interface Found {
@@ -62,28 +54,6 @@ export async function showExpected(name: string, resultsName: string, options: E
   else print(...lines(found, results));
   printNotes([...notes, ...input.notes]);
   return found.isSlow;
-}
-
-/** The version of NCCL and the variables of the run; options override them. */
-function clusterOptionsOf(
-  results: readonly Results[],
-  options: ExpectOptions,
-): { readonly clusterOptions: ClusterOptions; readonly notes: readonly string[] } {
-  const notes: string[] = [];
-  const variables = Object.entries(results[0]?.variables ?? {}).filter(([variable]) => isPlanned(variable));
-  const env = [...variables.map(([variable, value]) => `${variable}=${value}`), ...(options.env ?? [])];
-  const measured = results[0]?.run.nccl;
-  let version: string | undefined;
-  if (options.nccl === undefined && options.torch === undefined && measured !== undefined) {
-    const { older, newer } = nearestVersions(measured);
-    version = coveredVersions.includes(measured) ? measured : (older ?? newer);
-    if (version !== undefined && version !== measured)
-      notes.push(`the results are of NCCL ${measured}, which is not covered: expected is what ${version} does`);
-  }
-  return {
-    clusterOptions: { ...options, ...(env.length === 0 ? {} : { env }), ...(version === undefined ? {} : { nccl: version }) },
-    notes,
-  };
 }
 
 /** @throws InputError where the results are of another machine than the cluster */

@@ -93,7 +93,7 @@ function makeOverview(
 const MOST_SIZES = 1000;
 
 /** @throws InvalidArgumentError for an invalid size, InvalidUsageError for options that exclude each other */
-function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
+export function sizesOf({ sizes, minbytes, maxbytes, stepfactor }: SizeOptions): readonly number[] {
   if (sizes !== undefined) {
     if (minbytes !== undefined || maxbytes !== undefined || stepfactor !== undefined) {
       throw new InvalidUsageError('UNSUPPORTED', '--sizes does not go with -b, -e and -f: they make the list');

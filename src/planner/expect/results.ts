@@ -57,7 +57,7 @@ export function readResults(text: string, collective?: string): Results[] {
 }
 
 /** @throws InputError for a name that is no simulated program of nccl-tests */
-function collectiveNamed(name: string, where: string): ScheduledCollective {
+export function collectiveNamed(name: string, where: string): ScheduledCollective {
   const program = name.replace(/^.*\//, '').replace(/_perf.*$/, '');
   const found = Object.hasOwn(collectivesOfTests, program) ? collectivesOfTests[program] : undefined;
   if (found !== undefined) return found;

@@ -24,6 +24,8 @@ export interface MeasuredTable {
   readonly nRanks: number | undefined;
   /** Hosts in its head. */
   readonly hosts: readonly string[];
+  /** Ranks in its head, by host. */
+  readonly ranksOfHosts: ReadonlyMap<string, number>;
   readonly run: TestRun;
   readonly rows: MeasuredRow[];
   /** Wrong elements of all rows. */
@@ -91,7 +93,7 @@ export class TableReader {
   #pending: string[] = [];
   #collective: string | undefined;
   #ranks = 0;
-  readonly #hosts = new Set<string>();
+  readonly #hosts = new Map<string, number>();
   readonly #processes = new Set<string>();
   readonly #gpus = new Set<string>();
   #nccl: string | undefined;
@@ -191,7 +193,8 @@ export class TableReader {
       ) ?? [];
     if (rank !== undefined) {
       this.#ranks = Math.max(this.#ranks, Number(rank) + 1);
-      if (this.#hosts.size < MOST_HOSTS) this.#hosts.add(ownText(host));
+      const nRanks = this.#hosts.get(host);
+      if (nRanks !== undefined || this.#hosts.size < MOST_HOSTS) this.#hosts.set(ownText(host), (nRanks ?? 0) + 1);
       if (this.#processes.size < MOST_PROCESSES) this.#processes.add(`${host} ${pid}`);
       if (gpu !== '' && this.#gpus.size < MOST_HOSTS) this.#gpus.add(ownText(gpu.trim()));
       if (this.#run === undefined || this.#run.ended !== undefined) this.#run = this.#begun(place);
@@ -225,7 +228,8 @@ export class TableReader {
         collective: this.#collective ?? guessed(fields),
         isNamed: this.#collective !== undefined,
         nRanks: this.#ranks === 0 ? undefined : this.#ranks,
-        hosts: [...this.#hosts],
+        hosts: [...this.#hosts.keys()],
+        ranksOfHosts: new Map(this.#hosts),
         run: {
           nccl: this.#nccl,
           nProcesses: this.#processes.size,

@@ -1,0 +1,51 @@
+import type { ExpectedRow, ExpectedTable } from '../expect.js';
+import { formatBytes, formatRate } from '../../plan/overview/format.js';
+import { isMeasured } from './measured.js';
+import type { Missing } from './missing.js';
+import { type GateCluster, testOf } from './thresholds.js';
+
+/** A table of results beside the thresholds. */
+export interface JudgedTable {
+  readonly table: ExpectedTable;
+  /** Rows whose thresholds measurements support. */
+  readonly judged: readonly ExpectedRow[];
+  readonly isSlow: boolean;
+  /** The slow rows' largest, or the largest. */
+  readonly shown: ExpectedRow | undefined;
+}
+
+/** From this size on bandwidth decides; below, the launch mode and the number of iterations do. */
+const LEAST_BYTES = 2 ** 20;
+
+/** A table is slow if most of its judged rows are below their thresholds: a single one may be an outlier. */
+export function judge(table: ExpectedTable, cluster: GateCluster): JudgedTable {
+  const judged = table.rows.filter(({ bytes }) => bytes >= LEAST_BYTES && isMeasured(table.collective, bytes, cluster));
+  const classes = [judged.filter(({ bytes }) => bytes < 2 ** 27), judged.filter(({ bytes }) => bytes >= 2 ** 27)];
+  const slow = classes.map((rows) => {
+    const late = rows.filter(({ verdict }) => verdict === 'slow');
+    return 2 * late.length > rows.length ? late : [];
+  });
+  const isSlow = slow.some((rows) => rows.length > 0);
+  const rows = isSlow ? slow.flat() : judged.length > 0 ? judged : table.rows;
+  return {
+    table,
+    judged,
+    isSlow,
+    shown: rows.reduce<ExpectedRow | undefined>((a, b) => (a !== undefined && a.bytes > b.bytes ? a : b), undefined),
+  };
+}
+
+/** A slow table as a missing part. */
+export function slowPart({ table, shown }: JudgedTable): Missing[] {
+  if (shown === undefined) return [];
+  const least = (shown.expectedGBps * shown.expectedUs) / shown.mostUs;
+  return [
+    {
+      part: 'bandwidth',
+      host: undefined,
+      problem: `${testOf(table.collective)} reaches ${formatRate(shown.busGBps)} GB/s at ${formatBytes(shown.bytes)}, at least ${formatRate(least)} GB/s are required (${shown.place})`,
+      check: 'tccl expect with the same arguments without --gate names what would explain it',
+      place: undefined,
+    },
+  ];
+}
