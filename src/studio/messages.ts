@@ -1,6 +1,7 @@
 import type { Outcome } from '../planner/log/diagnosis.js';
 import type { RingOverview } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
+import type { Motion } from '../view/motion/motion.js';
 import type { StudioState } from './state.js';
 
 /** A file in the page; its key is another one for other contents. */
@@ -53,12 +54,28 @@ export interface ShownPlan {
 }
 
 /** Contents of the views of {@link viewsOnDemand}. */
-export type ShownPart = ShownCluster;
+export type ShownPart = ShownCluster | ShownTimes | ShownMotion;
 
 /** A channel through all nodes. */
 export interface ShownCluster {
   readonly view: 'cluster';
   readonly picture: Picture;
+  readonly nChannels: number;
+}
+
+/** Times of a call over sizes. */
+export interface ShownTimes {
+  readonly view: 'choice';
+  readonly picture: Picture;
+  /** A sentence on what is missing; undefined where nothing is. */
+  readonly note: string | undefined;
+}
+
+/** A simulated call on one channel; a text where it cannot be shown. */
+export interface ShownMotion {
+  readonly view: 'motion';
+  readonly summary: string;
+  readonly motion: Motion | undefined;
   readonly nChannels: number;
 }
 

@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from '../errors.js';
+import { type ScheduledCollective, scheduledCollectives } from '../planner/schedule/schedule.js';
 
 /** Names of the views, in the order of their tabs. */
-export const viewNames = ['machine', 'cluster', 'matrix', 'choice', 'channels', 'why', 'changes', 'log'] as const;
+export const viewNames = ['machine', 'cluster', 'matrix', 'choice', 'channels', 'motion', 'why', 'changes', 'log'] as const;
 /** Name of a view. */
 export type ViewName = (typeof viewNames)[number];
 
@@ -25,6 +26,9 @@ export interface StudioState {
   readonly channel: number | undefined;
   /** Graph of the channel that the cluster view draws. */
   readonly graph: 'ring' | 'tree';
+  /** The call whose times and motion are shown; bytes as nccl-tests counts them. */
+  readonly collective: ScheduledCollective;
+  readonly bytes: number;
   /** Subject of the selected marks. */
   readonly selected: string | undefined;
   /** The question that is answered. */
@@ -32,7 +36,7 @@ export interface StudioState {
 }
 
 /** Views that are made when they are looked at, because they take time. */
-export const viewsOnDemand: ReadonlySet<ViewName> = new Set<ViewName>(['cluster']);
+export const viewsOnDemand: ReadonlySet<ViewName> = new Set<ViewName>(['cluster', 'choice', 'motion']);
 
 /** The example that an empty page shows. */
 export const exampleState: StudioState = {
@@ -46,12 +50,17 @@ export const exampleState: StudioState = {
   view: 'machine',
   channel: undefined,
   graph: 'ring',
+  collective: 'AllReduce',
+  bytes: 2 ** 20,
   selected: undefined,
   ask: '',
 };
 
 /** Hosts at most: larger clusters are planned by the command line. */
 export const MOST_NODES = 512;
+
+/** Bytes at most of a call that is simulated. */
+export const MOST_CALL_BYTES = 2 ** 34;
 
 /** A state as the fragment of an address, without `#`. */
 export function fragmentOf(state: StudioState): string {
@@ -69,6 +78,8 @@ export function fragmentOf(state: StudioState): string {
   if (state.view !== 'machine') set('view', state.view);
   set('channel', state.channel);
   if (state.graph !== 'ring') set('graph', state.graph);
+  if (state.collective !== exampleState.collective) set('call', state.collective);
+  if (state.bytes !== exampleState.bytes) set('bytes', state.bytes);
   set('selected', state.selected);
   set('ask', state.ask);
   return parameters.toString();
@@ -80,6 +91,7 @@ export function stateOf(fragment: string): StudioState {
   if ([...parameters.keys()].length === 0) return exampleState;
   const view = viewNames.find((name) => name === parameters.get('view')) ?? 'machine';
   const nodes = wholeNumber(parameters.get('nodes'));
+  const bytes = wholeNumber(parameters.get('bytes'));
   return {
     machine: parameters.get('machine') ?? exampleState.machine,
     file: parameters.get('file') ?? undefined,
@@ -91,13 +103,15 @@ export function stateOf(fragment: string): StudioState {
     view,
     channel: wholeNumber(parameters.get('channel')),
     graph: parameters.get('graph') === 'tree' ? 'tree' : 'ring',
+    collective: scheduledCollectives.find((name) => name === parameters.get('call')) ?? exampleState.collective,
+    bytes: bytes !== undefined && bytes >= 1 && bytes <= MOST_CALL_BYTES ? bytes : exampleState.bytes,
     selected: parameters.get('selected') ?? undefined,
     ask: parameters.get('ask') ?? '',
   };
 }
 
 function wholeNumber(text: string | null): number | undefined {
-  return text !== null && /^\d{1,6}$/.test(text) ? Number(text) : undefined;
+  return text !== null && /^\d{1,11}$/.test(text) ? Number(text) : undefined;
 }
 
 function assignment(text: string): readonly (readonly [string, string])[] | undefined {

@@ -37,6 +37,8 @@ class Desk {
       throw new InputError('FILE', `this view needs the file ${state.file}: open it, a link does not have its contents`);
     const named = file === undefined ? undefined : { name: file.name, text: await this.#textOf(file) };
     const log = file === undefined ? undefined : shownLog(await this.#jobOf(files, report));
+    const needsTables = state.view === 'choice' && files.length > 0;
+    const tables = needsTables ? (await this.#jobOf(files, report)).tables : [];
     const made = this.#planned(state, file, named);
     if (made === undefined && log === undefined)
       throw new InputError(
@@ -47,7 +49,7 @@ class Desk {
     return {
       plan: made === undefined ? undefined : shownPlan(made, state, named),
       log,
-      part: made === undefined ? undefined : partOf(made, state),
+      part: made === undefined ? undefined : partOf(made, state, tables),
       answer: made === undefined || state.ask.trim() === '' ? undefined : answerTo(made.source, state.ask),
       tookMs: performance.now() - start,
     };

@@ -75,7 +75,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   it('begins with an example, from a disk, and asks no server for anything', async () => {
     await openPage();
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('2 x dgx-h100');
-    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Why', 'Changes', 'Machine']) {
+    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Changes', 'Machine']) {
       await tab(name).click();
       await shows();
       expect(await panel().textContent()).not.toBe('');
@@ -186,6 +186,41 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(await page.locator('rect.t-gpu.chosen').count()).toBe(3);
   });
 
+  it('shows slices on their way by a slider, and waits for no animation', async () => {
+    await openPage('#machine=dgx-a100&nodes=2&view=motion&bytes=65536');
+    await panel().filter({ hasText: 'AllReduce of 64 KiB: Tree LL' }).waitFor();
+    const slider = page.getByLabel('Time since the launch');
+    const dots = async (value: string) => {
+      await slider.fill(value);
+      return page.locator('circle.t-chunk title').allTextContents();
+    };
+    expect(await dots('1000')).toEqual([]);
+    expect((await dots('5')).join()).toContain('from rank 7 to rank 6');
+    await page.getByRole('button', { name: 'Play' }).click();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    expect(complaints).toEqual([]);
+  });
+
+  it('puts measurements beside the belief and the prediction', async () => {
+    await openPage('#machine=dgx-h100&nodes=1&view=choice');
+    const table = [
+      '# nThread 1 nGpus 8 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validate: 1 graph: 0',
+      '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong',
+      '#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)',
+      '     1048576        262144     float     sum      -1    900.0    1.17    2.04      0    900.0    1.17    2.04      0',
+      '',
+    ].join('\n');
+    await openFile('all_reduce_perf.txt', `all_reduce_perf\n# Collective test starting: all_reduce_perf\n${table}`);
+    await page.getByLabel('Machine of the catalogue').fill('dgx-h100');
+    await page.keyboard.press('Enter');
+    await shows();
+    await tab('Choice').click();
+    await shows();
+    expect(await page.locator('circle.t-measured title').allTextContents()).toEqual([
+      expect.stringMatching(/measured 900 us, slower than the interval of the prediction/),
+    ]);
+  });
+
   it('a link reproduces the view', async () => {
     await openPage('#machine=gb200-nvl72&nodes=1&env=NCCL_MNNVL_ENABLE%3D0&view=matrix');
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('gb200-nvl72');
@@ -278,7 +313,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
-    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Why', 'Changes']) {
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Changes']) {
       await tab(name).click();
       await shows();
       // axe measures in the page; its own script is not under the page's policy.

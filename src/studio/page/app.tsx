@@ -3,10 +3,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { questionForms } from '../../planner/explain/grammar/complete.js';
 import type { Shown } from '../messages.js';
 import { exampleState, type ViewName } from '../state.js';
+import { MotionView } from './motion.js';
 import { Settings } from './settings.js';
 import { busy, cancel, change, open, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
-import { ChangesView, ChannelsView, ChoiceView, LogView, MachineView, MatrixView, WhyView } from './views.js';
+import { ChoiceView } from './choice.js';
+import { ChangesView, ChannelsView, LogView, MachineView, MatrixView, WhyView } from './views.js';
 
 const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['machine', 'Machine'],
@@ -14,6 +16,7 @@ const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['matrix', 'Paths'],
   ['choice', 'Choice'],
   ['channels', 'Channels'],
+  ['motion', 'Motion'],
   ['why', 'Why'],
   ['changes', 'Changes'],
   ['log', 'Incident'],
@@ -158,8 +161,9 @@ function Tabs({ views: { plan, log, part } }: { readonly views: Shown }): JSX.El
             {view === 'machine' ? <MachineView plan={plan} /> : null}
             {view === 'cluster' ? <ClusterView part={part} /> : null}
             {view === 'matrix' ? <MatrixView plan={plan} /> : null}
-            {view === 'choice' ? <ChoiceView plan={plan} /> : null}
+            {view === 'choice' ? <ChoiceView plan={plan} part={part} /> : null}
             {view === 'channels' ? <ChannelsView plan={plan} /> : null}
+            {view === 'motion' ? <MotionView part={part} /> : null}
             {view === 'why' ? <WhyView plan={plan} /> : null}
             {view === 'changes' ? <ChangesView changes={plan.changes} /> : null}
           </>

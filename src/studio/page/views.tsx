@@ -73,11 +73,6 @@ export function MatrixView({ plan }: { readonly plan: ShownPlan }): JSX.Element 
   );
 }
 
-/** Bandwidth that NCCL believes, and its choice by size. */
-export function ChoiceView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
-  return <Drawing picture={plan.choice} name="choice" />;
-}
-
 /** Rings through the machines; a channel or device can be selected. */
 export function ChannelsView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
   return (

@@ -49,6 +49,8 @@ export interface ClusterHop {
 export interface ClusterChannel {
   readonly graph: 'ring' | 'tree';
   readonly channel: number;
+  /** Ranks that send to each other, instead of those of the graph. */
+  readonly pairs?: readonly (readonly [from: number, to: number])[];
 }
 
 /** Nodes at most that are all drawn; of more, the first ones and the last. */
@@ -61,7 +63,7 @@ export function clusterModel(
   plan: Plan,
   prepared: readonly PreparedHosts[],
   transports: Transports,
-  { graph, channel }: ClusterChannel,
+  { graph, channel, pairs }: ClusterChannel,
 ): ClusterModel {
   const { nodes } = plan;
   const shown = shownNodes(nodes.nNodes);
@@ -84,7 +86,8 @@ export function clusterModel(
       tip: tipOf(from, to, send, receive),
     });
   };
-  for (const node of shown)
+  for (const [from, to] of pairs ?? []) if (shown.includes(nodeOf(from)) || shown.includes(nodeOf(to))) add(from, to);
+  for (const node of pairs === undefined ? shown : [])
     for (const rank of ranksOfNode(nodes, node)) {
       if (graph === 'ring') {
         const { prev, next } = ringNeighbours(plan, channel, rank);
@@ -119,7 +122,7 @@ export function clusterModel(
       },
     ];
   });
-  return { title, summary: summaryOf(graph, channel, made, nodes.nNodes), rows, hops: made };
+  return { title, summary: summaryOf(pairs === undefined ? graph : 'call', channel, made, nodes.nNodes), rows, hops: made };
 }
 
 function shownNodes(count: number): number[] {
@@ -155,7 +158,7 @@ function summaryOf(graph: string, channel: number, hops: readonly ClusterHop[], 
     count(via) > 0 ? [`${count(via)} ${viaNames[via]}`] : [],
   );
   const drawn = nNodes > MOST_NODES ? ' with an end on a drawn node' : '';
-  return `${graph} of channel ${channel} · connections${drawn}: ${kinds.join(', ') || 'none'}${rails}`;
+  return `${graph === 'call' ? '' : `${graph} of `}channel ${channel} · connections${drawn}: ${kinds.join(', ') || 'none'}${rails}`;
 }
 
 /** Words for transports. */

@@ -153,7 +153,7 @@ class ClusterPainter {
     ];
   }
 
-  /** From a GPU down to its port, along the rail or across, and up to the other GPU. */
+  /** From a GPU down to its port, along the rail or across, and up to the other GPU: lines in the order of the data. */
   #netHop(hop: ClusterHop, start: Place | undefined, end: Place | undefined, style: HopStyle): Mark[] {
     const out = this.#ports.get(`${hop.fromNode}/${hop.outBy}`);
     const into = this.#ports.get(`${hop.toNode}/${hop.inBy}`);
@@ -164,13 +164,13 @@ class ClusterPainter {
       if (relay !== undefined && relay !== start) marks.push(below('p2p', start, relay, 12, style));
       marks.push(below('net', left, out, 20, style));
     }
+    marks.push(...this.#wire(hop, out, into, style));
     if (end !== undefined && into !== undefined) {
       marks.push(
         below('net', into, end, 28, style),
         arrow('net', [middleOf(end), end.y + BOX_HEIGHT], [middleOf(end), end.y + 60], style),
       );
     }
-    marks.push(...this.#wire(hop, out, into, style));
     return marks;
   }
 

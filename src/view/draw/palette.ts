@@ -13,6 +13,7 @@ export const colours = {
   accent: ['#2563c9', '#6ea8fe'],
   warn: ['#8a5a00', '#f0c674'],
   bad: ['#b3261e', '#ff8f87'],
+  chosen: ['#d6006e', '#ff5fa8'],
   none: ['#98a2b3', '#475467'],
   clear: ['transparent', 'transparent'],
 
@@ -131,10 +132,27 @@ export const looks = {
   broken: { stroke: 'bad', strokeWidth: 2, dash: '1 6' },
   arrow: { fill: 'ink' },
 
+  // What a sentence points at.
+  pointed: { stroke: 'bad', strokeWidth: 6 },
+  refused: { stroke: 'bad', strokeWidth: 3, dash: '7 5' },
+  frame: { fill: 'clear', stroke: 'bad', strokeWidth: 3 },
+
   grid: { stroke: 'grid', strokeWidth: 1 },
   curve: { stroke: 'line0', strokeWidth: 2.25 },
   dot: { fill: 'line0' },
   target: { fill: 'clear' },
+  belief: { stroke: 'dim', strokeWidth: 1.5, dash: '5 4' },
+  interval: { fill: 'line0', opacity: 0.18 },
+  measured: { fill: 'line1', stroke: 'paper', strokeWidth: 1 },
+
+  // A call in time.
+  chunk: { fill: 'chosen', stroke: 'paper', strokeWidth: 1.5 },
+  fifo: { fill: 'paper', stroke: 'chosen' },
+  fifotext: { fill: 'ink', size: 10, weight: 600 },
+  slice: { fill: 'line0' },
+  slicetext: { fill: 'paper', size: 9, weight: 600 },
+  now: { stroke: 'chosen', strokeWidth: 2 },
+
   cell: { fill: 'none', stroke: 'paper', strokeWidth: 1 },
   band: { fill: 'none' },
   bandLL: { fill: 'none', opacity: 0.4 },

@@ -13,6 +13,8 @@ describe('the fragment of the address', () => {
       nicsOff: ['mlx5_1', 'a b'],
       view: 'matrix',
       graph: 'tree',
+      collective: 'AllGather',
+      bytes: 4096,
       channel: 2,
       selected: 'NET/0-1',
       ask: 'why 16 channels?',
