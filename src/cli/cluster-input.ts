@@ -130,7 +130,7 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
  * Decides by the ending, otherwise by the first characters: text that is neither XML, a log nor a tool's output about a machine
  * is a cluster file.
  */
-function isClusterFile({ text, fileName }: NamedText): boolean {
+export function isClusterFile({ text, fileName }: NamedText): boolean {
   const ending = extname(fileName).toLowerCase();
   if (['.yaml', '.yml', '.json'].includes(ending)) return true;
   const isOther = isXml(text) || text.includes('=== System') || hasMatrix(text) || partialOutput(text) !== undefined;
@@ -272,4 +272,9 @@ function readGraphFile(name: string | undefined, folder: string) {
     throw new SystemError('FILE', 'NCCL_GRAPH_FILE names it, but there is no such file', { file: fileName });
   const { root, notes } = parseTopology(text);
   return { file: { root, fileName }, notes: notes.map((note) => describeNote(note, fileName)) };
+}
+
+/** The topology of each machine of a cluster, by its graph. */
+export function rootsOf({ machines }: Pick<ClusterInput, 'machines'>): ReadonlyMap<System | XmlElement, XmlElement> {
+  return new Map(machines.map(({ system, root }) => [system, root]));
 }

@@ -284,6 +284,8 @@ interface Setting<Value> {
 export interface EnvironmentNote {
   readonly variable: string;
   readonly message: string;
+  /** True if NCCL takes another value than the text says. */
+  readonly isMisread?: true;
 }
 
 /** The settings when no variable is set, for {@link defaultVersion}. */
@@ -324,7 +326,7 @@ export function parametersFromEnvironment(
         message: `NCCL ${ncclVersion} has no variable ${variable}, which came with ${since}: it is ignored`,
       });
     } else if (field !== undefined) {
-      values[field] = settings[field].read(value, (message) => notes.push({ variable, message }));
+      values[field] = settings[field].read(value, (message) => notes.push({ variable, message, isMisread: true }));
     } else if (!ncclVariables.has(variable)) {
       notes.push({ variable, message: `NCCL has no variable ${variable}${didYouMean(variable, ncclVariables)}` });
     } else if (value !== '' && outsideThePlan.has(variable)) {

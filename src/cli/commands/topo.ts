@@ -64,13 +64,17 @@ function addDoctor(topo: Command): void {
   topo
     .command('doctor')
     .description('find what is wrong with a topology: place, cost in GB/s, remedy')
-    .argument('<file>', INPUT)
+    .argument('<file>', `${INPUT}, or a cluster file`)
     .option('--hardware <description>', HARDWARE)
     .option(
       '--machine <file>',
       'the machine that the file is meant for: a dump, or the root of its file system (/ is this one); names GPUs and cards that it does not have',
     )
     .option('--graph <file>', 'the NCCL_GRAPH_FILE that is used with it')
+    .option(
+      '--nodes <count>',
+      'hosts of that kind that are checked together: variables, search, NICs (default: 2, or 1 without NICs)',
+    )
     .option('--json', 'print the findings as JSON')
     .option('--nccl <version>', NCCL_HELP)
     .option('--torch <release>', TORCH_HELP)
@@ -84,7 +88,7 @@ function addDoctor(topo: Command): void {
     )
     .action(async (file: string, options: DoctorOptions) => {
       const { doctor } = await import('../topo/doctor.js');
-      process.exitCode = doctor(file, options);
+      process.exitCode = await doctor(file, options);
     });
 }
 

@@ -19,7 +19,7 @@ import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/format.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
-import { type ClusterInput, readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
 import { readText } from '../topo/input.js';
 import { clusterOptionsOf, type ExpectOptions } from './options.js';
@@ -93,7 +93,7 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
   const isSlow = tables.some((table) => table.isSlow);
   const error = errorOf(tables);
   if (!isSlow) return { input, tables, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
-  const roots = new Map(machines.map(({ system, root }) => [system, root]));
+  const roots = rootsOf({ machines });
   const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
   const hypotheses = hypothesesFor([...roots.values()], nHosts);

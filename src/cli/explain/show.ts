@@ -5,7 +5,7 @@ import { nearestQuestions, questionForms } from '../../planner/explain/grammar/c
 import { parseQuestions } from '../../planner/explain/grammar/parse.js';
 import type { Question } from '../../planner/explain/grammar/question.js';
 import { type Situation, situationOf, usesSearches } from '../../planner/explain/situation.js';
-import { type ClusterInput, readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
 
@@ -64,7 +64,7 @@ function planned(
   { cluster, machines, fileName, parameters, environment, given, simulated }: ClusterInput,
   withSearches: boolean,
 ): Situation {
-  const roots = new Map(machines.map(({ system, root }) => [system, root]));
+  const roots = rootsOf({ machines });
   return inFile(fileName, () =>
     situationOf(cluster, parameters, { searches: withSearches ? 'all' : 'none', simulated, roots, environment, ...given }),
   );

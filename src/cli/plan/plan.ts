@@ -7,8 +7,9 @@ import { type Overview, overviewOf } from '../../planner/plan/overview/overview.
 import { planPrepared } from '../../planner/plan/plan.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
+import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
-import { type ClusterInput, readCluster } from '../cluster-input.js';
+import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import { overviewLines } from './text.js';
@@ -36,9 +37,10 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const sizes = sizesOf(options);
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
-  const { overview, tuning, predicted } = makeOverview(input, sizes);
+  const { overview, tuning, checked, predicted } = makeOverview(input, sizes);
   const predicts = options.predict ?? isQuickToPredict(overview.nRanks, sizes.length);
   const predictions = predicts ? await predicted() : [];
+  const findings = await checked();
 
   if (options.svg !== undefined || options.html !== undefined) {
     const curves = forecast(tuning, curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1));
@@ -53,11 +55,11 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     }
   }
   if (options.json === true) {
-    printJson({ format: 'tccl plan overview', formatVersion: 1, ...overview, ...(predicts ? { predictions } : {}) });
+    printJson({ format: 'tccl plan overview', formatVersion: 1, ...overview, findings, ...(predicts ? { predictions } : {}) });
   } else {
     const { isTTY, columns } = process.stdout;
     const paint = colorsFor(process.stdout);
-    print(...overviewLines(overview, predictions, { paint, width: isTTY ? Math.max(60, columns) : 140 }));
+    print(...overviewLines(overview, predictions, findings, { paint, width: isTTY ? Math.max(60, columns) : 140 }));
   }
   printNotes(
     predicts || options.predict === false
@@ -71,9 +73,15 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
 
 /** The plan of a cluster with NCCL's times; `predicted` simulates its calls. */
 function makeOverview(
-  { title, cluster, fileName, parameters, environment, given, simulated }: ClusterInput,
+  input: ClusterInput,
   sizes: readonly number[],
-): { readonly overview: Overview; readonly tuning: Tuning; readonly predicted: () => Promise<readonly PredictedCollective[]> } {
+): {
+  readonly overview: Overview;
+  readonly tuning: Tuning;
+  readonly checked: () => Promise<readonly Finding[]>;
+  readonly predicted: () => Promise<readonly PredictedCollective[]>;
+} {
+  const { title, cluster, fileName, parameters, environment, given, simulated } = input;
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
     const plan = planPrepared(prepared, parameters);
@@ -81,6 +89,10 @@ function makeOverview(
     return {
       overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),
       tuning,
+      checked: async () => {
+        const { checkPlan } = await import('../../planner/plan/checks/check-plan.js');
+        return checkPlan({ ...input, ...given, roots: rootsOf(input), prepared, plan, tuning });
+      },
       predicted: async () => {
         const { predictCollectives, simulatorOf } = await import('../../planner/plan/prediction.js');
         return inFile(fileName, () => predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes, simulated));

@@ -10,6 +10,7 @@ import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
+import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { formatGBps } from '../../planner/topology/format.js';
 import type { Colors } from '../output.js';
 
@@ -20,7 +21,12 @@ interface TextOptions {
 }
 
 /** A plan on one screen: facts as `label text`, then the tables of sizes and collectives. */
-export function overviewLines(overview: Overview, predictions: readonly PredictedCollective[], options: TextOptions): string[] {
+export function overviewLines(
+  overview: Overview,
+  predictions: readonly PredictedCollective[],
+  findings: readonly Finding[],
+  options: TextOptions,
+): string[] {
   const { paint } = options;
   const { nRanks, nNodes, hosts, nChannels, graphs, environment } = overview;
   const several = hosts.length > 1;
@@ -48,6 +54,9 @@ export function overviewLines(overview: Overview, predictions: readonly Predicte
         [name, `${used === 'yes' ? paint.green(used) : used === 'no' ? paint.dim(used) : paint.yellow(used)}: ${text}`] as const,
     ),
   );
+
+  for (const { severity, code, problem, consequence, remedy } of findings)
+    if (severity !== 'info') facts.push([severity, `${paint.yellow(code)}: ${problem}; ${consequence}; do: ${remedy}`]);
 
   const labelWidth = Math.max(...facts.map(([label]) => label.length)) + 2;
   const nodes = `${counted(nRanks, 'rank')} on ${counted(nNodes, 'node')}, ${nChannels} channels`;

@@ -1,22 +1,29 @@
 import { statSync } from 'node:fs';
 import { counted } from '../../counted.js';
 import { detect } from '../../runtime/detect/detect.js';
-import { parametersFromEnvironment } from '../../planner/parameters.js';
+import { type Parameters, parametersFromEnvironment } from '../../planner/parameters.js';
 import { completeSkeleton } from '../../planner/topology/catalogue/complete.js';
 import { diagnose } from '../../planner/topology/doctor/diagnose.js';
-import type { Finding, Severity } from '../../planner/topology/doctor/finding.js';
+import { bySeverity, type Finding, type Severity } from '../../planner/topology/doctor/finding.js';
 import { descendants, shorten, type XmlElement } from '../../planner/topology/xml/tree.js';
-import { inFile, InputError } from '../../errors.js';
+import { inFile, InputError, InvalidUsageError, TcclError } from '../../errors.js';
 import { machineOf } from '../../planner/evidence/machine-of-tools.js';
+import { checkPlan } from '../../planner/plan/checks/check-plan.js';
+import { prepareCluster } from '../../planner/plan/cluster.js';
+import { planPrepared } from '../../planner/plan/plan.js';
+import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
+import { tune } from '../../planner/tuning/tune.js';
+import { isClusterFile, nodeCount, readCluster, rootsOf } from '../cluster-input.js';
 import { colorsFor, print, printJson, printNotes } from '../output.js';
 import { newGpuNotes, type VersionOptions, versionOf } from '../version-options.js';
-import { readTopologyInput } from './input.js';
+import { readText, readTopologyInput } from './input.js';
 import { readHardware } from './load.js';
 
 export interface DoctorOptions extends VersionOptions {
   readonly hardware?: string;
   readonly machine?: string;
   readonly graph?: string;
+  readonly nodes?: string;
   readonly json?: boolean;
 }
 
@@ -24,7 +31,9 @@ export interface DoctorOptions extends VersionOptions {
 const SHOWN_PLACES = 4;
 
 /** `tccl topo doctor`; returns the exit code. */
-export function doctor(name: string, options: DoctorOptions): number {
+export async function doctor(name: string, options: DoctorOptions): Promise<number> {
+  const text = readText(name);
+  if (text !== undefined && isClusterFile(text)) return doctorOfCluster(name, options);
   const input = readTopologyInput(name);
   const hardware = options.hardware === undefined ? undefined : readHardware(options.hardware);
   const { root, notes: evidentNotes } = inFile(input.fileName, () => {
@@ -32,19 +41,90 @@ export function doctor(name: string, options: DoctorOptions): number {
     return { root: hardware === undefined ? input.root : completeSkeleton(input.root, hardware).root, notes: [] };
   });
   const { parameters } = parametersFromEnvironment(process.env, versionOf(options));
-  const findings = diagnose(root, {
+  const ofMachine = diagnose(root, {
     notes: input.notes,
     parameters,
     ...(options.machine === undefined ? {} : { machine: machineNamed(options.machine) }),
     ...(options.graph === undefined ? {} : { graph: { root: graphNamed(options.graph), fileName: options.graph } }),
   });
-  const notes = [...newGpuNotes(input.title, gpusOf(root), parameters), ...evidentNotes];
-  if (options.json === true) printJson({ title: input.title, findings, notes }, 1);
+  const findings = [...ofMachine, ...ofHosts(root, ofMachine, parameters, options)].sort(bySeverity);
+  return show(findings, input, [...newGpuNotes(input.title, gpusOf(root), parameters), ...evidentNotes], options);
+}
+
+/** Prints findings; returns the exit code. */
+function show(
+  findings: readonly Finding[],
+  { title, fileName }: { readonly title: string; readonly fileName: string | undefined },
+  notes: readonly string[],
+  { json }: DoctorOptions,
+): number {
+  if (json === true) printJson({ title, findings, notes }, 1);
   else {
-    printFindings(findings, input.title, input.fileName);
+    printFindings(findings, title, fileName);
     printNotes(notes);
   }
   return findings.some(({ severity }) => severity === 'error') ? 1 : 0;
+}
+
+/** Ranks up to which hosts are planned without being asked for. */
+const MOST_PLANNED = 256;
+
+/** Findings about hosts of a kind together; none of machines that cannot be planned. */
+function ofHosts(
+  root: XmlElement,
+  known: readonly Finding[],
+  parameters: Parameters,
+  { nodes, graph }: DoctorOptions,
+): Finding[] {
+  const nGpus = gpusOf(root).length;
+  if (graph !== undefined || nGpus === 0 || known.some(({ severity }) => severity === 'error')) return [];
+  const count = nodes === undefined ? (known.some(({ code }) => code === 'no-nic') ? 1 : 2) : nodeCount(nodes);
+  if (nodes === undefined && nGpus * count > MOST_PLANNED) return [];
+  const environment = Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      name.startsWith('NCCL_') && value !== undefined ? [[name, value]] : [],
+    ),
+  );
+  try {
+    const machine = withoutEmptyBranches(root);
+    const cluster = { hosts: [{ machine, count }] };
+    const prepared = prepareCluster(cluster, parameters);
+    const plan = planPrepared(prepared, parameters);
+    return checkPlan({
+      cluster,
+      parameters,
+      environment,
+      prepared,
+      plan,
+      tuning: tune(plan, parameters),
+      roots: new Map([[machine, root]]),
+    });
+  } catch (error) {
+    if (error instanceof TcclError && nodes === undefined) return [];
+    throw error;
+  }
+}
+
+/** The doctor of a cluster file: each machine by itself, then all hosts together. */
+async function doctorOfCluster(name: string, options: DoctorOptions): Promise<number> {
+  const other = (['hardware', 'machine', 'graph', 'nodes'] as const).find((each) => options[each] !== undefined);
+  if (other !== undefined)
+    throw new InvalidUsageError('UNSUPPORTED', `--${other} does not go with a cluster file: write it in ${name}`);
+  const input = await readCluster([name], options);
+  const { cluster, parameters, environment, given, machines, simulated } = input;
+  const prepared = prepareCluster(cluster, parameters, given);
+  const plan = planPrepared(prepared, parameters);
+  const together = checkPlan({
+    ...{ cluster, parameters, environment, prepared, plan, simulated, ...given },
+    tuning: tune(plan, parameters),
+    roots: rootsOf(input),
+  });
+  const alone = machines.flatMap(({ root, title }) =>
+    diagnose(root, { parameters }).map((finding) =>
+      machines.length === 1 ? finding : { ...finding, problem: `${title}: ${finding.problem}` },
+    ),
+  );
+  return show([...together, ...alone].sort(bySeverity), { title: input.title, fileName: undefined }, input.notes, options);
 }
 
 /** Compute capabilities of the GPUs, also where no graph can be built. */

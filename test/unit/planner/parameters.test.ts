@@ -84,7 +84,9 @@ describe('parametersFromEnvironment', () => {
     ['NCCL_NET_OVERHEAD', '-5', 'is below 0: NCCL takes it, and so believes in less time than none'],
     ['NCCL_NET_GDR_READ', '2', 'is above 1: NCCL takes it as 1'],
   ])('reports %s=%s as out of range, with the effect', (variable, value, problem) => {
-    expect(read({ [variable]: value }).notes).toEqual([{ variable, message: `${variable}=${value} ${problem}` }]);
+    expect(read({ [variable]: value }).notes).toEqual([
+      { variable, isMisread: true, message: `${variable}=${value} ${problem}` },
+    ]);
   });
 
   it('reports no value in its range, nor the number that means unset', () => {

@@ -1,3 +1,4 @@
+import { checkPlan } from '../../plan/checks/check-plan.js';
 import { counted } from '../../../counted.js';
 import { summarizeConnections } from '../../plan/overview/connections.js';
 import { type Use, usesOf } from '../../plan/overview/overview.js';
@@ -24,9 +25,14 @@ export function usesIn({ plan, tuning, transports, parameters }: Situation): Use
 
 /** Features that a plan lacks and that cost bandwidth, with the reasons. */
 export function hindrances(situation: Situation): string[] {
-  return usesIn(situation)
-    .filter(({ name, used }) => (name === 'P2P' || name === 'GDR') && used !== 'yes')
-    .map(({ name, used, text }) => `${name === 'P2P' ? 'Peer-to-peer (P2P)' : 'GPU Direct RDMA (GDR)'}: ${used}, ${text}.`);
+  return [
+    ...usesIn(situation)
+      .filter(({ name, used }) => (name === 'P2P' || name === 'GDR') && used !== 'yes')
+      .map(({ name, used, text }) => `${name === 'P2P' ? 'Peer-to-peer (P2P)' : 'GPU Direct RDMA (GDR)'}: ${used}, ${text}.`),
+    ...checkPlan(situation)
+      .filter(({ severity }) => severity !== 'info')
+      .map(({ problem, consequence, remedy }) => `A fault (tccl topo doctor): ${problem}; ${consequence}. Do: ${remedy}.`),
+  ];
 }
 
 /** Answers whether a feature is used: P2P, shared memory, NVLink, sockets, or all NICs. */

@@ -24,12 +24,8 @@ const MERGED_PLANE_BIT = 0x4000;
  * @throws InputError where NCCL refuses a group, or one spans CPUs.
  */
 export function mergeNics(system: XmlElement, parameters: Parameters): void {
-  const nics = [...descendants(system)]
-    .filter((element) => element.name === 'net' && element.attributes.has('dev') && element.attributes.has('name'))
-    .filter((element) => integerOr(element, 'net', 1) !== 0)
-    .sort((a, b) => integerOr(a, 'dev', 0) - integerOr(b, 'dev', 0));
-  const forced = forcedGroups(nics, parameters.netForceMerge);
-  const groups = [...forced, ...nearGroups(nics, new Set(forced.flat()), parameters)].filter((parts) => parts.length > 1);
+  const nics = mergeable(system);
+  const groups = groupsOf(nics, parameters);
   if (groups.length === 0) return;
 
   for (const part of groups.flat()) part.attributes.set('net', '0');
@@ -42,6 +38,23 @@ export function mergeNics(system: XmlElement, parameters: Parameters): void {
     if (isUsed) element.attributes.set('keep', '1');
   }
   trimUnused(system);
+}
+
+/** The network devices that NCCL would join, by virtual device. @throws InputError as {@link mergeNics} */
+export function mergeGroups(system: XmlElement, parameters: Parameters): XmlElement[][] {
+  return groupsOf(mergeable(system), parameters);
+}
+
+function mergeable(system: XmlElement): XmlElement[] {
+  return [...descendants(system)]
+    .filter((element) => element.name === 'net' && element.attributes.has('dev') && element.attributes.has('name'))
+    .filter((element) => integerOr(element, 'net', 1) !== 0)
+    .sort((a, b) => integerOr(a, 'dev', 0) - integerOr(b, 'dev', 0));
+}
+
+function groupsOf(nics: readonly XmlElement[], parameters: Parameters): XmlElement[][] {
+  const forced = forcedGroups(nics, parameters.netForceMerge);
+  return [...forced, ...nearGroups(nics, new Set(forced.flat()), parameters)].filter((parts) => parts.length > 1);
 }
 
 /** Groups of NCCL_NET_FORCE_MERGE: `mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1`. */

@@ -7,6 +7,7 @@ import { isOfRccl } from '../xml/rccl.js';
 import type { XmlElement } from '../xml/tree.js';
 import { validateTopology } from '../xml/validate.js';
 import { markDesign } from './by-design.js';
+import { checkCards } from './check-cards.js';
 import { checkCpus } from './check-cpus.js';
 import { checkAgainstMachine, checkDevices, checkGraph, checkNotes } from './check-file.js';
 import { checkLinks } from './check-links.js';
@@ -83,6 +84,9 @@ function examine(root: XmlElement, options: DiagnoseOptions): Finding[] {
   checkLinks(inventory);
   checkNetwork(inventory);
   checkNvlinks(inventory);
+  attempt(findings, 'nccl-fails', () => {
+    checkCards(inventory);
+  });
   if (options.machine !== undefined) checkAgainstMachine(inventory, options.machine);
   if (options.graph !== undefined) checkGraph(inventory, options.graph.root, options.graph.fileName);
   return findings.list();

@@ -8,6 +8,7 @@ export const findingCodes = [
   'nccl-misreads', // NCCL reads something else, or nothing
   'impossible', // no machine can be so
   'nccl-fails', // NCCL parses it, and fails when it builds its graph
+  'xml-nodes', // more elements than NCCL has room for
   'skeleton', // no GPU with a rank: a PCI tree to be completed
   // devices
   'gpu-unused', // a GPU without rank among others with
@@ -40,6 +41,11 @@ export const findingCodes = [
   'nic-across-sockets',
   'nic-uneven',
   'nic-shared-uplink',
+  'nic-slot-shared', // two ports in a slot for one
+  'nic-bonded', // counts as one port
+  'nics-merged-unequal',
+  'nic-half-port', // half a port of a DGX Spark
+  'pci-hidden', // a virtual machine without its PCI switches
   // NVLink
   'nvlink-unequal',
   'nvlink-missing', // fewer than the model has
@@ -47,6 +53,14 @@ export const findingCodes = [
   'nvlink-gpu-absent',
   'nvlink-to-itself',
   'c2c-missing',
+  // a cluster
+  'search-failed', // NCCL takes the order of the numbers
+  'nic-counts-differ',
+  'planes-crossed', // a NIC has another number on another host
+  'cross-nic-off',
+  'ports-merged', // NCCL merges two ports of a card
+  'domain-split', // trays of a rack without NVLink between them
+  'variable-range',
 ] as const;
 /** A stable name of a finding. */
 export type FindingCode = (typeof findingCodes)[number];

@@ -7,6 +7,7 @@ import { machine } from '../../../../src/planner/topology/catalogue/machines.js'
 import { diagnose, type DiagnoseOptions } from '../../../../src/planner/topology/doctor/diagnose.js';
 import { type Finding, type FindingCode, findingCodes } from '../../../../src/planner/topology/doctor/finding.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
+import { descendants } from '../../../../src/planner/topology/xml/tree.js';
 import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { oracleMissing, oracleXml } from './oracle-files.js';
 
@@ -462,5 +463,66 @@ describe('the file', () => {
   it('lists the worst first', () => {
     const findings = examine(edited('gb300-tray', [/<nvlink [^>]*\/>/, ''], ['affinity=', 'affinty=']));
     expect(findings.map(({ severity }) => severity)).toEqual(['error', 'info', 'info']);
+  });
+});
+
+describe('cards and ports', () => {
+  const codes = (text: string, options: DiagnoseOptions = {}) => examine(text, options).map(({ code }) => code);
+  const secondPort =
+    '<net name="mlx5_1" dev="1" latency="0" speed="SPEED" port="2" guid="0x98039b0300010000" maxconn="131072" gdr="1" net="1"/>';
+  const twoPorts = (first: number, second: number) =>
+    edited('gh200', [/speed="\d+"(.*\/>)/, `speed="${first}" $1${secondPort.replace('SPEED', String(second))}`]);
+
+  it('share a slot that carries one of two ports', () => {
+    const finding = find(examine(twoPorts(400_000, 400_000)), 'nic-slot-shared');
+    expect(finding).toMatchObject({ severity: 'warning', gbps: { is: 48, couldBe: 100 } });
+    expect(codes(twoPorts(200_000, 200_000))).not.toContain('nic-slot-shared');
+    for (const name of ['oci-h100', 'oci-a100', 'dgx-h100-storage', 'dgx-a100', 'aws-p5'])
+      expect(codes(writeXml(machine(name))), name).not.toContain('nic-slot-shared');
+  });
+
+  it('count as one port in a bond', () => {
+    const finding = find(examine(edited('gh200', [/mlx5_0/, 'mlx5_bond_0'], [/speed="400000"/, 'speed="200000"'])), 'nic-bonded');
+    expect(finding).toMatchObject({ severity: 'info', gbps: { is: 25, couldBe: 48 } });
+    expect(codes(writeXml(machine('gh200')))).not.toContain('nic-bonded');
+  });
+
+  it('are merged, and the slower one decides', () => {
+    const finding = find(examine(twoPorts(200_000, 100_000)), 'nics-merged-unequal');
+    expect(finding).toMatchObject({ severity: 'warning', gbps: { is: 25, couldBe: 37.5 } });
+    expect(codes(twoPorts(200_000, 200_000))).not.toContain('nics-merged-unequal');
+    const { parameters } = parametersFromEnvironment({ NCCL_NET_MERGE_LEVEL: 'LOC' });
+    expect(codes(twoPorts(200_000, 100_000), { parameters })).not.toContain('nics-merged-unequal');
+  });
+
+  it('are halves on a DGX Spark', () => {
+    const half = writeXml(machine('dgx-spark')).replace(/<pci busid="0002:01:00.0"[\s\S]*?<\/pci>/, '');
+    expect(find(examine(half), 'nic-half-port')).toMatchObject({ severity: 'warning', gbps: { is: 12, couldBe: 24 } });
+    expect(codes(writeXml(machine('dgx-spark')))).not.toContain('nic-half-port');
+  });
+
+  it('hang at CPUs where a virtual machine hides the switches', () => {
+    const root = machine('dgx-h100');
+    for (const cpu of root.children) {
+      const ends = [...descendants(cpu)].filter((pci) => pci.name === 'pci' && !pci.children.some(({ name }) => name === 'pci'));
+      cpu.children.splice(0, cpu.children.length, ...ends);
+    }
+    expect(find(examine(writeXml(root)), 'pci-hidden')).toMatchObject({ severity: 'warning', gbps: { is: 200, couldBe: 400 } });
+    for (const name of ['dgx-h100', 'perlmutter', 'gb200-tray', 'pcie-8-l40s', 'azure-nd-h100-v5'])
+      expect(codes(writeXml(machine(name))), name).not.toContain('pci-hidden');
+  });
+
+  it('are more than NCCL has room for on hosts with 32 of them', () => {
+    const sparse = [...Array(32).keys()]
+      .map(
+        (nic) =>
+          `<pci busid="0000:e0:${nic.toString(16).padStart(2, '0')}.0" class="0x020000" link_speed="16.0 GT/s PCIe" link_width="16"><nic><net name="rdmap${nic}s0" dev="${nic + 8}" speed="100000" port="1" guid="0x${nic + 9}" maxconn="1024" gdr="1"/></nic></pci>`,
+      )
+      .join('');
+    const crowded = edited('dgx-h100', [/<\/cpu>/, `${sparse}</cpu>`]);
+    expect(find(examine(crowded), 'xml-nodes')).toMatchObject({ severity: 'warning', gbps: { is: 0, couldBe: 800 } });
+    expect(find(examine(writeXml(machine('aws-p5'))), 'xml-nodes').problem).toContain('32 NICs');
+    for (const name of ['dgx-h100', 'aws-p5en', 'dgx-2', 'gb200-nvl72', 'dgx-b300'])
+      expect(codes(writeXml(machine(name))), name).not.toContain('xml-nodes');
   });
 });
