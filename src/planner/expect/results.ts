@@ -47,7 +47,8 @@ const typesByName: Readonly<Record<string, DataTypeName>> = {
  */
 export function readResults(text: string, collective?: string): Results[] {
   const named = collective === undefined ? undefined : collectiveNamed(collective, '--collective');
-  const results = /^\s*\{/.test(text) ? readJson(text, named) : readText(text, named);
+  const results = /^\s*\{/.test(text) ? readJson(text, named) : [...readText(text, named), ...readParam(text, named)];
+  if (results.every(({ rows }) => rows.length === 0)) refuseCopies(text);
   if (results.every(({ rows }) => rows.length === 0))
     throw new InputError(
       'CONTENT',
@@ -95,6 +96,52 @@ function readText(text: string, named: ScheduledCollective | undefined): Results
   });
 }
 
+/** @throws InputError for the output of a benchmark of copies between pairs of GPUs */
+function refuseCopies(text: string): void {
+  const [, tool] =
+    /^\s*"?(nvbandwidth|nvloom)(?:_cli)?\b/m.exec(text) ??
+    (/^memcpy (?:CE|SM) .*bandwidth \(GB\/s\)/m.test(text) ? ['', 'nvbandwidth'] : []);
+  if (tool !== undefined)
+    throw new InputError(
+      'CONTENT',
+      `this is the output of ${tool}, which measures copies between pairs and no collective: run nccl-tests (all_reduce_perf, sendrecv_perf), or give it to tccl diagnose beside a log`,
+    );
+}
+
+/** Sizes of these are those of nccl-tests. */
+const collectivesOfParam: Readonly<Record<string, ScheduledCollective>> = {
+  all_reduce: 'AllReduce',
+  all_to_all: 'AllToAll',
+  all_to_all_single: 'AllToAll',
+  broadcast: 'Broadcast',
+  reduce: 'Reduce',
+};
+
+/** Rows of PARAM's comms benchmarks of PyTorch: `COMMS-RES-all_reduce-float32 SIZE … ALGBW BUSBW`. */
+function readParam(text: string, named: ScheduledCollective | undefined): Results[] {
+  const rows = new Map<ScheduledCollective, ResultRow[]>();
+  text.split(/\r?\n/).forEach((line, index) => {
+    const [, name = '', type = '', rest = ''] = /COMMS-RES-([a-z_]+)-([a-z]+\d+)\S*\s+([\d.\s]+)$/.exec(line) ?? [];
+    if (name === '') return;
+    const collective = named ?? collectivesOfParam[name];
+    if (collective === undefined)
+      throw new InputError(
+        'CONTENT',
+        `the sizes of ${name} of PARAM are not those of nccl-tests; these are read: ${Object.keys(collectivesOfParam).join(', ')}`,
+        { line: index + 1 },
+      );
+    const numbers = rest.trim().split(/\s+/).map(Number);
+    const bytes = numbers[0] ?? 0;
+    const algorithmGBps = numbers.at(-2) ?? 0;
+    if (numbers.length < 3 || !(bytes > 0) || !(algorithmGBps > 0)) return;
+    const known = rows.get(collective) ?? [];
+    if (known.length === 0) rows.set(collective, known);
+    known.push({ bytes, type: type as DataTypeName, timeUs: bytes / algorithmGBps / 1000, place: `line ${index + 1}` });
+  });
+  const run = { nccl: undefined, nProcesses: 0, gpusPerThread: 1, gpus: [], isGraph: false, isCpuTime: false };
+  return [...rows].map(([collective, each]) => ({ collective, nRanks: undefined, hosts: [], run, variables: {}, rows: each }));
+}
+
 /** Rows of a table with a size, and the names of types that the planner has. */
 export function rowsOf(rows: readonly MeasuredRow[]): ResultRow[] {
   return rows
@@ -116,11 +163,11 @@ function collectiveOf({ collective, isNamed, rows }: MeasuredTable): ScheduledCo
   });
 }
 
-/** The JSON of nccl-tests, versions 1 to 3. */
+/** The JSON of nccl-tests: in some versions the devices are beside the configuration, in others in it. */
 function readJson(text: string, named: ScheduledCollective | undefined): Results[] {
   const file = new JsonReader(parsed(text), 'the results');
   const config = file.optional('config');
-  const devices = config?.optional('devices')?.items() ?? [];
+  const devices = (config?.optional('devices') ?? file.optional('devices'))?.items() ?? [];
   const texts = (name: string) => [...new Set(devices.flatMap((device) => device.optional(name)?.text() ?? []))];
   const program = file.field('args').items()[0]?.text() ?? '';
   const code = file.optional('nccl_version')?.integer(0);

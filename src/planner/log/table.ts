@@ -102,6 +102,8 @@ export class TableReader {
   #isCpuTime = false;
   /** True after the names of columns: numbers that follow are rows. */
   #isTable = false;
+  /** Measurements in a row: out of place and in place, or one of them; undefined where no head says it. */
+  #nTimes: 1 | 2 | undefined;
   #pendingAt: LogPlace | undefined;
   #broken: LogPlace | undefined;
   #open: MeasuredTable | undefined;
@@ -185,6 +187,7 @@ export class TableReader {
     if (library !== undefined) this.#nccl = versionOfCode(Number(library));
     if (/ size +count +type /.test(text)) {
       this.#isTable = true;
+      this.#nTimes = (text.match(/ (?:cpu)?time /g)?.length ?? 2) > 1 ? 2 : 1;
       this.#isCpuTime = / cputime /.test(text);
     }
     const [, rank, pid = '', host = '', gpu = ''] =
@@ -261,13 +264,20 @@ export class TableReader {
     }
     if (isBeginning && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
     const joined = isBeginning ? fields : [...this.#pending, ...fields];
-    const row = readFields(joined, place);
+    const row = readFields(joined, place) ?? this.#ofOneTime(joined, place);
     const isPending = row === undefined && joined.length < 13;
     if (isBeginning) this.#pendingAt = place;
     if (row === undefined && !isPending && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
     this.#pending = isPending ? [...joined].map(ownText) : [];
     if (!isPending) this.#pendingAt = undefined;
     return row;
+  }
+
+  /** A row with one measurement, where the head has one, or in a table without head. */
+  #ofOneTime(fields: readonly string[], place: LogPlace): MeasuredRow | undefined {
+    const isOne = this.#nTimes === 1 || (this.#nTimes === undefined && this.#ranks === 0 && this.#pending.length === 0);
+    if (!isOne || fields.length < 7 || fields.length > 9) return undefined;
+    return readFields([...fields, ...fields.slice(-4)], place, 1);
   }
 }
 
@@ -309,7 +319,7 @@ const types = new Set([
  * `size count type [redop] [root] time algbw busbw #wrong time algbw busbw #wrong`, with four more after each `#wrong` in
  * reports of iterations, and a time of day at the end where one was asked for; a row that is not whole is none.
  */
-function readFields(all: readonly string[], place: LogPlace): MeasuredRow | undefined {
+function readFields(all: readonly string[], place: LogPlace, nTimes: 1 | 2 = 2): MeasuredRow | undefined {
   const type = all[2] ?? '';
   const fields = /^\d+-\d\d-\d\d$/.test(all.at(-2) ?? '') && (all.at(-1) ?? '').includes(':') ? all.slice(0, -2) : all;
   if (!types.has(type) || fields.length < 11 || fields.length > 21) return undefined;
@@ -332,9 +342,9 @@ function readFields(all: readonly string[], place: LogPlace): MeasuredRow | unde
   if (!(time > 0) || !(bus >= 0) || !numbers.every((field) => numberForm.test(field))) return undefined;
   const best = busInPlace > bus;
   // Before 2.13 the column was the largest error, such as 2e-07: no count.
-  const counted = [wrong, wrongInPlace].filter(
-    (count, index) => Number.isInteger(count) && /^\d+$/.test(numbers[index === 0 ? 3 : 7] ?? ''),
-  );
+  const counted = [wrong, wrongInPlace]
+    .slice(0, nTimes)
+    .filter((count, index) => Number.isInteger(count) && /^\d+$/.test(numbers[index === 0 ? 3 : 7] ?? ''));
   return {
     bytes,
     type,

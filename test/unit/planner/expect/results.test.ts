@@ -45,6 +45,41 @@ describe('results of nccl-tests', () => {
     expect(readResults(gather, 'all_gather')[0]?.collective).toBe('AllGather');
   });
 
+  it('a table with one measurement a row is read, by its head or without one', () => {
+    const one = head.replace(/(#wrong) {5}time.*/, '$1');
+    const alone = '  1073741824     268435456     float     sum      -1   4000.0  268.44  469.76      0';
+    expect(readResults(`${one}${alone}`, 'all_reduce')[0]?.rows).toMatchObject([{ bytes: 2 ** 30, timeUs: 4000 }]);
+    expect(readResults(alone)[0]).toMatchObject({ collective: 'AllReduce', rows: [{ bytes: 2 ** 30, timeUs: 4000 }] });
+    // A row whose second half is missing is none.
+    expect(() => readResults(`${head}${alone}`)).toThrow(/row is not whole/);
+  });
+
+  it('rows of PARAM are read, with percentiles and without', () => {
+    const rows = [
+      '0: \tCOMMS-RES-all_reduce-float32        1073741824         41.187      77.226',
+      '\tCOMMS-RES-all_reduce-float32\t 2147483648\t 536870912\t 50000.1\t 50100.2\t 50200.3\t 49000.0\t 50300.4\t 42.9\t 80.4',
+    ].join('\n');
+    const [results] = readResults(rows);
+    expect(results).toMatchObject({ collective: 'AllReduce' });
+    expect(results?.rows.map(({ bytes, timeUs }) => [bytes, Math.round(timeUs)])).toEqual([
+      [1073741824, 26070],
+      [2147483648, 50058],
+    ]);
+    expect(() => readResults(rows.replaceAll('all_reduce', 'all_gather'))).toThrow(/sizes of all_gather of PARAM/);
+  });
+
+  it('copies between pairs are named and refused', () => {
+    const nvbandwidth = [
+      'nvbandwidth Version: v0.4',
+      'Running device_to_device_memcpy_read_ce.',
+      'memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)',
+      '          0         1',
+      '0       N/A    370.90',
+      '1    370.90       N/A',
+    ].join('\n');
+    expect(() => readResults(nvbandwidth)).toThrow(/output of nvbandwidth, which measures copies/);
+  });
+
   it.each([
     ['a row without its last columns', `${head}67108864 838860 double none -1 1329.46 50.48`, 12, /row is not whole/],
     ['a row that another one follows', `${head}67108864 838860 double none -1 1329.46\n${row}`, 12, /row is not whole/],
