@@ -63,7 +63,7 @@ async function readOne(file: Unpacked, reader: NcclLogReader, report: (bytes: nu
     kind: 'unreadable',
     refused: reasonOf(error),
   }));
-  // Bytes that nobody wanted are still before the next file of the archive.
+  // Unread bytes are still before the next file of the archive.
   await drain(bytes.all());
   return damage.reason === undefined ? exhibit : { ...exhibit, note: damage.reason };
 }

@@ -18,6 +18,7 @@ import { checkTopologies } from './checks/topologies.js';
 import { checkGpus } from './checks/tools/gpus.js';
 import { checkHosts } from './checks/tools/hosts.js';
 import { checkNetworks } from './checks/tools/networks.js';
+import { checkPeers } from './checks/tools/peers.js';
 import { checkPci } from './checks/tools/pci.js';
 import { checkRdma } from './checks/tools/rdma.js';
 import { checkStacks } from './checks/tools/stacks.js';
@@ -25,6 +26,7 @@ import { checkTransports } from './checks/transports.js';
 import { checkWarnings } from './checks/warnings.js';
 import { checkTimeouts } from './checks/watchdog.js';
 import { checkRas } from './checks/ras.js';
+import { checkReleases } from './checks/releases.js';
 import { checkRuns } from './checks/runs.js';
 import { aftermath } from './codes.js';
 import type { LogFinding } from './finding.js';
@@ -63,6 +65,7 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkTimelines(model.timed),
     ...checkTopologies(model),
     ...checkGpus(model),
+    ...checkPeers(model),
     ...checkPci(model),
     ...checkRdma(model),
     ...checkHosts(model),
@@ -72,6 +75,7 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkSweeps(model),
     ...checkEnvironment(model.processes),
     ...checkJoined(model),
+    ...checkReleases(model),
     ...checkLimits(model),
   ];
   return sortFindings(besideVariables(findings, model));

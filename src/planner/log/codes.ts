@@ -32,6 +32,7 @@ export const logFindingCodes = {
   'p2p-broken': 'P2P over NVLink does not work though NVLink connects the GPUs',
   'p2p-refused': 'the driver refuses P2P',
   'p2p-unsupported': 'GPUs of a host have no P2P',
+  'p2p-detour': 'P2P between GPUs is slower than copies through the host, or passes no data',
   'nvls-bind': 'NVLink SHARP memory cannot be bound',
   'nvls-failed': 'the driver refused a multicast object of NVLink SHARP',
   imex: 'multi-node NVLink does not work: IMEX is not set up',

@@ -46,14 +46,14 @@ export class CommunicatorTracker {
     this.#room = room;
   }
 
-  hear(line: LogLine, process: LoggedProcess, event: LogEvent, place: LogPlace): RankRecord | undefined {
+  read(line: LogLine, process: LoggedProcess, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const thread = `${line.host}:${line.pid}:${line.tid}`;
-    if (line.torn) return this.#hearTorn(thread, event, place);
+    if (line.torn) return this.#readTorn(thread, event, place);
     if (event.kind === 'init-start') return this.#start(thread, line, process, event, place);
     if (event.kind === 'init-complete') return this.#complete(thread, line, process, event, place);
     if (event.kind === 'ended') return this.#end(thread, line, process, event, place);
     const record = this.#recordOf(thread, line, process, event, place);
-    record?.hear(event, place);
+    record?.read(event, place);
     return record;
   }
 
@@ -66,7 +66,7 @@ export class CommunicatorTracker {
    * A line into which another is written may contain any number; it counts as the end of a rank's init if the rest of it is
    * valid.
    */
-  #hearTorn(thread: string, event: LogEvent, place: LogPlace): RankRecord | undefined {
+  #readTorn(thread: string, event: LogEvent, place: LogPlace): RankRecord | undefined {
     const open = this.#threads.get(thread);
     if (open === undefined) return undefined;
     open.last = place;

@@ -48,7 +48,7 @@ function openQuestion(model: LogModel): OpenQuestion {
   if (ranks.length > 0 && ranks.every(({ completed }) => completed !== undefined) && tables.length === 0)
     return {
       problem: `${counted(ranks.length, 'rank')} completed init, and no later line shows whether the job works, hangs or ended`,
-      cause: 'NCCL writes nothing while collectives run, so a log cannot tell a hang from work',
+      cause: 'NCCL writes nothing while collectives run, so a log does not show whether a job hangs or works',
       remedy: `if it hangs: \`py-spy dump\` of every rank, and \`nvidia-smi\` (100 % without progress: a GPU waits in a collective). ${firstSuspicion(model)}`,
     };
   if (unended.length > 0)
@@ -67,7 +67,7 @@ function openQuestion(model: LogModel): OpenQuestion {
   }
   if (ras.length > 0)
     return {
-      problem: 'RAS shows no rank behind: all have launched the same operations; whether the last ones complete it cannot tell',
+      problem: 'RAS shows no rank behind: all have launched the same operations; it does not show whether the last ones complete',
       cause: 'RAS counts launched operations, not completed ones',
       remedy:
         'run `ncclras` again after a minute and give both outputs: if no number grows, all ranks wait in one operation; PyTorch: flight recordings (TORCH_NCCL_DUMP_ON_TIMEOUT=1) show which',
@@ -80,7 +80,7 @@ function openQuestion(model: LogModel): OpenQuestion {
     };
   if (tools.length + topologies.length > 0)
     return {
-      problem: `no fault in ${toolsText(model)}; whether the job works these files cannot tell`,
+      problem: `no fault in ${toolsText(model)}; these files do not show whether the job works`,
       cause: 'they show the machine, not the job',
       remedy: 'give the output of the job, of a run with NCCL_DEBUG=INFO',
     };

@@ -106,6 +106,7 @@ export type LogEvent =
   | { readonly kind: 'network'; readonly name: string }
   | { readonly kind: 'plugin-sought'; readonly version: number }
   | { readonly kind: 'plugin-loaded'; readonly name: string; readonly version: number }
+  | { readonly kind: 'plugin-release'; readonly text: string }
   | { readonly kind: 'plugin-path'; readonly path: string }
   | { readonly kind: 'merged-nic' }
   | { readonly kind: 'nvls-head'; readonly head: number; readonly ranks: readonly number[] }

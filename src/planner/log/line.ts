@@ -146,7 +146,8 @@ function headWithoutSource(plain: string, end: number): Head | undefined {
   const deviceAt = digitsBefore(plain, end - 2, 4);
   const isNegative = plain.charCodeAt(deviceAt - 1) === 45; /* - */
   const bracket = isNegative ? deviceAt - 2 : deviceAt - 1;
-  if (deviceAt === end - 2 || plain.charCodeAt(bracket) !== 91 /* [ */ || plain.charCodeAt(bracket - 1) !== SPACE) return undefined;
+  if (deviceAt === end - 2 || plain.charCodeAt(bracket) !== 91 /* [ */ || plain.charCodeAt(bracket - 1) !== SPACE)
+    return undefined;
   const tidAt = digitsBefore(plain, bracket - 1, 10);
   if (tidAt === bracket - 1 || plain.charCodeAt(tidAt - 1) !== COLON) return undefined;
   const pidAt = digitsBefore(plain, tidAt - 1, 10);
@@ -166,7 +167,7 @@ function headWithoutSource(plain: string, end: number): Head | undefined {
   };
 }
 
-/** Where a row of at most `most` digits begins that ends before `end`; `end` where there is none. */
+/** The place where a row of at most `most` digits begins that ends before `end`; `end` where there is none. */
 function digitsBefore(text: string, end: number, most: number): number {
   let at = end;
   for (; end - at < most; at--) {
@@ -221,18 +222,7 @@ function cutAtStarts(plain: string, starts: readonly Start[], broken: boolean, k
       return level === 'WARN' ? [{ host: '', pid: 0, tid: 0, cudaDev, level, source, message, torn: true }] : [];
     }
     if (index === 0) beforeEnd += before.length - host.name.length;
-    return [
-      {
-        host: host.name,
-        pid,
-        tid,
-        cudaDev,
-        level,
-        source,
-        message,
-        torn: torn || host.torn,
-      },
-    ];
+    return [{ host: host.name, pid, tid, cudaDev, level, source, message, torn: torn || host.torn }];
   });
   return { lines, before: plain.slice(0, Math.max(0, beforeEnd)), broken: false, other: false };
 }

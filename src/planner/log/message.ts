@@ -258,6 +258,10 @@ function readNet(message: string): LogEvent {
     return { kind: 'devices', network: ownText(network), devices };
   }
   if (message.startsWith('NET/Plugin')) return readPlugin(message);
+  if (message.startsWith('NET/OFI Initializing')) {
+    const [, release] = /^NET\/OFI Initializing (aws-ofi-nccl \S{1,40})/.exec(message) ?? [];
+    return release === undefined ? other : { kind: 'plugin-release', text: ownText(release) };
+  }
   const [, without] = /^NET\/([^:]+?) ?: No device found/.exec(message) ?? [];
   return without === undefined ? other : { kind: 'devices', network: without, devices: [] };
 }

@@ -69,6 +69,8 @@ export interface LoggedProcess {
   /** Versions of the interface of network plugins: the newest that NCCL did not find, and the one that it loaded. */
   readonly pluginSought: number | undefined;
   readonly plugin: { readonly name: string; readonly version: number; readonly place: LogPlace } | undefined;
+  /** Name and release that the network plugin writes: `aws-ofi-nccl 1.9.1`. */
+  readonly pluginRelease: { readonly text: string; readonly place: LogPlace } | undefined;
   /** The file of the network plugin, empty where NCCL found none. */
   readonly pluginPath: { readonly path: string; readonly place: LogPlace } | undefined;
   /** NCCL's lines about P2P that it could not use. */

@@ -82,6 +82,7 @@ export class ProcessTracker implements KnownProcesses {
         mergedNics: false,
         pluginSought: undefined,
         plugin: undefined,
+        pluginRelease: undefined,
         pluginPath: undefined,
         noP2p: undefined,
       };
@@ -96,7 +97,7 @@ export class ProcessTracker implements KnownProcesses {
   }
 
   /** @returns true if the event is about the process rather than about a communicator */
-  hear(process: LoggedProcess, event: LogEvent, place: LogPlace): boolean {
+  read(process: LoggedProcess, event: LogEvent, place: LogPlace): boolean {
     const growing: GrowingProcess = process as GrowingProcess;
     switch (event.kind) {
       case 'version':
@@ -123,6 +124,9 @@ export class ProcessTracker implements KnownProcesses {
         return true;
       case 'plugin-loaded':
         growing.plugin ??= { name: event.name, version: event.version, place };
+        return true;
+      case 'plugin-release':
+        growing.pluginRelease ??= { text: event.text, place };
         return true;
       case 'plugin-path':
         growing.pluginPath ??= { path: ownText(event.path), place };

@@ -71,7 +71,7 @@ export class RankRecord implements LoggedRank {
     this.nRanks = facts.nRanks;
   }
 
-  hear(event: LogEvent, place: LogPlace): void {
+  read(event: LogEvent, place: LogPlace): void {
     this.last = place;
     switch (event.kind) {
       case 'nodes':

@@ -174,12 +174,12 @@ export class NcclLogReader {
     const process = this.#processes.find(line.host, line.pid, place);
     if (process === undefined) return;
     if (this.#version !== undefined) {
-      this.#processes.hear(process, { kind: 'version', version: this.#version.text }, this.#version.place);
+      this.#processes.read(process, { kind: 'version', version: this.#version.text }, this.#version.place);
       this.#version = undefined;
     }
     const thread = `${line.host}:${line.pid}:${line.tid}`;
     if (line.level === 'WARN') {
-      const record = this.#communicators.hear(line, process, { kind: 'other' }, place);
+      const record = this.#communicators.read(line, process, { kind: 'other' }, place);
       const rank = record?.rank ?? -1;
       const { rules } = candidatesOf(text);
       const rule = this.#rules.read(text, rules, place, () => (rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`));
@@ -202,13 +202,13 @@ export class NcclLogReader {
         this.#calls.read(line, event, this.#communicators.nameOf(line, event.address), this.#tables.runs.length, place);
       return;
     }
-    if ((!line.torn || event.kind === 'ended') && this.#processes.hear(process, event, place)) return;
-    this.#communicators.hear(line, process, event, place);
+    if ((!line.torn || event.kind === 'ended') && this.#processes.read(process, event, place)) return;
+    this.#communicators.read(line, process, event, place);
   }
 
   #whoWrote(line: LogLine, event: LogEvent, place: LogPlace, text: string): string {
     const process = this.#processes.find(line.host, line.pid, place);
-    const rank = process === undefined ? -1 : (this.#communicators.hear(line, process, event, place)?.rank ?? -1);
+    const rank = process === undefined ? -1 : (this.#communicators.read(line, process, event, place)?.rank ?? -1);
     return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }
 

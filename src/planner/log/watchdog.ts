@@ -21,6 +21,8 @@ export interface Timeout {
 export interface Progress {
   readonly name: string;
   readonly percent: number;
+  /** Seconds that the bar has run; undefined where it does not say. */
+  readonly seconds: number | undefined;
 }
 
 const TIMEOUT_LIMIT = 100_000;
@@ -46,9 +48,13 @@ export class WatchdogTracker {
   }
 
   #readProgress(text: string): void {
-    const [, name, percent] = /([\w()/. -]{2,60}?)(?: \(num_proc=\d{1,4}\))?: {1,6}(\d{1,3})%\|/.exec(text) ?? [];
-    if (name === undefined || Number(percent) >= 100) return;
-    this.#progress = { name: ownText(name.trim()), percent: Number(percent) };
+    const [, name = '', percent, elapsed = ''] =
+      /(?:([\w()/. -]{2,60}?)(?: \(num_proc=\d{1,4}\))?: {1,6}|^\s{0,10})(\d{1,3})%\|(?:[^\n[]{0,200}\[((?:\d{1,3}:)?\d{1,2}:\d\d)<)?/.exec(
+        text,
+      ) ?? [];
+    if (percent === undefined || Number(percent) >= 100) return;
+    const seconds = elapsed === '' ? undefined : elapsed.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
+    if (name !== '' || seconds !== undefined) this.#progress = { name: ownText(name.trim()), percent: Number(percent), seconds };
   }
 
   list(): Timeout[] {

@@ -13,6 +13,7 @@ import { pciList } from './lspci.js';
 import { deviceMatrix } from './matrix.js';
 import { ethernetPorts, interfaceList } from './network.js';
 import { nvlinkStatus, smiReport, smiTable } from './nvidia-smi.js';
+import { peerTest } from './peer-test.js';
 import { rasText } from './ras.js';
 import { gidTable, rdmaPorts } from './rdma.js';
 import type { ToolFormat } from './section.js';
@@ -21,6 +22,7 @@ import { flightAnalysis, processStacks } from './stacks.js';
 /** Every tool whose output is read, in the order in which a line is tried as the first of one. */
 export const toolFormats = [
   deviceMatrix,
+  peerTest,
   smiReport,
   smiTable,
   nvlinkStatus,

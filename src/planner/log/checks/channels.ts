@@ -191,7 +191,7 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
               channel,
               rank,
               up,
-              `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'nobody'} below it`,
+              `hangs below ${up}, which has ${children.filter((child) => child >= 0).join(' and ') || 'no rank'} below it`,
               [treesPlace, parent.treesPlace],
             ),
           );
@@ -203,7 +203,7 @@ function checkTrees({ ranks, nRanks, id }: LoggedCommunicator): ChannelFinding[]
         if (below === undefined || above === UNKNOWN || above >= nRanks || mayBeEqual(above, rank)) continue;
         // -1 is complete; a cut line would leave `-`, which is no number.
         findings.push(
-          contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'nobody' : above}`, [
+          contradiction(id, channel, rank, child, `has ${child} below it, which hangs below ${above < 0 ? 'no rank' : above}`, [
             treesPlace,
             below.treesPlace,
           ]),

@@ -130,7 +130,7 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
         : {
             code: 'oom-killed',
             problem: `${who} was killed (${name}): the host or container ran out of memory`,
-            cause: 'nobody else kills such a process: the out-of-memory killer of the kernel takes the largest',
+            cause: "the kernel's out-of-memory killer takes the largest process; launchers do not kill this one",
             remedy:
               '`dmesg -T` on that host (oom-kill); `free -g` while it runs; fewer workers (num_workers), less prefetching, or more memory',
           };

@@ -41,7 +41,7 @@ export function byGids(finding: LogFinding): LogFinding {
   if (subnet(from) !== subnet(to))
     return {
       ...finding,
-      cause: `${from} and ${to} are in different subnets: rails or networks that nobody routes between, or a route that is missing`,
+      cause: `${from} and ${to} are in different subnets: rails or networks without a route between them`,
       remedy: `ping -I ${from} ${to}; route between the subnets, or NCCL_CROSS_NIC=0 and the same NCCL_IB_HCA on all hosts, so that each NIC talks to its own rail`,
     };
   return finding.code === 'ib-retry-exceeded'

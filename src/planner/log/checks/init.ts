@@ -2,6 +2,7 @@ import { counted } from '../../../counted.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
 import { hasEnded } from '../outcome.js';
+import { firstSuspicion } from '../suspicions.js';
 
 const stageNames: Readonly<Record<Stage, string>> = {
   [Stage.BEGUN]: 'had begun',
@@ -60,8 +61,8 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
       },
     ];
   }
-  const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);
-  const behind = open.filter(({ stage }) => stage === least);
+  const least = leastStage(open);
+  const behind = open.filter(({ stage }) => stage <= least);
   const first = behind[0];
   const isLost = explainedByCutLines(open, model);
   const finished = ranks.size - open.length;
@@ -85,14 +86,24 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
           ? `ranks wait for those that never came; ${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} when the log ends`
           : behind.length === open.length
             ? `all of them ${stageNames[least]} when the log ends: it hung or died there, or the log was cut; ${stageHints[least]}`
-            : `${namedRanks(behind.map(({ rank }) => rank))} ${stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
+            : `${namedRanks(behind.map(({ rank }) => rank))} ${behind.length === 1 ? stageNames[least].replace('were', 'was').replace('their', 'its') : stageNames[least]} and came least far: the others wait for ${behind.length === 1 ? 'it' : 'them'}`,
       remedy:
         absent.length > 0
           ? `see whether ${namedRanks(absent)} ${absent.length === 1 ? 'was' : 'were'} started and can reach rank 0; or give their files too`
-          : `look at the processes of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
+          : least === Stage.CONNECTING && behind.length === open.length
+            ? firstSuspicion(model)
+            : `look at the ${behind.length === 1 ? 'process' : 'processes'} of ${namedRanks(behind.map(({ rank }) => rank))}${first === undefined || first.process.host === '' ? '' : ` (${first.process.host}:${first.process.pid})`}, and at warnings of NCCL above`,
       places: behind.slice(0, 4).map(({ last }) => last),
     },
   ];
+}
+
+/** The least advanced stage. Ranks with channels are connecting: among few, which of them wrote a line of it is chance. */
+function leastStage(open: readonly LoggedRank[]): Stage {
+  const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);
+  const few = open.filter(({ stage }) => stage === least).length >= open.length / 2;
+  const goOn = open.some(({ stage }) => stage === Stage.CONNECTING);
+  return least === Stage.CHANNELS && few && goOn ? Stage.CONNECTING : least;
 }
 
 /** True for NCCL before 2.17, which writes nothing when init begins. */

@@ -3,13 +3,11 @@ import type { LogFinding, LogFindingCode } from '../finding.js';
 import type { LogPlace } from '../line.js';
 import type { LogModel } from '../model.js';
 import { hasEnded, isInitialised } from '../outcome.js';
-import { versionsOf } from '../rules/versions-of.js';
-import { compareVersions } from '../../versions/version.js';
 import { outputsOf } from './tools/outputs.js';
 
 /** Facts of several hosts, or of a setting and its effect, that do not fit together. */
 export function checkJoined(model: LogModel): LogFinding[] {
-  return [...networks(model), ...interfaces(model), ...unmatched(model), ...wordings(model)];
+  return [...networks(model), ...interfaces(model), ...unmatched(model)];
 }
 
 /** Hosts that use different networks cannot read each other's handles. */
@@ -25,7 +23,6 @@ function networks(model: LogModel): LogFinding[] {
   for (const name of [...byName.keys()])
     if (name !== 'IB' && [...byName.keys()].some((other) => other !== name && other.startsWith(name))) byName.delete(name);
   if (byName.size < 2 || hasEnded(model) || isInitialised(model)) return [];
-  // Jobs that follow each other in a file may use different networks on the same hosts.
   const [first, second] = [...byName].sort(([, a], [, b]) => b.hosts.size - a.hosts.size);
   if (first === undefined || second === undefined || [...second[1].hosts].some((host) => first[1].hosts.has(host))) return [];
   const named = ([name, { hosts }]: typeof first) =>
@@ -124,39 +121,7 @@ function isNamed(pattern: string, name: string): boolean {
   return answers !== isExcluding;
 }
 
-/** Texts of warnings that no version of NCCL has together: the hosts run different ones. */
-function wordings(model: LogModel): LogFinding[] {
-  const versions = model.processes.flatMap(({ version, host }) =>
-    version === undefined ? [] : [{ release: version.text.split('+', 1)[0] ?? '', host, place: version.place }],
-  );
-  const [known] = versions;
-  if (known === undefined || hasEnded(model)) return [];
-  for (const { rule, matches, who } of model.hits) {
-    const { since, until } = versionsOf(rule);
-    const host = who.find((name) => /:\d+$/.test(name))?.replace(/:\d+$/, '');
-    if (host === undefined || versions.some((each) => each.host === host)) continue;
-    const isOther =
-      (since !== undefined && compareVersions(known.release, since) < 0) ||
-      (until !== undefined && compareVersions(known.release, until) > 0);
-    const [first] = matches;
-    if (!isOther || first === undefined) continue;
-    return [
-      {
-        code: 'version-mixed',
-        severity: 'error',
-        kind: 'fault',
-        explains: ['init-unfinished', 'channels-differ', 'remote-closed', 'calls-differ', 'calls-failed'],
-        problem: `${known.host} runs NCCL ${known.release}, but ${host} warns in words that only versions ${since === undefined ? `up to ${until ?? ''}` : until === undefined ? `from ${since}` : `${since} to ${until}`} have`,
-        cause: 'images, wheels or LD_LIBRARY_PATH differ between hosts',
-        remedy: '`pip list` on every host; use one image',
-        places: [known.place, first.place],
-      },
-    ];
-  }
-  return [];
-}
-
-/** Findings beside which variables that nobody documents are suspects. */
+/** Findings beside which undocumented variables are suspects. */
 const suspected: ReadonlySet<LogFindingCode> = new Set<LogFindingCode>([
   'result-wrong',
   'exit-crash',

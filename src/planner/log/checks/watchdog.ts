@@ -11,7 +11,8 @@ export function checkTimeouts(model: LogModel): LogFinding[] {
   const groups = new Map<string, Timeout[]>();
   for (const timeout of timeouts) groups.set(timeout.group, [...(groups.get(timeout.group) ?? []), timeout]);
   const findings = [...groups.values()].flatMap((group) => compare(firstOfEachRank(group), communicators));
-  return [...barrier(model), ...firstCollective(model), ...findings].slice(0, 2);
+  const barriers = barrier(model);
+  return [...(barriers.length > 0 ? barriers : busyRank(model)), ...firstCollective(model), ...findings].slice(0, 2);
 }
 
 /** Barriers of PyTorch are all-reduces of one element. */
@@ -39,6 +40,29 @@ function barrier({ timeouts, progress, communicators }: LogModel): LogFinding[] 
       problem: `${namedRanks(ranks)} waited${minutes} in a barrier (${first.operation} of one element${first.sequence < 0 ? '' : `, number ${first.sequence}`}), to which another rank did not come${missing}${progress === undefined ? '' : `; '${progress.name}' was at ${progress.percent} %`}`,
       ...barrierReason(first.sequence),
       places: timeouts.slice(0, 4).map(({ place }) => place),
+    },
+  ];
+}
+
+/** A bar that has run for this share of the limit or more, and for not much longer, began when the others began to wait. */
+const busyShares = [0.95, 1.2] as const;
+
+/** A progress bar ran as long as the others waited: a rank did work of its own. */
+function busyRank({ timeouts, progress }: LogModel): LogFinding[] {
+  const [first] = timeouts;
+  if (first?.timeoutMs === undefined || progress?.seconds === undefined) return [];
+  const share = progress.seconds / (first.timeoutMs / 1000);
+  if (share < busyShares[0] || share > busyShares[1]) return [];
+  return [
+    {
+      code: 'barrier-timeout',
+      severity: 'error',
+      kind: 'failure',
+      explains: aftermath,
+      problem: `a rank worked on something of its own while ${namedRanks(timeouts.map(({ rank }) => rank))} waited in ${first.operation}: ${progress.name === '' ? 'its progress bar' : `'${progress.name}'`} was at ${progress.percent} % after ${Math.round(progress.seconds / 60)} minutes, and the limit is ${Math.round(first.timeoutMs / 60_000)}`,
+      cause: 'that work (reading or preparing data, an evaluation, a checkpoint) takes longer than the limit of a collective',
+      remedy: 'do the work before the job, or on all ranks alike; or a longer limit: init_process_group(timeout=…), ddp_timeout',
+      places: [first.place],
     },
   ];
 }

@@ -100,7 +100,7 @@ export const programRules: readonly LineRule[] = [
     pattern:
       /(?:unhealthy \(stopped sending heartbeats\)[^\n]{0,20}?(\/job:\S{1,100})?|(?:missing|heartbeat) (?:heartbeats?|timeout)[^\n]{0,40}?(\/job:\S{1,100})?)/i,
     explains: ['collective-stalled', 'remote-closed', 'exit-signal', 'store-lost'],
-    problem: 'the coordinator hears nothing from a task[ ($1)] any more',
+    problem: 'the coordinator gets no heartbeat from a task[ ($1)] any more',
     cause: 'that process died, its host hangs, or the network between them broke',
     remedy: 'the log of that task and `dmesg -T` of its host first: what it says last is the cause',
   },

@@ -8,7 +8,7 @@ export const versionRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['net/ofi', 'fi_getinfo'],
     pattern:
-      /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available)|[Cc]ould not find any \w{1,12} provider)|fi_getinfo\(\) (?:call )?failed|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
+      /NET\/OFI[^\n]{0,80}(?:[Nn]o eligible providers|Unable to find a protocol|Failed to initialize (?:sendrecv|rdma)? ?protocol|initialization failed|no (?:devices|providers) (?:found|available)|[Cc]ould(?: not|n't) find any \w{1,12} provider)|fi_getinfo\(\) (?:call )?failed|provider efa output empty list|fi_getinfo\(\) (?:failed|call failed)|Failed to initialize \w{2,10} protocol/,
     explains: ['no-rdma', 'ofi-error', 'calls-failed', 'plugin-old'],
     problem: 'the libfabric plugin (aws-ofi-nccl) finds no provider that it can use',
     cause: 'the EFA (or CXI) device or driver is missing in the container, libfabric is too old, or FI_PROVIDER names another',
@@ -47,6 +47,19 @@ export const versionRules: readonly LineRule[] = [
       'GPU memory without DMA-BUF or GDRCopy support in the provider, a limit on locked memory, or memory registrations used up',
     remedy:
       '`ulimit -a` must say unlimited; on Slingshot FI_CXI_DISABLE_HOST_REGISTER=1 and FI_MR_CACHE_MONITOR=userfaultfd; update driver and libfabric',
+  },
+  {
+    code: 'remote-closed',
+    kind: 'symptom',
+    needles: ['net/ofi', 'libfabric:'],
+    pattern:
+      /(?:NET\/OFI|libfabric:)[^\n]{0,160}(?:Invalid receiver queue pair|[Uu]nknown QPN|Remote (?:peer|endpoint) (?:was )?(?:destroyed|closed))/,
+    explains: ['ofi-error', 'calls-failed'],
+    problem: 'the process at the other end of a libfabric connection is gone: its queue pair no longer exists',
+    cause: 'it ended first: no memory left (of its container, too), an exception, a signal',
+    remedy:
+      "look at the end of the other host's log; `kubectl describe pod` (OOMKilled), `dmesg -T` (oom-kill) there; if it restarted, at the log before",
+    source: 'aws-samples/awsome-distributed-training#312',
   },
   {
     code: 'ofi-unreachable',

@@ -19,7 +19,7 @@ describe('init', () => {
       .filter((line) => !(line.startsWith('node1:4003') && /Trees|Ring|Channel|Connected|coll channels/.test(line)));
     const [finding] = findingsOf(lines);
     expect(finding).toMatchObject({ code: 'init-unfinished', severity: 'error' });
-    expect(finding!.cause).toBe('rank 11 had their topology and came least far: the others wait for it');
+    expect(finding!.cause).toBe('rank 11 had its topology and came least far: the others wait for it');
     expect(lines[finding!.places[0]!.line - 1]).toMatch(/^node1:4003:/);
   });
 

@@ -21,7 +21,7 @@ export function checkGpus(model: LogModel): LogFinding[] {
 const refusals: Readonly<Record<string, string>> = {
   CNS: 'the chipset does not support it (CNS)',
   TNS: 'the topology does not support it (TNS)',
-  DR: 'the driver was told to refuse it (DR)',
+  DR: 'a setting of the driver refuses it (DR)',
 };
 
 function refused({ columns, rows }: DeviceMatrix, on: string, model: LogModel): LogFinding[] {

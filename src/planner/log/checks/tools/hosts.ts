@@ -138,8 +138,8 @@ function services(model: LogModel): LogFinding[] {
         explains: ['nvls-failed', 'nvls-bind', 'cuda-state', 'imex', 'cuda-init', 'calls-failed', 'init-unfinished'],
         problem: `${isFabric ? 'the fabric manager' : 'the IMEX daemon'}${on} does not run: ${name} is ${state}${detail === '' ? '' : ` (${detail})`}`,
         cause: isFabric
-          ? 'it did not start (another version than the driver, an NVSwitch or link that failed), or nobody started it; a machine without NVSwitch needs none'
-          : 'it did not start, or nobody configured it (nodes_config.cfg); only multi-node NVLink needs it',
+          ? 'it did not start (another version than the driver, an NVSwitch or link that failed), or it was not enabled; a machine without NVSwitch needs none'
+          : 'it did not start, or it is not configured (nodes_config.cfg); only multi-node NVLink needs it',
         remedy: `journalctl -u ${name} says why; start it, and reset the GPUs or reboot if CUDA was used in between`,
         places: [place],
       },
@@ -182,7 +182,7 @@ function modules(model: LogModel): LogFinding[] {
         kind: isSuspected ? 'fault' : 'note',
         explains: ['gdr-off', 'gdr-mixed', 'ib-memory-registration', 'bandwidth-low'],
         problem: `nvidia-peermem is not loaded${onHost(output)}: GPUDirect RDMA needs it, or DMA-BUF of the open kernel modules`,
-        cause: 'nobody loaded it, or it was built before the RDMA drivers were installed',
+        cause: 'it was not loaded, or it was built before the RDMA drivers were installed',
         remedy:
           'modprobe nvidia-peermem, and load it at boot (/etc/modules-load.d); reinstall the driver after the RDMA stack if it does not load; `lsmod` shows it',
         places: [facts.place],

@@ -8,32 +8,70 @@ export function checkNetworks(model: LogModel): LogFinding[] {
   return [...mtus(model), ...ethernet(model)];
 }
 
-/** Interfaces of one name on several hosts have one MTU. */
+interface HostMtu {
+  readonly host: string;
+  readonly name: string;
+  readonly mtu: number;
+  readonly place: LogFinding['places'][number];
+}
+
+/** MTUs that hosts should have in common: of interfaces of one name, of those on which they meet, of ports of their NICs. */
 function mtus(model: LogModel): LogFinding[] {
-  const seen = new Map<string, { readonly host: string; readonly mtu: number; readonly place: LogFinding['places'][number] }[]>();
-  for (const { facts, host, place: at } of outputsOf(model, 'ip'))
-    for (const { name, mtu, isUp, place } of facts.interfaces) {
-      if (mtu === undefined || isUp !== true || /^(?:lo|docker|veth|virbr|br-|cni|cali|flannel|tun)/.test(name)) continue;
-      seen.set(name, [...(seen.get(name) ?? []), { host: host === '' ? `file ${at.file + 1}` : host, mtu, place }]);
-    }
-  return [...seen].flatMap(([name, list]): LogFinding[] => {
-    const [first] = list;
-    const other = list.find(({ mtu, host }) => first !== undefined && host !== first.host && mtu !== first.mtu);
-    if (first === undefined || other === undefined) return [];
-    const isHarmless = hasEnded(model);
-    return [
-      {
-        code: 'mtu-differs',
-        severity: isHarmless ? 'info' : 'warning',
-        kind: isHarmless ? 'note' : 'failure',
-        explains: ['connect-retry', 'ib-retry-exceeded', 'watchdog-timeout', 'bandwidth-low'],
-        problem: `${name} has an MTU of ${first.mtu} on ${first.host} and ${other.mtu} on ${other.host}`,
-        cause: 'large packets are lost on the way; connections are made, and then stand still',
-        remedy: 'set one MTU on all hosts and switches; `ping -M do -s 8972` between the hosts for 9000',
-        places: [first.place, other.place],
-      },
-    ];
-  });
+  const interfaces = outputsOf(model, 'ip').flatMap(({ facts, host, place: at }) =>
+    facts.interfaces.flatMap(({ name, mtu, isUp, place }): HostMtu[] =>
+      mtu === undefined || isUp !== true || /^(?:lo|docker|veth|virbr|br-|cni|cali|flannel|tun)/.test(name)
+        ? []
+        : [{ host: host === '' ? `file ${at.file + 1}` : host, name, mtu, place }],
+    ),
+  );
+  const meeting = new Map(
+    model.processes.flatMap(({ host, bootstrap }) => (bootstrap === undefined ? [] : [[host, bootstrap.name]])),
+  );
+  const ports = outputsOf(model, 'ports').flatMap(({ facts, host, place: at }) =>
+    facts.ports.flatMap(({ device, activeMtu, isActive, layer, place }): HostMtu[] =>
+      activeMtu === undefined || isActive === false
+        ? []
+        : [
+            {
+              host: host === '' ? `file ${at.file + 1}` : host,
+              name: `${device} (${layer === '' ? 'RDMA' : layer})`,
+              mtu: activeMtu,
+              place,
+            },
+          ],
+    ),
+  );
+  const byName = [...new Set([...interfaces, ...ports].map(({ name }) => name))].flatMap((name) =>
+    differing(
+      [...interfaces, ...ports].filter((each) => each.name === name),
+      model,
+    ),
+  );
+  return byName.length > 0
+    ? byName
+    : differing(
+        interfaces.filter(({ host, name }) => meeting.get(host) === name),
+        model,
+      );
+}
+
+function differing(list: readonly HostMtu[], model: LogModel): LogFinding[] {
+  const [first] = list;
+  const other = list.find(({ mtu, host }) => first !== undefined && host !== first.host && mtu !== first.mtu);
+  if (first === undefined || other === undefined) return [];
+  const isHarmless = hasEnded(model);
+  return [
+    {
+      code: 'mtu-differs',
+      severity: isHarmless ? 'info' : 'warning',
+      kind: isHarmless ? 'note' : 'failure',
+      explains: ['connect-retry', 'ib-retry-exceeded', 'watchdog-timeout', 'bandwidth-low'],
+      problem: `${first.name} has an MTU of ${first.mtu} on ${first.host}, ${other.name === first.name ? 'and' : `and ${other.name} one of`} ${other.mtu} on ${other.host}`,
+      cause: 'large packets are lost on the way; connections are made, and then stand still',
+      remedy: 'set one MTU on all hosts and switches; `ping -M do -s 8972` between the hosts for 9000',
+      places: [first.place, other.place],
+    },
+  ];
 }
 
 /** Counters of lost, damaged or refused packets, by the names of common drivers; pauses are flow control and no loss. */
