@@ -320,13 +320,22 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'cuda-ipc',
     kind: 'failure',
-    needles: ['cudaipc', 'hipipc', 'cuda ipc', 'mapping of buffer object failed', 'invalid resource handle'],
+    needles: [
+      'cudaipc',
+      'cuipc',
+      'hipipc',
+      'cuda ipc',
+      'mapping of buffer object failed',
+      'invalid resource handle',
+      'register remote memory',
+    ],
     pattern:
-      /(?:cuda|hip)Ipc\w{4,20}[^\n]{0,40}(?:fail|error)|failed to open CUDA IPC|cuda IPC[^\n]{0,40}(?:fail|error)|mapping of buffer object failed|p2p\.cc:\d{1,5} NCCL WARN Cuda failure[^\n]{0,40}invalid resource handle/i,
+      /(?:cuda|cu|hip)Ipc\w{4,20}[^\n]{0,40}(?:fail|error|return value)|[Ff]ailed to register remote memory|failed to open CUDA IPC|cuda IPC[^\n]{0,40}(?:fail|error)|mapping of buffer object failed|p2p\.cc:\d{1,5} NCCL WARN Cuda failure[^\n]{0,40}invalid resource handle/i,
     problem: 'GPU memory of another process cannot be mapped (CUDA IPC)',
     cause:
-      'containers or processes that do not share PID and IPC namespaces, memory of an allocator that IPC does not know (expandable_segments, cudaMallocAsync), a VM or WSL without IPC, or BAR space used up',
-    remedy: 'docker run --ipc=host --pid=host; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False; NCCL_P2P_DISABLE=1 to confirm',
+      'containers or processes that do not share PID and IPC namespaces, memory of an allocator that IPC does not know (expandable_segments, cudaMallocAsync), a scheduler that hides the GPUs of other tasks (--gpus-per-task), a VM or WSL without IPC, or BAR space used up',
+    remedy:
+      'docker run --ipc=host --pid=host; Slurm: --gpus-per-node instead of --gpus-per-task; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False; NCCL_P2P_DISABLE=1 to confirm',
     explains: ['cuda-generic', 'calls-failed'],
   },
   {

@@ -155,7 +155,7 @@ export const infinibandRules: readonly LineRule[] = [
     code: 'memlock',
     kind: 'fault',
     needles: ['ibv_reg_mr', 'ibv_create_qp', 'ibv_create_cq', 'ibv_alloc_pd'],
-    pattern: /ibv_\w{1,30} failed.{0,60}Cannot allocate memory/,
+    pattern: /ibv_\w{1,30}(?:\([^)\n]{0,80}\))? failed.{0,60}Cannot allocate memory/,
     problem: 'the NIC cannot lock memory (Cannot allocate memory)',
     cause: 'the limit on locked memory is too low (RLIMIT_MEMLOCK)',
     remedy:

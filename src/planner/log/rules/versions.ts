@@ -124,11 +124,12 @@ export const versionRules: readonly LineRule[] = [
       'version `',
       'cannot open shared object file',
       'unable to load nccl library',
+      'could not load library',
     ],
     pattern:
-      /(?:undefined symbol: (nccl\w{2,40}|cu\w{2,40}|_ZN\w{2,60})|(libnccl\S{0,20}|libcuda\S{0,20}|libtorch\S{0,20}): cannot open shared object|Unable to load (NCCL library))/,
+      /(?:undefined symbol: (nccl\w{2,40}|cu\w{2,40}|_ZN\w{2,60})|(libnccl\S{0,20}|libcuda\S{0,20}|libtorch\S{0,20}): cannot open shared object|Unable to load (NCCL library)|Could not load library \S{0,200}?(lib\w{2,60}\.so\S{0,12}?)\.? Error:)/,
     except: /dlvsym|NCCL INFO|mlx5dv/,
-    problem: 'libraries do not fit together: $1$2$3 is missing',
+    problem: 'libraries do not fit together: $1$2$3$4 is missing, or needs something that is',
     cause:
       'another libnccl.so (or CUDA) is found at run time than the program was built with: LD_LIBRARY_PATH, LD_PRELOAD or two pip packages',
     remedy: '`ldd` of the program or library shows which one is loaded; unset LD_LIBRARY_PATH; `pip list` (nccl)',
