@@ -116,6 +116,8 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     );
     writeFileSync(join(incident, 'broken.zip'), 'PK\u0003\u0004 and nothing more');
     symlinkSync(incident, join(incident, 'loop'));
+    symlinkSync('itself', join(incident, 'itself'));
+    symlinkSync('/nowhere/rank0.log', join(incident, 'gone.log'));
     chmodSync(join(incident, 'locked'), 0);
     const [text, json] = await Promise.all([tccl(['diagnose', incident]), tccl(['diagnose', incident, '--json'])]);
     chmodSync(join(incident, 'locked'), 0o755);
@@ -127,6 +129,8 @@ describe('tccl diagnose says in one line each what it does not read', () => {
       expect.stringMatching(/bomb\.gz: unpacks to more than 256 times its size: this is no log \(a zip bomb\?\)/),
       expect.stringMatching(/bomb\.xml: /),
       expect.stringMatching(/broken\.zip: is no zip archive that can be read: /),
+      expect.stringMatching(/gone\.log: is a link to a file that does not exist/),
+      expect.stringMatching(/itself: cannot be read: ELOOP/),
       expect.stringMatching(/junk\.json: is no JSON: /),
       ...(process.getuid?.() === 0 ? [] : [expect.stringMatching(/locked: cannot be read: /) as string]),
       expect.stringMatching(/video\.mp4: is no text \(a binary file\)/),

@@ -1,4 +1,4 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidArgumentError } from '../../errors.js';
 
@@ -35,7 +35,7 @@ function* walk(path: string, isGiven: boolean): Generator<GivenFile> {
   try {
     const status = statSync(path, { throwIfNoEntry: false });
     if (status === undefined) {
-      if (isGiven) yield { path, refused: 'there is no such file or folder' };
+      yield { path, refused: isGiven ? 'there is no such file or folder' : 'is a link to a file that does not exist' };
     } else if (status.isDirectory()) {
       const entries = readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
       for (const entry of entries) {
@@ -50,6 +50,11 @@ function* walk(path: string, isGiven: boolean): Generator<GivenFile> {
   }
 }
 
+/** False for a link to nothing, and for one that leads back to itself. */
 function isFolder(link: string): boolean {
-  return statSync(realpathSync(link)).isDirectory();
+  try {
+    return statSync(link).isDirectory();
+  } catch {
+    return false;
+  }
 }
