@@ -18,14 +18,14 @@ import {
   buildNoted,
   catalogueInput,
   completeTopology,
-  hasMatrix,
+  hasEvidence,
   isXml,
   type NamedText,
+  parseHosts,
   parseTopology,
   readText,
   type TopologyInput,
 } from './topo/input.js';
-import { partialOutput } from './topo/partial-outputs.js';
 
 /**
  * Reads CLUSTER for the commands of the planner: `plan`, `graph`, `explain`, `diff`, `log`.
@@ -94,7 +94,7 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   const described = hardware === undefined ? undefined : (await import('./topo/load.js')).readHardware(hardware);
   if (file === undefined)
     return assembleCluster(
-      texts.map(({ name, text }) => namedHosts(name, text, options, described, texts.length)),
+      texts.flatMap(({ name, text }) => namedHosts(name, text, options, described, texts.length)),
       {},
       options,
     );
@@ -130,11 +130,13 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
  * Decides by the ending, otherwise by the first characters: text that is neither XML, a log nor a tool's output about a machine
  * is a cluster file.
  */
-export function isClusterFile({ text, fileName }: NamedText): boolean {
+export function isClusterFile(named: NamedText): boolean {
+  const { text, fileName } = named;
   const ending = extname(fileName).toLowerCase();
-  if (['.yaml', '.yml', '.json'].includes(ending)) return true;
-  const isOther = isXml(text) || text.includes('=== System') || hasMatrix(text) || partialOutput(text) !== undefined;
-  return ending !== '.xml' && text.trim() !== '' && !isOther;
+  // Labels of nodes come in these forms, too.
+  if (['.yaml', '.yml', '.json'].includes(ending)) return !/\bnvidia\.com\/gpu|"?kind"?: "?Node\b|kubernetes\.io\//.test(text);
+  if (ending === '.xml' || text.trim() === '' || isXml(text) || text.includes('=== System')) return false;
+  return /^\s*(?:["']?machines["']?\s*:|\{\s*"machines")/m.test(text) || !hasEvidence(named);
 }
 
 function namedHosts(
@@ -143,7 +145,7 @@ function namedHosts(
   options: ClusterOptions,
   hardware: Hardware | undefined,
   nArguments: number,
-): NamedHosts {
+): NamedHosts[] {
   const { name, count } = text === undefined ? splitCount(argument) : { name: argument, count: undefined };
   if (options.nodes !== undefined && (count !== undefined || nArguments > 1)) {
     throw new InvalidUsageError(
@@ -152,14 +154,21 @@ function namedHosts(
     );
   }
   const named = text ?? readText(name);
-  return {
-    input: named === undefined ? catalogueInput(name) : parseTopology(named),
-    count: count ?? nodeCount(options.nodes ?? '1'),
+  const nodes = count ?? (options.nodes === undefined ? undefined : nodeCount(options.nodes));
+  const parsed = named === undefined ? [{ input: catalogueInput(name), count: 1 }] : parseHosts(named);
+  if (nodes !== undefined && parsed.length > 1)
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `${named?.fileName ?? name} has ${parsed.length} kinds of hosts: ${count === undefined ? '--nodes' : 'a count'} goes with one`,
+    );
+  return parsed.map((each) => ({
+    input: each.input,
+    count: nodes ?? each.count,
     name: undefined,
     hardware,
     overrides: {},
     inFile: (action) => action(),
-  };
+  }));
 }
 
 function hostsOfFile(machine: ClusterFileMachine, fileName: string, readHardware: (text: string) => Hardware): NamedHosts {

@@ -4,7 +4,7 @@ import { collect } from './output.js';
 
 /** Help text about CLUSTER, which cluster-input.ts reads. */
 export const CLUSTER_HELP =
-  'cluster file (YAML), topology file (XML), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
+  'cluster file (YAML), topology file (XML), outputs of nvidia-smi, lstopo or lspci (a file or folder), - for the standard input, or a machine of the catalogue (tccl topo list); NAME:4 for four of it';
 
 /** Options that go with it, as commander gives them. */
 export interface ClusterOptions extends VersionOptions {

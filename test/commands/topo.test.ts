@@ -309,7 +309,7 @@ describe('wrong input', () => {
     ['a file that ends too early', [cut], `tccl: ${cut}:2:19: the file ends inside <cpu numaid="0"> (line 2); was it cut?\n`],
     ['a graph file', [graph], `tccl: ${graph}:1:1: <graphs> (line 1) is no topology: its root must be <system>\n`],
     ['a file that is too large', [large], `tccl: ${large}: more than 64 MiB; that is no topology\n`],
-    ['a folder', [folder], `tccl: ${folder}: is a folder: name a file in it`],
+    ['a folder with such a file', [folder], `tccl: ${join(folder, 'large.xml')}: more than 64 MiB`],
     [
       'a file without GPUs',
       [skeleton],

@@ -1,7 +1,9 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { basename } from 'node:path';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
-import { evidenceIn, machineOf, type MachineEvidence } from '../../planner/evidence/machine-of-tools.js';
+import { describeHosts, evidenceIn, type EvidenceText, type HostFacts } from '../../planner/evidence/facts.js';
+import { machineOf } from '../../planner/evidence/machine-of-tools.js';
+import { machineOfProduct } from '../../planner/evidence/named-machine.js';
 import { topologyInLog } from '../../planner/log/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
@@ -15,7 +17,6 @@ import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/
 import { childNamed, createElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { fileError } from '../output.js';
-import { partialOutput } from './partial-outputs.js';
 
 /** A topology that the command line names: a file, `-` for the standard input, or a machine of the catalogue. */
 export interface TopologyInput extends ParsedXml {
@@ -24,7 +25,15 @@ export interface TopologyInput extends ParsedXml {
   /** File name for messages; undefined for a machine of the catalogue. */
   readonly fileName: string | undefined;
   /** Outputs of tools that describe it: {@link completeTopology} makes its devices. */
-  readonly evidence?: MachineEvidence;
+  readonly evidence?: HostFacts;
+  /** Notes on other hosts of the text. */
+  readonly hostNotes?: readonly string[];
+}
+
+/** Hosts of one kind in a text. */
+export interface HostsInput {
+  readonly input: TopologyInput;
+  readonly count: number;
 }
 
 /**
@@ -40,11 +49,14 @@ export function readTopologyInput(name: string): TopologyInput {
 export interface NamedText {
   readonly text: string;
   readonly fileName: string;
+  /** The files of a folder; `text` is all of them. */
+  readonly parts?: readonly EvidenceText[];
 }
 
-/** The text of a file, or with `-` of the standard input; undefined where there is no such file. */
+/** The text of a file or of a folder's files, or with `-` of the standard input; undefined where there is no such file. */
 export function readText(name: string): NamedText | undefined {
   if (name === '-') return { text: readBounded(0, 'standard input'), fileName: 'standard input' };
+  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true) return readFolder(name);
   const file = tryOpen(name);
   if (file === undefined) return undefined;
   try {
@@ -54,30 +66,81 @@ export function readText(name: string): NamedText | undefined {
   }
 }
 
+/** Files of a folder that are read: outputs of that many hosts. */
+const MOST_FILES = 512;
+
+/** Texts in a folder; others (pictures, archives) have zero bytes. */
+function readFolder(name: string): NamedText {
+  const names = readdirSync(name, { withFileTypes: true }).filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
+  if (names.length > MOST_FILES)
+    throw new InputError('TOO_LARGE', `is a folder with ${names.length} files; at most ${MOST_FILES} are read`, { file: name });
+  const parts = names
+    .map((entry) => join(name, entry.name))
+    .sort()
+    .flatMap((fileName): EvidenceText[] => {
+      const file = openSync(fileName, 'r');
+      try {
+        const text = readBounded(file, fileName);
+        return text.includes('\0') ? [] : [{ text, fileName }];
+      } finally {
+        closeSync(file);
+      }
+    });
+  return { text: parts.map(({ text }) => text).join('\n'), fileName: name, parts };
+}
+
 /**
- * A topology file, the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH), or a matrix of `nvidia-smi topo -m`.
+ * A topology file, the first machine that a log has (NCCL_DEBUG_SUBSYS=GRAPH), or the first host of outputs of tools.
  *
  * @throws InputError where the text is none of these
  */
-export function parseTopology({ text, fileName }: NamedText): TopologyInput {
-  const logged = isXml(text) ? undefined : topologyInLog(text);
-  if (logged !== undefined) return { title: `a machine in ${basename(fileName)}`, fileName, root: logged, notes: [] };
-  const evidence = isXml(text) ? undefined : inFile(fileName, () => evidenceIn(text));
-  if (evidence !== undefined)
-    return { title: `the machine in ${basename(fileName)}`, fileName, evidence, root: createElement('system'), notes: [] };
-  const partial = partialOutput(text);
-  if (partial !== undefined)
-    throw new InputError(
-      'CONTENT',
-      `this is ${partial}, from which alone no machine can be made: give the output of nvidia-smi topo -m of that host, or the file that tccl topo detect -o machine.xml writes there`,
-      { file: fileName },
-    );
-  return { title: basename(fileName), fileName, ...parseXml(text, { fileName }) };
+export function parseTopology(named: NamedText): TopologyInput {
+  const [first, ...others] = parseHosts(named);
+  if (first === undefined) throw new InputError('CONTENT', 'no machine in it', { file: named.fileName });
+  const { evidence } = first.input;
+  const isSeveral = others.length > 0 || first.count > 1;
+  if (evidence === undefined || !isSeveral) return first.input;
+  const all = [first, ...others].flatMap(({ input }) => input.evidence ?? []);
+  return { ...first.input, hostNotes: [`it has ${describeHosts(all)}; this is the first`] };
 }
 
-/** True for text with a table of GPUs, of nvidia-smi or another tool. */
-export function hasMatrix(text: string): boolean {
-  return /\bGPU0\b[^\n]*(?:\bGPU1\b|\bNIC0\b|CPU Affinity)|ROCm System Management/.test(text);
+/**
+ * The same with all hosts.
+ *
+ * @throws InputError where the text is none of these
+ */
+export function parseHosts(named: NamedText): readonly HostsInput[] {
+  const { text, fileName, parts } = named;
+  const isTopology = isXml(text) && !isHwloc(text) && parts === undefined;
+  const logged = isTopology ? undefined : topologyInLog(text);
+  if (logged !== undefined)
+    return [{ input: { title: `a machine in ${basename(fileName)}`, fileName, root: logged, notes: [] }, count: 1 }];
+  const hosts = isTopology ? undefined : inFile(fileName, () => evidenceIn(...(parts ?? [{ text, fileName }])));
+  if (hosts !== undefined)
+    return hosts.map((evidence, index) => {
+      const title = evidence.name ?? `the machine${hosts.length > 1 ? ` ${index + 1}` : ''} in ${basename(fileName)}`;
+      return { input: { title, fileName, evidence, root: createElement('system'), notes: [] }, count: evidence.count };
+    });
+  if (parts !== undefined)
+    throw new InputError('CONTENT', `is a folder without outputs about a machine: ${OUTPUTS}`, { file: fileName });
+  return [{ input: { title: basename(fileName), fileName, ...parseXml(text, { fileName }) }, count: 1 }];
+}
+
+const OUTPUTS = 'put files in it with what nvidia-smi topo -m, lstopo, lspci or nvidia-smi -L print, or name a file';
+
+/** True for text in which outputs of tools describe a machine. */
+export function hasEvidence({ text, fileName, parts }: NamedText): boolean {
+  if (parts !== undefined) return true;
+  try {
+    return evidenceIn({ text, fileName }) !== undefined;
+  } catch (error) {
+    if (error instanceof InputError) return true;
+    throw error;
+  }
+}
+
+function isHwloc(text: string): boolean {
+  return /<topology\b|<object type="/.test(text.slice(0, 2000));
 }
 
 /** Decides by the first character. */
@@ -87,7 +150,7 @@ export function isXml(text: string): boolean {
 
 /** @throws InvalidArgumentError where the catalogue has no such machine: `name` is no file either */
 export function catalogueInput(name: string): TopologyInput {
-  const machine = findMachine(name);
+  const machine = findMachine(name) ?? machineOfProduct(name);
   if (machine !== undefined) return { title: machine.name, fileName: undefined, root: machine.build(), notes: [] };
   throw new InvalidArgumentError(
     'FILE',
@@ -153,11 +216,14 @@ interface CompleteTopology {
  * @throws InputError where the input cannot be a machine, or has no GPUs and none are described
  */
 export function completeTopology(
-  { fileName, root, notes, evidence }: TopologyInput,
+  { fileName, root, notes, evidence, hostNotes = [] }: TopologyInput,
   hardware: Hardware | undefined,
 ): CompleteTopology {
   return inFile(fileName, () => {
-    if (evidence !== undefined) return machineOf(evidence, hardware);
+    if (evidence !== undefined) {
+      const made = machineOf(evidence, hardware);
+      return { root: made.root, notes: [...hostNotes, ...made.notes] };
+    }
     validateTopology(root);
     const complete = isSkeleton(root) || hardware !== undefined ? completeSkeleton(root, hardware) : { root, notes: [] };
     // Without a CPU, buildSystem reports the error.

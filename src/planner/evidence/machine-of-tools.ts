@@ -1,27 +1,18 @@
 import { counted } from '../../counted.js';
 import { InputError } from '../../errors.js';
-import type { AnyToolOutput } from '../readers/formats.js';
-import { toolOutputs } from '../readers/sections.js';
 import { type CpuModel } from '../topology/catalogue/cpus.js';
 import type { GpuModel } from '../topology/catalogue/gpus.js';
 import type { Hardware } from '../topology/catalogue/hardware.js';
 import { nicOfSpeed } from '../topology/catalogue/nics.js';
-import type { XmlElement } from '../topology/xml/tree.js';
-import { cpuOfReport, gpuOfProduct, guessCpu, guessGpu, guessNic, hasNvSwitch } from './models.js';
-import { type PathTable, pathTable } from './path-table.js';
+import { descendants, type XmlElement } from '../topology/xml/tree.js';
+import { type AgreedGpus, agreedGpus } from './agree.js';
+import { fileOf, type HostFacts } from './facts.js';
+import { type KnownPci, knownPci } from './known-pci.js';
+import { cpuOfReport, guessCpu, guessGpu, guessNic, hasNvSwitch } from './models.js';
+import { machineByNames, namedMachine } from './named-machine.js';
+import { type PathTable, pathTable, withoutNics } from './path-table.js';
+import { placedMachine } from './placed-machine.js';
 import { isAlone, type Models, treeOfTable } from './tree-of-table.js';
-
-/** Facts about one host from outputs of tools. */
-export interface MachineEvidence {
-  readonly table: PathTable;
-  /** Names of the GPU's product, as nvidia-smi prints them. */
-  readonly products: readonly string[];
-  /** Gb/s of NICs, by their names. */
-  readonly rates: ReadonlyMap<string, number>;
-  readonly cpu: CpuModel | undefined;
-  /** Notes of one line on things that were left out. */
-  readonly notes: readonly string[];
-}
 
 /** A machine of evidence, and notes of one line on everything that was assumed. */
 export interface EvidentMachine {
@@ -29,96 +20,125 @@ export interface EvidentMachine {
   readonly notes: readonly string[];
 }
 
+const REFUSALS: ReadonlySet<string> = new Set(['CNS', 'GNS', 'TNS', 'NS', 'DR']);
+const CERTAIN = 'to be certain, run on that machine: tccl topo detect -o machine.xml';
+
 /**
- * The host that outputs of tools in a text describe: `nvidia-smi topo -m`, and beside it `nvidia-smi`, `nvidia-smi -L` or `-q`,
- * `ibstat`, `lscpu`. Undefined where the text has no matrix.
+ * Builds the machine of a host. Its form comes from a tree of PCI devices, else from the matrix of `nvidia-smi topo -m`, else
+ * from the catalogue by the names; models come from `hardware`, then from the facts, else they are assumed.
  *
- * @throws InputError for a matrix that contradicts itself, is cut off or belongs to another tool, and for `topo -p2p` alone
+ * @throws InputError where facts contradict each other, do not determine a machine, or `hardware` has other numbers of devices
  */
-export function evidenceIn(text: string): MachineEvidence | undefined {
-  const [rocm] = /ROCm System Management|Weight between two GPUs|Link Type between (?:two )?GPUs|\bXGMI\b/.exec(text) ?? [];
-  if (rocm !== undefined)
-    throw new InputError('CONTENT', 'this is a table of rocm-smi (AMD GPUs, RCCL): tccl plans for NVIDIA GPUs', {
-      line: text.slice(0, text.indexOf(rocm)).split('\n').length,
-    });
-  const outputs = toolOutputs(text);
-  const matrices = outputs.flatMap((output) => (output.tool === 'topo' ? [output] : []));
-  const [first, ...more] = matrices.filter(({ facts }) => facts.kind === 'paths');
-  if (first === undefined) {
-    const [other] = matrices;
-    if (other === undefined) return undefined;
+export function machineOf(host: HostFacts, hardware: Hardware | undefined): EvidentMachine {
+  const gpus = agreedGpus(host);
+  const [matrix] = host.matrices;
+  const table = matrix === undefined ? undefined : inPlace(host, matrix.place, () => withoutDown(pathTable(matrix.value), host));
+  const pci = knownPci(host);
+  const assumed: string[] = [];
+  const root = rootOf(host, { gpus, table, pci }, hardware, assumed);
+  return { root, notes: [...permissionNotes(host), ...assumed.map((each) => `assumed: ${each}`), CERTAIN] };
+}
+
+interface Known {
+  readonly gpus: AgreedGpus;
+  readonly table: PathTable | undefined;
+  readonly pci: KnownPci | undefined;
+}
+
+function rootOf(host: HostFacts, { gpus, table, pci }: Known, hardware: Hardware | undefined, assumed: string[]): XmlElement {
+  if (pci !== undefined) {
+    const placed = placedMachine({ host, pci, table, gpus, hardware, assumed });
+    if (placed !== undefined) return placed;
+  }
+  if (table !== undefined) {
+    const named = machineByNames(host);
+    if (named !== undefined) namedMachine(host, gpus);
+    return machineOfTable(host, table, gpus, hardware, assumed);
+  }
+  if (hardware !== undefined)
     throw new InputError(
       'CONTENT',
-      'this is nvidia-smi topo -p2p, which says what is allowed, and not where devices are: add the output of nvidia-smi topo -m',
-      { line: other.place.line },
+      'names alone say nothing about places of devices, so --hardware cannot complete them: give the name of a machine, as tccl topo list has it',
     );
+  const named = namedMachine(host, gpus);
+  assumed.push(...named.assumed);
+  const root = named.machine.build();
+  nameNets(root, host, assumed);
+  return root;
+}
+
+/** Names and speeds of ports that tools list, where there are as many as the machine has. */
+function nameNets(root: XmlElement, { ports }: HostFacts, assumed: string[]): void {
+  const nets = [...descendants(root)].filter(({ name }) => name === 'net');
+  const active = new Map(ports.filter(({ value }) => value.isActive !== false).map(({ value }) => [value.device, value.rate]));
+  if (active.size === 0) return;
+  if (active.size !== nets.length) {
+    assumed.push(`its ${counted(nets.length, 'NIC')} are those of the catalogue, although ${active.size} ports are active`);
+    return;
   }
-  const others = more.filter(({ facts }) => JSON.stringify(facts.columns) !== JSON.stringify(first.facts.columns));
-  return {
-    table: pathTable(first.facts),
-    products: outputs.flatMap(productsOf).filter((product) => product !== ''),
-    rates: new Map(outputs.flatMap(ratesOf)),
-    cpu: outputs.flatMap((output) => (output.tool === 'lscpu' ? [cpuOfReport(output.facts.values)] : []))[0],
-    notes: [
-      ...(others.length === 0
-        ? []
-        : [`${counted(others.length, 'other matrix', 'other matrices')} in it left out: give each host a file`]),
-      ...matrices.flatMap(({ facts: { kind, rows } }) =>
-        kind === 'p2p' && rows.some(({ cells }) => cells.some((cell) => REFUSALS.has(cell)))
-          ? ['nvidia-smi topo -p2p says that the driver refuses peer-to-peer for some GPUs: plan with --env NCCL_P2P_DISABLE=1']
-          : [],
-      ),
-    ],
-  };
+  const names = [...active.keys()].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  nets
+    .sort((a, b) => Number(a.attributes.get('dev')) - Number(b.attributes.get('dev')))
+    .forEach((net, index) => {
+      const name = names[index] ?? '';
+      net.attributes.set('name', name);
+      const rate = active.get(name);
+      if (rate !== undefined) net.attributes.set('speed', String(rate * 1000));
+    });
 }
 
-const REFUSALS: ReadonlySet<string> = new Set(['CNS', 'GNS', 'TNS', 'NS', 'DR']);
-
-function productsOf(output: AnyToolOutput): readonly string[] {
-  switch (output.tool) {
-    case 'nvidia-smi':
-      return output.facts.gpus.map(({ name }) => name);
-    case 'nvlink':
-      return output.facts.gpus.map(({ product }) => product);
-    case 'nvidia-smi -q':
-      return output.facts.gpus.map(({ values }) => values.get('Product Name')?.value ?? '');
-    default:
-      return [];
+/** Runs `action`; its errors name the file where there are several. */
+function inPlace<Result>(host: HostFacts, place: { readonly file: number; readonly line: number }, action: () => Result): Result {
+  try {
+    return action();
+  } catch (error) {
+    const { file } = fileOf(host.files, place);
+    if (!(error instanceof InputError) || file === undefined || error.file !== undefined) throw error;
+    throw new InputError(error.code, error.message, { file, line: error.line ?? place.line });
   }
 }
 
-function ratesOf(output: AnyToolOutput): readonly (readonly [string, number])[] {
-  if (output.tool !== 'ports') return [];
-  return output.facts.ports.flatMap(({ device, rate }) => (rate === undefined ? [] : [[device, rate] as const]));
+/** NCCL leaves out ports that are down. */
+function withoutDown(table: PathTable, { ports }: HostFacts): PathTable {
+  const up = new Set(ports.filter(({ value }) => value.isActive !== false).map(({ value }) => value.device));
+  const down = new Set(ports.map(({ value }) => value.device).filter((device) => !up.has(device)));
+  return withoutNics(table, down);
 }
 
-/**
- * Builds the machine. Models come from `hardware`, then from the evidence, else they are assumed.
- *
- * @throws InputError where `hardware` has other numbers of devices than the matrix
- */
-export function machineOf(evidence: MachineEvidence, hardware: Hardware | undefined): EvidentMachine {
-  const { table } = evidence;
-  const assumed: string[] = [];
-  const gpu = gpuModel(evidence, hardware, assumed);
-  const nics = nicModels(evidence, hardware, gpu, assumed);
-  const cpu = hardware?.cpu ?? evidence.cpu ?? guessCpu(gpu, new Set(table.places.map(({ numa }) => numa)).size);
-  if (hardware?.cpu === undefined && evidence.cpu === undefined) assumed.push(`CPUs are ${cpu.name}`);
+function permissionNotes({ permissions }: HostFacts): string[] {
+  const refuses = permissions.some(({ value }) => value.rows.some(({ cells }) => cells.some((cell) => REFUSALS.has(cell))));
+  return refuses
+    ? ['nvidia-smi topo -p2p says that the driver refuses peer-to-peer for some GPUs: plan with --env NCCL_P2P_DISABLE=1']
+    : [];
+}
+
+function machineOfTable(
+  host: HostFacts,
+  table: PathTable,
+  gpus: AgreedGpus,
+  hardware: Hardware | undefined,
+  assumed: string[],
+): XmlElement {
+  const gpu = gpuModel(table, gpus, hardware, assumed);
+  const nics = nicModels(table, host, hardware, gpu, assumed);
+  const reported = cpuOf(host);
+  const cpu = hardware?.cpu ?? reported ?? guessCpu(gpu, new Set(table.places.map(({ numa }) => numa)).size);
+  if (hardware?.cpu === undefined && reported === undefined) assumed.push(`CPUs are ${cpu.name}`);
   const isSwitched = hasNvSwitch(table) && gpu.nvlink !== 'pair';
   if (isSwitched) assumed.push('NVLinks go to NVSwitches');
   if (table.gpus.some((_, index) => isAlone(table, index) && table.places[index]?.cores === undefined))
     assumed.push('GPUs are shared out over the CPUs, because the matrix shows only their NVLinks');
   if (hasSwitch(table)) assumed.push('PCIe switches are those that PIX and PXB need, at full speed');
   const models: Models = { gpu, nics, cpu, hasNvSwitch: isSwitched };
-  const notes = [
-    ...evidence.notes,
-    ...assumed.map((each) => `assumed: ${each}`),
-    'to be certain, run on that machine: tccl topo detect -o machine.xml',
-  ];
-  return { root: treeOfTable(table, models), notes };
+  return treeOfTable(table, models);
 }
 
-function gpuModel({ table, products }: MachineEvidence, hardware: Hardware | undefined, assumed: string[]): GpuModel {
+/** The CPU that a tool reports. */
+export function cpuOf({ cpus }: HostFacts): CpuModel | undefined {
+  return cpus.map(({ value }) => cpuOfReport(value)).find((model) => model !== undefined);
+}
+
+function gpuModel(table: PathTable, gpus: AgreedGpus, hardware: Hardware | undefined, assumed: string[]): GpuModel {
   const described = new Set(hardware?.gpus.map(({ model }) => model) ?? []);
   const count = (hardware?.gpus ?? []).reduce((sum, group) => sum + group.count, 0);
   if (described.size > 1)
@@ -128,10 +148,9 @@ function gpuModel({ table, products }: MachineEvidence, hardware: Hardware | und
     if (count === table.gpus.length) return given;
     throw new InputError('CONTENT', `the matrix has ${counted(table.gpus.length, 'GPU')}, and --hardware describes ${count}`);
   }
-  const named = products.map(gpuOfProduct).find((model) => model !== undefined);
-  if (named !== undefined) return named;
+  if (gpus.model !== undefined) return gpus.model;
   const { model, reason } = guessGpu(table);
-  const unknown = products[0] === undefined ? '' : `; the catalogue has no ${products[0]}`;
+  const unknown = gpus.unknown === undefined ? '' : `; the catalogue has no ${gpus.unknown}`;
   assumed.push(
     `GPUs are ${model.name} (${reason}${unknown}): say otherwise with --hardware "${table.gpus.length} x ${model.name}"`,
   );
@@ -139,7 +158,8 @@ function gpuModel({ table, products }: MachineEvidence, hardware: Hardware | und
 }
 
 function nicModels(
-  { table, rates }: MachineEvidence,
+  table: PathTable,
+  { ports }: HostFacts,
   hardware: Hardware | undefined,
   gpu: GpuModel,
   assumed: string[],
@@ -154,6 +174,7 @@ function nicModels(
       `the matrix has ${counted(table.nics.length, 'NIC')}, and --hardware describes ${described.length}`,
     );
   }
+  const rates = new Map(ports.flatMap(({ value: { device, rate } }) => (rate === undefined ? [] : [[device, rate] as const])));
   const speeds = new Set(rates.values());
   const guessed = new Set<string>();
   const nics = table.nics.map((name) => {

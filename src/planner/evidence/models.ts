@@ -15,8 +15,8 @@ interface Guess {
 export function gpuOfProduct(product: string): GpuModel | undefined {
   const words = product
     .toLowerCase()
+    .replaceAll(/[-_/]/g, ' ')
     .replaceAll(/\b(?:nvidia|tesla|graphics device)\b|\.\.\.$/g, ' ')
-    .replaceAll(/[-_]/g, ' ')
     .replaceAll(/\bsxm\d?\b/g, 'sxm')
     .split(/\s+/)
     .filter((word) => word !== '' && !/^\d+gb$|^hbm\d?e?$/.test(word));
@@ -25,6 +25,76 @@ export function gpuOfProduct(product: string): GpuModel | undefined {
     if (model !== undefined) return model;
   }
   return undefined;
+}
+
+/** PCI devices of models beside those of the catalogue, by their other memory or form. */
+const otherDevices: Readonly<Record<number, string>> = {
+  0x1db3: 'v100-sxm',
+  0x1db5: 'v100-sxm',
+  0x1db8: 'v100-sxm',
+  0x1db6: 'v100-pcie',
+  0x20b0: 'a100-sxm',
+  0x20b3: 'a100-sxm',
+  0x20f1: 'a100-pcie',
+  0x2236: 'a10g',
+  0x26b5: 'l40s',
+  0x2336: 'h200-sxm',
+  0x2345: 'gh200',
+  0x2348: 'gh200',
+};
+
+/** The model of a PCI device of NVIDIA. */
+export function gpuOfDevice(device: number): GpuModel | undefined {
+  const other = otherDevices[device];
+  return gpuModels.find((model) => model.device === device) ?? (other === undefined ? undefined : findModel(other, gpuModels));
+}
+
+/** The model in a description of lspci: `NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)`, `Device 2330`. */
+export function gpuOfDescription(description: string): GpuModel | undefined {
+  const [, id] =
+    /NVIDIA Corporation Device (?:\[10de:)?([0-9a-f]{4})\b/i.exec(description) ??
+    /\[10de:([0-9a-f]{4})\]/i.exec(description) ??
+    [];
+  const byId = id === undefined ? undefined : gpuOfDevice(Number.parseInt(id, 16));
+  if (byId !== undefined) return byId;
+  const names = [...description.matchAll(/\[([^\]:]{2,60})\](?!:)/g)].flatMap(([, name = '']) => name.split('/'));
+  return names.map(gpuOfProduct).find((model) => model !== undefined);
+}
+
+/** A card by its PCI ids or description; undefined for those that NCCL does not use with RDMA. */
+export function nicOfDevice(vendor: number | undefined, device: number | undefined, description: string): NicModel | undefined {
+  const [, text] = /\[(15b3|1d0f):[0-9a-f]{4}\]/i.exec(description) ?? [];
+  const exact = nicModels.find(
+    (model) => model.vendor === vendor && model.device === device && model.gdr && model.id !== 'gvnic',
+  );
+  if (exact !== undefined) return exact;
+  const [, number] = /ConnectX-(\d)/.exec(description) ?? [];
+  if (number !== undefined)
+    return Number(number) < 5 ? findModel('connectx-5', nicModels) : findModel(`connectx-${number}`, nicModels);
+  if (/BlueField-3/.test(description)) return findModel('bluefield-3', nicModels);
+  if (/BlueField-2/.test(description)) return findModel('connectx-6', nicModels);
+  const [, efa] = /\befa([0-3])\b|Elastic Fabric Adapter/i.exec(description) ?? [];
+  if (efa !== undefined || /Elastic Fabric Adapter|\(EFA\)/.test(description))
+    return findModel(efa === undefined || efa === '0' ? 'efa' : `efa-v${Number(efa) + 1}`, nicModels);
+  if (/Cassini|Slingshot/.test(description)) return findModel('slingshot', nicModels);
+  return vendor === 0x15b3 || text !== undefined ? mellanoxOf(device) : undefined;
+}
+
+/** Functions of virtual machines, and cards with other numbers than those of the catalogue. */
+function mellanoxOf(device: number | undefined): NicModel | undefined {
+  const ids: Readonly<Record<number, string>> = {
+    0x1013: 'connectx-5',
+    0x1015: 'connectx-5',
+    0x1018: 'connectx-5',
+    0x1019: 'connectx-5',
+    0x101c: 'connectx-6',
+    0x101d: 'connectx-6',
+    0x101e: 'connectx-7',
+    0x101f: 'connectx-6',
+    0xa2d6: 'connectx-6',
+  };
+  const id = ids[device ?? 0];
+  return id === undefined ? undefined : findModel(id, nicModels);
 }
 
 /** True where NVLinks go to NVSwitches: every pair has all links of a GPU, more than would go to each of the others. */

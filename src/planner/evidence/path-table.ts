@@ -63,6 +63,15 @@ export function pathTable(matrix: DeviceMatrix): PathTable {
   };
 }
 
+/** The table without some of its NICs, by their names. */
+export function withoutNics(table: PathTable, names: ReadonlySet<string>): PathTable {
+  const { gpus, nics, levelOf } = table;
+  const kept = nics.map((_, nic) => nic).filter((nic) => !names.has(nics[nic] ?? ''));
+  if (kept.length === nics.length) return table;
+  const numbers = [...gpus.map((_, gpu) => gpu), ...kept.map((nic) => gpus.length + nic)];
+  return { ...table, nics: kept.map((nic) => nics[nic] ?? ''), levelOf: (a, b) => levelOf(numbers[a] ?? a, numbers[b] ?? b) };
+}
+
 function pathBetween(
   a: string,
   b: string,

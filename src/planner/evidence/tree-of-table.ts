@@ -63,13 +63,13 @@ export function treeOfTable(table: PathTable, models: Models): XmlElement {
 }
 
 /** A slot that carries the port. */
-function slotOf({ model, speedMbps }: Models['nics'][number]): { readonly generation: PciGeneration } {
+export function slotOf({ model, speedMbps }: Models['nics'][number]): { readonly generation: PciGeneration } {
   const needed = speedMbps > 400_000 ? 6 : speedMbps > 200_000 ? 5 : model.pciGeneration;
   return { generation: needed > model.pciGeneration ? needed : model.pciGeneration };
 }
 
 /** Latency that the plugin of AWS reports for its cards, µs: 75, since p5en 35. */
-function latencyOf({ id }: NicModel): { readonly latencyUs?: number } {
+export function latencyOf({ id }: NicModel): { readonly latencyUs?: number } {
   if (!id.startsWith('efa')) return {};
   return { latencyUs: id === 'efa' || id === 'efa-v2' ? 75 : 35 };
 }

@@ -10,8 +10,11 @@ import {
   variableList,
 } from './host.js';
 import { pciList } from './lspci.js';
+import { lspciTree } from './lspci-tree.js';
+import { lstopoText, lstopoXml } from './lstopo.js';
 import { deviceMatrix } from './matrix.js';
 import { ethernetPorts, interfaceList } from './network.js';
+import { machineNames, nodeLabels, slurmNodes } from './nodes.js';
 import { nvlinkStatus, smiReport, smiTable } from './nvidia-smi.js';
 import { peerTest } from './peer-test.js';
 import { rasText } from './ras.js';
@@ -45,10 +48,30 @@ export const toolFormats = [
   variableList,
 ] as const;
 
+/** Tools whose output describes a machine, in that order. */
+export const machineFormats = [
+  lstopoXml,
+  lstopoText,
+  lspciTree,
+  deviceMatrix,
+  smiReport,
+  smiTable,
+  nvlinkStatus,
+  pciList,
+  rdmaPorts,
+  cpuReport,
+  slurmNodes,
+  nodeLabels,
+  machineNames,
+] as const;
+
 type FormatOf<Format> =
   Format extends ToolFormat<infer Name, infer Facts> ? { readonly tool: Name; readonly facts: Facts } : never;
-/** The facts of one output of any tool, with the host that a heading names and the place of the first line. */
-export type AnyToolOutput = FormatOf<(typeof toolFormats)[number]> & {
+interface Placed {
   readonly host: string;
   readonly place: { readonly file: number; readonly line: number };
-};
+}
+/** The facts of one output of any tool, with the host that a heading names and the place of the first line. */
+export type AnyToolOutput = FormatOf<(typeof toolFormats)[number]> & Placed;
+/** The same, of a tool that describes a machine. */
+export type AnyMachineOutput = FormatOf<(typeof machineFormats)[number]> & Placed;

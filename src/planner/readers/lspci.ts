@@ -16,6 +16,12 @@ export interface PciDevice {
   readonly actual: PciLinkState | undefined;
   /** Flags of `ACSCtl` that are on: `SrcValid`, `ReqRedir` … */
   readonly acs: readonly string[] | undefined;
+  /** Vendor and device of the board, where `-nn` shows them. */
+  readonly subsystem: readonly [vendor: number, device: number] | undefined;
+  /** The first bus behind a bridge, as `1a`; undefined where it was not kept. */
+  readonly secondary: string | undefined;
+  /** Number of the NUMA node; undefined where it was not kept. */
+  readonly numa: number | undefined;
   readonly place: TextPlace;
 }
 
@@ -30,10 +36,11 @@ const deviceForm = /^((?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.*)$
 
 export const pciList: ToolFormat<'lspci', PciList> = {
   name: 'lspci',
-  commands: ['lspci -vvv', 'lspci -vv'],
-  holds: /^(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] |^\s*(?:ACSCtl|ACSCap|LnkCap|LnkSta):/i,
+  commands: ['lspci -vvv', 'lspci -vv', 'lspci -nn', 'lspci'],
+  holds:
+    /^(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] |^\s*(?:ACSCtl|ACSCap|LnkCap|LnkSta|NUMA node|Subsystem):|^\s*Bus: primary=/i,
   patience: 300,
-  needles: ['acsctl:', 'acscap:', 'lnkcap:', 'lnksta:', 'bridge: ', 'controller: ', 'controller [0'],
+  needles: ['acsctl:', 'acscap:', 'lnkcap:', 'lnksta:', 'bridge: ', 'bridge [0', 'controller: ', 'controller [0'],
   begins:
     /^(?:[0-9a-f]{4,5}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \w.{0,60}(?:bridge|controller)\b|^\s*(?:ACSCtl|ACSCap|LnkCap|LnkSta):\s/i,
   parse,
@@ -51,6 +58,9 @@ function parse(lines: readonly ToolLine[]): PciList | undefined {
       capable: undefined,
       actual: undefined,
       acs: undefined,
+      subsystem: undefined,
+      secondary: undefined,
+      numa: undefined,
       place,
     });
   let facts = 0;
@@ -60,6 +70,14 @@ function parse(lines: readonly ToolLine[]): PciList | undefined {
       begin(busId.toLowerCase(), description, place);
       continue;
     }
+    const [, secondary] = /^\s*Bus: primary=[0-9a-f]+, secondary=([0-9a-f]{2})/i.exec(text) ?? [];
+    const [, numa] = /^\s*NUMA node: (\d+)/.exec(text) ?? [];
+    const [, vendor, board] = /^\s*Subsystem: .*\[([0-9a-f]{4}):([0-9a-f]{4})\]/i.exec(text) ?? [];
+    const open = devices.at(-1);
+    if (open !== undefined && vendor !== undefined && board !== undefined)
+      open.subsystem = [Number.parseInt(vendor, 16), Number.parseInt(board, 16)];
+    if (open !== undefined && secondary !== undefined) open.secondary = secondary.toLowerCase();
+    if (open !== undefined && numa !== undefined) open.numa = Number(numa);
     const [, kind, value = ''] = /^\s*(ACSCtl|LnkCap|LnkSta):\s*(.*)$/.exec(text) ?? [];
     if (kind === undefined) continue;
     facts++;
@@ -78,5 +96,6 @@ function parse(lines: readonly ToolLine[]): PciList | undefined {
     if (kind === 'LnkCap') device.capable ??= state;
     else device.actual ??= state;
   }
-  return facts === 0 && devices.length < 2 ? undefined : { devices };
+  const isList = devices.length > 1 || devices[0]?.description.includes('NVIDIA') === true;
+  return facts === 0 && !isList ? undefined : { devices };
 }

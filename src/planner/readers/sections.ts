@@ -1,5 +1,7 @@
-import { type AnyToolOutput, toolFormats } from './formats.js';
+import { type AnyMachineOutput, type AnyToolOutput, machineFormats, toolFormats } from './formats.js';
 import { PATIENCE, plainText, type TextPlace, type ToolFormat, type ToolLine } from './section.js';
+
+type Formats = readonly ToolFormat<string, unknown>[];
 
 interface OpenSection {
   readonly format: number;
@@ -10,34 +12,44 @@ interface OpenSection {
 
 /** Lines of one output, and characters of a line, that are kept. */
 const LINE_LIMIT = 50_000;
-const LENGTH_LIMIT = 1000;
+const LENGTH_LIMIT = 4000;
 const OUTPUT_LIMIT = 20_000;
 
 /** First line of the files that `tccl diagnose --collect` writes: host and command. */
 const heading = /^# tccl: host (\S{1,255}), command (.{1,200})$/;
 
 /** By number: the texts that the first line of each format has, and at the end those of the heading. */
-export const sectionNeedles: readonly (readonly string[])[] = [...toolFormats.map(({ needles }) => needles), ['# tccl: host ']];
+export const sectionNeedles = needlesOf(toolFormats);
+const machineNeedles = needlesOf(machineFormats);
 
-/** The outputs of tools in one text. */
-export function toolOutputs(text: string): readonly AnyToolOutput[] {
-  const sections = new ToolSections();
+function needlesOf(formats: Formats): readonly (readonly string[])[] {
+  return [...formats.map(({ needles }) => needles), ['# tccl: host ']];
+}
+
+/** The outputs about a machine among lines. */
+export function machineOutputs(lines: readonly ToolLine[]): readonly AnyMachineOutput[] {
+  const sections = new ToolSections<AnyMachineOutput>(machineFormats);
   sections.openFile();
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
-    const lower = line.toLowerCase();
-    const candidates = sectionNeedles.flatMap((needles, format) =>
+  for (const { text, place } of lines) {
+    const lower = text.toLowerCase();
+    const candidates = machineNeedles.flatMap((needles, format) =>
       needles.some((needle) => lower.includes(needle)) ? [format] : [],
     );
-    sections.read(line, { file: 0, line: index + 1 }, candidates);
+    sections.read(text, place, candidates);
   }
   return sections.finish();
 }
 
 /** Cuts a text in outputs of tools: each begins with a first line of its tool, and ends where another one begins. */
-export class ToolSections {
-  readonly #outputs: AnyToolOutput[] = [];
+export class ToolSections<Output = AnyToolOutput> {
+  readonly #formats: Formats;
+  readonly #outputs: Output[] = [];
   #open: OpenSection | undefined;
   #host = '';
+
+  constructor(formats: Formats = toolFormats) {
+    this.#formats = formats;
+  }
 
   openFile(): void {
     this.#close();
@@ -53,11 +65,11 @@ export class ToolSections {
   read(text: string, place: TextPlace, candidates: readonly number[]): void {
     if (candidates.length > 0) {
       const plain = plainText(text);
-      const format = candidates.find((index) => toolFormats[index]?.begins.test(plain) === true);
-      if (format !== undefined && (format !== this.#open?.format || toolFormats[format]?.restarts?.test(plain) === true)) {
+      const format = candidates.find((index) => this.#formats[index]?.begins.test(plain) === true);
+      if (format !== undefined && (format !== this.#open?.format || this.#formats[format]?.restarts?.test(plain) === true)) {
         this.#close();
         this.#open = { format, lines: [], others: 0 };
-      } else if (candidates.includes(toolFormats.length)) {
+      } else if (candidates.includes(this.#formats.length)) {
         const [, host] = heading.exec(plain) ?? [];
         if (host !== undefined) {
           this.#close();
@@ -67,7 +79,7 @@ export class ToolSections {
     }
     const open = this.#open;
     if (open === undefined) return;
-    const { holds, patience = PATIENCE } = toolFormats[open.format] as ToolFormat<string, unknown>;
+    const { holds, patience = PATIENCE } = this.#formats[open.format] as ToolFormat<string, unknown>;
     if (!holds.test(plainText(text))) {
       if (++open.others > patience) this.#close();
       return;
@@ -78,7 +90,7 @@ export class ToolSections {
     if (open.lines.length >= LINE_LIMIT) this.#close();
   }
 
-  finish(): readonly AnyToolOutput[] {
+  finish(): readonly Output[] {
     this.#close();
     return this.#outputs;
   }
@@ -87,10 +99,9 @@ export class ToolSections {
     const open = this.#open;
     this.#open = undefined;
     const [first] = open?.lines ?? [];
-    const format = open === undefined ? undefined : toolFormats[open.format];
+    const format = open === undefined ? undefined : this.#formats[open.format];
     if (open === undefined || first === undefined || format === undefined || this.#outputs.length >= OUTPUT_LIMIT) return;
     const facts = format.parse(open.lines);
-    if (facts !== undefined)
-      this.#outputs.push({ tool: format.name, facts, host: this.#host, place: first.place } as AnyToolOutput);
+    if (facts !== undefined) this.#outputs.push({ tool: format.name, facts, host: this.#host, place: first.place } as Output);
   }
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
-import { evidenceIn, machineOf } from '../../../../src/planner/evidence/machine-of-tools.js';
+import { evidenceIn as hostsIn, type HostFacts } from '../../../../src/planner/evidence/facts.js';
+import { machineOf } from '../../../../src/planner/evidence/machine-of-tools.js';
 import { gpuOfProduct } from '../../../../src/planner/evidence/models.js';
 import { parseHardware } from '../../../../src/planner/topology/catalogue/hardware.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
@@ -9,6 +10,7 @@ import { writeXml } from '../../../../src/planner/topology/xml/write.js';
 import { matrixOf } from './matrix-of.js';
 
 const plain = matrixOf(machine('dgx-h100'), { legend: true });
+const evidenceIn = (text: string): HostFacts | undefined => hostsIn({ text, fileName: 'a.txt' })?.[0];
 const made = (text: string, hardware?: string) => {
   const evidence = evidenceIn(text);
   if (evidence === undefined) throw new Error('no matrix found');
@@ -135,7 +137,7 @@ describe('a wrong matrix', () => {
       'GPU0 and GPU2 are SYS apart, but both are in the NUMA node of GPU1',
     ],
   ])('%s is refused with the line', (_, text, line, message) => {
-    const act = () => evidenceIn(text);
+    const act = () => made(text);
     expect(act).toThrow(InputError);
     expect(act).toThrow(message);
     expect(act).toThrow(expect.objectContaining({ line }) as Error);

@@ -1,18 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { evidenceIn, machineOf } from '../../../../src/planner/evidence/machine-of-tools.js';
-import { defaultParameters } from '../../../../src/planner/parameters.js';
-import { planToJson } from '../../../../src/planner/plan/plan-json.js';
-import { plan } from '../../../../src/planner/plan/plan.js';
-import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { cpuModels } from '../../../../src/planner/topology/catalogue/cpus.js';
 import { gpuModels } from '../../../../src/planner/topology/catalogue/gpus.js';
 import type { Hardware } from '../../../../src/planner/topology/catalogue/hardware.js';
 import { machines } from '../../../../src/planner/topology/catalogue/machines.js';
 import { nicModels } from '../../../../src/planner/topology/catalogue/nics.js';
-import { computePaths } from '../../../../src/planner/topology/paths/compute-paths.js';
-import { NodeType, pathTypeNames } from '../../../../src/planner/topology/types.js';
 import { descendants, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';
 import { matrixOf } from './matrix-of.js';
+import { machineFrom, pathTypes, summary } from './plan-of.js';
 
 /** The models of a machine: a matrix has none. */
 function hardwareOf(root: XmlElement): Hardware {
@@ -48,25 +42,6 @@ function hardwareOf(root: XmlElement): Hardware {
   };
 }
 
-/** Path types between GPUs and NICs, by their numbers. */
-function pathTypes(root: XmlElement): string[] {
-  const system = buildSystem(root, { parameters: defaultParameters });
-  const paths = computePaths(system, defaultParameters);
-  const gpus = [...system.gpus].sort((a, b) => a.dev - b.dev);
-  return gpus.flatMap((gpu) => [
-    ...gpus.map(
-      (to) =>
-        `GPU${gpu.dev} GPU${to.dev} ${pathTypeNames[paths.type[paths.to(NodeType.GPU, system.gpus.indexOf(to)) + gpu.vertex] ?? 0]}`,
-    ),
-    ...[...system.nets]
-      .sort((a, b) => a.dev - b.dev)
-      .map(
-        (to) =>
-          `GPU${gpu.dev} NET${to.dev} ${pathTypeNames[paths.type[paths.to(NodeType.NET, system.nets.indexOf(to)) + gpu.vertex] ?? 0]}`,
-      ),
-  ]);
-}
-
 /** Things that a matrix does not show, by machine. */
 const undetermined: Readonly<Record<string, string>> = {
   ac922: 'NVLinks to CPUs',
@@ -96,17 +71,3 @@ describe.each(hosts)('$name as a matrix', (machine) => {
     if (!inOrderOfNodes.has(name)) expect(made.rings).toEqual(rings);
   });
 });
-
-function machineFrom(text: string, hardware: Hardware): XmlElement {
-  const evidence = evidenceIn(text);
-  if (evidence === undefined) throw new Error('no matrix found');
-  return machineOf(evidence, hardware).root;
-}
-
-/** The plan of two, without the numbers of hops: a matrix has levels of switches, not all of them. */
-function summary(root: XmlElement): { readonly rings: unknown; readonly [name: string]: unknown } {
-  const made = plan({ hosts: [{ machine: root, count: 2 }] });
-  const { graphs, nChannels, rings, p2p } = planToJson(made) as Record<string, unknown>;
-  const text = JSON.stringify({ graphs, nChannels, rings, p2p }, (key, value: unknown) => (key === 'nHops' ? undefined : value));
-  return JSON.parse(text) as ReturnType<typeof summary>;
-}
