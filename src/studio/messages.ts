@@ -1,6 +1,7 @@
 import type { Outcome } from '../planner/log/diagnosis.js';
 import type { RingOverview } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
+import type { StoryStep } from '../view/why/story.js';
 import type { Motion } from '../view/motion/motion.js';
 import type { StudioState } from './state.js';
 
@@ -49,8 +50,16 @@ export interface ShownPlan {
   readonly hosts: readonly ShownHost[];
   readonly choice: Picture;
   readonly changes: ShownChanges | undefined;
-  readonly reports: readonly { readonly title: string; readonly sentences: readonly string[] }[];
+  readonly reports: readonly ShownReport[];
   readonly findings: readonly ShownFinding[];
+}
+
+/** The search of a graph. */
+export interface ShownReport {
+  readonly title: string;
+  /** Number of the kind of hosts that was searched. */
+  readonly host: number;
+  readonly steps: readonly StoryStep[];
 }
 
 /** Contents of the views of {@link viewsOnDemand}. */
@@ -105,6 +114,8 @@ export interface ShownChanges {
   readonly rules: readonly { readonly name: string; readonly lines: readonly string[] }[];
   readonly calls: readonly (readonly string[])[];
   readonly decisions: readonly (readonly string[])[];
+  /** Pictures of both sides, where the machines are not the same. */
+  readonly pictures: readonly (readonly [Picture, Picture])[];
 }
 
 /** A finding of the doctor, or of a log. */

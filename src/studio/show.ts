@@ -27,9 +27,11 @@ import { draw } from '../view/machine/boxes.js';
 import { linkUses } from '../view/machine/loads.js';
 import { matrixPicture } from '../view/machine/matrix.js';
 import { machinePicture } from '../view/machine/picture.js';
+import type { Picture } from '../view/draw/picture.js';
+import { storyOf } from '../view/why/story.js';
 import type { Device, ShownAnswer, ShownChanges, ShownFinding, ShownHost, ShownPlan } from './messages.js';
 import { type NamedText, type Source, type SourceMachine, sourceOf } from './source.js';
-import type { StudioState } from './state.js';
+import { MOST_NODES, type StudioState } from './state.js';
 
 /** Time for trying changes, ms. */
 const HELP_MS = 4000;
@@ -72,8 +74,15 @@ export function planned(source: Source): Planned {
 }
 
 /** The views of a plan. */
-export function shownPlan(made: Planned, state: StudioState, file: NamedText | undefined): ShownPlan {
-  const { source, overview, tuning, reports } = made;
+export function shownPlan(
+  made: Planned,
+  state: StudioState,
+  file: NamedText | undefined,
+  against: NamedText | undefined,
+): ShownPlan {
+  const { source, overview, reports } = made;
+  const subjectOf = source.machines.map(({ system }) => subjects(system));
+  const drawnName = (name: string) => subjectOf.reduce((drawn, of) => of(drawn), name);
   return {
     title: source.title,
     figures: [
@@ -87,12 +96,16 @@ export function shownPlan(made: Planned, state: StudioState, file: NamedText | u
     limits: overview.hosts.map((host) => `${overview.hosts.length > 1 ? `${host.name}: ` : ''}${limitText(host)}.`),
     uses: overview.uses,
     hosts: overview.hosts.flatMap((host, index) => shownHost(made, host, index, state.channel) ?? []),
-    choice: charts(forecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES))),
-    changes: changesOf(made, state, file),
+    choice: chartOf(made),
+    changes: changesOf(made, state, file, against),
     reports: reports.flatMap(({ machine, graphs }) =>
-      graphs.map(({ id, sentences }) => ({
+      graphs.map(({ id, sentences, places }) => ({
         title: `${reports.length > 1 ? `${machine}: ` : ''}search of the ${graphNames[id]} graph`,
-        sentences,
+        host: Math.max(
+          0,
+          overview.hosts.findIndex(({ name }) => machine.startsWith(`${name} `)),
+        ),
+        steps: storyOf({ sentences, places: places.map((names) => names.map(drawnName)) }),
       })),
     ),
     findings: source.machines.flatMap(({ whole }) =>
@@ -173,7 +186,12 @@ function devicesOf({ root, system }: SourceMachine): Device[] {
 }
 
 /** Differences from the same cluster without version, variables and removed devices; undefined where nothing is set. */
-function changesOf(made: Planned, state: StudioState, file: NamedText | undefined): ShownChanges | undefined {
+function changesOf(
+  made: Planned,
+  state: StudioState,
+  file: NamedText | undefined,
+  against: NamedText | undefined,
+): ShownChanges | undefined {
   const { nccl, env, gpusOff, nicsOff } = state;
   const set = [
     ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
@@ -181,16 +199,20 @@ function changesOf(made: Planned, state: StudioState, file: NamedText | undefine
     ...gpusOff.map((dev) => `without GPU ${dev}`),
     ...nicsOff.map((name) => `without ${name}`),
   ];
-  if (set.length === 0) return undefined;
-  const plainSource = sourceOf({ ...state, nccl: undefined, env: {}, gpusOff: [], nicsOff: [] }, file);
+  if (set.length === 0 && state.against === '') return undefined;
+  const unset = { ...state, nccl: undefined, env: {}, gpusOff: [], nicsOff: [] };
+  const other = state.against === '' ? undefined : otherState(unset, state.against, against);
+  const plainSource = other === undefined ? sourceOf(unset, file) : sourceOf(other, against);
   if (plainSource === undefined) return undefined;
   const plain = planned(plainSource);
+  const from = other === undefined ? 'as it is' : plainSource.title;
+  const to = [...(other === undefined ? [] : [made.source.title]), ...set].join(', ');
   const { differences, costs } = comparePlans(
-    sideOf('as it is', plain.prepared, plain.plan),
-    sideOf(set.join(', '), made.prepared, made.plan),
+    sideOf(from, plain.prepared, plain.plan),
+    sideOf(to, made.prepared, made.plan),
     usualSizes,
   );
-  const onlyVersion = nccl !== undefined && set.length === 1 && differences.length + costs.length > 0;
+  const onlyVersion = nccl !== undefined && set.length === 1 && other === undefined && differences.length + costs.length > 0;
   const effects = onlyVersion
     ? ruleEffects({
         cluster: plain.source.cluster,
@@ -201,15 +223,45 @@ function changesOf(made: Planned, state: StudioState, file: NamedText | undefine
       })
     : [];
   return {
-    from: `as it is (NCCL ${defaultVersion})`,
-    to: set.join(', '),
+    from: `${from} (NCCL ${defaultVersion})`,
+    to,
     rules: effects.map(describeEffect).flatMap(({ rules, changes }) => {
       const lines = rules.map(({ about, before, after, source }) => `${about} Before: ${before}. After: ${after}. (${source})`);
       return [{ name: rules.map(({ name }) => name).join(' + '), lines: [...lines, ...changes] }];
     }),
     calls: costs.slice(0, MOST_ROWS).map(costCells),
+    pictures:
+      other === undefined
+        ? []
+        : [
+            [picturesOf(plain), picturesOf(made)],
+            [chartOf(plain), chartOf(made)],
+          ],
     decisions: differences.slice(0, MOST_ROWS).map(({ section, what, a, b }) => [section, what, a, b]),
   };
+}
+
+/** The state of the machine that is compared with. */
+function otherState(plain: StudioState, against: string, file: NamedText | undefined): StudioState {
+  const [, name = against, count] = /^(.*?)(?::(\d+))?$/.exec(against.trim()) ?? [];
+  const nodes = count === undefined ? plain.nodes : Math.min(MOST_NODES, Math.max(1, Number(count)));
+  return {
+    ...plain,
+    nodes,
+    channel: undefined,
+    ...(file === undefined ? { machine: name, file: undefined } : { file: file.name }),
+  };
+}
+
+/** The first kind of hosts with the load of all rings. */
+function picturesOf(made: Planned): Picture {
+  const [host] = made.overview.hosts;
+  const shown = host && shownHost(made, host, 0, undefined);
+  return shown?.machine ?? { title: made.source.title, width: 1, height: 1, marks: [] };
+}
+
+function chartOf({ tuning }: Planned): Picture {
+  return charts(forecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)));
 }
 
 /** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */

@@ -1,4 +1,5 @@
 import { inFile, InputError, InvalidArgumentError, TcclError } from '../errors.js';
+import { evidenceIn, machineOf } from '../planner/evidence/machine-of-tools.js';
 import { topologyInLog } from '../planner/log/topology-in-log.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import { refuseContradictions } from '../planner/graph/merge/contradictions.js';
@@ -63,7 +64,8 @@ function isClusterFile({ name, text }: NamedText): boolean {
 }
 
 /**
- * The cluster of a state: a machine of the catalogue, a topology, the machine that a log has, or a cluster file.
+ * The cluster of a state: a machine of the catalogue, a topology, the machine that a log or a matrix of `nvidia-smi topo -m`
+ * has, or a cluster file.
  *
  * @returns undefined for a log without a machine
  * @throws InputError or InvalidArgumentError: one line with the place and the remedy
@@ -89,7 +91,13 @@ export function sourceOf(state: StudioState, file: NamedText | undefined): Sourc
     const hosts = { title: `a machine in ${file.name}`, root: logged, notes: [], count: state.nodes, overrides: {} };
     return assemble(state, [hosts], {}, version, file.name);
   }
-  return isClusterFile(file) ? inFile(file.name, () => clusterFile(state, file, version)) : undefined;
+  if (isClusterFile(file)) return inFile(file.name, () => clusterFile(state, file, version));
+  const evidence = inFile(file.name, () => evidenceIn(file.text));
+  if (evidence === undefined) return undefined;
+  const { root, notes } = inFile(file.name, () => machineOf(evidence, undefined));
+  const hosts = { title: `the machine of ${file.name}`, root, notes: [], count: state.nodes, overrides: {} };
+  const source = assemble(state, [hosts], {}, version, file.name);
+  return { ...source, notes: [...notes, ...source.notes] };
 }
 
 function catalogueHosts(name: string, count: number): Hosts {

@@ -29,6 +29,13 @@ export interface StudioState {
   /** The call whose times and motion are shown; bytes as nccl-tests counts them. */
   readonly collective: ScheduledCollective;
   readonly bytes: number;
+  /**
+   * Another machine, as `dgx-a100:2`, or an opened file, which the comparison has at its left; empty for the same machine without
+   * settings.
+   */
+  readonly against: string;
+  /** Step of the searches that is drawn on the machine. */
+  readonly step: number | undefined;
   /** Subject of the selected marks. */
   readonly selected: string | undefined;
   /** The question that is answered. */
@@ -52,6 +59,8 @@ export const exampleState: StudioState = {
   graph: 'ring',
   collective: 'AllReduce',
   bytes: 2 ** 20,
+  against: '',
+  step: undefined,
   selected: undefined,
   ask: '',
 };
@@ -80,6 +89,8 @@ export function fragmentOf(state: StudioState): string {
   if (state.graph !== 'ring') set('graph', state.graph);
   if (state.collective !== exampleState.collective) set('call', state.collective);
   if (state.bytes !== exampleState.bytes) set('bytes', state.bytes);
+  set('against', state.against);
+  set('step', state.step);
   set('selected', state.selected);
   set('ask', state.ask);
   return parameters.toString();
@@ -105,6 +116,8 @@ export function stateOf(fragment: string): StudioState {
     graph: parameters.get('graph') === 'tree' ? 'tree' : 'ring',
     collective: scheduledCollectives.find((name) => name === parameters.get('call')) ?? exampleState.collective,
     bytes: bytes !== undefined && bytes >= 1 && bytes <= MOST_CALL_BYTES ? bytes : exampleState.bytes,
+    against: parameters.get('against') ?? '',
+    step: wholeNumber(parameters.get('step')),
     selected: parameters.get('selected') ?? undefined,
     ask: parameters.get('ask') ?? '',
   };

@@ -2,7 +2,7 @@ import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/model.js';
 import { partOf } from './parts.js';
 import { readJob, shownLog, textOf } from './log.js';
-import type { OpenFile, Reply, Request, Shown } from './messages.js';
+import type { OpenFile, Reply, Request, Shown, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './show.js';
 import { type NamedText, sourceOf } from './source.js';
 
@@ -36,10 +36,12 @@ class Desk {
     if (state.file !== undefined && file === undefined)
       throw new InputError('FILE', `this view needs the file ${state.file}: open it, a link does not have its contents`);
     const named = file === undefined ? undefined : { name: file.name, text: await this.#textOf(file) };
+    const second = files.find(({ name }) => name === state.against);
+    const other = second === undefined ? undefined : { name: second.name, text: await textOf(second) };
     const log = file === undefined ? undefined : shownLog(await this.#jobOf(files, report));
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).tables : [];
-    const made = this.#planned(state, file, named);
+    const made = this.#plannedBeside(log, state, file, named);
     if (made === undefined && log === undefined)
       throw new InputError(
         'CONTENT',
@@ -47,12 +49,27 @@ class Desk {
         { file: state.file ?? '' },
       );
     return {
-      plan: made === undefined ? undefined : shownPlan(made, state, named),
+      plan: made === undefined ? undefined : shownPlan(made, state, named, other),
       log,
       part: made === undefined ? undefined : partOf(made, state, tables),
       answer: made === undefined || state.ask.trim() === '' ? undefined : answerTo(made.source, state.ask),
       tookMs: performance.now() - start,
     };
+  }
+
+  /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */
+  #plannedBeside(
+    log: ShownLog | undefined,
+    state: Request['state'],
+    file: OpenFile | undefined,
+    named: NamedText | undefined,
+  ): Planned | undefined {
+    try {
+      return this.#planned(state, file, named);
+    } catch (error) {
+      if (log === undefined || !(error instanceof InputError)) throw error;
+      return undefined;
+    }
   }
 
   async #textOf(file: OpenFile): Promise<string> {

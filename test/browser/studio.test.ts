@@ -75,7 +75,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   it('begins with an example, from a disk, and asks no server for anything', async () => {
     await openPage();
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('2 x dgx-h100');
-    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Changes', 'Machine']) {
+    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Machine']) {
       await tab(name).click();
       await shows();
       expect(await panel().textContent()).not.toBe('');
@@ -107,7 +107,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.locator('rect[data-subject^="NET/"]').nth(1).click();
     await page.getByRole('button', { name: /^Take out NET 1/ }).click();
     await shows();
-    await tab('Changes').click();
+    await tab('Compare').click();
     expect(await panel().textContent()).toMatch(/without mlx5_1[\s\S]*7 network devices/);
     await page.getByRole('button', { name: 'Put mlx5_1 back' }).click();
     await shows();
@@ -121,7 +121,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_NVLS_ENABLE=0');
     await page.keyboard.press('Enter');
     await shows();
-    await tab('Changes').click();
+    await tab('Compare').click();
     const calls = await page.getByRole('region', { name: 'Calls' }).textContent();
     expect(calls).toContain('AllReduce');
     expect(calls).toContain('NVLSTree');
@@ -131,7 +131,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openPage();
     await page.getByLabel('Version of NCCL').selectOption('2.27.7');
     await shows();
-    await tab('Changes').click();
+    await tab('Compare').click();
     expect(await panel().textContent()).toMatch(/NCCL 2\.27\.7/);
     const { stdout } = await tccl(['diff', 'dgx-h100', '--nodes', '2', '--nccl', '2.30.7', '--nccl-b', '2.27.7', '--json']);
     const { effects } = JSON.parse(stdout) as { effects: readonly { title: string }[] };
@@ -219,6 +219,61 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(await page.locator('circle.t-measured title').allTextContents()).toEqual([
       expect.stringMatching(/measured 900 us, slower than the interval of the prediction/),
     ]);
+  });
+
+  it('draws obstacles of the search on the machine, one after the other', async () => {
+    await openPage('#machine=dgx-1v&nodes=2&view=why');
+    await page.getByRole('button', { name: 'Draw the obstacles' }).click();
+    await page.locator('rect.t-frame').first().waitFor();
+    const first = await page.locator('.card > p').last().textContent();
+    await page.getByRole('button', { name: 'Next obstacle' }).click();
+    expect(await page.locator('.card > p').last().textContent()).not.toBe(first);
+    expect(await panel().getByText('more steps like it').count()).toBeGreaterThan(0);
+  });
+
+  it('compares two machines side by side', async () => {
+    await openPage('#machine=dgx-h100&nodes=2&view=changes');
+    await page.getByLabel('Compare with another machine').fill('dgx-a100:2');
+    await page.keyboard.press('Enter');
+    await panel().filter({ hasText: 'a: 2 x dgx-a100' }).waitFor();
+    expect(await page.locator('.sides svg').count()).toBe(4);
+    expect(await page.getByRole('region', { name: 'Decisions' }).textContent()).toContain('channels');
+    const { stdout } = await tccl(['diff', 'dgx-a100', 'dgx-h100', '--nodes', '2', '--json']);
+    const { differences } = JSON.parse(stdout) as { differences: readonly { what: string }[] };
+    expect(await page.getByRole('region', { name: 'Decisions' }).getByRole('row').count()).toBe(
+      1 + Math.min(200, differences.length),
+    );
+  });
+
+  it('plans the machine of a matrix of nvidia-smi, and says what it assumes', async () => {
+    await openPage();
+    const matrix = [
+      '\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity',
+      'GPU0\t X \tPIX\tPXB\t0-15\t0',
+      'GPU1\tPIX\t X \tPXB\t0-15\t0',
+      'NIC0\tPXB\tPXB\t X ',
+      '',
+      'NIC Legend:',
+      '  NIC0: mlx5_0',
+      '',
+    ].join('\n');
+    await openFile('topo.txt', matrix);
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine of topo.txt');
+    await expect(page.locator('.notes').textContent()).resolves.toContain('assumed: GPUs are');
+  });
+
+  it('saves the view with its files, and opens it again', async () => {
+    await openPage();
+    await openFile('mine.xml', writeXml(machine('hgx-a100-4')));
+    await tab('Paths').click();
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save all' }).click()]);
+    const saved = readFileSync(await download.path());
+    await openPage();
+    await openFile('view.tccl', saved);
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'mine.xml' }).waitFor();
+    await expect(tab('Paths').getAttribute('aria-selected')).resolves.toBe('true');
+    await openFile('other.tccl', '{}');
+    await page.getByRole('alert').filter({ hasText: 'other.tccl: is JSON, but of another program' }).waitFor();
   });
 
   it('a link reproduces the view', async () => {
@@ -313,7 +368,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
-    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Changes']) {
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare']) {
       await tab(name).click();
       await shows();
       // axe measures in the page; its own script is not under the page's policy.

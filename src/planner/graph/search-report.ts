@@ -7,6 +7,8 @@ import type { PathRefusal, SearchEvent, Settings } from './trace.js';
 export interface GraphReport {
   readonly id: GraphId;
   readonly sentences: readonly string[];
+  /** Of each sentence, the names of the two nodes between which something was in the way; none for most. */
+  readonly places: readonly (readonly string[])[];
 }
 
 /**
@@ -20,6 +22,7 @@ export class SearchReport {
   /** One for each graph that was searched, in that order. */
   readonly graphs: GraphReport[] = [];
   #sentences: string[] = [];
+  #places: (readonly string[])[] = [];
   #inter = false;
   /** Tries at one speed share a paragraph. */
   #tries: Tries | undefined;
@@ -28,10 +31,11 @@ export class SearchReport {
     switch (event.kind) {
       case 'search':
         this.#sentences = [];
-        this.graphs.push({ id: event.graph, sentences: this.#sentences });
+        this.#places = [];
+        this.graphs.push({ id: event.graph, sentences: this.#sentences, places: this.#places });
         this.#tries = undefined;
         this.#inter = event.inter;
-        this.#sentences.push(
+        this.#add(
           `The best path ${event.inter ? 'between a GPU and a NIC' : 'between GPUs'} carries ${gbps(event.maxGbps)}, and a GPU can move ${gbps(event.totalGbps)} in all.`,
         );
         return;
@@ -43,13 +47,17 @@ export class SearchReport {
         this.#tries.add(event);
         return;
       case 'refused-path':
-        this.#tries?.refuse(pathTroubles[event.reason.why], `${event.from} to ${event.to}${pathTrouble(event.reason)}`);
+        this.#tries?.refuse(
+          pathTroubles[event.reason.why],
+          `${event.from} to ${event.to}${pathTrouble(event.reason)}`,
+          placeOf(event),
+        );
         return;
       case 'refused-entry':
-        this.#tries?.refuse(entryTroubles[event.reason], event.nic);
+        this.#tries?.refuse(entryTroubles[event.reason], event.nic, [event.nic]);
         return;
       case 'refused-exit':
-        this.#tries?.refuse(exitTroubles[event.reason], `in by ${event.entry}, out by ${event.nic}`);
+        this.#tries?.refuse(exitTroubles[event.reason], `in by ${event.entry}, out by ${event.nic}`, [event.entry, event.nic]);
         return;
       case 'solution':
         this.#tries?.find(event);
@@ -61,14 +69,24 @@ export class SearchReport {
         return;
       default:
         this.#addTries();
-        this.#sentences.push(sentenceOf(event, this.#inter));
+        this.#add(sentenceOf(event, this.#inter));
     }
   };
 
   #addTries(): void {
-    if (this.#tries !== undefined) this.#sentences.push(...this.#tries.sentences());
+    for (const { text, places } of this.#tries?.sentences() ?? []) this.#add(text, places);
     this.#tries = undefined;
   }
+
+  #add(text: string, places: readonly string[] = []): void {
+    this.#sentences.push(text);
+    this.#places.push(places);
+  }
+}
+
+/** The link that has too little left, or the ends of the path. */
+function placeOf({ from, to, reason }: Extract<SearchEvent, { kind: 'refused-path' }>): readonly string[] {
+  return reason.why === 'bandwidth' ? [reason.linkFrom, reason.linkTo] : [from, to];
 }
 
 /** The sentence of an event. */
@@ -146,7 +164,7 @@ class Tries {
   #count = 0;
   #outOfSteps = 0;
   /** Examples of each kind of obstacle, and their counts. */
-  readonly #troubles = new Map<string, Map<string, number>>();
+  readonly #troubles = new Map<string, Map<string, { readonly places: readonly string[]; count: number }>>();
   /** The last improvement of each try that had one. */
   readonly #found: string[] = [];
   #improved: string | undefined;
@@ -171,10 +189,13 @@ class Tries {
     this.#count++;
   }
 
-  refuse(trouble: string, example: string): void {
+  refuse(trouble: string, example: string, places: readonly string[]): void {
     let examples = this.#troubles.get(trouble);
-    if (examples === undefined) this.#troubles.set(trouble, (examples = new Map<string, number>()));
-    examples.set(example, (examples.get(example) ?? 0) + 1);
+    if (examples === undefined)
+      this.#troubles.set(trouble, (examples = new Map<string, { places: readonly string[]; count: number }>()));
+    const known = examples.get(example);
+    if (known === undefined) examples.set(example, { places, count: 1 });
+    else known.count++;
   }
 
   find({ nChannels, gbps: speed, better }: Extract<SearchEvent, { kind: 'solution' }>): void {
@@ -193,22 +214,26 @@ class Tries {
     this.#improved = undefined;
   }
 
-  sentences(): string[] {
+  sentences(): { readonly text: string; readonly places: readonly string[] }[] {
     const speed = speeds(this.#first.bwIntra, this.#inter ? this.#first.bwInter : this.#first.bwIntra);
     const tries =
       this.#count === 1
         ? `one try, ${describe(this.#first, this.#inter)}`
         : `${this.#count} tries, from ${describe(this.#first, this.#inter)} to ${describe(this.#last, this.#inter)}`;
     const steps = this.#outOfSteps > 0 ? `; ${this.#count === 1 ? 'it' : this.#outOfSteps} ran out of steps` : '';
-    const sentences = [`${this.#first.pass === 1 ? 'At' : 'Second pass, as many channels at'} ${speed}: ${tries}${steps}.`];
-    for (const found of this.#found) sentences.push(`  Found ${found}.`);
-    if (this.#found.length === 0) sentences.push('  Nothing better was found.');
+    const sentences: { text: string; places: readonly string[] }[] = [];
+    const add = (text: string, places: readonly string[] = []) => sentences.push({ text, places });
+    add(`${this.#first.pass === 1 ? 'At' : 'Second pass, as many channels at'} ${speed}: ${tries}${steps}.`);
+    for (const found of this.#found) add(`  Found ${found}.`);
+    if (this.#found.length === 0) add('  Nothing better was found.');
     for (const [trouble, examples] of this.#troubles) {
-      const [[example, count] = ['', 0]] = [...examples.entries()].sort((a, b) => b[1] - a[1]);
+      const [[example, { count, places }] = ['', { count: 0, places: [] }]] = [...examples].sort(
+        (a, b) => b[1].count - a[1].count,
+      );
       let all = 0;
-      for (const each of examples.values()) all += each;
+      for (const each of examples.values()) all += each.count;
       const most = examples.size === 1 ? example : `${times(count)} ${example}`;
-      sentences.push(`  In the way, ${times(all)}: ${trouble} (${most}).`);
+      add(`  In the way, ${times(all)}: ${trouble} (${most}).`, places);
     }
     return sentences;
   }

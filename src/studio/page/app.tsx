@@ -2,13 +2,16 @@ import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { questionForms } from '../../planner/explain/grammar/complete.js';
 import type { Shown } from '../messages.js';
-import { exampleState, type ViewName } from '../state.js';
+import { savedStudio } from '../saved.js';
+import { exampleState, fragmentOf, type ViewName } from '../state.js';
 import { MotionView } from './motion.js';
 import { Settings } from './settings.js';
-import { busy, cancel, change, open, problem, shown, state } from './store.js';
+import { save } from './drawing.js';
+import { allFiles, busy, cancel, change, open, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
-import { ChangesView, ChannelsView, LogView, MachineView, MatrixView, WhyView } from './views.js';
+import { ChangesView, ChannelsView, LogView, MachineView, MatrixView } from './views.js';
+import { WhyView } from './why.js';
 
 const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['machine', 'Machine'],
@@ -18,7 +21,7 @@ const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['channels', 'Channels'],
   ['motion', 'Motion'],
   ['why', 'Why'],
-  ['changes', 'Changes'],
+  ['changes', 'Compare'],
   ['log', 'Incident'],
 ];
 
@@ -42,6 +45,13 @@ export function App(): JSX.Element {
           <button type="button" onClick={() => change(exampleState)}>
             Example
           </button>
+          <button
+            type="button"
+            title="This view and all opened files, for others: open the file in the page"
+            onClick={() => void saveAll()}
+          >
+            Save all
+          </button>
           <button type="button" onClick={() => window.print()}>
             Print
           </button>
@@ -62,6 +72,10 @@ export function App(): JSX.Element {
       </div>
     </>
   );
+}
+
+async function saveAll(): Promise<void> {
+  save('view.tccl', await savedStudio(fragmentOf(state.value), allFiles()));
 }
 
 function Status(): JSX.Element {

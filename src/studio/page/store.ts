@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { describeError, InputError } from '../../errors.js';
 import type { OpenFile, Reply, Request, Shown } from '../messages.js';
+import { readSavedStudio } from '../saved.js';
 import { fragmentOf, stateOf, type StudioState, viewsOnDemand } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
@@ -37,13 +38,23 @@ function apply(next: StudioState): void {
   const before = state.value;
   state.value = next;
   // The selection and the tab change what is drawn, not what is computed.
-  const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '' });
+  const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '', step: 0 });
   const isMissing = viewsOnDemand.has(next.view) && shown.value?.part?.view !== next.view;
   if (key(before) !== key(next) || shown.value === undefined || isMissing) request();
 }
 
-/** Opens files: shows the last of them. */
+/** All opened files, for one that holds them all. */
+export function allFiles(): OpenFile[] {
+  return [...files.values()];
+}
+
+/** Opens files: shows the last of them, or the view of a `.tccl` file. */
 export function open(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
+  const saved = opened.find(({ name }) => /\.tccl$/i.test(name));
+  if (saved !== undefined) {
+    void openSaved(saved.name, saved.blob);
+    return;
+  }
   for (const { name, blob } of opened) {
     if (blob.size > MOST_FILE_BYTES) {
       problem.value = `${name}: ${Math.round(blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`;
@@ -65,6 +76,18 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
     view: 'machine',
   });
   request();
+}
+
+async function openSaved(name: string, blob: Blob): Promise<void> {
+  try {
+    const saved = readSavedStudio(name, await blob.text());
+    for (const each of saved.files) files.set(each.name, { key: nextKey++, ...each });
+    fileNames.value = [...files.keys()];
+    change(stateOf(saved.state));
+    request();
+  } catch (error) {
+    problem.value = describeError(error);
+  }
 }
 
 /** Source of workers: the page's own script. */

@@ -1,7 +1,8 @@
 import type { JSX } from 'preact';
 import type { ShownChanges, ShownFinding, ShownHost, ShownLog, ShownPlan } from '../messages.js';
 import { Drawing } from './drawing.js';
-import { change, state } from './store.js';
+import { machines } from '../../planner/topology/catalogue/machines.js';
+import { change, fileNames, state } from './store.js';
 
 /** The machine: links coloured by the load of the rings, all of them or one. */
 export function MachineView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
@@ -140,40 +141,55 @@ function Chip({
   );
 }
 
-/** The search of each graph as a story, and findings of the doctor. */
-export function WhyView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+/** Differences that the settings make, or from another machine. */
+export function ChangesView({ changes }: { readonly changes: ShownChanges | undefined }): JSX.Element {
   return (
     <>
-      {plan.findings.length === 0 ? null : <h3>Findings about the machine</h3>}
-      <Findings findings={plan.findings} />
-      {plan.reports.map(({ title, sentences }) => (
-        <details key={title} open={plan.reports.length <= 3}>
-          <summary>{title}</summary>
-          <ol>
-            {sentences.map((sentence, index) => (
-              <li key={index}>{sentence}</li>
-            ))}
-          </ol>
-        </details>
-      ))}
+      <AgainstField />
+      {changes === undefined ? (
+        <p>
+          Nothing is set yet. Set a variable, choose another version of NCCL, take a device out, or name another machine: this
+          view compares the plans.
+        </p>
+      ) : (
+        <Changes changes={changes} />
+      )}
     </>
   );
 }
 
-/** Differences that the settings make. */
-export function ChangesView({ changes }: { readonly changes: ShownChanges | undefined }): JSX.Element {
-  if (changes === undefined)
-    return (
-      <p>
-        Nothing is set yet. Set a variable, choose another version of NCCL, or take a device out: this view compares the plans.
-      </p>
-    );
-  const { from, to, rules, calls, decisions } = changes;
+function AgainstField(): JSX.Element {
+  return (
+    <label class="against">
+      Compare with another machine, or an opened file
+      <input
+        list="others"
+        value={state.value.against}
+        placeholder="dgx-a100:2"
+        spellcheck={false}
+        onChange={({ currentTarget: { value } }) => change({ against: value.trim() })}
+      />
+      <datalist id="others">
+        {[...fileNames.value, ...machines.map(({ name }) => name)].map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </label>
+  );
+}
+
+function Changes({ changes: { from, to, rules, calls, decisions, pictures } }: { readonly changes: ShownChanges }): JSX.Element {
   return (
     <>
       <p>
         a: {from} · b: {to}
       </p>
+      {pictures.map(([a, b], index) => (
+        <div class="sides" key={index}>
+          <Drawing picture={a} name={`a-${index}`} />
+          <Drawing picture={b} name={`b-${index}`} />
+        </div>
+      ))}
       {rules.map(({ name, lines }) => (
         <section key={name} class="card">
           <h3>Rule {name}</h3>
@@ -251,7 +267,8 @@ export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
   );
 }
 
-function Findings({ findings }: { readonly findings: readonly ShownFinding[] }): JSX.Element {
+/** Findings with their remedies and places. */
+export function Findings({ findings }: { readonly findings: readonly ShownFinding[] }): JSX.Element {
   return (
     <ul class="findings">
       {findings.map(({ severity, problem, why, remedy, lines }, index) => (

@@ -15,6 +15,8 @@ describe('the fragment of the address', () => {
       graph: 'tree',
       collective: 'AllGather',
       bytes: 4096,
+      against: 'dgx-a100:2',
+      step: 3,
       channel: 2,
       selected: 'NET/0-1',
       ask: 'why 16 channels?',
