@@ -13,8 +13,8 @@ export function startUs(
   generation: Generation,
   { skewUs = 0 }: Environment,
 ): number {
-  const { launchUs } = physics.of[generation];
-  const { pairsSetupUs, pairsPeerUs, nvlsSetupUs } = physics.common;
+  const { launchUs, nvlsSetupUs } = physics.of[generation];
+  const { pairsSetupUs, pairsPeerUs } = physics.common;
   const pairsUs = isPairs ? pairsSetupUs + pairsPeerUs * (peers - 1) : 0;
   return launchUs + pairsUs + (isSwitch ? nvlsSetupUs : 0) + skewUs;
 }

@@ -146,8 +146,8 @@ export function aloneAtNic({ wireRate, stepUs, nicRate }: ConnectionTiming): Pic
 
 /** Time of a hop within a host: from the last written byte until the receiver sees it. */
 function hopUs({ isSwitch, protocol, choice }: CallPlan, { physics, generation }: Conditions): number {
-  if (isSwitch) return physics.common.nvlsHopUs;
   const own = physics.of[generation];
+  if (isSwitch) return own.nvlsHopUs;
   const threads = (choice?.nThreads ?? MOST_LL_THREADS) / MOST_LL_THREADS;
   const llUs = own.llHopUs * (1 + physics.common.llThreadCost * threads);
   return { LL: llUs, LL128: own.ll128HopUs, Simple: own.simpleHopUs }[protocol];
@@ -164,9 +164,9 @@ function netLatencyUs({ via }: ScheduledConnection, { protocol }: CallPlan, cond
 /** Time of a slice besides its bytes. */
 function sliceUsOf({ isSwitch, isPairs, protocol }: CallPlan, hop: number, { physics, generation }: Conditions): number {
   const { common } = physics;
-  if (isSwitch) return common.nvlsSliceUs;
+  const { simpleSliceUs, nvlsSliceUs } = physics.of[generation];
+  if (isSwitch) return nvlsSliceUs;
   if (protocol !== 'Simple') return hop * common.flagShare;
-  const { simpleSliceUs } = physics.of[generation];
   return isPairs ? common.pairsSliceRatio * simpleSliceUs : simpleSliceUs;
 }
 
