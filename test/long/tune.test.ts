@@ -92,9 +92,9 @@ describe('tccl tune', () => {
     writeFileSync(path, JSON.stringify(profile));
     for (const env of [{ TCCL_PROFILE: path }, { TCCL_PROFILE: 'none' }]) {
       const told = await explain(4, { ...env, TCCL_SHM_DISABLE: '1' });
-      expect(told).toMatchObject({ algorithm: 'tree', measured: 'nowhere', candidates: [] });
+      expect(told).toMatchObject({ algorithm: 'hierarchical', measured: 'nowhere', candidates: [] });
       expect(told).toMatchObject({
-        text: 'allReduce of 4000 bytes takes tree (Simple, 1 channel); how long calls take over sockets was never measured',
+        text: 'allReduce of 4000 bytes takes hierarchical (Simple, 1 channel); how long calls take over sockets was never measured',
       });
     }
   });

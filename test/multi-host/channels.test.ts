@@ -181,6 +181,39 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     }
   });
 
+  it('leave out an interface of the same subnet that is not connected, and the log gives the reason', async () => {
+    rails = makeRails(3, { apartFrom: 2 });
+    const job = await run([0, 0, 1], { CALLS: 'allReduce', TCCL_SOCKET_IFNAME: 'rail' });
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    expect(job.ended[0]!.lines[0]!['explained']).toMatch(/ over rail0.* over rail1/);
+    expect(job.ended[0]!.lines[0]!['explained']).not.toContain('rail2');
+    const lines = job.log.filter((line) => line.startsWith('NET/Socket : '));
+    expect(lines).toContain('NET/Socket : Using [0]rail0:10.213.80.1<0> [1]rail1:10.213.81.1<0>');
+    expect(lines).toContain('NET/Socket : Using [0]rail0:10.213.80.2<0> [1]rail1:10.213.81.2<0>');
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^NET\/Socket : lo \(127\.0\.0\.1.*\) is not used: TCCL_SOCKET_IFNAME=rail$/),
+    );
+    expect(lines).toContain('NET/Socket : end2 is not used (no address)');
+    for (const host of [1, 2]) {
+      const [own, other] = [`10\\.213\\.82\\.${host}`, `10\\.213\\.82\\.${3 - host}:\\d+`];
+      const line = `^NET/Socket : rail2 \\(${own}\\) is not used: it does not reach ${hostname()}: .*${other}`;
+      expect(lines).toContainEqual(expect.stringMatching(new RegExp(line)));
+    }
+  });
+
+  it('leave out an interface whose network has failed, after shrink()', async () => {
+    rails = makeRails(2);
+    const env = { CALLS: 'shrink', TCCL_SOCKET_IFNAME: 'rail', TCCL_HEARTBEAT: '2', TCCL_ALGO: '' };
+    const job = run([0, 1], env);
+    await Promise.all(started.map((fixture) => fixture.line(({ ready }) => ready === true)));
+    rails.cut(1);
+    for (const { code, lines, stderr } of (await job).ended) {
+      expect([code, stderr]).toEqual([0, '']);
+      expect(lines.at(-1)).toMatchObject({ nRanks: 2, sum: 3 });
+      expect(lines.at(-1)!['explained']).toMatch(/over rail0$/);
+    }
+  });
+
   it.each([
     { form: 'inline', config: {} },
     { form: 'thread', config: { engine: 'thread' } },

@@ -22,8 +22,9 @@ export interface Rails {
 /**
  * @param swapped true if the interfaces of host b have each other's names: rail0 is in the subnet of rail1 of host a
  * @param cutFrom from this rail on, host b's address is in a subnet that host a has no way to
+ * @param apartFrom from this rail on, the interfaces of the hosts are in one subnet, but each is on a cable of its own
  */
-export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } = {}): Rails {
+export function makeRails(nRails: number, { swapped = false, cutFrom = nRails, apartFrom = nRails } = {}): Rails {
   const names = ['a', 'b'].map((letter) => `tccl-rail-${letter}-${process.pid}`) as [string, string];
   const ip = (...args: string[]): string => execFileSync('ip', args, { stdio: 'pipe' }).toString();
   const remove = (): void => {
@@ -34,7 +35,14 @@ export function makeRails(nRails: number, { swapped = false, cutFrom = nRails } 
     for (const name of names) ip('-n', name, 'link', 'set', 'lo', 'up');
     for (let rail = 0; rail < nRails; rail++) {
       const ends = [`rail${rail}`, `rail${swapped ? nRails - 1 - rail : rail}`] as const;
-      ip('link', 'add', ends[0], 'netns', names[0], 'type', 'veth', 'peer', 'name', ends[1], 'netns', names[1]);
+      if (rail < apartFrom)
+        ip('link', 'add', ends[0], 'netns', names[0], 'type', 'veth', 'peer', 'name', ends[1], 'netns', names[1]);
+      else
+        for (const [host, name] of names.entries()) {
+          ip('-n', name, 'link', 'add', ends[host] ?? '', 'type', 'veth', 'peer', 'name', `end${rail}`);
+          ip('-n', name, 'link', 'set', `end${rail}`, 'addrgenmode', 'none');
+          ip('-n', name, 'link', 'set', `end${rail}`, 'up');
+        }
       for (const [host, name] of names.entries()) {
         const end = ends[host] ?? '';
         ip('-n', name, 'link', 'set', end, 'addrgenmode', 'none');

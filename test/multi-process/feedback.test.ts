@@ -84,6 +84,14 @@ describe('TCCL_DEBUG', () => {
     ).toHaveLength(2);
   });
 
+  it('INFO shows for ranks that share no memory the algorithms of as many hosts', async () => {
+    const { lines } = await run(2, { TCCL_DEBUG: 'INFO', TCCL_SHM_DISABLE: '1' });
+    const choices = lines.map((line) => /\[0\] TCCL INFO ((allReduce|barrier|allGather): .*)$/.exec(line)?.[1]);
+    expect(new Set(choices.filter((line) => line !== undefined))).toEqual(
+      new Set(['allReduce: hierarchical up to 61440 bytes, then ring', 'barrier: hierarchical', 'allGather: ring']),
+    );
+  });
+
   it('shows rings, connections and calls when their subsystems are set', async () => {
     const { lines } = await run(3, { TCCL_DEBUG: 'INFO', TCCL_DEBUG_SUBSYS: 'GRAPH,NET,COLL', TCCL_ALGO: 'ring' });
     expect(lines.filter((line) => line.endsWith('Channel 00/01 : 0 1 2'))).toHaveLength(1);
@@ -133,7 +141,7 @@ describe('TCCL_DEBUG', () => {
     const told = lines
       .filter((line) => line.includes('[0] TCCL INFO'))
       .map((line) => line.split('TCCL INFO ')[1]?.replace(/ comm 0x1 \[nranks=2\]$/, ''))
-      .filter((line) => !/direct|ring|tree/.test(line ?? ''));
+      .filter((line) => !/direct|ring|tree|hierarchical/.test(line ?? ''));
     expect(told).toEqual([
       'send: opCount 0 send of 5 int32 to rank 1',
       'recv: opCount 1 recv of 5 int32 from rank 1',

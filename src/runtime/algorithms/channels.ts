@@ -5,6 +5,8 @@ import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 export interface Channels {
   /** The ranks of each host. */
   readonly hosts: RanksByHost;
+  /** The ranks that share memory: those of a host, or each alone where they share none. Left out, `hosts`. */
+  readonly teams?: RanksByHost;
   /** The ranks in the order of the first ring, host by host. */
   readonly order: readonly number[];
   /** The different rings. */

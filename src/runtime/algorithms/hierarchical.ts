@@ -38,21 +38,29 @@ export const hierarchical: NetworkAlgorithm = {
   ends: (channels, rank) => {
     const turns = railTurns(channels);
     const all = takesAll(channels);
+    const neighbours = channels.hosts.find((ranks) => ranks.includes(rank));
     // A schedule gives the share as channel.
     const onNics = (ends: readonly WantedEnd[]): WantedEnd[] =>
-      ends.map((end) =>
-        typeof end.channel === 'number' ? { ...end, channel: all ? 'all' : (turns[end.channel % turns.length] ?? 0) } : end,
-      );
-    const { sendTo, receiveFrom } = hierarchicalEnds(channels.hosts, rank);
+      ends.map((end) => {
+        if (typeof end.channel !== 'number') return end;
+        const turn = turns[end.channel % turns.length] ?? 0;
+        return { ...end, channel: all && !neighbours?.includes(end.peer) ? 'all' : turn };
+      });
+    const { sendTo, receiveFrom } = hierarchicalEnds(teamsOf(channels), rank);
     return { sendTo: onNics(sendTo), receiveFrom: onNics(receiveFrom) };
   },
-  open: ({ combiner, outputs, rank, channels: { hosts }, connections }) =>
-    new Hierarchical(combiner, outputs, hosts, rank, connections),
+  open: ({ combiner, outputs, rank, channels, connections }) =>
+    new Hierarchical(combiner, outputs, teamsOf(channels), rank, connections),
 };
+
+/** The ranks among which this algorithm exchanges data in shared memory: its hosts. */
+function teamsOf({ hosts, teams = hosts }: Channels): RanksByHost {
+  return teams;
+}
 
 /** True if each share takes all NICs, because shares dealt to them would not load them evenly. */
 function takesAll(channels: Channels): boolean {
-  return sharesOf(channels.hosts) % railTurns(channels).length > 0;
+  return sharesOf(teamsOf(channels)) % railTurns(channels).length > 0;
 }
 
 /** Size of a connection: the more ranks, the shorter the slices. */

@@ -14,7 +14,9 @@ import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
 import { fileNamed } from '../observe/append-file.js';
+import { connectedNics } from './connected-nics.js';
 import { joinHosts, type PlannedHost } from './join-hosts.js';
+import type { RankLocation } from './location.js';
 import { detectedMachine, machineOfFile } from './machine.js';
 import { railsOf } from './rails.js';
 import { searchMachine, type HostGraphs } from './host-graphs.js';
@@ -28,16 +30,6 @@ export interface TopologyFiles {
   readonly graphDump: string | undefined;
 }
 
-/** Location of a rank on its host. */
-export interface RankLocation {
-  /** The kernel's number of the NUMA node that has the rank's memory. */
-  readonly numaNode: number | undefined;
-  /** The NICs that the rank could use; equal on all ranks of a host. */
-  readonly nics: readonly Nic[];
-  /** True if the user named each of these NICs: a beginning of names may also match interfaces that lead elsewhere. */
-  readonly nicsNamed: boolean;
-}
-
 interface PlanContext {
   readonly bootstrap: Bootstrap;
   /** By rank. */
@@ -45,12 +37,15 @@ interface PlanContext {
   /** The ranks of each host, in the order of their lowest ranks. */
   readonly hosts: RanksByHost;
   readonly files: TopologyFiles;
+  /** False: the network between the hosts chooses NICs itself, so none is tried. */
+  readonly triesNics: boolean;
 }
 
-/** Channels, and the decisions of this host for its log. */
+/** Channels, the decisions of this host for its log, and the locations with the NICs that are connected. */
 export interface ChannelPlan {
   readonly channels: Channels;
   readonly lines: readonly string[];
+  readonly locations: readonly (RankLocation | undefined)[];
 }
 
 /** Data that the lowest rank of a host sends to all ranks. */
@@ -77,8 +72,10 @@ type Verdict =
  * @throws the same on every rank where TCCL_TOPO_FILE cannot be used or a dump cannot be written: InputError or SystemError on
  *   the rank that read or wrote it, RemoteError or SystemError on the others
  */
-export async function planChannels(context: PlanContext): Promise<ChannelPlan> {
-  const { bootstrap, hosts } = context;
+export async function planChannels(given: PlanContext): Promise<ChannelPlan> {
+  const { bootstrap, hosts } = given;
+  const locations = given.triesNics ? await connectedNics(bootstrap, given.locations, hosts) : given.locations;
+  const context = { ...given, locations };
   const { rank, localRanks } = bootstrap;
   let own: TcclError | undefined;
   let lines: readonly string[] = [];
@@ -92,7 +89,7 @@ export async function planChannels(context: PlanContext): Promise<ChannelPlan> {
   const words = await bootstrap.allGather(word);
   const verdict = await bootstrap.broadcast(rank === 0 ? encodeJson(judge(words, hosts)) : new Uint8Array(), 0);
   const judged = decodeJson(verdict) as Verdict;
-  if (judged.kind === 'channels') return { channels: judged.channels, lines };
+  if (judged.kind === 'channels') return { channels: judged.channels, lines, locations };
   throw own ?? unpackError(judged.error);
 }
 

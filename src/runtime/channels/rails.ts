@@ -26,6 +26,6 @@ export function railsOf(mine: readonly Nic[], hosts: readonly (readonly Nic[])[]
 }
 
 /** True for two addresses of one subnet. An address that several hosts have, such as that of a local bridge, connects none. */
-function shareSubnet(a: Nic, b: Nic): boolean {
+export function shareSubnet(a: Nic, b: Nic): boolean {
   return a.host !== b.host && reaches(a, b.host) && reaches(b, a.host);
 }

@@ -4,7 +4,7 @@ import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
 import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '../transport/networks.js';
-import type { RankLocation } from '../channels/plan-channels.js';
+import type { RankLocation } from '../channels/location.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';
 import type { RuntimeSettings } from './options.js';

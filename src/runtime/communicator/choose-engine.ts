@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
+import { systemInterfaces } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
@@ -13,10 +14,11 @@ import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
+import { nicLines } from '../channels/nic-lines.js';
 import type { ChannelPlan, TopologyFiles } from '../channels/plan-channels.js';
 import { warn } from '../warn.js';
 import { ShmTransport } from '../transport/shm.js';
-import { networkText } from '../transport/networks.js';
+import { networkNamed, networkText } from '../transport/networks.js';
 import { inOneSegment, netOf, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable, type ChoiceContext } from '../algorithms/choose-algorithm.js';
@@ -87,6 +89,8 @@ interface ChosenEngine {
   readonly engine: CompositeEngine;
   /** Channels of its algorithms over connections; undefined if it has none. */
   readonly channels: Channels | undefined;
+  /** The facts, without NICs that turned out not to be connected. */
+  readonly facts: readonly RankFacts[];
 }
 
 /**
@@ -97,8 +101,9 @@ interface ChosenEngine {
  * @throws InvalidUsageError `UNSUPPORTED` when direct or nvls is forced but the ranks do not share a segment
  */
 export async function chooseEngine(context: EngineContext): Promise<ChosenEngine> {
-  const { bootstrap, team, facts, libc, nCores, settings, threads, forced } = context;
+  const { bootstrap, team, libc, nCores, settings, threads, forced } = context;
   const { localRanks, nRanks } = bootstrap;
+  let { facts } = context;
   const oneSegment = inOneSegment(bootstrap, facts);
   // Without system calls a rank that blocks cannot move its sockets.
   const overSockets = threads.connectsAll && libc === undefined ? 1 : threads.overSockets;
@@ -126,7 +131,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   const usual = defaultTable({
     nRanks,
     oneSegment,
-    hosts: formOfHosts(ranksByHost(bootstrap), facts),
+    hosts: formOfTeams(teamsIn(bootstrap, facts)),
     forced: onlyDirect ? 'direct' : forced,
   });
   // A profile is measured with ranks that share memory.
@@ -154,7 +159,9 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   if (used.includes('nvls')) engines.nvls = await NvlsEngine.open(bootstrap, team, libc);
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
-    plan = await channelsOf(context);
+    const planned = await channelsOf(context);
+    plan = { ...planned, channels: { ...planned.channels, teams: teamsIn(bootstrap, facts) } };
+    facts = facts.map((fact, rank) => withLocation(fact, planned.locations[rank]));
     const network = await networkEngine(context, plan.channels, overNetwork, oneSegment, nThreads);
     ring = { ...plan, transports: network.transports };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
@@ -170,17 +177,24 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     ordinary: wayOfOrdinaryArrays(context),
     float16Sums: () => wayOfFloat16Sums(context),
     listensOn: () => interfaceFor(context.network, context.id),
+    nics: () => (plan === undefined || networkNamed(netOf(facts).name).choosesNics ? [] : nicsInLog(context, facts, plan)),
     secret: secretOf(context.id),
   });
   const engine = observers.length === 0 ? new CompositeEngine(table, engines) : new ObservedEngine(table, engines, observers);
-  return { engine, channels: plan?.channels };
+  return { engine, channels: plan?.channels, facts };
+}
+
+/** The ranks of each host; ranks of a host that share no memory are each alone, as if on hosts of their own. */
+function teamsIn(bootstrap: Bootstrap, facts: readonly RankFacts[]): RanksByHost {
+  return ranksByHost(bootstrap).flatMap((ranks) =>
+    ranks.every((rank) => facts[rank]?.sharedWithHost) ? [ranks] : ranks.map((rank) => [rank]),
+  );
 }
 
 /** See ChoiceContext. */
-function formOfHosts(hosts: RanksByHost, facts: readonly RankFacts[]): ChoiceContext['hosts'] {
-  if (hosts.length === 1) return undefined;
-  if (hosts.every(({ length }) => length === 1)) return 'of one rank';
-  return facts.every(({ sharedWithHost }) => sharedWithHost) ? 'of several ranks' : undefined;
+function formOfTeams(teams: RanksByHost): ChoiceContext['hosts'] {
+  if (teams.length === 1) return undefined;
+  return teams.every(({ length }) => length === 1) ? 'of one rank' : 'of several ranks';
 }
 
 /** Text of the log: how arrays outside the segment are read, or why they are copied twice. */
@@ -224,11 +238,13 @@ let saidUnplanned = false;
  */
 async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: EngineContext): Promise<ChannelPlan> {
   const { localRanks, nRanks, rank } = bootstrap;
-  if (localRanks.length === nRanks) return { channels: ringInOrder([localRanks], 'all ranks are on one host'), lines: [] };
-  const { planChannels } = await import('../channels/plan-channels.js');
   const locations = facts.map(({ location }) => location);
+  if (localRanks.length === nRanks)
+    return { channels: ringInOrder([localRanks], 'all ranks are on one host'), lines: [], locations };
+  const { planChannels } = await import('../channels/plan-channels.js');
+  const triesNics = !networkNamed(netOf(facts).name).choosesNics;
   const plan = await unlessAborted(
-    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: topology }),
+    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: topology, triesNics }),
     signal,
   );
   const { unplanned } = plan.channels;
@@ -237,6 +253,24 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
     (onWarning ?? warn)(`the ranks form a ring in rank order over one NIC: ${unplanned}; TCCL_TOPO_FILE can name a topology`);
   }
   return plan;
+}
+
+/** Lines of the log about the network interfaces of this host. */
+function nicsInLog({ bootstrap, network, id }: EngineContext, facts: readonly RankFacts[], { channels }: ChannelPlan): string[] {
+  const { peers, rank, localRanks } = bootstrap;
+  const others = ranksByHost(bootstrap).flatMap(([leader = 0, ...more]) =>
+    [leader, ...more].includes(rank)
+      ? []
+      : [{ hostname: peers[leader]?.hostname ?? '', nics: facts[leader]?.location?.nics ?? [] }],
+  );
+  const own = localRanks.length === bootstrap.nRanks ? undefined : facts[rank]?.location;
+  const host = dataHost(bootstrap, network, id);
+  return nicLines({ interfaces: systemInterfaces(), network, id, channels, localRanks, host, own, others });
+}
+
+/** The facts of a rank with another location. */
+function withLocation(fact: RankFacts, location: RankFacts['location']): RankFacts {
+  return location === undefined ? fact : { ...fact, location };
 }
 
 /** Makes the engine of the algorithms over connections. */

@@ -4,7 +4,7 @@ import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
-import type { RankLocation } from '../channels/plan-channels.js';
+import type { RankLocation } from '../channels/location.js';
 import { homeCores, homeNode, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';

@@ -71,31 +71,31 @@ export class SharedResources {
   /**
    * Makes the parts of a communicator and connects its ranks for data. All its ranks call it.
    *
-   * @param facts by rank
+   * @param givenFacts by rank
    * @param forced algorithm of all calls
    * @param signal aborts a set-up that takes too long
    */
   async assemble(
     bootstrap: Bootstrap,
     team: Team,
-    facts: readonly RankFacts[],
+    givenFacts: readonly RankFacts[],
     config: CommunicatorConfig,
     forced: Algorithm | undefined,
     signal: AbortSignal,
   ): Promise<CommunicatorParts> {
     const { shared, libc, settings, network, id } = this.facts;
-    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => facts[rank]?.cores ?? []));
+    const nCores = coresOfAll(bootstrap.localRanks.map((rank) => givenFacts[rank]?.cores ?? []));
     const { rank, nRanks, localRanks } = bootstrap;
     const { topology } = settings;
     const isFirst = !this.#hasFirst;
     this.#hasFirst = true;
     const wanted = engineThreads(config);
-    const threads = { ...wanted, connectsAll: connectsInAdvance(wanted, facts) };
-    const { engine, channels } = await chooseEngine({
+    const threads = { ...wanted, connectsAll: connectsInAdvance(wanted, givenFacts) };
+    const { engine, channels, facts } = await chooseEngine({
       bootstrap,
       shared,
       team,
-      facts,
+      facts: givenFacts,
       libc,
       nCores,
       settings,

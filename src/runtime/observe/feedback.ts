@@ -42,6 +42,8 @@ export interface FeedbackContext {
   readonly float16Sums: () => string;
   /** Network interface that this rank listens on. */
   readonly listensOn: () => ChosenInterface;
+  /** Lines on the interfaces that carry data, and on the others; none if all ranks share memory. */
+  readonly nics: () => readonly string[];
   /** Memory that the ranks of one init() share. */
   readonly secret: Uint8Array;
 }
@@ -97,7 +99,7 @@ function traceFile(pattern: string): string {
 }
 
 function startLog(
-  { bootstrap, settings, table, ring, net, shared, name: given, ordinary, float16Sums, listensOn, secret }: FeedbackContext,
+  { bootstrap, settings, table, ring, net, shared, name: given, ordinary, float16Sums, listensOn, nics, secret }: FeedbackContext,
   number: number,
 ): DebugLog {
   const { rank, nRanks, localRank, localRanks, peers } = bootstrap;
@@ -131,7 +133,10 @@ function startLog(
   } else {
     const { channels, transports } = ring;
     const network = net();
-    if (network !== undefined) log.info('NET', `Using network ${network}`);
+    if (network !== undefined) {
+      log.info('NET', `Using network ${network}`);
+      if (localRank === 0) for (const line of nics()) log.info('NET', line);
+    }
     for (const line of ring.lines) log.info('GRAPH', line);
     if (rank === 0) {
       if (channels.unplanned !== undefined) log.info('GRAPH', `Channels are not planned: ${channels.unplanned}`);

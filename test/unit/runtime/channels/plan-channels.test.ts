@@ -3,12 +3,8 @@ import { hostname, networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
-import {
-  planChannels,
-  type ChannelPlan,
-  type RankLocation,
-  type TopologyFiles,
-} from '../../../../src/runtime/channels/plan-channels.js';
+import { planChannels, type ChannelPlan, type TopologyFiles } from '../../../../src/runtime/channels/plan-channels.js';
+import type { RankLocation } from '../../../../src/runtime/channels/location.js';
 import { ranksByHost } from '../../../../src/runtime/algorithms/open-network.js';
 import { rejection, withRanks } from '../bootstrap/ranks.js';
 import { madeTopology } from './made-topology.js';
@@ -36,7 +32,7 @@ function planAll(
   filesOf: (rank: number) => TopologyFiles,
 ): Promise<ChannelPlan>[] {
   return ranks.map((bootstrap, rank) =>
-    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: filesOf(rank) }),
+    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: filesOf(rank), triesNics: false }),
   );
 }
 
