@@ -1,5 +1,6 @@
 import { inFile, InputError, InvalidArgumentError, TcclError } from '../errors.js';
-import { evidenceIn, machineOf } from '../planner/evidence/machine-of-tools.js';
+import { evidenceIn, type HostFacts } from '../planner/evidence/facts.js';
+import { machineOf } from '../planner/evidence/machine-of-tools.js';
 import { topologyInLog } from '../planner/log/topology-in-log.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import { refuseContradictions } from '../planner/graph/merge/contradictions.js';
@@ -92,12 +93,26 @@ export function sourceOf(state: StudioState, file: NamedText | undefined): Sourc
     return assemble(state, [hosts], {}, version, file.name);
   }
   if (isClusterFile(file)) return inFile(file.name, () => clusterFile(state, file, version));
-  const evidence = inFile(file.name, () => evidenceIn(file.text));
-  if (evidence === undefined) return undefined;
-  const { root, notes } = inFile(file.name, () => machineOf(evidence, undefined));
-  const hosts = { title: `the machine of ${file.name}`, root, notes: [], count: state.nodes, overrides: {} };
-  const source = assemble(state, [hosts], {}, version, file.name);
-  return { ...source, notes: [...notes, ...source.notes] };
+  const evidence = inFile(file.name, () => evidenceIn({ text: file.text, fileName: file.name }));
+  return evidence === undefined ? undefined : evidentSource(state, evidence, version, file.name);
+}
+
+/** The hosts that outputs of tools describe; where they describe one, as many as the state wants. */
+function evidentSource(state: StudioState, evidence: readonly HostFacts[], version: string, fileName: string): Source {
+  const isOne = evidence.length === 1 && evidence[0]?.count === 1;
+  const made = evidence.map((host, index) => {
+    const { root, notes } = inFile(fileName, () => machineOf(host, undefined));
+    const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${fileName}`;
+    return { notes, hosts: { title, root, notes: [], count: isOne ? state.nodes : host.count, overrides: {} } };
+  });
+  const source = assemble(
+    state,
+    made.map(({ hosts }) => hosts),
+    {},
+    version,
+    fileName,
+  );
+  return { ...source, notes: [...new Set([...made.flatMap(({ notes }) => notes), ...source.notes])] };
 }
 
 function catalogueHosts(name: string, count: number): Hosts {

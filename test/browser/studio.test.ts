@@ -258,7 +258,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       '',
     ].join('\n');
     await openFile('topo.txt', matrix);
-    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine of topo.txt');
+    await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine in topo.txt');
     await expect(page.locator('.notes').textContent()).resolves.toContain('assumed: GPUs are');
   });
 
