@@ -13,7 +13,7 @@ export function answerHang(situation: Situation): Draft {
   const causes: string[] = [];
   if (counts.length > 1)
     causes.push(
-      `Hosts have different numbers of NICs: ${list(views.map(({ name, kind }) => `${name} ${kind.netDevices}`))}. NCCL refuses that by itself; with NCCL_IGNORE_NET_MISMATCH=${parameters.ignoreNetMismatch} it goes on, and channels on a NIC that the other side does not have wait for ever. Give all hosts the same NICs (NCCL_IB_HCA), or repair the one that is missing.`,
+      `Hosts have different numbers of NICs: ${list(views.map(({ name, kind }) => `${name} ${kind.netDevices}`))}. NCCL goes on (NCCL_IGNORE_NET_MISMATCH=${parameters.ignoreNetMismatch}; 0 refuses such hosts), and channels on a NIC that the other side does not have wait for ever. Give all hosts the same NICs (NCCL_IB_HCA), or repair the one that is missing.`,
     );
   if (none > 0)
     causes.push(

@@ -64,7 +64,7 @@ function checkBonds({ nets, findings }: Inventory): void {
         : 'its card carries no more than that',
       ...(isLess ? { gbps: { is: bandwidthGBps, couldBe: most } } : {}),
       remedy: isLess
-        ? 'compare it with cat /proc/net/bonding/NAME; a file for NCCL_TOPO_FILE with the sum as speed, or NCCL_NCHANNELS_PER_NET_PEER=4 for all-to-all; in a cluster file, nic-carries gives what it moves'
+        ? 'compare it with cat /proc/net/bonding/NAME; a file for NCCL_TOPO_FILE with the sum as speed, or NCCL_NCHANNELS_PER_NET_PEER=4 for all-to-all'
         : 'nothing',
     });
   }
