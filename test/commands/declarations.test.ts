@@ -31,6 +31,8 @@ beforeAll(() => {
       "import { init, type Communicator } from 'tccl';",
       'const comm: Communicator = await init({ timeoutMs: 1000 });',
       'const x: Float32Array = comm.alloc(Float32Array, 3);',
+      'const board = await comm.window(comm.alloc(Float32Array, 3));',
+      'await board.put(new Float32Array(2), 0);',
       "await comm.allReduce(x, x, 'max');",
       '// @ts-expect-error no such operator',
       "await comm.allReduce(x, x, 'maximum');",

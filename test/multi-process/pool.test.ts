@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openPool, type Pool, type PoolOptions, RemoteError } from '../../dist/index.js';
 import { fixture, needsNode, start } from './cli.js';
 
@@ -69,6 +69,15 @@ describe('a pool', () => {
       expect(await opened.run('sum', 1)).toHaveLength(3);
     },
   );
+
+  it('frees the arrays of a job after its end, except for those that it returned', async () => {
+    const opened = await open(2);
+    for (let job = 0; job < 4; job++) await opened.run('leaveArray');
+    await vi.waitFor(async () => expect(await opened.run('usedByArrays')).toEqual([0, 0]), 30_000);
+    const [, returned] = (await opened.run('leaveArray', true)) as Float32Array[];
+    for (let job = 0; job < 4; job++) await opened.run('leaveArray');
+    expect(returned?.every((value) => value === 1)).toBe(true);
+  });
 
   it('keeps arrays of alloc after a failed job', async () => {
     const opened = await open(2);

@@ -1,4 +1,4 @@
-import { wasFreed } from '../device/segment.js';
+import { wasFreed } from '../device/shared-arrays.js';
 import {
   dataTypeOf,
   movedTypeOf,

@@ -20,6 +20,7 @@ import {
 import { packReason } from '../transport/ending.js';
 import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
+import { turnSoon } from '../progress/event-loop-turns.js';
 import { progressHere, type Progress } from '../progress/progress.js';
 import { errorOfCall, addCallerFrames } from '../caller-stack.js';
 import { CallQueue } from '../algorithms/call-queue.js';
@@ -242,10 +243,9 @@ export class Communicator extends MessageCalls {
     };
     this.#stopExit = onExit(this.#leave);
     this.#release = this.#segment.keep({
-      uses: (from, to) =>
-        this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to),
+      uses: this.#usesArray,
       why: 'a call that uses the array is under way; await it first',
-      freed: () => this.#call.forget(),
+      forget: () => this.#call.forget(),
     });
   }
 
@@ -264,14 +264,17 @@ export class Communicator extends MessageCalls {
    * Allocates an array of `length` zeros in memory that the ranks of this host share; collectives use it without copies.
    * Throws SystemError OUT_OF_MEMORY here, so that a later access cannot fail.
    *
-   * The array is never collected: {@link free} returns its memory. All ranks of a host share 4 GiB for such arrays, in equal
-   * parts; ordinary typed arrays work in every call, too, and have no such limit.
+   * Its memory is free again after {@link free}, at the end of the block with `using x = comm.alloc(…)`, or some time after the
+   * program has dropped the array and all parts of it; a loop of blocking calls must free by itself. All ranks of a host share
+   * 4 GiB for such arrays, in equal parts; ordinary typed arrays work in every call, too, and have no such limit.
    */
   alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
     this.#checkUsable('alloc');
     return this.#ofThisRank(() => {
       try {
-        return this.#segment.alloc(type, length);
+        const array = this.#segment.alloc(type, length);
+        if (this.#segment.isCollectionDue) turnSoon();
+        return array;
       } catch (error) {
         throw error instanceof TcclError ? ofCall(error, 'alloc') : error;
       }
@@ -503,6 +506,16 @@ export class Communicator extends MessageCalls {
     return this.#failure === undefined && this.#closing === undefined;
   }
 
+  /** @internal Frees arrays of the last job that the program no longer has. */
+  collectArrays(leastBytes: number): void {
+    if (!this.#hasLeft) this.#segment.collectArrays(leastBytes);
+  }
+
+  /** @internal Never collects the arrays in a value that another thread gets. */
+  keepArraysIn(value: unknown): void {
+    if (!this.#hasLeft) this.#segment.keepArraysIn(value);
+  }
+
   /** Checks for failures first; see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
     if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
@@ -510,6 +523,10 @@ export class Communicator extends MessageCalls {
     if (checked.name !== call) checked.name = call;
     return checked;
   }
+
+  /** True if a call in flight uses memory between two addresses. */
+  readonly #usesArray = (from: number, to: number): boolean =>
+    this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to);
 
   #checkUsable(call: string): void {
     this.prepare(call);
@@ -656,6 +673,10 @@ export class Communicator extends MessageCalls {
     } = this.#parts;
     this.#failure = error;
     this.#stopHearing();
+    // Those of the last call, too, which may be a blocking one.
+    const { send, recv } = this.#call;
+    const ofLast = (from: number, to: number): boolean => [send, recv].some((array) => this.#segment.overlaps(array, from, to));
+    this.#segment.abandonArrays((from, to) => this.#usesArray(from, to) || ofLast(from, to));
     this.#messenger.abort(error);
     this.#engine.abort(error);
     // Wake ranks that are blocked outside the engine.

@@ -3,6 +3,7 @@ import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
 import { availableMemory } from './available-memory.js';
+import { collectGarbage } from './collect-garbage.js';
 import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
 import type { Libc } from './libc.js';
@@ -10,6 +11,7 @@ import { MachineCode } from './machine-code/machine-code.js';
 import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
+import { placeOf, SharedArrays } from './shared-arrays.js';
 import { createMemory, leaveMemory, PAGE_BYTES } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
@@ -29,22 +31,14 @@ const MEMORY_MARGIN = 64 * 2 ** 20;
  */
 const AVAILABLE_FOR_MS = 100;
 const AVAILABLE_PART = 1 / 16;
+/**
+ * Arrays that are allocated before the garbage collector runs, if no more are in use than these, and the part of a rank's heap
+ * that they are at most. To fill so much memory with zeros takes ten times as long.
+ */
+const UNCOLLECTED_BYTES = 256 * 2 ** 20;
+const UNCOLLECTED_PART = 1 / 4;
 /** Number of postponed actions to check at a time: if one rank is slow, the others may have thousands. */
 const LOOKS = 8;
-
-/** Marks arrays of alloc(). A property of the array, because reading an array's buffer takes 20 ns. */
-const PLACE = Symbol('tccl.place');
-
-interface Place {
-  readonly segment: Segment;
-  readonly offset: number;
-  /** True if it was freed, so that its memory may be in use by another array. */
-  isFree: boolean;
-}
-
-interface Placed {
-  [PLACE]?: Place;
-}
 
 /** Memory below a segment; see the factories. */
 interface Backing {
@@ -66,19 +60,14 @@ export interface SegmentInThread {
   readonly machineCode: boolean;
 }
 
-/** True if an array of alloc() was freed. Parts of it, such as those of `subarray`, are not marked. */
-export function wasFreed(array: TypedArray): boolean {
-  return (array as Placed)[PLACE]?.isFree === true;
-}
-
 /** A user of arrays, for which they must not be freed. */
 interface MemoryUser {
   /** Returns whether it uses bytes between two addresses. */
   readonly uses: (from: number, to: number) => boolean;
   /** Reason for the error of a call that tries to free such an array. */
   readonly why: string;
-  /** Called when an array was freed. */
-  readonly freed?: () => void;
+  /** Drops references to arrays of earlier calls: called when an array was freed, and before arrays are collected. */
+  readonly forget?: () => void;
 }
 
 /**
@@ -116,6 +105,10 @@ export class Segment {
   readonly #backing: Backing;
   readonly #view: Uint8Array;
   readonly #uses = new Map<number, MemoryUse>();
+  readonly #arrays: SharedArrays;
+  /** Heap memory in use beyond which arrays are collected. */
+  #collectBeyond = 0;
+  #usedWhenCollected = 0;
   /** Users of arrays. */
   readonly #users = new Set<MemoryUser>();
   /** Actions for later, when others no longer use some memory. */
@@ -123,6 +116,8 @@ export class Segment {
   /** Time until which this rank may allocate without a new reading of the available memory, and how much. */
   #trustedUntilMs = 0;
   #trustedBytes = 0;
+  /** True if the event loop should turn, so that the next allocation can collect the arrays of this turn. */
+  isCollectionDue = false;
   /** Number of communicators of this rank that use the segment. */
   communicators = 0;
   /** Moves this thread to the NUMA node for its memory; the returned function moves it back. */
@@ -148,6 +143,11 @@ export class Segment {
     this.ranks = new RankLines(backing.memory, localRank, backing.file);
     this.parkedRanks = new ParkedRanks(backing.memory, localRank, nLocalRanks, thread?.line);
     this.#view = new Uint8Array(this.buffer);
+    this.#arrays = new SharedArrays(
+      this.buffer,
+      (array) => this.#dispose(array),
+      (offset) => this.#freeCollected(offset),
+    );
     const kernels = this.instantiateKernels();
     this.kernels = kernels;
     this.blockBytes = kernels.BLOCK_BYTES.value as number;
@@ -156,6 +156,7 @@ export class Segment {
     const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
+    this.#collectBeyond = Math.min(UNCOLLECTED_BYTES, heapBytes * UNCOLLECTED_PART);
     if (thread !== undefined) {
       this.heap = new Heap(thread.heap.from, thread.heap.to);
       this.#reservedTo = thread.heap.to;
@@ -270,13 +271,83 @@ export class Segment {
       );
     }
     const bytes = length * type.BYTES_PER_ELEMENT;
-    const offset = this.allocateBytes(bytes, 'arrays');
+    const offset = this.#allocateArray(bytes);
     const goBack = this.#goHome();
     this.#view.fill(0, offset, offset + bytes);
     goBack();
-    const array = new type(this.buffer, offset, length);
-    Object.defineProperty(array, PLACE, { value: { segment: this, offset, isFree: false } satisfies Place });
-    return array;
+    return this.#arrays.make(type, offset, length);
+  }
+
+  /** Collects arrays first if many were allocated since the last time, or if there is no room. */
+  #allocateArray(bytes: number): number {
+    if (this.heap.usedBytes + bytes > this.#collectBeyond) this.#collectInTime();
+    try {
+      return this.allocateBytes(bytes, 'arrays');
+    } catch (error) {
+      if (!this.collectArrays()) throw error;
+      return this.allocateBytes(bytes, 'arrays');
+    }
+  }
+
+  /** Arrays of the running turn of the event loop cannot be collected: asks for its end, and collects a little later. */
+  #collectInTime(): void {
+    this.isCollectionDue = !this.isCollectionDue;
+    if (this.isCollectionDue) {
+      this.#collectBeyond += this.#uncollectedBytes / 8;
+    } else this.collectArrays();
+  }
+
+  /**
+   * Frees arrays that the program no longer has, if at least `leastBytes` of memory were allocated since the last time. An array
+   * of the running turn of the event loop is not collected. Returns true if any was freed.
+   */
+  collectArrays(leastBytes = 0): boolean {
+    const used = this.heap.usedBytes;
+    if (used - this.#usedWhenCollected < leastBytes) return false;
+    if (this.#arrays.size > 0) {
+      this.#recent = this.#lessRecent = undefined;
+      for (const { forget } of this.#users) forget?.();
+      collectGarbage();
+      for (const offset of this.#arrays.collected()) this.#freeCollected(offset);
+    }
+    const left = (this.#usedWhenCollected = this.heap.usedBytes);
+    this.#collectBeyond = left + Math.max(this.#uncollectedBytes, left);
+    return left < used;
+  }
+
+  get #uncollectedBytes(): number {
+    return Math.min(UNCOLLECTED_BYTES, (this.heap.to - this.heap.from) * UNCOLLECTED_PART);
+  }
+
+  #freeCollected(offset: number): void {
+    // A later collection finds it again.
+    if (this.#userOf(offset) !== undefined) return;
+    this.#arrays.forget(offset);
+    this.freeBytes(offset);
+  }
+
+  #userOf(offset: number): MemoryUser | undefined {
+    const end = offset + this.heap.lengthOf(offset);
+    for (const user of this.#users) if (user.uses(offset, end)) return user;
+    return undefined;
+  }
+
+  /** Never collects arrays that `uses` names, because a failed call may leave other ranks that still write to them. */
+  abandonArrays(uses: MemoryUser['uses']): void {
+    this.#arrays.abandon((from) => uses(from, from + this.heap.lengthOf(from)));
+  }
+
+  /** Never collects the arrays in a value that another thread gets. */
+  keepArraysIn(value: unknown): void {
+    this.#arrays.keepAllIn(value);
+  }
+
+  /** Frees an array at the end of a block with `using`, unless it was freed before. */
+  #dispose(array: TypedArray): void {
+    const place = placeOf(array);
+    if (place === undefined || place.isFree || this.#closed) return;
+    if (this.#arrays.isAbandoned(place)) place.isFree = true;
+    else this.free(array);
   }
 
   /** Allocates `bytes` bytes of this rank's heap, like alloc(); their content is undefined. */
@@ -335,19 +406,18 @@ export class Segment {
 
   /** Frees an array of alloc(). Remaining views of the array see memory that may be reused. */
   free(array: TypedArray): void {
-    const place = (array as Placed | null | undefined)?.[PLACE];
-    if (place?.segment !== this || place.isFree) {
+    const place = placeOf(array);
+    if (place?.arrays !== this.#arrays || place.isFree) {
       throw new InvalidUsageError(
         'ARGUMENT_TYPE',
         `free: pass an array that alloc of this communicator gave, once${place?.isFree === true ? '; this one was freed before' : ''}`,
       );
     }
-    const end = place.offset + this.heap.lengthOf(place.offset);
-    for (const { uses, why } of this.#users)
-      if (uses(place.offset, end)) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${why}`);
-    place.isFree = true;
+    const user = this.#userOf(place.offset);
+    if (user !== undefined) throw new InvalidUsageError('ARGUMENT_TYPE', `free: ${user.why}`);
+    this.#arrays.free(array, place);
     this.freeBytes(place.offset);
-    for (const user of this.#users) user.freed?.();
+    for (const { forget } of this.#users) forget?.();
   }
 
   /** Protects arrays that `user` uses from being freed, until the returned function is called. */
@@ -358,7 +428,7 @@ export class Segment {
 
   /** True if some of an array's elements lie between two addresses. */
   overlaps({ buffer, byteOffset, byteLength }: TypedArray, from: number, to: number): boolean {
-    return buffer === this.buffer && byteOffset < to && byteOffset + byteLength > from;
+    return this.#arrays.owns(buffer) && byteOffset < to && byteOffset + byteLength > from;
   }
 
   /** Offset of an array in the segment, or -1 if it lies elsewhere. */
@@ -367,9 +437,10 @@ export class Segment {
     if (array === this.#lessRecent) return this.#lessRecentOffset;
     this.#lessRecent = this.#recent;
     this.#lessRecentOffset = this.#recentOffset;
-    const place = (array as Placed)[PLACE];
+    const place = placeOf(array);
     this.#recent = array;
-    this.#recentOffset = place?.segment === this ? place.offset : array.buffer === this.buffer ? array.byteOffset : -1;
+    if (place?.arrays === this.#arrays) this.#recentOffset = place.offset;
+    else this.#recentOffset = this.#arrays.owns(array.buffer) ? array.byteOffset : -1;
     return this.#recentOffset;
   }
 
@@ -402,7 +473,8 @@ export class Segment {
   /** Advice for an error of missing memory. */
   #remedy(use: MemoryUse): string {
     const open = this.communicators > 1 ? `, with ${counted(this.communicators, 'communicator')} open` : '';
-    if (use === 'arrays') return `${open}; free arrays, or pass ordinary typed arrays, which need no room here`;
+    if (use === 'arrays')
+      return `${open}; free arrays with comm.free or using, or pass ordinary typed arrays, which need no room here`;
     return `${open}; ${open === '' ? '' : 'close communicators that are not needed, or '}free arrays`;
   }
 

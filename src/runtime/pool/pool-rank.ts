@@ -6,6 +6,9 @@ import { init } from '../communicator/init.js';
 import { PoolJobs } from '../communicator/pool-jobs.js';
 import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
 
+/** Allocations of jobs after which their arrays are collected at the end of one: more than that takes. */
+const COLLECTED_BYTES = 16 * 2 ** 20;
+
 const { port, module, graceMs } = workerData as PoolRankData;
 const send = (message: FromPoolRank): void => port.postMessage(message);
 
@@ -32,7 +35,9 @@ async function run({ number, name, args, afterFailure }: ToPoolRank & { readonly
   try {
     value = await (exported[name] as (comm: Communicator, ...args: readonly unknown[]) => unknown)(comm, ...args);
     jobs.returned(number);
+    world.keepArraysIn(value);
     sendResult(name, value);
+    setImmediate(() => world.collectArrays(COLLECTED_BYTES));
   } catch (thrown) {
     jobs.failed();
     const error = whyReturned(thrown, name);
