@@ -52,6 +52,7 @@ export type ErrorCode =
   // others
   | 'RANK_MISSING' // did not come in time
   | 'RANK_DIED'
+  | 'NO_QUORUM' // too few ranks remain
   | 'JOB_FAILED' // a function that a pool ran threw on a rank
   | 'ABORTED'
   | 'TIMEOUT'

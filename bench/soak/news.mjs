@@ -98,7 +98,7 @@ export function drawNewsJob(seed) {
       const onHosts = /** @type {Record<string, string>} */ ({ ...env });
       delete onHosts.TCCL_SHM_DISABLE;
       return {
-        ...job('vanished.mjs', [pick(['small', 'large', 'message'])], 4, 'RANK_DIED'),
+        ...job('vanished.mjs', [pick(['small', 'large', 'message'])], 4, 'NETWORK'),
         env: { ...onHosts, TCCL_HEARTBEAT: String(HEARTBEAT_S) },
       };
     }

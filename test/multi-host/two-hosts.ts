@@ -15,8 +15,10 @@ export interface TwoHosts {
   readonly on: readonly [a: readonly string[], b: readonly string[]];
   /** Link-local addresses of tccl0, without zone. */
   readonly linkLocal: readonly [a: string, b: string];
-  /** Cuts the cable: packets are lost both ways, without an error. */
+  /** Cuts the way between the hosts behind their links: packets are lost both ways, without an error. */
   cut(): void;
+  /** Takes down the interface of host b, which ends the link of host a. */
+  unplug(): void;
   /** From now on packets of more than 576 bytes from host a to host b are lost. */
   dropLargePackets(): void;
   remove(): void;
@@ -72,7 +74,13 @@ export function makeTwoHosts(): TwoHosts {
     ],
     linkLocal: ['fe80::77:1', 'fe80::77:2'],
     remove,
-    cut: () => void ip('-n', names[1], 'link', 'set', 'tccl0', 'down'),
+    cut() {
+      for (const [index, name] of names.entries()) {
+        ip('-n', name, 'route', 'add', 'blackhole', `10.213.77.${2 - index}/32`);
+        ip('-n', name, '-6', 'route', 'add', 'blackhole', `fd77::${2 - index}/128`);
+      }
+    },
+    unplug: () => void ip('-n', names[1], 'link', 'set', 'tccl0', 'down'),
     dropLargePackets() {
       // A packet that the sender leaves to its card to segment would pass.
       ip('-n', names[0], 'link', 'set', 'tccl0', 'gso_max_segs', '1');

@@ -81,6 +81,21 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     ['in large calls, in place', 'large', blocking],
   ])('is detected %s when its cable is cut', (_, what, env) => expectNoticed(what, 4, (two) => two.cut(), env));
 
+  it('is not blamed by a host whose own interface is down, or without a link', async () => {
+    const ranks = start(['small'], { TCCL_HEARTBEAT: '4' });
+    await Promise.all(ranks.map((rank) => rank.line((line) => 'running' in line)));
+    hosts!.unplug();
+    for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
+      const why = rank < 2 ? 'has no link, so its cable or switch port is off' : 'is down; its host';
+      // The error is about the rank of this host that noticed first.
+      expect(lines.at(-1), `rank ${rank}`).toMatchObject({ code: 'NETWORK' });
+      expect(Math.floor(Number(lines.at(-1)?.['about']) / 2)).toBe(Math.floor(rank / 2));
+      expect(lines.at(-1)?.['message']).toContain(
+        `cannot be reached from 10.213.77.${rank < 2 ? 1 : 2}: its own interface tccl0 ${why}`,
+      );
+    }
+  });
+
   it('is detected when the network drops large packets only', () =>
     expectNoticed(
       'large',
@@ -111,8 +126,10 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
       rails.cut(1);
       for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
         const ended = lines.at(-1);
-        expect(ended?.['message'], `rank ${rank}`).toMatch(/cannot be reached from 10\.213\.81\.[12]: /);
-        expectReport(rank, ended);
+        expect(ended, `rank ${rank}`).toMatchObject({ code: 'NETWORK' });
+        expect(ended?.['message']).toMatch(
+          /cannot be reached from 10\.213\.81\.[12]: its own interface rail1 (is down|has no link)/,
+        );
       }
     } finally {
       rails.remove();

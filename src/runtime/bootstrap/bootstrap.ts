@@ -101,11 +101,13 @@ export interface Bootstrap {
   /**
    * The survivors: ranks that no rank excludes and that are not gone, ascending and equal on all of them, with a number
    * for {@link derive}. Works after a failure too. If a rank is lost afterwards, call again with the same signal. Throws
-   * TimeoutError `RANK_MISSING` when the signal ends the wait, InvalidUsageError `ABORTED` if others exclude this rank.
+   * TimeoutError `RANK_MISSING` when the signal ends the wait, InvalidUsageError `ABORTED` if others exclude this rank,
+   * RemoteError `NO_QUORUM` if they are no majority, and a rank asks for one by `quorum`.
    */
   survivors(
     excluded: readonly number[],
     signal: AbortSignal,
+    quorum?: boolean,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
   /** The barrier that commits something that the ranks make on this network: every rank calls it once, at the beginning. */
   commitBarrier(): CommitBarrier;

@@ -16,7 +16,6 @@ import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
 import type { BootstrapConnection } from './connection.js';
-import { VERDICT_GRACE_MS } from './desk.js';
 import { dial, OtherJob } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
 import { RankGroup } from './group.js';
@@ -36,6 +35,7 @@ import type { CheckIn } from './roll-call.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
+import { WaitQueries } from './wait-queries.js';
 
 export interface ConnectOptions {
   readonly id: UniqueId;
@@ -63,6 +63,11 @@ export interface ConnectOptions {
   readonly speaksForHost?: boolean | undefined;
   /** Called with the reason of the first attempt that does not reach the root; further attempts follow. */
   readonly onRootMissed?: ((reason: string) => void) | undefined;
+  /**
+   * Called when all ranks have checked in, with queries for ranks that wait for each other. The caller then ends the set-up by
+   * `signal` when the time is over.
+   */
+  readonly onRing?: ((queries: WaitQueries) => void) | undefined;
   /** Returns the end of the error if no attempt reaches the root, given the reason of the last one. */
   readonly explainMiss?: ((reason: string) => string) | undefined;
 }
@@ -70,8 +75,19 @@ export interface ConnectOptions {
 /** After the connection with the root has ended, how long its answer may still take to arrive. */
 const ROOT_GRACE_MS = 1000;
 
-/** Time for the reason to arrive from another rank that could not be reached, or not reach its next one. */
-const REASON_MS = 1000;
+/**
+ * Times before the end of the limit at which a step ends that holds the ranks up, at most and as a share of the limit. The step
+ * that knows the cause ends first, so that its error arrives everywhere in time; the root gives up before all of them.
+ */
+const endsBefore = {
+  /** A rank dials its next one. */
+  dial: { mostMs: 250, part: 1 / 10 },
+  /** A rank waits for the previous one to connect. */
+  accept: { mostMs: 100, part: 1 / 20 },
+} as const;
+
+/** Time for the root's verdict to arrive after the limit: without it, a rank cannot name those that are missing. */
+const VERDICT_GRACE_MS = 400;
 
 /** With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. NCCL's values. */
 const STAGGER_ABOVE_RANKS = 128;
@@ -134,7 +150,8 @@ class SetUp {
   readonly #all: RankGroup;
   /** Ranks that were stopped together are not late for each other. */
   readonly #clock: WatchClock;
-  readonly #begun: number;
+  /** End of the time limit: this rank's own, or of the rank whose limit ends first. */
+  #endMs: number;
   /** Aborted with the error when the set-up has failed. */
   readonly #ended = new AbortController();
   readonly #listeners: Listener[] = [];
@@ -150,7 +167,7 @@ class SetUp {
     const { rank, nRanks, timeoutMs } = options;
     this.#options = options;
     this.#clock = new WatchClock(timeoutMs);
-    this.#begun = this.#clock.look();
+    this.#endMs = this.#clock.look() + timeoutMs;
     this.#self = `rank ${rank}`;
     this.#mesh = new Mesh(rank, nRanks);
     this.#all = new RankGroup(
@@ -182,7 +199,7 @@ class SetUp {
   }
 
   async #join(): Promise<Bootstrap> {
-    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family, timeoutMs } = this.#options;
+    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family, onRing } = this.#options;
     const { hostname, pid, hostHash, processHash } = identify(hostId);
     const chosen = chooseInterface(systemInterfaces(), {
       interfaceName,
@@ -223,13 +240,19 @@ class SetUp {
 
     const secret = sessionSecret(secretOf(id), Buffer.from(next.sessionNonce, 'hex'));
     ringSecret.resolve(secret);
+    this.#endMs = Math.min(this.#endMs, this.#clock.look() + next.leftMs);
+    onRing?.(new WaitQueries(this.#mesh, this.#all.ranks, spaces.tags));
     await this.#joinRing(secret, zone, next, peerAddress);
 
-    this.#limit(timeoutMs + VERDICT_GRACE_MS + 2 * REASON_MS, () => {
-      const { previousRank } = this.#mesh;
-      const message = `rank ${previousRank} has not passed on what the other ranks say of themselves in time; can all hosts reach each other?`;
-      return new TimeoutError('RANK_MISSING', message, { ranks: [previousRank] });
-    });
+    if (onRing === undefined) {
+      this.#limit(this.#endMs, () => {
+        const { previousRank } = this.#mesh;
+        const message = `rank ${previousRank} has not passed on what the other ranks say of themselves in time; can all hosts reach each other?`;
+        return new TimeoutError('RANK_MISSING', message, { ranks: [previousRank] });
+      });
+    } else {
+      this.#liftLimit();
+    }
     const introduction: Introduction = { rank, hostHash, processHash, hostname, pid, device, version, address: peerAddress };
     const introductions = (await this.#all.allGather(encodeJson(introduction))).map((data) => decodeJson(data) as Introduction);
     const peers = peersOf(introductions);
@@ -277,7 +300,7 @@ class SetUp {
       `${failure ?? 'no answer'}${refusal === undefined || refusal === failure ? '' : `; before: ${refusal}`}`;
     const questions = `${holder}, does the id belong to this run, and is the port open?${loopback}`;
     this.#limit(
-      timeoutMs,
+      this.#endMs,
       () => {
         const message =
           explainMiss !== undefined && failure !== undefined
@@ -314,7 +337,7 @@ class SetUp {
           if (isFirst) onRootMissed?.(failure);
         },
       });
-      const remainingMs = Math.max(1, this.#begun + timeoutMs - this.#clock.look());
+      const remainingMs = Math.max(1, this.#endMs - this.#clock.look());
       // The end of the connection shows whether it arrived.
       connection.send(setUpHeader, encodeJson({ ...checkIn, remainingMs } satisfies CheckIn)).catch(() => undefined);
       const confirmed = await confirmation.promise;
@@ -340,7 +363,7 @@ class SetUp {
     const { rank, timeoutMs } = this.#options;
     const { text, details } = this.#rootAt(root);
     this.#limit(
-      timeoutMs + VERDICT_GRACE_MS,
+      this.#endMs + VERDICT_GRACE_MS,
       () =>
         new TimeoutError(
           'TIMEOUT',
@@ -354,23 +377,22 @@ class SetUp {
   }
 
   async #joinRing(secret: Uint8Array, zone: string, { next, hint }: Accepted, own: string): Promise<void> {
-    const { rank, timeoutMs } = this.#options;
+    const { rank } = this.#options;
     const mesh = this.#mesh;
     const apart = 'does a firewall keep their hosts apart?';
     const unreached = (): string => `at ${next} (${mesh.whyUnreached(mesh.nextRank) ?? 'no answer'})`;
     const missing = (late: number, action: string, advice: string): TimeoutError =>
       new TimeoutError('RANK_MISSING', `rank ${late} checked in, but ${action}; ${advice}`, { ranks: [late] });
-    const endMs = timeoutMs + VERDICT_GRACE_MS;
     // The rank that connects knows the reason.
     this.#limit(
-      endMs + REASON_MS,
+      this.#endMs - this.#reserveMs('accept'),
       () => missing(mesh.previousRank, `did not connect to rank ${rank} at ${own} in time`, `did it end, or ${apart}`),
       () =>
         mesh.hasNext
           ? [`for rank ${mesh.previousRank}, which has checked in, to connect at ${own}`, apart]
           : [`to reach rank ${mesh.nextRank}, which has checked in, ${unreached()}`, hint ?? apart],
     );
-    const stopDialling = this.#after(endMs, () => {
+    const stopDialling = this.#at(this.#endMs - this.#reserveMs('dial'), () => {
       const action = `could not be reached ${unreached()} by rank ${rank} in time`;
       if (!mesh.hasNext) this.#ended.abort(missing(mesh.nextRank, action, hint ?? `did it end, or ${apart}`));
     });
@@ -381,22 +403,28 @@ class SetUp {
     }
   }
 
-  /** Calls `action` at a time after the begin of the set-up, unless the returned function is called before. */
-  #after(ms: number, action: () => void): () => void {
+  /** Time before the end of the limit at which a step ends. */
+  #reserveMs(step: keyof typeof endsBefore): number {
+    const { mostMs, part } = endsBefore[step];
+    return Math.min(mostMs, this.#options.timeoutMs * part);
+  }
+
+  /** Calls `action` at a time of the clock, unless the returned function is called before. */
+  #at(timeMs: number, action: () => void): () => void {
     const clock = this.#clock;
-    return afterWatching(Math.max(0, this.#begun + ms - clock.look()), action, { clock });
+    return afterWatching(Math.max(0, timeMs - clock.look()), action, { clock });
   }
 
   /**
-   * Makes the set-up fail with this error at a time after its begin. Keeps the process alive.
+   * Makes the set-up fail with this error at a time of the clock. Keeps the process alive.
    *
    * @param waiting what this step waits for, and what to check, for a notice if that takes long
    */
-  #limit(ms: number, error: () => Error, waiting?: () => readonly [what: string, advice: string]): void {
+  #limit(timeMs: number, error: () => Error, waiting?: () => readonly [what: string, advice: string]): void {
     const { notices, timeoutMs } = this.#options;
     const clock = this.#clock;
     this.#liftLimit();
-    const liftEnd = this.#after(ms, () => this.#ended.abort(error()));
+    const liftEnd = this.#at(timeMs, () => this.#ended.abort(error()));
     const notice = (): void => {
       if (waiting === undefined || notices === undefined) return;
       const [what, advice] = waiting();
@@ -426,7 +454,7 @@ class SetUp {
     const { rank } = this.#options;
     const told =
       error instanceof TcclError ? error : new RemoteError('ABORTED', `rank ${rank} aborted: ${describeError(error)}`, { rank });
-    this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told) });
+    this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told), own: true });
   }
 }
 

@@ -28,11 +28,15 @@ interface DeskOptions {
   readonly addressOf: () => string;
 }
 
-/** Time that a rank waits for the root's verdict after its time limit for other ranks. */
-export const VERDICT_GRACE_MS = 2000;
+/** Time for which a root stays after its verdict, beyond the ranks' limits, so that late ranks get it, too. */
+const STAY_MS = 2000;
+
+/** Time before the end of a rank's limit at which the root gives up, at most and as a share: the verdict takes time to arrive. */
+const VERDICT_MS = 500;
+const VERDICT_PART = 1 / 5;
 
 /** Longest head start with which other processes' ranks get bad news before this process's. */
-const HEAD_START_MS = 500;
+const HEAD_START_MS = 200;
 /** Number of ranks that the root answers at the same time. */
 const ANSWERS_AT_ONCE = 256;
 /**
@@ -127,16 +131,23 @@ export class Desk {
     } else if (this.#rollCall.isFull) {
       void this.#accept();
     } else if (this.#patience.size > 0) {
-      this.#wait(Math.min(...this.#patience.values()), () => this.#refuse());
+      const leftMs = this.#earliestMs - this.#clock.look();
+      this.#wait(this.#earliestMs - Math.min(VERDICT_MS, leftMs * VERDICT_PART), () => this.#refuse());
     } else {
       this.#liftDeadline();
     }
+  }
+
+  /** Time at which the first limit of a rank ends. */
+  get #earliestMs(): number {
+    return Math.min(...this.#patience.values());
   }
 
   /** All ranks have arrived and match: each gets the address of its successor in the ring. */
   async #accept(): Promise<void> {
     this.#isComplete = true;
     this.#liftDeadline();
+    const leftMs = this.#earliestMs - this.#clock.look();
     this.#stopNotice?.();
     // Close first, so that the next communicator of these ranks can use the same port.
     this.#options.stopListening();
@@ -145,7 +156,7 @@ export class Desk {
     await this.#answerAll(byRank, ({ rank }) => {
       const { peerAddress = '', source = '' } = byRank[(rank + 1) % byRank.length] ?? {};
       const hint = otherSource(peerAddress, source);
-      return { next: peerAddress, sessionNonce, ...(hint === undefined ? {} : { hint }) };
+      return { next: peerAddress, sessionNonce, leftMs, ...(hint === undefined ? {} : { hint }) };
     });
     this.close();
   }
@@ -196,7 +207,7 @@ export class Desk {
   }
 
   #closeAt(time: number): void {
-    this.#wait(Math.max(time, this.#clock.look()) + VERDICT_GRACE_MS, () => this.close());
+    this.#wait(Math.max(time, this.#clock.look()) + STAY_MS, () => this.close());
   }
 
   /** Sets the next action, at a time of the clock. */
@@ -223,7 +234,7 @@ export class Desk {
     }
     const giveUp = new AbortController();
     this.#answering.add(giveUp);
-    const stopWaiting = afterWatching(remainingMs + VERDICT_GRACE_MS, () => giveUp.abort(), { ref: false });
+    const stopWaiting = afterWatching(remainingMs + STAY_MS, () => giveUp.abort(), { ref: false });
     try {
       const connection = await dial({
         address: inZone(parseAddress(answerAddress), this.#options.zone),

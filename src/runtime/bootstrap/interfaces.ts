@@ -219,14 +219,18 @@ export function unusedInterfaces(
   running: Pick<ReadonlyMap<string, unknown>, 'has'>,
   folder = '/sys/class/net',
 ): string[] {
-  const read = (name: string, file: string): string => readFileSync(`${folder}/${name}/${file}`, 'utf8').trim();
-  const why = (name: string): string => {
-    const isUp = (Number(read(name, 'flags')) & 1) !== 0;
-    return !isUp ? 'down' : read(name, 'operstate').endsWith('down') ? 'no link' : 'no address';
-  };
   try {
-    return readdirSync(folder).flatMap((name) => (matches(name) && !running.has(name) ? [`${name} (${why(name)})`] : []));
+    return readdirSync(folder).flatMap((name) =>
+      matches(name) && !running.has(name) ? [`${name} (${whyUnused(name, folder)})`] : [],
+    );
   } catch {
     return [];
   }
+}
+
+/** Reason why an interface does not run. Throws where the system does not tell. */
+export function whyUnused(name: string, folder = '/sys/class/net'): 'down' | 'no link' | 'no address' {
+  const read = (file: string): string => readFileSync(`${folder}/${name}/${file}`, 'utf8').trim();
+  const isUp = (Number(read('flags')) & 1) !== 0;
+  return !isUp ? 'down' : read('operstate').endsWith('down') ? 'no link' : 'no address';
 }

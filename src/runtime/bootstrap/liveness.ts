@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
+import { systemInterfaces, whyUnused } from './interfaces.js';
 import { readStates, type StateReader } from './socket-state.js';
 
 /** Number of checks within the heartbeat time. */
@@ -15,6 +16,8 @@ const KNOCK_AFTER = 0.5;
 /** A connection with another host. */
 interface Watched {
   readonly socket: Socket;
+  /** Interface that had its own address when it was connected; undefined if the system did not say. */
+  readonly interfaceName: string | undefined;
   /** Time of the check since which the other host has not answered data that were sent again. */
   silentSinceMs: number | undefined;
   /** Result of an attempt to reach the silent host by small packets alone: true if it answers. */
@@ -26,6 +29,8 @@ interface Watched {
  * reads the kernel's state of its connections, and destroys one whose host answers nothing for too long (docs/notes/failures.md).
  */
 const watched = new Set<Watched>();
+/** Pairs of addresses, this host's and the other's, whose last connection in this thread ended because the other was silent. */
+const silentPairs = new Set<string>();
 let heartbeatMs = 0;
 let timer: NodeJS.Timeout | undefined;
 let lookedMs = 0;
@@ -59,13 +64,28 @@ export function isUnreachable({ message }: Error): boolean {
   return message.includes(`${UNREACHABLE} from `);
 }
 
+/** True if the last connection of this thread between two addresses ended because the other host was silent. */
+export function wasSilent(local: string, remote: string): boolean {
+  return silentPairs.has(`${local} ${remote}`);
+}
+
+/** Begins the part of the text about an interface of the host that cannot reach the other. */
+const OWN_INTERFACE = 'its own interface ';
+
+/** True if an error says that the interface of the host that noticed is down, so that the other host may live. */
+export function isOfOwnInterface({ message }: Error): boolean {
+  return message.includes(`: ${OWN_INTERFACE}`);
+}
+
 /** Watches a connected socket, unless both ends are on this host, whose kernel reports every end. */
 export function watchHost(socket: Socket): void {
   if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)
     return;
   socket.setKeepAlive(true, probeAfterMs());
-  const one: Watched = { socket, silentSinceMs: undefined, answersKnock: undefined };
+  const interfaceName = systemInterfaces().find(({ address }) => address === plain(socket.localAddress))?.name;
+  const one: Watched = { socket, interfaceName, silentSinceMs: undefined, answersKnock: undefined };
   watched.add(one);
+  silentPairs.delete(pairOf(socket));
   timer ??= setInterval(look, heartbeatMs / LOOKS).unref();
   socket.once('close', () => {
     watched.delete(one);
@@ -132,14 +152,39 @@ function look(): void {
       lives === false
         ? 'it, or the way to it, is down'
         : `${lives}, so ${DROPS}: compare the MTU of both interfaces and of the way between, and look for firewalls`;
+    const silence = `its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s)`;
+    const own = ownFault(one);
     const error = new HostSilent(
-      `from ${localAddress}: its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s): ${advice}`,
+      `from ${localAddress}: ${own === undefined ? `${silence}: ${advice}` : `${OWN_INTERFACE}${own}; ${silence}`}`,
     );
+    silentPairs.add(pairOf(socket));
     socket.emit('error', error);
     silent.push(socket);
   }
   // The other side would wait for data that cannot arrive; a reset can. Notices of the reason go out before.
   for (const socket of silent) socket.resetAndDestroy();
+}
+
+/** The interface of a connection, and why it does not run; undefined if it does. */
+function ownFault({ socket, interfaceName }: Watched): string | undefined {
+  const own = plain(socket.localAddress);
+  if (interfaceName === undefined || systemInterfaces().some(({ address }) => address === own)) return undefined;
+  try {
+    const why = whyUnused(interfaceName);
+    const link = 'has no link, so its cable or switch port is off, or the host at the other end of the cable';
+    return `${interfaceName} ${why === 'no link' ? link : why === 'down' ? 'is down' : 'has lost this address'}`;
+  } catch {
+    return `${interfaceName} has gone`;
+  }
+}
+
+function pairOf({ localAddress, remoteAddress }: Socket): string {
+  return `${plain(localAddress)} ${plain(remoteAddress)}`;
+}
+
+/** An address without the prefix of IPv4 in IPv6. */
+function plain(address = ''): string {
+  return address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
 /** Begins a new connection to the other end of a silent one, whose packets are small. Any answer shows that the host lives. */

@@ -154,7 +154,10 @@ export class Mesh {
     const peer = this.#peer(this.nextRank);
     peer.outgoing = this.#dial(peer, next, hint);
     const nextReached = peer.outgoing.then(() => (this.#hasNext = true));
-    await Promise.all([nextReached, previousArrived]);
+    await Promise.all([
+      nextReached.finally(this.waitFor(this.nextRank)),
+      previousArrived.finally(this.waitFor(this.previousRank)),
+    ]);
   }
 
   /** Reason why the latest attempt did not reach a rank, if one failed. */
@@ -297,12 +300,12 @@ export class Mesh {
     this.#tellOne(rank, { kind: 'waits', rank: this.rank, space });
   }
 
-  /** Sends a notice to another live rank, connected with it or not. */
+  /** Sends a notice to another live rank, connected with it or not; before its address is known, only if connected. */
   #tellOne(rank: number, notice: Notice): void {
     const peer = this.#peer(rank);
     if (rank === this.rank || peer.gone !== undefined || this.signal.aborted) return;
     const text = JSON.stringify(notice);
-    if (peer.outgoing === undefined && peer.notifyBack(text)) return;
+    if (peer.outgoing === undefined && (peer.notifyBack(text) || this.#directory === undefined)) return;
     peer.outgoing ??= this.#dial(peer, this.#addressOf(rank));
     peer.notifyForth(text);
   }

@@ -157,6 +157,7 @@ export class Network implements Bootstrap {
   survivors(
     excluded: readonly number[],
     signal: AbortSignal,
+    quorum = false,
   ): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
     // A query is repeated when a rank dies, by some ranks more often than by others, which knew of the death sooner.
     if (signal !== this.#askedWith) this.#asked++;
@@ -164,6 +165,7 @@ export class Network implements Bootstrap {
     const question = {
       members: this.#members,
       excluded,
+      quorum,
       space: this.#firstSpace + spaces.survivors,
       number: this.#asked,
       signal,

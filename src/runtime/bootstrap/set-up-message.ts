@@ -9,6 +9,8 @@ export type Answer =
   | {
       readonly next: string;
       readonly sessionNonce: string;
+      /** Remaining time of the rank whose limit ends first. */
+      readonly leftMs: number;
       /** Possible reason if the next rank cannot be reached: its check-in came from another address. */
       readonly hint?: string;
     }

@@ -1,13 +1,15 @@
-import { InvalidUsageError, TcclError, TimeoutError } from '../../errors.js';
+import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../../errors.js';
 import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
-import { nameRanks } from './rank-list.js';
+import { formatRanks, nameRanks } from './rank-list.js';
 
 interface SurvivorQuery {
   /** The mesh's rank of each rank in question. */
   readonly members: readonly number[];
   /** Ranks (indexes in `members`) that this rank excludes, dead or alive. */
   readonly excluded: readonly number[];
+  /** True if the survivors must be a majority; on one rank, it holds for all. */
+  readonly quorum: boolean;
   /** Message space of queries about these members only. */
   readonly space: number;
   /**
@@ -16,6 +18,12 @@ interface SurvivorQuery {
   readonly number: number;
   /** Aborts the wait. */
   readonly signal: AbortSignal;
+}
+
+/** Message of a rank to the coordinator. */
+interface View {
+  readonly out: readonly number[];
+  readonly quorum: boolean;
 }
 
 /** Result of the coordinator. */
@@ -28,6 +36,11 @@ interface Verdict {
 /** The coordinator's answer if ranks that are not known to be gone have not asked in time. */
 interface Failure {
   readonly missing: readonly number[];
+}
+
+/** The coordinator's answer if the survivors are no majority. */
+interface Minority {
+  readonly minority: readonly number[];
 }
 
 /** Time that the others wait longer than the coordinator, so that all name the same ranks. */
@@ -47,10 +60,10 @@ const VERDICT = 1;
  *
  * @returns the survivors, ascending, and a number for their network
  * @throws InvalidUsageError `ABORTED` if others exclude this rank; TimeoutError `RANK_MISSING` with the ranks that did not
- *   ask before the signal ended the wait
+ *   ask before the signal ended the wait; RemoteError `NO_QUORUM` if they must be a majority, and are not
  */
 export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Promise<Verdict> {
-  const { members, excluded, space, number } = question;
+  const { members, excluded, quorum, space, number } = question;
   const me = members.indexOf(mesh.rank);
   const out = new Set(excluded);
   const header = (operation: number) => ({ space, operation, number: number * 2 + operation });
@@ -63,15 +76,16 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
     if (coordinator === me) return coordinate(mesh, question, out);
     const peer = members[coordinator] ?? -1;
     try {
-      const asked = mesh.post(peer, header(VIEW), encodeJson([...out]));
+      const asked = mesh.post(peer, header(VIEW), encodeJson({ out: [...out], quorum } satisfies View));
       const answered = asked.then(() => mesh.take(peer, header(VERDICT)));
       const { data } = await unlessEnded(answered, question.signal, (silent) => ({
         ranks: silent.length > 0 ? silent : [coordinator],
         // A coordinator that answers names the missing ranks itself.
         afterMs: silent.includes(coordinator) ? 0 : GRACE_MS,
       }));
-      const verdict = decodeJson(data) as Verdict | Failure;
+      const verdict = decodeJson(data) as Verdict | Failure | Minority;
       if ('missing' in verdict) throw missingRanks(verdict.missing);
+      if ('minority' in verdict) throw noQuorum(verdict.minority, members.length);
       if (!verdict.ranks.includes(me)) throw excludedHere(me);
       return verdict;
     } catch (error) {
@@ -84,25 +98,32 @@ async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>)
   const { members } = question;
   const me = members.indexOf(mesh.rank);
   const heard = new Set([me]);
+  let quorum: boolean;
   try {
-    await hearAll(mesh, question, out, heard);
+    quorum = await hearAll(mesh, question, out, heard);
   } catch (error) {
     if (error instanceof TimeoutError) tell(mesh, question, heard, { missing: error.ranks ?? [] });
     throw error;
   }
   if (out.has(me)) throw excludedHere(me);
-  const verdict = { ranks: members.map((_, rank) => rank).filter((rank) => !out.has(rank)), number: mesh.nextNetworkNumber() };
+  const ranks = members.map((_, rank) => rank).filter((rank) => !out.has(rank));
+  if (quorum && !isMajority(ranks, members.length)) {
+    tell(mesh, question, ranks, { minority: ranks });
+    throw noQuorum(ranks, members.length);
+  }
+  const verdict = { ranks, number: mesh.nextNetworkNumber() };
   tell(mesh, question, verdict.ranks, verdict);
   return verdict;
 }
 
-/** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. */
+/** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. Resolves to true if a rank asks for a majority. */
 async function hearAll(
   mesh: Mesh,
-  { members, space, number, signal }: SurvivorQuery,
+  { members, quorum, space, number, signal }: SurvivorQuery,
   out: Set<number>,
   heard: Set<number>,
-): Promise<void> {
+): Promise<boolean> {
+  let needsMajority = quorum;
   const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
   await new Promise<void>((resolve, reject) => {
     const consider = (): void => {
@@ -113,7 +134,9 @@ async function hearAll(
       unlessEnded(view, signal, () => ({ ranks: missing(), afterMs: 0 })).then(
         ({ data }) => {
           heard.add(rank);
-          for (const other of decodeJson(data) as number[]) out.add(other);
+          const view = decodeJson(data) as View;
+          needsMajority ||= view.quorum;
+          for (const other of view.out) out.add(other);
           consider();
         },
         (error: unknown) => {
@@ -125,16 +148,37 @@ async function hearAll(
     }
     consider();
   });
+  return needsMajority;
 }
 
 /**
  * Sends the result, without waiting: a connection with a stopped rank may never be made. A rank that is lost now will be missing
  * in the survivors' network.
  */
-function tell(mesh: Mesh, { members, space, number }: SurvivorQuery, ranks: Iterable<number>, verdict: Verdict | Failure): void {
+function tell(
+  mesh: Mesh,
+  { members, space, number }: SurvivorQuery,
+  ranks: Iterable<number>,
+  verdict: Verdict | Failure | Minority,
+): void {
   const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
   for (const member of others)
     mesh.post(member, { space, operation: VERDICT, number: number * 2 + VERDICT }, encodeJson(verdict)).catch(() => undefined);
+}
+
+/** True for more than half of the ranks, and for exactly half with rank 0, so that one half can continue. */
+function isMajority(ranks: readonly number[], nRanks: number): boolean {
+  return 2 * ranks.length > nRanks || (2 * ranks.length === nRanks && ranks.includes(0));
+}
+
+function noQuorum(remaining: readonly number[], nRanks: number): TcclError {
+  const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !remaining.includes(rank));
+  const half = 2 * remaining.length === nRanks ? '; of two halves, the one with rank 0 continues' : '';
+  return new RemoteError(
+    'NO_QUORUM',
+    `shrink with quorum: only ${remaining.length} of ${nRanks} ranks remain (${formatRanks(remaining)}), which is no majority${half}. The others may continue on the other side of a failed network: end this side, or call shrink() without quorum if ${nameRanks(ranks)} cannot`,
+    { ranks },
+  );
 }
 
 function excludedHere(me: number): TcclError {

@@ -1,12 +1,22 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { CommitBarrier } from '../bootstrap/commit-barrier.js';
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
+import { systemInterfaces } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { wasSilent } from '../bootstrap/liveness.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
 import { checkAlike, checkEngines, inOneSegment, type RankFacts } from './agree.js';
-import { childAlgorithm, engineThreads, inherit, type CommunicatorConfig, type EngineThreads } from './config.js';
+import {
+  checkOptions,
+  childAlgorithm,
+  engineThreads,
+  inherit,
+  type ChildOptions,
+  type CommunicatorConfig,
+  type EngineThreads,
+} from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../bootstrap/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
@@ -62,8 +72,29 @@ export async function split(
   );
 }
 
+/** Options of `shrink`. */
+export interface ShrinkOptions extends ChildOptions {
+  /** Ends calls in flight first. Default false: they complete. */
+  readonly abort?: boolean | undefined;
+  /**
+   * Refuses to continue without a majority of this communicator's ranks, so that of two halves of a cut network only one
+   * continues; of exact halves, the one with rank 0. On one rank, it holds for all. Default false.
+   */
+  readonly quorum?: boolean | undefined;
+}
+
 /** Checks the arguments of shrink(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
-export function checkShrink(excluded: readonly number[], rank: number, nRanks: number): void {
+export function checkShrink(
+  excluded: readonly number[],
+  options: ShrinkOptions,
+  { rank, nRanks }: { readonly rank: number; readonly nRanks: number },
+): void {
+  checkOptions('shrink', options, ['abort', 'quorum']);
+  for (const name of ['abort', 'quorum'] as const) {
+    const value: unknown = options[name];
+    if (value !== undefined && typeof value !== 'boolean')
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: ${name} is true or false, not ${describeValue(value)}`);
+  }
   if (!isArray(excluded))
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
@@ -88,7 +119,7 @@ export function checkShrink(excluded: readonly number[], rank: number, nRanks: n
 export async function shrink(
   parent: CommunicatorParts,
   excluded: readonly number[],
-  given: CommunicatorConfig,
+  { quorum, ...given }: ShrinkOptions,
   signal: AbortSignal,
   over: AbortSignal,
 ): Promise<CommunicatorParts> {
@@ -99,7 +130,7 @@ export async function shrink(
     (resources.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
-    const { ranks, number } = await bootstrap.survivors([...out], over);
+    const { ranks, number } = await bootstrap.survivors([...out], over, quorum);
     try {
       return await makeChild(parent, number, ranks, given, signal);
     } catch (error) {
@@ -134,7 +165,7 @@ async function makeChild(
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
   const commitBarrier = bootstrap.commitBarrier();
-  const facts = ranks.flatMap((rank) => parent.facts[rank] ?? []);
+  let facts: readonly RankFacts[] = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
     const reason: unknown = signal.reason;
@@ -149,11 +180,13 @@ async function makeChild(
   try {
     const oneSegment = inOneSegment(bootstrap, facts);
     const forced = childAlgorithm(settings, config, given, oneSegment);
-    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto' };
-    const addresses = await exchange(bootstrap, wanted, facts, oneSegment, () => {
+    const nics = liveNics(facts, bootstrap);
+    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto', nics };
+    const { addresses, liveFacts } = await exchange(bootstrap, wanted, facts, oneSegment, () => {
       if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
       return reserved;
     });
+    facts = liveFacts;
     const members = local.map(
       (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
     );
@@ -211,16 +244,43 @@ async function reasonForParent(
 interface Wanted {
   readonly threads: EngineThreads;
   readonly algorithm: string;
+  /** Names of the NICs that this rank can use now; undefined on one host. */
+  readonly nics: readonly string[] | undefined;
 }
 
-/** Runs `make` on every rank; if it throws on one, all ranks throw the error of the first. */
+/**
+ * Names of the NICs of this rank that run, and over which the other members were not silent: one of several networks between the
+ * hosts may have failed since `init`.
+ */
+function liveNics(facts: readonly RankFacts[], { rank, localRanks }: Bootstrap): readonly string[] | undefined {
+  const own = facts[rank]?.location?.nics;
+  if (own === undefined) return undefined;
+  const running = new Set(systemInterfaces().map(({ name, address }) => `${name} ${address}`));
+  const others = facts.flatMap(({ location }, other) => (localRanks.includes(other) ? [] : (location?.nics ?? [])));
+  const live = own.filter(
+    ({ name, host }) => running.has(`${name} ${host.replace(/%.*/, '')}`) && !others.some((other) => wasSilent(host, other.host)),
+  );
+  return (live.length > 0 ? live : own).map(({ name }) => name);
+}
+
+/** The same facts with these NICs only. */
+function withNics(fact: RankFacts, names: readonly string[] | undefined): RankFacts {
+  const { location } = fact;
+  if (location === undefined || names === undefined) return fact;
+  return { ...fact, location: { ...location, nics: location.nics.filter(({ name }) => names.includes(name)) } };
+}
+
+/**
+ * Runs `make` on every rank, and returns the results with the ranks' facts as of now; if it throws on one, all ranks throw the
+ * error of the first.
+ */
 async function exchange(
   bootstrap: Bootstrap,
   wanted: Wanted,
   facts: readonly RankFacts[],
   oneSegment: boolean,
   make: () => number,
-): Promise<number[]> {
+): Promise<{ readonly addresses: readonly number[]; readonly liveFacts: readonly RankFacts[] }> {
   let failure: unknown;
   let mine: (Wanted & { readonly address: number }) | { readonly error: string };
   try {
@@ -242,7 +302,11 @@ async function exchange(
       'the algorithm',
       all.map((one) => ('address' in one ? one.algorithm : '')),
     );
-    return addresses;
+    const liveFacts = facts.map((fact, rank) => {
+      const one = all[rank];
+      return one !== undefined && 'address' in one ? withNics(fact, one.nics) : fact;
+    });
+    return { addresses, liveFacts };
   }
   if (failed === bootstrap.rank) throw failure;
   const one = all[failed];

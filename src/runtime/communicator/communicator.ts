@@ -1,5 +1,5 @@
 import { netOf } from './agree.js';
-import { isUnreachable } from '../bootstrap/liveness.js';
+import { isOfOwnInterface, isUnreachable } from '../bootstrap/liveness.js';
 import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -27,7 +27,7 @@ import { CallQueue } from '../algorithms/call-queue.js';
 import { meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
-import { checkShrink, checkSplit, shrink, split } from './children.js';
+import { checkShrink, checkSplit, shrink, split, type ShrinkOptions } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { checkOptions, LONGEST_MS, type ChildOptions } from './config.js';
 import { onExit } from '../exit.js';
@@ -411,17 +411,12 @@ export class Communicator extends MessageCalls {
    * their order. Every rank that stays calls it, and no other. Use it to continue after a rank died and this communicator
    * failed. Otherwise it waits for running calls, unless `abort` ends them.
    *
-   * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called
+   * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called; RemoteError `NO_QUORUM` with the ranks that
+   *   are lost, if the others are no majority and a rank asks for one
    */
-  async shrink(
-    excluded: readonly number[] = [],
-    options: ChildOptions & { readonly abort?: boolean | undefined } = {},
-  ): Promise<Communicator> {
+  async shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
-    this.#ofThisRank(() => {
-      checkShrink(excluded, this.rank, this.nRanks);
-      checkOptions('shrink', options, ['abort']);
-    });
+    this.#ofThisRank(() => checkShrink(excluded, options, this));
     if (options.abort === true) this.abort('shrink was called with abort');
     if (this.#failure === undefined) await this.#queue.drained();
     const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
@@ -642,14 +637,18 @@ export class Communicator extends MessageCalls {
     return call === undefined ? error : ofCall(error, call);
   }
 
-  /** Another host may take a rank of this host for dead, if one of several networks between them fails. */
+  /**
+   * The same error, or NETWORK if its rank did not die: another host may take a rank of this host for dead, if one of several
+   * networks between them fails; and a host whose own interface is down reaches no other.
+   */
   #unlessAlive(error: TcclError): TcclError {
     const { team, bootstrap, resources } = this.#parts;
     const { rank = -1 } = error;
     const local = bootstrap.localRanks.indexOf(rank);
     const isSeen = rank === this.rank || (local >= 0 && resources.facts.shared);
+    if (error.code !== 'RANK_DIED' || !isUnreachable(error)) return error;
     // A rank that has just been killed may still look alive.
-    if (error.code !== 'RANK_DIED' || !isUnreachable(error) || !isSeen || team.isGone(local)) return error;
+    if (!isSeen || team.isGone(local)) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
     return new SystemError('NETWORK', `rank ${rank} lives, but another host reports: ${error.message}`, { rank });
   }
 

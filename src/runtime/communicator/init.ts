@@ -4,6 +4,7 @@ import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { RankLocation } from '../channels/location.js';
 import { homeCores, homeNode, moveTo } from '../device/affinity.js';
 import { loadLibc, type Libc } from '../device/libc.js';
@@ -15,6 +16,7 @@ import { agree, netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
 import { ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
+import { withAnySignal } from '../with-any-signal.js';
 import { Communicator } from './communicator.js';
 import { checkOptions, forcedAlgorithm, type CommunicatorConfig } from './config.js';
 import type { Environment } from '../launch/environment.js';
@@ -50,19 +52,40 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
   const place = placementOf(options, env);
   const { initTimeoutMs: timeoutMs } = settings;
   const limit = new TimeLimit(timeoutMs);
+  const late = new AbortController();
   try {
-    const { bootstrap, id } = await meet(place, options, network, settings);
-    const { rank, nRanks, peers } = bootstrap;
-    const wait = new OutOfBandWait({ call: 'init', rank, nRanks, queries: bootstrap.openWaitQueries() }, timeoutMs);
-    const tooLate = (late: readonly number[]): TimeoutError => notReady(late, peers, timeoutMs);
-    return await whileOthersCan(wait, { limit, tooLate, signal }, (stop) =>
-      cutOff(setUp({ bootstrap, id, place, options, config, settings, network, env }, stop), stop),
-    ).catch((error: unknown) => {
-      throw error instanceof TcclError ? ofCall(error, 'init') : error;
+    return await withAnySignal([signal, late.signal], async (either) => {
+      const { meeting, queries } = await meetInRing((onRing) =>
+        meet(place, { ...options, signal: either }, network, settings, onRing),
+      );
+      const { rank, nRanks } = place;
+      const wait = new OutOfBandWait({ call: 'init', rank, nRanks, queries }, timeoutMs);
+      let peers: readonly PeerInfo[] = [];
+      const tooLate = (ranks: readonly number[]): TimeoutError => notReady(ranks, peers, timeoutMs);
+      return whileOthersCan(wait, { limit, tooLate, signal }, async (stop) => {
+        stop.addEventListener('abort', () => late.abort(stop.reason));
+        const { bootstrap, id } = await meeting;
+        peers = bootstrap.peers;
+        return cutOff(setUp({ bootstrap, id, place, options, config, settings, network, env }, stop), stop).catch(
+          (error: unknown) => {
+            throw error instanceof TcclError ? ofCall(error, 'init') : error;
+          },
+        );
+      });
     });
   } finally {
     limit.lift();
   }
+}
+
+/** Begins a meeting. Resolves when this rank has joined the ring; rejects if the meeting ends before. */
+async function meetInRing<T>(
+  begin: (onRing: (queries: WaitQueries) => void) => Promise<T>,
+): Promise<{ readonly meeting: Promise<T>; readonly queries: WaitQueries }> {
+  return new Promise((resolve, reject) => {
+    const meeting = begin((queries) => resolve({ meeting, queries }));
+    meeting.catch(reject);
+  });
 }
 
 /** Error for ranks that stopped between their arrival and the end of init(). */
@@ -102,6 +125,10 @@ async function setUp(
   };
   const giveUp = (): void => end(stop.reason);
   stop.addEventListener('abort', giveUp);
+  // Ranks that still meet give up for themselves; operations of one host would not end by that.
+  const stopListening = bootstrap.onFailure((error) => {
+    if (error instanceof TimeoutError) end(error);
+  });
   try {
     const loaded = loadLibc();
     const libc = 'libc' in loaded ? loaded.libc : undefined;
@@ -133,6 +160,7 @@ async function setUp(
     joined?.segment.close();
     throw error;
   } finally {
+    stopListening();
     stop.removeEventListener('abort', giveUp);
   }
 }

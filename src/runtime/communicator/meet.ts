@@ -8,6 +8,7 @@ import { listenInTurn } from '../bootstrap/listen-in-turn.js';
 import type { Notices } from '../bootstrap/notices.js';
 import { startRoot, type Root } from '../bootstrap/root.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
+import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { value, type Environment } from '../launch/environment.js';
@@ -58,12 +59,16 @@ export function placementOf({ rank, nRanks, commId }: InitOptions, env: Environm
   };
 }
 
-/** Opens the root if this rank must, and connects. */
+/**
+ * Opens the root if this rank must, and connects.
+ * @param onRing see ConnectOptions
+ */
 export async function meet(
   place: GivenPlacement,
   options: InitOptions,
   network: BootstrapEnvironment,
   { initTimeoutMs: timeoutMs, warnAfterMs }: Pick<RuntimeSettings, 'initTimeoutMs' | 'warnAfterMs'>,
+  onRing: (queries: WaitQueries) => void,
 ): Promise<{ readonly bootstrap: Bootstrap; readonly id: UniqueId }> {
   const { onWarning = warn, signal } = options;
   const notices: Notices = { afterMs: Math.min(NOTICE_AFTER_MS, warnAfterMs), tell: onWarning };
@@ -109,6 +114,7 @@ export async function meet(
       family: network.family,
       signal,
       notices,
+      onRing,
       speaksForHost: place.localRank === undefined || place.localRank === 0,
       explainMiss,
       onRootMissed: explainMiss && ((reason) => onWarning(`${explainMiss(reason)}; retrying for ${timeoutMs / 1000} s`)),

@@ -225,6 +225,25 @@ describe.concurrent('after a timeout or grace period', () => {
   });
 
   it.each([
+    { out: [0], isMajority: true },
+    { out: [2, 3], isMajority: true },
+    { out: [0, 1], isMajority: false },
+    { out: [1, 2, 3], isMajority: false },
+  ])('the ranks without $out of 4 are a majority if one asks for one: $isMajority', async ({ out, isMajority }) => {
+    const rest = [0, 1, 2, 3].filter((rank) => !out.includes(rank));
+    await withRanks(4, async (ranks) => {
+      const ask = (quorum: boolean): Promise<unknown>[] =>
+        rest.map((rank) => ranks[rank]!.survivors(out, new AbortController().signal, quorum && rank === rest.at(-1)));
+      const asked = ask(true);
+      const found = isMajority ? await Promise.all(asked) : await Promise.all(asked.map(rejection));
+      const expected = isMajority ? { ranks: rest } : { name: 'RemoteError', code: 'NO_QUORUM', ranks: out };
+      expect(found).toMatchObject(rest.map(() => expected));
+      // A refusal ends no rank: without the wish for a majority, they continue.
+      expect(await Promise.all(ask(false))).toMatchObject(rest.map(() => ({ ranks: rest })));
+    });
+  });
+
+  it.each([
     ['of rank 0', 0, { name: 'RemoteError', code: 'RANK_DIED', rank: 0 }],
     ['of another process', undefined, { name: 'SystemError', code: 'NETWORK' }],
   ])('a root %s that ends after a check-in is reported immediately', async (_, rankOfRoot, expected) => {
