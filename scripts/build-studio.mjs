@@ -33,6 +33,7 @@ export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
   );
 }
 
+/** @param {string} folder */
 const filesIn = (folder) =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -43,9 +44,13 @@ const rootFiles = () => ['counted.ts', 'errors.ts', 'printable.ts', 'suggest.ts'
 /**
  * The page. Its policy allows this script and style alone, workers and images made by it, and no request at all: names in files
  * that people open cannot run, and nothing of them leaves the page.
+ *
+ * @param {string} script
+ * @param {string} style
+ * @param {string} notices
  */
 function html(script, style, notices) {
-  const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  const hash = (/** @type {string} */ text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   const policy = [
     "default-src 'none'",
     `script-src ${hash(script)}`,
@@ -83,7 +88,11 @@ ${notices}
 `;
 }
 
-/** Licence texts of the packages that are in the script. */
+/**
+ * Licence texts of the packages that are in the script.
+ *
+ * @param {string[]} moduleIds
+ */
 function licences(moduleIds) {
   const folders = new Set(
     moduleIds.flatMap((id) => /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll('\\', '/'))?.[1] ?? []),
