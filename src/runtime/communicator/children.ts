@@ -13,7 +13,7 @@ import {
   childAlgorithm,
   engineThreads,
   inherit,
-  type ChildOptions,
+  type ShrinkOptions,
   type CommunicatorConfig,
   type EngineThreads,
 } from './config.js';
@@ -70,17 +70,6 @@ export async function split(
     given,
     signal,
   );
-}
-
-/** Options of `shrink`. */
-export interface ShrinkOptions extends ChildOptions {
-  /** Ends calls in flight first. Default false: they complete. */
-  readonly abort?: boolean | undefined;
-  /**
-   * Refuses to continue without a majority of this communicator's ranks, so that of two halves of a cut network only one
-   * continues; of exact halves, the one with rank 0. On one rank, it holds for all. Default false.
-   */
-  readonly quorum?: boolean | undefined;
 }
 
 /** Checks the arguments of shrink(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */

@@ -44,6 +44,17 @@ export interface ChildOptions extends CommunicatorConfig {
   readonly signal?: PlatformAbortSignal | undefined;
 }
 
+/** Options of `shrink`. */
+export interface ShrinkOptions extends ChildOptions {
+  /** Ends calls in flight first. Default false: they complete. */
+  readonly abort?: boolean | undefined;
+  /**
+   * Refuses to continue without a majority of this communicator's ranks, so that of two halves of a cut network only one
+   * continues; of exact halves, the one with rank 0. On one rank, it holds for all. Default false.
+   */
+  readonly quorum?: boolean | undefined;
+}
+
 /** Options of every call that makes a communicator. */
 const optionNames = Object.keys({
   name: true,
