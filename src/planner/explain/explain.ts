@@ -9,7 +9,9 @@ import { answerConnection } from './answers/connection.js';
 import { answerExceeds } from './answers/exceeds.js';
 import { answerFlips } from './answers/flips.js';
 import { answerGdr, answerPxn } from './answers/gdr.js';
+import { answerAware } from './answers/aware.js';
 import { answerHang } from './answers/hang.js';
+import { answerObserve } from './answers/observe.js';
 import { answerJudge } from './answers/judge.js';
 import { answerCallLimits, answerLimits } from './answers/limits.js';
 import { answerMeaning } from './answers/meaning.js';
@@ -147,6 +149,10 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
       return ofHelp(situation, question, options);
     case 'hang':
       return answerHang(situation);
+    case 'observe':
+      return answerObserve(situation, collective);
+    case 'aware':
+      return answerAware(situation);
     case 'meaning':
       return answerMeaning(situation, terms, ways);
   }

@@ -197,6 +197,15 @@ function takeRates(words: Words): { readonly rates: number[]; readonly ratio: nu
       return true;
     },
   );
+  // `ours is 830`: a bandwidth without its unit, at the end of a sentence.
+  if (rates.length === 0)
+    words.take(
+      /\b(?:ours|mine|(?:we|i) (?:only |just )?(?:get|got|see|reach|measure|have)|(?:busbw|bandwidth) (?:is|of))(?: is| are)?(?: only| about| around| just)? (\d{2,4}(?:\.\d+)?)\+?(?=\s*(?:[.,;?!]|$))/i,
+      ([, digits]) => {
+        rates.push(Number(digits));
+        return true;
+      },
+    );
   let ratio: number | undefined;
   words.take(/(?<![\w.])(\d{1,2})\s?:\s?1\b/, ([, digits]) => {
     ratio = Number(digits);

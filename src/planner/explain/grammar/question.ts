@@ -26,6 +26,8 @@ export type Ask =
   | 'upgrade'
   | 'help'
   | 'hang'
+  | 'observe'
+  | 'aware'
   | 'meaning';
 
 /** A parsed question: its subject, and all that the words name. Ranks are those of the communicator. */

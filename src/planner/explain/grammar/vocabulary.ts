@@ -117,6 +117,12 @@ export const conceptPhrases = {
     'single node|one node|1 node|one host|one machine|one server|a single (machine|server|host|node)|single (machine|server|host)|intra ?node|within a node',
   mean: 'mean(s|ing|t)?|definition|define[ds]?|stand(s)? for|difference between|differ(s|ent)? from|what (exactly )?(is|are) (an? |the )?|how (is|are) .{0,20}(calculated|computed|defined)|formula|explain the (term|difference|meaning)',
   hang: 'hang(s|ing)?|hung|stuck (at|in|during|on)|stuck|dead ?lock(s|ed)?|freez(e|es|ing)|frozen|never (finishes|returns|completes|ends)|blocks? forever|waits? forever|stall(s|ed|ing)?',
+  observe:
+    '(how|where) (can|do|could|should|would) (i|we|one|you) (see|print( out)?|find out|tell|know|log|check|get nccl to print|view|verify|determine)|is there (a|any) (log|flag|indicator|way to (see|know|print|tell|find out))|print(s|ed|ing)? (out )?(which|what|the)|how to (see|print|know|tell|find out|check|log)|(which|what) (variable|setting|log) shows',
+  aware:
+    '(is|are) (nccl )?aware of|(does|can|could|will|would) (the )?(current version of )?(nccl|it|pxn) (know|detect|discover|recogni[sz]e|see|select|choose|pick|find|consider|support|handle|understand)|how does (nccl|pxn|it) (know|detect|discover)|topology aware(ness)?|awareness|(not|doesn t|does not) (consider|know|detect|look at)',
+  outside:
+    'network topology|inter ?node topology|rails?|rail optimi[sz]\\w+|subnets?|ip (subnet|address(es)?)|switch(es)? topology|other (host|node|server|machine)s?|remote (nics?|hosts?|nodes?)|right (ib |network )?(card|nic|hca|adapter)s?|reachab\\w+|communicate with|leaf|spine|fabric',
   broken:
     'errors?|crash(es|ed|ing)?|segfaults?|fails?|failed|failure|timed? ?out|timeouts?|watchdog|unhandled|invalid usage|system error|remote error|exception|core dump|abort(s|ed)?|wrong results?|corrupt\\w*|nan|install(ation|ing)?|compile|build|import|version mismatch',
   upgrade:
