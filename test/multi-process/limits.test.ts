@@ -87,6 +87,6 @@ test('every public method that waits has a signal and a timeout', async () => {
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
   // Methods that do not wait, that close, or that are internal.
   const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort'];
-  const internal = ['prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
+  const internal = ['collectArrays', 'keepArraysIn', 'prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
   expect(unknown.sort()).toEqual([...others, ...internal].sort());
 });

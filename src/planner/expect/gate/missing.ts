@@ -69,7 +69,7 @@ export function missingParts(model: LogModel, needs: HostNeeds, nHosts: number):
     for (const { pci } of nets)
       if (pci !== undefined) found.link(undefined, 'NIC', pci.element.attributes.get('busid') ?? '', linkOf(pci.element), place);
     for (const { element, pci } of gpus)
-      found.nvlinks(undefined, pci.element.attributes.get('busid') ?? '', nvlinksOf(element), place);
+      found.nvlinks(undefined, `GPU ${pci.element.attributes.get('busid') ?? ''}`, nvlinksOf(element), place);
   }
   const rank = ({ part }: Missing) => gateParts.indexOf(part);
   return { missing: [...found.missing].sort((a, b) => rank(a) - rank(b)), shown: found.shown };
@@ -117,6 +117,8 @@ function checkTool({ tool, facts, host: named, place }: AnyToolOutput, found: Pa
       return;
     case 'nvlink':
       found.gpus(host, facts.gpus.length, place, 'GPUs');
+      // The heads alone are also what nvidia-smi -L prints, which has no links.
+      if (facts.gpus.every(({ active, inactive }) => active + inactive === 0)) return;
       for (const { name, active, place: at } of facts.gpus) found.nvlinks(host, name, active, at);
       return;
     case 'topo':
@@ -227,7 +229,7 @@ class PartsFound {
         'nvlinks',
         host,
         place,
-        `GPU ${name} has ${count} of ${this.needs.nvlinks} NVLinks`,
+        `${name} has ${count} of ${this.needs.nvlinks} NVLinks`,
         'nvidia-smi nvlink -s; nvidia-smi -q (Fabric)',
       );
   }

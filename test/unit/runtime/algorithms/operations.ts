@@ -344,7 +344,7 @@ function freePlaced({ segment }: Member, { send, recv }: Part): void {
     send.byteOffset < recv.byteOffset + recv.byteLength &&
     recv.byteOffset < send.byteOffset + send.byteLength;
   const arrays = overlap ? [send.length > recv.length ? send : recv] : [send, recv];
-  for (const array of arrays) if (array.buffer === segment.buffer) attempt(() => segment.free(array));
+  for (const array of arrays) if (segment.overlaps(array, 0, Infinity)) attempt(() => segment.free(array));
 }
 
 /** The error of a call. */

@@ -50,6 +50,16 @@ describe('parts of a machine', () => {
 });
 
 describe('missing parts', () => {
+  it('a list of GPUs shows no NVLinks, so that none is missing', () => {
+    const list = Array.from(
+      { length: 8 },
+      (_, gpu) => `GPU ${gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-${gpu}0000000-0000-0000-0000-000000000000)`,
+    );
+    expect(problems(list.join('\n'))).toEqual([]);
+    const links = [...list.slice(0, 7).map((head) => `${head}\n${'\t Link 0: 26.562 GB/s\n'.repeat(18)}`), list[7]];
+    expect(problems(links.join('\n'))).toEqual(['nvlinks: GPU 7 has 0 of 18 NVLinks']);
+  });
+
   it('whole hosts miss nothing', () => {
     expect(problems(matrix(8))).toEqual([]);
     expect(
@@ -84,9 +94,7 @@ describe('missing parts', () => {
   });
 
   it('NVLinks of a GPU are counted by the matrix and by nvidia-smi nvlink', () => {
-    expect(problems(matrix(8, (a, b) => (a === 3 || b === 3 ? 'NV17' : 'NV18')))[3]).toBe(
-      'nvlinks: GPU GPU3 has 17 of 18 NVLinks',
-    );
+    expect(problems(matrix(8, (a, b) => (a === 3 || b === 3 ? 'NV17' : 'NV18')))[3]).toBe('nvlinks: GPU3 has 17 of 18 NVLinks');
     expect(shownBy(matrix(8)).shown).toContain('nvlinks');
   });
 
