@@ -167,8 +167,9 @@ function ringsText({ rings, unplanned }: Channels): string {
   return `its rings are planned from the topology of the hosts: ${each.join('; ')}`;
 }
 
-/** Text about the NICs of the shares of *hierarchical*; empty where hosts use the address that ranks listen on. */
-function sharesText({ rings, unplanned }: Channels, parts: number): string {
+/** Text about the NICs for the shares of *hierarchical*; empty on one host, and where hosts use their own addresses. */
+function sharesText({ hosts, rings, unplanned }: Channels, parts: number): string {
+  if (hosts.length === 1) return '';
   if (unplanned !== undefined) return `; its NICs are not planned: ${unplanned}`;
   const names = [...new Set(rings.slice(0, parts).flatMap(({ nics }) => nics.map(({ name }) => name)))];
   return names.length === 0 ? '' : `; between hosts over ${names.join(', ')}`;
