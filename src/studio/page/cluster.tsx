@@ -1,3 +1,4 @@
+import { ChannelPicker } from './channel-picker.js';
 import type { JSX } from 'preact';
 import type { ShownPart } from '../messages.js';
 import { Drawing } from './drawing.js';
@@ -6,20 +7,11 @@ import { change, state } from './store.js';
 /** A channel through every host and network port. */
 export function ClusterView({ part }: { readonly part: ShownPart | undefined }): JSX.Element | null {
   if (part?.view !== 'cluster') return null;
-  const { channel = 0, graph } = state.value;
+  const { graph } = state.value;
   return (
     <>
       <div class="row">
-        <label class="inline">
-          Channel
-          <select onChange={({ currentTarget: { value } }) => change({ channel: Number(value) })}>
-            {Array.from({ length: part.nChannels }, (_, each) => (
-              <option key={each} value={each} selected={each === channel}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
+        <ChannelPicker nChannels={part.nChannels} />
         <label class="inline">
           Graph
           <select onChange={({ currentTarget: { value } }) => change({ graph: value === 'tree' ? 'tree' : 'ring' })}>

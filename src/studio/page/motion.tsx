@@ -1,3 +1,4 @@
+import { ChannelPicker } from './channel-picker.js';
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { formatTime } from '../../planner/plan/overview/format.js';
@@ -20,7 +21,7 @@ const sizes = [
 /** A call in time, on one channel. */
 export function MotionView({ part }: { readonly part: ShownPart | undefined }): JSX.Element | null {
   if (part?.view !== 'motion') return null;
-  const { channel = 0, bytes } = state.value;
+  const { bytes } = state.value;
   return (
     <>
       <div class="row">
@@ -37,16 +38,7 @@ export function MotionView({ part }: { readonly part: ShownPart | undefined }): 
             )}
           </select>
         </label>
-        <label class="inline">
-          Channel
-          <select onChange={({ currentTarget: { value } }) => change({ channel: Number(value) })}>
-            {Array.from({ length: part.nChannels }, (_, each) => (
-              <option key={each} value={each} selected={each === channel}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
+        <ChannelPicker nChannels={part.nChannels} />
       </div>
       <p>{part.summary}</p>
       {part.motion === undefined ? null : <Player motion={part.motion} />}

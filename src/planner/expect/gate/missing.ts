@@ -13,7 +13,7 @@ export type GatePart = (typeof gateParts)[number];
 /** A part that the results show to be missing or slow. */
 export interface Missing {
   readonly part: GatePart;
-  /** Name of the host, or undefined where the results do not tell. */
+  /** Name of the host, or undefined if the results do not name it. */
   readonly host: string | undefined;
   readonly problem: string;
   /** A command that shows it, or the remedy. */

@@ -62,7 +62,7 @@ test('errors of other ranks that equal the first are named, not repeated; other 
   expect(lines()).toEqual(['[0] TypeError: x', '[1,2] the same error as of rank 0', '[3] TypeError: y']);
 });
 
-test('errors are not kept back for ever: neither of a program that goes on, nor for a rank that does not end', async () => {
+test('errors are kept back for a time at most: neither of a program that goes on, nor for a rank that does not end', async () => {
   const { sources, lines } = job(3);
   sources[0]!.write('Error: tried again\n');
   await turns();
