@@ -176,7 +176,7 @@ describe('control characters in a file do not reach the terminal', () => {
           await expectClean(() => showGraphs(one, {}));
         },
       ),
-      { numRuns: runs(3, 12) },
+      { numRuns: runs(3, 12), examples: [['\0\u001b]0;owned\u0007', '', 'machine']] },
     );
   });
 

@@ -56,6 +56,8 @@ export interface NamedText {
 /** The text of a file or of a folder's files, or with `-` of the standard input; undefined where there is no such file. */
 export function readText(name: string): NamedText | undefined {
   if (name === '-') return { text: readBounded(0, 'standard input'), fileName: 'standard input' };
+  // No file has such a name, and Node's functions throw at it.
+  if (name.includes('\0')) return undefined;
   if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true) return readFolder(name);
   const file = tryOpen(name);
   if (file === undefined) return undefined;

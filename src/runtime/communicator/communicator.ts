@@ -647,8 +647,9 @@ export class Communicator extends MessageCalls {
     const local = bootstrap.localRanks.indexOf(rank);
     const isSeen = rank === this.rank || (local >= 0 && resources.facts.shared);
     if (error.code !== 'RANK_DIED' || !isUnreachable(error)) return error;
-    // A rank that has just been killed may still look alive.
-    if (!isSeen || team.isGone(local)) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
+    // A rank that has just been killed may still look alive; one that has failed may already have ended.
+    const hasDied = team.isGone(local) && team.recordedFailure() === undefined;
+    if (!isSeen || hasDied) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
     return new SystemError('NETWORK', `rank ${rank} lives, but another host reports: ${error.message}`, { rank });
   }
 
