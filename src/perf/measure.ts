@@ -53,35 +53,28 @@ export class Buffers {
   }
 }
 
-/** Calls a case `calls` times without reading the clock. */
-export async function warmUp(comm: MeasuredCommunicator, one: Case, calls: number, api: PerfOptions['api']): Promise<void> {
-  if (api === 'sync') for (let i = 0; i < calls; i++) callSync(comm, one);
-  else for (let i = 0; i < calls; i++) await call(comm, one);
-}
-
 /** Longest warm-up of a case by time, milliseconds. */
 const LONGEST_WARM_UP_MS = 500;
 
 /**
- * Calls a case `calls` times, and again for `leastMs` and until that gets no faster: V8 compiles in the background, and once more
- * what is called often. Rank 0 decides for all.
+ * Runs a case `iterations` times, and again for `leastMs` and until that gets no faster: V8 compiles in the background, and once
+ * more what is called often. Rank 0 decides for all. Returns the time of an iteration in rank 0's fastest round, milliseconds.
  */
 export async function warmUpUntilSteady(
   comm: MeasuredCommunicator,
   one: Case,
-  { calls, leastMs, api }: { readonly calls: number; readonly leastMs: number; readonly api: PerfOptions['api'] },
-): Promise<void> {
+  { iterations, leastMs }: { readonly iterations: number; readonly leastMs: number },
+  options: PerfOptions,
+): Promise<number> {
   const begunMs = performance.now();
   let bestMs = Infinity;
   while (true) {
-    const startMs = performance.now();
-    await warmUp(comm, one, calls, api);
-    const endMs = performance.now();
-    const isFaster = endMs - startMs < 0.95 * bestMs;
-    bestMs = Math.min(bestMs, endMs - startMs);
-    const goesOn = endMs - begunMs < leastMs || (isFaster && endMs - begunMs < LONGEST_WARM_UP_MS);
-    const [decision] = await gather(comm, Number(goesOn));
-    if (decision === 0) return;
+    const ms = await timeIterations(comm, one, iterations, options);
+    const pastMs = performance.now() - begunMs;
+    const goesOn = pastMs < leastMs || (ms < 0.95 * bestMs && pastMs < LONGEST_WARM_UP_MS);
+    bestMs = Math.min(bestMs, ms);
+    const [iterationMs = 0] = await gather(comm, goesOn ? Infinity : bestMs / iterations);
+    if (Number.isFinite(iterationMs)) return iterationMs;
   }
 }
 
@@ -109,19 +102,34 @@ export async function timeCase(
   data.fill(one.send, comm.rank, 0);
   // Repeated sums in place would leave the type's range: zeros stay.
   if (one.send === one.recv) fillBytes(one.recv, 0);
-  await warmUp(comm, one, 1, options.api);
-  await comm.barrier();
+  if (options.api === 'sync') callSync(comm, one);
+  else await call(comm, one);
+  // A promise ends a turn of the event loop later at some ranks: the others would wait for them in the first calls.
+  if (options.api === 'sync') comm.barrierSync();
+  else await comm.barrier();
   const blocks = Math.min(BLOCKS, iterations);
   let totalMs = 0;
   let minMs = Infinity;
   for (let block = 0; block < blocks; block++) {
     const calls = Math.floor(((block + 1) * iterations) / blocks) - Math.floor((block * iterations) / blocks);
-    const ms = options.api === 'sync' ? timeSync(comm, one, calls, options) : await timePromise(comm, one, calls, options);
+    const ms = await timeIterations(comm, one, calls, options);
     totalMs += ms;
     minMs = Math.min(minMs, ms / calls);
   }
   const { aggregate } = options;
   return { meanUs: (totalMs * 1e3) / (iterations * aggregate), minUs: (minMs * 1e3) / aggregate };
+}
+
+/**
+ * Milliseconds of consecutive iterations. Warm-ups run this, too: another loop of the same calls would be compiled anew.
+ */
+export async function timeIterations(
+  comm: MeasuredCommunicator,
+  one: Case,
+  iterations: number,
+  options: PerfOptions,
+): Promise<number> {
+  return options.api === 'sync' ? timeSync(comm, one, iterations, options) : timePromise(comm, one, iterations, options);
 }
 
 function timeSync(comm: MeasuredCommunicator, one: Case, iterations: number, { aggregate, blocking }: PerfOptions): number {

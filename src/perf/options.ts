@@ -18,9 +18,9 @@ export interface PerfOptions {
   readonly operators: readonly (PerfOperator | undefined)[];
   /** A rank, or -1 for each in turn. */
   readonly root: number;
-  /** Timed calls a row; undefined: {@link defaultIterations}. */
+  /** Timed iterations of each half of a row; undefined: by time, at least {@link leastIterations}. */
   readonly iterations: number | undefined;
-  /** Calls before the clock starts; undefined: {@link defaultWarmup}. */
+  /** Iterations before the clock starts; undefined: by time, in rounds of {@link defaultWarmup}. */
   readonly warmup: number | undefined;
   /** Calls that are started together in each iteration. */
   readonly aggregate: number;
@@ -99,9 +99,9 @@ export function checkRoot({ root }: PerfOptions, nRanks: number): void {
 }
 
 /** The number of calls that move 16 MiB, between 20 and 1000: small sizes need many calls because of the clock's resolution. */
-export const defaultIterations = (bytes: number): number => callsMoving16MiB(bytes, 20);
+export const leastIterations = (bytes: number): number => callsMoving16MiB(bytes, 20);
 
-/** As {@link defaultIterations}, at least 2: V8 compiles a path when it has been called some hundred times. */
+/** As {@link leastIterations}, at least 2: V8 compiles a path when it has been called some hundred times. */
 export const defaultWarmup = (bytes: number): number => callsMoving16MiB(bytes, 2);
 
 function callsMoving16MiB(bytes: number, atLeast: number): number {

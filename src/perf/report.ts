@@ -14,7 +14,6 @@ import {
 
 /** One measured row. */
 interface Row extends RowHead {
-  readonly iterations: number;
   readonly outOfPlace: Measurement;
   /** Undefined if the collective has no in-place form. */
   readonly inPlace: Measurement | undefined;
@@ -77,7 +76,7 @@ export function jsonReporter(options: PerfOptions, write: (text: string) => void
         bytes: row.bytes,
         count: row.count,
         inplace,
-        calls: row.iterations,
+        calls: half.iterations,
         api: options.api,
         memory: options.memory,
         time_us: rounded(half.timeUs),

@@ -1,8 +1,8 @@
 import { cpus, hostname } from 'node:os';
 import { allowedCoreList } from '../runtime/detect/cores.js';
 import { bandwidths, type MeasuredCommunicator, type Shape } from './collectives.js';
-import { average, Buffers, type Case, checkCase, gather, timeCase, warmUp, warmUpUntilSteady } from './measure.js';
-import { checkRoot, defaultIterations, defaultWarmup, type PerfOptions } from './options.js';
+import { average, Buffers, type Case, checkCase, gather, timeCase, timeIterations, warmUpUntilSteady } from './measure.js';
+import { checkRoot, defaultWarmup, leastIterations, type PerfOptions } from './options.js';
 import { type PerfOperator, scalarOf } from './types.js';
 import type { Reporter, Summary } from './report.js';
 import type { Measurement, RowHead } from './table.js';
@@ -27,14 +27,13 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
   const plans = planRows(options, comm.nRanks);
   const buffers = new Buffers(comm, options.memory, Math.max(...plans.map((plan) => rowBytes(plan, options, comm.nRanks))));
   reporter.start(comm.nRanks, await gatherText(comm, deviceLine(comm)));
-  const { warmup, api } = options;
   for (const [index, plan] of plans.entries()) {
     reporter.progress(0, plans.length, rowHead(plan, options, comm.nRanks));
     for (const inPlace of options.collective.inPlace ? [false, true] : [false]) {
       const one = makeCase(plan, options, comm, buffers, inPlace);
       const leastMs = index === 0 && !inPlace ? FIRST_WARM_UP_MS : 0;
-      if (warmup === undefined) await warmUpUntilSteady(comm, one, { calls: defaultWarmup(plan.bytes), leastMs, api });
-      else await warmUp(comm, one, warmup, api);
+      if (options.warmup !== undefined) await timeIterations(comm, one, options.warmup, options);
+      else await warmUpUntilSteady(comm, one, { iterations: defaultWarmup(plan.bytes), leastMs }, options);
     }
   }
 
@@ -43,17 +42,9 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
   let busbwSum = 0;
   for (const [index, plan] of plans.entries()) {
     const head = rowHead(plan, options, comm.nRanks);
-    const iterations = options.iterations ?? defaultIterations(plan.bytes);
     reporter.progress(index, plans.length, head);
     const measure = async (inPlace: boolean): Promise<Measurement> => {
-      const half = await measureHalf(
-        comm,
-        makeCase(plan, options, comm, buffers, inPlace),
-        head.bytes,
-        iterations,
-        options,
-        index,
-      );
+      const half = await measureHalf(comm, makeCase(plan, options, comm, buffers, inPlace), head.bytes, options, index);
       if ((half.wrong ?? 0) > 0) errors++;
       halfCount++;
       busbwSum += half.busbwGBps;
@@ -61,7 +52,7 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
     };
     const outOfPlace = await measure(false);
     const inPlace = options.collective.inPlace ? await measure(true) : undefined;
-    reporter.row({ ...head, iterations, outOfPlace, inPlace });
+    reporter.row({ ...head, outOfPlace, inPlace });
   }
   buffers.free();
   const summary = { errors, averageBusbwGBps: busbwSum / halfCount };
@@ -71,6 +62,12 @@ export async function runPerf(comm: MeasuredCommunicator, options: PerfOptions, 
 
 /** Least time for the first case, whose calls compile what all cases share, milliseconds. */
 const FIRST_WARM_UP_MS = 400;
+
+/** Least warm-up of a case just before its clock starts: other cases ran since, milliseconds. */
+const CASE_WARM_UP_MS = 20;
+
+/** Least time of a case's timed calls: one wait of 4 ms for a core that the kernel gave away is then 4 %, milliseconds. */
+const TIMED_MS = 100;
 
 /** Types, then operators, then roots, each with all sizes: nccl-tests' order. */
 function planRows({ collective, types, operators, root, sizes }: PerfOptions, nRanks: number): Plan[] {
@@ -113,10 +110,10 @@ async function measureHalf(
   comm: MeasuredCommunicator,
   one: Case,
   bytes: number,
-  iterations: number,
   options: PerfOptions,
   row: number,
 ): Promise<Measurement> {
+  const iterations = options.iterations ?? (await iterationsFor(comm, one, bytes, options));
   const { meanUs, minUs } = await timeCase(comm, one, iterations, options);
   const timeUs = average(await gather(comm, meanUs), options.average);
   const shortestUs = average(await gather(comm, minUs), options.average);
@@ -124,7 +121,16 @@ async function measureHalf(
   for (let check = 0; check < options.checks && wrong === 0; check++) {
     wrong = await checkCase(comm, one, options.api, 1 + row * options.checks + check);
   }
-  return { timeUs, shortestUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
+  return { iterations, timeUs, shortestUs, ...bandwidths(options.collective, bytes, timeUs, comm.nRanks), wrong };
+}
+
+/** Iterations that take {@link TIMED_MS}, by their time in a warm-up; at least {@link leastIterations}. */
+async function iterationsFor(comm: MeasuredCommunicator, one: Case, bytes: number, options: PerfOptions): Promise<number> {
+  const iterations = options.warmup ?? defaultWarmup(bytes);
+  if (iterations === 0) return leastIterations(bytes);
+  const leastMs = options.warmup === undefined ? CASE_WARM_UP_MS : 0;
+  const iterationMs = await warmUpUntilSteady(comm, one, { iterations, leastMs }, options);
+  return Math.max(leastIterations(bytes), Math.ceil(TIMED_MS / iterationMs));
 }
 
 /** This rank's line in the head of the table, in the form of nccl-tests. */

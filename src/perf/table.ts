@@ -7,6 +7,7 @@ import { averages, type PerfOptions } from './options.js';
 
 /** One timed case: out of place is a row's left half, in place its right half. */
 export interface Measurement {
+  readonly iterations: number;
   readonly timeUs: number;
   /** The mean of the fastest tenth of the calls. */
   readonly shortestUs: number;
@@ -32,7 +33,7 @@ export function formatHeader(options: PerfOptions, version: string, nRanks: numb
     `# tccl perf version ${version}`,
     `# Collective test starting: ${options.collective.name}_perf`,
     `# nRanks ${nRanks} minBytes ${sizes[0] ?? 0} maxBytes ${sizes.at(-1) ?? 0} step: ${stepText}` +
-      ` warmup iters: ${options.warmup ?? 'by size'} iters: ${options.iterations ?? 'by size'} agg iters: ${options.aggregate}` +
+      ` warmup iters: ${options.warmup ?? 'by time'} iters: ${options.iterations ?? 'by time'} agg iters: ${options.aggregate}` +
       ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})` +
       ` api: ${options.api} memory: ${options.memory}`,
     ...(options.blocking === 1 ? ['# Blocking Enabled: barrier after each call'] : []),

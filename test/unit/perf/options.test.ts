@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../src/errors.js';
-import { defaultIterations, defaultWarmup, perfOptions, type RawOptions } from '../../../src/perf/options.js';
+import { leastIterations, defaultWarmup, perfOptions, type RawOptions } from '../../../src/perf/options.js';
 import { elementTypes } from '../../../src/perf/types.js';
 import { rawOptions } from './raw-options.js';
 
@@ -42,6 +42,6 @@ describe('wrong options are refused with a remedy', () => {
 });
 
 it('calls by size move 16 MiB within bounds', () => {
-  expect([8, 2 ** 16, 2 ** 20, 2 ** 26].map(defaultIterations)).toEqual([1000, 256, 20, 20]);
+  expect([8, 2 ** 16, 2 ** 20, 2 ** 26].map(leastIterations)).toEqual([1000, 256, 20, 20]);
   expect([0, 2 ** 16, 2 ** 20, 2 ** 26].map(defaultWarmup)).toEqual([1000, 256, 16, 2]);
 });

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { getUniqueId } from '../../../src/runtime/bootstrap/root.js';
 import type { Communicator } from '../../../src/runtime/communicator/communicator.js';
 import { init } from '../../../src/runtime/communicator/init.js';
@@ -134,6 +134,35 @@ it('without -w, calls are repeated until they get no faster, on all ranks equall
   expect(calls[0]).toBe(calls[1]);
   // At least twice 16 calls of each half.
   expect(calls[0]).toBeGreaterThan(2 * 16);
+});
+
+it('without -n, the calls of each half take 0.1 s, or move 16 MiB', async () => {
+  let nowMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const comm = {
+    rank: 0,
+    nRanks: 1,
+    localRank: 0,
+    alloc: (type: Float64ArrayConstructor, length: number) => new type(length),
+    free: () => undefined,
+    barrier: () => Promise.resolve(),
+    allReduce: (send: Float32Array, recv: Float32Array) => {
+      if (send instanceof Float32Array && send !== recv) recv.set(send);
+      // Microseconds: 5 and a quarter a byte.
+      if (send instanceof Float32Array) nowMs += 5e-3 + send.byteLength / 4e3;
+      return Promise.resolve();
+    },
+  } as unknown as MeasuredCommunicator;
+  const raw = { iters: undefined, warmup_iters: undefined, minbytes: '20', maxbytes: '64K', stepfactor: '3276' };
+  const { lines } = await perf([comm], 'all_reduce', raw as unknown as Partial<RawOptions>);
+  clock.mockRestore();
+  // 10 µs a call; 16.4 ms a call, of which 256 move 16 MiB.
+  expect(lines.slice(0, -1).map((line) => [line['bytes'], line['calls'], line['time_us']])).toEqual([
+    [20, 10_000, 10],
+    [20, 10_000, 10],
+    [65520, 256, 16385],
+    [65520, 256, 16385],
+  ]);
 });
 
 it('nothing is checked with -c 0', async () => {

@@ -32,7 +32,7 @@ it("the header ends with nccl-tests' three lines of titles", () => {
   expect(header).toBe(`\
 # tccl perf version 1.2.3
 # Collective test starting: all_reduce_perf
-# nRanks 2 minBytes 8 maxBytes 65536 step: 2(factor) warmup iters: by size iters: by size agg iters: 1 validation: 1 time of: 1(avg) api: sync memory: shared
+# nRanks 2 minBytes 8 maxBytes 65536 step: 2(factor) warmup iters: by time iters: by time agg iters: 1 validation: 1 time of: 1(avg) api: sync memory: shared
 #
 # Using devices
 #  Rank  0
@@ -44,17 +44,31 @@ ${titles}`);
 it("rows are nccl-tests' to the column", () => {
   const small =
     formatRowHead({ bytes: 8, count: 2, type: 'float', operator: 'sum', root: -1 }) +
-    formatRowHalf({ timeUs: 0.23456, shortestUs: 0.2, algbwGBps: 0.0341, busbwGBps: 0.0341, wrong: 0 }) +
-    formatRowHalf({ timeUs: 12345.678, shortestUs: 12000, algbwGBps: 123.456, busbwGBps: 99999.96, wrong: 1234567 });
+    formatRowHalf({ iterations: 20, timeUs: 0.23456, shortestUs: 0.2, algbwGBps: 0.0341, busbwGBps: 0.0341, wrong: 0 }) +
+    formatRowHalf({
+      iterations: 20,
+      timeUs: 12345.678,
+      shortestUs: 12000,
+      algbwGBps: 123.456,
+      busbwGBps: 99999.96,
+      wrong: 1234567,
+    });
   const large =
     formatRowHead({ bytes: 17179869184, count: 4294967296, type: 'bfloat16', operator: 'none', root: 3 }) +
-    formatRowHalf({ timeUs: 1234567.8, shortestUs: 0, algbwGBps: 12345.67, busbwGBps: 1234567.8, wrong: undefined }) +
-    formatRowHalf({ timeUs: 123456789, shortestUs: 0, algbwGBps: 0, busbwGBps: 0, wrong: 12 });
+    formatRowHalf({
+      iterations: 20,
+      timeUs: 1234567.8,
+      shortestUs: 0,
+      algbwGBps: 12345.67,
+      busbwGBps: 1234567.8,
+      wrong: undefined,
+    }) +
+    formatRowHalf({ iterations: 20, timeUs: 123456789, shortestUs: 0, algbwGBps: 0, busbwGBps: 0, wrong: 12 });
   expect(`${small}\n${large}\n`).toBe(rows);
 });
 
 it('the shortest times follow behind them', () => {
-  const half = { timeUs: 1, shortestUs: 0.876, algbwGBps: 1, busbwGBps: 1, wrong: 0 };
+  const half = { iterations: 20, timeUs: 1, shortestUs: 0.876, algbwGBps: 1, busbwGBps: 1, wrong: 0 };
   expect(formatShortest(half, { ...half, shortestUs: 1234.5 })).toBe('      0.88  1234.50');
   expect(formatShortest(half, undefined)).toBe('      0.88      N/A');
 });
