@@ -1,4 +1,5 @@
 import { render } from 'preact';
+import type { Request } from './messages.js';
 import { App } from './page/app.js';
 import { drawingStyle } from './page/drawing.js';
 import { begin } from './page/store.js';
@@ -8,8 +9,13 @@ import { serve } from './worker.js';
  * The one script of the page. The page starts workers from the script's own text, so that a single file works from a disk:
  * in a worker, which has no document, it serves requests.
  */
-if (typeof document === 'undefined') serve(globalThis);
+if (typeof document === 'undefined') startWorker();
 else startPage(document.currentScript?.textContent ?? '');
+
+function startWorker(): void {
+  const answer = serve((reply) => globalThis.postMessage(reply));
+  globalThis.onmessage = ({ data }: MessageEvent<Request>) => answer(data);
+}
 
 function startPage(script: string): void {
   const style = new CSSStyleSheet();

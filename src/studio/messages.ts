@@ -1,5 +1,5 @@
 import type { Outcome } from '../planner/log/diagnosis.js';
-import type { RingOverview } from '../planner/plan/overview/overview.js';
+import type { RingOverview, Use } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
 import type { StoryStep } from '../view/why/story.js';
 import type { Motion } from '../view/motion/motion.js';
@@ -19,10 +19,10 @@ export interface Request {
   readonly files: readonly OpenFile[];
 }
 
-/** A reply of the worker: progress, then either a result or an error. */
+/** A reply of the worker: progress, then a result, which an answer may follow, or an error. */
 export type Reply = { readonly id: number } & (
   | { readonly kind: 'progress'; readonly text: string }
-  | { readonly kind: 'shown'; readonly shown: Shown }
+  | { readonly kind: 'shown'; readonly shown: Shown; readonly isLast: boolean }
   | { readonly kind: 'error'; readonly message: string }
 );
 
@@ -32,7 +32,7 @@ export interface Shown {
   readonly plan: ShownPlan | undefined;
   readonly log: ShownLog | undefined;
   readonly answer: ShownAnswer | undefined;
-  /** The contents of a view that is made when it is looked at. */
+  /** The contents of the view. */
   readonly part: ShownPart | undefined;
   /** Time of the worker for it, ms. */
   readonly tookMs: number;
@@ -46,12 +46,7 @@ export interface ShownPlan {
   readonly notes: readonly string[];
   /** Sentence on the limit of each kind of host. */
   readonly limits: readonly string[];
-  readonly uses: readonly { readonly name: string; readonly used: string; readonly text: string }[];
-  readonly hosts: readonly ShownHost[];
-  readonly choice: Picture;
-  readonly changes: ShownChanges | undefined;
-  readonly reports: readonly ShownReport[];
-  readonly findings: readonly ShownFinding[];
+  readonly devices: readonly Device[];
 }
 
 /** The search of a graph. */
@@ -62,8 +57,49 @@ export interface ShownReport {
   readonly steps: readonly StoryStep[];
 }
 
-/** Contents of the views of {@link viewsOnDemand}. */
-export type ShownPart = ShownCluster | ShownTimes | ShownMotion;
+/** The contents of a view: made when it is looked at. */
+export type ShownPart =
+  ShownMachines | ShownCluster | ShownMatrices | ShownTimes | ShownChannels | ShownMotion | ShownWhy | ShownChanges;
+
+/** Each kind of hosts with the load of its links. */
+export interface ShownMachines {
+  readonly view: 'machine';
+  readonly hosts: readonly { readonly name: string; readonly picture: Picture; readonly channels: readonly number[] }[];
+}
+
+/** The paths of each kind of hosts. */
+export interface ShownMatrices {
+  readonly view: 'matrix';
+  readonly hosts: readonly { readonly name: string; readonly picture: Picture }[];
+}
+
+/** The rings of each kind of hosts, with the subjects of their ranks and network ports; and the features in use. */
+export interface ShownChannels {
+  readonly view: 'channels';
+  readonly hosts: readonly { readonly name: string; readonly rings: readonly ShownRing[] }[];
+  readonly uses: readonly Use[];
+}
+
+/** A ring, with the subjects of what it goes through. */
+export interface ShownRing extends RingOverview {
+  readonly subjects: readonly string[];
+  readonly ends: readonly (string | undefined)[];
+}
+
+/** The search of each graph, and the doctor's findings. */
+export interface ShownWhy {
+  readonly view: 'why';
+  /** Picture of each kind of hosts. */
+  readonly machines: readonly Picture[];
+  readonly reports: readonly ShownReport[];
+  readonly findings: readonly ShownFinding[];
+}
+
+/** A comparison; undefined where nothing is set that could be compared. */
+export interface ShownChanges {
+  readonly view: 'changes';
+  readonly changes: Changes | undefined;
+}
 
 /** A channel through all nodes. */
 export interface ShownCluster {
@@ -75,6 +111,8 @@ export interface ShownCluster {
 /** Times of a call over sizes. */
 export interface ShownTimes {
   readonly view: 'choice';
+  /** Bandwidth and choice of all collectives. */
+  readonly believed: Picture;
   readonly picture: Picture;
   /** A sentence on what is missing; undefined where nothing is. */
   readonly note: string | undefined;
@@ -88,18 +126,6 @@ export interface ShownMotion {
   readonly nChannels: number;
 }
 
-/** A kind of hosts. */
-export interface ShownHost {
-  readonly name: string;
-  readonly machine: Picture;
-  readonly matrix: Picture;
-  readonly rings: readonly (RingOverview & {
-    readonly subjects: readonly string[];
-    readonly ends: readonly (string | undefined)[];
-  })[];
-  readonly devices: readonly Device[];
-}
-
 /** A GPU or network device that can be taken out. */
 export interface Device {
   readonly subject: string;
@@ -107,8 +133,8 @@ export interface Device {
   readonly off: { readonly gpu: number } | { readonly nic: string };
 }
 
-/** Differences from the same machine without settings. */
-export interface ShownChanges {
+/** Differences from the same machine without settings, or from another one. */
+export interface Changes {
   readonly from: string;
   readonly to: string;
   readonly rules: readonly { readonly name: string; readonly lines: readonly string[] }[];

@@ -42,9 +42,6 @@ export interface StudioState {
   readonly ask: string;
 }
 
-/** Views that are made when they are looked at, because they take time. */
-export const viewsOnDemand: ReadonlySet<ViewName> = new Set<ViewName>(['cluster', 'choice', 'motion']);
-
 /** The example that an empty page shows. */
 export const exampleState: StudioState = {
   machine: 'dgx-h100',

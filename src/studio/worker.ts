@@ -1,36 +1,38 @@
 import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/model.js';
-import { partOf } from './parts.js';
+import { partOf } from './parts/part.js';
 import { readJob, shownLog, textOf } from './log.js';
-import type { OpenFile, Reply, Request, Shown, ShownLog } from './messages.js';
-import { answerTo, type Planned, planned, shownPlan } from './show.js';
+import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
+import { answerTo, type Planned, planned, shownPlan } from './planned.js';
 import { type NamedText, sourceOf } from './source.js';
+import type { StudioState } from './state.js';
 
-/** The global of a worker, as far as it is used. */
-interface WorkerScope {
-  onmessage: ((event: MessageEvent<Request>) => void) | null;
-  postMessage: (reply: Reply) => void;
-}
-
-/** Answers requests in a worker, one after the other; a newer request ends the worker. */
-export function serve(scope: WorkerScope): void {
+/** Answers requests by replies to `post`, one after the other; a newer request ends the worker. */
+export function serve(post: (reply: Reply) => void): (request: Request) => void {
   const desk = new Desk();
-  scope.onmessage = ({ data }) => {
-    const report = (text: string) => scope.postMessage({ id: data.id, kind: 'progress', text });
-    desk.show(data, report).then(
-      (shown) => scope.postMessage({ id: data.id, kind: 'shown', shown }),
-      (error: unknown) => scope.postMessage({ id: data.id, kind: 'error', message: describeError(error) }),
-    );
+  return (request) => {
+    const { id } = request;
+    const report = (text: string) => post({ id, kind: 'progress', text });
+    const send = (isLast: boolean) => (shown: Shown) => post({ id, kind: 'shown', shown, isLast });
+    desk
+      .show(request, report, send(false))
+      .then(send(true), (error: unknown) => post({ id, kind: 'error', message: describeError(error) }));
   };
 }
 
-/** Makes views; keeps the latest files and plan, which most requests share. */
+/** Plans that are kept: the present one, the one it is compared with, and those before it, for Undo. */
+const MOST_PLANS = 6;
+
+/** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
   #text: { readonly key: number; readonly text: string } | undefined;
-  #job: { readonly key: string; readonly model: LogModel } | undefined;
-  #plan: { readonly key: string; readonly made: Planned | undefined } | undefined;
+  #job: { readonly key: string; readonly model: LogModel; readonly log: ShownLog | undefined } | undefined;
+  /** Plans by the parts of the state that they depend on, the latest last. */
+  readonly #plans = new Map<string, { readonly text: string | undefined; readonly made: Planned | undefined }>();
+  #answer: { readonly made: Planned; readonly ask: string; readonly answer: ShownAnswer } | undefined;
 
-  async show({ state, files }: Request, report: (text: string) => void): Promise<Shown> {
+  /** @param early called with views without the answer, which may take seconds */
+  async show({ state, files }: Request, report: (text: string) => void, early: (shown: Shown) => void): Promise<Shown> {
     const start = performance.now();
     const file = state.file === undefined ? undefined : files.find(({ name }) => name === state.file);
     if (state.file !== undefined && file === undefined)
@@ -38,34 +40,34 @@ class Desk {
     const named = file === undefined ? undefined : { name: file.name, text: await this.#textOf(file) };
     const second = files.find(({ name }) => name === state.against);
     const other = second === undefined ? undefined : { name: second.name, text: await textOf(second) };
-    const log = file === undefined ? undefined : shownLog(await this.#jobOf(files, report));
+    const log = file === undefined ? undefined : (await this.#jobOf(files, report)).log;
     const needsTables = state.view === 'choice' && files.length > 0;
-    const tables = needsTables ? (await this.#jobOf(files, report)).tables : [];
-    const made = this.#plannedBeside(log, state, file, named);
-    if (made === undefined && log === undefined)
+    const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
+    const made = this.#plannedBeside(log, state, named);
+    if (made === undefined) {
+      if (log !== undefined)
+        return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
       throw new InputError(
         'CONTENT',
         'is none of: topology (XML, as NCCL_TOPO_DUMP_FILE writes it), cluster file (YAML with machines:), log of NCCL (NCCL_DEBUG=INFO), output of nccl-tests, another file that tccl diagnose reads',
         { file: state.file ?? '' },
       );
-    return {
-      plan: made === undefined ? undefined : shownPlan(made, state, named, other),
-      log,
-      part: made === undefined ? undefined : partOf(made, state, tables),
-      answer: made === undefined || state.ask.trim() === '' ? undefined : answerTo(made.source, state.ask),
-      tookMs: performance.now() - start,
-    };
+    }
+    const plan = (otherState: StudioState, text: NamedText | undefined) => this.#planned(otherState, text);
+    const part = partOf({ made, state, file: named, against: other, tables, plan });
+    const shown = { plan: shownPlan(made), log, part, answer: undefined, tookMs: performance.now() - start };
+    if (state.ask.trim() === '') return shown;
+    if (this.#answer?.made !== made || this.#answer.ask !== state.ask) {
+      early(shown);
+      this.#answer = { made, ask: state.ask, answer: answerTo(made.source, state.ask) };
+    }
+    return { ...shown, answer: this.#answer.answer, tookMs: performance.now() - start };
   }
 
   /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */
-  #plannedBeside(
-    log: ShownLog | undefined,
-    state: Request['state'],
-    file: OpenFile | undefined,
-    named: NamedText | undefined,
-  ): Planned | undefined {
+  #plannedBeside(log: ShownLog | undefined, state: StudioState, file: NamedText | undefined): Planned | undefined {
     try {
-      return this.#planned(state, file, named);
+      return this.#planned(state, file);
     } catch (error) {
       if (log === undefined || !(error instanceof InputError)) throw error;
       return undefined;
@@ -77,19 +79,31 @@ class Desk {
     return this.#text.text;
   }
 
-  async #jobOf(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
+  async #jobOf(files: readonly OpenFile[], report: (text: string) => void) {
     const key = files.map((file) => file.key).join(' ');
-    if (this.#job?.key !== key) this.#job = { key, model: await readJob(files, report) };
-    return this.#job.model;
+    if (this.#job?.key !== key) {
+      const model = await readJob(files, report);
+      this.#job = { key, model, log: shownLog(model) };
+    }
+    return this.#job;
   }
 
-  #planned(state: Request['state'], file: OpenFile | undefined, named: NamedText | undefined): Planned | undefined {
+  #planned(state: StudioState, file: NamedText | undefined): Planned | undefined {
     const { machine, nodes, nccl, env, gpusOff, nicsOff } = state;
-    const key = JSON.stringify([file?.key ?? machine, nodes, nccl, env, gpusOff, nicsOff]);
-    if (this.#plan?.key === key) return this.#plan.made;
-    const source = sourceOf(state, named);
-    const made = source === undefined ? undefined : planned(source);
-    this.#plan = { key, made };
-    return made;
+    const key = JSON.stringify([file?.name ?? '', machine, nodes, nccl, env, gpusOff, nicsOff]);
+    const kept = this.#plans.get(key);
+    this.#plans.delete(key);
+    const latest = kept?.text === file?.text && kept !== undefined ? kept : { text: file?.text, made: planOf(state, file) };
+    this.#plans.set(key, latest);
+    for (const oldest of this.#plans.keys()) {
+      if (this.#plans.size <= MOST_PLANS) break;
+      this.#plans.delete(oldest);
+    }
+    return latest.made;
   }
+}
+
+function planOf(state: StudioState, file: NamedText | undefined): Planned | undefined {
+  const source = sourceOf(state, file);
+  return source === undefined ? undefined : planned(source);
 }

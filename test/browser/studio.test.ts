@@ -78,6 +78,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Machine']) {
       await tab(name).click();
       await shows();
+      await shows();
       expect(await panel().textContent()).not.toBe('');
     }
     expect(requests.filter((url) => !/^(blob|data):/.test(url))).toEqual([pathToFileURL(pageFile).href]);
@@ -108,6 +109,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('button', { name: /^Take out NET 1/ }).click();
     await shows();
     await tab('Compare').click();
+    await shows();
     expect(await panel().textContent()).toMatch(/without mlx5_1[\s\S]*7 network devices/);
     await page.getByRole('button', { name: 'Put mlx5_1 back' }).click();
     await shows();
@@ -122,6 +124,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.keyboard.press('Enter');
     await shows();
     await tab('Compare').click();
+    await shows();
     const calls = await page.getByRole('region', { name: 'Calls' }).textContent();
     expect(calls).toContain('AllReduce');
     expect(calls).toContain('NVLSTree');
@@ -132,6 +135,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByLabel('Version of NCCL').selectOption('2.27.7');
     await shows();
     await tab('Compare').click();
+    await shows();
     expect(await panel().textContent()).toMatch(/NCCL 2\.27\.7/);
     const { stdout } = await tccl(['diff', 'dgx-h100', '--nodes', '2', '--nccl', '2.30.7', '--nccl-b', '2.27.7', '--json']);
     const { effects } = JSON.parse(stdout) as { effects: readonly { title: string }[] };
@@ -161,19 +165,23 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     const loaded = () => page.locator('svg .s-load5').count();
     const all = await loaded();
     await tab('Channels').click();
+    await shows();
     await page.getByRole('button', { name: 'channel 3', exact: true }).click();
     await shows();
     await panel().locator('.chip.gpu').first().click();
     await tab('Machine').click();
+    await shows();
     expect(await loaded()).toBeLessThan(all);
     expect(await page.locator('rect.t-gpu.chosen').count()).toBe(1);
     await tab('Paths').click();
+    await shows();
     expect(await page.locator('rect.t-cell.chosen').count()).toBeGreaterThan(16);
   });
 
   it('draws a channel through all nodes, and finds the rail that it crosses', async () => {
     await openPage('#machine=dgx-h100&nodes=3');
     await tab('Cluster').click();
+    await shows();
     await shows();
     await panel().getByRole('combobox', { name: 'Channel' }).selectOption('1');
     await panel().filter({ hasText: '1 of 3 cross rails' }).waitFor();
@@ -215,6 +223,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.keyboard.press('Enter');
     await shows();
     await tab('Choice').click();
+    await shows();
     await shows();
     expect(await page.locator('circle.t-measured title').allTextContents()).toEqual([
       expect.stringMatching(/measured 900 us, slower than the interval of the prediction/),
@@ -266,6 +275,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openPage();
     await openFile('mine.xml', writeXml(machine('hgx-a100-4')));
     await tab('Paths').click();
+    await shows();
     const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save all' }).click()]);
     const saved = readFileSync(await download.path());
     await openPage();
@@ -337,6 +347,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     );
     await openFile(`${hostile.replaceAll('/', '')}.xml`, xml);
     await tab('Why').click();
+    await shows();
     await openFile('job.log', `host:1:1 [0] NCCL WARN ${hostile}\n`);
     expect(await page.title()).toBe('tccl studio');
     expect(await page.locator('#studio img').count()).toBe(0);
@@ -370,6 +381,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
     for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare']) {
       await tab(name).click();
+      await shows();
       await shows();
       // axe measures in the page; its own script is not under the page's policy.
       await page.evaluate(axe);

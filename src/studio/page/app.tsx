@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { questionForms } from '../../planner/explain/grammar/complete.js';
-import type { Shown } from '../messages.js';
+import type { Shown, ShownPart } from '../messages.js';
 import { savedStudio } from '../saved.js';
 import { exampleState, fragmentOf, type ViewName } from '../state.js';
 import { MotionView } from './motion.js';
@@ -170,22 +170,33 @@ function Tabs({ views: { plan, log, part } }: { readonly views: Shown }): JSX.El
         ))}
       </div>
       <div role="tabpanel" id="view" aria-labelledby={`tab-${view}`}>
-        {plan === undefined ? null : (
-          <>
-            {view === 'machine' ? <MachineView plan={plan} /> : null}
-            {view === 'cluster' ? <ClusterView part={part} /> : null}
-            {view === 'matrix' ? <MatrixView plan={plan} /> : null}
-            {view === 'choice' ? <ChoiceView plan={plan} part={part} /> : null}
-            {view === 'channels' ? <ChannelsView plan={plan} /> : null}
-            {view === 'motion' ? <MotionView part={part} /> : null}
-            {view === 'why' ? <WhyView plan={plan} /> : null}
-            {view === 'changes' ? <ChangesView changes={plan.changes} /> : null}
-          </>
-        )}
+        {part === undefined || view === 'log' ? null : <Part part={part} />}
         {log !== undefined && view === 'log' ? <LogView log={log} /> : null}
       </div>
     </>
   );
+}
+
+/** The view that was made last; the one of a clicked tab follows. */
+function Part({ part }: { readonly part: ShownPart }): JSX.Element {
+  switch (part.view) {
+    case 'machine':
+      return <MachineView part={part} />;
+    case 'cluster':
+      return <ClusterView part={part} />;
+    case 'matrix':
+      return <MatrixView part={part} />;
+    case 'choice':
+      return <ChoiceView part={part} />;
+    case 'channels':
+      return <ChannelsView part={part} />;
+    case 'motion':
+      return <MotionView part={part} />;
+    case 'why':
+      return <WhyView part={part} />;
+    case 'changes':
+      return <ChangesView part={part} />;
+  }
 }
 
 /** The box for questions, with the answer. */

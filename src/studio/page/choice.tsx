@@ -1,21 +1,17 @@
 import type { JSX } from 'preact';
 import { scheduledCollectives } from '../../planner/schedule/schedule.js';
-import type { ShownPart, ShownPlan } from '../messages.js';
+import type { ShownTimes } from '../messages.js';
 import { Drawing } from './drawing.js';
 import { change, state } from './store.js';
 
 /** Bandwidth that NCCL believes and its choice by size; and of one collective belief, prediction and measurement. */
-export function ChoiceView({ plan, part }: { readonly plan: ShownPlan; readonly part: ShownPart | undefined }): JSX.Element {
+export function ChoiceView({ part: { believed, note, picture } }: { readonly part: ShownTimes }): JSX.Element {
   return (
     <>
-      <Drawing picture={plan.choice} name="choice" />
+      <Drawing picture={believed} name="choice" />
       <CollectiveField of={scheduledCollectives} label="Times of" />
-      {part?.view !== 'choice' ? null : (
-        <>
-          {part.note === undefined ? null : <p class="hint">{part.note}</p>}
-          <Drawing picture={part.picture} name={`times-${state.value.collective}`} />
-        </>
-      )}
+      {note === undefined ? null : <p class="hint">{note}</p>}
+      <Drawing picture={picture} name={`times-${state.value.collective}`} />
     </>
   );
 }

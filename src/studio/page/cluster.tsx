@@ -1,12 +1,11 @@
 import { ChannelPicker } from './channel-picker.js';
 import type { JSX } from 'preact';
-import type { ShownPart } from '../messages.js';
+import type { ShownCluster } from '../messages.js';
 import { Drawing } from './drawing.js';
 import { change, state } from './store.js';
 
 /** A channel through every host and network port. */
-export function ClusterView({ part }: { readonly part: ShownPart | undefined }): JSX.Element | null {
-  if (part?.view !== 'cluster') return null;
+export function ClusterView({ part }: { readonly part: ShownCluster }): JSX.Element {
   const { graph } = state.value;
   return (
     <>

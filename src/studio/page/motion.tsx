@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { formatTime } from '../../planner/plan/overview/format.js';
 import { collectives } from '../../planner/tuning/names.js';
 import { lanesPicture, type Motion, motionPicture } from '../../view/motion/motion.js';
-import type { ShownPart } from '../messages.js';
+import type { ShownMotion } from '../messages.js';
 import { CollectiveField } from './choice.js';
 import { Drawing } from './drawing.js';
 import { change, state } from './store.js';
@@ -19,8 +19,7 @@ const sizes = [
 ] as const;
 
 /** A call in time, on one channel. */
-export function MotionView({ part }: { readonly part: ShownPart | undefined }): JSX.Element | null {
-  if (part?.view !== 'motion') return null;
+export function MotionView({ part }: { readonly part: ShownMotion }): JSX.Element {
   const { bytes } = state.value;
   return (
     <>

@@ -185,7 +185,7 @@ function Variables(): JSX.Element {
 /** Devices that are taken out, and the one that is selected. */
 function Removed(): JSX.Element {
   const { gpusOff, nicsOff, selected } = state.value;
-  const device = shown.value?.plan?.hosts.flatMap(({ devices }) => devices).find(({ subject }) => subject === selected);
+  const device = shown.value?.plan?.devices.find(({ subject }) => subject === selected);
   const takeOut = () => {
     if (device === undefined) return;
     const { off } = device;

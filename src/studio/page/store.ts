@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import { describeError, InputError } from '../../errors.js';
 import type { OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
-import { fragmentOf, stateOf, type StudioState, viewsOnDemand } from '../state.js';
+import { fragmentOf, stateOf, type StudioState } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
 
@@ -39,7 +39,7 @@ function apply(next: StudioState): void {
   state.value = next;
   // The selection and the tab change what is drawn, not what is computed.
   const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '', step: 0 });
-  const isMissing = viewsOnDemand.has(next.view) && shown.value?.part?.view !== next.view;
+  const isMissing = next.view !== 'log' && shown.value?.part?.view !== next.view;
   if (key(before) !== key(next) || shown.value === undefined || isMissing) request();
 }
 
@@ -140,7 +140,7 @@ function listen(started: Worker): Worker {
       busy.value = data.text;
       return;
     }
-    busy.value = undefined;
+    busy.value = data.kind === 'shown' && !data.isLast ? 'looking for an answer …' : undefined;
     if (data.kind === 'error') {
       problem.value = data.message;
       return;

@@ -1,17 +1,17 @@
 import type { JSX } from 'preact';
-import type { ShownChanges, ShownFinding, ShownHost, ShownLog, ShownPlan } from '../messages.js';
+import type { Changes, ShownChanges, ShownChannels, ShownFinding, ShownLog, ShownMachines, ShownMatrices } from '../messages.js';
 import { Drawing } from './drawing.js';
 import { machines } from '../../planner/topology/catalogue/machines.js';
 import { change, fileNames, state } from './store.js';
 
 /** The machine: links coloured by the load of the rings, all of them or one. */
-export function MachineView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+export function MachineView({ part: { hosts } }: { readonly part: ShownMachines }): JSX.Element {
   return (
     <>
-      {plan.hosts.map((host) => (
-        <section key={host.name}>
-          <ChannelPicker host={host} />
-          <Drawing picture={host.machine} name={`${host.name}-machine`} />
+      {hosts.map(({ name, picture, channels }) => (
+        <section key={name}>
+          <LoadPicker channels={channels} />
+          <Drawing picture={picture} name={`${name}-machine`} />
         </section>
       ))}
       <LoadLegend />
@@ -19,9 +19,8 @@ export function MachineView({ plan }: { readonly plan: ShownPlan }): JSX.Element
   );
 }
 
-function ChannelPicker({ host: { rings } }: { readonly host: ShownHost }): JSX.Element {
+function LoadPicker({ channels }: { readonly channels: readonly number[] }): JSX.Element {
   const { channel } = state.value;
-  const channels = rings.flatMap((ring) => ring.channels).sort((a, b) => a - b);
   return (
     <label class="inline">
       Load of
@@ -64,21 +63,21 @@ function LoadLegend(): JSX.Element {
 }
 
 /** Path types between all devices. */
-export function MatrixView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+export function MatrixView({ part: { hosts } }: { readonly part: ShownMatrices }): JSX.Element {
   return (
     <>
-      {plan.hosts.map((host) => (
-        <Drawing key={host.name} picture={host.matrix} name={`${host.name}-paths`} />
+      {hosts.map(({ name, picture }) => (
+        <Drawing key={name} picture={picture} name={`${name}-paths`} />
       ))}
     </>
   );
 }
 
 /** Rings through the machines; a channel or device can be selected. */
-export function ChannelsView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
+export function ChannelsView({ part: { hosts, uses } }: { readonly part: ShownChannels }): JSX.Element {
   return (
     <>
-      {plan.hosts.map((host) => (
+      {hosts.map((host) => (
         <section key={host.name}>
           <h3>{`Rings within ${host.name}`}</h3>
           <ul class="rings">
@@ -106,7 +105,7 @@ export function ChannelsView({ plan }: { readonly plan: ShownPlan }): JSX.Elemen
       ))}
       <h3>In use</h3>
       <dl class="uses">
-        {plan.uses.map(({ name, used, text }) => (
+        {uses.map(({ name, used, text }) => (
           <div key={name}>
             <dt>
               {name} <b class={used}>{used}</b>
@@ -142,7 +141,7 @@ function Chip({
 }
 
 /** Differences that the settings make, or from another machine. */
-export function ChangesView({ changes }: { readonly changes: ShownChanges | undefined }): JSX.Element {
+export function ChangesView({ part: { changes } }: { readonly part: ShownChanges }): JSX.Element {
   return (
     <>
       <AgainstField />
@@ -152,7 +151,7 @@ export function ChangesView({ changes }: { readonly changes: ShownChanges | unde
           view compares the plans.
         </p>
       ) : (
-        <Changes changes={changes} />
+        <Compared changes={changes} />
       )}
     </>
   );
@@ -178,7 +177,7 @@ function AgainstField(): JSX.Element {
   );
 }
 
-function Changes({ changes: { from, to, rules, calls, decisions, pictures } }: { readonly changes: ShownChanges }): JSX.Element {
+function Compared({ changes: { from, to, rules, calls, decisions, pictures } }: { readonly changes: Changes }): JSX.Element {
   return (
     <>
       <p>

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { highlighted } from '../../view/machine/highlight.js';
 import type { StoryStep } from '../../view/why/story.js';
-import type { ShownPlan, ShownReport } from '../messages.js';
+import type { ShownReport, ShownWhy } from '../messages.js';
 import { Drawing } from './drawing.js';
 import { change, state } from './store.js';
 import { Findings } from './views.js';
@@ -15,16 +15,16 @@ interface Drawn {
 }
 
 /** The search of each graph as a story, each obstacle drawn on the machine, and findings of the doctor. */
-export function WhyView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
-  const drawn = drawnSteps(plan.reports);
+export function WhyView({ part: { machines, reports, findings } }: { readonly part: ShownWhy }): JSX.Element {
+  const drawn = drawnSteps(reports);
   const now = drawn.find(({ number }) => number === state.value.step);
   const at = now === undefined ? -1 : drawn.indexOf(now);
-  const host = now === undefined ? undefined : plan.hosts[now.host];
+  const machine = now === undefined ? undefined : machines[now.host];
   const go = (index: number) => change({ step: drawn[index]?.number });
   return (
     <>
-      {plan.findings.length === 0 ? null : <h3>Findings about the machine</h3>}
-      <Findings findings={plan.findings} />
+      {findings.length === 0 ? null : <h3>Findings about the machine</h3>}
+      <Findings findings={findings} />
       {drawn.length === 0 ? null : (
         <div class="row">
           <button type="button" disabled={at <= 0} onClick={() => go(at - 1)}>
@@ -40,13 +40,13 @@ export function WhyView({ plan }: { readonly plan: ShownPlan }): JSX.Element {
           )}
         </div>
       )}
-      {now === undefined || host === undefined ? null : (
+      {now === undefined || machine === undefined ? null : (
         <section class="card" aria-live="polite">
           <p>{`${at + 1} of ${drawn.length}: ${now.text}`}</p>
-          <Drawing picture={highlighted(host.machine, now.places, now.text)} name="obstacle" />
+          <Drawing picture={highlighted(machine, now.places, now.text)} name="obstacle" />
         </section>
       )}
-      <Reports reports={plan.reports} />
+      <Reports reports={reports} />
     </>
   );
 }

@@ -1,0 +1,86 @@
+import { ruleEffects } from '../../planner/plan/diff/attribute.js';
+import { comparePlans } from '../../planner/plan/diff/compare.js';
+import { costCells, describeEffect } from '../../planner/plan/diff/effect-text.js';
+import { sideOf } from '../../planner/plan/diff/side.js';
+import { usualSizes } from '../../planner/plan/overview/forecast.js';
+import { defaultVersion } from '../../planner/versions/version.js';
+import type { Changes, ShownChanges } from '../messages.js';
+import type { NamedText } from '../source.js';
+import { MOST_NODES, type StudioState } from '../state.js';
+import { beliefPicture } from './choice.js';
+import { machinePictures } from './machine.js';
+import type { PartInput } from './input.js';
+
+const MOST_ROWS = 200;
+
+/** Differences that the settings make, or from another machine. */
+export function shownChanges(input: PartInput): ShownChanges {
+  return { view: 'changes', changes: changesOf(input) };
+}
+
+/** Differences from the same cluster without version, variables and removed devices; undefined where nothing is set. */
+function changesOf({ made, state, file, against, plan }: PartInput): Changes | undefined {
+  const { nccl, env, gpusOff, nicsOff } = state;
+  const set = [
+    ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
+    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    ...gpusOff.map((dev) => `without GPU ${dev}`),
+    ...nicsOff.map((name) => `without ${name}`),
+  ];
+  if (set.length === 0 && state.against === '') return undefined;
+  const unset = { ...state, nccl: undefined, env: {}, gpusOff: [], nicsOff: [] };
+  const other = state.against === '' ? undefined : otherState(unset, state.against, against);
+  const plain = other === undefined ? plan(unset, file) : plan(other, against);
+  if (plain === undefined) return undefined;
+  const from = other === undefined ? 'as it is' : plain.source.title;
+  const to = [...(other === undefined ? [] : [made.source.title]), ...set].join(', ');
+  const { differences, costs } = comparePlans(
+    sideOf(from, plain.prepared, plain.plan),
+    sideOf(to, made.prepared, made.plan),
+    usualSizes,
+  );
+  const onlyVersion = nccl !== undefined && set.length === 1 && other === undefined && differences.length + costs.length > 0;
+  const effects = onlyVersion
+    ? ruleEffects({
+        cluster: plain.source.cluster,
+        parameters: plain.source.parameters,
+        from: defaultVersion,
+        to: nccl,
+        sizes: usualSizes,
+      })
+    : [];
+  return {
+    from: `${from} (NCCL ${defaultVersion})`,
+    to,
+    rules: effects.map(describeEffect).flatMap(({ rules, changes }) => {
+      const lines = rules.map(({ about, before, after, source }) => `${about} Before: ${before}. After: ${after}. (${source})`);
+      return [{ name: rules.map(({ name }) => name).join(' + '), lines: [...lines, ...changes] }];
+    }),
+    calls: costs.slice(0, MOST_ROWS).map(costCells),
+    pictures:
+      other === undefined
+        ? []
+        : [...pairs(machinePictures(plain), machinePictures(made)), [beliefPicture(plain.tuning), beliefPicture(made.tuning)]],
+    decisions: differences.slice(0, MOST_ROWS).map(({ section, what, a, b }) => [section, what, a, b]),
+  };
+}
+
+/** The state of the machine that is compared with. */
+function otherState(plain: StudioState, against: string, file: NamedText | undefined): StudioState {
+  const [, name = against, count] = /^(.*?)(?::(\d+))?$/.exec(against.trim()) ?? [];
+  const nodes = count === undefined ? plain.nodes : Math.min(MOST_NODES, Math.max(1, Number(count)));
+  return {
+    ...plain,
+    nodes,
+    channel: undefined,
+    ...(file === undefined ? { machine: name, file: undefined } : { file: file.name }),
+  };
+}
+
+/** Elements of the same place in both lists. */
+function pairs<Each>(a: readonly Each[], b: readonly Each[]): (readonly [Each, Each])[] {
+  return a.flatMap((each, index) => {
+    const other = b[index];
+    return other === undefined ? [] : [[each, other] as const];
+  });
+}

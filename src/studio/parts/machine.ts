@@ -1,0 +1,106 @@
+import { computePaths } from '../../planner/topology/paths/compute-paths.js';
+import { loadOfLinks } from '../../planner/plan/overview/fullest-link.js';
+import type { HostOverview } from '../../planner/plan/overview/overview.js';
+import { type GpuNode, nodeName, type System } from '../../planner/topology/system.js';
+import type { Picture } from '../../view/draw/picture.js';
+import { draw, type Drawing } from '../../view/machine/boxes.js';
+import { linkUses } from '../../view/machine/loads.js';
+import { matrixPicture } from '../../view/machine/matrix.js';
+import { machinePicture } from '../../view/machine/picture.js';
+import type { PreparedHosts } from '../../planner/plan/cluster.js';
+import type { ShownChannels, ShownMachines, ShownMatrices } from '../messages.js';
+import type { Planned } from '../planned.js';
+import type { SourceMachine } from '../source.js';
+import type { StudioState } from '../state.js';
+
+/** Hosts of one kind in a plan. */
+interface KindOfHosts {
+  readonly host: HostOverview;
+  readonly hosts: PreparedHosts;
+  readonly machine: SourceMachine;
+}
+
+function kindsOf({ source, prepared, overview }: Planned): KindOfHosts[] {
+  const kinds = [...new Set(prepared.map((hosts) => hosts.host))];
+  return overview.hosts.flatMap((host, index) => {
+    const at = prepared.findIndex((each) => each.host === kinds[index]);
+    const [hosts, machine] = [prepared[at], source.machines[at]];
+    return hosts === undefined || machine === undefined ? [] : [{ host, hosts, machine }];
+  });
+}
+
+function drawingOf({ source }: Planned, { host, machine }: KindOfHosts): Drawing {
+  return draw(host.name, machine.system, computePaths(machine.system, source.parameters), machine.root);
+}
+
+/** Each kind of hosts, with the load of the rings of all channels, or of one. */
+export function machinePictures(made: Planned, channel?: number): Picture[] {
+  const { plan } = made;
+  return kindsOf(made).map((kind) => {
+    const { systems, host } = kind.hosts;
+    const loads = new Map(
+      systems.flatMap((local, node) => {
+        const ring = host.nodes[node]?.graphs.ring;
+        if (ring === undefined) return [];
+        const used = [...new Set(plan.ringOfChannel)].filter((each) => channel === undefined || each === channel);
+        const speed = plan.graphs.ring;
+        return [...linkUses(local, loadOfLinks(local, ring, used, speed))].filter(([, use]) => node === 0 || use.usedGBps > 0);
+      }),
+    );
+    return machinePicture(drawingOf(made, kind), { loads });
+  });
+}
+
+export function shownMachines(made: Planned, { channel }: StudioState): ShownMachines {
+  const pictures = machinePictures(made, channel);
+  return {
+    view: 'machine',
+    hosts: kindsOf(made).flatMap(({ host: { name, rings } }, index) => {
+      const picture = pictures[index];
+      const channels = rings.flatMap((ring) => ring.channels).sort((a, b) => a - b);
+      return picture === undefined ? [] : [{ name, picture, channels }];
+    }),
+  };
+}
+
+export function shownMatrices(made: Planned): ShownMatrices {
+  return {
+    view: 'matrix',
+    hosts: kindsOf(made).map((kind) => ({
+      name: kind.host.name,
+      picture: matrixPicture(drawingOf(made, kind), subjects(kind.machine.system)),
+    })),
+  };
+}
+
+export function shownChannels(made: Planned): ShownChannels {
+  return {
+    view: 'channels',
+    uses: made.overview.uses,
+    hosts: kindsOf(made).map(({ host: { name, rings }, machine: { system } }) => {
+      const subjectOf = subjects(system);
+      const ranks = new Map(system.gpus.map((gpu) => [gpu.rank, subjectOf(nodeName(gpu))]));
+      const nets = new Map(system.nets.map((net) => [`NET ${net.dev}`, nodeName(net)]));
+      return {
+        name,
+        rings: rings.map((ring) => ({
+          ...ring,
+          subjects: ring.ranks.map((rank) => ranks.get(rank) ?? ''),
+          ends: [ring.entry, ring.exit].map((label) => (label === undefined ? undefined : nets.get(label))),
+        })),
+      };
+    }),
+  };
+}
+
+/** Subject of a node by its name: a GPU is drawn as its hardware. */
+export function subjects(system: System): (id: string) => string {
+  const hardwareOf = (gpu: GpuNode) => system.hardware[gpu.parent];
+  const drawn = new Map(
+    system.gpus.map((gpu) => {
+      const hardware = hardwareOf(gpu);
+      return [nodeName(gpu), hardware === undefined ? nodeName(gpu) : nodeName(hardware)];
+    }),
+  );
+  return (id) => drawn.get(id) ?? id;
+}

@@ -1,0 +1,33 @@
+import type { ShownPart } from '../messages.js';
+import { shownChanges } from './changes.js';
+import { shownTimes } from './choice.js';
+import { shownCluster } from './cluster.js';
+import type { PartInput } from './input.js';
+import { shownChannels, shownMachines, shownMatrices } from './machine.js';
+import { shownMotion } from './motion.js';
+import { shownWhy } from './why.js';
+
+/** The contents of the state's view. */
+export function partOf(input: PartInput): ShownPart | undefined {
+  const { made, state, tables } = input;
+  switch (state.view) {
+    case 'machine':
+      return shownMachines(made, state);
+    case 'cluster':
+      return shownCluster(made, state);
+    case 'matrix':
+      return shownMatrices(made);
+    case 'choice':
+      return shownTimes(made, state, tables);
+    case 'channels':
+      return shownChannels(made);
+    case 'motion':
+      return shownMotion(made, state);
+    case 'why':
+      return shownWhy(made);
+    case 'changes':
+      return shownChanges(input);
+    case 'log':
+      return undefined;
+  }
+}

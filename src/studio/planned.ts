@@ -1,0 +1,100 @@
+import { describeError } from '../errors.js';
+import { explain } from '../planner/explain/explain.js';
+import { nearestQuestions } from '../planner/explain/grammar/complete.js';
+import { parseQuestions } from '../planner/explain/grammar/parse.js';
+import { situationOf, usesSearches } from '../planner/explain/situation.js';
+import { prepareCluster, type PreparedHosts } from '../planner/plan/cluster.js';
+import { limitText } from '../planner/plan/overview/format.js';
+import { type Overview, overviewOf } from '../planner/plan/overview/overview.js';
+import { type Plan, planPrepared } from '../planner/plan/plan.js';
+import { formatGBps } from '../planner/topology/format.js';
+import { nodeName } from '../planner/topology/system.js';
+import { descendants } from '../planner/topology/xml/tree.js';
+import { tune, type Tuning } from '../planner/tuning/tune.js';
+import type { Device, ShownAnswer, ShownPlan } from './messages.js';
+import type { Source, SourceMachine } from './source.js';
+
+/** Time for trying changes, ms. */
+const HELP_MS = 4000;
+
+/** A planned source. */
+export interface Planned {
+  readonly source: Source;
+  readonly prepared: readonly PreparedHosts[];
+  readonly plan: Plan;
+  readonly tuning: Tuning;
+  readonly overview: Overview;
+}
+
+/** Plans a cluster. */
+export function planned(source: Source): Planned {
+  const { cluster, parameters, title, environment } = source;
+  const prepared = prepareCluster(cluster, parameters);
+  const plan = planPrepared(prepared, parameters);
+  const tuning = tune(plan, parameters);
+  return {
+    source,
+    prepared,
+    plan,
+    tuning,
+    // The forecasts of an overview are no part of any view.
+    overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes: [] }),
+  };
+}
+
+/** The parts of a plan that every view has beside it. */
+export function shownPlan({ source, overview }: Planned): ShownPlan {
+  return {
+    title: source.title,
+    figures: [
+      [String(overview.nRanks), overview.nRanks === 1 ? 'rank' : 'ranks'],
+      [String(overview.nNodes), overview.nNodes === 1 ? 'node' : 'nodes'],
+      [String(overview.nChannels), 'channels'],
+      [`${formatGBps(Math.min(...overview.hosts.map(({ ringGBps }) => ringGBps)))} GB/s`, 'rings of a host, together'],
+      [overview.nccl, 'version of NCCL'],
+    ],
+    notes: source.notes,
+    limits: overview.hosts.map((host) => `${overview.hosts.length > 1 ? `${host.name}: ` : ''}${limitText(host)}.`),
+    devices: source.machines.flatMap(devicesOf),
+  };
+}
+
+function devicesOf({ root, system }: SourceMachine): Device[] {
+  const names = new Map(
+    [...descendants(root)]
+      .filter(({ name }) => name === 'net')
+      .map(({ attributes }) => [Number(attributes.get('dev')), attributes.get('name')] as const),
+  );
+  const used = new Set(system.gpus.map(({ parent }) => parent));
+  return [
+    ...system.hardware.flatMap((gpu, index) =>
+      used.has(index) ? [{ subject: nodeName(gpu), name: `GPU ${gpu.dev}`, off: { gpu: gpu.dev } }] : [],
+    ),
+    ...system.nets.flatMap((net) => {
+      const nic = names.get(net.dev);
+      return nic === undefined ? [] : [{ subject: nodeName(net), name: `NET ${net.dev} (${nic})`, off: { nic } }];
+    }),
+  ];
+}
+
+/** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */
+export function answerTo({ cluster, parameters, simulated, machines, environment }: Source, text: string): ShownAnswer {
+  const questions = parseQuestions(text);
+  if (questions.length === 0)
+    return {
+      title: 'That is no question that can be answered.',
+      sentences: [`The nearest are: ${nearestQuestions(text).join('; ')}.`],
+    };
+  try {
+    const roots = new Map(machines.map(({ system, root }) => [system, root]));
+    const searches = questions.some(usesSearches) ? 'all' : 'none';
+    const situation = situationOf(cluster, parameters, { searches, simulated, roots, environment });
+    const end = performance.now() + HELP_MS;
+    const answers = questions.map((question) => explain(situation, question, { keepGoing: () => performance.now() <= end }));
+    const [first, ...others] = answers.map(({ title, lines }) => [title, ...lines.map((line) => line.text)]);
+    const [title = '', ...sentences] = first ?? [];
+    return { title, sentences: [...sentences, ...others.flat()] };
+  } catch (error) {
+    return { title: 'There is no answer.', sentences: [describeError(error)] };
+  }
+}

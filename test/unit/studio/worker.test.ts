@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import type { OpenFile, Reply } from '../../../src/studio/messages.js';
+import { stateOf, viewNames } from '../../../src/studio/state.js';
+import { serve } from '../../../src/studio/worker.js';
+
+/** Sends a state to a worker, and gives its replies up to the last. */
+function worker() {
+  let done = () => {};
+  let replies: Reply[] = [];
+  const answer = serve((reply) => {
+    replies.push(reply);
+    if (reply.kind === 'error' || (reply.kind === 'shown' && reply.isLast)) done();
+  });
+  return async (fragment: string, files: readonly OpenFile[] = []): Promise<readonly Reply[]> => {
+    replies = [];
+    const ended = new Promise<void>((resolve) => (done = resolve));
+    answer({ id: 1, state: stateOf(fragment), files });
+    await ended;
+    return replies;
+  };
+}
+
+describe('the worker of the studio', () => {
+  it('makes the view that is looked at, and no other', async () => {
+    const ask = worker();
+    for (const view of viewNames) {
+      const [reply] = await ask(`machine=hgx-a100-4&nodes=2&view=${view}`);
+      expect(reply?.kind === 'shown' && reply.shown.plan?.title).toBe('2 x hgx-a100-4');
+      expect(reply?.kind === 'shown' ? reply.shown.part?.view : reply).toBe(view === 'log' ? undefined : view);
+    }
+  });
+
+  it('sends the views before the answer, and keeps both', async () => {
+    const ask = worker();
+    const fragment = 'machine=hgx-a100-4&nodes=2&ask=what+limits';
+    const replies = await ask(fragment);
+    expect(replies.map((reply) => reply.kind === 'shown' && [reply.shown.answer !== undefined, reply.isLast])).toEqual([
+      [false, false],
+      [true, true],
+    ]);
+    const again = await ask(`${fragment}&view=matrix`);
+    expect(again).toHaveLength(1);
+  });
+
+  it('plans again for another file of the same name', async () => {
+    const ask = worker();
+    const file = (key: number, text: string): OpenFile => ({ key, name: 'a.yaml', blob: new Blob([text]) });
+    const titles = [];
+    for (const each of [file(1, 'machines: dgx-a100:2\n'), file(2, 'machines: dgx-a100:3\n')]) {
+      const [reply] = await ask('file=a.yaml', [each]);
+      titles.push(reply?.kind === 'shown' ? reply.shown.plan?.title : reply);
+    }
+    expect(titles).toEqual(['2 x dgx-a100', '3 x dgx-a100']);
+  });
+});
