@@ -38,6 +38,7 @@ export interface ClusterFileMachine {
  *         overrides:
  *           nics: 4                      # how many, or which: [mlx5_0, mlx5_3]
  *           nic-speed: 200G
+ *           nic-carries: 400G            # a bond of two such ports
  *           gpus: [0, 1, 2, 3]           # which have ranks, or how many
  *           sharp: true                  # the NICs can reduce
  *       - machine: azure-ndv5.xml
@@ -110,7 +111,13 @@ function readMachine(entry: YamlReader): ClusterFileMachine {
 }
 
 function readOverrides(reader: YamlReader): Overrides {
-  const { gpus, nics, sharp, 'nic-speed': speed } = reader.fields(['gpus', 'nics', 'nic-speed', 'sharp']);
+  const {
+    gpus,
+    nics,
+    sharp,
+    'nic-speed': speed,
+    'nic-carries': carries,
+  } = reader.fields(['gpus', 'nics', 'nic-speed', 'nic-carries', 'sharp']);
   return {
     ...(gpus === undefined
       ? {}
@@ -119,6 +126,7 @@ function readOverrides(reader: YamlReader): Overrides {
       ? {}
       : { nics: nics.kind === 'list' ? nics.items().map((nic) => nic.text('the name of a NIC')) : nics.integer(0, 4096) }),
     ...(speed === undefined ? {} : { nicSpeedMbps: readSpeed(speed) }),
+    ...(carries === undefined ? {} : { nicCarriesMbps: readSpeed(carries) }),
     ...(sharp === undefined ? {} : { sharp: sharp.flag() }),
   };
 }

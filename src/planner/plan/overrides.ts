@@ -11,8 +11,10 @@ export interface Overrides {
   readonly gpus?: readonly number[] | number;
   /** The network devices that are used, by name, or the number of first ones. */
   readonly nics?: readonly string[] | number;
-  /** Speed of each network device, Mb/s. */
+  /** Speed of each network device as NCCL sees it, Mb/s. */
   readonly nicSpeedMbps?: number;
+  /** Data rate that each network device carries, Mb/s, where NCCL sees another: a bond of two ports may count as one. */
+  readonly nicCarriesMbps?: number;
   /** True if the network devices can reduce (SHARP). */
   readonly sharp?: boolean;
 }
@@ -36,6 +38,7 @@ export function applyOverrides(machine: XmlElement, overrides: Overrides): XmlEl
   if (overrides.nics !== undefined) keepNics(named('net'), overrides.nics);
   for (const net of named('net')) {
     if (overrides.nicSpeedMbps !== undefined) net.attributes.set('speed', String(overrides.nicSpeedMbps));
+    if (overrides.nicCarriesMbps !== undefined) net.attributes.set('carries', String(overrides.nicCarriesMbps));
     if (overrides.sharp !== undefined) net.attributes.set('coll', overrides.sharp ? '1' : '0');
   }
   if (overrides.gpus !== undefined || overrides.nics !== undefined) {

@@ -6,7 +6,7 @@ import type { Parameters } from '../parameters.js';
 import { NETWORK_RANK, type ScheduledConnection } from '../schedule/schedule.js';
 import { nvLinkGBps } from '../topology/bandwidths.js';
 import type { LocalSystem } from '../topology/local-systems.js';
-import { nodeName } from '../topology/system.js';
+import { carriedGBps, nodeName } from '../topology/system.js';
 import { Locality } from '../topology/paths/locality.js';
 import { LinkType, NodeType, PathType } from '../topology/types.js';
 import type { FabricEnd } from './fabric.js';
@@ -109,7 +109,7 @@ export class Routes {
   nicsGBps(node: number, nic: number | undefined, { common }: Physics): number {
     const { nets } = this.#machine(node).system;
     const chosen = nic === undefined ? nets : nets.slice(nic, nic + 1);
-    return chosen.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0) * common.netPayload;
+    return carriedGBps(chosen) * common.netPayload;
   }
 
   /** The NICs of a message between two ranks: with PXN it leaves by the sender's NIC on the receiver's rail. */
@@ -149,8 +149,11 @@ export class Routes {
         );
       case LinkType.PCI:
         return gbps * common.pciPayload;
-      case LinkType.NET:
-        return gbps * common.netPayload;
+      case LinkType.NET: {
+        const net = [system.links.from[link], system.links.to[link]].map((vertex) => system.nodes[vertex ?? -1]);
+        const port = net.find((end) => end?.type === NodeType.NET);
+        return (port === undefined ? gbps : carriedGBps([port])) * common.netPayload;
+      }
       default:
         return gbps;
     }

@@ -118,6 +118,8 @@ export interface NetNode extends NodeCommon<typeof NodeType.NET> {
   readonly isConnectX8: boolean;
   readonly port: number;
   readonly bandwidthGBps: number;
+  /** Data rate that it carries, where NCCL sees another: a bond. */
+  readonly carriesGBps?: number;
   readonly latencyUs: number;
   readonly gdr: boolean;
   /** True if the network can reduce (SHARP). */
@@ -169,6 +171,11 @@ export function countOf(system: System, type: NodeType): number {
 /** `GPU/0-1b000`: type, system id and local id in hexadecimal, as in NCCL's log. */
 export function nodeName(node: Pick<SystemNode, 'type' | 'systemId' | 'localId'>): string {
   return `${nodeTypeNames[node.type]}/${node.systemId.toString(16)}-${node.localId.toString(16)}`;
+}
+
+/** Bandwidth that network devices carry together, GB/s. */
+export function carriedGBps(nets: readonly NetNode[]): number {
+  return nets.reduce((sum, { bandwidthGBps, carriesGBps = bandwidthGBps }) => sum + carriesGBps, 0);
 }
 
 /** Position among the GPU nodes of the GPU with that rank, or -1. */

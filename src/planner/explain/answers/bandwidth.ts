@@ -12,6 +12,7 @@ import { rate } from '../format.js';
 import type { PartialWay } from '../grammar/question.js';
 import { type NodeView, nodeViews, predicted, type Situation, titleOf } from '../situation.js';
 import { matches } from './choice.js';
+import { carriedGBps } from '../../topology/system.js';
 
 /** Sizes of an answer about bandwidth that names none. */
 const usualSizes: readonly number[] = [2 ** 20, 2 ** 25, 2 ** 30, 2 ** 34];
@@ -153,5 +154,5 @@ export function boundText(situation: Situation, { busGBps }: Pick<PredictedRow, 
 /** Number and bandwidth of the network devices of a node. */
 export function nicsOf({ local }: Pick<NodeView, 'local'>): { readonly count: number; readonly gbps: number } {
   const { nets } = local.system;
-  return { count: nets.length, gbps: Number(nets.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0).toFixed(3)) };
+  return { count: nets.length, gbps: Number(carriedGBps(nets).toFixed(3)) };
 }

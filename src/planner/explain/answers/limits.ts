@@ -15,6 +15,7 @@ import { boundText } from './bandwidth.js';
 import { answerPairChannels } from './pairs.js';
 import { hindrances } from './use.js';
 import { limitOf } from './choice.js';
+import { carriedGBps } from '../../topology/system.js';
 
 /** A size at which bandwidth decides. */
 const LARGE_BYTES = 2 ** 30;
@@ -129,5 +130,5 @@ function ofNode(plan: Plan, view: NodeView, several: boolean): string[] {
 
 /** Bandwidth of all network devices of a node; ports that share a card's link may carry less. */
 function nicsGBps({ local }: NodeView): number {
-  return Number(local.system.nets.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0).toFixed(3));
+  return Number(carriedGBps(local.system.nets).toFixed(3));
 }

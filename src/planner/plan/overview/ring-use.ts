@@ -2,6 +2,7 @@ import type { NodeContribution } from '../../graph/merge/contribution.js';
 import type { LocalSystem } from '../../topology/local-systems.js';
 import type { Plan } from '../plan.js';
 import { type LinkLoad, ringLoads } from './fullest-link.js';
+import { carriedGBps } from '../../topology/system.js';
 
 /** The rings of a plan on one kind of node. */
 export interface RingUse {
@@ -22,7 +23,7 @@ export function ringUse({ graphs, nodes, ringOfChannel }: Plan, kind: NodeContri
   const { ring: agreed } = graphs;
   const { ring, tree } = kind.graphs;
   const isOut = nodes.nNodes > 1;
-  const nicsGBps = isOut ? local.system.nets.reduce((sum, { bandwidthGBps }) => sum + bandwidthGBps, 0) : Infinity;
+  const nicsGBps = isOut ? carriedGBps(local.system.nets) : Infinity;
   const rings = [...new Set(ringOfChannel)].sort((a, b) => a - b);
   const carried = (count: number, speed: { readonly bwIntra: number; readonly bwInter: number }) =>
     Math.min(count * (isOut ? speed.bwInter : speed.bwIntra), nicsGBps);

@@ -328,6 +328,7 @@ function addNet(build: Build, element: XmlElement, nic: DraftNode, systemId: num
     dev,
     asic,
     bandwidthGBps,
+    ...carried(element),
     pciId: pciIdOf(element, asic),
     isConnectX8: isConnectX8(element),
     latencyUs: floatOrZero(element, 'latency'),
@@ -356,6 +357,12 @@ function addPluginDevice(
 function netBandwidth(element: XmlElement): number {
   const speedMbps = integerOr(element, 'speed', 0);
   return Math.fround((speedMbps > 0 ? speedMbps : DEFAULT_SPEED_MBPS) / 8000);
+}
+
+/** An attribute of our own, which NCCL skips (plan/overrides.ts sets it). */
+function carried(element: XmlElement): Pick<NetData, 'carriesGBps'> {
+  const mbps = integerOr(element, 'carries', 0);
+  return mbps > 0 ? { carriesGBps: mbps / 8000 } : {};
 }
 
 /** Devices of vendor 0x15b3 that NCCL counts as a ConnectX-8. */

@@ -52,19 +52,24 @@ function checkSlots({ nets, findings }: Inventory): void {
 
 function checkBonds({ nets, findings }: Inventory): void {
   for (const { element, bandwidthGBps, pci } of nets) {
-    if (!/bond/i.test(element.attributes.get('name') ?? '')) continue;
-    const most = Math.min(2 * bandwidthGBps, pci === undefined || pci.bandwidthGBps === 0 ? Infinity : pci.bandwidthGBps);
+    const carries = integer(element, 'carries', 0) / 8000;
+    if (carries === 0 && !/bond/i.test(element.attributes.get('name') ?? '')) continue;
+    const slot = pci === undefined || pci.bandwidthGBps === 0 ? Infinity : pci.bandwidthGBps;
+    const most = Math.min(carries > 0 ? carries : 2 * bandwidthGBps, slot);
     const isLess = most > bandwidthGBps * 1.1;
+    const seen = formatGBps(bandwidthGBps);
     findings.add(element, {
       code: 'nic-bonded',
-      severity: 'info',
-      problem: `it is a bond, which counts as one port of ${formatGBps(bandwidthGBps)} GB/s`,
-      consequence: isLess
-        ? `if two ports of that speed are in it, it carries up to ${formatGBps(most)} GB/s, and NCCL plans channels for ${formatGBps(bandwidthGBps)}; if ${formatGBps(bandwidthGBps)} is the sum of both, nothing is lost`
-        : 'its card carries no more than that',
+      severity: carries > 0 && isLess ? 'warning' : 'info',
+      problem: `it is a bond, which counts as one port of ${seen} GB/s`,
+      consequence: !isLess
+        ? 'its card carries no more than that'
+        : carries > 0
+          ? `it carries ${formatGBps(most)} GB/s, and NCCL plans channels for ${seen}`
+          : `if two ports of that speed are in it, it carries up to ${formatGBps(most)} GB/s, and NCCL plans channels for ${seen}; if ${seen} is the sum of both, nothing is lost`,
       ...(isLess ? { gbps: { is: bandwidthGBps, couldBe: most } } : {}),
       remedy: isLess
-        ? 'compare it with cat /proc/net/bonding/NAME; a file for NCCL_TOPO_FILE with the sum as speed, or NCCL_NCHANNELS_PER_NET_PEER=4 for all-to-all'
+        ? 'compare it with cat /proc/net/bonding/NAME, and plan it with nic-carries in a cluster file; a file for NCCL_TOPO_FILE with the sum as speed, or NCCL_NCHANNELS_PER_NET_PEER=4 for all-to-all'
         : 'nothing',
     });
   }

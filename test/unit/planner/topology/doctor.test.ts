@@ -492,6 +492,12 @@ describe('cards and ports', () => {
   it('count as one port in a bond', () => {
     const finding = find(examine(edited('gh200', [/mlx5_0/, 'mlx5_bond_0'], [/speed="400000"/, 'speed="200000"'])), 'nic-bonded');
     expect(finding).toMatchObject({ severity: 'info', gbps: { is: 25, couldBe: 48 } });
+    const known = machine('gh200');
+    for (const element of descendants(known)) {
+      if (element.name !== 'net') continue;
+      element.attributes.set('speed', '200000').set('carries', '400000');
+    }
+    expect(find(diagnose(known), 'nic-bonded')).toMatchObject({ severity: 'warning', gbps: { is: 25, couldBe: 48 } });
     expect(codes(writeXml(machine('gh200')))).not.toContain('nic-bonded');
   });
 
