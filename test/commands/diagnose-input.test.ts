@@ -52,8 +52,8 @@ function tar(name: string, content: Buffer, type = '0'): Buffer {
 }
 
 const verdict = /^Verdict: rank 3 ended by an exception of its own: PIL\.UnidentifiedImageError/;
-/** A part of a bomb: 16 MiB of zeros in 16 KiB. */
-const zeros = gzipSync(Buffer.alloc(2 ** 24));
+/** A part of a bomb: 16 MiB of text in 16 KiB. */
+const swelling = gzipSync(Buffer.alloc(2 ** 24, 'a'));
 
 describe('tccl diagnose reads', () => {
   it.each(['job.tar.xz', 'job.tar.zst', 'job.tar.bz2', 'job.zip'])('%s', async (name) => {
@@ -109,7 +109,8 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     cpSync(join(logs, 'cases/m02-exception-of-one-rank/job.log'), join(incident, 'job.log'));
     writeFileSync(join(incident, 'video.mp4'), Buffer.from(Array.from({ length: 4000 }, (_, at) => (at * 7919) % 256)));
     writeFileSync(join(incident, 'junk.json'), '{"a": ');
-    writeFileSync(join(incident, 'bomb.gz'), Buffer.concat(Array.from({ length: 70 }, () => zeros)));
+    const bomb = Buffer.concat(Array.from({ length: 70 }, () => swelling));
+    writeFileSync(join(incident, 'bomb.tar'), Buffer.concat([tar('a.gz', bomb), tar('b.gz', swelling)]));
     writeFileSync(
       join(incident, 'bomb.xml'),
       '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]><a>&b;</a>',
@@ -126,7 +127,7 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     expect(text.stdout).toContain('Read: 1 × text\n');
     const refusals = text.stdout.split('\n').filter((line) => line.startsWith('Not read: '));
     expect(refusals).toEqual([
-      expect.stringMatching(/bomb\.gz: unpacks to more than 256 times its size: this is no log \(a zip bomb\?\)/),
+      expect.stringMatching(/bomb\.tar: unpacks to more than 256 times its size: this is no log \(a zip bomb\?\)/),
       expect.stringMatching(/bomb\.xml: /),
       expect.stringMatching(/broken\.zip: is no zip archive that can be read: /),
       expect.stringMatching(/gone\.log: is a link to a file that does not exist/),
@@ -143,6 +144,11 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     const job = file('job.log', log);
     const { code, stdout } = await tccl(['diagnose', job, join(folder, 'nowhere')]);
     expect([code, stdout]).toEqual([1, expect.stringContaining('nowhere: there is no such file or folder\n')]);
+  });
+
+  it.skipIf(process.platform !== 'linux')('and does not read the rest of a binary file', async () => {
+    const { code, stderr } = await tccl(['diagnose', '/dev/zero']); // has no end
+    expect([code, stderr]).toEqual([2, 'tccl: /dev/zero: is no text (a binary file)\n']);
   });
 
   it.skipIf(process.platform !== 'linux')('and closes a file that it refuses before its end', async () => {

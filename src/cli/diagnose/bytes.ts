@@ -43,8 +43,13 @@ export class Peeked {
       if (this.head.length > 0) yield this.head;
       for (let next = await this.#rest.next(); next.done !== true; next = await this.#rest.next()) yield next.value;
     } finally {
-      await this.#rest.return?.(undefined); // closes a file that is refused before its end
+      await this.close();
     }
+  }
+
+  /** Closes a file that is refused before its end. */
+  async close(): Promise<void> {
+    await this.#rest.return?.(undefined);
   }
 }
 

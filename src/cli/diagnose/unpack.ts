@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { ReadableStream as WebStream } from 'node:stream/web';
 import type { Entry as ZipEntry, ZipFile } from 'yauzl';
 import { InputError } from '../../errors.js';
-import { type ByteSource, Peeked, wholeOf } from './bytes.js';
+import { type ByteSource, drain, Peeked, wholeOf } from './bytes.js';
 import { tarEntries } from './tar.js';
 
 /** A file, after everything that packs it was taken off. */
@@ -23,8 +23,9 @@ const MEMORY_LIMIT = 512 * 2 ** 20;
 const SIZE_LIMIT = 2 ** 30;
 const RATIO_LIMIT = 256;
 
-/** Bytes and files that may still come out of one given file. */
+/** Bytes and files that have come out of one given file. */
 interface Budget {
+  readonly file: string;
   packed: number;
   unpacked: number;
   files: number;
@@ -32,13 +33,13 @@ interface Budget {
 
 /**
  * The files in a file: itself, or those of archives (.zip, .tar) and compressed files (.gz, .xz, .zst, .bz2), in any order of
- * packing. Bytes of one must be used up before the next is asked for.
+ * packing. Bytes of one that are left over when the next is asked for are lost.
  *
- * @throws InputError for a bomb, and for an archive that is damaged
+ * @throws InputError for a bomb, which names the given file, and for an archive that is damaged
  */
 export async function* unpacked(name: string, source: ByteSource): AsyncGenerator<Unpacked> {
-  const budget: Budget = { packed: 0, unpacked: 0, files: 0 };
-  yield* layer(name, await Peeked.of(counted(source, budget)), budget, 0, { reason: undefined });
+  const budget: Budget = { file: name, packed: 0, unpacked: 0, files: 0 };
+  yield* layer(name, await Peeked.of(counted(source, budget)), budget, 0, { reason: undefined }, false);
 }
 
 async function* counted(source: ByteSource, budget: Budget): ByteSource {
@@ -54,11 +55,14 @@ async function* layer(
   budget: Budget,
   depth: number,
   damage: Unpacked['damage'],
+  isBeforeOthers: boolean,
 ): AsyncGenerator<Unpacked> {
   const packing = packingOf(bytes.head);
   if (packing === undefined) {
     if (++budget.files > FILE_LIMIT) throw new InputError('TOO_LARGE', `holds more than ${FILE_LIMIT} files`, { file: name });
     yield { name, bytes, damage };
+    if (isBeforeOthers) await drain(bytes.all());
+    else await bytes.close();
     return;
   }
   if (depth >= DEPTH_LIMIT) throw new InputError('TOO_LARGE', `is packed more than ${DEPTH_LIMIT} times`, { file: name });
@@ -66,18 +70,18 @@ async function* layer(
     const archive = await wholeOf(bytes.all(), MEMORY_LIMIT, name);
     for await (const entry of zipEntries(archive, name)) {
       const own = { reason: undefined };
-      const source = limited(tolerant(entry.source, own), budget, name);
-      yield* layer(`${name}: ${entry.name}`, await Peeked.of(source), budget, depth + 1, own);
+      const source = limited(tolerant(entry.source, own), budget);
+      yield* layer(`${name}: ${entry.name}`, await Peeked.of(source), budget, depth + 1, own, false);
     }
     return;
   }
   if (packing === 'tar') {
     for await (const entry of tarEntries(bytes.all(), damage))
-      yield* layer(`${name}: ${entry.name}`, await Peeked.of(entry.source), budget, depth + 1, damage);
+      yield* layer(`${name}: ${entry.name}`, await Peeked.of(entry.source), budget, depth + 1, damage, true);
     return;
   }
-  const source = limited(tolerant(decompressed(packing, bytes.all()), damage), budget, name);
-  yield* layer(name, await Peeked.of(source), budget, depth + 1, damage);
+  const source = limited(tolerant(decompressed(packing, bytes.all()), damage), budget);
+  yield* layer(name, await Peeked.of(source), budget, depth + 1, damage, isBeforeOthers);
 }
 
 type Packing = 'gzip' | 'xz' | 'zstd' | 'bzip2' | 'zip' | 'tar';
@@ -93,14 +97,14 @@ function packingOf(head: Uint8Array): Packing | undefined {
   return Buffer.from(head.subarray(257, 262)).toString('latin1') === 'ustar' ? 'tar' : undefined;
 }
 
-async function* limited(source: ByteSource, budget: Budget, file: string): ByteSource {
+async function* limited(source: ByteSource, budget: Budget): ByteSource {
   for await (const piece of source) {
     budget.unpacked += piece.length;
     if (budget.unpacked > Math.max(SIZE_LIMIT, RATIO_LIMIT * budget.packed))
       throw new InputError(
         'TOO_LARGE',
         `unpacks to more than ${RATIO_LIMIT} times its size: this is no log (a zip bomb?); unpack it yourself if it is one`,
-        { file },
+        { file: budget.file },
       );
     yield piece;
   }

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { InputError, TcclError } from '../../errors.js';
 import type { NcclLogReader } from '../../planner/log/read-log.js';
 import { classify, encodingOf } from '../../planner/readers/classify.js';
-import { type ByteSource, bytesOf, drain, wholeOf } from '../diagnose/bytes.js';
+import { type ByteSource, bytesOf, wholeOf } from '../diagnose/bytes.js';
 import { type Unpacked, unpacked } from '../diagnose/unpack.js';
 
 /** A file that was read, by its kind; the reason where it was not, or what it lacks. */
@@ -45,7 +45,7 @@ export async function readExhibits(
   const source = bytesOf(name);
   try {
     for await (const file of unpacked(title, source))
-      exhibits.push(await readOne(file, reader, (bytes) => report(file.name, bytes)));
+      exhibits.push(await readOne(title, file, reader, (bytes) => report(file.name, bytes)));
   } catch (error) {
     exhibits.push({ file: title, kind: 'unreadable', refused: reasonOf(error) });
   } finally {
@@ -55,16 +55,14 @@ export async function readExhibits(
   return exhibits;
 }
 
-async function readOne(file: Unpacked, reader: NcclLogReader, report: (bytes: number) => void): Promise<Exhibit> {
-  const { name, bytes, damage } = file;
+async function readOne(title: string, file: Unpacked, reader: NcclLogReader, report: (bytes: number) => void): Promise<Exhibit> {
+  const { name, damage } = file;
   reader.openFile(name);
-  const exhibit = await readByKind(file, reader, report).catch((error: unknown): Exhibit => ({
-    file: name,
-    kind: 'unreadable',
-    refused: reasonOf(error),
-  }));
-  // Unread bytes are still before the next file of the archive.
-  await drain(bytes.all());
+  const exhibit = await readByKind(file, reader, report).catch((error: unknown): Exhibit => {
+    // A bomb ends its archive, which is named once.
+    if (error instanceof InputError && error.file === title) throw error;
+    return { file: name, kind: 'unreadable', refused: reasonOf(error) };
+  });
   return damage.reason === undefined ? exhibit : { ...exhibit, note: damage.reason };
 }
 
