@@ -29,6 +29,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   nccl: () => import('./commands/nccl.js'),
   log: () => import('./commands/log.js'),
   diagnose: () => import('./commands/diagnose.js'),
+  watch: () => import('./commands/watch.js'),
   studio: () => import('./commands/studio.js'),
   'run-host': () => import('./commands/run-host.js'),
   completion: () => import('./commands/completion.js'),

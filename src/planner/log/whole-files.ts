@@ -3,12 +3,13 @@ import type { FileKind } from '../readers/classify.js';
 import { type FlightRecording, isFlightRecording, readFlightRecording } from '../readers/flight.js';
 import { parseJson } from '../readers/json.js';
 import { plainValue, readPickle } from '../readers/pickle.js';
-import { isRasJson, type RasReport, readRasJson } from '../readers/ras.js';
+import { parseRasJson, type RasReport } from '../readers/ras.js';
 import { readInspector, readTrace, type TimedCall } from '../readers/timeline.js';
 import { utf8Text } from '../readers/utf8.js';
 import { parseXml } from '../topology/xml/parse.js';
 import type { XmlElement } from '../topology/xml/tree.js';
 import type { LogPlace } from './line.js';
+import { replayWatch } from './live/recording.js';
 
 /** A topology or graph file. */
 export interface GivenXml {
@@ -46,7 +47,7 @@ export class WholeFileReader implements WholeFiles {
       case 'pickle':
         return this.#readValue(plainValue(readPickle(bytes)), name, place);
       case 'json':
-        return this.#readValue(parseJson(utf8Text(bytes)), name, place);
+        return this.#readJson(utf8Text(bytes), name, place);
       case 'inspector':
       case 'trace': {
         const { timed, recordings } = (kind === 'trace' ? readTrace : readInspector)(utf8Text(bytes), place.file);
@@ -60,6 +61,8 @@ export class WholeFileReader implements WholeFiles {
         }
         return kind;
       }
+      case 'watch':
+        return this.#readWatch(utf8Text(bytes), place);
       case 'xml':
         return this.#readXml(utf8Text(bytes), name, place);
     }
@@ -70,14 +73,26 @@ export class WholeFileReader implements WholeFiles {
     return { recordings: [...recordings, ...this.#traced.values()], ras, timed, topologies, graphs };
   }
 
+  #readJson(text: string, name: string, place: LogPlace): string {
+    // JSON of RAS may lack commas.
+    if (!text.includes('"nccl_version"') || !text.includes('"communicators"'))
+      return this.#readValue(parseJson(text), name, place);
+    this.ras.push(parseRasJson(text, place));
+    return 'ras';
+  }
+
+  /** Reports of `tccl watch`: the last two of each job that did not move at the end. */
+  #readWatch(text: string, place: LogPlace): string {
+    for (const { state, reports } of replayWatch(text, place)) {
+      if (state !== 'healthy' && state !== 'unknown') this.ras.push(...reports);
+    }
+    return 'recording of tccl watch';
+  }
+
   #readValue(value: unknown, name: string, place: LogPlace): string {
     if (isFlightRecording(value)) {
       this.recordings.push(readFlightRecording(value, name, place));
       return 'flight recording';
-    }
-    if (isRasJson(value)) {
-      this.ras.push(readRasJson(value, place));
-      return 'ras';
     }
     if (isTestResults(value))
       throw new InputError('CONTENT', 'results of nccl-tests; tccl expect CLUSTER FILE compares them with a prediction');

@@ -1,12 +1,13 @@
 import { utf8Text } from './utf8.js';
 
 /** Kinds of files: text is read line by line, all others as a whole. */
-export type FileKind = 'text' | 'pickle' | 'json' | 'xml' | 'inspector' | 'trace' | 'binary';
+export type FileKind = 'text' | 'pickle' | 'json' | 'xml' | 'inspector' | 'trace' | 'watch' | 'binary';
 
 const forms: readonly (readonly [kind: FileKind, form: RegExp])[] = [
   ['xml', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
   ['xml', /^\s*<\?xml\b/],
   ['inspector', /^\s*\{\s*"header":\s*\{[^{}]{0,400}\},\s*"metadata":/],
+  ['watch', /^\s*\{"tcclWatch":/],
   ['trace', /^\s*\[\s*(?:\{"name":|\{"ph":|\{"cat":)/],
 ];
 

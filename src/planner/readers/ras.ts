@@ -1,14 +1,23 @@
+import { InputError } from '../../errors.js';
+import { parseJson } from './json.js';
 import type { TextPlace, ToolFormat } from './section.js';
 
 /** A report of NCCL's RAS (`ncclras`), as text or JSON. It counts operations that ranks launched, not completed ones. */
 export interface RasReport {
+  /** NCCL's version, such as `2.28.7`; undefined where the report has none. */
+  readonly version: string | undefined;
+  /** True if healthy communicators and their counts are in it, as in JSON; text names only those in trouble. */
+  readonly isComplete: boolean;
   readonly communicators: readonly RasCommunicator[];
   /** Processes that RAS considers dead: `4711 on 10.0.0.7`. */
   readonly dead: readonly { readonly process: string; readonly place: TextPlace }[];
 }
 
 export interface RasCommunicator {
+  /** Hash; several communicators may share one. */
   readonly name: string;
+  /** Its two hashes in JSON, which no other communicator has; in text its hash. */
+  readonly id: string;
   /** Number of its ranks, where the report has it. */
   readonly size: number | undefined;
   /** By operation, ranks by the number that they launched. */
@@ -17,7 +26,17 @@ export interface RasCommunicator {
   /** Ranks with an asynchronous error, by its words; empty where there are none. */
   readonly errors: readonly RankGroup<string>[];
   readonly missing: readonly { readonly rank: number; readonly isDead: boolean }[];
+  /** Processes of its ranks: of all in JSON, of those that the report names in text. */
+  readonly processes: ReadonlyMap<number, RasProcess>;
   readonly place: TextPlace;
+}
+
+/** The process of a rank. */
+export interface RasProcess {
+  readonly host: string;
+  readonly pid: number;
+  /** Number of its GPU in CUDA's order; undefined where the report has none. */
+  readonly gpu: number | undefined;
 }
 
 /** Ranks with the same report; without their numbers where RAS gives only how many they are. */
@@ -29,29 +48,73 @@ export interface RankGroup<Value> {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** True if a value of JSON is what `ncclras -f json` prints. */
-export function isRasJson(value: unknown): value is Fields {
+function isRasJson(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['communicators']) && 'nccl_version' in value;
+}
+
+/**
+ * Parses JSON of `ncclras`, which in NCCL 2.28.9 lacks commas between values.
+ *
+ * @throws InputError where it is no JSON even then, or no report of RAS
+ */
+export function parseRasJson(text: string, place: TextPlace): RasReport {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch (error) {
+    const mended = withCommas(text);
+    if (mended === text) throw error;
+    value = parseJson(mended);
+  }
+  if (!isRasJson(value))
+    throw new InputError('CONTENT', 'is JSON, but no report of RAS: it has no nccl_version and communicators');
+  return readRasJson(value, place);
+}
+
+/** A value that follows another one without a comma gets one. */
+function withCommas(text: string): string {
+  let result = '';
+  let before = '';
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+|\s+/g)) {
+    if (/^\s/.test(token)) {
+      result += token;
+      continue;
+    }
+    const begins = !/^[}\],:]/.test(token);
+    const hasEnded = before !== '' && !/[{[,:]$/.test(before);
+    result += begins && hasEnded ? `,${token}` : token;
+    before = token.startsWith('"') ? '"' : token;
+  }
+  return result;
 }
 
 export function readRasJson(value: Fields, place: TextPlace): RasReport {
   const communicators = listOf(value['communicators']).map((communicator): RasCommunicator => {
     const ranks = listOf(communicator['ranks']);
     const failed = ranks.filter((rank) => isFields(rank['status']) && Number(rank['status']['async_error'] ?? 0) !== 0);
+    const missing = listOf(communicator['missing_ranks']);
+    const name = textOf(communicator['hash']);
     return {
-      name: typeof communicator['hash'] === 'string' ? communicator['hash'] : '',
+      name,
+      id: `${name} ${textOf(communicator['secondary_hash'])}`,
       size: Number.isInteger(communicator['size']) ? Number(communicator['size']) : undefined,
       counts: countsOf(ranks),
       statuses: groupsBy(ranks, statusOf),
       errors: failed.length === 0 ? [] : [{ value: '', size: failed.length, ranks: failed.map(rankOf) }],
-      missing: listOf(communicator['missing_ranks']).map((rank) => ({
+      missing: missing.map((rank) => ({
         rank: rankOf(rank),
         isDead: isFields(rank['status']) && rank['status']['considered_dead'] === true,
       })),
+      processes: new Map([...ranks, ...missing].map((rank) => [rankOf(rank), processOf(rank)])),
       place,
     };
   });
-  return { communicators, dead: [] };
+  return { version: textOf(value['nccl_version']) || undefined, isComplete: true, communicators, dead: [] };
+}
+
+function processOf(rank: Fields): RasProcess {
+  const { cuda_dev: gpu, pid } = rank;
+  return { host: textOf(rank['host']), pid: Number(pid ?? 0), gpu: typeof gpu === 'number' ? gpu : undefined };
 }
 
 function groupsBy<Value extends string | number>(ranks: readonly Fields[], valueOf: (rank: Fields) => Value): RankGroup<Value>[] {
@@ -94,11 +157,13 @@ export const rasText: ToolFormat<'ras', RasReport> = {
 
 interface GrowingCommunicator {
   name: string;
+  id: string;
   size: number | undefined;
   counts: Map<string, RankGroup<number>[]>;
   statuses: RankGroup<string>[];
   errors: RankGroup<string>[];
   missing: { rank: number; isDead: boolean }[];
+  processes: Map<number, RasProcess>;
   place: TextPlace;
 }
 
@@ -107,6 +172,7 @@ class RasText {
   readonly #dead: { readonly process: string; readonly place: TextPlace }[] = [];
   /** By number of the group in the table: ranks of a communicator. */
   readonly #sizes = new Map<string, number>();
+  #version: string | undefined;
   #open: GrowingCommunicator | undefined;
   #section = '';
   #operation = '';
@@ -128,6 +194,7 @@ class RasText {
       this.#sizes.set(number, Number(size));
       return;
     }
+    this.#version ??= /^NCCL version (\d+\.\d+\.\d+)/.exec(text)?.[1];
     this.#operation = /ranks have different (\w+) operation counts/.exec(text)?.[1] ?? this.#operation;
     this.#readGroup(text);
     const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
@@ -135,12 +202,22 @@ class RasText {
   }
 
   finish(): RasReport {
-    return { communicators: this.#communicators, dead: this.#dead };
+    return { version: this.#version, isComplete: false, communicators: this.#communicators, dead: this.#dead };
   }
 
   /** A communicator has a section of its own for each kind of trouble. */
   #communicator(name: string, size: number | undefined, place: TextPlace): GrowingCommunicator {
-    const made: GrowingCommunicator = { name, size, counts: new Map(), statuses: [], errors: [], missing: [], place };
+    const made: GrowingCommunicator = {
+      name,
+      id: name,
+      size,
+      counts: new Map(),
+      statuses: [],
+      errors: [],
+      missing: [],
+      processes: new Map(),
+      place,
+    };
     this.#communicators.push(made);
     return made;
   }
@@ -150,6 +227,8 @@ class RasText {
     const open = this.#open;
     const [, number, rank, rest = ''] = /^\s*(?:(\d+) ranks?|Rank (\d+)) (\S.*)$/.exec(text) ?? [];
     if (open === undefined || (number === undefined && rank === undefined)) return;
+    const [, gpu, pid, host = ''] = /-- GPU (\d+)(?: \(NVML \d+\))? managed by process (\d+) on node (\S+)/.exec(rest) ?? [];
+    if (rank !== undefined && pid !== undefined) open.processes.set(Number(rank), { host, pid: Number(pid), gpu: Number(gpu) });
     if (rest.startsWith('-- ')) {
       if (this.#listed !== undefined) this.#listed.push(Number(rank));
       else if (this.#section === 'INCOMPLETE') open.missing.push({ rank: Number(rank), isDead: false });
@@ -172,6 +251,10 @@ class RasText {
 
 function rankOf(rank: Fields): number {
   return Number(rank['rank'] ?? -1);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function listOf(value: unknown): Fields[] {

@@ -37,7 +37,8 @@ function counts(communicator: RasCommunicator): LogFinding[] {
     const usual = [...groups].sort((a, b) => b.size - a.size || b.value - a.value)[0]?.value ?? 0;
     for (const { value, ranks } of groups)
       for (const rank of ranks) if (value !== usual) (value < usual ? behind : ahead).set(rank, operation);
-    first ??= laggards(communicator, operation, groups);
+    const late = lateRanks(communicator, operation);
+    if (late !== undefined) first ??= laggards(communicator, late);
   }
   const astray = [...behind].find(([rank]) => ahead.has(rank));
   if (astray !== undefined) {
@@ -47,33 +48,55 @@ function counts(communicator: RasCommunicator): LogFinding[] {
   return first === undefined ? [] : [first];
 }
 
+/** Ranks that launched fewer operations of one kind than others of their communicator, which wait for them. */
+export interface LateRanks {
+  readonly operation: string;
+  /** Operations that they launched, and that those furthest ahead launched. */
+  readonly least: number;
+  readonly most: number;
+  /** Empty where the report does not tell which. */
+  readonly ranks: readonly number[];
+  readonly count: number;
+  /** The others, as far as the report lists them. */
+  readonly ahead: readonly number[];
+  readonly aheadCount: number;
+}
+
 /** The ranks with the smallest number hold all others, also where they are most and RAS lists only those ahead. */
-function laggards(communicator: RasCommunicator, operation: string, groups: readonly RankGroup<number>[]): LogFinding {
+export function lateRanks(communicator: RasCommunicator, operation: string): LateRanks | undefined {
+  const groups = communicator.counts.get(operation) ?? [];
+  if (groups.length < 2) return undefined;
   const least = Math.min(...groups.map(({ value }) => value));
   const most = Math.max(...groups.map(({ value }) => value));
   const late = groups.filter(({ value }) => value === least);
   const others = groups.filter(({ value }) => value !== least);
-  const count = (list: typeof groups) => list.reduce((sum, { size }) => sum + size, 0);
+  const sum = (list: typeof groups) => list.reduce((total, { size }) => total + size, 0);
   const ahead = others.flatMap(({ ranks }) => [...ranks]);
   const listed = late.flatMap(({ ranks }) => [...ranks]);
-  const size = communicator.size ?? count(groups);
+  const size = communicator.size ?? sum(groups);
+  const [count, aheadCount] = [sum(late), sum(others)];
   // Where all others are listed, the rest of the communicator is late.
   const ranks =
-    listed.length === count(late)
-      ? listed
-      : ahead.length === count(others) && size === count(groups)
-        ? Array.from({ length: Math.min(size, 100_000) }, (_, rank) => rank).filter((rank) => !ahead.includes(rank))
-        : listed;
-  const who = ranks.length === 0 || ranks.length > 16 ? counted(count(late), 'rank') : namedRanks(ranks);
-  const front = ahead.length === 0 || ahead.length > 16 ? `the other ${count(others)}` : namedRanks(ahead);
-  const isMajority = count(late) > count(others);
+    listed.length !== count && ahead.length === aheadCount && size === sum(groups)
+      ? Array.from({ length: Math.min(size, 100_000) }, (_, rank) => rank).filter((rank) => !ahead.includes(rank))
+      : listed;
+  return { operation, least, most, ranks, count, ahead, aheadCount };
+}
+
+function laggards(
+  communicator: RasCommunicator,
+  { operation, least, most, ranks, count, ahead, aheadCount }: LateRanks,
+): LogFinding {
+  const who = ranks.length === 0 || ranks.length > 16 ? counted(count, 'rank') : namedRanks(ranks);
+  const front = ahead.length === 0 || ahead.length > 16 ? `the other ${aheadCount}` : namedRanks(ahead);
+  const isMajority = count > aheadCount;
   return {
     code: 'rank-behind',
     severity: 'error',
     kind: 'fault',
     ranks,
     explains: aftermath,
-    problem: `${who} of communicator ${communicator.name} ${count(late) === 1 ? 'lags' : 'lag'} behind: ${least} ${operation} operations launched, ${front} ${most}${isMajority ? `; ${ahead.length === 0 ? 'those few' : namedRanks(ahead)}, which RAS lists, are ahead and wait` : ''}`,
+    problem: `${who} of communicator ${communicator.name} ${count === 1 ? 'lags' : 'lag'} behind: ${least} ${operation} operations launched, ${front} ${most}${isMajority ? `; ${ahead.length === 0 ? 'those few' : namedRanks(ahead)}, which RAS lists, are ahead and wait` : ''}`,
     cause: isMajority
       ? 'most ranks have not made the call that the few wait in: they are slower, or stuck elsewhere in the program; or the few made one call too many'
       : 'these ranks did not make the call that the others wait in: they are elsewhere in the program, stuck or dead',

@@ -1,0 +1,57 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { examples } from '../output.js';
+import { STUCK_MS } from '../../planner/log/live/recording.js';
+import type { WatchOptions } from '../watch/show.js';
+
+/** `tccl watch`: the state of running jobs, from NCCL's RAS. */
+export function register(program: Command): void {
+  program
+    .command('watch')
+    .description('look into a running job: which ranks lag, whether it moves, since when it stands still')
+    .argument('[target...]', 'HOST, HOST:PORT or [ADDRESS]:PORT where NCCL answers (default: NCCL_RAS_ADDR, or localhost:28028)')
+    .option('--command <template>', 'run this for a report instead of a connection; {host} is the target')
+    .option('--every <time>', 'time between reports, at least 1s', atLeastOneSecond, 5000)
+    .option('--samples <count>', 'end after this number of reports', count)
+    .option('--stuck-after <time>', 'a job is stuck when it has launched nothing for so long', duration, STUCK_MS)
+    .option('--until-stuck <time>', 'end with exit code 1 when a job has launched nothing for so long', duration)
+    .option('--timeout <time>', 'time that RAS may take to collect', atLeastOneSecond, 5000)
+    .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
+    .option('--json', 'print a line of JSON for each job and report')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['the job on this host', 'tccl watch'],
+        ['a job of several hosts: the next one is asked where one does not answer', 'tccl watch gpu1 gpu2 gpu3'],
+        ['two reports ten seconds apart, and an exit code', 'tccl watch gpu1 --every 10s --samples 2'],
+        ['in a container of Kubernetes', "tccl watch train-0 --command 'kubectl exec {host} -- ncclras -f json'"],
+        ['over ssh', "tccl watch gpu1 --command 'ssh {host} ncclras -f json'"],
+        ['beside a job: end when it hangs', 'tccl watch --until-stuck 5m --json'],
+      )}\nTimes: 500ms, 5s, 2m, 1h. NCCL answers from version 2.24 on (RAS); numbers of healthy communicators come with 2.28.7. tccl only reads: it sends nothing that changes the job.
+Exit codes: 0 healthy, or the job has ended; 1 stuck, or a process is dead; 2 wrong use, or nothing answers; 3 undecided.`,
+    )
+    .action(async (targets: string[], options: WatchOptions) => {
+      const { watchJobs } = await import('../watch/show.js');
+      process.exitCode = await watchJobs(targets, options);
+    });
+}
+
+const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Milliseconds of `500ms`, `5s`, `5`, `2m` or `1h`. */
+function duration(text: string): number {
+  const [, number, unit = 's'] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)?$/.exec(text) ?? [];
+  const ms = Number(number) * (units[unit] ?? 1000);
+  if (number === undefined || ms <= 0) throw new InvalidArgumentError('expected a time: 500ms, 5s, 2m or 1h');
+  return ms;
+}
+
+function atLeastOneSecond(text: string): number {
+  const ms = duration(text);
+  if (ms < 1000) throw new InvalidArgumentError('at least 1s: every report asks all processes of the job');
+  return ms;
+}
+
+function count(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('expected a whole number from 1 on');
+  return Number(text);
+}

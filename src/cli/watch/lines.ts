@@ -1,0 +1,81 @@
+import { counted } from '../../counted.js';
+import type { JobState, JobStatus, WatchedCommunicator } from '../../planner/log/live/job-watch.js';
+import type { WatchedJob } from '../../planner/log/live/jobs.js';
+import { type Colors, colorsFor } from '../output.js';
+
+const stateColors: Readonly<Record<JobState, keyof Colors>> = {
+  unknown: 'dim',
+  healthy: 'green',
+  suspect: 'yellow',
+  stuck: 'red',
+  dead: 'red',
+};
+
+/** `40 s`, `3 min 20 s`, `2 h 5 min`. */
+export function seconds(ms: number): string {
+  const total = Math.round(ms / 1000);
+  if (total < 60) return `${total} s`;
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return `${minutes} min ${total % 60} s`;
+}
+
+/** A line for a change of a job's state, and one for what to do. */
+export function changeLine(job: WatchedJob, time: Date, colors: Colors): string {
+  const { state, why, advice, stillMs } = job.status;
+  const still = state === 'suspect' || state === 'stuck' ? ` (still for ${seconds(stillMs)})` : '';
+  const first = `${time.toTimeString().slice(0, 8)} ${title(job)}: ${colors[stateColors[state]](state)}${still}: ${why}`;
+  return advice === undefined ? first : `${first}\n         ${colors.dim('→')} ${advice}`;
+}
+
+/** A job as it stands on a terminal. */
+export function blockLines(job: WatchedJob): string[] {
+  const { status } = job;
+  const { state, why, advice } = status;
+  const paint = colorsFor(process.stdout)[stateColors[state]];
+  return [
+    '',
+    `${title(job)}: ${paint(state)} for ${seconds(status.stateMs)}`,
+    `  ${why}`,
+    ...(advice === undefined ? [] : [`  → ${advice}`]),
+    ...table(status),
+  ];
+}
+
+const MOST_ROWS = 8;
+
+function table({ communicators }: JobStatus): string[] {
+  if (communicators.length === 0) return [];
+  const sorted = [...communicators].sort(
+    (a, b) => Number(b.isUneven) - Number(a.isUneven) || b.stillMs - a.stillMs || (b.size ?? 0) - (a.size ?? 0),
+  );
+  const rows = sorted.slice(0, MOST_ROWS).map(row);
+  const widths = [0, 1, 2].map((column) => Math.max(...[heading, ...rows].map((cells) => cells[column]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `  ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : column === 3 ? cell : cell.padStart(widths[column] ?? 0))).join('  ')}`;
+  return [
+    line(heading),
+    ...rows.map(line),
+    ...(sorted.length > MOST_ROWS ? [`  and ${counted(sorted.length - MOST_ROWS, 'other communicator')}`] : []),
+  ];
+}
+
+const heading = ['communicator', 'ranks', 'launched', 'without a launch for'];
+
+function row({ name, size, launched, stillMs, isUneven }: WatchedCommunicator): string[] {
+  const range =
+    launched === undefined
+      ? '?'
+      : launched.least === launched.most
+        ? String(launched.least)
+        : `${launched.least} to ${launched.most}`;
+  return [name, size === undefined ? '?' : String(size), range, `${seconds(stillMs)}${isUneven ? ', ranks differ' : ''}`];
+}
+
+function title({ number, status: { ranks, version } }: WatchedJob): string {
+  const facts = [
+    ranks === undefined ? undefined : counted(ranks, 'rank'),
+    version === undefined ? undefined : `NCCL ${version}`,
+  ].filter((each) => each !== undefined);
+  return `job ${number}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`;
+}

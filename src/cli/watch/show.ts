@@ -1,0 +1,239 @@
+import { appendFileSync } from 'node:fs';
+import { counted } from '../../counted.js';
+import { InvalidArgumentError, TcclError } from '../../errors.js';
+import { type JobState, lateRankName } from '../../planner/log/live/job-watch.js';
+import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
+import type { RecordedReport } from '../../planner/log/live/recording.js';
+import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
+import { blockLines, changeLine, seconds } from './lines.js';
+import { commandSource, type ReportSource, socketSource } from './source.js';
+
+/** Options of `tccl watch`; times are milliseconds. */
+export interface WatchOptions {
+  readonly command?: string;
+  readonly every: number;
+  readonly samples?: number;
+  readonly stuckAfter: number;
+  readonly untilStuck?: number;
+  readonly timeout: number;
+  readonly record?: string;
+  readonly json?: boolean;
+}
+
+/** Reports of other jobs at the same port: RAS' sockets share it, and the kernel chooses who answers. */
+const MOST_TRIES = 4;
+/** Rounds without any answer after which a job has ended. */
+const ROUNDS_TO_END = 2;
+
+/** `tccl watch`; returns the exit code. */
+export async function watchJobs(targets: readonly string[], options: WatchOptions): Promise<number> {
+  const sources = sourcesOf(targets, options);
+  const stop = new AbortController();
+  const end = () => stop.abort();
+  for (const signal of signals) process.once(signal, end);
+  const watch = new Watch(sources, options, stop.signal);
+  try {
+    return await watch.run();
+  } finally {
+    watch.end();
+    for (const signal of signals) process.off(signal, end);
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+function sourcesOf(targets: readonly string[], { command, timeout }: WatchOptions): ReportSource[] {
+  if (command !== undefined) {
+    if (targets.length > 0 && !command.includes('{host}'))
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        "--command needs {host} where targets are given, as in 'ssh {host} ncclras -f json'",
+      );
+    if (targets.length === 0 && command.includes('{host}'))
+      throw new InvalidArgumentError('ARGUMENT_TYPE', '--command has {host}, but no target is given');
+    return (targets.length === 0 ? [''] : targets).map((target) => commandSource(command, target));
+  }
+  const own = process.env['NCCL_RAS_ADDR'] ?? 'localhost';
+  return (targets.length === 0 ? [own] : targets).map((target) => socketSource(target, Math.ceil(timeout / 1000)));
+}
+
+class Watch {
+  readonly #sources: readonly ReportSource[];
+  readonly #options: WatchOptions;
+  readonly #signal: AbortSignal;
+  readonly #jobs: Jobs;
+  readonly #block: LiveBlock | undefined;
+  /** By source: its problem, and the job that it answered for last. */
+  readonly #problems = new Map<string, string>();
+  readonly #lastJob = new Map<string, number>();
+  /** The last news about a job or a source. */
+  readonly #said = new Map<string, string>();
+  #rounds = 0;
+  #silentRounds = 0;
+
+  constructor(sources: readonly ReportSource[], options: WatchOptions, signal: AbortSignal) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#signal = signal;
+    this.#jobs = new Jobs(options.untilStuck ?? options.stuckAfter);
+    this.#block = options.json !== true && process.stdout.isTTY ? new LiveBlock() : undefined;
+  }
+
+  async run(): Promise<number> {
+    const { every, samples, untilStuck } = this.#options;
+    for (;;) {
+      const beganMs = performance.now();
+      const hasAnswer = await this.#round(beganMs);
+      if (this.#signal.aborted) return this.#exitCode();
+      this.#rounds++;
+      this.#silentRounds = hasAnswer ? 0 : this.#silentRounds + 1;
+      if (this.#jobs.all.length === 0) throw this.#nobody();
+      this.#show();
+      if (this.#silentRounds >= ROUNDS_TO_END) return this.#over();
+      if (untilStuck !== undefined && this.#worst() === 'stuck') return 1;
+      if (samples !== undefined && this.#rounds >= samples) return this.#exitCode();
+      await pause(every - (performance.now() - beganMs), this.#signal);
+    }
+  }
+
+  #exitCode(): number {
+    const worst = this.#worst();
+    return worst === 'stuck' || worst === 'dead' ? 1 : worst === 'healthy' ? 0 : 3;
+  }
+
+  end(): void {
+    this.#block?.end();
+  }
+
+  /** Asks every source whose job has not been seen in this round; returns true if one answered. */
+  async #round(beganMs: number): Promise<boolean> {
+    const seen = new Set<number>();
+    for (const source of this.#sources) {
+      const last = this.#lastJob.get(source.name);
+      if (last !== undefined && seen.has(last)) continue;
+      for (let tries = 0; tries < MOST_TRIES && (tries === 0 || this.#jobs.missing(source.name, beganMs).length > 0); tries++) {
+        const job = await this.#ask(source);
+        if (job === undefined) break;
+        seen.add(job.number);
+      }
+    }
+    return seen.size > 0;
+  }
+
+  async #ask(source: ReportSource): Promise<WatchedJob | undefined> {
+    try {
+      const { text, report } = await source.ask(this.#signal);
+      this.#record(source.name, text);
+      const job = this.#jobs.add(source.name, { report, atMs: performance.now() });
+      this.#lastJob.set(source.name, job.number);
+      this.#problems.delete(source.name);
+      return job;
+    } catch (error) {
+      if (this.#signal.aborted) return undefined;
+      if (!(error instanceof TcclError) || error.code === 'FILE') throw error;
+      this.#problems.set(source.name, error.message);
+      return undefined;
+    }
+  }
+
+  #record(source: string, text: string): void {
+    const { record } = this.#options;
+    if (record === undefined) return;
+    try {
+      const line: RecordedReport = { tcclWatch: 1, time: new Date().toISOString(), source, report: text };
+      appendFileSync(record, `${JSON.stringify(line)}\n`);
+    } catch (error) {
+      throw fileError(error, record, 'written');
+    }
+  }
+
+  #worst(): JobState {
+    const order: readonly JobState[] = ['stuck', 'dead', 'suspect', 'unknown', 'healthy'];
+    return order.find((state) => this.#jobs.all.some(({ status }) => status.state === state)) ?? 'unknown';
+  }
+
+  #show(): void {
+    const { json, every } = this.#options;
+    const time = new Date();
+    if (json === true) {
+      for (const job of this.#jobs.all) printJson({ time: time.toISOString(), ...jsonOf(job) });
+      for (const [source, error] of this.#problems) printJson({ time: time.toISOString(), source, error });
+      return;
+    }
+    if (this.#block !== undefined) {
+      const head = `${counted(this.#rounds, 'report')}, one every ${seconds(every)}; Ctrl-C ends`;
+      this.#block.draw([head, ...this.#jobs.all.flatMap(blockLines), ...this.#problems.values()]);
+      return;
+    }
+    const colors = colorsFor(process.stdout);
+    for (const job of this.#jobs.all) this.#sayOnce(`job ${job.number}`, newsOf(job), changeLine(job, time, colors));
+    for (const source of this.#sources) {
+      const problem = this.#problems.get(source.name);
+      if (problem === undefined) this.#said.delete(source.name);
+      else this.#sayOnce(source.name, problem, `${clock(time)} ${problem}`);
+    }
+  }
+
+  #sayOnce(about: string, key: string, text: string): void {
+    if (this.#said.get(about) === key) return;
+    this.#said.set(about, key);
+    print(...text.split('\n'));
+  }
+
+  /** Nobody answers any more. */
+  #over(): number {
+    const wasDead = this.#worst() === 'dead';
+    const text = wasDead
+      ? 'nobody answers any more: the job ended after the death of a process'
+      : 'nobody answers any more: the job has ended (RAS ends with the processes of its job)';
+    this.#block?.end();
+    if (this.#options.json === true) printJson({ time: new Date().toISOString(), ended: true, state: this.#worst() });
+    else print(`${clock(new Date())} ${text}`);
+    return wasDead ? 1 : 0;
+  }
+
+  #nobody(): TcclError {
+    const [first = 'no target', ...others] = new Set(this.#problems.values());
+    return new InvalidArgumentError('UNSUPPORTED', [first, ...others.slice(0, 3)].join('; '));
+  }
+}
+
+/** The part of a job's status that makes a line of its own: another state, other late ranks; of an unknown state its reason. */
+function newsOf({ status: { state, late, why } }: WatchedJob): string {
+  return `${state} ${state === 'unknown' ? why : late.map(lateRankName).join()}`;
+}
+
+export function clock(time: Date): string {
+  return time.toTimeString().slice(0, 8);
+}
+
+function jsonOf({ number, source, status }: WatchedJob): object {
+  const { state, stateMs, stillMs, version, ranks, why, advice, late, communicators, findings } = status;
+  return {
+    job: number,
+    source,
+    state,
+    stateSeconds: stateMs / 1000,
+    stillSeconds: stillMs / 1000,
+    ncclVersion: version,
+    ranks,
+    why,
+    advice,
+    late,
+    communicators: communicators.map(({ stillMs: still, ...rest }) => ({ ...rest, stillSeconds: still / 1000 })),
+    findings: findings.map(({ code, problem, cause, remedy }) => ({ code, problem, cause, remedy })),
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, Math.max(0, ms));
+    function done(): void {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}

@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { InputError, SystemError } from '../../errors.js';
+import { addressText, askRas, rasAddress } from './ras-client.js';
+import { type GivenReport, readReport } from '../../planner/readers/ras-report.js';
+
+/** A place that reports come from. */
+export interface ReportSource {
+  /** As the user gave it. */
+  readonly name: string;
+  ask(signal: AbortSignal): Promise<GivenReport>;
+}
+
+const MOST_OUTPUT = 256 * 2 ** 20;
+
+/** The socket of RAS at an address. */
+export function socketSource(target: string, seconds: number): ReportSource {
+  const address = rasAddress(target);
+  return { name: addressText(address), ask: (signal) => askRas(address, seconds, signal) };
+}
+
+/** A command that prints a report, as `ssh {host} ncclras -f json`; `{host}` is replaced by the target. */
+export function commandSource(template: string, target: string): ReportSource {
+  const command = template.replaceAll('{host}', quoted(target));
+  return { name: target === '' ? template : target, ask: (signal) => askCommand(command, signal) };
+}
+
+/** A word of a shell that stands for this text. */
+function quoted(text: string): string {
+  return /^[\w@.:/-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+async function askCommand(command: string, signal: AbortSignal): Promise<GivenReport> {
+  const { code, stdout, stderr } = await outputOf(command, signal);
+  if (stdout.trim() === '') {
+    const [why = 'it printed nothing'] = stderr
+      .trim()
+      .split('\n')
+      .slice(-1)
+      .filter((line) => line !== '');
+    throw new SystemError('NETWORK', `\`${command}\` gave no report: ${why} (exit code ${code ?? 'none'})`);
+  }
+  try {
+    return readReport(stdout);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    throw new InputError(
+      'CONTENT',
+      `what \`${command}\` prints ${error.message}: '${stdout.trim().split('\n', 1)[0]?.slice(0, 60) ?? ''}'`,
+    );
+  }
+}
+
+function outputOf(
+  command: string,
+  signal: AbortSignal,
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'], signal });
+    const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
+    let bytes = 0;
+    for (const stream of ['stdout', 'stderr'] as const)
+      child[stream].on('data', (piece: Buffer) => {
+        bytes += piece.length;
+        if (bytes > MOST_OUTPUT) child.kill();
+        else output[stream].push(piece);
+      });
+    child.once('error', reject);
+    child.once('close', (code) =>
+      resolve({ code, stdout: Buffer.concat(output.stdout).toString(), stderr: Buffer.concat(output.stderr).toString() }),
+    );
+  });
+}

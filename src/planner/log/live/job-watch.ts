@@ -1,0 +1,269 @@
+import { counted } from '../../../counted.js';
+import { checkRas, type LateRanks, lateRanks } from '../checks/ras.js';
+import { type LogFinding, namedRanks } from '../finding.js';
+import type { RasCommunicator, RasReport } from '../../readers/ras.js';
+
+/** A report of RAS, and when it was asked for. */
+export interface WatchSample {
+  readonly report: RasReport;
+  /** Milliseconds of a clock that does not jump. */
+  readonly atMs: number;
+}
+
+/**
+ * State of a job by two or more reports. `unknown`: too few reports, or none with numbers. `suspect`: nothing has moved, or ranks
+ * of a communicator have stayed behind, for less than the limit. `stuck`: nothing has moved for longer. `dead`: a process is
+ * dead, or reports an error.
+ */
+export type JobState = 'unknown' | 'healthy' | 'suspect' | 'stuck' | 'dead';
+
+/** A rank that has not launched what others of its communicator wait for. */
+export interface LateRank {
+  readonly communicator: string;
+  readonly rank: number;
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
+  readonly gpu: number | undefined;
+  readonly operation: string;
+  /** Operations that it has launched. */
+  readonly launched: number;
+  /** Operations by which others are ahead. */
+  readonly behind: number;
+}
+
+/** A communicator as the last report shows it. */
+export interface WatchedCommunicator {
+  readonly name: string;
+  readonly size: number | undefined;
+  /** Least and most operations of all kinds that a rank has launched; undefined where the report has no numbers. */
+  readonly launched: { readonly least: number; readonly most: number } | undefined;
+  /** Milliseconds for which its numbers have stood still. */
+  readonly stillMs: number;
+  readonly isUneven: boolean;
+}
+
+export interface JobStatus {
+  readonly state: JobState;
+  /** Milliseconds for which the job has been in this state. */
+  readonly stateMs: number;
+  /** Milliseconds for which no communicator has launched anything. */
+  readonly stillMs: number;
+  /** NCCL's version, where the reports have it. */
+  readonly version: string | undefined;
+  readonly ranks: number | undefined;
+  readonly communicators: readonly WatchedCommunicator[];
+  readonly late: readonly LateRank[];
+  /** One sentence about the numbers. */
+  readonly why: string;
+  /** A command that would decide or mend it; undefined for a healthy job. */
+  readonly advice: string | undefined;
+  /** Evidence, as in `tccl diagnose`. */
+  readonly findings: readonly LogFinding[];
+}
+
+interface Seen {
+  readonly text: string;
+  readonly movedMs: number;
+}
+
+const MOST_LATE = 64;
+
+/** Follows one job over its reports. */
+export class JobWatch {
+  readonly #stuckMs: number;
+  /** By communicator: its numbers, and when they changed last. */
+  #seen = new Map<string, Seen>();
+  #previous: WatchSample | undefined;
+  #state: JobState = 'unknown';
+  #stateSinceMs = 0;
+
+  /** @param stuckMs milliseconds without a launch after which a job is stuck */
+  constructor(stuckMs: number) {
+    this.#stuckMs = stuckMs;
+  }
+
+  /** True if a report is about this job: it shares a communicator. */
+  has({ communicators }: RasReport): boolean {
+    return communicators.some(({ id }) => this.#seen.has(id));
+  }
+
+  add(sample: WatchSample): JobStatus {
+    const { report, atMs } = sample;
+    const before = this.#seen;
+    this.#seen = new Map(
+      report.communicators.map((communicator) => {
+        const text = numbersOf(communicator);
+        const old = before.get(communicator.id);
+        return [communicator.id, { text, movedMs: old?.text === text ? old.movedMs : atMs }];
+      }),
+    );
+    const judged = this.#judge(sample, before);
+    if (judged.state !== this.#state || this.#previous === undefined) {
+      this.#state = judged.state;
+      this.#stateSinceMs = atMs;
+    }
+    const findings =
+      judged.state === 'healthy' || judged.state === 'unknown'
+        ? []
+        : checkRas(this.#previous === undefined ? [report] : [this.#previous.report, report]);
+    this.#previous = sample;
+    return {
+      ...judged,
+      stateMs: atMs - this.#stateSinceMs,
+      stillMs: this.#stillMs(atMs),
+      version: report.version,
+      ranks: report.communicators.reduce<number | undefined>(
+        (most, { size }) => Math.max(most ?? 0, size ?? 0) || undefined,
+        undefined,
+      ),
+      communicators: report.communicators.map((communicator) => this.#watched(communicator, atMs)),
+      findings,
+    };
+  }
+
+  #stillMs(atMs: number): number {
+    return this.#seen.size === 0 ? 0 : atMs - Math.max(...[...this.#seen.values()].map(({ movedMs }) => movedMs));
+  }
+
+  #watched(communicator: RasCommunicator, atMs: number): WatchedCommunicator {
+    const { name, size, id } = communicator;
+    return {
+      name,
+      size,
+      launched: launchedOf(communicator),
+      stillMs: atMs - (this.#seen.get(id)?.movedMs ?? atMs),
+      isUneven: isUneven(communicator),
+    };
+  }
+
+  #judge({ report, atMs }: WatchSample, before: ReadonlyMap<string, Seen>): Pick<JobStatus, 'state' | 'why' | 'advice' | 'late'> {
+    const { communicators } = report;
+    const broken = checkRas([report]).find(({ code }) => code === 'process-dead' || code === 'async-error') ?? deadRanks(report);
+    if (broken !== undefined) return { state: 'dead', why: broken.problem, advice: broken.remedy, late: [] };
+    const first = !communicators.some(({ id }) => before.has(id));
+    if (first && this.#previous === undefined)
+      return { state: 'unknown', why: 'the first report; the next one shows what moves', advice: undefined, late: [] };
+    const uneven = communicators.filter((communicator) => isUneven(communicator) && this.#isStill(communicator, atMs));
+    const late = uneven.flatMap(lateOf);
+    const stillMs = this.#stillMs(atMs);
+    if (!report.isComplete && communicators.length === 0) return textIsSilent(report);
+    if (communicators.length === 0) return { state: 'unknown', why: 'the job has no communicator', advice: undefined, late: [] };
+    if (stillMs === 0)
+      return uneven.length === 0
+        ? { state: 'healthy', why: 'its ranks launch operations', advice: undefined, late: [] }
+        : { state: 'suspect', ...behind(late, uneven, 'other communicators move') };
+    const state = stillMs >= this.#stuckMs ? 'stuck' : 'suspect';
+    if (uneven.length > 0) return { state, ...behind(late, uneven, undefined) };
+    return { state, ...standing(communicators), late: [] };
+  }
+
+  #isStill({ id }: RasCommunicator, atMs: number): boolean {
+    return (this.#seen.get(id)?.movedMs ?? atMs) < atMs;
+  }
+}
+
+/** Text of all numbers and states of a communicator: it changes where anything moves. */
+function numbersOf({ counts, statuses, missing }: RasCommunicator): string {
+  return JSON.stringify([[...counts], statuses, missing]);
+}
+
+function isUneven({ counts, statuses, missing }: RasCommunicator): boolean {
+  return [...counts.values()].some(({ length }) => length > 1) || statuses.length > 1 || missing.length > 0;
+}
+
+/** Launched operations of all kinds, by rank where the ranks are listed. */
+function launchedOf({ counts }: RasCommunicator): { least: number; most: number } | undefined {
+  if (counts.size === 0) return undefined;
+  const bounds = [...counts.values()].map((groups) => groups.map(({ value }) => value));
+  const sum = (of: (...values: number[]) => number) => bounds.reduce((total, values) => total + of(...values), 0);
+  const byRank = new Map<number, number>();
+  for (const groups of counts.values())
+    for (const { value, ranks } of groups) for (const rank of ranks) byRank.set(rank, (byRank.get(rank) ?? 0) + value);
+  const sums = [...byRank.values()];
+  if (sums.length === 0) return { least: sum(Math.min), most: sum(Math.max) };
+  let [least, most] = [Infinity, 0];
+  for (const each of sums) [least, most] = [Math.min(least, each), Math.max(most, each)];
+  return { least, most };
+}
+
+function deadRanks(report: RasReport): LogFinding | undefined {
+  if (!report.communicators.some(({ missing }) => missing.some(({ isDead }) => isDead))) return undefined;
+  return checkRas([report]).find(({ code }) => code === 'rank-missing');
+}
+
+function lateOf(communicator: RasCommunicator): LateRank[] {
+  const { name, counts, processes } = communicator;
+  const worst = [...counts.keys()]
+    .map((operation) => lateRanks(communicator, operation))
+    .reduce<LateRanks | undefined>(
+      (most, each) =>
+        each !== undefined && (most === undefined || each.most - each.least > most.most - most.least) ? each : most,
+      undefined,
+    );
+  if (worst === undefined) return [];
+  const { operation, least, most, ranks } = worst;
+  return ranks.slice(0, MOST_LATE).map((rank) => {
+    const { host, pid, gpu } = processes.get(rank) ?? {};
+    return { communicator: name, rank, host, pid, gpu, operation, launched: least, behind: most - least };
+  });
+}
+
+/** `rank 5 (node3, pid 812, GPU 1)`. */
+export function lateRankName({ rank, host, pid, gpu }: LateRank): string {
+  const where = [host, pid === undefined ? undefined : `pid ${pid}`, gpu === undefined ? undefined : `GPU ${gpu}`].filter(
+    (each) => each !== undefined,
+  );
+  return `rank ${rank}${where.length === 0 ? '' : ` (${where.join(', ')})`}`;
+}
+
+function behind(
+  late: readonly LateRank[],
+  uneven: readonly RasCommunicator[],
+  meanwhile: string | undefined,
+): Pick<JobStatus, 'why' | 'advice' | 'late'> {
+  const [first] = late;
+  const [communicator] = uneven;
+  const also = meanwhile === undefined ? '' : `; ${meanwhile}`;
+  if (first === undefined)
+    return {
+      why: `ranks of communicator ${communicator?.name ?? ''} differ (state, or no answer from some)${also}`,
+      advice: 'look at the logs of these ranks',
+      late,
+    };
+  const named = late.length <= 3 ? late.map(lateRankName).join(', ') : namedRanks(late.map(({ rank }) => rank));
+  const plural = late.length === 1 ? 'has' : 'have';
+  return {
+    why: `${named} ${plural} launched ${counted(first.launched, first.operation)} of communicator ${first.communicator}, others ${first.launched + first.behind}${also}`,
+    advice:
+      first.host === undefined
+        ? `\`py-spy dump\` of ${namedRanks(late.map(({ rank }) => rank))} shows where ${late.length === 1 ? 'it is' : 'they are'}`
+        : `on ${first.host}: \`py-spy dump --pid ${first.pid ?? ''}\` shows where rank ${first.rank} is`,
+    late,
+  };
+}
+
+/** All ranks have launched the same, and nothing new. */
+function standing(communicators: readonly RasCommunicator[]): Pick<JobStatus, 'why' | 'advice'> {
+  const [largest] = [...communicators].sort((a, b) => (b.size ?? 0) - (a.size ?? 0));
+  const [rank, process] = [...(largest?.processes ?? [])][0] ?? [];
+  const inInit = communicators.every(({ statuses }) => statuses.every(({ value }) => value === 'INIT'));
+  if (inInit)
+    return {
+      why: 'all ranks still make their communicator',
+      advice: 'look at the log of rank 0, and whether all hosts reach each other',
+    };
+  return {
+    why: 'all ranks have launched the same operations, and none launches another: the last one does not complete (a GPU, NVLink or the network), or the program does something else for long (data, checkpoint)',
+    advice: `${process === undefined ? '`py-spy dump` of a rank' : `on ${process.host}: \`py-spy dump --pid ${process.pid}\` (rank ${rank ?? 0})`} tells these apart: in a wait for the GPU it is the former; then \`nvidia-smi\`, \`dmesg -T\` (Xid) and NIC counters of all hosts`,
+  };
+}
+
+/** Text names only communicators in trouble. */
+function textIsSilent({ version }: RasReport): Pick<JobStatus, 'state' | 'why' | 'advice' | 'late'> {
+  return {
+    state: 'unknown',
+    why: `all ranks have launched the same; NCCL ${version ?? 'before 2.28.7'} gives no numbers then, so the report does not show whether they grow`,
+    advice: '`py-spy dump` of one rank, twice: the same place in a wait is a hang. NCCL 2.28.7 and newer give numbers (JSON)',
+    late: [],
+  };
+}

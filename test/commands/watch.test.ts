@@ -1,0 +1,204 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { watchJobs, type WatchOptions } from '../../src/cli/watch/show.js';
+import { TcclError } from '../../src/errors.js';
+import { tccl } from './in-process.js';
+import { type Manners, RasServer, type ServedCommunicator } from './ras-server.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-watch-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const servers: RasServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+async function served(...manners: Manners[]): Promise<{ readonly server: RasServer; readonly address: string }> {
+  const server = new RasServer(...manners);
+  servers.push(server);
+  return { server, address: await server.listen() };
+}
+
+/** Ranks of one communicator, by how many all-reduces each has launched. */
+const communicator = (launched: readonly number[], hash = '0xfa93daea854b060b'): ServedCommunicator => ({
+  hash,
+  ranks: launched.map((count, rank) => ({ rank, counts: { AllReduce: count } })),
+});
+const eight = (count: number, late?: number) => Array.from({ length: 8 }, (_, rank) => (rank === late ? count - 1 : count));
+const job = (version: string, communicators: Manners['communicators']): Manners => ({ version, communicators });
+/** `tccl watch` with reports as fast as they come, which the command line does not allow. */
+async function watch(
+  targets: readonly string[],
+  options: Partial<WatchOptions> = {},
+): Promise<{ readonly code: number; readonly stdout: string }> {
+  let stdout = '';
+  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((piece) => {
+    stdout += String(piece);
+    return true;
+  });
+  try {
+    return { code: await watchJobs(targets, { every: 20, samples: 2, stuckAfter: 1, timeout: 5000, ...options }), stdout };
+  } catch (error) {
+    if (!(error instanceof TcclError)) throw error;
+    return { code: 2, stdout: error.message };
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+describe('tccl watch', () => {
+  it.each(['2.28.7', '2.28.9', '2.29.2', '2.30.7', '2.32.3'])(
+    'says of NCCL %s which rank lags, and where it runs',
+    async (version) => {
+      const { server, address } = await served(job(version, () => [communicator(eight(640, 5))]));
+      const { code, stdout } = await watch([address]);
+      expect(stdout).toContain('rank 5 (10.0.0.1, pid 4005, GPU 5) has launched 639 AllReduce');
+      expect(stdout).toContain(`NCCL ${version}`);
+      expect(code).toBe(1);
+      expect(
+        server.received.filter((command) => !/^(CLIENT PROTOCOL 2|SET FORMAT json|TIMEOUT 5|VERBOSE STATUS)$/.test(command)),
+      ).toEqual([]);
+    },
+  );
+
+  it.each(['2.24.3', '2.26.2', '2.28.3'])('reads the text of NCCL %s', async (version) => {
+    const { address } = await served(job(version, () => [communicator(eight(640, 5))]));
+    const { code, stdout } = await watch([address]);
+    expect(stdout).toContain('rank 5 (10.0.0.1, pid 4005, GPU 5) has launched 639 AllReduce');
+    expect(code).toBe(1);
+  });
+
+  it('names the ranks behind where they are most, which RAS does not list', async () => {
+    const counts = eight(640).map((count, rank) => (rank === 2 ? count + 1 : count));
+    for (const version of ['2.26.2', '2.30.7']) {
+      const { address } = await served(job(version, () => [communicator(counts)]));
+      const { stdout } = await watch([address], { json: true });
+      const last = JSON.parse(stdout.trim().split('\n').at(-1)!) as { state: string; late: { rank: number }[] };
+      expect(last.state).toBe('stuck');
+      expect(last.late.map(({ rank }) => rank)).toEqual([0, 1, 3, 4, 5, 6, 7]);
+    }
+  });
+
+  it('calls a job healthy whose numbers move, also where they differ at the moment', async () => {
+    const { address } = await served(job('2.30.7', (n) => [communicator(eight(640 + n, 5))]));
+    const { code, stdout } = await watch([address]);
+    expect(stdout).toContain('healthy');
+    expect(code).toBe(0);
+  });
+
+  it('tells that all have launched the same and none launches another', async () => {
+    const { address } = await served(job('2.30.7', () => [communicator(eight(640))]));
+    const { code, stdout } = await watch([address]);
+    expect(stdout).toMatch(/stuck .*all ranks have launched the same operations/);
+    expect(stdout).toContain('py-spy dump --pid 4000');
+    expect(code).toBe(1);
+  });
+
+  it('suspects ranks that stay behind while other communicators move', async () => {
+    const { address } = await served(job('2.30.7', (n) => [communicator(eight(640, 5)), communicator(eight(70 + n), '0xb')]));
+    const { code, stdout } = await watch([address]);
+    expect(stdout).toMatch(/suspect.*rank 5 .*; other communicators move/);
+    expect(code).toBe(3);
+  });
+
+  it('is undecided after one report, and for text without numbers', async () => {
+    const { address } = await served(job('2.30.7', () => [communicator(eight(640))]));
+    expect((await watch([address], { samples: 1 })).code).toBe(3);
+    const old = await served(job('2.26.2', () => [communicator(eight(640))]));
+    const { code, stdout } = await watch([old.address]);
+    expect(stdout).toContain('NCCL 2.26.2 gives no numbers');
+    expect(code).toBe(3);
+  });
+
+  it('names dead processes, in the JSON of 2.28.9 too, which lacks commas', async () => {
+    const ranks = communicator(eight(640).slice(0, 6));
+    const missing = [6, 7].map((rank) => ({ rank, dead: true }));
+    for (const version of ['2.28.9', '2.30.7']) {
+      const { address } = await served(job(version, () => [{ ...ranks, missing }]));
+      const { code, stdout } = await watch([address]);
+      expect(stdout).toMatch(/dead: .*ranks 6-7/);
+      expect(code).toBe(1);
+    }
+  });
+
+  it('tells jobs at one port apart', async () => {
+    const { address } = await served(
+      job('2.30.7', (n) => [communicator(eight(640 + n), '0xa')]),
+      job('2.30.7', () => [communicator(eight(70, 3), '0xb')]),
+    );
+    const { code, stdout } = await watch([address], { samples: 4 });
+    expect(stdout).toMatch(/job 1 .*: healthy/);
+    expect(stdout).toMatch(/job 2 .*rank 3 /);
+    expect(code).toBe(1);
+  });
+
+  it('asks the next host where one does not answer, and ends with the job', async () => {
+    const first = await served(job('2.30.7', (n) => [communicator(eight(640 + n))]));
+    const watching = watch(['127.0.0.1:1', first.address], { samples: Infinity });
+    await first.server.reported(2);
+    await first.server.close();
+    const { code, stdout } = await watching;
+    expect(stdout).toContain('nothing listens at 127.0.0.1:1');
+    expect(stdout).toContain('healthy');
+    expect(stdout).toContain('the job has ended');
+    expect(code).toBe(0);
+  });
+
+  it('says what else answers there, and what to do where nothing does', async () => {
+    const other = await served({ ...job('2.30.7', () => []), garbage: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
+    const cases: [string[], RegExp][] = [
+      [[other.address], /answers, but not as NCCL's RAS does: 'HTTP\/1\.1 400 Bad Request'/],
+      [['127.0.0.1:1'], /nothing listens at 127\.0\.0\.1:1: .*NCCL_RAS_ENABLE=0.*container/],
+      [['no-such-host.invalid'], /the name no-such-host\.invalid does not resolve/],
+      [['a:b:c:d:z'], /is no address/],
+      [['--command', 'echo no report'], /`echo no report` prints is no report of RAS: 'no report'/],
+      [['--command', 'echo lost >&2; exit 3'], /gave no report: lost \(exit code 3\)/],
+      [['x', '--command', 'ncclras'], /needs \{host\}/],
+    ];
+    for (const [args, words] of cases) {
+      const { code, stderr } = await tccl(['watch', ...args, '--samples', '1']);
+      expect(stderr).toMatch(words);
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+      expect(code).toBe(2);
+    }
+    const cut = await served({ ...job('2.30.7', () => [communicator(eight(640))]), cutAt: 700 });
+    expect((await tccl(['watch', cut.address, '--samples', '1'])).stderr).toContain(
+      'the report is cut or damaged (700 characters)',
+    );
+  });
+
+  it('takes reports from a command for each host', async () => {
+    const { address } = await served(job('2.30.7', () => [communicator(eight(640, 5))]));
+    const [, port] = address.split(':');
+    const ask = `node -e "const s=require('net').connect(${port},process.argv[1],()=>s.write('SET FORMAT json\\nVERBOSE STATUS\\n'));s.pipe(process.stdout)" {host} | tail -n +2`;
+    const { code, stdout } = await watch(['127.0.0.1'], { command: ask });
+    expect(stdout).toContain('rank 5 (10.0.0.1, pid 4005, GPU 5)');
+    expect(code).toBe(1);
+  });
+
+  it('records reports, which tccl diagnose reads as a witness', async () => {
+    const [stuck, well] = [join(folder, 'stuck.jsonl'), join(folder, 'well.jsonl')];
+    const hung = await served(job('2.28.9', () => [communicator(eight(640, 5))]));
+    await watch([hung.address], { record: stuck });
+    expect(readFileSync(stuck, 'utf8').trim().split('\n')).toHaveLength(2);
+    const verdict = await tccl(['diagnose', stuck]);
+    expect(verdict.stdout).toMatch(/Verdict: rank 5 .*lags behind/);
+    expect(verdict.code).toBe(1);
+    // Numbers that differ while they move are no fault.
+    const moving = await served(job('2.30.7', (n) => [communicator(eight(640 + n, 5))]));
+    await watch([moving.address], { record: well });
+    const quiet = await tccl(['diagnose', well]);
+    expect(quiet.stdout).not.toContain('lags behind');
+    expect(quiet.code).toBe(3);
+  });
+
+  it('reads a report of 4,096 ranks', async () => {
+    const { address } = await served(
+      job('2.30.7', () => [communicator(Array.from({ length: 4096 }, (_, rank) => (rank === 77 ? 1 : 2)))]),
+    );
+    const { stdout } = await watch([address]);
+    expect(stdout).toContain('rank 77 (10.0.0.10, pid 4077, GPU 5) has launched 1 AllReduce');
+  });
+});
