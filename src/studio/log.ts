@@ -5,6 +5,8 @@ import type { LogFinding } from '../planner/log/finding.js';
 import type { LogModel } from '../planner/log/model.js';
 import { NcclLogReader } from '../planner/log/read-log.js';
 import { classify, encodingOf } from '../planner/readers/classify.js';
+import { measuredPairs } from '../view/pairs/pairs.js';
+import { pairsPicture } from '../view/pairs/picture.js';
 import type { OpenFile, ShownFinding, ShownLog } from './messages.js';
 
 /** Characters that are kept of a line: NCCL's own are shorter. */
@@ -19,6 +21,7 @@ const WHOLE_LIMIT = 256 * 2 ** 20;
 const PROGRESS_STEP = 4 * 2 ** 20;
 const MOST_PLACES = 5;
 const MOST_COMMUNICATORS = 4;
+const MOST_MAPS = 6;
 
 /** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
 export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
@@ -134,6 +137,7 @@ export function shownLog(model: LogModel): ShownLog | undefined {
     verdict: verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
     open: open === undefined ? [] : [open.cause, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
+    pairs: measuredPairs(model).slice(0, MOST_MAPS).map(pairsPicture),
     facts: [
       `${counted(lines.all, 'line')}, ${lines.nccl} of NCCL`,
       ...communicators
@@ -143,11 +147,17 @@ export function shownLog(model: LogModel): ShownLog | undefined {
           ({ nRanks, nNodes, ranks }) =>
             `a communicator of ${counted(nRanks, 'rank')}${nNodes === undefined ? '' : ` on ${counted(nNodes, 'node')}`}, ${ranks.size} of them with lines`,
         ),
-      ...tables.map(({ rows }) => `a table of nccl-tests with ${counted(rows.length, 'row')}`),
+      ...tablesText(tables),
       ...(recordings.length === 0 ? [] : [counted(recordings.length, 'flight recording')]),
       ...new Set(tools.map(({ tool }) => `output of ${tool}`)),
     ],
   };
+}
+
+function tablesText(tables: LogModel['tables']): string[] {
+  if (tables.length === 0) return [];
+  const rows = tables.reduce((sum, table) => sum + table.rows.length, 0);
+  return [`${counted(tables.length, 'table')} of nccl-tests with ${counted(rows, 'row')}`];
 }
 
 function shownFinding({ severity, problem, cause, remedy, places, quote }: LogFinding, files: readonly string[]): ShownFinding {

@@ -160,6 +160,8 @@ export interface ShownLog {
   /** Of an open question: cause, and the next step. */
   readonly open: readonly string[];
   readonly findings: readonly ShownFinding[];
+  /** Heat maps of measured pairs of hosts or GPUs. */
+  readonly pairs: readonly Picture[];
   /** Facts of its communicators. */
   readonly facts: readonly string[];
 }

@@ -230,6 +230,29 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     ]);
   });
 
+  it('shows which pair of hosts is sick in a sweep', async () => {
+    const hosts = ['gpu-a1', 'gpu-a2', 'gpu-a3', 'gpu-a4'];
+    const pairs = hosts.flatMap((a, index) => hosts.slice(index + 1).map((b) => [a, b] as const));
+    const sweep = pairs.map(([a, b]) => {
+      const gbps = a === 'gpu-a2' && b === 'gpu-a4' ? 150 : 370;
+      return [
+        '# nThread 1 nGpus 1 minBytes 8 maxBytes 1 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0',
+        ...[a, b].map(
+          (host, rank) => `#  Rank  ${rank} Group  0 Pid 895 on     ${host} device  0 [0002:00:01] NVIDIA H100 80GB HBM3`,
+        ),
+        `  1073741824  268435456  float  sum  -1  1000.0  ${gbps}  ${gbps}  0  1001.0  ${gbps}  ${gbps}  0`,
+        '# Avg bus bandwidth    : 1',
+      ].join('\n');
+    });
+    await openPage();
+    await openFile('sweep.log', sweep.join('\n'));
+    expect(await page.locator('.verdict').textContent()).toContain('gpu-a2 with gpu-a4');
+    expect(await page.locator('rect.t-frame title').allTextContents()).toEqual([
+      'gpu-a2 with gpu-a4: 150 GB/s, 41 % of the median',
+      'gpu-a4 with gpu-a2: 150 GB/s, 41 % of the median',
+    ]);
+  });
+
   it('draws obstacles of the search on the machine, one after the other', async () => {
     await openPage('#machine=dgx-1v&nodes=2&view=why');
     await page.getByRole('button', { name: 'Draw the obstacles' }).click();

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact';
 import type { Changes, ShownChanges, ShownChannels, ShownFinding, ShownLog, ShownMachines, ShownMatrices } from '../messages.js';
+import type { Picture } from '../../view/draw/picture.js';
 import { Drawing } from './drawing.js';
 import { machines } from '../../planner/topology/catalogue/machines.js';
-import { change, fileNames, state } from './store.js';
+import { change, fileNames, shown, state } from './store.js';
 
 /** The machine: links coloured by the load of the rings, all of them or one. */
 export function MachineView({ part: { hosts } }: { readonly part: ShownMachines }): JSX.Element {
@@ -66,8 +67,20 @@ function LoadLegend(): JSX.Element {
 export function MatrixView({ part: { hosts } }: { readonly part: ShownMatrices }): JSX.Element {
   return (
     <>
+      <MeasuredPairs pictures={shown.value?.log?.pairs ?? []} />
       {hosts.map(({ name, picture }) => (
         <Drawing key={name} picture={picture} name={`${name}-paths`} />
+      ))}
+    </>
+  );
+}
+
+/** Heat maps of pairs that files have measurements of. */
+function MeasuredPairs({ pictures }: { readonly pictures: readonly Picture[] }): JSX.Element {
+  return (
+    <>
+      {pictures.map((picture, index) => (
+        <Drawing key={picture.title} picture={picture} name={`pairs-${index}`} />
       ))}
     </>
   );
@@ -261,6 +274,7 @@ export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
         <p key={sentence}>{sentence}</p>
       ))}
       <p class="hint">{log.facts.join(' · ')}</p>
+      <MeasuredPairs pictures={log.pairs} />
       <Findings findings={log.findings} />
     </>
   );

@@ -109,6 +109,7 @@ export const looks = {
   dim: { fill: 'dim', size: 11 },
   smalldim: { fill: 'dim', size: 10 },
   onband: { fill: 'ink', size: 11 },
+  onfull: { fill: 'paper', size: 11, weight: 600 },
   label: { fill: 'ink', size: 12, weight: 600 },
 
   cpu: { fill: 'cpuFill', stroke: 'cpuLine' },

@@ -1,20 +1,8 @@
 import { counted } from '../../../counted.js';
 import type { LogFinding } from '../finding.js';
 import type { LogModel } from '../model.js';
-import type { MeasuredRow, MeasuredTable } from '../table.js';
+import { type HostSet, SLOW_PART, type Sweep, sweepsOf } from '../sweep.js';
 
-/** All runs of one set of hosts: its speed is the median, its spread what the runs differ by. */
-interface HostSet {
-  readonly hosts: readonly string[];
-  readonly rows: readonly MeasuredRow[];
-  readonly gbps: number;
-}
-
-/** From this size on, bandwidth rather than latency decides. */
-const LARGE_BYTES = 8 * 2 ** 20;
-/** Below this part of the median, a set of hosts is slow. */
-const SLOW_PART = 0.8;
-const LEAST_SETS = 3;
 const UNSTEADY_PART = 0.8;
 
 /**
@@ -22,38 +10,13 @@ const UNSTEADY_PART = 0.8;
  * GPUs and hosts, type and size. A host that is slow in every set is named, else the slow set.
  */
 export function checkSweeps({ tables }: Pick<LogModel, 'tables'>): LogFinding[] {
-  const groups = new Map<string, { readonly table: MeasuredTable; readonly row: MeasuredRow }[]>();
-  for (const table of tables) {
-    const row = table.rows.findLast(({ bytes }) => bytes >= LARGE_BYTES);
-    if (row === undefined || table.hosts.length === 0) continue;
-    const { isGraph, gpusPerThread } = table.run;
-    const key = [table.collective, table.nRanks, table.hosts.length, row.type, row.bytes, isGraph, gpusPerThread].join(' ');
-    groups.set(key, [...(groups.get(key) ?? []), { table, row }]);
-  }
-  const findings = [...groups.values()].flatMap((runs) => {
-    const sets = setsOf(runs);
-    return [...slowSets(sets, runs[0]?.table.collective), ...unsteady(sets)];
-  });
+  const findings = sweepsOf(tables).flatMap((sweep) => [...slowSets(sweep), ...unsteady(sweep.sets)]);
   return findings.filter((finding, index) => findings.findIndex(({ code }) => code === finding.code) === index);
 }
 
-function setsOf(runs: readonly { readonly table: MeasuredTable; readonly row: MeasuredRow }[]): HostSet[] {
-  const sets = new Map<string, { hosts: readonly string[]; rows: MeasuredRow[] }>();
-  for (const { table, row } of runs) {
-    const hosts = [...table.hosts].sort();
-    const known = sets.get(hosts.join(' ')) ?? { hosts, rows: [] };
-    known.rows.push(row);
-    sets.set(hosts.join(' '), known);
-  }
-  return [...sets.values()].map(({ hosts, rows }) => ({ hosts, rows, gbps: median(rows.map(({ busGBps }) => busGBps)) }));
-}
-
-function slowSets(sets: readonly HostSet[], collective: string | undefined): LogFinding[] {
-  if (sets.length < LEAST_SETS) return [];
-  const usual = median(sets.map(({ gbps }) => gbps));
-  const slow = sets.filter(({ gbps }) => gbps < SLOW_PART * usual);
+function slowSets({ sets, slow, usualGBps: usual, collective }: Sweep): LogFinding[] {
   const [first] = slow;
-  if (first === undefined || slow.length > sets.length / 2) return [];
+  if (first === undefined) return [];
   const hosts = [...new Set(slow.flatMap((set) => set.hosts))];
   const sick = hosts.filter((host) => {
     const own = sets.filter((set) => set.hosts.includes(host));
@@ -110,10 +73,4 @@ function unsteady(sets: readonly HostSet[]): LogFinding[] {
       },
     ];
   });
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
