@@ -27,6 +27,8 @@ export interface Manners {
   readonly garbage?: string;
   /** Never answers. */
   readonly isMute?: boolean;
+  /** Events that MONITOR shows. */
+  readonly events?: readonly string[];
 }
 
 /** Speaks RAS' protocol over real sockets: framing, the commands of each version, JSON from 2.28.7 on. */
@@ -61,7 +63,10 @@ export class RasServer {
             format = command.split(' ')[2]!.toLowerCase();
             socket.write('OK\n');
           } else if (/^(verbose )?status$/i.test(command)) this.#report(socket, how, format);
-          else socket.write(`ERROR: Unknown command ${command}\n`);
+          else if (/^monitor( \S+)?$/i.test(command) && hasMonitor(how.version)) {
+            socket.write('OK\n');
+            for (const event of how.events ?? []) socket.write(`[2026-11-26 12:00:00] ${event}\n`);
+          } else socket.write(`ERROR: Unknown command ${command}\n`);
         }
       });
     });
@@ -96,6 +101,11 @@ export class RasServer {
 function hasJson(version: string): boolean {
   const [, minor = 0, patch = 0] = version.split('.').map(Number);
   return minor > 28 || (minor === 28 && patch >= 7);
+}
+
+function hasMonitor(version: string): boolean {
+  const [, minor = 0, patch = 0] = version.split('.').map(Number);
+  return minor > 29 || (minor === 29 && patch >= 2);
 }
 
 /** The layout of NCCL 2.28.7 to 2.32; 2.28.9 leaves out the commas between missing ranks. */

@@ -21,6 +21,14 @@ async function served(...manners: Manners[]): Promise<{ readonly server: RasServ
   return { server, address: await server.listen() };
 }
 
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const probe = new RasServer({ version: '', communicators: () => [] });
+  const address = await probe.listen();
+  await probe.close();
+  return Number(address.split(':')[1]);
+}
+
 /** Ranks of one communicator, by how many all-reduces each has launched. */
 const communicator = (launched: readonly number[], hash = '0xfa93daea854b060b'): ServedCommunicator => ({
   hash,
@@ -58,7 +66,7 @@ describe('tccl watch', () => {
       expect(stdout).toContain(`NCCL ${version}`);
       expect(code).toBe(1);
       expect(
-        server.received.filter((command) => !/^(CLIENT PROTOCOL 2|SET FORMAT json|TIMEOUT 5|VERBOSE STATUS)$/.test(command)),
+        server.received.filter((command) => !/^(CLIENT PROTOCOL 2|SET FORMAT json|TIMEOUT 5|VERBOSE STATUS|MONITOR lifecycle,trace)$/.test(command)),
       ).toEqual([]);
     },
   );
@@ -192,6 +200,32 @@ describe('tccl watch', () => {
     const quiet = await tccl(['diagnose', well]);
     expect(quiet.stdout).not.toContain('lags behind');
     expect(quiet.code).toBe(3);
+  });
+
+  it('prints events of NCCL 2.29.2 and newer', async () => {
+    const events = ['PEER_DEAD: Process 812 on node 10.0.0.7 managing GPU 3'];
+    const { address } = await served({ ...job('2.29.2', (n) => [communicator(eight(640 + n))]), events });
+    const { stdout } = await watch([address], { samples: 5 });
+    expect(stdout).toContain(`${address}: ${events[0]}`);
+    const before = await served({ ...job('2.28.9', (n) => [communicator(eight(640 + n))]), events });
+    expect((await watch([before.address], { samples: 5 })).stdout).not.toContain('PEER_DEAD');
+    expect(before.server.received).not.toContain('MONITOR lifecycle,trace');
+  });
+
+  it('serves metrics that Prometheus reads', async () => {
+    const { server, address } = await served(job('2.30.7', () => [communicator(eight(640, 5))]));
+    const port = await freePort();
+    const watching = watch([address], { samples: Infinity, prometheus: `127.0.0.1:${port}` });
+    await server.reported(3);
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    await server.close();
+    await watching;
+    expect(text).toContain('tccl_watch_job_state{job="1",state="stuck"} 1');
+    expect(text).toContain(
+      'tccl_watch_rank_behind{job="1",communicator="0xfa93daea854b060b",rank="5",host="10.0.0.1",pid="4005",gpu="5"} 1',
+    );
+    expect(text).toContain(`tccl_watch_source_up{source="${address}"} 1`);
+    expect((await watch([address], { prometheus: 'nowhere' })).stdout).toBe('--prometheus nowhere: expected :PORT or HOST:PORT');
   });
 
   it('reads a report of 4,096 ranks', async () => {

@@ -16,6 +16,7 @@ export function register(program: Command): void {
     .option('--until-stuck <time>', 'end with exit code 1 when a job has launched nothing for so long', duration)
     .option('--timeout <time>', 'time that RAS may take to collect', atLeastOneSecond, 5000)
     .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
+    .option('--prometheus <address>', 'serve the states of the jobs at /metrics of :PORT or HOST:PORT')
     .option('--json', 'print a line of JSON for each job and report')
     .addHelpText(
       'after',
@@ -26,6 +27,7 @@ export function register(program: Command): void {
         ['in a container of Kubernetes', "tccl watch train-0 --command 'kubectl exec {host} -- ncclras -f json'"],
         ['over ssh', "tccl watch gpu1 --command 'ssh {host} ncclras -f json'"],
         ['beside a job: end when it hangs', 'tccl watch --until-stuck 5m --json'],
+        ['numbers for Prometheus', 'tccl watch gpu1 --prometheus :9400'],
       )}\nTimes: 500ms, 5s, 2m, 1h. NCCL answers from version 2.24 on (RAS); numbers of healthy communicators come with 2.28.7. tccl only reads: it sends nothing that changes the job.
 Exit codes: 0 healthy, or the job has ended; 1 stuck, or a process is dead; 2 wrong use, or nothing answers; 3 undecided.`,
     )

@@ -65,6 +65,27 @@ export async function askRas(address: RasAddress, seconds: number, signal: Abort
   }
 }
 
+/**
+ * Reports events of a job as NCCL 2.29.2 and newer send them, until the connection ends: `PEER_DEAD: Process 812 on node …`.
+ *
+ * @throws SystemError, InputError as {@link askRas} does
+ */
+export async function followRas(address: RasAddress, onEvent: (event: string) => void, signal: AbortSignal): Promise<void> {
+  const line = new Conversation(address, EXTRA_MS, signal);
+  try {
+    await line.open();
+    await line.ask('CLIENT PROTOCOL 2');
+    // NCCL does not trim the list.
+    if ((await line.ask('MONITOR lifecycle,trace')) !== 'OK') return;
+    await line.follow((text) => {
+      const event = /^\[[^\]]*\] (\w+: .*)$/.exec(text)?.[1];
+      if (event !== undefined) onEvent(event);
+    });
+  } finally {
+    line.close();
+  }
+}
+
 /** Lines that go over one connection. */
 class Conversation {
   readonly #address: RasAddress;
@@ -142,6 +163,26 @@ class Conversation {
     this.#socket?.write(`${command}\n`);
     await this.#until(() => this.#hasEnded);
     return Buffer.concat(this.#pieces).toString('utf8');
+  }
+
+  /** Gets lines for as long as the other end sends them, which may be silent for any time. */
+  async follow(onLine: (line: string) => void): Promise<void> {
+    this.#socket?.setTimeout(0);
+    this.#socket?.setKeepAlive(true, EXTRA_MS);
+    let rest = '';
+    for (;;) {
+      await this.#until(() => this.#hasEnded || this.#bytesWaiting() > 0);
+      const lines = (rest + Buffer.concat(this.#pieces).toString('utf8')).split(/\r?\n/);
+      this.#pieces = [];
+      this.#bytes = 0;
+      rest = lines.pop()?.slice(-1000) ?? '';
+      for (const line of lines) onLine(line);
+      if (this.#hasEnded) return;
+    }
+  }
+
+  #bytesWaiting(): number {
+    return this.#pieces.reduce((sum, { length }) => sum + length, 0);
   }
 
   close(): void {

@@ -6,6 +6,7 @@ import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
 import { blockLines, changeLine, seconds } from './lines.js';
+import type { Metrics } from './metrics.js';
 import { commandSource, type ReportSource, socketSource } from './source.js';
 
 /** Options of `tccl watch`; times are milliseconds. */
@@ -17,11 +18,14 @@ export interface WatchOptions {
   readonly untilStuck?: number;
   readonly timeout: number;
   readonly record?: string;
+  readonly prometheus?: string;
   readonly json?: boolean;
 }
 
 /** Reports of other jobs at the same port: RAS' sockets share it, and the kernel chooses who answers. */
 const MOST_TRIES = 4;
+/** Events that stay on a terminal. */
+const SHOWN_EVENTS = 5;
 /** Rounds without any answer after which a job has ended. */
 const ROUNDS_TO_END = 2;
 
@@ -31,11 +35,15 @@ export async function watchJobs(targets: readonly string[], options: WatchOption
   const stop = new AbortController();
   const end = () => stop.abort();
   for (const signal of signals) process.once(signal, end);
-  const watch = new Watch(sources, options, stop.signal);
+  const { prometheus } = options;
+  const metrics = prometheus === undefined ? undefined : await (await import('./metrics.js')).Metrics.listen(prometheus);
+  const watch = new Watch(sources, options, metrics, stop.signal);
   try {
     return await watch.run();
   } finally {
+    stop.abort();
     watch.end();
+    metrics?.close();
     for (const signal of signals) process.off(signal, end);
   }
 }
@@ -60,8 +68,12 @@ function sourcesOf(targets: readonly string[], { command, timeout }: WatchOption
 class Watch {
   readonly #sources: readonly ReportSource[];
   readonly #options: WatchOptions;
+  readonly #metrics: Metrics | undefined;
   readonly #signal: AbortSignal;
   readonly #jobs: Jobs;
+  /** Sources whose events are followed, and the last events. */
+  readonly #followed = new Set<string>();
+  readonly #events: string[] = [];
   readonly #block: LiveBlock | undefined;
   /** By source: its problem, and the job that it answered for last. */
   readonly #problems = new Map<string, string>();
@@ -71,7 +83,8 @@ class Watch {
   #rounds = 0;
   #silentRounds = 0;
 
-  constructor(sources: readonly ReportSource[], options: WatchOptions, signal: AbortSignal) {
+  constructor(sources: readonly ReportSource[], options: WatchOptions, metrics: Metrics | undefined, signal: AbortSignal) {
+    this.#metrics = metrics;
     this.#sources = sources;
     this.#options = options;
     this.#signal = signal;
@@ -127,6 +140,7 @@ class Watch {
       const job = this.#jobs.add(source.name, { report, atMs: performance.now() });
       this.#lastJob.set(source.name, job.number);
       this.#problems.delete(source.name);
+      this.#follow(source, report.version);
       return job;
     } catch (error) {
       if (this.#signal.aborted) return undefined;
@@ -134,6 +148,23 @@ class Watch {
       this.#problems.set(source.name, error.message);
       return undefined;
     }
+  }
+
+  /** Follows the events of a process from NCCL 2.29.2 on; again, where the process that sent them ended. */
+  #follow(source: ReportSource, version = ''): void {
+    const [, minor = 0, patch = 0] = version.split('.').map(Number);
+    if (source.follow === undefined || this.#followed.has(source.name) || minor < 29 || (minor === 29 && patch < 2)) return;
+    this.#followed.add(source.name);
+    const again = () => void this.#followed.delete(source.name);
+    source.follow((event) => this.#sayEvent(source.name, event), this.#signal).then(again, again);
+  }
+
+  #sayEvent(source: string, event: string): void {
+    const time = new Date();
+    this.#events.push(`${clock(time)} ${source}: ${event}`);
+    if (this.#events.length > SHOWN_EVENTS) this.#events.shift();
+    if (this.#options.json === true) printJson({ time: time.toISOString(), source, event });
+    else if (this.#block === undefined) print(`${clock(time)} ${source}: ${event}`);
   }
 
   #record(source: string, text: string): void {
@@ -154,6 +185,10 @@ class Watch {
 
   #show(): void {
     const { json, every } = this.#options;
+    this.#metrics?.update(
+      this.#jobs.all,
+      this.#sources.map(({ name }) => ({ name, isUp: !this.#problems.has(name) })),
+    );
     const time = new Date();
     if (json === true) {
       for (const job of this.#jobs.all) printJson({ time: time.toISOString(), ...jsonOf(job) });
@@ -162,7 +197,7 @@ class Watch {
     }
     if (this.#block !== undefined) {
       const head = `${counted(this.#rounds, 'report')}, one every ${seconds(every)}; Ctrl-C ends`;
-      this.#block.draw([head, ...this.#jobs.all.flatMap(blockLines), ...this.#problems.values()]);
+      this.#block.draw([head, ...this.#jobs.all.flatMap(blockLines), ...this.#problems.values(), ...this.#events]);
       return;
     }
     const colors = colorsFor(process.stdout);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { InputError, SystemError } from '../../errors.js';
-import { addressText, askRas, rasAddress } from './ras-client.js';
+import { addressText, askRas, followRas, rasAddress } from './ras-client.js';
 import { type GivenReport, readReport } from '../../planner/readers/ras-report.js';
 
 /** A place that reports come from. */
@@ -8,6 +8,8 @@ export interface ReportSource {
   /** As the user gave it. */
   readonly name: string;
   ask(signal: AbortSignal): Promise<GivenReport>;
+  /** Reports events for as long as the process lives; a command has none. */
+  follow?(onEvent: (event: string) => void, signal: AbortSignal): Promise<void>;
 }
 
 const MOST_OUTPUT = 256 * 2 ** 20;
@@ -15,7 +17,11 @@ const MOST_OUTPUT = 256 * 2 ** 20;
 /** The socket of RAS at an address. */
 export function socketSource(target: string, seconds: number): ReportSource {
   const address = rasAddress(target);
-  return { name: addressText(address), ask: (signal) => askRas(address, seconds, signal) };
+  return {
+    name: addressText(address),
+    ask: (signal) => askRas(address, seconds, signal),
+    follow: (onEvent, signal) => followRas(address, onEvent, signal),
+  };
 }
 
 /** A command that prints a report, as `ssh {host} ncclras -f json`; `{host}` is replaced by the target. */
