@@ -114,6 +114,7 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
       return isNet;
     case 'pciPayload':
       return isNet;
+    case 'pciStorePayload':
     case 'shmHopUs':
       return false;
   }
@@ -181,6 +182,7 @@ export const startingPhysics: Physics = {
     nvlinkPayload: 0.85,
     nvlinkSpread: 0.95,
     pciPayload: 1.15,
+    pciStorePayload: 0.9,
     netPayload: 0.98,
     operandCost: 0.1,
     byteSumCost: 0.2,

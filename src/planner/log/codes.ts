@@ -33,6 +33,7 @@ export const logFindingCodes = {
   'p2p-refused': 'the driver refuses P2P',
   'p2p-unsupported': 'GPUs of a host have no P2P',
   'p2p-detour': 'P2P between GPUs is slower than copies through the host, or passes no data',
+  'nvls-groups': 'no multicast group of the NVSwitches is left for NVLink SHARP',
   'nvls-bind': 'NVLink SHARP memory cannot be bound',
   'nvls-failed': 'the driver refused a multicast object of NVLink SHARP',
   imex: 'multi-node NVLink does not work: IMEX is not set up',

@@ -53,6 +53,12 @@ export const commonParameters = {
     meaning: 'all-to-all: payload of an NVLink whose data go to several GPUs at once, by that of a ring',
   },
   pciPayload: { unit: 'ratio', least: 0.7, most: 1.3, meaning: 'payload of a PCI link by what NCCL counts for it' },
+  pciStorePayload: {
+    unit: 'ratio',
+    least: 0.7,
+    most: 1.3,
+    meaning: 'the same where GPUs of compute capability 12 store into each other’s memory (RTX PRO 6000)',
+  },
   netPayload: {
     unit: 'ratio',
     least: 0.97,
@@ -219,6 +225,8 @@ export const measuredPhysics: Physics = {
     nvlinkPayload: 0.83,
     nvlinkSpread: 0.914,
     pciPayload: 1.15,
+    // Not fitted: what three hosts with eight or seven RTX PRO 6000 reach (docs/notes/simulate.md).
+    pciStorePayload: 0.9,
     netPayload: 0.979,
     operandCost: 0.0782,
     byteSumCost: 0.223,

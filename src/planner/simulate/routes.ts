@@ -38,6 +38,17 @@ export interface LinkUse {
   readonly weight: number;
 }
 
+/** Data on a link, where its payload depends on them. */
+interface LinkTraffic {
+  /** True if each rank sends to several others at once. */
+  readonly isSpread?: boolean;
+  /** True if a NIC reads or writes them. */
+  readonly isNet?: boolean;
+}
+
+/** First compute capability × 10 of Blackwell for workstations, whose GPUs meet on PCIe. */
+const WORKSTATION_BLACKWELL = 120;
+
 /** Kind of channel that a connection belongs to: their NICs differ. */
 export type ChannelKind = 'ring' | 'tree' | 'pairs';
 
@@ -134,7 +145,11 @@ export class Routes {
   }
 
   /** GB/s of a link, and the share of it that is payload. */
-  capacityGBps({ node, link }: Pick<LinkUse, 'node' | 'link'>, { common }: Physics, isSpread = false): number {
+  capacityGBps(
+    { node, link }: Pick<LinkUse, 'node' | 'link'>,
+    { common }: Physics,
+    { isSpread = false, isNet = false }: LinkTraffic = {},
+  ): number {
     const { system } = this.#machine(node);
     const gbps = system.links.bandwidthGBps[link] ?? 0;
     switch (system.links.type[link]) {
@@ -148,7 +163,7 @@ export class Routes {
           (isSpread ? common.nvlinkSpread : 1)
         );
       case LinkType.PCI:
-        return gbps * common.pciPayload;
+        return gbps * (!isNet && this.#smOf(node) >= WORKSTATION_BLACKWELL ? common.pciStorePayload : common.pciPayload);
       case LinkType.NET: {
         const net = [system.links.from[link], system.links.to[link]].map((vertex) => system.nodes[vertex ?? -1]);
         const port = net.find((end) => end?.type === NodeType.NET);

@@ -79,7 +79,10 @@ export function sharedCapacityGBps(
     case 'block':
       return blockGBps;
     case 'link':
-      return Math.min(1e6, routes.capacityGBps(link.use, physics, isSpread) / (link.isNet ? oversubscription : 1));
+      return Math.min(
+        1e6,
+        routes.capacityGBps(link.use, physics, { isSpread, isNet: link.isNet }) / (link.isNet ? oversubscription : 1),
+      );
   }
 }
 

@@ -17,7 +17,7 @@ const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; 
   { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
   { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b/ },
   { what: 'bandwidth of NVLinks', kind: 'rate', parameters: /^nvlinkPayload$/ },
-  { what: 'bandwidth of PCIe links', kind: 'rate', parameters: /^pciPayload$/ },
+  { what: 'bandwidth of PCIe links', kind: 'rate', parameters: /^pci(?:Store)?Payload$/ },
   { what: 'bandwidth of NICs', kind: 'rate', parameters: /^netPayload$/ },
 ];
 const REDUCTION: readonly PhysicsName[] = ['operandCost', 'byteSumCost'];

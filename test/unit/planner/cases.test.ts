@@ -9,6 +9,8 @@ import { applyOverrides } from '../../../src/planner/plan/overrides.js';
 import { planPrepared } from '../../../src/planner/plan/plan.js';
 import { predictCall, simulatorOf } from '../../../src/planner/plan/prediction.js';
 import { completeTopology, hasEvidence, type NamedText, parseHosts } from '../../../src/cli/topo/input.js';
+import { gpuOfProduct } from '../../../src/planner/evidence/models.js';
+import { refusesPciP2p } from '../../../src/planner/topology/build/geforce.js';
 import { machine } from '../../../src/planner/topology/catalogue/machines.js';
 import { diagnose } from '../../../src/planner/topology/doctor/diagnose.js';
 import { parseXml } from '../../../src/planner/topology/xml/parse.js';
@@ -176,4 +178,38 @@ it('a matrix alone is a machine, and a tree of devices without models says what 
     'Machine (2015GB total)\n  Package L#0\n    HostBridge\n      PCIBridge\n        PCI 18:00.0 (3D)\n          CoProc(CUDA) "cuda0"\n';
   const build = (each: NamedText) => parseHosts(each).map(({ input }) => completeTopology(input, undefined));
   expect(() => build({ text: lstopo, fileName: 'lstopo.txt' })).toThrow('nothing names the model of the GPUs');
+});
+
+it('eight RTX PRO 6000 below switches store 42 GB/s over PCIe (voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md)', () => {
+  const device = (bus: string, dev: number) =>
+    `<pci busid="0000:${bus}:00.0" class="0x030000" vendor="0x10de" device="0x2bb5" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="${dev}" sm="120" rank="${dev}" gdr="1"/></pci>`;
+  const below = (bus: string, inner: string) =>
+    `<pci busid="0000:${bus}:00.0" class="0x060400" vendor="0x1f18" device="0x0101" link_speed="32.0 GT/s PCIe" link_width="16">${inner}</pci>`;
+  const leaf = (bus: number, first: number) =>
+    below(String(bus), [1, 2, 3, 4].map((place) => device(String(bus + place), first + place - 1)).join(''));
+  const { root } = parseXml(
+    `<system version="1"><cpu numaid="0" affinity="ffff" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="24">
+      ${below('20', leaf(21, 0) + leaf(41, 4))}</cpu></system>`,
+  );
+  const eight = (bytes: number, channels?: string) =>
+    busGBps(root, 1, bytes, '2.28.9', {
+      NCCL_P2P_LEVEL: 'SYS',
+      ...(channels === undefined ? {} : { NCCL_MIN_NCHANNELS: channels }),
+    });
+  expect(Math.abs(eight(2 ** 25) / 40.1 - 1)).toBeLessThan(0.05);
+  expect(Math.abs(eight(2 ** 32, '8') / 41.5 - 1)).toBeLessThan(0.05);
+  // 24.6 and 24.1 us.
+  const timeUs = (bytes: number) => ((bytes / eight(bytes) / 1000) * 2 * 7) / 8;
+  expect(Math.abs(timeUs(256) / 24.6 - 1)).toBeLessThan(0.1);
+  expect(Math.abs(timeUs(1024) / 24.1 - 1)).toBeLessThan(0.1);
+});
+
+it('GeForce cards of laptops have their names and no P2P', () => {
+  const { model, device } = { model: gpuOfProduct('NVIDIA GeForce RTX 5080 Laptop GPU'), device: 0x2c19n };
+  expect(model?.id).toBe('rtx5080');
+  expect(refusesPciP2p((0x10den << 48n) | (device << 32n))).toBe(true);
+  for (const product of ['GeForce RTX 3090 Ti', 'NVIDIA GeForce RTX 4080 SUPER', 'NVIDIA GeForce RTX 5090 D'])
+    expect(gpuOfProduct(product)?.gdr, product).toBe(false);
+  expect(gpuOfProduct('NVIDIA RTX PRO 6000 Blackwell Server Edition')?.id).toBe('rtx-pro-6000');
 });

@@ -69,6 +69,19 @@ export const gpuRules: readonly LineRule[] = [
     remedy: '`nvidia-smi topo -p2p r` says which',
   },
   {
+    code: 'nvls-groups',
+    kind: 'fault',
+    needles: ['failed to bind nvlink sharp'],
+    pattern: /Failed to bind NVLink SHARP[^\n]{0,80}(?:CUDA error 2\b|out of memory)/i,
+    explains: ['nvls-bind', 'nvls-failed', 'cuda-memory', 'calls-failed'],
+    problem: 'no multicast group of the NVSwitches is left for NVLink SHARP (NVLS)',
+    cause:
+      'the NVSwitches of a host or rack have 128 groups, and each communicator with NVLS takes several: many communicators live at the same time (FSDP, tensor and expert parallelism), or ended jobs still hold theirs. NCCL up to 2.28 went on without NVLS; since 2.29 it fails',
+    remedy:
+      'NCCL_NVLS_ENABLE=0 for the job, or fewer communicators (close those that are done, share one for several groups); stop other jobs of the host. The cost: tccl plan CLUSTER --env NCCL_NVLS_ENABLE=0, as on eight H200 all-reduce of 1 GiB at 363 instead of 453 GB/s',
+    source: 'NVIDIA/nccl#2077',
+  },
+  {
     code: 'nvls-bind',
     kind: 'fault',
     needles: ['failed to bind nvlink sharp'],

@@ -78,7 +78,7 @@ function checkSearches({ subject, losses, findings }: Checked): void {
         ? 'rings get no more channels than trees, and NCCL_ALGO=Tree crashes'
         : 'all calls go through that channel'
     }: ${helps ? lossText(losses.is, best.gbps) : `${formatGBps(Number(losses.is.toPrecision(3)))} GB/s of bus bandwidth are predicted for ${MEASURED_CALL}`}`,
-    ...(helps ? { gbps: { is: losses.is, couldBe: best.gbps } } : {}),
+    gbps: { is: losses.is, couldBe: helps ? best.gbps : losses.is },
     remedy: helps
       ? `${best.variable.name}=${best.variable.value ?? ''}; do not set NCCL_ALGO=Tree`
       : 'tccl explain CLUSTER what would help; tccl upgrade CLUSTER compares versions of NCCL',

@@ -1,6 +1,6 @@
 /**
  * GeForce cards of the 30, 40 and 50 series, whose drivers refuse peer-to-peer copies over PCIe: devices of vendor 0x10de, from
- * the PCI ID repository without cards for laptops and samples. Older cards are allowed it, and those for servers and
+ * the PCI ID repository without samples. Older cards are allowed it, and those for servers and
  * workstations; so are bridges of NVLink (3090).
  */
 const series30 = [
@@ -11,7 +11,13 @@ const series40 = [
   0x2684, 0x2685, 0x2689, 0x2702, 0x2703, 0x2704, 0x2705, 0x2709, 0x2782, 0x2783, 0x2786, 0x2788, 0x2803, 0x2805, 0x2808, 0x2882,
 ];
 const series50 = [0x2b85, 0x2b87, 0x2b8c, 0x2c02, 0x2c05, 0x2d04, 0x2d05, 0x2d83, 0x2f04, 0x2f06];
-const withoutP2p: ReadonlySet<number> = new Set([...series30, ...series40, ...series50]);
+/** Laptops, whose second GPU is a card in a dock. */
+const laptops = [
+  0x2420, 0x2460, 0x249c, 0x249d, 0x24dc, 0x24dd, 0x2520, 0x2521, 0x2523, 0x2560, 0x2561, 0x2563, 0x25a0, 0x25a2, 0x25a5, 0x25ab,
+  0x25ac, 0x25e0, 0x25e2, 0x25e5, 0x25ec, 0x2717, 0x2757, 0x27a0, 0x27e0, 0x2820, 0x2822, 0x2860, 0x28a0, 0x28a1, 0x28a3, 0x28e0,
+  0x28e1, 0x28e3, 0x2c18, 0x2c19, 0x2c58, 0x2c59, 0x2d18, 0x2d19, 0x2d58, 0x2d59, 0x2d98, 0x2dd8, 0x2f18, 0x2f58,
+];
+const withoutP2p: ReadonlySet<number> = new Set([...series30, ...series40, ...series50, ...laptops]);
 
 /** True if the driver refuses peer-to-peer copies over PCIe for a GPU: its vendor and device, then those of its subsystem. */
 export function refusesPciP2p(device: bigint): boolean {

@@ -53,11 +53,19 @@ export const gpuModels: readonly GpuModel[] = [
   pcie('l4', 'L4', [], 89, 0x27b8, 4),
   pcie('l20', 'L20', [], 89, 0x26ba, 4),
   pcie('l40s', 'L40S', ['l40'], 89, 0x26b9, 4),
-  {
-    ...pcie('rtx4090', 'GeForce RTX 4090', ['rtx 4090', '4090', 'geforce rtx 4090'], 89, 0x2684, 4),
-    pciClass: '0x030000',
-    gdr: false,
-  },
+  ...geforces(86, 4, [
+    ['3060', 0x2504],
+    ['3070', 0x2484],
+    ['3080', 0x2206],
+    // With a bridge to another it has four NVLinks, which a matrix of nvidia-smi shows; most are without.
+    ['3090', 0x2204],
+  ]),
+  ...geforces(89, 4, [
+    ['4060', 0x2882],
+    ['4070', 0x2786],
+    ['4080', 0x2704],
+    ['4090', 0x2684],
+  ]),
   sxm('h100-sxm', 'H100 SXM', ['h100', 'h100 sxm5', 'h100 80gb hbm3'], 90, 0x2330, 5, 18, 'switch'),
   pcie('h100-pcie', 'H100 PCIe', [], 90, 0x2331, 5, 12),
   pcie('h100-nvl', 'H100 NVL', [], 90, 0x2321, 5, 12),
@@ -71,10 +79,25 @@ export const gpuModels: readonly GpuModel[] = [
   { ...sxm('gh200', 'GH200', ['grace hopper'], 90, 0x2342, 5, 18, 'board'), c2c: hopperC2c },
   { ...sxm('gb200', 'GB200', ['grace blackwell'], 100, 0x2941, 5, 18, 'switch'), c2c: blackwellC2c },
   { ...sxm('gb300', 'GB300', [], 103, 0x31c2, 6, 18, 'switch'), c2c: blackwellC2c },
+  ...geforces(120, 5, [
+    ['5060', 0x2d05],
+    ['5070', 0x2f04],
+    ['5080', 0x2c02],
+    ['5090', 0x2b85],
+  ]),
   pcie('rtx-pro-6000', 'RTX PRO 6000 Blackwell', ['rtx pro 6000', 'rtx6000pro'], 120, 0x2bb5, 5),
   // NICs of a DGX Spark cannot read its memory directly: NCCL logs GDR 0.
   { ...pcie('gb10', 'GB10', ['dgx spark gpu'], 121, 0x2e12, 5), pciClass: '0x030000', gdr: false },
 ];
+
+/** GeForce cards; Ti, SUPER, D and those of laptops are the same for NCCL. */
+function geforces(sm: number, generation: GpuModel['pciGeneration'], cards: readonly (readonly [string, number])[]): GpuModel[] {
+  return cards.map(([number, device]) => ({
+    ...pcie(`rtx${number}`, `GeForce RTX ${number}`, [`rtx ${number}`, number, `geforce rtx ${number}`], sm, device, generation),
+    pciClass: '0x030000',
+    gdr: false,
+  }));
+}
 
 function sxm(
   id: string,

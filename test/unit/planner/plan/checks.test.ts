@@ -83,6 +83,15 @@ describe('hosts', () => {
     expect(codes(check(hosts(machine('dgx-h100'))))).toEqual([]);
   });
 
+  it('whose rings may not change the port lose where nodes are four', () => {
+    const four = [{ machine: machine('dgx-h100'), count: 4 }];
+    const finding = find(check(four, { NCCL_CROSS_NIC: '0' }), 'cross-nic-off');
+    expect(finding.gbps.is).toBeLessThan(0.9 * finding.gbps.couldBe);
+    expect(finding.consequence).toMatch(/^3\d\d instead of 38\d GB\/s of bus bandwidth/);
+    expect(codes(check(four, { NCCL_CROSS_NIC: '1' }))).toEqual([]);
+    expect(codes(check([{ machine: machine('gh200-4'), count: 2 }], { NCCL_CROSS_NIC: '0' }))).toEqual([]);
+  });
+
   it('that are trays of one rack lose NVLink between them', () => {
     const finding = find(check([{ machine: machine('gb300-tray'), count: 4 }]), 'domain-split');
     expect(finding.remedy).toContain('gb300-nvl16');

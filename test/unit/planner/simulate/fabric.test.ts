@@ -7,6 +7,7 @@ import {
   simulatorOf,
 } from '../../../../src/planner/index.js';
 import { parseClusterFile } from '../../../../src/planner/plan/cluster-file.js';
+import { mergeNics } from '../../../../src/planner/topology/combine/merge-nics.js';
 import { defaultEnvironment } from '../../../../src/planner/simulate/environment.js';
 import { type Fabric, fabricFault, fabricUses } from '../../../../src/planner/simulate/fabric.js';
 
@@ -45,6 +46,26 @@ describe('a fabric', () => {
       ],
     };
     expect(timeOf(pods) / timeOf(leaves('none', 4))).toBeCloseTo(1, 2);
+  });
+
+  it('of rails has a rail for each port of a card, and one for ports that are merged', () => {
+    const nics = (merged: boolean) => {
+      const root = machine('oci-h100');
+      if (merged) mergeNics(root, defaultParameters);
+      const [{ systems } = { systems: [] }] = prepareCluster({ hosts: [{ machine: root, count: 2 }] }, defaultParameters);
+      return systems[0]?.system.nets.length ?? 0;
+    };
+    const rails = (count: number) =>
+      new Set(
+        Array.from(
+          { length: count },
+          (_, nic) => fabricUses(leaves('optimised', 1, 1), { node: 0, nic }, { node: 1, nic })[0]?.key,
+        ),
+      ).size;
+    expect([nics(false), nics(true)].map((count) => [count, rails(count)])).toEqual([
+      [16, 16],
+      [8, 8],
+    ]);
   });
 
   it('of rails keeps a rail below its leaf, and routes traffic between rails over the spine', () => {
