@@ -66,7 +66,9 @@ describe('tccl watch', () => {
       expect(stdout).toContain(`NCCL ${version}`);
       expect(code).toBe(1);
       expect(
-        server.received.filter((command) => !/^(CLIENT PROTOCOL 2|SET FORMAT json|TIMEOUT 5|VERBOSE STATUS|MONITOR lifecycle,trace)$/.test(command)),
+        server.received.filter(
+          (command) => !/^(CLIENT PROTOCOL 2|SET FORMAT json|TIMEOUT 5|VERBOSE STATUS|MONITOR lifecycle,trace)$/.test(command),
+        ),
       ).toEqual([]);
     },
   );
