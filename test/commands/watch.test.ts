@@ -1,6 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { watchJobs, type WatchOptions } from '../../src/cli/watch/show.js';
 import { TcclError } from '../../src/errors.js';
@@ -202,6 +202,34 @@ describe('tccl watch', () => {
     const quiet = await tccl(['diagnose', well]);
     expect(quiet.stdout).not.toContain('lags behind');
     expect(quiet.code).toBe(3);
+  });
+
+  it.each([
+    [
+      'none has finished it',
+      [638, 638],
+      /stuck .*all ranks have launched AllReduce 640 .* none has finished it .* \(1048576 bytes\) took 300 µs/,
+      1,
+    ],
+    ['one has not', [639, 638], /stuck .*rank 1 has not finished AllReduce 640 .* which rank 0 has/, 1],
+    ['all have', [639, 639], /suspect .*all launched operations have finished .* in the program/, 3],
+  ])('tells by NCCL Inspector where a job stands: %s', async (_, finished, words, exitCode) => {
+    const records = join(mkdtempSync(join(folder, 'inspector-')), 'rank.log');
+    const record = (rank: number, sequence: number) =>
+      `${JSON.stringify({
+        header: { id: '0xfa93daea854b060b', rank, n_ranks: 2, nnodes: 1 },
+        metadata: { inspector_output_format_version: 'v4.0', hostname: 'node1', pid: 4000 + rank },
+        coll_perf: { coll: 'AllReduce', coll_sn: sequence, coll_msg_size_bytes: 1_048_576, coll_exec_time_us: 300 },
+      })}\n`;
+    // The last line is still being written.
+    writeFileSync(
+      records,
+      `${finished.flatMap((last, rank) => [record(rank, last - 1), record(rank, last)]).join('')}{"header":`,
+    );
+    const { address } = await served(job('2.30.7', () => [communicator([640, 640])]));
+    const { code, stdout } = await watch([address], { inspector: dirname(records) });
+    expect(stdout).toMatch(words);
+    expect(code).toBe(exitCode);
   });
 
   it('prints events of NCCL 2.29.2 and newer', async () => {

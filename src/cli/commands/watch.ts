@@ -15,6 +15,7 @@ export function register(program: Command): void {
     .option('--stuck-after <time>', 'a job is stuck when it has launched nothing for so long', duration, STUCK_MS)
     .option('--until-stuck <time>', 'end with exit code 1 when a job has launched nothing for so long', duration)
     .option('--timeout <time>', 'time that RAS may take to collect', atLeastOneSecond, 5000)
+    .option('--inspector <path>', 'a file or folder that NCCL Inspector writes: it shows whether launched operations finish')
     .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
     .option('--prometheus <address>', 'serve the states of the jobs at /metrics of :PORT or HOST:PORT')
     .option('--json', 'print a line of JSON for each job and report')

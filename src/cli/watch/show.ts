@@ -2,9 +2,11 @@ import { appendFileSync } from 'node:fs';
 import { counted } from '../../counted.js';
 import { InvalidArgumentError, TcclError } from '../../errors.js';
 import { type JobState, lateRankName } from '../../planner/log/live/job-watch.js';
+import { FinishedCalls } from '../../planner/log/live/finished.js';
 import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
+import { InspectorFiles } from './inspector.js';
 import { blockLines, changeLine, seconds } from './lines.js';
 import type { Metrics } from './metrics.js';
 import { commandSource, type ReportSource, socketSource } from './source.js';
@@ -19,6 +21,7 @@ export interface WatchOptions {
   readonly timeout: number;
   readonly record?: string;
   readonly prometheus?: string;
+  readonly inspector?: string;
   readonly json?: boolean;
 }
 
@@ -71,6 +74,8 @@ class Watch {
   readonly #metrics: Metrics | undefined;
   readonly #signal: AbortSignal;
   readonly #jobs: Jobs;
+  readonly #finished = new FinishedCalls();
+  readonly #inspector: InspectorFiles | undefined;
   /** Sources whose events are followed, and the last events. */
   readonly #followed = new Set<string>();
   readonly #events: string[] = [];
@@ -88,6 +93,7 @@ class Watch {
     this.#sources = sources;
     this.#options = options;
     this.#signal = signal;
+    this.#inspector = options.inspector === undefined ? undefined : new InspectorFiles(options.inspector, this.#finished);
     this.#jobs = new Jobs(options.untilStuck ?? options.stuckAfter);
     this.#block = options.json !== true && process.stdout.isTTY ? new LiveBlock() : undefined;
   }
@@ -121,6 +127,7 @@ class Watch {
   /** Asks every source whose job has not been seen in this round; returns true if one answered. */
   async #round(beganMs: number): Promise<boolean> {
     const seen = new Set<number>();
+    this.#inspector?.update();
     for (const source of this.#sources) {
       const last = this.#lastJob.get(source.name);
       if (last !== undefined && seen.has(last)) continue;
@@ -137,7 +144,7 @@ class Watch {
     try {
       const { text, report } = await source.ask(this.#signal);
       this.#record(source.name, text);
-      const job = this.#jobs.add(source.name, { report, atMs: performance.now() });
+      const job = this.#jobs.add(source.name, { report, atMs: performance.now(), finished: this.#finished });
       this.#lastJob.set(source.name, job.number);
       this.#problems.delete(source.name);
       this.#follow(source, report.version);

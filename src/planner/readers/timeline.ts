@@ -19,6 +19,8 @@ export interface TimedCall {
   readonly rank: number;
   readonly host: string;
   readonly durationUs: number;
+  /** Bytes of the message, where the record has them. */
+  readonly bytes?: number;
   readonly place: TextPlace;
 }
 
@@ -49,6 +51,7 @@ export function readInspector(text: string, file: number): Timeline {
       rank: Number(header['rank'] ?? -1),
       host: isFields(metadata) ? textOf(metadata['hostname']) : '',
       durationUs,
+      ...(typeof call['coll_msg_size_bytes'] === 'number' ? { bytes: call['coll_msg_size_bytes'] } : {}),
       place: { file, line },
     });
   }

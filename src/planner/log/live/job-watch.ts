@@ -1,6 +1,7 @@
 import { counted } from '../../../counted.js';
 import { checkRas, type LateRanks, lateRanks } from '../checks/ras.js';
 import { type LogFinding, namedRanks } from '../finding.js';
+import type { FinishedCalls, Unfinished } from './finished.js';
 import type { RasCommunicator, RasReport } from '../../readers/ras.js';
 
 /** A report of RAS, and when it was asked for. */
@@ -8,6 +9,8 @@ export interface WatchSample {
   readonly report: RasReport;
   /** Milliseconds of a clock that does not jump. */
   readonly atMs: number;
+  /** Operations that have finished, where NCCL Inspector writes them. */
+  readonly finished?: FinishedCalls;
 }
 
 /**
@@ -88,11 +91,11 @@ export class JobWatch {
   }
 
   add(sample: WatchSample): JobStatus {
-    const { report, atMs } = sample;
+    const { report, atMs, finished } = sample;
     const before = this.#seen;
     this.#seen = new Map(
       report.communicators.map((communicator) => {
-        const text = numbersOf(communicator);
+        const text = `${numbersOf(communicator)} ${finished?.numbersOf(communicator) ?? ''}`;
         const old = before.get(communicator.id);
         return [communicator.id, { text, movedMs: old?.text === text ? old.movedMs : atMs }];
       }),
@@ -136,7 +139,10 @@ export class JobWatch {
     };
   }
 
-  #judge({ report, atMs }: WatchSample, before: ReadonlyMap<string, Seen>): Pick<JobStatus, 'state' | 'why' | 'advice' | 'late'> {
+  #judge(
+    { report, atMs, finished }: WatchSample,
+    before: ReadonlyMap<string, Seen>,
+  ): Pick<JobStatus, 'state' | 'why' | 'advice' | 'late'> {
     const { communicators } = report;
     const broken = checkRas([report]).find(({ code }) => code === 'process-dead' || code === 'async-error') ?? deadRanks(report);
     if (broken !== undefined) return { state: 'dead', why: broken.problem, advice: broken.remedy, late: [] };
@@ -150,11 +156,13 @@ export class JobWatch {
     if (communicators.length === 0) return { state: 'unknown', why: 'the job has no communicator', advice: undefined, late: [] };
     if (stillMs === 0)
       return uneven.length === 0
-        ? { state: 'healthy', why: 'its ranks launch operations', advice: undefined, late: [] }
+        ? { state: 'healthy', why: 'its ranks launch and finish operations', advice: undefined, late: [] }
         : { state: 'suspect', ...behind(late, uneven, 'other communicators move') };
     const state = stillMs >= this.#stuckMs ? 'stuck' : 'suspect';
     if (uneven.length > 0) return { state, ...behind(late, uneven, undefined) };
-    return { state, ...standing(communicators), late: [] };
+    const unfinished = finished?.unfinished(communicators);
+    if (unfinished === 'all') return { state: 'suspect', ...inTheProgram(communicators), late: [] };
+    return { state, ...(unfinished === undefined ? standing(communicators) : unended(unfinished)), late: [] };
   }
 
   #isStill({ id }: RasCommunicator, atMs: number): boolean {
@@ -256,6 +264,34 @@ function standing(communicators: readonly RasCommunicator[]): Pick<JobStatus, 'w
     why: 'all ranks have launched the same operations, and none launches another: the last one does not complete (a GPU, NVLink or the network), or the program does something else for long (data, checkpoint)',
     advice: `${process === undefined ? '`py-spy dump` of a rank' : `on ${process.host}: \`py-spy dump --pid ${process.pid}\` (rank ${rank ?? 0})`} tells these apart: in a wait for the GPU it is the former; then \`nvidia-smi\`, \`dmesg -T\` (Xid) and NIC counters of all hosts`,
   };
+}
+
+/** All that was launched has finished: NCCL waits for the program. */
+function inTheProgram(communicators: readonly RasCommunicator[]): Pick<JobStatus, 'why' | 'advice'> {
+  const [first] = communicators.flatMap(({ processes }) => [...processes.values()]);
+  return {
+    why: 'all launched operations have finished (NCCL Inspector), so the ranks are in the program, not in NCCL: data, checkpoint, or a wait for something else',
+    advice: `${first === undefined ? '`py-spy dump` of the ranks' : `on ${first.host}: \`py-spy dump --pid ${first.pid}\``} shows where`,
+  };
+}
+
+/** The last operation was launched by all, and some have not finished it. */
+function unended({ communicator, operation, number, done, waiting, last }: Unfinished): Pick<JobStatus, 'why' | 'advice'> {
+  const { name, processes } = communicator;
+  const what = `${operation} ${number} of communicator ${name}`;
+  const before = `the last one of its kind that was finished${last.bytes === undefined ? '' : ` (${last.bytes} bytes)`} took ${Math.round(last.durationUs)} µs`;
+  const [rank = 0] = waiting;
+  const process = processes.get(rank);
+  const where = process === undefined ? `rank ${rank}` : `${process.host} (rank ${rank}, GPU ${process.gpu ?? '?'})`;
+  return done.length === 0
+    ? {
+        why: `all ranks have launched ${what}, and none has finished it (NCCL Inspector); ${before}`,
+        advice: 'the network, an NVLink or a GPU stands still, unless the operation is smaller than Inspector records (8 KiB): `nvidia-smi`, `dmesg -T` (Xid) and NIC counters of all hosts',
+      }
+    : {
+        why: `${namedRanks(waiting)} ${waiting.length === 1 ? 'has' : 'have'} not finished ${what}, which ${namedRanks(done)} ${done.length === 1 ? 'has' : 'have'} (NCCL Inspector); ${before}`,
+        advice: `look at ${where} first: \`nvidia-smi\`, \`dmesg -T\` (Xid), NIC counters`,
+      };
 }
 
 /** Text names only communicators in trouble. */
