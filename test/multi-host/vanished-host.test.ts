@@ -109,6 +109,26 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
       /the network seems to drop large packets, .*: compare the MTU/,
     ));
 
+  it('is not noticed while its rank is stopped and nothing is on the way: all that wait name that rank, and fail once it goes on', async () => {
+    const seconds = 4;
+    const ranks = start(['large'], { TCCL_HEARTBEAT: String(seconds), TCCL_WARN_AFTER: '1' });
+    await Promise.all(ranks.map((rank) => rank.line((line) => 'running' in line)));
+    const [zero, one, two, three] = ranks as [Fixture, Fixture, Fixture, Fixture];
+    two.child.kill('SIGSTOP');
+    await Promise.all(
+      [zero, one, three].map(async (fixture, index) =>
+        expect(await fixture.warning(), `rank ${index}`).toMatch(/has waited 1 s in allReduce .* for rank 2; /),
+      ),
+    );
+    hosts!.dropLargePackets();
+    two.child.kill('SIGCONT');
+    const goesOnMs = Date.now();
+    for (const [rank, { lines }] of (await Promise.all(ranks.map(({ ended }) => ended))).entries()) {
+      expectReport(rank, lines.at(-1));
+      expect(Number(lines.at(-1)?.['atMs']) - goesOnMs).toBeLessThan(1000 * seconds + NEWS_MS);
+    }
+  });
+
   it('is distinguished from a host whose rank computes for longer behind a full window', async () => {
     const seconds = 4;
     const ranks = start(['computes', String(3 * seconds)], { TCCL_HEARTBEAT: String(seconds) });
