@@ -54,6 +54,36 @@ describe('the environment of ranks', () => {
   });
 });
 
+describe('a job that waits', () => {
+  /** Runs two ranks of a shell, and signals the process that `tccl run` names in a line. */
+  async function told(script: string, line: RegExp, signal: NodeJS.Signals) {
+    const { process: launcher, finished } = startTccl(['run', '-n', '2', '--no-prefix', '--', 'sh', '-c', script], {
+      env: { TCCL_WARN_AFTER: '0.2' },
+    });
+    let [text, isSignalled] = ['', false];
+    launcher.stderr?.on('data', (chunk: string) => {
+      text += chunk;
+      const pid = line.exec(text)?.[1];
+      if (pid === undefined || isSignalled) return;
+      isSignalled = process.kill(Number(pid), signal);
+    });
+    const { code, stderr } = await finished;
+    expect(stderr).toMatch(line);
+    return code;
+  }
+
+  it('for a stopped rank says so after TCCL_WARN_AFTER, and ends when that goes on', async () => {
+    const line =
+      /^tccl run: the job waits for rank 1: its process (\d+) is stopped, for 0\.2 s now; continue it with kill -CONT \1$/m;
+    expect(await told('if [ $TCCL_RANK = 1 ]; then sh -c "kill -STOP \\$\\$"; fi', line, 'SIGCONT')).toBe(0);
+  });
+
+  it('for a rank after another ended with 0 says so, and kills nothing', async () => {
+    const line = /^tccl run: rank 0 ended with code 0, 0\.2 s ago or more; the job waits for rank 1 \(process (\d+) sleeps\)$/m;
+    expect(await told('[ $TCCL_RANK = 0 ] || exec sleep 1000', line, 'SIGTERM')).toBe(143);
+  });
+});
+
 describe('--bind-to', () => {
   const missing = lacks('taskset');
   it.skipIf(missing)(`core gives a rank one core${missing === undefined ? '' : ` (skipped: ${missing})`}`, async () => {

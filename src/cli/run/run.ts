@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import type { BindingUnit } from '../../runtime/launch/binding.js';
 import { formatRanks } from '../../runtime/bootstrap/rank-list.js';
 import { checkCommand } from '../../runtime/launch/command-check.js';
-import { value } from '../../runtime/launch/environment.js';
+import { DEFAULT_WARN_AFTER_SECONDS, seconds, value } from '../../runtime/launch/environment.js';
 import type { Host, HostPlacement } from '../../runtime/launch/hosts/host-list.js';
 import { jobOfNodes } from '../../runtime/launch/job-id.js';
 import type { RankOutput } from '../../runtime/launch/job-output.js';
@@ -81,7 +81,7 @@ export async function run(command: [string, ...string[]], options: RunOptions): 
     part,
     output: outputOf(nRanks, options),
     attached: options.tty,
-    ...limits(options),
+    ...limits(options, env),
   });
 }
 
@@ -176,7 +176,7 @@ async function runOnHosts(
     connectMs: options.connectTimeout * 1000,
     address: options.rendezvous,
     onProgress: (line) => (line === '' ? progress.done() : progress.update(line)),
-    ...limits(options),
+    ...limits(options, env),
   });
 }
 
@@ -262,8 +262,16 @@ async function isOfEachHost(rendezvous: string): Promise<boolean> {
   return isLoopback(host) || /^(?:.+\.)?localhost\.?$/i.test(host);
 }
 
-function limits({ grace, timeout }: RunOptions): Pick<LaunchOptions, 'graceMs' | 'timeoutMs' | 'report'> {
-  return { graceMs: grace * 1000, timeoutMs: timeout === undefined ? undefined : timeout * 1000, report };
+function limits(
+  { grace, timeout }: RunOptions,
+  env: NodeJS.ProcessEnv,
+): Pick<LaunchOptions, 'graceMs' | 'timeoutMs' | 'warnAfterMs' | 'report'> {
+  return {
+    graceMs: grace * 1000,
+    timeoutMs: timeout === undefined ? undefined : timeout * 1000,
+    warnAfterMs: 1000 * seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS),
+    report,
+  };
 }
 
 /** The absolute path of the ranks' directory. */

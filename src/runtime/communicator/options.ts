@@ -1,5 +1,12 @@
 import { algorithms, type Algorithm } from '../algorithms/call.js';
-import { malformed, value, type Environment } from '../launch/environment.js';
+import {
+  DEFAULT_HEARTBEAT_SECONDS,
+  DEFAULT_WARN_AFTER_SECONDS,
+  malformed,
+  seconds,
+  value,
+  type Environment,
+} from '../launch/environment.js';
 import { launcherVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
 import { networks } from '../transport/networks.js';
@@ -70,8 +77,6 @@ export interface RuntimeSettings {
 
 const DEFAULT_TIMEOUT_SECONDS = 600;
 const DEFAULT_INIT_TIMEOUT_SECONDS = 60;
-const DEFAULT_HEARTBEAT_SECONDS = 10;
-const DEFAULT_WARN_AFTER_SECONDS = 30;
 /** Among so many ranks, connecting each with each takes a rank little time and memory. */
 const CONNECTED_RANKS = 16;
 
@@ -182,12 +187,4 @@ function reportAt(env: Environment): number | undefined {
   const text = value(env, name);
   if (text !== undefined && !/^\d+$/.test(text)) throw malformed(env, name, 'a number of milliseconds since 1970');
   return text === undefined ? undefined : Number(text);
-}
-
-function seconds(env: Environment, name: string, otherwise: number): number {
-  const text = value(env, name);
-  if (text === undefined) return otherwise;
-  const number = Number(text);
-  if (!Number.isFinite(number) || number < 0) throw malformed(env, name, 'a number of seconds from 0 (which means no limit)');
-  return number;
 }

@@ -22,3 +22,16 @@ export function environmentError(message: string): InvalidUsageError {
 export function malformed(env: Environment, name: string, expected: string): InvalidUsageError {
   return environmentError(`${name}=${env[name] ?? ''} is not ${expected}`);
 }
+
+export function seconds(env: Environment, name: string, otherwise: number): number {
+  const text = value(env, name);
+  if (text === undefined) return otherwise;
+  const number = Number(text);
+  if (!Number.isFinite(number) || number < 0) throw malformed(env, name, 'a number of seconds from 0 (which means no limit)');
+  return number;
+}
+
+/** Default of TCCL_HEARTBEAT. */
+export const DEFAULT_HEARTBEAT_SECONDS = 10;
+/** Default of TCCL_WARN_AFTER. */
+export const DEFAULT_WARN_AFTER_SECONDS = 30;

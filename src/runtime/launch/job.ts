@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { JobOutput } from './job-output.js';
+import { watchForHolds } from './held-up-job.js';
 import type { RankGroup, RunningRank } from './rank-group.js';
 import type { Ending } from './rank-process.js';
 
@@ -15,6 +16,8 @@ export interface JobOptions {
   readonly graceMs: number;
   /** Time limit for all ranks, milliseconds from the start; time during which the launcher was stopped does not count. */
   readonly timeoutMs?: number | undefined;
+  /** Time after which what the job waits for is reported, milliseconds; 0 or none: never. */
+  readonly warnAfterMs?: number | undefined;
   /** Called with one line for the user about each problem. */
   readonly report: (line: string) => void;
 }
@@ -39,6 +42,7 @@ export class Job {
    * does not count.
    */
   readonly #waits: (() => void)[] = [];
+  #stopWatching: () => void = () => undefined;
   #exitCode = 0;
   /** The job is being ended: further failures of ranks are consequences. */
   #ending = false;
@@ -66,8 +70,9 @@ export class Job {
 
   /** @returns the exit code of the first rank that failed (128 + its number for a signal, as in shells), or 0 */
   async finished(): Promise<number> {
-    const { timeoutMs, report, graceMs } = this.#options;
+    const { timeoutMs, report, graceMs, warnAfterMs = 0 } = this.#options;
     const stopForwarding = this.#forwardSignals();
+    this.#waits.push((this.#stopWatching = watchForHolds(this.#groups, warnAfterMs, report)));
     if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
     await Promise.all(
       this.#ranks.map(async (rank) => {
@@ -98,6 +103,7 @@ export class Job {
     if (this.#ending && ending.kind !== 'lost') return undefined;
     const first = this.#exitCode === 0;
     if (first) {
+      this.#stopWatching();
       this.#exitCode = exitCodeOf(ending);
       this.#later(ending.kind === 'unstarted' ? 0 : this.#options.graceMs, () => this.#end());
     }

@@ -7,6 +7,7 @@ import type { OutputSinks } from './job-output.js';
 import type { MeetingPoint } from './meeting-point.js';
 import type { RankGroup, RunningRank } from './rank-group.js';
 import { RankProcess, type RankProcessOptions } from './rank-process.js';
+import { stateOf, type RankState } from './rank-state.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
 
 /** The ranks of a job on one host: consecutive numbers. */
@@ -116,6 +117,13 @@ export class LocalRanks implements RankGroup {
         ended: process.ended,
         delivered: process.closed.then(() => Promise.all(sinks)),
       };
+    });
+  }
+
+  states(): RankState[] {
+    return this.#processes.flatMap(({ rank, pid, running }) => {
+      const state = running && pid !== undefined ? stateOf(rank, pid) : undefined;
+      return state === undefined ? [] : [state];
     });
   }
 

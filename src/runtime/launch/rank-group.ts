@@ -1,4 +1,5 @@
 import type { Ending } from './rank-process.js';
+import type { RankState } from './rank-state.js';
 
 /** One rank of a job, on this host or another. */
 export interface RunningRank {
@@ -16,6 +17,8 @@ export interface RankGroup {
   readonly ranks: readonly RunningRank[];
   /** True if signals of the terminal and stops reach the ranks only through this object. */
   readonly isRemote: boolean;
+  /** States of the ranks that run, as far as they are known; those of another host as of its last heartbeat. */
+  states(): readonly RankState[];
   /** Signals the ranks that run, and all they started. */
   signal(signal: NodeJS.Signals): void;
   /** Ends processes that the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */

@@ -106,7 +106,7 @@ class Agent {
     const [name, ...args] = message.command;
     this.#liveness = new Liveness(
       heartbeatMs,
-      () => this.#tell({ type: 'alive' }),
+      () => this.#tell({ type: 'alive', states: this.#ranks?.states() ?? [] }),
       () => {
         // The launcher may have been stopped, and shows ssh's last line.
         process.stderr.write(`tccl run was not heard for ${heartbeatMs / 1000} s, so its ranks were ended (TCCL_HEARTBEAT)\n`);

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { afterWatching } from '../../progress/watch-clock.js';
 import type { BindingUnit } from '../binding.js';
 import { checkCommand } from '../command-check.js';
-import { malformed, value, type Environment } from '../environment.js';
+import { DEFAULT_HEARTBEAT_SECONDS, seconds, type Environment } from '../environment.js';
 import { JobOutput, type RankOutput } from '../job-output.js';
 import { exitCodes, Job, type JobOptions } from '../job.js';
 import { LocalRanks } from '../local-ranks.js';
@@ -45,7 +45,7 @@ const MORE_FAILURES_MS = 1000;
  */
 export async function launchOnHosts(options: HostsLaunchOptions): Promise<number> {
   const { placements, command, env, graceMs, timeoutMs } = options;
-  const heartbeatMs = heartbeat(env);
+  const heartbeatMs = seconds(env, 'TCCL_HEARTBEAT', DEFAULT_HEARTBEAT_SECONDS) * 1000;
   const total = placements[0]?.ranks.total ?? 0;
   const here = placements.find(({ host }) => isThisHost(host.name));
   const there = placements.filter((placement) => placement !== here);
@@ -274,15 +274,3 @@ function passedVariables(env: Environment): Record<string, string> {
     ),
   );
 }
-
-/** TCCL_HEARTBEAT in milliseconds. */
-function heartbeat(env: Environment): number {
-  const text = value(env, 'TCCL_HEARTBEAT');
-  const seconds = Number(text ?? DEFAULT_HEARTBEAT_SECONDS);
-  if (!Number.isFinite(seconds) || seconds < 0)
-    throw malformed(env, 'TCCL_HEARTBEAT', 'a number of seconds from 0 (which means no limit)');
-  return seconds * 1000;
-}
-
-/** As in communicator/options.ts. */
-const DEFAULT_HEARTBEAT_SECONDS = 10;

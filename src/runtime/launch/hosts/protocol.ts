@@ -2,6 +2,7 @@ import type { BindingUnit } from '../binding.js';
 import type { RankRange } from '../local-ranks.js';
 import type { MeetingPoint } from '../meeting-point.js';
 import type { Ending } from '../rank-process.js';
+import type { RankState } from '../rank-state.js';
 
 /** The ranks that an agent starts. It comes through the pipe of ssh, which no other user can read. */
 export interface Preparation {
@@ -45,7 +46,7 @@ export type ToLauncher =
   | { readonly type: 'taken'; readonly bytes: number }
   /** No process of the job is left on the host. */
   | { readonly type: 'finished' }
-  | { readonly type: 'alive' };
+  | { readonly type: 'alive'; readonly states: readonly RankState[] };
 
 /** The agent's first line, after any output of the host's shell. */
 export interface Greeting {

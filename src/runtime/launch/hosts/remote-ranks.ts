@@ -11,6 +11,7 @@ import type { RankRange } from '../local-ranks.js';
 import type { MeetingPoint } from '../meeting-point.js';
 import type { RankGroup, RunningRank } from '../rank-group.js';
 import type { Ending } from '../rank-process.js';
+import type { RankState } from '../rank-state.js';
 import { FrameReader, frameKinds, writeControl, writeFrame } from './frames.js';
 import { Liveness } from './liveness.js';
 import { GREETING_MARK, WINDOW_BYTES, type Greeting, type Preparation, type ToAgent, type ToLauncher } from './protocol.js';
@@ -66,6 +67,7 @@ export class RemoteRanks implements RankGroup {
   #isFinished = false;
   #stopWaiting: () => void = () => undefined;
   readonly #input: InputOfRankZero | undefined;
+  #states: readonly RankState[] = [];
 
   /** Starts ssh in a session of its own, so that a terminal's Ctrl-C wayName the ranks through it and does not end it. */
   constructor(
@@ -119,6 +121,10 @@ export class RemoteRanks implements RankGroup {
   start(meetingPoint: MeetingPoint): void {
     this.#tell({ type: 'start', meetingPoint });
     this.#input?.start();
+  }
+
+  states(): readonly RankState[] {
+    return this.#states;
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -224,6 +230,7 @@ export class RemoteRanks implements RankGroup {
         this.#finished();
         return;
       case 'alive':
+        this.#states = message.states;
         return;
     }
   }

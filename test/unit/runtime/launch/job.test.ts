@@ -18,7 +18,14 @@ function ranksOf(count: number): { readonly group: RankGroup; readonly end: (ran
     const ended = new Promise<Ending>((resolve) => ends.push(resolve));
     return { rank, host: undefined, running: false, ended, delivered: Promise.resolve() };
   });
-  const group = { ranks, isRemote: false, input: undefined, signal: () => undefined, finish: () => Promise.resolve() };
+  const group = {
+    ranks,
+    isRemote: false,
+    input: undefined,
+    states: () => [],
+    signal: () => undefined,
+    finish: () => Promise.resolve(),
+  };
   return { group, end: (rank, code) => ends[rank]?.({ kind: 'code', code }) };
 }
 
