@@ -117,6 +117,7 @@ class Conversation {
         ),
       );
     });
+    socket.on('connect', () => this.#wake());
     socket.on('data', (piece) => {
       this.#bytes += piece.length;
       if (this.#bytes > MOST_BYTES)
@@ -193,7 +194,6 @@ class Conversation {
     while (this.#failure === undefined && !isDone()) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
-        this.#socket?.once('connect', resolve);
       });
     }
     if (this.#failure !== undefined) throw this.#failure;

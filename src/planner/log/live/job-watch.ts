@@ -286,7 +286,8 @@ function unended({ communicator, operation, number, done, waiting, last }: Unfin
   return done.length === 0
     ? {
         why: `all ranks have launched ${what}, and none has finished it (NCCL Inspector); ${before}`,
-        advice: 'the network, an NVLink or a GPU stands still, unless the operation is smaller than Inspector records (8 KiB): `nvidia-smi`, `dmesg -T` (Xid) and NIC counters of all hosts',
+        advice:
+          'the network, an NVLink or a GPU stands still, unless the operation is smaller than Inspector records (8 KiB): `nvidia-smi`, `dmesg -T` (Xid) and NIC counters of all hosts',
       }
     : {
         why: `${namedRanks(waiting)} ${waiting.length === 1 ? 'has' : 'have'} not finished ${what}, which ${namedRanks(done)} ${done.length === 1 ? 'has' : 'have'} (NCCL Inspector); ${before}`,
