@@ -2,6 +2,7 @@ import type { Outcome } from '../planner/log/diagnosis.js';
 import type { RingOverview, Use } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
 import type { StoryStep } from '../view/why/story.js';
+import type { Stage } from '../view/learn/stages.js';
 import type { Motion } from '../view/motion/motion.js';
 import type { StudioState } from './state.js';
 
@@ -59,7 +60,7 @@ export interface ShownReport {
 
 /** The contents of a view: made when it is looked at. */
 export type ShownPart =
-  ShownMachines | ShownCluster | ShownMatrices | ShownTimes | ShownChannels | ShownMotion | ShownWhy | ShownChanges;
+  ShownMachines | ShownCluster | ShownMatrices | ShownTimes | ShownChannels | ShownMotion | ShownWhy | ShownChanges | ShownLearn;
 
 /** Each kind of hosts with the load of its links. */
 export interface ShownMachines {
@@ -93,6 +94,24 @@ export interface ShownWhy {
   readonly machines: readonly Picture[];
   readonly reports: readonly ShownReport[];
   readonly findings: readonly ShownFinding[];
+}
+
+/** NCCL's stages for this cluster, and exercises. */
+export interface ShownLearn {
+  readonly view: 'learn';
+  readonly stages: readonly Stage[];
+  readonly exercises: readonly Exercise[];
+}
+
+/** A question with its solution. */
+export interface Exercise {
+  readonly question: string;
+  /** Answers to choose from; undefined where the answer is written. */
+  readonly options: readonly string[] | undefined;
+  readonly solution: string;
+  readonly because: string;
+  /** Change of the state that shows it. */
+  readonly change: Partial<StudioState>;
 }
 
 /** A comparison; undefined where nothing is set that could be compared. */

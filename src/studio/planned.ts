@@ -24,6 +24,8 @@ export interface Planned {
   readonly plan: Plan;
   readonly tuning: Tuning;
   readonly overview: Overview;
+  /** Devices that can be taken out. */
+  readonly devices: readonly Device[];
 }
 
 /** Plans a cluster. */
@@ -39,11 +41,12 @@ export function planned(source: Source): Planned {
     tuning,
     // The forecasts of an overview are no part of any view.
     overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes: [] }),
+    devices: source.machines.flatMap(devicesOf),
   };
 }
 
 /** The parts of a plan that every view has beside it. */
-export function shownPlan({ source, overview }: Planned): ShownPlan {
+export function shownPlan({ source, overview, devices }: Planned): ShownPlan {
   return {
     title: source.title,
     figures: [
@@ -55,7 +58,7 @@ export function shownPlan({ source, overview }: Planned): ShownPlan {
     ],
     notes: source.notes,
     limits: overview.hosts.map((host) => `${overview.hosts.length > 1 ? `${host.name}: ` : ''}${limitText(host)}.`),
-    devices: source.machines.flatMap(devicesOf),
+    devices,
   };
 }
 

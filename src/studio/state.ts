@@ -2,7 +2,18 @@ import { InvalidArgumentError } from '../errors.js';
 import { type ScheduledCollective, scheduledCollectives } from '../planner/schedule/schedule.js';
 
 /** Names of the views, in the order of their tabs. */
-export const viewNames = ['machine', 'cluster', 'matrix', 'choice', 'channels', 'motion', 'why', 'changes', 'log'] as const;
+export const viewNames = [
+  'machine',
+  'cluster',
+  'matrix',
+  'choice',
+  'channels',
+  'motion',
+  'why',
+  'changes',
+  'learn',
+  'log',
+] as const;
 /** Name of a view. */
 export type ViewName = (typeof viewNames)[number];
 

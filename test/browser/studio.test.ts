@@ -75,7 +75,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   it('begins with an example, from a disk, and asks no server for anything', async () => {
     await openPage();
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('2 x dgx-h100');
-    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Machine']) {
+    for (const name of ['Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn', 'Machine']) {
       await tab(name).click();
       await shows();
       await shows();
@@ -253,6 +253,26 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     ]);
   });
 
+  it('walks through the stages of NCCL, and checks an exercise', async () => {
+    await openPage('#machine=hgx-a100-4&nodes=2&view=learn');
+    expect(await panel().getByRole('heading').allTextContents()).toEqual([
+      ...['Bootstrap ring', 'Peer information', 'From XML to a graph', 'Paths', 'Search of channels', 'NVLS heads'],
+      ...['Merge of hosts', 'Trees', 'Connections', 'Tuning', 'Data through FIFOs', 'Exercises'],
+    ]);
+    const task = panel().getByRole('listitem').filter({ hasText: 'Over which transport' });
+    for (const [answer, says] of [
+      ['SHM', 'Not so.'],
+      ['NET', 'Right.'],
+    ] as const) {
+      await task.getByRole('combobox').selectOption(answer);
+      await task.getByRole('button', { name: 'Check' }).click();
+      await task.filter({ hasText: says }).waitFor();
+    }
+    await task.getByRole('button', { name: 'Show in the plan' }).click();
+    await shows();
+    await expect(tab('Cluster').getAttribute('aria-selected')).resolves.toBe('true');
+  });
+
   it('draws obstacles of the search on the machine, one after the other', async () => {
     await openPage('#machine=dgx-1v&nodes=2&view=why');
     await page.getByRole('button', { name: 'Draw the obstacles' }).click();
@@ -402,7 +422,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
-    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare']) {
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn']) {
       await tab(name).click();
       await shows();
       await shows();

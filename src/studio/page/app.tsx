@@ -10,6 +10,7 @@ import { save } from './drawing.js';
 import { allFiles, busy, cancel, change, open, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
+import { LearnView } from './learn.js';
 import { ChangesView, ChannelsView, LogView, MachineView, MatrixView } from './views.js';
 import { WhyView } from './why.js';
 
@@ -22,6 +23,7 @@ const tabs: readonly (readonly [name: ViewName, label: string])[] = [
   ['motion', 'Motion'],
   ['why', 'Why'],
   ['changes', 'Compare'],
+  ['learn', 'Learn'],
   ['log', 'Incident'],
 ];
 
@@ -196,6 +198,8 @@ function Part({ part }: { readonly part: ShownPart }): JSX.Element {
       return <WhyView part={part} />;
     case 'changes':
       return <ChangesView part={part} />;
+    case 'learn':
+      return <LearnView part={part} />;
   }
 }
 

@@ -33,6 +33,11 @@ function drawingOf({ source }: Planned, { host, machine }: KindOfHosts): Drawing
   return draw(host.name, machine.system, computePaths(machine.system, source.parameters), machine.root);
 }
 
+/** The drawing of each kind of hosts. */
+export function drawingsOf(made: Planned): Drawing[] {
+  return kindsOf(made).map((kind) => drawingOf(made, kind));
+}
+
 /** Each kind of hosts, with the load of the rings of all channels, or of one. */
 export function machinePictures(made: Planned, channel?: number): Picture[] {
   const { plan } = made;

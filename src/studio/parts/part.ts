@@ -3,6 +3,7 @@ import { shownChanges } from './changes.js';
 import { shownTimes } from './choice.js';
 import { shownCluster } from './cluster.js';
 import type { PartInput } from './input.js';
+import { shownLearn } from './learn.js';
 import { shownChannels, shownMachines, shownMatrices } from './machine.js';
 import { shownMotion } from './motion.js';
 import { shownWhy } from './why.js';
@@ -27,6 +28,8 @@ export function partOf(input: PartInput): ShownPart | undefined {
       return shownWhy(made);
     case 'changes':
       return shownChanges(input);
+    case 'learn':
+      return shownLearn(input);
     case 'log':
       return undefined;
   }
