@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { examples } from '../output.js';
 import { STUCK_MS } from '../../planner/log/live/recording.js';
 import type { WatchOptions } from '../watch/show.js';
@@ -10,11 +10,17 @@ export function register(program: Command): void {
     .description('look into a running job: which ranks lag, whether it moves, since when it stands still')
     .argument('[target...]', 'HOST, HOST:PORT or [ADDRESS]:PORT where NCCL answers (default: NCCL_RAS_ADDR, or localhost:28028)')
     .option('--command <template>', 'run this for a report instead of a connection; {host} is the target')
-    .option('--every <time>', 'time between reports, at least 1s', atLeastOneSecond, 5000)
+    .addOption(new Option('--every <time>', 'time between reports, at least 1s').argParser(atLeastOneSecond).default(5000, '5s'))
     .option('--samples <count>', 'end after this number of reports', count)
-    .option('--stuck-after <time>', 'a job is stuck when it has launched nothing for so long', duration, STUCK_MS)
+    .addOption(
+      new Option('--stuck-after <time>', 'a job is stuck when it has launched nothing for so long')
+        .argParser(duration)
+        .default(STUCK_MS, `${STUCK_MS / 1000}s`),
+    )
     .option('--until-stuck <time>', 'end with exit code 1 when a job has launched nothing for so long', duration)
-    .option('--timeout <time>', 'time that RAS may take to collect', atLeastOneSecond, 5000)
+    .addOption(
+      new Option('--timeout <time>', 'time that RAS may take to collect').argParser(atLeastOneSecond).default(5000, '5s'),
+    )
     .option('--inspector <path>', 'a file or folder that NCCL Inspector writes: it shows whether launched operations finish')
     .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
     .option('--prometheus <address>', 'serve the states of the jobs at /metrics of :PORT or HOST:PORT')
