@@ -16,7 +16,13 @@ const starts = {
   api: ['index.js'],
   run: ['cli/main.js', 'cli/run/run.js'],
   planner: ['planner/index.js'],
-  plan: ['cli/program.js', 'cli/commands/plan.js', 'cli/plan/plan.js', 'planner/plan/prediction.js'],
+  plan: [
+    'cli/program.js',
+    'cli/commands/plan.js',
+    'cli/plan/plan.js',
+    'planner/plan/checks/check-plan.js',
+    'planner/plan/prediction.js',
+  ],
   log: ['cli/program.js', 'cli/commands/log.js', 'cli/log/show.js'],
   perf: ['cli/program.js', 'cli/commands/perf.js', 'perf/run.js', 'perf/report.js', 'runtime/communicator/init.js'],
 };

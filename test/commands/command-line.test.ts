@@ -51,23 +51,36 @@ describe('the command line', () => {
     },
   );
 
+  /** Files of dist/ that a module imports, and packages. */
+  function importsOf(entries: readonly string[]) {
+    const files = new Set<string>();
+    const others = new Set<string>();
+    const visit = (path: string) => {
+      if (files.has(path)) return;
+      files.add(path);
+      for (const [, name = ''] of readFileSync(path, 'utf8').matchAll(/^(?:import|export)\b[^;'"]*?["']([^"']+)["'];$/gm))
+        if (name.startsWith('.')) visit(resolve(path, '..', name));
+        else others.add(name);
+    };
+    for (const entry of entries) visit(fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url)));
+    return { files: [...files], others };
+  }
+
   it.each(['index.js', 'planner/index.js', 'ddp/index.js', 'cli/main.js', 'cli/program.js'])(
     'dist/%s loads few files at its start, and the reader of XML only for the planner',
     (entry) => {
-      const files = new Set<string>();
-      const others = new Set<string>();
-      const visit = (path: string) => {
-        if (files.has(path)) return;
-        files.add(path);
-        for (const [, name = ''] of readFileSync(path, 'utf8').matchAll(/^(?:import|export)\b[^;'"]*?["']([^"']+)["'];$/gm))
-          if (name.startsWith('.')) visit(resolve(path, '..', name));
-          else others.add(name);
-      };
-      visit(fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url)));
-      expect([...files].length, [...files].join('\n')).toBeLessThan(25);
+      const { files, others } = importsOf([entry]);
+      expect(files.length, files.join('\n')).toBeLessThan(25);
       expect(others.has('saxes')).toBe(entry === 'planner/index.js');
     },
   );
+
+  it('a plan loads neither the reader of logs nor that of YAML', () => {
+    const loaded = ['cli/plan/plan.js', 'planner/plan/checks/check-plan.js', 'planner/plan/prediction.js'];
+    const { files, others } = importsOf(['cli/main.js', 'cli/program.js', 'cli/commands/plan.js', ...loaded]);
+    expect(others.has('yaml')).toBe(false);
+    expect(files.filter((path) => /joined-(?:planner|log|planner-log)\.js$/.test(path))).toEqual([]);
+  });
 
   it('prints its version', async () => {
     expect((await tccl(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
