@@ -188,7 +188,7 @@ class RasText {
       this.#open = name === undefined ? undefined : this.#communicator(name, this.#sizes.get(group), place);
       return;
     }
-    const row = /^ +(\d+) +\d+ +\d+ +[\d-]+ +(\d+) +\d+ +[A-Z-]+ +[A-Z]+\s*$/.exec(text);
+    const row = /^ +(\d+) +\d+ +\d+ +[\d-]+ +(\d+) +\d+ +[A-Z-]+ +[A-Z,]+\s*$/.exec(text);
     if (row !== null) {
       const [, number = '', size] = row;
       this.#sizes.set(number, Number(size));

@@ -3,7 +3,7 @@ import { checkFlight } from '../../../../src/planner/log/checks/flight.js';
 import { checkRas } from '../../../../src/planner/log/checks/ras.js';
 import { type FlightRecording, readFlightRecording } from '../../../../src/planner/readers/flight.js';
 import { parseJson } from '../../../../src/planner/readers/json.js';
-import { readRasJson } from '../../../../src/planner/readers/ras.js';
+import { rasText, readRasJson } from '../../../../src/planner/readers/ras.js';
 import { findingsOf } from './read.js';
 
 const place = { file: 0, line: 1 };
@@ -260,6 +260,20 @@ Warnings
   Rank 8 -- GPU 0 managed by process 4711 on node 10.0.0.8
   Rank 9 -- [process information not found]`),
     ).toEqual(['rank-missing 8 9']);
+  });
+
+  // NVIDIA/nccl#1762 has such a row: several kinds of trouble at once.
+  it('as text knows the size of a group with several kinds of trouble', () => {
+    const text = `Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         1         4         4         4   RUNNING  INCOMPLETE,MISMATCH
+#0-0 (cf264af53edbe986) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  3 ranks have launched up to operation 40
+  Rank 3 has launched up to operation 41 -- GPU 3 managed by process 4711 on node 10.0.0.7`;
+    expect(texts(text)).toEqual(['rank-behind 0 1 2']);
+    const lines = text.split('\n').map((line, index) => ({ text: line, place: { file: 0, line: index + 1 } }));
+    expect(rasText.parse(lines)?.communicators.map(({ size }) => size)).toEqual([4]);
   });
 
   it('as text of a healthy job has no finding', () => {
