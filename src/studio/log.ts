@@ -135,7 +135,7 @@ export function shownLog(model: LogModel): ShownLog | undefined {
   return {
     outcome,
     verdict: verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
-    open: open === undefined ? [] : [open.cause, open.remedy],
+    open: open === undefined ? [] : [open.cause, open.command, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
     pairs: measuredPairs(model).slice(0, MOST_MAPS).map(pairsPicture),
     facts: [

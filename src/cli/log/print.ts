@@ -45,7 +45,7 @@ export function printVerdict(model: Pick<LogModel, 'files'>, { outcome, verdict,
   const [first] = causes;
   if (open !== undefined) {
     print(`${paint.yellow('Undecided:')} ${paint.bold(open.problem)}`);
-    print(`  why    ${open.cause}`, `  do     ${open.remedy}`, '');
+    print(`  why    ${open.cause}`, `  run    ${open.command}`, `  do     ${open.remedy}`, '');
   } else if (first === undefined) {
     print(
       `${paint.green('Verdict:')} ${paint.bold(`nothing wrong found${outcome === 'healthy' ? '; all that began was seen to end' : ''}`)}${remarks.length === 0 ? '' : '; worth knowing:'}`,

@@ -17,6 +17,9 @@ export const logFindingCodes = {
   'nic-fault': "a NIC's firmware failed",
   'pcie-error': 'PCIe reports uncorrected errors',
   'iommu-fault': 'the IOMMU stopped a transfer between devices',
+  'gpu-reset': 'a GPU of AMD hung, and its driver resets it',
+  'network-tables': 'a table of the network of a host is full',
+  'storage-failed': 'a disk or network file system does not answer',
   'machine-check': 'the host reports a hardware error',
   'driver-init': 'the driver or the fabric manager of a host did not start',
   // memory and limits of hosts
@@ -99,6 +102,9 @@ export const logFindingCodes = {
   'rank-twice': 'a rank came twice',
   'rank-count-differs': 'ranks do not agree how many they are',
   'address-family': 'an address is of a family that NCCL cannot use here',
+  'network-missing': 'NCCL_NET names a network that is not there',
+  'address-foreign': 'a process listens at an address that its host does not have',
+  'fork-unsafe': 'a process with memory registered for RDMA called fork()',
   'port-in-use': 'a port is in use already',
   'name-unresolved': 'a host name cannot be resolved',
   // libfabric
@@ -146,6 +152,7 @@ export const logFindingCodes = {
   'host-drained': 'the scheduler has taken a host out of use',
   'sysfs-hidden': '/sys has no PCI buses in a container',
   preempted: "the scheduler took the job's hosts away",
+  evicted: 'Kubernetes ended a pod because its host was short of something',
   'node-failed': 'a host of the job failed',
   'rank-exception': 'a rank ended first, by an exception of its own; the others only noticed',
   'exit-crash': 'a process crashed',

@@ -1,4 +1,5 @@
 import { counted } from '../../counted.js';
+import { compareVersions } from '../versions/version.js';
 import { checkLog } from './check-log.js';
 import type { LogFinding } from './finding.js';
 import { stageHints } from './checks/init.js';
@@ -27,7 +28,9 @@ export interface OpenQuestion {
   /** A sentence on the unknown. */
   readonly problem: string;
   readonly cause: string;
-  /** The next command or file, and what to look at first on this machine. */
+  /** The one command whose output decides. */
+  readonly command: string;
+  /** Meaning of its output, or what to look at first on this machine. */
   readonly remedy: string;
 }
 
@@ -41,6 +44,21 @@ export function diagnoseJob(model: LogModel, more: readonly LogFinding[] = []): 
   return { outcome: 'undecided', findings: ordered, verdict, open: openQuestion(model) };
 }
 
+/** A job again, with NCCL's own words in a file for each process. */
+const LOGGED_RUN = 'NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/tmp/nccl.%h.%p.log <command of the job>';
+/** NCCL alone on all GPUs of a host. */
+const ALL_REDUCE = 'NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 1G -f 2 -g $(nvidia-smi -L | wc -l)';
+
+/** The release with which `ncclras` came. */
+const RAS_SINCE = '2.24';
+
+/** Twice RAS, where all releases in the log have it, else the stacks of ranks. */
+function progressCommand({ processes }: LogModel): string {
+  const versions = processes.flatMap(({ version }) => version?.text.split('+', 1)[0] ?? []);
+  const hasRas = versions.length > 0 && versions.every((version) => compareVersions(version, RAS_SINCE) >= 0);
+  return hasRas ? 'ncclras -v; sleep 60; ncclras -v' : 'for p in $(pgrep -f <program>); do py-spy dump --pid $p; done';
+}
+
 function openQuestion(model: LogModel): OpenQuestion {
   const { lines, communicators, runs, tools, ras, recordings, timed, topologies, tables } = model;
   const ranks = communicators.flatMap((communicator) => [...communicator.ranks.values()]);
@@ -49,54 +67,62 @@ function openQuestion(model: LogModel): OpenQuestion {
     return {
       problem: `${counted(ranks.length, 'rank')} completed init, and no later line shows whether the job works, hangs or ended`,
       cause: 'NCCL writes nothing while collectives run, so a log does not show whether a job hangs or works',
-      remedy: `if it hangs: \`py-spy dump\` of every rank, and \`nvidia-smi\` (100 % without progress: a GPU waits in a collective). ${firstSuspicion(model)}`,
+      command: progressCommand(model),
+      remedy: `it hangs if counts do not grow (RAS), or if stacks stay in a collective (py-spy, twice on each host). ${firstSuspicion(model)}`,
     };
   if (unended.length > 0)
     return {
       problem: `${runs.length === 1 ? 'the test' : `${unended.length} of ${counted(runs.length, 'test')}`} of nccl-tests printed no summary: its table is not complete`,
       cause: 'it hung, was ended, still runs, or the file was cut',
-      remedy: `give the whole output. If it hangs: ${firstSuspicion(model)}`,
+      command: 'NCCL_DEBUG=INFO timeout 600 <command of the test>; echo "exit code $?"',
+      remedy: `give the whole output: 124 at its end means that it hung. ${firstSuspicion(model)}`,
     };
   if (ranks.length > 0) {
     const stage = ranks.reduce<Stage>((least, record) => (record.stage < least ? record.stage : least), Stage.DONE);
     return {
       problem: `of ${counted(ranks.length, 'rank')} the files do not show how init ended`,
       cause: `this is a part of a log; or init hangs: ${stageHints[stage]}`,
-      remedy: 'give the whole output of all ranks, of a run with NCCL_DEBUG=INFO',
+      command: LOGGED_RUN,
+      remedy: 'give the files of all ranks: the rank whose lines end first is the one that is late or gone',
     };
   }
   if (ras.length > 0)
     return {
       problem: 'RAS shows no rank behind: all have launched the same operations; it does not show whether the last ones complete',
       cause: 'RAS counts launched operations, not completed ones',
+      command: 'ncclras -v; sleep 60; ncclras -v',
       remedy:
-        'run `ncclras` again after a minute and give both outputs: if no number grows, all ranks wait in one operation; PyTorch: flight recordings (TORCH_NCCL_DUMP_ON_TIMEOUT=1) show which',
+        'give both outputs: if no number grows, all ranks wait in one operation; flight recordings of PyTorch (TORCH_NCCL_DUMP_ON_TIMEOUT=1) show which',
     };
   if (recordings.length + timed.length > 0)
     return {
       problem: 'all calls in the recordings ended, and no rank is late',
       cause: 'the recordings end before a failure, or there was none',
-      remedy: 'give the output of the job, too',
+      command: LOGGED_RUN,
+      remedy: 'give its files beside the recordings',
     };
   if (tools.length + topologies.length > 0)
     return {
       problem: `no fault in ${toolsText(model)}; these files do not show whether the job works`,
       cause: 'they show the machine, not the job',
-      remedy: 'give the output of the job, of a run with NCCL_DEBUG=INFO',
+      command: ALL_REDUCE,
+      remedy:
+        'its table shows whether NCCL works here, and how fast; for one job, give the output of that job with NCCL_DEBUG=INFO',
     };
   if (lines.nccl > 0)
     return {
       problem: `${counted(lines.nccl, 'line')} of NCCL, and none about a communicator`,
       cause: 'this is a part of a log, or NCCL_DEBUG is not INFO',
-      remedy: 'give the whole output, of a run with NCCL_DEBUG=INFO',
+      command: LOGGED_RUN,
+      remedy: 'give all of its files',
     };
   if (model.hits.some(({ rule }) => rule.code === 'nccl-loaded'))
     return {
       problem: 'a server loaded NCCL to make its communicators, and no later line shows that it got them',
       cause:
         'the log ends there, or the server hangs there: most often P2P between the GPUs does not work (ACS, an IOMMU, a VM), between hosts the interface or a firewall',
-      remedy:
-        'a run with NCCL_DEBUG=INFO; a run with NCCL_P2P_DISABLE=1 decides: if it works, P2P is broken: `nvidia-smi topo -p2p r`, `lspci -vvv` (ACSCtl)',
+      command: 'NCCL_DEBUG=INFO NCCL_P2P_DISABLE=1 <command of the server>',
+      remedy: 'if it works so, P2P is broken: `nvidia-smi topo -p2p r`, `lspci -vvv` (ACSCtl)',
     };
   return {
     problem:
@@ -104,8 +130,8 @@ function openQuestion(model: LogModel): OpenQuestion {
         ? 'the files are empty'
         : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that reports a failure`,
     cause: 'the output went elsewhere, or NCCL_DEBUG is not set',
-    remedy:
-      'run the job with NCCL_DEBUG=INFO, and give all of its output (standard error, NCCL_DEBUG_FILE, logs of the launcher)',
+    command: LOGGED_RUN,
+    remedy: 'give all of its output: these files, standard error, and logs of the launcher',
   };
 }
 

@@ -105,6 +105,8 @@ export class TableReader {
   /** Measurements in a row: out of place and in place, or one of them; undefined where no head says it. */
   #nTimes: 1 | 2 | undefined;
   #pendingAt: LogPlace | undefined;
+  /** Names of the columns, by the last head. */
+  #columns: readonly string[] = [];
   #broken: LogPlace | undefined;
   #open: MeasuredTable | undefined;
 
@@ -187,6 +189,7 @@ export class TableReader {
     if (library !== undefined) this.#nccl = versionOfCode(Number(library));
     if (/ size +count +type /.test(text)) {
       this.#isTable = true;
+      this.#columns = text.slice(text.indexOf('size')).trim().split(/\s+/);
       this.#nTimes = (text.match(/ (?:cpu)?time /g)?.length ?? 2) > 1 ? 2 : 1;
       this.#isCpuTime = / cputime /.test(text);
     }
@@ -264,8 +267,8 @@ export class TableReader {
     }
     if (isBeginning && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
     const joined = isBeginning ? fields : [...this.#pending, ...fields];
-    const row = readFields(joined, place) ?? this.#ofOneTime(joined, place);
-    const isPending = row === undefined && joined.length < 13;
+    const row = readFields(measured(joined, this.#columns), place) ?? this.#ofOneTime(joined, place);
+    const isPending = row === undefined && joined.length < Math.max(13, this.#columns.length);
     if (isBeginning) this.#pendingAt = place;
     if (row === undefined && !isPending && this.#pendingAt !== undefined) this.#broken ??= this.#pendingAt;
     this.#pending = isPending ? [...joined].map(ownText) : [];
@@ -353,6 +356,15 @@ function readFields(all: readonly string[], place: LogPlace, nTimes: 1 | 2 = 2):
     wrong: counted.length === 0 ? NaN : counted.reduce((sum, count) => sum + count, 0),
     place,
   };
+}
+
+/** A row without columns that only some programs have, such as algorithm, protocol and channels of RCCL's (`-A 1`). */
+function measured(fields: readonly string[], columns: readonly string[]): readonly string[] {
+  if (fields.length !== columns.length) return fields;
+  const times = columns.flatMap((name, at) => (/^(?:cpu)?time$/.test(name) ? [at] : []));
+  const [first] = times;
+  if (first === undefined || times.length > 2) return fields;
+  return [...fields.slice(0, Math.min(first, 5)), ...times.flatMap((at) => fields.slice(at, at + 4))];
 }
 
 /** Old programs do not print their name; those without an operator are all-gather, all-to-all and the like. */

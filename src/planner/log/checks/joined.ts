@@ -108,6 +108,33 @@ function unmatched(model: LogModel): LogFinding[] {
       },
     ];
   }
+  return unmatchedOnHost(model);
+}
+
+/** The same where no process says it, by the interfaces of a host. */
+function unmatchedOnHost(model: LogModel): LogFinding[] {
+  const settings = [
+    ...outputsOf(model, 'env').map(({ facts, host }) => ({ host, value: facts.variables.get('NCCL_SOCKET_IFNAME')?.value })),
+    ...model.processes.map(({ environment, host }) => ({ host, value: environment.get('NCCL_SOCKET_IFNAME')?.value })),
+  ].filter(({ value }) => value !== undefined);
+  for (const { facts, host, place } of outputsOf(model, 'ip')) {
+    const { value } = settings.find((setting) => setting.host === host) ?? settings[0] ?? {};
+    const names = facts.interfaces.map(({ name }) => name);
+    if (value === undefined || names.some((name) => isNamed(value, name))) continue;
+    return [
+      {
+        code: 'interface-unmatched',
+        severity: 'error',
+        kind: 'fault',
+        explains: ['connect-failed', 'connect-retry', 'init-unfinished', 'nccl-unhandled-system', 'remote-closed'],
+        problem: `NCCL_SOCKET_IFNAME=${value} names no interface of ${host === '' ? 'this host' : host}, which has ${names.slice(0, 6).join(', ')}`,
+        cause: 'interfaces have other names on each host, and one value is given to all',
+        remedy:
+          'NCCL_SOCKET_IFNAME=<prefixes that fit all hosts, separated by commas>, or a value for each host in /etc/nccl.conf; `ip -br addr` lists the names',
+        places: [place],
+      },
+    ];
+  }
   return [];
 }
 

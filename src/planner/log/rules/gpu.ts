@@ -146,12 +146,10 @@ export const gpuRules: readonly LineRule[] = [
       'hiperrornobinaryforgpu',
       'unable to find code object for all current devices',
       'not compatible with the current pytorch installation',
-      'ptx was compiled with an unsupported toolchain',
-      'unsupported ptx',
     ],
     explains: ['cuda-invalid', 'calls-failed', 'init-unfinished'],
     pattern:
-      /(maxSharedMem|no kernel image is available|invalid device function|NoBinaryForGpu|code object|not compatible with the current PyTorch|PTX)/i,
+      /(maxSharedMem|no kernel image is available|invalid device function|NoBinaryForGpu|code object|not compatible with the current PyTorch)/i,
     problem: 'NCCL (or PyTorch) was built for other GPUs than this one[ ($1)]',
     cause: "the library has no kernels for this GPU's architecture: an NCCL or CUDA too old for it",
     remedy:
@@ -168,7 +166,10 @@ export const gpuRules: readonly LineRule[] = [
       'not supported in the installed cuda driver',
       'forward compatibility was attempted',
       'insufficientdriver',
+      'ptx was compiled with an unsupported toolchain',
+      'unsupportedptxversion',
     ],
+    explains: ['cuda-generic', 'nccl-unhandled-cuda', 'calls-failed', 'rank-exception'],
     problem: 'the NVIDIA driver is too old for the CUDA or NCCL in use',
     cause: "the image has a newer CUDA than the host's driver supports",
     remedy: '`nvidia-smi` shows the newest CUDA that the driver supports: update the driver or take an image with an older CUDA',
@@ -245,10 +246,17 @@ export const gpuRules: readonly LineRule[] = [
       'nvmlinit_v2 failed',
       'nvmlinit_v2() failed',
       'nvmlinit() failed',
+      'only supported with gpus, no gpus found',
+      'current node has no gpu available',
+      'found no nvidia driver on your system',
+      'torch not compiled with cuda enabled',
+      'does not allocate any gpus on the driver node',
+      'cuda unknown error - this may be due to an incorrectly set up environment',
     ],
     except: /version mismatch/,
     problem: 'the process sees no GPU',
-    cause: 'CUDA_VISIBLE_DEVICES is empty, the container has no GPU, or the driver is not loaded',
+    cause:
+      'CUDA_VISIBLE_DEVICES is empty, the container has no GPU, this PyTorch is built without CUDA, or the driver (or its module nvidia_uvm) is not loaded',
     remedy: '`nvidia-smi -L` in the same container; docker run --gpus all; Kubernetes: the nvidia.com/gpu resource',
   },
   {
@@ -272,8 +280,9 @@ export const gpuRules: readonly LineRule[] = [
     explains: ['calls-failed', 'nccl-usage', 'remote-closed'],
     problem: 'two ranks use the same GPU[ (rank $1 and rank $2)]',
     cause:
-      'the program does not choose a GPU per rank, more ranks than GPUs were started, or two hosts have one host name and NCCL_HOSTID',
-    remedy: 'torch.cuda.set_device(local_rank) or cudaSetDevice before NCCL; start one rank per GPU',
+      'the program does not choose a GPU per rank, more ranks than GPUs were started, two MIG instances of one GPU, which NCCL cannot join, or two hosts have one host name and NCCL_HOSTID',
+    remedy:
+      'torch.cuda.set_device(local_rank) or cudaSetDevice before NCCL; start one rank per GPU, and one per GPU also with MIG',
   },
   {
     code: 'gpu-ordinal',

@@ -120,9 +120,17 @@ export const kernelRules: readonly LineRule[] = [
   {
     code: 'nic-link-down',
     kind: 'fault',
-    needles: ['link down', 'link is down', 'cable unplugged', 'lost carrier', 'port module event', 'nic link is down'],
+    needles: [
+      'link down',
+      'link is down',
+      'cable unplugged',
+      'lost carrier',
+      'port module event',
+      'nic link is down',
+      'link status definitely down',
+    ],
     pattern:
-      /(mlx[45]\w{0,20}|bnxt\w{0,10}|ib\d\w{0,10}|ens?\w{1,12}|eth\d{1,3}|bond\d{1,3}|rdma\d|irdma|efa)[^\n]{0,80}(?:[Ll]ink (?:is )?[Dd]own|unplugged|[Ll]ost carrier|High Temperature|Bus stuck|Bad or unsupported)/,
+      /(mlx[45]\w{0,20}|bnxt\w{0,10}|ib\d\w{0,10}|ens?\w{1,12}|eth\d{1,3}|bond\d{1,3}|rdma\d|irdma|efa)[^\n]{0,80}(?:[Ll]ink (?:is )?[Dd]own|status definitely down|unplugged|[Ll]ost carrier|High Temperature|Bus stuck|Bad or unsupported)/,
     explains: ['ib-retry-exceeded', 'ib-flush', 'remote-closed', 'watchdog-timeout', 'ib-event'],
     problem: 'a network link went down ($1)',
     cause: "cable, transceiver, switch port, or somebody's work on the fabric",
@@ -173,12 +181,67 @@ export const kernelRules: readonly LineRule[] = [
   {
     code: 'driver-init',
     kind: 'fault',
-    needles: ['rminitadapter failed', 'failed to initialize the nvidia kernel module', 'nvidia-fabricmanager'],
+    needles: [
+      'rminitadapter failed',
+      'failed to initialize the nvidia kernel module',
+      'nvidia-fabricmanager',
+      'match with driver version',
+    ],
     pattern:
-      /RmInitAdapter failed|Failed to initialize the NVIDIA kernel module|nvidia-fabricmanager[^\n]{0,60}(?:fail|inactive|dead|mismatch)/i,
+      /RmInitAdapter failed|Failed to initialize the NVIDIA kernel module|nvidia-fabricmanager[^\n]{0,60}(?:fail|inactive|dead|mismatch)|(?:don't|do not|doesn't) match with driver version/i,
     explains: consequences,
     problem: 'the driver or the fabric manager of a host did not start',
     cause: 'a GPU that does not answer, or versions of driver and fabric manager that differ',
     remedy: '`journalctl -u nvidia-fabricmanager`; `dmesg -T` (NVRM); power-cycle the host',
+  },
+  {
+    code: 'driver-init',
+    kind: 'fault',
+    needles: ['nvrm: bar1 is 0m'],
+    explains: [...consequences, 'gpu-none'],
+    problem: 'the BIOS gave a GPU no room for its memory (BAR1 is 0M), so the driver does not use it',
+    cause: 'addresses above 4 GiB are off in the BIOS (Above 4G Decoding), or a virtual machine has too little of such room',
+    remedy:
+      'switch Above 4G Decoding on; in a VM give more 64-bit MMIO; pci=realloc on the kernel command line goes around some BIOSes',
+  },
+  {
+    code: 'gpu-reset',
+    kind: 'fault',
+    needles: ['amdgpu', 'hw exception by gpu node'],
+    pattern: /amdgpu[^\n]{0,80}(?:GPU reset begin|ring \S{1,20} timeout)|HW Exception by GPU node-\d{1,3}[^\n]{0,80}GPU Hang/,
+    explains: consequences,
+    problem: 'a GPU of AMD hung, and the driver resets it',
+    cause: 'a kernel of the program that does not end, the firmware, or the GPU itself',
+    remedy: '`dmesg -T` (amdgpu) from the first such line; replace the GPU if it is always the same one',
+  },
+  {
+    code: 'network-tables',
+    kind: 'fault',
+    needles: ['nf_conntrack: table full', 'neighbor table overflow', 'neighbour table overflow', 'consider tuning tcp_mem'],
+    pattern: /(nf_conntrack: table full|neighbou?r table overflow|TCP: out of memory)/,
+    explains: ['connect-failed', 'connect-retry', 'remote-closed', 'store-timeout', 'store-lost', 'calls-failed'],
+    problem: 'the kernel of a host drops packets: $1',
+    cause:
+      'a table of the host is too small for the connections of a large job: tracked connections, neighbours, or memory of TCP',
+    remedy:
+      'sysctl net.netfilter.nf_conntrack_max, net.ipv4.neigh.default.gc_thresh3 or net.ipv4.tcp_mem: raise the one that is full; do not track the connections between hosts of the job',
+  },
+  {
+    code: 'storage-failed',
+    kind: 'failure',
+    needles: [
+      'lustreerror: ',
+      'lustre: ',
+      'not responding, still trying',
+      'i/o error, dev',
+      'ext4-fs error',
+      'mountvolume.setup failed',
+    ],
+    pattern:
+      /(LustreError: [^\n]{0,120}|Lustre: [^\n]{0,80}was lost|nfs: server \S{1,100} not responding|I\/O error, dev \S{1,20}|EXT4-fs error[^\n]{0,80}|MountVolume\.SetUp failed[^\n]{0,100})/,
+    explains: ['watchdog-timeout', 'barrier-timeout', 'host-hangs'],
+    problem: 'a disk or network file system of a host does not answer: $1',
+    cause: 'the storage, its network or its server; ranks that read or write there stand still, and the others wait',
+    remedy: '`dmesg -T` of that host, and the state of the storage; a checkpoint or data set on another file system',
   },
 ];

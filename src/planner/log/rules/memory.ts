@@ -118,7 +118,7 @@ export const memoryRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['failed to malloc', 'returned null', 'cannot allocate memory', 'failed to cuda host alloc'],
     pattern:
-      /WARN[^\n]{0,80}(?:Failed to malloc|malloc[^\n]{0,40}returned null|Failed to CUDA host alloc|(?:mmap|malloc|fork|clone)[^\n]{0,60}Cannot allocate memory)/,
+      /OSError: \[Errno 12\] Cannot allocate memory|WARN[^\n]{0,80}(?:Failed to malloc|malloc[^\n]{0,40}returned null|Failed to CUDA host alloc|(?:mmap|malloc|fork|clone)[^\n]{0,60}Cannot allocate memory)/,
     problem: 'the host has no memory left',
     cause: "the job uses all of it or hits its cgroup's limit",
     remedy: '`free -g` and `dmesg -T` on that host; ask for more memory',

@@ -34,9 +34,11 @@ export const programRules: readonly LineRule[] = [
       'and may be stuck',
       'threads to join the rendezvous',
       'stalled tensor',
+      'deepep timeout check failed',
+      'deepep error: timeout',
     ],
     pattern:
-      /subset of ranks|[Ss]talled (?:ranks|tensor)|may be stuck|Expected (\d{1,6}) threads to join the rendezvous[^\n]{0,60}?only (\d{1,6})|not all of them arrived/,
+      /subset of ranks|[Ss]talled (?:ranks|tensor)|may be stuck|Expected (\d{1,6}) threads to join the rendezvous[^\n]{0,60}?only (\d{1,6})|not all of them arrived|DeepEP (?:timeout check failed|error: timeout)/,
     problem: 'some ranks wait in a collective that others have not called[: $2 of $1 came]',
     cause: 'a rank is elsewhere in its code (a condition on the rank, uneven data, a slow load), or its process died',
     remedy: 'the logs of the ranks that are missing; `py-spy dump` of them',

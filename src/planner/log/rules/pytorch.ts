@@ -22,8 +22,9 @@ export const pytorchRules: readonly LineRule[] = [
   {
     code: 'watchdog-stuck',
     kind: 'failure',
-    needles: ['watchdog got stuck', 'heartbeatmonitor', 'heartbeat monitor timed out'],
-    pattern: /watchdog got stuck|HeartbeatMonitor[^\n]{0,80}(?:timed out|stuck)|heartbeat monitor timed out/i,
+    needles: ['watchdog got stuck', 'heartbeatmonitor', 'heartbeat monitor timed out', 'due to processgroupnccl watchdog hang'],
+    pattern:
+      /watchdog got stuck|due to ProcessGroupNCCL watchdog hang|HeartbeatMonitor[^\n]{0,80}(?:timed out|stuck)|heartbeat monitor timed out/i,
     explains: ['exit-signal', 'exit-child', 'remote-closed'],
     problem: "PyTorch's NCCL watchdog itself stands still",
     cause: 'a CUDA call or the Python GIL blocks it: a hung driver, a deadlock in the program',
@@ -82,6 +83,25 @@ export const pytorchRules: readonly LineRule[] = [
     remedy: "look at the log of rank 0's host",
   },
   {
+    code: 'store-lost',
+    kind: 'symptom',
+    needles: ['rendezvousclosederror'],
+    problem: 'the rendezvous was closed: another node of the job ended first',
+    cause: 'an agent of torchrun on another node failed or was ended, and closed it for all',
+    remedy: 'look at the output of the other nodes: the first that ended says why',
+  },
+  {
+    code: 'address-foreign',
+    kind: 'fault',
+    needles: ['cannot assign requested address'],
+    pattern: /bind to \[?(\S{1,100}?)\]?:?(?:\d{1,5})? \(errno: 99|bind[^\n]{0,60}Cannot assign requested address/i,
+    explains: ['store-timeout', 'exit-child', 'rank-exception', 'store-retry'],
+    problem: 'a process listens at an address that its host does not have[: $1]',
+    cause:
+      'MASTER_ADDR (or the head of the list of hosts) is another host than the one that rank 0 runs on, or an address outside of the container',
+    remedy: '`ip addr` on the host of rank 0; MASTER_ADDR must be one of its addresses, and rank 0 must run there',
+  },
+  {
     code: 'dump-signal',
     kind: 'note',
     needles: ['received a dump signal', 'flight recorder dump signal'],
@@ -93,7 +113,7 @@ export const pytorchRules: readonly LineRule[] = [
   {
     code: 'torch-aborts',
     kind: 'outcome',
-    needles: ['some nccl operations have failed or timed out'],
+    needles: ['some nccl operations have failed or timed out', 'nccl communicator was aborted on rank'],
     problem: 'PyTorch takes a process down because NCCL operations failed or timed out',
     cause: 'the lines before it, or the log of another rank, say which',
     remedy: 'look for the first error or timeout of any rank',

@@ -45,6 +45,28 @@ export const socketRules: readonly LineRule[] = [
       '`nc -vz <address> <port>` from that host; open all ports between the hosts (security group, firewalld, ufw); NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
   },
   {
+    code: 'connect-failed',
+    kind: 'failure',
+    needles: ['socketstartconnect: exceeded', 'socketpollconnect: exceeded'],
+    explains: ['remote-closed', 'init-unfinished', 'calls-failed', 'connect-retry'],
+    problem: 'a rank cannot reach another by TCP, and tried many times',
+    cause:
+      'a firewall between the hosts, an interface that the other host cannot route to, or a peer that died before it listened',
+    remedy:
+      '`nc -vz <address> <port>` from that host; open all ports between the hosts (security group, firewalld, ufw); NCCL_SOCKET_IFNAME=<the interface that all hosts share>',
+  },
+  {
+    code: 'network-missing',
+    kind: 'fault',
+    needles: ['error: network '],
+    pattern: /Error: network (\S{1,40}) not found/,
+    explains: ['calls-failed', 'nccl-invalid', 'init-unfinished'],
+    problem: 'NCCL_NET asks for the network $1, which is not there',
+    cause:
+      'the plugin is not in LD_LIBRARY_PATH, its name is another one (NET/… in the log), or there is no device for it in this container',
+    remedy: 'unset NCCL_NET and look at the lines NET/… of that run: they name the networks that there are',
+  },
+  {
     code: 'connect-retry',
     kind: 'risk',
     needles: [
@@ -178,6 +200,16 @@ export const socketRules: readonly LineRule[] = [
     problem: 'ranks do not agree how many they are: $1 and $2',
     cause: 'WORLD_SIZE differs between processes, or two jobs share an id and port',
     remedy: 'check WORLD_SIZE, MASTER_ADDR and MASTER_PORT of all processes',
+  },
+  {
+    code: 'interface-missing',
+    kind: 'fault',
+    needles: ['connecting to address  with family', 'connecting to address with family'],
+    explains: ['nccl-invalid', 'nccl-unhandled-system', 'calls-failed', 'init-unfinished'],
+    problem: 'a rank has no address: NCCL found no interface on its host, and went on without one',
+    cause: 'NCCL_SOCKET_IFNAME names none that exists and is up on this host, which releases up to 2.27 do not say',
+    remedy: '`ip -br addr` on every host; set NCCL_SOCKET_IFNAME to prefixes that fit all hosts (eno1,eth0), or unset it',
+    source: 'NVIDIA/nccl#1837',
   },
   {
     code: 'address-family',

@@ -46,6 +46,27 @@ export const startRules: readonly LineRule[] = [
     remedy: 'mpirun --prefix <its folder>; the same Open MPI on all hosts; open all ports between them',
   },
   {
+    code: 'command-missing',
+    kind: 'fault',
+    needles: ['error: execve(): ', "launcher '"],
+    pattern: /error: execve\(\): (\S{1,200}): No such file|launcher '([\w-]{1,40})' not installed/,
+    explains: ['exit-child', 'exit-signal', 'rank-exception'],
+    problem: 'the launcher does not find $1$2 on a host',
+    cause: 'it is not installed in this image or on that host, or not in PATH of a shell that nobody logs in to',
+    remedy: 'run it by hand in the same container or on the same host; compare PATH and the mounts of all hosts',
+  },
+  {
+    code: 'launcher-failed',
+    kind: 'fault',
+    needles: ['task launch for stepid', 'application launch failed'],
+    pattern: /(?:Task launch for \S{1,40} failed on node (\S{1,100}):|[Aa]pplication launch failed)/,
+    explains: ['exit-child', 'exit-signal'],
+    problem: 'srun could not start its tasks[ on $1]',
+    cause:
+      'the slurmd of that host does not answer, or does not reach srun: a host that is down, a firewall, or ports outside of SrunPortRange',
+    remedy: '`scontrol show node <name>` and the log of its slurmd; leave it out (--exclude)',
+  },
+  {
     code: 'launcher-pmi',
     kind: 'fault',
     needles: [
@@ -110,13 +131,17 @@ export const startRules: readonly LineRule[] = [
       'insufficient memory',
       'no available node types can fulfill',
       'unable to confirm allocation',
+      'no healthy devices present',
+      'exceeds available gpus',
+      'exceeds the total number of available gpus',
     ],
     pattern:
-      /(Requested node configuration is not available|Unable to (?:allocate resources|create step|confirm allocation)[^\n]{0,80}|Invalid generic resource|FailedScheduling[^\n]{0,120}|Insufficient (?:nvidia\.com\/gpu|cpu|memory)|No available node types can fulfill[^\n]{0,80})/i,
+      /(Requested node configuration is not available|Unable to (?:allocate resources|create step|confirm allocation)[^\n]{0,80}|Invalid generic resource|FailedScheduling[^\n]{0,120}|Insufficient (?:nvidia\.com\/gpu|cpu|memory)|No available node types can fulfill[^\n]{0,80}|no healthy devices present[^\n]{0,80}|[\w ()]{5,60}exceeds (?:the total number of )?available GPUs[^\n]{0,60})/i,
     explains: ['exit-child', 'store-timeout', 'init-unfinished'],
     problem: 'the scheduler cannot give what was asked for: $1',
-    cause: 'more GPUs, memory or hosts than are free, or than exist',
-    remedy: 'ask for less, or for what the hosts have; `kubectl describe pod`, `scontrol show node <name>`',
+    cause: 'more GPUs, memory or hosts than are free, exist or are healthy',
+    remedy:
+      'ask for less, or for what the hosts have; `kubectl describe pod`, `scontrol show node <name>`; `dmesg -T` (Xid) where GPUs are unhealthy',
   },
   {
     code: 'image-missing',

@@ -67,7 +67,7 @@ export const versionRules: readonly LineRule[] = [
     needles: ['net/ofi', 'libfabric:'],
     // 12, 13 and 20 are ibv_wc_status: retries exceeded, receiver not ready, response timeout.
     pattern:
-      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive receiver|No route|Unable to insert remote address|security group|completed with error\. RC: (?:12|13|20)\b|\(UNDELIVERABLE\))|libfabric:[^\n]{0,160}(?:[Uu]nreachable remote|[Uu]nresponsive receiver|message: Invalid address|[Rr]eceiver connection aborted|prov_err: Not a directory)/,
+      /NET\/OFI[^\n]{0,160}(?:[Uu]nreachable|[Uu]nresponsive (?:receiver|remote)|No route|Unable to insert remote address|security group|completed with error\. RC: (?:12|13|20)\b|\(UNDELIVERABLE\))|libfabric:[^\n]{0,160}(?:[Uu]nreachable remote|[Uu]nresponsive receiver|message: Invalid address|[Rr]eceiver connection aborted|prov_err: Not a directory)/,
     explains: ['remote-closed', 'ofi-error', 'calls-failed', 'watchdog-timeout'],
     problem: 'the libfabric plugin cannot reach a remote rank',
     cause:
@@ -94,6 +94,14 @@ export const versionRules: readonly LineRule[] = [
     problem: 'the libfabric plugin failed: $1',
     cause: 'the provider or its device is not in order',
     remedy: '`fi_info`; FI_LOG_LEVEL=warn; on EFA the security group must allow all traffic within itself',
+  },
+  {
+    code: 'fork-unsafe',
+    kind: 'risk',
+    needles: ['involving a call to the fork() system call', 'a process has executed an operation involving a call'],
+    problem: 'a process called fork() while memory was registered for RDMA, which can damage data or crash it',
+    cause: 'a data loader, or a command that a rank starts, on a kernel or libfabric without safe forks',
+    remedy: 'FI_EFA_FORK_SAFE=1 (RDMAV_FORK_SAFE=1 for others); start workers by spawn, or before init',
   },
   {
     code: 'ofi-note',

@@ -54,6 +54,12 @@ describe('results of nccl-tests', () => {
     expect(() => readResults(`${head}${alone}`)).toThrow(/row is not whole/);
   });
 
+  it('columns that only RCCL has are passed over, by the head', () => {
+    const row = '  1048576 262144 float sum -1 31.10 33.71 33.71 0 30.94 33.89 33.89 0 RING LL128 32';
+    const wide = head.replace(/#wrong\s*$/m, '#wrong  algo  proto  nchannels');
+    expect(readResults(`${wide}${row}`, 'all_reduce')[0]?.rows).toMatchObject([{ bytes: 2 ** 20, timeUs: 30.94 }]);
+  });
+
   it('rows of PARAM are read, with percentiles and without', () => {
     const rows = [
       '0: \tCOMMS-RES-all_reduce-float32        1073741824         41.187      77.226',

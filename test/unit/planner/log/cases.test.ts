@@ -34,7 +34,8 @@ describe('a job whose cause is known', () => {
       expect(diagnosis.outcome).toBe(outcome);
       if (first !== undefined) expect(first).toContain(cause?.code);
       const told = cause ?? diagnosis.open;
-      for (const pattern of says) expect(`${told?.problem}\n${told?.cause}\n${told?.remedy}`).toMatch(new RegExp(pattern, 'm'));
+      const text = [told?.problem, told?.cause, told?.remedy, diagnosis.open?.command].join('\n');
+      for (const pattern of says) expect(text).toMatch(new RegExp(pattern, 'm'));
       const found = diagnosis.findings.map(({ code }) => code);
       for (const code of among) expect(found).toContain(code);
       for (const code of not) expect(diagnosis.verdict.causes.map((each) => each.code)).not.toContain(code);
