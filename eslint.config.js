@@ -19,7 +19,7 @@ const wings = {
     evidence: ['readers', 'topology'],
     log: ['readers', 'plan', 'tuning', 'graph', 'topology', 'versions'],
     expect: ['log', 'evidence', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
-    explain: ['expect', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
+    explain: ['expect', 'evidence', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
   runtime: {
     detect: ['planner/topology'],

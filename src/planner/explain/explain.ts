@@ -1,10 +1,14 @@
 import { GdrMode } from '../topology/paths/gdr.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
+import { parameterTable } from '../parameters.js';
 import type { Answer, Draft } from './answer.js';
 import { answerBandwidth, isModelled } from './answers/bandwidth.js';
 import { answerCallChannels, answerChannels } from './answers/channels.js';
 import { answerChange, callSentences, decisionSentences, effectOf } from './answers/change.js';
 import { answerChoice } from './answers/choice.js';
+import { answerCalls } from './answers/calls.js';
+import { answerControl } from './answers/control.js';
+import { answerFact } from './answers/fact.js';
 import { answerConnection } from './answers/connection.js';
 import { answerExceeds } from './answers/exceeds.js';
 import { answerFlips } from './answers/flips.js';
@@ -26,7 +30,8 @@ import { answerUpgrade } from './answers/upgrade.js';
 import { answerUse } from './answers/use.js';
 import { answerVariable } from './answers/variable.js';
 import { answerWay } from './answers/way.js';
-import { describeCounterfactual, isAsItIs } from './counterfactual/apply.js';
+import { changedSubject, describeCounterfactual, isAsItIs } from './counterfactual/apply.js';
+import type { Counterfactual } from './counterfactual/counterfactual.js';
 import { list } from './format.js';
 import type { Question } from './grammar/question.js';
 import { answerHelp, type Progress, simulatesHelp, type Tried, tryChanges } from './help/try-changes.js';
@@ -66,16 +71,22 @@ function answered({ asks }: Question, { title, sentences, evidence }: Draft): An
   return { asks, title, lines: sentences.map((text) => ({ text, references: referencesIn(text) })), evidence };
 }
 
-/** Suppositions of the question that are not true of the cluster already. */
-function settingOf(situation: Situation, { asks, setting }: Question) {
-  if (asks === 'scaling' || asks === 'nodes' || asks === 'hang' || asks === 'meaning') return [];
-  return setting.filter(
-    (change) =>
-      !isAsItIs(situation, change) &&
-      // Several kinds of hosts have no single number.
-      !(situation.cluster.hosts.length > 1 && (change.kind === 'nodes' || change.kind === 'gpus')),
-  );
+/** Suppositions of the question that are not true of the cluster already, each after those before it. */
+function settingOf(situation: Situation, { asks, setting }: Question): Counterfactual[] {
+  if (isAboutNumbers.has(asks)) return [];
+  const wanted: Counterfactual[] = [];
+  for (const change of setting) {
+    // Several kinds of hosts have no single number.
+    if (asks === 'scaling' && (change.kind === 'nodes' || change.kind === 'ranks')) continue;
+    if (situation.cluster.hosts.length > 1 && (change.kind === 'nodes' || change.kind === 'gpus' || change.kind === 'ranks'))
+      continue;
+    if (!isAsItIs(changedSubject(situation, wanted), change)) wanted.push(change);
+  }
+  return wanted;
 }
+
+/** Subjects for which numbers in a question are no description of a cluster. */
+const isAboutNumbers: ReadonlySet<Question['asks']> = new Set(['nodes', 'hang', 'meaning', 'control', 'fact']);
 
 /** The plan with a variable of the question beside the one without it. */
 function settingEffect(before: Situation, after: Situation, { collective, sizes }: Question, what: string): string[] {
@@ -104,7 +115,12 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
     case 'exceeds':
       return answerExceeds(situation, collective, sizes);
     case 'scaling':
-      return answerScaling(situation, collective, bytes, nodesOf(question));
+      return answerScaling(situation, collective, bytes, {
+        most: nodesOf(question),
+        beyond: question.beyond,
+        gpus: question.gpuCounts,
+        feature: featureOf(question),
+      });
     case 'time':
       return answerTime(situation, collective ?? 'AllReduce', bytes ?? USUAL_BYTES);
     case 'choice':
@@ -142,7 +158,9 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
     case 'variable':
       return answerVariable(situation, question);
     case 'change':
-      return answerChange(situation, changes, collective, sizes);
+      return changes.length > 0 && changes.every(isOutsideOfPlans)
+        ? answerVariable(situation, question)
+        : answerChange(situation, changes, collective, sizes);
     case 'upgrade':
       return answerUpgrade(situation, versions, collective);
     case 'help':
@@ -151,11 +169,33 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
       return answerHang(situation);
     case 'observe':
       return answerObserve(situation, collective);
+    case 'control':
+      return answerControl(situation, question);
+    case 'fact':
+      return answerFact(situation, question.facts);
+    case 'calls':
+      return answerCalls(situation, question.collectives, bytes ?? LARGE_BYTES);
     case 'aware':
       return answerAware(situation);
     case 'meaning':
       return answerMeaning(situation, terms, ways);
   }
+}
+
+/** True for a variable that no decision of a plan depends on: a plan with it says nothing. */
+function isOutsideOfPlans(change: Counterfactual): boolean {
+  return change.kind === 'variable' && !parameterTable.some(({ variable }) => variable === change.name);
+}
+
+/** The feature whose use a question about numbers of nodes is about: it is compared with its absence. */
+function featureOf({ ways, changes }: Question): Counterfactual | undefined {
+  const named = changes.find(({ kind }) => kind === 'variable');
+  if (named !== undefined) return named;
+  const algorithm = ways[0]?.algorithm;
+  if (algorithm === undefined) return undefined;
+  return algorithm === 'NVLS' || algorithm === 'NVLSTree'
+    ? { kind: 'variable', name: 'NCCL_NVLS_ENABLE', value: '0' }
+    : { kind: 'variable', name: 'NCCL_ALGO', value: `^${algorithm.toLowerCase()}` };
 }
 
 /** The number of nodes that a question names. */
@@ -231,6 +271,7 @@ const bare: Question = {
   sizes: [],
   ways: [],
   isNegated: false,
+  isOff: false,
   measured: undefined,
   count: undefined,
   ranks: [],
@@ -238,6 +279,11 @@ const bare: Question = {
   channel: undefined,
   terms: [],
   variables: [],
+  controls: [],
+  facts: [],
+  collectives: [],
+  beyond: undefined,
+  gpuCounts: [],
   changes: [],
   setting: [],
   versions: [],

@@ -9,6 +9,7 @@ import type { Counterfactual } from '../counterfactual/counterfactual.js';
 import type { Draft, Evidence } from '../answer.js';
 import { list } from '../format.js';
 import { predicted, type Situation, situationWith, titleOf } from '../situation.js';
+import { usesIn } from './use.js';
 
 /** Calls that are compared unless the question names some. */
 const usualCollectives: readonly ScheduledCollective[] = ['AllReduce', 'AllGather', 'AllToAll', 'SendRecv'];
@@ -40,13 +41,15 @@ const MOST_DECISIONS = 5;
 /** Explains the effect of changes: the plan and the times with them and without. */
 export function answerChange(
   situation: Situation,
-  changes: readonly Counterfactual[],
+  named: readonly Counterfactual[],
   asked: ScheduledCollective | undefined,
   sizes: readonly number[],
 ): Draft {
+  const news = named.filter((change) => !isAsItIs(situation, change));
+  const changes = news.length === 0 ? named : news;
   const what = list(changes.map(describeCounterfactual));
   const evidence = { changes: changes.map((change): Evidence => ({ ...change })) };
-  if (changes.length > 0 && changes.every((change) => isAsItIs(situation, change)))
+  if (named.length > 0 && news.length === 0)
     return {
       title: `${what}: it is so already`,
       sentences: [`${titleOf(situation)} is planned with ${what} as it is, so nothing changes.`],
@@ -69,8 +72,9 @@ export function answerChange(
       ...callSentences(effect, 'with', 'without'),
       ...decisionSentences(effect.differences),
       ...(effect.calls.every(isSame) && effect.differences.length === 0
-        ? ['The plan is the same, and so are the simulated times.']
+        ? ['The plan is the same, and so are the simulated times.', ...withoutEffect(effect.after, changes)]
         : []),
+      ...reasons(changes),
       ...cautions(changes),
     ],
     evidence: { ...evidence, ...effectEvidence(effect) },
@@ -160,6 +164,34 @@ export function decisionSentences(differences: readonly Difference[]): string[] 
 
 function shortened(text: string): string {
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}
+
+/** Features by the variables that switch them. */
+const switched: Readonly<Record<string, string>> = {
+  NCCL_COLLNET_ENABLE: 'CollNet',
+  NCCL_NVLS_ENABLE: 'NVLS',
+  NCCL_PXN_DISABLE: 'PXN',
+  NCCL_P2P_DISABLE: 'P2P',
+  NCCL_P2P_LEVEL: 'P2P',
+  NCCL_SHM_DISABLE: 'SHM',
+};
+
+/** The use of a feature that was switched without effect. */
+function withoutEffect(after: Situation, changes: readonly Counterfactual[]): string[] {
+  const names = changes.flatMap((change) => (change.kind === 'variable' ? [switched[change.name] ?? ''] : []));
+  return usesIn(after)
+    .filter(({ name }) => names.includes(name))
+    .map(({ name, used, text }) => `${name} then: ${used}, ${text}.`);
+}
+
+/** Meaning of a change for the way of the data, where people ask which of two is better. */
+function reasons(changes: readonly Counterfactual[]): string[] {
+  return changes.some((change) => change.kind === 'variable' && change.name === 'NCCL_P2P_DISABLE' && change.value === '1')
+    ? [
+        'With P2P, a GPU writes into the memory of the other one. Without, data pass through memory of the host (SHM): written there by one GPU and read by the other, which loads PCIe, the CPU’s memory and, between sockets, their link.',
+        'Copies between GPUs below different CPUs (SYS), or with ACS or an IOMMU on, can be slower than the simulation has it, even slower than SHM: p2pBandwidthLatencyTest or nvbandwidth measures it. NCCL_P2P_LEVEL (PIX, PXB, PHB) then keeps P2P to near pairs.',
+      ]
+    : [];
 }
 
 function cautions(changes: readonly Counterfactual[]): string[] {

@@ -1,6 +1,7 @@
 import { formatBytes, formatRate, formatWay } from '../../plan/overview/format.js';
 import { scheduledBusFactor } from '../../plan/prediction.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
+import type { Collective } from '../../tuning/names.js';
 import type { Draft } from '../answer.js';
 import { rate } from '../format.js';
 import { nodeViews, predicted, type Situation } from '../situation.js';
@@ -16,21 +17,50 @@ export function answerExceeds(
   asked: readonly number[] = [],
 ): Draft {
   const { plan } = situation;
-  const { nNodes, nRanks } = plan.nodes;
-  if (nNodes === 1)
-    return {
-      title: 'nothing goes over the network',
-      sentences: [
-        'All ranks are on one node, so the network bounds nothing.',
-        'NVLink SHARP passes the speed of the NVLinks in bus bandwidth, because the NVSwitch adds and copies: fewer data cross the links than bus bandwidth counts.',
-      ],
-      evidence: { nNodes, nRanks },
-    };
+  const { nNodes } = plan.nodes;
+  if (nNodes === 1) return withinNode(situation, isModelled(collective) ? collective : 'AllReduce');
   const nics = nodeViews(situation).map(nicsOf);
   const weakest = nics.reduce((least, each) => (each.gbps < least.gbps ? each : least), nics[0] ?? { count: 0, gbps: 0 });
   return isModelled(collective)
     ? ofCollective(situation, collective, weakest.gbps, asked)
     : ofPairs(situation, collective, weakest);
+}
+
+/** On one node: NVLink SHARP passes the speed of NVLinks, and nothing else does. */
+function withinNode(situation: Situation, collective: Collective): Draft {
+  const { nRanks } = situation.plan.nodes;
+  const rows = sizes.flatMap((bytes) => {
+    const row = predicted(situation, collective, bytes);
+    return row?.choice === undefined ? [] : [{ ...row, choice: row.choice }];
+  });
+  const [best] = [...rows].sort((a, b) => b.busGBps - a.busGBps);
+  const links = Math.min(...nodeViews(situation).map(({ local }) => local.totalGBps));
+  const factor = scheduledBusFactor(collective, nRanks);
+  if (best === undefined)
+    return { title: 'one rank exchanges nothing', sentences: ['There is one rank.'], evidence: { nNodes: 1, nRanks } };
+  const ring = expectedRow(situation, collective, best.bytes, { algorithm: 'Ring' });
+  const isAbove = best.busGBps > 1.02 * links;
+  return {
+    title: isAbove
+      ? `${formatWay(best.choice)} sends each byte once; bus bandwidth counts ${formatFactor(factor)} times the size`
+      : `no: bus bandwidth of ${collective} stays below the links of the GPUs here`,
+    sentences: [
+      `${collective} of ${formatBytes(best.bytes)} reaches ${formatRate(best.busGBps)} GB/s of bus bandwidth by ${formatWay(best.choice)}, ${formatRate(best.busGBps / factor)} GB/s of algbw; NCCL counts ${rate(links)} for the links of a GPU. Nothing goes over the network.`,
+      'With NVLink SHARP the NVSwitch adds and copies: each GPU sends and receives about its data once, where a ring takes 2 (n - 1) / n times. Bus bandwidth counts as for a ring, so it can pass the speed of the NVLinks (450 GB/s each way of an H100, sold as 900).',
+      ...(ring === undefined
+        ? []
+        : [`NCCL_ALGO=Ring measures the links: ${formatRate(ring.busGBps)} GB/s are to be expected of it.`]),
+    ],
+    evidence: {
+      nNodes: 1,
+      nRanks,
+      collective,
+      linksGBps: links,
+      busFactor: factor,
+      busGBps: best.busGBps,
+      way: formatWay(best.choice),
+    },
+  };
 }
 
 function ofCollective(situation: Situation, collective: ScheduledCollective, nicsGBps: number, asked: readonly number[]): Draft {

@@ -22,6 +22,8 @@ const MOST_CAUSES = 3;
 const MOST_SPAN = 4;
 /** Largest deviation of a single fault that explains a measurement: natural logarithm of the ratio. */
 const MOST_ERROR = 0.25;
+/** Largest part of the difference that a fault may leave unexplained: a fault without effect explains nothing. */
+const MOST_LEFT = 0.6;
 
 /** Judges a measured bandwidth or time by the expected one, and names single faults that would explain a slow one. */
 export function answerJudge(
@@ -60,7 +62,7 @@ export function answerJudge(
   const where = `${collective} of ${formatBytes(best.bytes)} on ${titleOf(situation)}`;
   const { tried, leftOut } =
     verdict === 'slow' ? triedHypotheses(situation, collective, best, timeUs, keepGoing) : { tried: [], leftOut: 0 };
-  const causes = explanations(tried);
+  const causes = explanations(tried, Math.abs(Math.log(ratio)));
   const like = verdict === 'slow' && sizes.length === 0 ? sizeWith(situation, collective, busGBps) : undefined;
   return {
     title:
@@ -176,10 +178,10 @@ function triedHypotheses(
 }
 
 /** Single faults under which the call takes about the measured time, the best first; of each family the best. */
-function explanations(tried: readonly TriedHypothesis[]): TriedHypothesis[] {
+function explanations(tried: readonly TriedHypothesis[], unexplained: number): TriedHypothesis[] {
   const families = new Set<string>();
   return tried
-    .filter(({ error, refused }) => refused === undefined && error <= MOST_ERROR)
+    .filter(({ error, refused }) => refused === undefined && error <= Math.min(MOST_ERROR, MOST_LEFT * unexplained))
     .sort((a, b) => a.outside + 0.25 * a.error - b.outside - 0.25 * b.error)
     .filter(({ hypothesis: { family } }) => !families.has(family) && families.add(family))
     .slice(0, MOST_CAUSES);

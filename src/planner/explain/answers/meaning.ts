@@ -1,9 +1,9 @@
 import { counted } from '../../../counted.js';
 import { formatWay } from '../../plan/overview/format.js';
-import { scheduledBusFactor } from '../../plan/prediction.js';
 import type { Draft } from '../answer.js';
 import type { PartialWay, Term } from '../grammar/question.js';
-import { type Situation, titleOf } from '../situation.js';
+import type { Situation } from '../situation.js';
+import { factorHere } from './fact.js';
 import { usesIn } from './use.js';
 
 /** Meanings of terms, the last sentence with their value here. */
@@ -112,14 +112,6 @@ export function answerMeaning(situation: Situation, terms: readonly Term[], ways
 
 function formatAny({ algorithm, protocol }: PartialWay): string {
   return algorithm !== undefined && protocol !== undefined ? formatWay({ algorithm, protocol }) : (algorithm ?? protocol ?? '');
-}
-
-function factorHere(situation: Situation): string {
-  const { nRanks } = situation.plan.nodes;
-  const factors = (['AllReduce', 'AllGather', 'AllToAll'] as const).map(
-    (collective) => `${Number(scheduledBusFactor(collective, nRanks).toPrecision(4))} for ${collective}`,
-  );
-  return `On ${titleOf(situation)}, with ${counted(nRanks, 'rank')}, busbw is algbw times ${factors.join(', ')}.`;
 }
 
 function useHere(situation: Situation, name: string): string {

@@ -4,6 +4,10 @@ import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overv
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { Draft } from '../answer.js';
 import { rate } from '../format.js';
+import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js';
+import { named } from '../../plan/machine-edits.js';
+import { describeCounterfactual, rootsOf } from '../counterfactual/apply.js';
+import type { Counterfactual } from '../counterfactual/counterfactual.js';
 import { nodeViews, predicted, type Situation, situationWith } from '../situation.js';
 import { nicsOf } from './bandwidth.js';
 
@@ -14,12 +18,20 @@ const USUAL_MOST = 16;
 /** More nodes take long to simulate. */
 const MOST_NODES = 128;
 
-/** Gives time and bandwidth of a call by the number of nodes, and what bounds it on one node and on several. */
+/** Subjects of comparison: up to a number of nodes, from a number on, numbers of GPUs, with and without a feature. */
+export interface ScalingQuestion {
+  readonly most?: number | undefined;
+  readonly beyond?: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
+  readonly gpus?: readonly number[];
+  readonly feature?: Counterfactual | undefined;
+}
+
+/** Gives time and bandwidth of a call by the number of nodes or GPUs, and what bounds it on one node and on several. */
 export function answerScaling(
   situation: Situation,
   collective: ScheduledCollective = 'AllReduce',
   bytes: number = USUAL_BYTES,
-  asked: number | undefined,
+  { most: asked, beyond, gpus = [], feature }: ScalingQuestion,
 ): Draft {
   const [host, ...others] = situation.cluster.hosts;
   const own = host?.count ?? 1;
@@ -29,15 +41,26 @@ export function answerScaling(
       sentences: ['Scaling is tried with more hosts of one kind: name one machine, as dgx-h100.'],
       evidence: { collective, bytes, rows: [] },
     };
-  const most = Math.min(MOST_NODES, Math.max(asked ?? Math.max(own, USUAL_MOST), 2));
-  const counts = [...new Set([...usualNodes.filter((count) => count <= most), own, most])].filter((count) => count <= MOST_NODES);
+  if (gpus.length > 1) return byGpus(situation, collective, bytes, gpus);
+  const perHost = Math.max(1, ...rootsOf(situation).map((root) => named(root, 'gpu').length));
+  const from = beyond === undefined ? undefined : beyond.of === 'nodes' ? beyond.least : Math.ceil(beyond.least / perHost);
+  const most = Math.min(
+    MOST_NODES,
+    Math.max(asked ?? (from === undefined ? Math.max(own, USUAL_MOST) : Math.max(own, 4 * from)), 2),
+  );
+  const counts =
+    from === undefined
+      ? [...new Set([...usualNodes.filter((count) => count <= most), own, most])]
+      : [...new Set([1, from - 1, from, 2 * from, 4 * from, own])];
   const rows = counts
+    .filter((count) => count >= 1 && count <= MOST_NODES)
     .sort((a, b) => a - b)
     .flatMap((count) => {
       try {
         const there = count === own ? situation : situationWith(situation, [{ kind: 'nodes', count }]);
         const row = predicted(there, collective, bytes);
-        return row === undefined ? [] : [{ count, there, row }];
+        const without = feature === undefined ? undefined : predicted(situationWith(there, [feature]), collective, bytes);
+        return row === undefined ? [] : [{ count, there, row, without }];
       } catch (error) {
         if (!(error instanceof TcclError)) throw error;
         return [];
@@ -51,13 +74,19 @@ export function answerScaling(
       sentences: ['One rank exchanges nothing.'],
       evidence: { collective, bytes, rows: [] },
     };
+  const before = rows.find(({ count }) => count === (from ?? 0) - 1) ?? first;
+  const behind = rows.find(({ count }) => count === from) ?? last;
   return {
-    title: `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s on ${counted(first.count, 'node')}, ${formatRate(last.row.busGBps)} on ${last.count}`,
+    title: `${collective} of ${formatBytes(bytes)}: ${formatRate(before.row.busGBps)} GB/s on ${counted(before.count, 'node')}, ${formatRate(behind.row.busGBps)} on ${behind.count}`,
     sentences: [
-      ...rows.map(
-        ({ count, row }) =>
-          `${counted(count, 'node')}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of bus bandwidth${row.choice === undefined ? '' : ` by ${formatWay(row.choice)}`}.`,
-      ),
+      ...rows.map(({ count, row, without }) => {
+        const other =
+          feature === undefined || without === undefined
+            ? ''
+            : `; with ${describeCounterfactual(feature)} ${formatRate(without.busGBps)} GB/s${byWay(without)}`;
+        return `${counted(count, 'node')}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of bus bandwidth${byWay(row)}${other}.`;
+      }),
+      ...treesBeyondTwo(collective, last.count),
       ...causes(first.there, last.there, collective),
     ],
     evidence: {
@@ -71,6 +100,48 @@ export function answerScaling(
       })),
     },
   };
+}
+
+function byWay({ choice }: PredictedRow): string {
+  return choice === undefined ? '' : ` by ${formatWay(choice)}`;
+}
+
+/** Bus bandwidth by the number of GPUs of a host, or of hosts. */
+function byGpus(situation: Situation, collective: ScheduledCollective, bytes: number, gpus: readonly number[]): Draft {
+  const rows = [...gpus].flatMap((count) => {
+    const there = situationWith(situation, [{ kind: 'ranks', count }]);
+    const row = predicted(there, collective, bytes);
+    return row === undefined ? [] : [{ count, row, channels: there.plan.nChannels, ranks: there.plan.nodes.nRanks }];
+  });
+  const [first] = rows;
+  const last = rows.at(-1);
+  return {
+    title:
+      first === undefined || last === undefined
+        ? 'there is nothing to exchange'
+        : `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s of bus bandwidth on ${counted(first.count, 'GPU')}, ${formatRate(last.row.busGBps)} on ${last.count}`,
+    sentences: [
+      ...rows.map(
+        ({ count, row, channels, ranks }) =>
+          `${counted(count, 'GPU')}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, ranks))} GB/s of algbw${byWay(row)}, ${counted(channels, 'channel')}.`,
+      ),
+      'busbw counts what a link carries, so it compares numbers of ranks; algbw falls with more ranks because the factor grows.',
+    ],
+    evidence: {
+      collective,
+      bytes,
+      rows: rows.map(({ count, row, channels }) => ({ gpus: count, timeUs: row.timeUs, busGBps: row.busGBps, channels })),
+    },
+  };
+}
+
+/** Trees gain over rings on two nodes only. */
+function treesBeyondTwo(collective: ScheduledCollective, nodes: number): string[] {
+  return collective === 'AllReduce' && nodes > 2
+    ? [
+        'Trees, and NVLSTree between nodes, send each byte once between two nodes, where a ring sends it almost twice: bus bandwidth can pass the network there. From three nodes on a node in the middle of a tree sends to two others, so its NICs carry as much as in a ring, and the gain ends.',
+      ]
+    : [];
 }
 
 function causes(one: Situation, many: Situation, collective: ScheduledCollective): string[] {

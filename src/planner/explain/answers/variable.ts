@@ -14,7 +14,10 @@ import { changeText, type Effect, effectEvidence, effectOf, isSame } from './cha
 
 /** Explains variables of NCCL: the meaning, the value here, and what other values change here. */
 export function answerVariable(situation: Situation, question: Question): Draft {
-  const drafts = [...new Set(question.variables.map(({ name }) => name))].map((name) => ofVariable(situation, question, name));
+  const drafts = [...new Set(question.variables.map(({ name }) => name))].map((variable) => {
+    const values = question.variables.flatMap(({ name, value }) => (name === variable && value !== undefined ? [value] : []));
+    return explainVariable(situation, question, variable, values.length === 0 ? undefined : values);
+  });
   const [first] = drafts;
   return {
     title: drafts.map(({ title }) => title).join(', '),
@@ -23,7 +26,13 @@ export function answerVariable(situation: Situation, question: Question): Draft 
   };
 }
 
-function ofVariable(situation: Situation, question: Question, variable: string): Draft {
+/** Explains one variable, and tries `values`; by default those worth a try. */
+export function explainVariable(
+  situation: Situation,
+  question: Question,
+  variable: string,
+  values: readonly (string | null)[] = valuesWorthATry(variable, situation.environment, situation.parameters),
+): Draft {
   const { parameters } = situation;
   const setting = parameterTable.find((each) => each.variable === variable);
   const outside = outsideThePlan.get(variable);
@@ -55,9 +64,7 @@ function ofVariable(situation: Situation, question: Question, variable: string):
       isDefault ? `Here it has its default${text === undefined ? '' : `, ${text}`}.` : `Here it is ${text ?? 'not set'}.`,
     );
     if (missing !== undefined) return answer(variable, sentences, { value: text ?? null, isDefault });
-    const tried = valuesWorthATry(variable, situation.environment, parameters).map((value) =>
-      tryValue(situation, question, variable, value),
-    );
+    const tried = values.map((value) => tryValue(situation, question, variable, value));
     sentences.push(
       ...(question.collective === 'SendRecv' || question.collective === 'AllToAll' || question.terms.includes('channel')
         ? channelSentences(situation, variable)

@@ -17,7 +17,11 @@ import {
 } from '../../plan/machine-edits.js';
 import { applyOverrides } from '../../plan/overrides.js';
 import type { Environment } from '../../simulate/environment.js';
-import { machine } from '../../topology/catalogue/machines.js';
+import { gpuOfDevice } from '../../evidence/models.js';
+import { laneSpeed } from '../../plan/machine-edits.js';
+import { linkSpeeds } from '../../topology/catalogue/build.js';
+import { familyOf } from '../../topology/catalogue/gpus.js';
+import { machine, machineOfGpus } from '../../topology/catalogue/machines.js';
 import type { XmlElement } from '../../topology/xml/tree.js';
 import type { Counterfactual } from './counterfactual.js';
 
@@ -50,6 +54,28 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
       return rootsOf(subject).every((root) => named(root, 'gpu').length === change.count);
     case 'nics':
       return rootsOf(subject).every((root) => named(root, 'net').length === change.count);
+    case 'nic-speed':
+      return rootsOf(subject).every((root) =>
+        named(root, 'net').every((net) => Number(net.attributes.get('speed')) === change.mbps),
+      );
+    case 'without':
+      return rootsOf(subject).every((root) =>
+        change.what === 'gdr'
+          ? named(root, 'net').every((net) => net.attributes.get('gdr') === '0')
+          : named(root, change.what === 'nvlink' ? 'nvlink' : 'net').length === 0,
+      );
+    case 'pcie':
+      return rootsOf(subject).every((root) =>
+        named(root, 'pci').every((pci) => !(laneSpeed(pci) > Number.parseFloat(linkSpeeds[change.generation]))),
+      );
+    case 'pcie-lanes':
+      return rootsOf(subject).every((root) =>
+        named(root, 'pci').every((pci) => !(Number(pci.attributes.get('link_width')) > change.lanes)),
+      );
+    case 'gpu-model':
+      return rootsOf(subject).every((root) => modelsOf(root).every((id) => isOfModel(id, change.model)));
+    case 'ranks':
+      return hostsFor(subject, change.count) === undefined;
     case 'version':
       return parameters.ncclVersion === change.nccl;
     case 'variable':
@@ -59,6 +85,33 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
     default:
       return false;
   }
+}
+
+/** Ids of the models of a machine's GPUs; none for cards that the catalogue lacks. */
+function modelsOf(root: XmlElement): (string | undefined)[] {
+  return named(root, 'gpu').map(({ parent }) => gpuOfDevice(Number(parent?.attributes.get('device')))?.id);
+}
+
+function isOfModel(id: string | undefined, model: string): boolean {
+  return id !== undefined && (id === model || familyOf({ id }) === model);
+}
+
+/**
+ * GPUs of each host, or hosts, that make a number of GPUs in all; undefined where the cluster or each host has that number.
+ *
+ * @throws InvalidArgumentError where neither does
+ */
+function hostsFor(subject: ChangeableCluster, count: number): { readonly gpus: number } | { readonly nodes: number } | undefined {
+  const { hosts } = subject.cluster;
+  const [gpus = 0, ...others] = rootsOf(subject).map((root) => named(root, 'gpu').length);
+  const nHosts = hosts.reduce((sum, host) => sum + host.count, 0);
+  if (gpus === count || gpus * nHosts === count || others.length > 0 || gpus === 0) return undefined;
+  if (count < gpus && nHosts === 1) return { gpus: count };
+  if (count > gpus && count % gpus === 0) return { nodes: count / gpus };
+  throw new InvalidArgumentError(
+    'ARGUMENT_RANGE',
+    `the question is about ${counted(count, 'GPU')}, and ${nHosts === 1 ? `the host has ${gpus}` : `each of ${nHosts} hosts has ${gpus}`}: say how many of each host, as 2 GPUs per node, or give another machine or --nodes`,
+  );
 }
 
 function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject {
@@ -91,8 +144,15 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
         keepNics(named(root, 'net').length - change.count)(root);
       }, true);
     }
-    case 'nics':
-      return edited(keepNics(change.count));
+    case 'nics': {
+      const fewest = Math.min(...rootsOf(subject).map((root) => named(root, 'net').length));
+      if (fewest < change.count && 2 * fewest !== change.count)
+        throw new InvalidArgumentError(
+          'ARGUMENT_RANGE',
+          `the question states ${counted(change.count, 'NIC')} of each host, and the machine has ${fewest}: give the machine that is meant`,
+        );
+      return edited(fewest < change.count ? doubleNics : keepNics(change.count));
+    }
     case 'nics-doubled':
       return edited(doubleNics);
     case 'nic-speed':
@@ -127,6 +187,21 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
         );
       if (change.count > MOST_HOSTS) throw new InvalidArgumentError('ARGUMENT_RANGE', `at most ${MOST_HOSTS} nodes are planned`);
       return { ...subject, cluster: { hosts: [{ ...only, count: change.count }] } };
+    }
+    case 'ranks': {
+      const wanted = hostsFor(subject, change.count);
+      if (wanted === undefined) return subject;
+      return apply(subject, 'gpus' in wanted ? { kind: 'gpus', count: wanted.gpus } : { kind: 'nodes', count: wanted.nodes });
+    }
+    case 'gpu-model': {
+      const [root] = rootsOf(subject);
+      const found = machineOfGpus(change.model, change.count ?? (root === undefined ? 8 : named(root, 'gpu').length));
+      if (found === undefined)
+        throw new InvalidArgumentError(
+          'UNKNOWN_NAME',
+          `the question is about ${change.model}, of which the catalogue has no machine: give the machine (nvidia-smi topo -m, or tccl topo detect -o machine.xml there)`,
+        );
+      return apply(subject, { kind: 'machine', name: found });
     }
     case 'machine': {
       const root = machine(change.name);
@@ -181,6 +256,17 @@ export function describeCounterfactual(change: Counterfactual): string {
       return counted(change.count, 'node');
     case 'gpus':
       return `${counted(change.count, 'GPU')} of each host`;
+    case 'ranks':
+      return `${counted(change.count, 'GPU')} in all`;
+    case 'gpu-model': {
+      const name = change.model
+        .replaceAll('-', ' ')
+        .toUpperCase()
+        .replace('PCIE', 'PCIe')
+        .replace('RTX', 'RTX ')
+        .replace('  ', ' ');
+      return `${change.count === undefined ? '' : `${change.count} x `}${name}`;
+    }
     case 'version':
       return `NCCL ${change.nccl}`;
     case 'oversubscription':

@@ -13,7 +13,12 @@ export type Counterfactual =
   | { readonly kind: 'pcie'; readonly generation: 3 | 4 | 5 }
   | { readonly kind: 'pcie-lanes'; readonly lanes: 4 | 8 }
   | { readonly kind: 'nodes'; readonly count: number }
+  /** GPUs of each host. */
   | { readonly kind: 'gpus'; readonly count: number }
+  /** GPUs of all hosts together. */
+  | { readonly kind: 'ranks'; readonly count: number }
+  /** GPUs of another model, by its id or the beginning of several (`h100`), in the machine that usually has them. */
+  | { readonly kind: 'gpu-model'; readonly model: string; readonly count?: number }
   | { readonly kind: 'version'; readonly nccl: string }
   | { readonly kind: 'oversubscription'; readonly ratio: number }
   | { readonly kind: 'machine'; readonly name: string }

@@ -21,6 +21,15 @@ const IS_OFF =
   '((is|are|was|were|gets?|be|being|goes) )?(turned |switched )?(off|disabled|missing|unavailable|not (available|used|working|enabled)|broken|down|lost|removed)';
 const ON = 'enabl(e|es|ed|ing)|turn(s|ed|ing)? on|switch(ed|ing)? on|forc(e|es|ed|ing)|with|using|only|use';
 
+/** Other parts are supposed: cards, links. `should I expect` supposes none. */
+const supposingParts =
+  /\bwhat (?:if|about|happens|changes)\b|\bif (?:i|we|you|it|the|our|my|there)\b.{0,40}\b(?:had|were|was|upgrad\w*|use[ds]?|go|went|move[ds]?|buy|bought|replace[ds]?|add(?:ed)?)\b|\b(?:upgrad|replac)\w+|\b(?:switch|mov)\w* (?:to|from)\b|\binstead\b|\bworth\b|\bhow (?:much|many) .{0,30}(?:faster|slower|worse|better|gain|lose|cost)|\bhow would\b|\bwould .{0,40}(?:help|faster|slower|gain)|\b(?:effect|impact|cost|benefit) of\b/;
+
+/** Another machine is supposed in place of the given one. */
+const comparesMachines =
+  /\b(?:what if|instead of|replac\w+|upgrad\w+|switch\w* (?:to|from)|mov\w+ (?:to|from)|(?:faster|slower|better|worse|more|less) than|compar\w+|versus|vs)\b/;
+const isComparison = /\b(?:or|between|and|difference)\b/;
+
 interface Rule {
   readonly pattern: RegExp;
   readonly make: (match: RegExpExecArray, entities: Entities) => Counterfactual | undefined;
@@ -149,24 +158,39 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     const change = match === null ? undefined : make(match, entities);
     if (change !== undefined) add(change);
   }
-  if (!isAboutCause || supposes) for (const change of featureChanges(text, supposes)) add(change);
-  const { counts, nicMbps, pcie, machine, variables } = entities;
-  if (nicMbps !== undefined && supposes && entities.measured === undefined) add({ kind: 'nic-speed', mbps: nicMbps });
-  if (pcie.generation !== undefined && supposes) add({ kind: 'pcie', generation: pcie.generation });
-  if (pcie.lanes !== undefined && supposes) add({ kind: 'pcie-lanes', lanes: pcie.lanes });
-  if (machine !== undefined)
-    (supposes || /\bthan\b|\bor\b|\bcompar/.test(text) ? add : (each: Counterfactual) => setting.push(each))({
-      kind: 'machine',
-      name: machine,
-    });
+  const supposesParts = supposingParts.test(text);
+  const isFact = !supposesParts && (entities.measured !== undefined || /\bexpect|\bnormal\b|\bwhat (?:bus|bandwidth)/.test(text));
+  for (const change of comparedFeatures(text)) add(change);
+  for (const change of !isAboutCause || supposes || isFact ? featureChanges(text, supposes || isFact) : [])
+    if (change.kind !== 'without') add(change);
+    else if (isFact) setting.push(change);
+    else if (!isAboutCause || supposes) add(change);
+  const { counts, perNode, nicMbps, pcie, machine, gpuModels, variables } = entities;
+  // Hardware is what the question is about, unless the question compares it with what there is.
+  const hardware: Counterfactual[] = [
+    ...(pcie.generation === undefined ? [] : [{ kind: 'pcie', generation: pcie.generation } as const]),
+    ...(pcie.lanes === undefined ? [] : [{ kind: 'pcie-lanes', lanes: pcie.lanes } as const]),
+    ...(counts.nics === undefined || !perNode.has('nics') || changes.some(({ kind }) => kind === 'nics-down')
+      ? []
+      : [{ kind: 'nics', count: counts.nics } as const]),
+    ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps } as const]),
+  ];
+  const machines: Counterfactual[] = [
+    ...(machine === undefined ? [] : [{ kind: 'machine', name: machine } as const]),
+    ...(machine === undefined ? gpuModels.map((gpus): Counterfactual => ({ kind: 'gpu-model', ...gpus })) : []),
+  ];
+  if (comparesMachines.test(text) || (machines.length > 1 && isComparison.test(text))) for (const each of machines) add(each);
+  else if (machines.length === 1) setting.push(...machines);
+  if (supposesParts && entities.measured === undefined) for (const each of hardware) add(each);
+  else setting.push(...hardware);
   if (variables.some(({ value }) => value === null))
     for (const { name, value } of variables) if (value === null) add({ kind: 'variable', name, value });
   // Numbers of nodes and GPUs say which cluster is meant; they are compared only if the question says so.
   const sized: Counterfactual[] = [
     ...(counts.nodes === undefined ? [] : [{ kind: 'nodes', count: counts.nodes } as const]),
-    ...(counts.gpus === undefined || !(entities.isPerNode || /\beach\b/.test(text))
+    ...(counts.gpus === undefined || entities.gpuCounts.length > 0
       ? []
-      : [{ kind: 'gpus', count: counts.gpus } as const]),
+      : [{ kind: perNode.has('gpus') || /\beach\b/.test(text) ? 'gpus' : 'ranks', count: counts.gpus } as const]),
   ];
   const comparesSize =
     supposes &&
@@ -176,8 +200,37 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
   if (comparesSize && changes.length === 0) changes.push(...sized);
   // `on one host` is the place of the change then.
   else if (!changes.some(({ kind }) => kind === 'nics-down')) setting.push(...sized);
-  return { changes, setting };
+  const isMachine = ({ kind }: Counterfactual) => kind === 'machine' || kind === 'gpu-model';
+  return { changes, setting: [...setting.filter(isMachine), ...setting.filter((each) => !isMachine(each))] };
 }
+
+const OR = '(?:or|and|vs\\.?|versus|/|,|compared (?:to|with)|than)';
+
+/** Features that a question compares with their absence: `NVLS on or off`, `with and without PXN`, `P2P or SHM`. */
+function comparedFeatures(text: string): Counterfactual[] {
+  if (text.search(peerOrMemory) >= 0) return [variable('NCCL_P2P_DISABLE', '1')];
+  return features.flatMap(({ name, off, on }) => {
+    const isCompared = [
+      `(?:${name}) (?:is |being |set )?(?:turned |switched )?(?:on|enabled|active) ?${OR} ?(?:with |when )?(?:it )?(?:turned |switched )?(?:off|disabled|inactive|not)`,
+      `(?:${name}) (?:is |being )?(?:turned |switched )?(?:off|disabled) ?${OR} ?(?:turned |switched )?(?:on|enabled)`,
+      `(?:with|using) ?(?:and|or|vs\\.?|versus|/) ?without (?:using |the )?(?:${name})`,
+      `(?:with|using) (?:${name}) ?${OR} ?(?:without|not|no)`,
+      `without (?:${name}) ?${OR} ?with`,
+      `(?:${name}) (?:or not|vs\\.? (?:no|non|without)|versus (?:no|without))`,
+      `(?:turn|switch)(?:ing)? (?:${name}) on (?:and|or) off|(?:enabl|disabl)(?:e|ing) (?:and|or) (?:disabl|enabl)(?:e|ing) (?:${name})`,
+    ].some((phrases) => phrasePattern(phrases).test(text));
+    const change = off ?? on;
+    return isCompared && change !== undefined ? [change] : [];
+  });
+}
+
+const PEER = '(?:p2p|peer to peer|peer access|direct (?:access|copies))';
+const HOST_MEMORY = '(?:shm|shared memory|host memory|bounce buffers?)';
+const BETWEEN =
+  '(?: (?:transport|mode|enabled|disabled))?(?: (?:is|are|be|being|much|far|so|a lot|slightly))*(?: (?:slower|faster|better|worse|lower|higher))?';
+const peerOrMemory = phrasePattern(
+  `${PEER}${BETWEEN} ?${OR} (?:the |using |with )?${HOST_MEMORY}|${HOST_MEMORY}${BETWEEN} ?${OR} (?:the |using |with )?${PEER}`,
+);
 
 function featureChanges(text: string, supposes: boolean): Counterfactual[] {
   return features.flatMap(({ name, off, on }) => {

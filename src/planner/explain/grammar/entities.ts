@@ -1,6 +1,8 @@
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { ncclVariables } from '../../nccl-variables.js';
-import { machines } from '../../topology/catalogue/machines.js';
+import { familyOf, gpuModels } from '../../topology/catalogue/gpus.js';
+import { findMachine, machines } from '../../topology/catalogue/machines.js';
+import { nicModels } from '../../topology/catalogue/nics.js';
 import { coveredVersions } from '../../versions/version.js';
 import { ncclInTorch } from '../../versions/torch.js';
 import { Words, phraseTable } from './phrases.js';
@@ -15,6 +17,8 @@ export interface Entities {
   readonly nicMbps: number | undefined;
   readonly sizes: readonly number[];
   readonly collective: ScheduledCollective | undefined;
+  /** All calls that are named, each once, in order. */
+  readonly collectives: readonly ScheduledCollective[];
   /** True if the collective is named by a workload, such as FSDP. */
   readonly isWorkload: boolean;
   readonly ways: readonly PartialWay[];
@@ -24,9 +28,16 @@ export interface Entities {
   readonly channel: number | undefined;
   /** Numbers with a noun behind: `2 nodes`, `16 channels`. */
   readonly counts: Readonly<Partial<Record<Counted, number>>>;
-  readonly isPerNode: boolean;
+  /** Nouns whose number is one of each host: `4 NICs per node`. */
+  readonly perNode: ReadonlySet<Counted>;
   /** True if two numbers of nodes are named. */
   readonly comparesNodes: boolean;
+  /** Numbers of GPUs that are named, where there are several. */
+  readonly gpuCounts: readonly number[];
+  /** The least number in `more than 2 nodes`, `from 3 nodes on`. */
+  readonly beyond: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
+  /** Models of GPUs that are named, each once. */
+  readonly gpuModels: readonly NamedGpus[];
   readonly versions: readonly string[];
   readonly machine: string | undefined;
   readonly ratio: number | undefined;
@@ -35,19 +46,32 @@ export interface Entities {
 
 type Counted = 'nodes' | 'gpus' | 'channels' | 'nics' | 'ranks';
 
+/** GPUs of a model: its id, or the beginning of several (`h100`), and their number if one stands before it. */
+export interface NamedGpus {
+  readonly model: string;
+  readonly count?: number;
+}
+
 /** Takes all names and numbers out of a question. */
 export function takeEntities(words: Words): Entities {
   const variables = takeVariables(words);
   const versions = takeVersions(words);
   const machine = takeMachine(words);
-  const nicMbps = takeNicSpeed(words);
+  const beyond = takeBeyond(words);
+  const gpuNames = takeGpuModels(words);
+  const { nicMbps, nicCount } = takeNics(words);
   const pcie = takePcie(words);
   const { rates, ratio } = takeRates(words);
   const times = takeTimes(words);
   const sizes = takeSizes(words);
-  const { collective, isWorkload } = takeCollective(words);
+  const { collective, collectives, isWorkload } = takeCollective(words);
   const { ranks, nic, channel } = takeIds(words);
-  const { counts, isPerNode, comparesNodes } = takeCounts(words);
+  const { counts, perNode, comparesNodes, gpuCounts } = takeCounts(words);
+  if (gpuNames.length === 1 && gpuNames[0]?.count !== undefined) counts.gpus ??= gpuNames[0].count;
+  if (nicCount !== undefined) {
+    counts.nics ??= nicCount;
+    perNode.add('nics');
+  }
   const { ways, terms } = takeNames(words);
   const [rate] = rates;
   const kind = terms.has('busbw') ? 'busbw' : terms.has('algbw') ? 'algbw' : 'bandwidth';
@@ -61,6 +85,7 @@ export function takeEntities(words: Words): Entities {
     measured: rate === undefined ? times[0] : { kind, value: rate },
     sizes,
     collective,
+    collectives,
     isWorkload,
     ways,
     terms,
@@ -68,8 +93,11 @@ export function takeEntities(words: Words): Entities {
     nic,
     channel,
     counts,
-    isPerNode,
+    perNode,
     comparesNodes,
+    gpuCounts,
+    beyond,
+    gpuModels: gpuNames,
   };
 }
 
@@ -77,13 +105,14 @@ export function takeEntities(words: Words): Entities {
 function takeVariables(words: Words): VariableInQuestion[] {
   const found: VariableInQuestion[] = [];
   const pattern =
-    /(?:\b(unset(?:ting)?|removing|without|no longer set(?:ting)?|not set(?:ting)?)\s+)?(?<![\w/.])((?:NCCL_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|NCCL_[A-Z0-9]+)\b(?:\s*(?:=|\b(?:is|set|to|set to|is set to|equals|being|at|of)\b)+\s*('[^']*'|"[^"]*"|[\w^:,./-]*[\w/]))?/gi;
-  words.take(pattern, ([, unset, written = '', value]) => {
+    /(?:\b(unset(?:ting)?|removing|without|no longer set(?:ting)?|not set(?:ting)?)\s+)?(?<![\w/.])((?:NCCL_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|NCCL_[A-Z0-9]+)\b(?:\s*(?:=|\b(?:is|set|to|set to|is set to|equals|being|at|of)\b)+\s*('[^']*'|"[^"]*"|[\w^:,./-]*[\w/]))?(?:\s*(?:,|\/|or|and|vs\.?|versus|to)\s*(\d+)(?=\s*(?:[?.,;!]|$|for|is|are|in|on|help|make|give|better|faster|slower)))?/gi;
+  words.take(pattern, ([, unset, written = '', value, other]) => {
     const name = nameOfVariable(written);
     if (name === undefined) return false;
     const text = value?.replace(/^['"]|['"]$/g, '');
     const isValue = text !== undefined && !/^(?:be|do|the|a|an|in|this|that|it|not|what|and|or|set|help|off|on|0x)$/i.test(text);
     found.push({ name, value: unset === undefined ? (isValue ? text : undefined) : null });
+    if (isValue && other !== undefined) found.push({ name, value: other });
     return true;
   });
   return found;
@@ -124,48 +153,153 @@ function coveredFor(text: string): string | undefined {
   return text.split('.').length === 2 ? coveredVersions.find((version) => version.startsWith(`${text}.`)) : undefined;
 }
 
-const machineNames = new Map(
-  machines.flatMap(({ name, aliases }) => [name, ...aliases].map((each) => [each.replaceAll('-', '[ -]?'), name] as const)),
-);
+/** Spellings of machines that are told apart from other words, the longest first. */
+const machineNames = machines
+  .flatMap(({ name, aliases }) => [name, ...aliases].map((each) => [each.replaceAll('-', '[ -]?'), name] as const))
+  .filter(
+    ([pattern, name]) =>
+      /^(?:dgx|hgx|aws|azure|gcp|oci|gh200|gb[23]00|ac922|coreweave|nebius|lambda|polaris|perlmutter)/.test(name) &&
+      // A GPU by itself, without the machine.
+      !/^(?:gb200|gb300|gh200|h800|h20)$/.test(pattern),
+  )
+  .sort((a, b) => b[0].length - a[0].length);
 
 function takeMachine(words: Words): string | undefined {
   let found: string | undefined;
-  for (const [pattern, name] of [...machineNames].sort((a, b) => b[0].length - a[0].length)) {
-    if (!/^(?:dgx|hgx|aws|azure|gcp|oci|gh200|gb[23]00|ac922|coreweave|nebius|lambda|polaris|perlmutter)/.test(name)) continue;
+  words.take(/\b(gb[23]00)[ -]?nvl[ -]?(\d+)(?:x\d)?\b/, ([, model = '', size = '']) => {
+    found ??= findMachine(`${model}-nvl${size}`.toLowerCase())?.name;
+    return found !== undefined;
+  });
+  for (const [pattern, name] of machineNames)
     words.take(new RegExp(`(?<![\\w-])${pattern}(?![\\w-])`), () => {
       found ??= name;
       return true;
     });
-  }
   return found;
 }
 
-const NETWORK_NOUN =
-  '(?:nics?|ports?|links?|hcas?|ib|infini ?band|ethernet|roce|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|networks?|networking|cards?|adapters?|rdma|efa|hdr|ndr|edr|xdr|fabric|interconnects?|rails?)';
+const NUMBER = '\\d{1,6}|one|a single|single|two|dual|three|four|quad|five|six|seven|eight|sixteen';
+
+/** Spellings of GPUs: of a model, or of several that differ by their form (`h100`). */
+const gpuSpellings = gpuModels
+  .flatMap((model) => [model.id, model.name.toLowerCase(), ...model.aliases].map((spelling) => [spelling, model] as const))
+  .concat(gpuModels.flatMap((model) => (model.id.includes('-') ? [[familyOf(model), model] as const] : [])))
+  .filter(([spelling]) => !/^(?:rtx|grace)$/.test(spelling))
+  .sort((a, b) => b[0].length - a[0].length);
+
+/** `8 x A40`, `4 RTX 4090`, `H100 PCIe`, `A100-SXM4-80GB`. */
+function takeGpuModels(words: Words): NamedGpus[] {
+  const found: NamedGpus[] = [];
+  for (const [spelling, model] of gpuSpellings)
+    words.take(
+      new RegExp(
+        `(?<![\\w.-])(?:(${NUMBER})\\s*(?:x|×|\\*)?[\\s-]*)?(?:nvidia[ -]|tesla[ -]|geforce[ -])*${spelling.replaceAll(/[ -]/g, '[ -]?')}s?(?:[ -](?:\\d{2,3} ?gb|hbm\\d?e?))*(?:[ -]?(sxm|pcie|nvl)\\d?)?(?:[ -](?:\\d{2,3} ?gb))?(?:[ -](?:gpus?|cards?))?(?![\\w])`,
+        'i',
+      ),
+      ({ 0: text, 1: digits, 2: form, index, input }) => {
+        const named = /sxm|pcie|nvl/.test(spelling) ? model.id : familyOf(model);
+        const own = form === undefined ? named : `${familyOf(model)}-${form.toLowerCase()}`;
+        const id = gpuModels.some((each) => each.id === own) ? own : named;
+        const isOfNodes = /^[ -]*(?:nodes?|hosts?|servers?|machines?|box(?:es)?|systems?|instances?|clusters?)\b/i.test(
+          input.slice(index + text.length),
+        );
+        const count = digits === undefined || isOfNodes ? undefined : countOf(digits);
+        if (!found.some(({ model: other }) => other === id || other.startsWith(`${id}-`)))
+          found.push({ model: id, ...(count === undefined ? {} : { count }) });
+        // The number is one of nodes: it is counted later.
+        return !isOfNodes || digits === undefined;
+      },
+    );
+  return found;
+}
+
+function countOf(digits: string): number {
+  return numberWords[digits.toLowerCase().replace(/^a /, '')] ?? Number(digits);
+}
+
+const CARD_NOUN =
+  '(?:nics?|ports?|hcas?|ib|infini ?band|ethernet|roce|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|(?:network |ib )?cards?|adapters?|efa|hdr|ndr|edr|xdr|bluefield)';
+const NETWORK_NOUN = `(?:${CARD_NOUN}|links?|networks?|networking|rdma|fabric|interconnects?|rails?)`;
 
 /** Generations of InfiniBand, Gb/s. */
 const infiniBand: Readonly<Record<string, number>> = { fdr: 56, edr: 100, hdr: 200, ndr: 400, xdr: 800 };
 
-/** `400G NIC`, `400 Gb/s InfiniBand`, `NDR`: the speed of a network card, not a measurement. */
-function takeNicSpeed(words: Words): number | undefined {
-  let mbps: number | undefined;
-  words.take(new RegExp(`(?<![\\w.])(\\d+)\\s?x\\s?(?=\\d+\\s?g)`), () => true);
+/** Network cards that a text states: `8 x 100 Gb/s NICs`, `NDR`, `two ConnectX-6`. None of these is a measurement. */
+function takeNics(words: Words): { readonly nicMbps: number | undefined; readonly nicCount: number | undefined } {
+  let nicMbps: number | undefined;
+  let nicCount: number | undefined;
+  const UNIT = '(?:g|gb|gbe|gbit|gbps|gb/s|gbit/s|gigabit)(?:/s)?';
+  const COUNT = `(?:(${NUMBER})(?:[ -]*(?:x|×|\\*)[ -]*|[ -]+))?(?:of )?`;
+  const take = (count: string | undefined, mbps: number): true => {
+    nicMbps ??= mbps;
+    if (count !== undefined) nicCount ??= countOf(count);
+    return true;
+  };
+  // `4 x 200G NICs`, `one 100GbE port`; the noun may miss behind a number of cards: `8x400G`.
   words.take(
     new RegExp(
-      `(?<![\\w.])(\\d{2,4})\\s?(?:g|gb|gbe|gbit|gbps|gb/s|gbit/s|gigabit)(?:/s)?[ -](?:per |each |of |a |our |my |the )*(?:single[ -]port |dual[ -]port )*(?=${NETWORK_NOUN}\\b)`,
+      `(?<![\\w.])${COUNT}(\\d{2,4})\\s?${UNIT}[ -](?:per |each |of |a |our |my |the )*(?:single[ -]port |dual[ -]port |mellanox |nvidia )*(?=${NETWORK_NOUN}\\b)`,
     ),
-    ([text, digits]) => {
+    ([text, count, digits]) => {
       // Bytes are written GB/s and are no speed of a port, unless it is too large to be one.
       if (/GB(?:\/s|ps)/.test(text) && Number(digits) < 100) return false;
-      mbps ??= Number(digits) * 1000;
-      return true;
+      return take(count, Number(digits) * 1000);
     },
   );
-  words.take(/\b(fdr|edr|hdr|ndr|xdr)\b/, ([, name = '']) => {
-    mbps ??= (infiniBand[name.toLowerCase()] ?? 0) * 1000;
+  words.take(
+    new RegExp(`(?<![\\w.])(${NUMBER})\\s?[x×*]\\s?(\\d{2,4})\\s?(?:g|gb|Gb|gbe|Gbit|gbps|Gbps|Gb/s)(?![\\w/])`),
+    ([text, count, digits]) => (/GB/.test(text) ? false : take(count, Number(digits) * 1000)),
+  );
+  words.take(new RegExp(`(?<![\\w.])${COUNT}(\\d{2,4}) ?(?:gbe|gige|g ethernet)\\b`), ([, count, digits]) =>
+    take(count, Number(digits) * 1000),
+  );
+  words.take(new RegExp(`(?<![\\w.])${COUNT}(fdr|edr|hdr|ndr|xdr)(?: ?(100|200|400|800))?\\b`), ([, count, name = '', digits]) =>
+    take(count, digits === undefined ? (infiniBand[name.toLowerCase()] ?? 0) * 1000 : Number(digits) * 1000),
+  );
+  // `2 ConnectX-6 200Gb/s`, `InfiniBand at 400 Gb/s`.
+  words.take(
+    new RegExp(
+      `(?<![\\w.])(?:(${NUMBER})[ -]*(?:x|×|\\*)?[ -]*)?(?:mellanox |nvidia )?(?:connect-?x|cx)[ -]?([5-8])(?: ?(?:dx|lx|ex|vpi))?s?\\b(?:[ ,(-]*(?:at )?(\\d{2,3}) ?(?:g|gb|gbe|gbps|gb/s)\\b)?`,
+    ),
+    ([, count, number = '', digits]) => {
+      const model = nicModels.find(({ id }) => id === `connectx-${number}`);
+      if (digits !== undefined) return take(count, Number(digits) * 1000);
+      // The model alone says which speed it can have, not which it has.
+      if (count === undefined || model === undefined) return false;
+      return take(count, model.speedMbps);
+    },
+  );
+  words.take(
+    new RegExp(
+      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa)(?: ?(?:at|of|is|are|with|,|\\())? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
+    ),
+    ([text, digits]) => (/GB(?:\/s|ps)/.test(text) ? false : take(undefined, Number(digits) * 1000)),
+  );
+  return { nicMbps, nicCount };
+}
+
+/** `more than 2 nodes`, `beyond 16 GPUs`, `from 3 nodes on`, `4+ nodes`. */
+function takeBeyond(words: Words): Entities['beyond'] {
+  let beyond: Entities['beyond'];
+  const NOUN = '(nodes?|hosts?|servers?|machines?|gpus?|ranks?)';
+  const use = (digits: string, noun: string, more: number) => {
+    beyond ??= { of: /^(?:gpu|rank)/i.test(noun) ? 'gpus' : 'nodes', least: countOf(digits) + more };
     return true;
-  });
-  return mbps;
+  };
+  words.take(
+    new RegExp(
+      `(?:\\b(?:(?:more|greater|larger|bigger) than|beyond|above|past|exceed(?:s|ing)?)|>(?!=))\\s*(${NUMBER})\\s*(?:[a-z]\\w+ )?${NOUN}\\b`,
+    ),
+    ([, digits = '', noun = '']) => use(digits, noun, 1),
+  );
+  words.take(
+    new RegExp(
+      `(?:\\bat least|>=|≥)\\s*(${NUMBER})\\s*${NOUN}\\b|(?:\\b(?:starting )?from )(${NUMBER})\\s*${NOUN} (?:on(?:wards?)?|upwards?|up|or more)\\b|\\b(${NUMBER})(?:\\+| or more| and more)\\s*${NOUN}\\b`,
+    ),
+    ([, one, oneNoun, two, twoNoun, three, threeNoun]) =>
+      use(one ?? two ?? three ?? '', oneNoun ?? twoNoun ?? threeNoun ?? '', 0),
+  );
+  return beyond;
 }
 
 function takePcie(words: Words): Entities['pcie'] {
@@ -252,21 +386,22 @@ function takeSizes(words: Words): number[] {
 const collectiveTable = phraseTable(collectivePhrases);
 const workloadTable = phraseTable(workloadPhrases);
 
-function takeCollective(words: Words): Pick<Entities, 'collective' | 'isWorkload'> {
-  let collective: ScheduledCollective | undefined;
-  let isWorkload = false;
-  let place = Infinity;
+function takeCollective(words: Words): Pick<Entities, 'collective' | 'collectives' | 'isWorkload'> {
+  const found: { readonly name: ScheduledCollective; readonly at: number }[] = [];
   for (const { name, pattern } of collectiveTable)
     words.take(pattern, ({ index }) => {
-      if (index < place) [collective, place] = [name, index];
+      found.push({ name, at: index });
       return true;
     });
+  const collectives = [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
+  let [collective] = collectives;
+  let isWorkload = false;
   for (const { name, pattern } of workloadTable)
     words.take(pattern, () => {
       if (collective === undefined) [collective, isWorkload] = [name, true];
       return true;
     });
-  return { collective, isWorkload };
+  return { collective, collectives, isWorkload };
 }
 
 function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
@@ -314,25 +449,44 @@ const countedNouns: readonly (readonly [Counted, string])[] = [
   ['ranks', 'ranks?|processes'],
 ];
 
-function takeCounts(words: Words): Pick<Entities, 'counts' | 'isPerNode' | 'comparesNodes'> {
+interface Counts {
+  readonly counts: Partial<Record<Counted, number>>;
+  readonly perNode: Set<Counted>;
+  readonly comparesNodes: boolean;
+  readonly gpuCounts: readonly number[];
+}
+
+function takeCounts(words: Words): Counts {
   const counts: Partial<Record<Counted, number>> = {};
-  const numbers = `\\d{1,6}|${Object.keys(numberWords).join('|')}`;
-  let isPerNode = false;
+  const perNode = new Set<Counted>();
+  const gpus = new Set<number>();
   let comparesNodes = false;
+  // `8 vs 4 GPUs`, `with 7 GPUs slower than with 8`: the noun stands once.
+  words.take(
+    new RegExp(
+      `(?<![\\w.])(${NUMBER})\\s*(?:gpus?)?\\s*(?:vs\\.?|versus|to|or|and|compared (?:to|with)|(?:is |are )?(?:slower|faster|worse|better|lower|higher) than)\\s*(?:with |on |for )*(${NUMBER})(?=\\s*(?:gpus?\\b|[?.,]|$))`,
+    ),
+    ([text, one = '', other = '']) => {
+      if (!/gpu/i.test(text) && !words.has(/\bgpus?\b/g)) return false;
+      gpus.add(countOf(one)).add(countOf(other));
+      return true;
+    },
+  );
   for (const [name, noun] of countedNouns)
     words.take(
       new RegExp(
-        `(?<![\\w.])(${numbers})[ -]*(?:x[ -]?)?(?:(?:different|separate|of the|of our|of|more|ring|tree|compute|gpu|nvidia|h100|a100|h200|b200|dgx|hgx)[ -])*(?:${noun})\\b(\\s(?:per|each|a|in each|on each|\\/)\\s?(?:nodes?|hosts?|servers?|machines?)?)?`,
+        `(?<![\\w.])(${NUMBER})[ -]*(?:x[ -]?)?(?:(?:different|separate|of the|of our|of|more|ring|tree|compute|gpu|nvidia|[a-z]{1,3}\\d{1,4}[a-z]?|dgx|hgx)[ -]+)*(?:${noun})\\b(\\s(?:(?:per|a|(?:in|on|of|for) (?:each|every|one))\\s(?:nodes?|hosts?|servers?|machines?)|each\\b)|\\s?\\/\\s?(?:nodes?|hosts?|servers?))?`,
       ),
       ([, digits = '', per]) => {
-        const count = numberWords[digits.toLowerCase()] ?? Number(digits);
+        const count = countOf(digits);
         if (name === 'nodes' && (counts.nodes ?? count) !== count) comparesNodes = true;
         counts[name] ??= count;
-        if (per !== undefined) isPerNode = true;
+        if (name === 'gpus') gpus.add(count);
+        if (per !== undefined) perNode.add(name);
         return true;
       },
     );
-  return { counts, isPerNode, comparesNodes };
+  return { counts, perNode, comparesNodes, gpuCounts: gpus.size > 1 ? [...gpus] : [] };
 }
 
 const algorithmTable = phraseTable(algorithmPhrases);

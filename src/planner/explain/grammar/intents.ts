@@ -31,7 +31,13 @@ type Named =
   | 'variable'
   | 'value'
   | 'change'
-  | 'definition';
+  | 'definition'
+  | 'controlled'
+  | 'fact'
+  | 'calls'
+  | 'beyond'
+  | 'gpuCounts'
+  | 'values';
 
 /** A subject of questions, and the signs by which it is recognised. */
 export interface Intent {
@@ -90,6 +96,20 @@ export const intents: readonly Intent[] = [
     not: ['#size', '#rate', '#took', '#change', '#value', 'improve', 'slow'],
   },
   {
+    asks: 'control',
+    example: 'how do I force the ring algorithm',
+    purpose: 'the variables that set something, their values, and what these change here',
+    when: [[['control'], ['#controlled', '#way', '#feature', '#nics', '#channel', '#channels', '#rail', '#chunk', '#nvls']]],
+    not: ['#variable', 'speed', 'slow', '#rate', '#took', 'scale', 'hang'],
+  },
+  {
+    asks: 'fact',
+    example: 'why is the factor of bus bandwidth 2(n-1)/n',
+    purpose: 'figures of nccl-tests, and facts of NCCL that hold for any plan',
+    when: [[['#fact']]],
+    not: ['#change', '#variable', '#rate', '#took', '#versions'],
+  },
+  {
     asks: 'aware',
     example: 'does NCCL detect the network topology',
     purpose: 'what NCCL knows about the network, and which variables tell it',
@@ -112,6 +132,7 @@ export const intents: readonly Intent[] = [
     when: [
       [['exceed'], ['network', 'theory', '#nics', 'limit'], ['bandwidth', '#busbw', '#algbw', '#rate', 'why', '#collective']],
       [['exceed'], ['#nics', 'network'], ['is', 'why']],
+      [['exceed'], ['#nvlink', '#pcie'], ['#busbw', '#algbw', 'bandwidth', '#collective'], ['why', 'is', 'what']],
     ],
     not: ['#change', '#variable'],
   },
@@ -136,6 +157,29 @@ export const intents: readonly Intent[] = [
       [['#nodes', 'between'], ['slow'], ['oneNode', 'scale']],
     ],
     not: ['#ways', '#change', '#variable'],
+  },
+  {
+    asks: 'scaling',
+    example: 'why does NVLS not help on more than 2 nodes',
+    purpose: 'time and bandwidth around a number of nodes or GPUs, with an algorithm and without it',
+    when: [
+      [['#beyond'], ['slow', 'exceed', 'improve', 'negation', 'why', 'bandwidth', 'time', 'good', 'used', 'choose']],
+      [['#gpuCounts'], ['slow', 'exceed', 'improve', 'why', 'bandwidth', 'time', 'good', '#busbw', '#collective']],
+    ],
+    not: ['#ways', '#variable', '#channels', '#rate', '#took'],
+  },
+  {
+    asks: 'variable',
+    example: 'is NCCL_NVLS_ENABLE=0 or 1 better',
+    purpose: 'several values of a variable, each tried',
+    when: [[['#values']]],
+  },
+  {
+    asks: 'calls',
+    example: 'why is alltoall slower than all_reduce',
+    purpose: 'two calls of one size: time, bandwidth and what each sends',
+    when: [[['#calls'], ['slow', 'exceed', 'improve', 'why', 'time', 'bandwidth', 'good', '#busbw', 'is']]],
+    not: ['#change', '#variable', '#rate', '#took', '#ways', 'upgrade', 'choose'],
   },
   {
     asks: 'change',
@@ -263,7 +307,7 @@ export const intents: readonly Intent[] = [
     example: 'why does GPU 3 use NIC 5',
     purpose: 'which NIC a GPU uses, and what else it could',
     when: [[['#nic']], [['#nics'], ['#rank']], [['#nics'], ['what', 'howMany'], ['choose', 'used', 'is']]],
-    not: ['#size', '#busbw', 'limit', 'flips'],
+    not: ['#size', '#busbw', 'limit', 'flips', 'expect'],
   },
   {
     asks: 'use',

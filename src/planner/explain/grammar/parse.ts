@@ -4,10 +4,10 @@ import type { Counterfactual } from '../counterfactual/counterfactual.js';
 import { readSupposed } from '../counterfactual/read.js';
 import { type Entities, takeEntities } from './entities.js';
 import { type Intent, intents, type Sign } from './intents.js';
-import { phrasePattern, Words } from './phrases.js';
-import type { Question, Term } from './question.js';
+import { phrasePattern, phraseTable, Words } from './phrases.js';
+import type { Controlled, Fact, Question, Term } from './question.js';
 import { corrected, isEnglish } from './spelling.js';
-import { type Concept, conceptPhrases } from './vocabulary.js';
+import { type Concept, conceptPhrases, controlPhrases, factPhrases } from './vocabulary.js';
 
 /** Most questions that one text may hold. */
 const MOST_QUESTIONS = 3;
@@ -47,8 +47,21 @@ function clausesOf(text: string): string[] {
       /[?!;]+\s*|\.\s+|,?\s+(?:and|also|or)\s+(?=(?:how|what|why|which|is|are|does|do|should|can)\b)|,\s+(?=(?:how|what|why|which)\b)/i,
     )
     .map((clause) => clause.trim())
-    .filter((clause) => clause !== '');
+    .filter((clause) => clause !== '')
+    .reduce<string[]>((clauses, clause) => {
+      const before = clauses.at(-1);
+      // What there is belongs to the question behind it, and `which one is faster` to the one before.
+      if (before !== undefined && (describes.test(before) || refersBack.test(clause)))
+        clauses[clauses.length - 1] = `${before}, ${clause}`;
+      else clauses.push(clause);
+      return clauses;
+    }, []);
 }
+
+const describes =
+  /^(?:(?:hi|hello|hey|so)\W+)?(?:(?:i|we)(?:'ve| have| use| run| am| are|'m|'re| got)\b|(?:my|our|each|every|there|given|using|on|with|in)\b)(?!.*\b(?:how|why|what|which)\b)/i;
+const refersBack =
+  /^(?:which (?:one )?(?:is|are|of)|what is (?:the )?(?:difference|better)|is (?:that|this|it) (?:ok|okay|normal|expected|good|right))\b/i;
 
 /** A question that names no call is about the one before. */
 function inherit(question: Question, before: Question): Question {
@@ -69,9 +82,9 @@ function understood(text: string): Question | undefined {
 }
 
 function read(text: string): { readonly intent: Intent; readonly question: Question } | undefined {
-  const { signs, entities, isNegated, changes, setting, rest } = readSigns(text);
-  const intent = intents.find((each) => isMet(each, signs));
-  return intent && { intent, question: questionOf(intent, entities, { isNegated, changes, setting, rest }) };
+  const { entities, ...others } = readSigns(text);
+  const intent = intents.find((each) => isMet(each, others.signs));
+  return intent && { intent, question: questionOf(intent, entities, others) };
 }
 
 /** All that is read in a text, for intents. */
@@ -83,12 +96,22 @@ export interface ReadSigns {
   readonly setting: readonly Counterfactual[];
   /** Text without names and numbers. */
   readonly rest: string;
+  readonly controls: readonly Controlled[];
+  readonly facts: readonly Fact[];
 }
 
 const conceptPatterns = (Object.keys(conceptPhrases) as Concept[]).map((name) => ({
   name,
   pattern: phrasePattern(conceptPhrases[name]),
 }));
+
+const controlTable = phraseTable(controlPhrases);
+const factTable = phraseTable(factPhrases);
+
+/** Names of a table whose phrases a text has. */
+function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], text: string): Name[] {
+  return table.filter(({ pattern }) => text.search(pattern) >= 0).map(({ name }) => name);
+}
 
 /** Features that are used or not. */
 const featureTerms: readonly Term[] = ['p2p', 'shm', 'gdr', 'pxn', 'nvlink', 'nvswitch', 'sockets'];
@@ -156,7 +179,20 @@ export function readSigns(text: string): ReadSigns {
   const { changes, setting } = readSupposed(lower, entities, isCause);
   add(changes.length > 0, '#change');
   add((terms.size > 0 || ways.length > 0) && isDefinition(lower, rest), '#definition');
-  return { signs, entities, isNegated: signs.has('negation'), changes, setting, rest };
+  const controls = namesIn(controlTable, lower);
+  const facts = namesIn(factTable, lower);
+  add(controls.length > 0, '#controlled');
+  add(facts.length > 0, '#fact');
+  add(entities.collectives.length > 1, '#calls');
+  add(entities.beyond !== undefined, '#beyond');
+  add(entities.gpuCounts.length > 1, '#gpuCounts');
+  add(
+    variables.some(({ name, value }) =>
+      variables.some((other) => other.name === name && value !== undefined && other.value !== undefined && other.value !== value),
+    ),
+    '#values',
+  );
+  return { signs, entities, isNegated: signs.has('negation'), changes, setting, rest, controls, facts };
 }
 
 const definition = phrasePattern(
@@ -187,8 +223,23 @@ export function isMet({ when, not = [] }: Intent, signs: ReadonlySet<Sign>): boo
 
 function questionOf(
   { asks }: Intent,
-  { collective, sizes, ways, measured, counts, ranks, nic, channel, terms, variables, versions }: Entities,
-  { isNegated, changes, setting, rest }: Pick<ReadSigns, 'isNegated' | 'changes' | 'setting' | 'rest'>,
+  {
+    beyond,
+    gpuCounts,
+    collectives: named,
+    collective,
+    sizes,
+    ways,
+    measured,
+    counts,
+    ranks,
+    nic,
+    channel,
+    terms,
+    variables,
+    versions,
+  }: Entities,
+  { signs, isNegated, changes, setting, rest, controls, facts }: Omit<ReadSigns, 'entities'>,
 ): Question {
   const ofVariables = variables.flatMap(({ name, value }): Counterfactual[] =>
     value === undefined || changes.some((change) => change.kind === 'variable' && change.name === name)
@@ -202,6 +253,7 @@ function questionOf(
     sizes,
     ways,
     isNegated,
+    isOff: signs.has('off'),
     measured,
     count: counts.channels ?? counts.nodes,
     ranks,
@@ -209,6 +261,11 @@ function questionOf(
     channel,
     terms: [...terms],
     variables,
+    controls,
+    facts,
+    collectives: named,
+    beyond,
+    gpuCounts,
     changes: isTried ? [...changes, ...ofVariables] : changes,
     setting: [...setting, ...(isTried ? [] : ofVariables)],
     versions,

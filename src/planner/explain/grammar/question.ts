@@ -27,6 +27,9 @@ export type Ask =
   | 'help'
   | 'hang'
   | 'observe'
+  | 'control'
+  | 'fact'
+  | 'calls'
   | 'aware'
   | 'meaning';
 
@@ -41,6 +44,8 @@ export interface Question {
   readonly ways: readonly PartialWay[];
   /** True for `why no …`, `not`, `without`. */
   readonly isNegated: boolean;
+  /** True for `disable`, `turn off`, `avoid`. */
+  readonly isOff: boolean;
   /** A bandwidth or a time that was measured. */
   readonly measured: Measured | undefined;
   /** A number that the question expects: channels, nodes. */
@@ -57,6 +62,15 @@ export interface Question {
   readonly changes: readonly Counterfactual[];
   /** The cluster that the question is about, where it is not the one that is given. */
   readonly setting: readonly Counterfactual[];
+  /** Parts of NCCL that the question wants to set. */
+  readonly controls: readonly Controlled[];
+  readonly facts: readonly Fact[];
+  /** All calls that the question names, in order. */
+  readonly collectives: readonly ScheduledCollective[];
+  /** The least number of nodes or GPUs in `more than 2 nodes`. */
+  readonly beyond: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
+  /** Numbers of GPUs that are compared. */
+  readonly gpuCounts: readonly number[];
   /** Versions of NCCL, in the order in which they are named. */
   readonly versions: readonly string[];
 }
@@ -109,3 +123,48 @@ export const terms = [
 ] as const;
 /** A feature, part or figure that a question is about. */
 export type Term = (typeof terms)[number];
+
+/** Things that variables of NCCL set, beside algorithms, protocols and features that have names. */
+export type Controlled =
+  | 'ports'
+  | 'interface'
+  | 'queuePairs'
+  | 'trafficClass'
+  | 'gid'
+  | 'timeout'
+  | 'relaxedOrdering'
+  | 'adaptiveRouting'
+  | 'merge'
+  | 'topologyFile'
+  | 'ringOrder'
+  | 'sockets'
+  | 'infiniband'
+  | 'threads'
+  | 'buffer'
+  | 'memory'
+  | 'cpuAffinity'
+  | 'plugin'
+  | 'registration'
+  | 'rackNvlink'
+  | 'log'
+  | 'subset';
+
+/** Facts about NCCL and about figures of nccl-tests, which hold for any plan. */
+export type Fact =
+  | 'factor'
+  | 'factorOfNvls'
+  | 'zero'
+  | 'units'
+  | 'direction'
+  | 'algbwVersus'
+  | 'sizeColumn'
+  | 'inPlace'
+  | 'wrongColumn'
+  | 'oneRank'
+  | 'firstCall'
+  | 'deterministic'
+  | 'bothNetworks'
+  | 'twoCommunicators'
+  | 'mixedGpus'
+  | 'ethernet'
+  | 'memory';

@@ -1,6 +1,6 @@
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { NcclAlgorithm, Protocol } from '../../tuning/names.js';
-import type { Term } from './question.js';
+import type { Controlled, Fact, Term } from './question.js';
 
 /**
  * Words of questions as data: phrases of a language of their own, in which `|` separates alternatives, `(…)?` is optional and a
@@ -73,6 +73,102 @@ export const termPhrases: readonly (readonly [Term, string])[] = [
   ['path', 'phb|pix|pxb|sys|nvb|node paths?'],
 ];
 
+/** Things that people want to set, by their words; algorithms, protocols and features are found by their names. */
+export const controlPhrases: readonly (readonly [Controlled, string])[] = [
+  ['ports', 'port range|range of ports|(specific |fixed |certain |tcp |firewall )ports|ephemeral ports|port numbers?'],
+  [
+    'interface',
+    '(network |socket |ethernet |bootstrap )?interfaces?|ifname|eth\\d|ens\\w+|ib\\d|bond\\d|docker\\d|ip address(es)?',
+  ],
+  ['queuePairs', 'queue pairs?|qps?|qps per connection'],
+  ['trafficClass', 'traffic class(es)?|dscp|tos|service level|qos|priority'],
+  ['gid', 'gid( index)?|roce ?v?[12]|roce version'],
+  ['timeout', '(ib |infini ?band |rdma |retry )?time ?outs?( of (ib|rdma))?|retry (count|counts)|retries'],
+  ['relaxedOrdering', 'relaxed ordering'],
+  ['adaptiveRouting', 'adaptive routing'],
+  ['merge', '(merge|merging|bond(ing|ed)?|dual ports?|two ports?) ?(of )?(the |both )?(nics?|ports?|cards?)?|lag'],
+  ['topologyFile', '(custom |own |my )?topolog(y|ies)( file| xml)?|topo file|xml file'],
+  ['ringOrder', '(ring |rank )?(order|sequence|permutation)( of (the )?(rings?|gpus|ranks))?|ring topology|next rank'],
+  [
+    'sockets',
+    'tcp( sockets?)?|sockets?|plain ethernet|instead of (infini ?band|ib|rdma|roce)|(disable|turn off|without|avoid) (infini ?band|ib|rdma|roce)',
+  ],
+  ['infiniband', 'infini ?band|ib|rdma|roce|verbs'],
+  ['threads', '(number of )?threads( per block)?|thread block size|block size'],
+  ['buffer', 'buff?er ?sizes?|buff?sizes?|size of (the )?(communication |internal )?buff?ers?'],
+  ['memory', '(gpu|device) memory|memory (usage|consumption|footprint)|vram'],
+  ['cpuAffinity', 'cpu affinity|affinity|proxy threads?|cpu cores?|core binding|pin(ning)? (to )?(the )?(cpu|cores?)'],
+  ['plugin', '(net(work)?|tuner|custom|aws|ofi|external) ?plug ?ins?|plug ?ins?'],
+  ['registration', '(user )?buffer registration|registered buffers?|register (user )?buffers?'],
+  ['rackNvlink', 'mnnvl|multi ?node nvlink|nvlink (domain|across nodes)|imex'],
+  ['log', 'log(s|ging| file| level)?|debug output|verbos\\w+'],
+  ['subset', '(all|only some|some|a subset of|specific|certain|particular) (of the )?(nics?|hcas?|cards?|adapters?)'],
+];
+
+const BUSBW = 'bus ?bw|bus ?bandwidth';
+const ALGBW = 'alg ?bw|alg ?bandwidth|algorithm(ic)? bandwidth';
+const DIFFERS = 'lower|less|smaller|half|different|higher|bigger|larger|equal|same|differ\\w*|twice|double';
+
+/** Facts, by the words that ask for them; the first that is found is told first. */
+export const factPhrases: readonly (readonly [Fact, string])[] = [
+  [
+    'factorOfNvls',
+    '(correction |bus ?bw |bus bandwidth )?(factor|formula)s? (of|for|with|in|when using) (the )?(nvls|nvlink sharp|sharp|in network)|(nvls|nvlink sharp|sharp) .{0,40}(factor|formula)',
+  ],
+  [
+    'factor',
+    `(correction |bus ?bw |bus bandwidth |scaling )?factor|2 ?[*x]? ?\\( ?(n|p|nranks|ranks) ?- ?1 ?\\)|\\( ?(n|p|nranks|ranks) ?- ?1 ?\\) ?/ ?(n|p|nranks|ranks)|2 ?[*x] ?(n|nranks) ?- ?1|nranks ?- ?1|formulas?|how (is|are|do|does|to|can i|do i) .{0,40}(calculat|comput|deriv|defin|measur)\\w*|(how|where) .{0,20}(${BUSBW}) com(e|es) from`,
+  ],
+  [
+    'zero',
+    `(is|are) (the |my |our )?(${BUSBW}|${ALGBW}|bandwidth|bw) (always |only |just |all )?(0|zero)(?![.\\d])|(${BUSBW}|${ALGBW}|bandwidth|bw|it|column|value|results?|everything) (is|are|was|shows?|reports?|displays?|gives?|prints?|of|=|being|always|says) (only |just |always |as |all )?(0|zero|zeros|0\\.0+)(?![.\\d])|(zero|0|0\\.0+) (${BUSBW}|bandwidth|gb/s)`,
+  ],
+  [
+    'units',
+    '(bits?|bytes?) or (in )?(bits?|bytes?)|gb/s or g(b|bit)(ps|/s)|gb/s or gib/s|gigabits? or gigabytes?|what units?|which units?|units? (of|is|are)|gib or gb|gb or gib|1000 or 1024|1024 or 1000',
+  ],
+  [
+    'direction',
+    'uni ?directional|bi ?directional|both directions|one direction|each direction|full duplex|half duplex|per direction',
+  ],
+  [
+    'algbwVersus',
+    `(${ALGBW}) .{0,40}(${DIFFERS}) .{0,20}(${BUSBW})|(${BUSBW}) .{0,40}(${DIFFERS}) .{0,20}(${ALGBW})|which (one )?(should|to) .{0,30}(${ALGBW}|${BUSBW})|(${BUSBW}) or (${ALGBW})|(${ALGBW}) or (${BUSBW})`,
+  ],
+  [
+    'sizeColumn',
+    '(does|is) (the )?(message |buffer |data )?size .{0,40}(send|recv|receive|per (rank|gpu)|total|input|output|mean)|what (is|does) (the )?(size|count) (column|field|mean|in)|(size|count) (column|field|in nccl ?tests?) mean',
+  ],
+  ['inPlace', 'in place|out of place'],
+  ['wrongColumn', '#wrong|wrong column'],
+  [
+    'oneRank',
+    '(on|with|using|for|only|just) (a |only |just |exactly )?(single|one|1) (gpu|rank|process)( only| alone)?(?! (per|of|in|on|each|node|and|vs|to))|-g 1|one rank alone',
+  ],
+  [
+    'firstCall',
+    '(first|initial) (nccl )?(call|iteration|all ?reduce|collective|operation|communication)|warm ?up|cold start|init(iali[sz]ation)? (time|takes|is (so |very )?slow)',
+  ],
+  ['deterministic', 'determinis\\w+|reproducib\\w+|bit ?wise|bit exact|run to run'],
+  [
+    'bothNetworks',
+    '(nv ?links?) and (the )?(network|nics?|infini ?band|ib|pci ?e?)|both (the )?(nv ?links?|pci ?e?) and|(pci ?e?|network|infini ?band) and (the )?nv ?links?',
+  ],
+  [
+    'twoCommunicators',
+    '(two|several|multiple|many|more than one|different|2) (nccl )?(communicators?|process groups?) .{0,30}(concurrent\\w*|parallel|same time|simultaneous\\w*|overlap\\w*|deadlock|at once|streams?)|(concurrent|parallel|simultaneous)\\w* .{0,20}communicators?',
+  ],
+  [
+    'mixedGpus',
+    '(different|mixed|mixing|mix|heterogeneous|various) (types? of |kinds? of |models? of |generations? of |nvidia )?(gpus?|cards?|architectures?)|heterogen\\w+ (gpus?|clusters?)',
+  ],
+  ['ethernet', '(support|supports|work|works) .{0,20}(ethernet|roce|tcp|without infini ?band)|without infini ?band'],
+  [
+    'memory',
+    '(how much|what|which|extra|additional|so much) (gpu |device )?(memory|vram)|(memory|vram) (usage|consumption|footprint|overhead)',
+  ],
+];
+
 /** Ideas that questions are made of. */
 export const conceptPhrases = {
   why: 'why|how come|reasons?|causes?|what makes|explain|because of what|how is it (possible|that)|what explains',
@@ -80,10 +176,12 @@ export const conceptPhrases = {
   howMany: 'how many|number of|how much|count of',
   is: 'is|are|does|do|will|would|can|could|should|did|am|has|have',
   expect:
-    'expect(ed|ing|ation)?s?|should (i|we|it|this|you|they|one|be|get|reach|see|have)|supposed|target|baseline|typical(ly)?|normal(ly)?|theoretical(ly)?|peak|maximum|max|ideal|achiev\\w+|reach(able|ed)?|possible|best case|upper bound|realistic|predict(ed|ion)?|estimate[sd]?|would (i|we) (get|see)|can (i|we) (get|expect|reach)|do (i|we) get|get on',
+    'expect(ed|ing|ation)?s?|should (i|we|it|this|you|they|one|be|get|reach|see|have)|supposed|target|baseline|typical(ly)?|normal(ly)?|theoretical(ly)?|peak|maximum|max|ideal|achiev\\w+|reach(able|ed)?|possible|best case|upper bound|realistic|predict(ed|ion)?|estimate[sd]?|would (i|we) (get|see)|can (i|we) (get|expect|reach)|do (i|we) get|get on|(would|will|could|can|does) .{1,25} (get|reach|achieve|deliver)',
   theory: 'theoretical(ly)?|line rate|wire speed|ideal|speed of light|hardware limit|nominal|spec(ification)?s?',
   bandwidth:
     'bandwidths?|bw|b/w|throughput|speeds?|perf(ormance)?|busbw|algbw|bus bandwidth|rates?|gb/s|gbps|fast|numbers?|results?',
+  speed: 'bandwidths?|bw|b/w|throughput|speeds?|performance|busbw|algbw|fast(er)?|slow(er)?|latency',
+  off: 'disabl(e|es|ed|ing)|(turn|switch)(ed|ing)? (\\w+ ){0,3}?off|avoid(ing)?|prevent(ing)?|exclud(e|ing)|stop(ping)?|deactivat(e|ing)|blacklist|skip|bypass|not (to )?use|without',
   time: 'how long|times?|latenc(y|ies)|durations?|takes?|micro ?seconds?|milli ?seconds?|delay|how quick(ly)?|cost of',
   good: 'good|ok(ay)?|fine|normal|reasonable|expected|as expected|healthy|acceptable|right|correct|bad|poor|terrible|sane|too (low|slow|high)|low|plausible|make sense|makes sense|wrong|a problem|enough|optimal|meet|meets|match(es)?|seems?|looks?',
   slow: 'slow(er|est|ly)?|low(er)?|poor|bad|only|just|drops?|dropped|degrad\\w+|half|less than|below|under|worse|not (reach|reaching|achieve|getting|get|saturat\\w+|utiliz\\w+)|cannot (reach|achieve|get|saturate)|can t (reach|get|achieve|saturate)|far from|fall(s|ing)? short|underperform\\w*|stuck at|capped at|so little|limited to|disappoint\\w+|weak|lower than',
@@ -119,6 +217,8 @@ export const conceptPhrases = {
   hang: 'hang(s|ing)?|hung|stuck (at|in|during|on)|stuck|dead ?lock(s|ed)?|freez(e|es|ing)|frozen|never (finishes|returns|completes|ends)|blocks? forever|waits? forever|stall(s|ed|ing)?',
   observe:
     '(how|where) (can|do|could|should|would) (i|we|one|you) (see|print( out)?|find out|tell|know|log|check|get nccl to print|view|verify|determine)|is there (a|any) (log|flag|indicator|way to (see|know|print|tell|find out))|print(s|ed|ing)? (out )?(which|what|the)|how to (see|print|know|tell|find out|check|log)|(which|what) (variable|setting|log) shows',
+  control:
+    'how (can|do|does|could|should|would|might|to|shall|must)( (i|we|one|you|someone|nccl|it|a user))? (\\w+ ){0,1}?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is|are) there (a|an|any|some) ([\\w-]+ ){0,3}?(way|variable|option|setting|env|flag|knob|parameter|method|possibility)s?( \\w+){0,2}? (to|for|that (controls?|sets?|limits?|disables?|enables?|forces?))|(which|what) ([\\w-]+ ){0,2}?(variables?|vars?|settings?|options?|flags?|knobs?|parameters?|env)( \\w+){0,2}? (to|do (i|we)|controls?|sets?|limits?|selects?|determines?|disables?|enables?|forces?|should|can (i|we))|can (i|we|you|one) (\\w+ )?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is it|it is) possible to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(want|need|like|trying|try|tried|wish) to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)',
   aware:
     '(is|are) (nccl )?aware of|(does|can|could|will|would) (the )?(current version of )?(nccl|it|pxn) (know|detect|discover|recogni[sz]e|see|select|choose|pick|find|consider|support|handle|understand)|how does (nccl|pxn|it) (know|detect|discover)|topology aware(ness)?|awareness|(not|doesn t|does not) (consider|know|detect|look at)',
   outside:

@@ -48,6 +48,10 @@ export const gpuModels: readonly GpuModel[] = [
   pcie('v100-pcie', 'V100 PCIe', [], 70, 0x1db4, 3),
   sxm('a100-sxm', 'A100 SXM', ['a100', 'a100 sxm4'], 80, 0x20b2, 4, 12, 'switch'),
   pcie('a100-pcie', 'A100 PCIe', [], 80, 0x20b5, 4, 12),
+  pcie('t4', 'T4', ['tesla t4'], 75, 0x1eb8, 3),
+  pcie('a30', 'A30', [], 80, 0x20b7, 4, 4),
+  pcie('a40', 'A40', [], 86, 0x2235, 4, 4),
+  pcie('a5000', 'RTX A5000', ['rtx-a5000', 'rtx a5000'], 86, 0x2231, 4, 4),
   pcie('a10g', 'A10G', ['a10'], 86, 0x2237, 4),
   pcie('a6000', 'RTX A6000', ['rtx-a6000', 'rtx a6000'], 86, 0x2230, 4, 4),
   pcie('l4', 'L4', [], 89, 0x27b8, 4),
@@ -66,6 +70,7 @@ export const gpuModels: readonly GpuModel[] = [
     ['4080', 0x2704],
     ['4090', 0x2684],
   ]),
+  pcie('rtx6000-ada', 'RTX 6000 Ada', ['rtx 6000 ada', 'rtx 6000 ada generation'], 89, 0x26b1, 4),
   sxm('h100-sxm', 'H100 SXM', ['h100', 'h100 sxm5', 'h100 80gb hbm3'], 90, 0x2330, 5, 18, 'switch'),
   pcie('h100-pcie', 'H100 PCIe', [], 90, 0x2331, 5, 12),
   pcie('h100-nvl', 'H100 NVL', [], 90, 0x2321, 5, 12),
@@ -97,6 +102,11 @@ function geforces(sm: number, generation: GpuModel['pciGeneration'], cards: read
     pciClass: '0x030000',
     gdr: false,
   }));
+}
+
+/** `h100` of `h100-pcie`: models that differ by their form. */
+export function familyOf({ id }: Pick<GpuModel, 'id'>): string {
+  return id.replace(/-(?:sxm|pcie|nvl)$/, '');
 }
 
 function sxm(

@@ -13,7 +13,7 @@ import {
   TreeBuilder,
 } from './build.js';
 import { cpuModels } from './cpus.js';
-import { gpuModels, type GpuModel } from './gpus.js';
+import { familyOf, gpuModels, type GpuModel } from './gpus.js';
 import { buildLayout } from './layout.js';
 import { findModel, lookUpModel } from './lookup.js';
 import { nicModels } from './nics.js';
@@ -137,6 +137,33 @@ export function findMachine(name: string): Machine | undefined {
   if (gpuModel === undefined || gpus < pcieBoxSizes.least || gpus > pcieBoxSizes.most) return undefined;
   const limits = pcieLimits(gpus, gpuModel);
   return define(lower, `${gpus} x ${gpuModel.name} in PCIe slots`, [], () => pcieMachine(gpus, gpuModel), limits);
+}
+
+/** Boards of GPUs by the model, the makers' own machine. */
+const boards: Readonly<Record<string, string>> = {
+  'v100-sxm': 'dgx-1v',
+  'a100-sxm': 'dgx-a100',
+  'h100-sxm': 'dgx-h100',
+  'h200-sxm': 'dgx-h200',
+  'h800-sxm': 'hgx-h800-8',
+  h20: 'hgx-h20-8',
+  b200: 'dgx-b200',
+  b300: 'dgx-b300',
+  gb10: 'dgx-spark',
+};
+
+/** The name of the machine that usually has GPUs of a model (its id, or `h100` for the first of several), for their number. */
+export function machineOfGpus(model: string, count: number): string | undefined {
+  const found = gpuModels.find(({ id }) => id === model || familyOf({ id }) === model);
+  if (found === undefined) return undefined;
+  const { id, nvlink } = found;
+  if (id === 'gb200' || id === 'gb300') return findMachine(`${id}-nvl${count}`)?.name ?? `${id}-nvl72`;
+  if (id === 'gh200') return count === 4 ? 'gh200-4' : 'gh200';
+  if (id === 'a100-sxm' && count === 4) return 'hgx-a100-4';
+  const board = boards[id];
+  if (board !== undefined) return board;
+  const { least, most } = pcieBoxSizes;
+  return nvlink === 'none' || nvlink === 'pair' ? `pcie-${Math.min(Math.max(count, least), most)}-${id}` : undefined;
 }
 
 function rackPart(name: string, model: 'gb200' | 'gb300', gpus: number): Machine | undefined {
