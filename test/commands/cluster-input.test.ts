@@ -2,6 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { machine } from '../../src/planner/topology/catalogue/machines.js';
+import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-cluster-'));
@@ -206,4 +208,45 @@ describe('a matrix of nvidia-smi', () => {
     expect([stdout, code]).toEqual(['', 2]);
     expect(stderr).toMatch(/wrong\.txt:3: .*contradicts itself: GPU0 to GPU1 is NV12, but GPU1 to GPU0 is NV18\n$/);
   });
+});
+
+describe('a script of a job', () => {
+  const script = (...options: string[]) =>
+    ['#!/bin/bash', ...options.map((option) => `#SBATCH ${option}`), 'srun python train.py', ''].join('\n');
+
+  it.each([
+    ['4 x the machine in job.sh', ['--job-name=a', '--nodes=4', '--ntasks-per-node=8', '--gres=gpu:h100:8']],
+    ['2 x the machine in job.sh', ['-N 2', '--gpus-per-node=a100:4']],
+    ['2 x the machine in job.sh', ['--nodes 2', '--gpus=h200:16']],
+    ['2 x gpu01 …', ['-w gpu[01-02]', '--gres=gpu:a100:8']],
+    ['the machine in job.sh', ['--gres=gpu:h100:8']],
+  ])('is a cluster: %s', async (title, options) => {
+    writeFileSync(file('job.sh'), script(...options));
+    const { stdout, code } = await tccl(['plan', file('job.sh'), '--no-predict']);
+    expect(stdout).toMatch(new RegExp(`^${title}  NCCL`));
+    expect(code).toBe(0);
+  });
+
+  it('takes the model of its GPUs from --hardware', async () => {
+    writeFileSync(file('job.sh'), script('--nodes=2', '--gres=gpu:8'));
+    const { stdout } = await tccl(['plan', file('job.sh'), '--no-predict', '--hardware', 'h100']);
+    expect(stdout).toMatch(/^2 x .*16 ranks on 2 nodes/);
+    const { stderr, code } = await tccl(['plan', file('job.sh'), '--no-predict', '--hardware', '4 x h100']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('the outputs name 8 GPUs, and --hardware describes 4')]);
+  });
+});
+
+it('a folder of topology files is a cluster of their hosts, and equal ones are counted', async () => {
+  mkdirSync(file('dumps'), { recursive: true });
+  for (const [name, of] of [
+    ['a.xml', 'dgx-h100'],
+    ['b.xml', 'dgx-h100'],
+    ['c.xml', 'hgx-h20-8'],
+  ] as const)
+    writeFileSync(join(file('dumps'), name), writeXml(machine(of)));
+  writeFileSync(join(file('dumps'), 'readme.txt'), 'of Monday');
+  const { stdout, stderr, code } = await tccl(['plan', file('dumps'), '--no-predict']);
+  expect(stdout).toMatch(/^2 x a\.xml \+ c\.xml .* 24 ranks on 3 nodes/);
+  expect(stderr).toContain('1 other file beside the topology files is not read');
+  expect(code).toBe(0);
 });

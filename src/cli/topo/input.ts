@@ -15,6 +15,7 @@ import type { System } from '../../planner/topology/system.js';
 import { describeNote } from '../../planner/topology/xml/notes.js';
 import { type ParsedXml, parseXml, xmlLimits } from '../../planner/topology/xml/parse.js';
 import { childNamed, createElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
+import { counted } from '../../counted.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
 import { fileError } from '../output.js';
 
@@ -99,11 +100,12 @@ function readFolder(name: string): NamedText {
 export function parseTopology(named: NamedText): TopologyInput {
   const [first, ...others] = parseHosts(named);
   if (first === undefined) throw new InputError('CONTENT', 'no machine in it', { file: named.fileName });
-  const { evidence } = first.input;
-  const isSeveral = others.length > 0 || first.count > 1;
-  if (evidence === undefined || !isSeveral) return first.input;
-  const all = [first, ...others].flatMap(({ input }) => input.evidence ?? []);
-  return { ...first.input, hostNotes: [`it has ${describeHosts(all)}; this is the first`] };
+  if (others.length === 0 && first.count === 1) return first.input;
+  const all = [first, ...others];
+  const hosts = all.flatMap(({ input }) => input.evidence ?? []);
+  const total = all.reduce((sum, { count }) => sum + count, 0);
+  const what = hosts.length > 0 ? describeHosts(hosts) : counted(total, 'topology file');
+  return { ...first.input, hostNotes: [...(first.input.hostNotes ?? []), `it has ${what}; this is the first`] };
 }
 
 /**
@@ -113,6 +115,8 @@ export function parseTopology(named: NamedText): TopologyInput {
  */
 export function parseHosts(named: NamedText): readonly HostsInput[] {
   const { text, fileName, parts } = named;
+  const files = parts?.filter((part) => isXml(part.text) && !isHwloc(part.text) && part.text.includes('<system')) ?? [];
+  if (files.length > 0) return topologiesOf(files, (parts ?? []).length - files.length);
   const isTopology = isXml(text) && !isHwloc(text) && parts === undefined;
   const logged = isTopology ? undefined : topologyInLog(text);
   if (logged !== undefined)
@@ -126,6 +130,21 @@ export function parseHosts(named: NamedText): readonly HostsInput[] {
   if (parts !== undefined)
     throw new InputError('CONTENT', `is a folder without outputs about a machine: ${OUTPUTS}`, { file: fileName });
   return [{ input: { title: basename(fileName), fileName, ...parseXml(text, { fileName }) }, count: 1 }];
+}
+
+/** Topology files of several hosts, in the order of their names; equal ones are counted. */
+function topologiesOf(files: readonly NamedText[], others: number): readonly HostsInput[] {
+  const hosts: HostsInput[] = [];
+  for (const { text, fileName } of files) {
+    const last = hosts.at(-1);
+    const same = files.find((each) => each.fileName === last?.input.fileName)?.text === text;
+    if (last !== undefined && same) hosts.splice(-1, 1, { ...last, count: last.count + 1 });
+    else hosts.push({ input: { title: basename(fileName), fileName, ...parseXml(text, { fileName }) }, count: 1 });
+  }
+  const [first] = hosts;
+  if (first === undefined || others === 0) return hosts;
+  const note = `${counted(others, 'other file')} beside the topology files ${others === 1 ? 'is' : 'are'} not read`;
+  return [{ ...first, input: { ...first.input, hostNotes: [note] } }, ...hosts.slice(1)];
 }
 
 const OUTPUTS = 'put files in it with what nvidia-smi topo -m, lstopo, lspci or nvidia-smi -L print, or name a file';
@@ -236,7 +255,10 @@ export function completeTopology(
         { line: complete.root.line, column: complete.root.column },
       );
     }
-    return { root: complete.root, notes: [...notes.map((note) => describeNote(note, fileName)), ...complete.notes] };
+    return {
+      root: complete.root,
+      notes: [...hostNotes, ...notes.map((note) => describeNote(note, fileName)), ...complete.notes],
+    };
   });
 }
 

@@ -179,13 +179,14 @@ class Gatherer {
       const host = this.#host();
       // `8 x DGX H100`
       const [, count] = /^(\d{1,4}) ?[x×] /.exec(`${claim.value.products[0] ?? ''} `) ?? [];
-      if (count !== undefined && Number(count) > 0) host.count = Number(count);
+      const said = Number(count ?? claim.value.nodes ?? 0);
+      if (said > 0) host.count = said;
       host.claims.push(claim);
       return;
     }
     const known = names.length === 1 ? this.#all.find(({ name }) => name === names[0]) : undefined;
     const host = known ?? this.#newHost(names.length === 1 ? names[0] : undefined);
-    host.count = Math.max(names.length, 1);
+    host.count = Math.max(names.length, claim.value.nodes ?? 1);
     if (names.length > 1) host.name = `${names[0] ?? ''} …`;
     host.claims.push(claim);
   }

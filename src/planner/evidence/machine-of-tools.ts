@@ -55,16 +55,26 @@ function rootOf(host: HostFacts, { gpus, table, pci }: Known, hardware: Hardware
     if (named !== undefined) namedMachine(host, gpus);
     return machineOfTable(host, table, gpus, hardware, assumed);
   }
-  if (hardware !== undefined)
-    throw new InputError(
-      'CONTENT',
-      'names alone say nothing about places of devices, so --hardware cannot complete them: give the name of a machine, as tccl topo list has it',
-    );
-  const named = namedMachine(host, gpus);
+  const named = namedMachine(host, withDescribed(gpus, hardware));
   assumed.push(...named.assumed);
   const root = named.machine.build();
   nameNets(root, host, assumed);
   return root;
+}
+
+/** The GPUs with the model that `--hardware` names, where outputs say only their number, or nothing. */
+function withDescribed(gpus: AgreedGpus, hardware: Hardware | undefined): AgreedGpus {
+  if (hardware === undefined) return gpus;
+  const [group, another] = hardware.gpus;
+  if (group === undefined || another !== undefined || hardware.nics.length > 0 || hardware.cpu !== undefined)
+    throw new InputError(
+      'CONTENT',
+      'names alone say nothing about places of devices, so --hardware can only name the model of the GPUs: give the name of a machine, as tccl topo list has it',
+    );
+  const count = group.isAll === true ? gpus.count : group.count;
+  if (gpus.count !== undefined && count !== gpus.count)
+    throw new InputError('CONTENT', `the outputs name ${counted(gpus.count, 'GPU')}, and --hardware describes ${group.count}`);
+  return { model: group.model, unknown: undefined, count };
 }
 
 /** Names and speeds of ports that tools list, where there are as many as the machine has. */
@@ -145,7 +155,7 @@ function gpuModel(table: PathTable, gpus: AgreedGpus, hardware: Hardware | undef
     throw new InputError('CONTENT', 'a matrix with GPUs of several models is not supported: describe one model');
   const [given] = described;
   if (given !== undefined) {
-    if (count === table.gpus.length) return given;
+    if (count === table.gpus.length || hardware?.gpus[0]?.isAll === true) return given;
     throw new InputError('CONTENT', `the matrix has ${counted(table.gpus.length, 'GPU')}, and --hardware describes ${count}`);
   }
   if (gpus.model !== undefined) return gpus.model;

@@ -76,7 +76,7 @@ function modelOf({ hardware, gpus, host }: PlacedFacts, devices: readonly KnownD
   const [given, other] = new Set(described.map(({ model }) => model));
   const count = described.reduce((sum, group) => sum + group.count, 0);
   if (other !== undefined) throw new InputError('CONTENT', 'GPUs of several models are not supported here: describe one model');
-  if (given !== undefined && count !== devices.length)
+  if (given !== undefined && count !== devices.length && described[0]?.isAll !== true)
     throw new InputError('CONTENT', `the outputs show ${counted(devices.length, 'GPU')}, and --hardware describes ${count}`);
   const model = given ?? gpus.model ?? devices.map(gpuModelOf).find((found) => found !== undefined);
   if (model !== undefined) return model;

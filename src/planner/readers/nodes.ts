@@ -9,6 +9,8 @@ export interface NodeList {
 export interface NodeClaim {
   /** Names; empty where there is none. */
   readonly names: readonly string[];
+  /** Number of nodes where it is said without names: options of a job. */
+  readonly nodes?: number;
   /** `NVIDIA-H100-80GB-HBM3`, `h100`; undefined where unknown. */
   readonly gpu: string | undefined;
   /** GPUs of a node. */
@@ -49,9 +51,10 @@ export function expandNodes(text: string): string[] {
 export const slurmNodes: ToolFormat<'slurm', NodeList> = {
   name: 'slurm',
   commands: ['scontrol show node', "sinfo -o '%N %G'"],
-  needles: ['nodename=', 'gres=', 'gpu:', 'name=gpu'],
-  begins: /\bNodeName=\S|\b[Gg]res=gpu\b|^\s*\S{1,200}\s+(?:\S+\s+)*gpu:[\w.:-]*\d|^\s*Name=gpu\b|^\s*gpu:[\w.-]+:\d+/,
-  holds: /\bNodeName=|\b[Gg]res=|\bgpu:|^\s*Name=gpu|^\s+\w+=|gres\/gpu/,
+  needles: ['nodename=', 'gres=', 'gpu:', 'name=gpu', '#sbatch'],
+  begins:
+    /^#SBATCH\s+-|\bNodeName=\S|\b[Gg]res=gpu\b|^\s*\S{1,200}\s+(?:\S+\s+)*gpu:[\w.:-]*\d|^\s*Name=gpu\b|^\s*gpu:[\w.-]+:\d+/,
+  holds: /^#SBATCH\b|\bNodeName=|\b[Gg]res=|\bgpu:|^\s*Name=gpu|^\s+\w+=|gres\/gpu/,
   patience: 5,
   parse: parseSlurm,
 };
@@ -59,8 +62,14 @@ export const slurmNodes: ToolFormat<'slurm', NodeList> = {
 function parseSlurm(lines: readonly ToolLine[]): NodeList | undefined {
   const nodes: Growing[] = [];
   let node: Growing | undefined;
+  let job: Growing | undefined;
   for (const { text: raw, place } of lines) {
     const text = plainText(raw);
+    if (text.startsWith('#SBATCH')) {
+      nodes.push(...(job === undefined ? [(job = newClaim(place))] : []));
+      readOptions(text, job);
+      continue;
+    }
     const [, list] = /\bNodeName=(\S+)/.exec(text) ?? [];
     const isGresConf = /\bName=gpu\b/.test(text);
     const [, listed] = /^\s*([\w.[\],-]+)\s.*\bgpu:/.exec(text) ?? [];
@@ -75,6 +84,21 @@ function parseSlurm(lines: readonly ToolLine[]): NodeList | undefined {
   }
   const known = nodes.filter(({ gpu, count, products }) => gpu !== undefined || count !== undefined || products.length > 0);
   return known.length === 0 ? undefined : { nodes: known };
+}
+
+/** Options of a job: `#SBATCH --nodes=4`, `-N 2`, `--gres=gpu:h100:8`, `--gpus-per-node=a100:4`, `--gpus=16`, `--nodelist=n[1-4]`. */
+function readOptions(text: string, job: Growing): void {
+  const option = (names: string) => new RegExp(`\\s(?:${names})[=\\s]\\s*(\\S+)`).exec(text)?.[1];
+  const nodes = /^\d{1,4}/.exec(option('--nodes|-N') ?? '')?.[0];
+  const list = option('--nodelist|-w');
+  const perNode = option('--gpus-per-node');
+  const all = option('--gpus|-G');
+  if (nodes !== undefined) job.nodes = Number(nodes);
+  if (list !== undefined) job.names.push(...expandNodes(list));
+  readGres(perNode === undefined ? text : ` gpu:${perNode}`, job);
+  const [, type, count] = /^(?:([A-Za-z][\w.-]*):)?(\d+)$/.exec(all ?? '') ?? [];
+  job.gpu ??= type;
+  if (count !== undefined && job.nodes !== undefined && job.nodes > 0) job.count ??= Number(count) / job.nodes;
 }
 
 /** `Gres=gpu:h100:8(S:0-1)`, `gpu:8`, `CfgTRES=…,gres/gpu:h100=8`. */

@@ -111,7 +111,12 @@ function placeNics(root: XmlElement, group: NicGroup): void {
 /** The elements of the devices of a group, by bus id or by class, in the order of bus ids, as drivers count. */
 function chooseSlots(
   root: XmlElement,
-  group: { readonly model: GpuModel | NicModel; readonly count: number; readonly at: readonly string[] },
+  group: {
+    readonly model: GpuModel | NicModel;
+    readonly count: number;
+    readonly isAll?: boolean;
+    readonly at: readonly string[];
+  },
   isPlace: (pci: XmlElement) => boolean,
   isTaken: (pci: XmlElement) => boolean,
 ): XmlElement[] {
@@ -127,7 +132,8 @@ function chooseSlots(
   const free = ends.filter((pci) => isPlace(pci) && !isTaken(pci));
   // A file that has its devices, and lacks only attributes.
   const candidates = free.length === 0 ? ends.filter(isPlace) : free;
-  if (candidates.length === group.count) return candidates.sort((a, b) => Number(busIdOf(a) - busIdOf(b)));
+  if (candidates.length === group.count || (group.isAll === true && candidates.length > 0))
+    return candidates.sort((a, b) => Number(busIdOf(a) - busIdOf(b)));
   const place = candidates[0] ?? root;
   throw new InputError(
     'CONTENT',

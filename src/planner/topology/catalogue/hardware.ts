@@ -16,7 +16,10 @@ export interface Hardware {
 /** Some GPUs of one model. */
 export interface GpuGroup {
   readonly model: GpuModel;
+  /** 1 where `isAll`. */
   readonly count: number;
+  /** True for a name without a number, as `h100`: all GPUs that there are. */
+  readonly isAll?: boolean;
   /** Their bus ids; empty: every place for a GPU in the file. */
   readonly at: readonly string[];
   readonly nvlink: NvlinkWiring;
@@ -54,7 +57,7 @@ export function parseHardware(text: string): Hardware {
   return /^(\{|gpus\s*:|nics\s*:|cpu\s*:|#)/.test(trimmed) ? fromYaml(trimmed) : fromLine(trimmed);
 }
 
-/** `8 x NAME at A B with nvlink pairs`; the count may miss for a CPU. */
+/** `8 x NAME at A B with nvlink pairs`; the count may miss for a CPU, and for GPUs of one model. */
 const item = /^(?:(\d+)\s*[x*×]\s*)?(.+?)(?:\s+at\s+([0-9a-f:.\s]+?))?(?:\s+with\s+nvlink\s+(switch|pairs|none))?$/i;
 
 function fromLine(text: string): Hardware {
@@ -71,8 +74,10 @@ function fromLine(text: string): Hardware {
     const gpuModel = findModel(name, gpuModels) ?? findModel(name.replace(/\s+gpus?$/i, ''), gpuModels);
     const nic = gpuModel === undefined ? nicNamed(name) : undefined;
     const cpuModel = gpuModel === undefined && nic === undefined ? findModel(name, cpuModels) : undefined;
-    if (gpuModel !== undefined) gpus.push(gpuGroup(gpuModel, count, at, wiring?.toLowerCase() as NvlinkWiring | undefined));
-    else if (nic !== undefined) nics.push(nicGroup(nic.model, nic.speedMbps, count, at));
+    if (gpuModel !== undefined) {
+      const group = gpuGroup(gpuModel, count, at, wiring?.toLowerCase() as NvlinkWiring | undefined);
+      gpus.push(countText === undefined && at.length === 0 ? { ...group, isAll: true } : group);
+    } else if (nic !== undefined) nics.push(nicGroup(nic.model, nic.speedMbps, count, at));
     else if (cpuModel !== undefined) cpu = cpuModel;
     else {
       throw new InvalidArgumentError(
