@@ -10,6 +10,7 @@ import { applyOverrides } from '../planner/plan/overrides.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
+import { usesWindows, windowsOf } from '../planner/windows.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
 import { newGpuNotes, versionNotes, versionOf } from './version-options.js';
@@ -214,11 +215,12 @@ function assembleCluster(
     ...(options.collnet === true ? { NCCL_COLLNET_ENABLE: '1' } : {}),
   };
   const version = versionOf(options);
-  const { parameters, notes: environmentNotes } = parametersFromEnvironment(environment, version);
+  const windows = options.windows === undefined ? 'none' : windowsOf(options.windows);
+  const { parameters, notes: environmentNotes } = parametersFromEnvironment(environment, { ncclVersion: version, windows });
   const graphFile = readGraphFile(environment['NCCL_GRAPH_FILE'], 'NCCL_GRAPH_FILE' in fileEnvironment ? folder : '.');
 
   const notes = environmentNotes.map(({ message }) => message);
-  notes.push(...versionNotes(version));
+  notes.push(...versionNotes(version, usesWindows(parameters)));
   // A machine in several places is completed once.
   const built = new Map<string, ClusterMachine>();
   const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {

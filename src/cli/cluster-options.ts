@@ -16,6 +16,16 @@ export interface ClusterOptions extends VersionOptions {
   readonly env?: readonly string[];
   /** `--collnet`: the network can reduce and is asked to. */
   readonly collnet?: boolean;
+  /** `--windows`: buffers of calls in symmetric windows. */
+  readonly windows?: string;
+}
+
+/** Gives a command that times calls `--windows`. */
+export function withWindowsOption(command: Command): Command {
+  return command.option(
+    '--windows <buffers>',
+    'buffers that lie in windows registered as symmetric: symmetric (input and result), send, receive or none (default)',
+  );
 }
 
 /** Gives a command that plans one cluster {@link ClusterOptions}. */

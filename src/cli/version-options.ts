@@ -65,9 +65,9 @@ export function newGpuNotes(title: string, gpus: readonly { readonly sm: number 
 }
 
 /** The note on a version whose plans are not compared with recorded answers. */
-export function versionNotes(version: string): string[] {
-  if (isCompared(version)) return [];
-  const { length } = uncomparedRules(version);
+export function versionNotes(version: string, withWindows = false): string[] {
+  const { length } = uncomparedRules(version, withWindows);
+  if (isCompared(version) && length === 0) return [];
   const certainty =
     length === 0
       ? 'its decisions are read from its source; each is compared with recorded answers of a release that has it'

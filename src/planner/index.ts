@@ -191,6 +191,15 @@ export { type PredictOptions, predict, type Prediction } from './tuning/predict.
 export { describeReason, type Reason } from './tuning/reasons.js';
 export type { ByCandidate } from './tuning/threads.js';
 export { type Model, tune, type Tuning } from './tuning/tune.js';
+export { symmetricKernels, type SymmetricKernel } from './tuning/symmetric/kernels.js';
+export {
+  describeKernelReason,
+  describeNoSymmetric,
+  type KernelReason,
+  type NoSymmetricReason,
+} from './tuning/symmetric/reasons.js';
+export { type CallWay, chooseWithWindows, type KernelPrediction, predictKernels } from './tuning/symmetric/symmetric.js';
+export { type Windows, windowKinds } from './windows.js';
 export type { ChangeableCluster, ClusterChange } from './plan/changed-cluster.js';
 export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, type PrepareOptions } from './plan/cluster.js';
 export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './plan/cluster-file.js';

@@ -16,6 +16,7 @@ import {
   within,
   zeroOrOne,
 } from './variable-ranges.js';
+import type { Windows } from './windows.js';
 
 /** NCCL's number for a field of a communicator's configuration that is not set. */
 const NOT_SET = -2147483648;
@@ -252,6 +253,46 @@ const settings = {
     8,
     'ranks of a host that are scheduled together in exchanges with all others',
   ),
+
+  // Symmetric windows and copy engines.
+  windowEnable: integer('NCCL_WIN_ENABLE', 1, '0 switches symmetric windows off', zeroOrOne),
+  ctaPolicy: ctaPolicy(
+    'NCCL_CTA_POLICY',
+    'ZERO or 2 moves calls on symmetric windows by copy engines; plans do not depend on EFFICIENCY or 1',
+  ),
+  ginEnable: integer('NCCL_GIN_ENABLE', 1, '0 lets no GPU drive its NIC, which symmetric kernels between nodes need', zeroOrOne),
+  symmetricKernel: text(
+    'NCCL_SYM_KERNEL',
+    'the one symmetric kernel to use, by its exact name; since 2.31.2 a list like NCCL_ALGO, and then all that it does not name are off',
+  ),
+  symmetricCtas: integer(
+    'NCCL_SYM_CTAS',
+    0,
+    'number of CTAs of a symmetric kernel, 64 at most; 0 leaves it to the model',
+    from(0, 'NCCL takes it as 0'),
+  ),
+  symmetricWithoutWindows: integer(
+    'NCCL_SYM_NOWIN_ENABLE',
+    0,
+    '1 uses symmetric LL kernels for buffers without windows, too',
+    zeroOrOne,
+  ),
+  symmetricRails: integer('NCCL_SYM_GIN_KERNELS_ENABLE', 1, '0 switches symmetric kernels between nodes off', zeroOrOne),
+  symmetricRailChunkBytes: integer(
+    'NCCL_SYM_RS_GIN_CHUNK_SIZE',
+    -1,
+    'chunk of symmetric ReduceScatter between nodes, a power of two from 128 bytes to 1 GiB; unset: 128 KiB',
+  ),
+  symmetricTma: integerOrUnset(
+    'NCCL_SYM_TMA_ENABLE',
+    '1 uses symmetric kernels that copy by TMA, from sm 100 on; unset: 1, before 2.31.2 0',
+    zeroOrOne,
+  ),
+  copyEngineThreshold: integerOrUnset(
+    'NCCL_SYM_CE_THRESHOLD',
+    'elements a rank above which AllGather on windows uses copy engines, from sm 100 on; unset: 8 Mi, since 2.31.2 32 Mi where TMA copies without multicast',
+    from(0, 'NCCL takes it, so that all calls use copy engines'),
+  ),
 } as const;
 
 type SettingName = keyof typeof settings;
@@ -262,6 +303,8 @@ export type Parameters = {
 } & {
   /** The version of NCCL whose decisions are made: one of `coveredVersions`. */
   readonly ncclVersion: string;
+  /** Buffers of calls in symmetric windows, which other kernels serve. */
+  readonly windows: Windows;
 };
 
 /** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
@@ -292,6 +335,7 @@ export interface EnvironmentNote {
 export const defaultParameters: Parameters = Object.freeze({
   ...Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
   ncclVersion: defaultVersion,
+  windows: 'none',
 }) as Parameters;
 
 /** The settings as a table: for help and documentation. */
@@ -308,12 +352,15 @@ export function isPlanned(variable: string): boolean {
  * The parameters of an environment, read as NCCL reads it: integers in decimal, hexadecimal or octal, text after the number
  * ignored, an empty value as unset. Notes are about unknown names that begin with `NCCL_`, variables that plans cannot take into
  * account, and values that NCCL reads in an unexpected way; nothing is refused.
+ *
+ * @param of the version of NCCL, or other parameters whose version and windows hold
  */
 export function parametersFromEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
-  ncclVersion: string = defaultVersion,
+  of: string | Pick<Parameters, 'ncclVersion' | 'windows'> = defaultVersion,
 ): { readonly parameters: Parameters; readonly notes: readonly EnvironmentNote[] } {
-  const values: Record<string, unknown> = { ...defaultParameters, ncclVersion };
+  const { ncclVersion, windows } = typeof of === 'string' ? { ncclVersion: of, windows: defaultParameters.windows } : of;
+  const values: Record<string, unknown> = { ...defaultParameters, ncclVersion, windows };
   const notes: EnvironmentNote[] = [];
   const byVariable = new Map(parameterTable.map(({ variable, field }) => [variable, field]));
   for (const [variable, value] of Object.entries(environment)) {
@@ -454,6 +501,23 @@ function devicesPolicy(variable: string, doc: string): Setting<NetDevicesPolicy>
       if (count > 0) return { kind: 'max', count };
       complain(`${variable}=${value} is not AUTO, ALL or MAX:n, so NCCL uses AUTO`);
       return { kind: 'auto' };
+    },
+  };
+}
+
+/** A digit, or since 2.29 names joined by bars; of them only ZERO affects plans. */
+function ctaPolicy(variable: string, doc: string): Setting<'default' | 'zero'> {
+  return {
+    variable,
+    whenUnset: 'default',
+    doc,
+    read(value, complain) {
+      const names = value.split('|').filter((name) => name !== '');
+      const known = ['DEFAULT', 'EFFICIENCY', 'ZERO'];
+      const unknown = /^[0-9]/.test(value) ? !/^[0-2]/.test(value) : !names.every((name) => known.includes(name.toUpperCase()));
+      if (unknown)
+        complain(`${variable}=${value} is not 0 to 2 or one of ${known.join(' ')}, so NCCL ignores what it does not know`);
+      return value.startsWith('2') || names.some((name) => name.toUpperCase() === 'ZERO') ? 'zero' : 'default';
     },
   };
 }

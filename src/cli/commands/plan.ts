@@ -1,17 +1,19 @@
 import type { Command } from 'commander';
 import { InvalidUsageError } from '../../errors.js';
-import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withWindowsOption } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { ChannelOptions } from '../plan/channels.js';
 import type { PlanOptions } from '../plan/plan.js';
 
 /** `tccl plan`: NCCL's decisions for a cluster, on one screen. */
 export function register(program: Command): void {
-  withClusterOptions(
-    program
-      .command('plan')
-      .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
-      .argument('[cluster...]', CLUSTER_HELP),
+  withWindowsOption(
+    withClusterOptions(
+      program
+        .command('plan')
+        .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
+        .argument('[cluster...]', CLUSTER_HELP),
+    ),
   )
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
@@ -34,6 +36,7 @@ export function register(program: Command): void {
         ['the machines of a job, by their topology files', 'tccl plan big.xml:4 small.xml'],
         ['a cluster file, and a page of it', 'tccl plan cluster.yaml --html plan.html'],
         ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
+        ['with buffers registered as symmetric windows', 'tccl plan dgx-h100 --windows symmetric'],
         ["NCCL's own times alone, for a script", 'tccl plan dgx-h100 --nodes 2 --no-predict --json'],
         ['the channels that ranks of tccl made', 'tccl plan --topology topo.*.xml'],
         ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],

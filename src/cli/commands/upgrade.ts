@@ -8,6 +8,7 @@ interface UpgradeOptions {
   readonly nodes?: string;
   readonly hardware?: string;
   readonly env?: readonly string[];
+  readonly windows?: string;
   readonly html?: string;
   readonly json?: boolean;
   readonly all?: boolean;
@@ -26,6 +27,10 @@ export function register(program: Command): void {
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL in both; can be repeated', collect)
+    .option(
+      '--windows <buffers>',
+      'buffers that lie in windows registered as symmetric, in both: symmetric (input and result), send, receive or none (default)',
+    )
     .option('--predict', 'simulate all calls of both, not only all-to-all and send/recv')
     .option('--all', 'all rows, however many')
     .option('--html <file>', 'write it as a page into this file too')
@@ -35,6 +40,7 @@ export function register(program: Command): void {
       'after',
       examples(
         ['another NCCL', 'tccl upgrade dgx-h100 --nodes 2 --from 2.26.2 --to 2.27.5'],
+        ['calls on symmetric windows', 'tccl upgrade dgx-b200 --from 2.30.7 --to 2.31.2 --windows symmetric'],
         ['the NCCL of another PyTorch', 'tccl upgrade dgx-h100 --nodes 2 --from torch==2.6 --to torch==2.9'],
       ),
     )

@@ -131,7 +131,7 @@ function effectLines(effects: readonly RuleEffect[]): string[] {
 }
 
 function optionsOf(
-  { nodes, hardware, env, collnet, torch }: DiffOptions,
+  { nodes, hardware, env, collnet, torch, windows }: DiffOptions,
   ownNodes: string | undefined,
   ownEnv: readonly string[] | undefined,
   nccl: string | undefined,
@@ -145,6 +145,7 @@ function optionsOf(
     ...(torch === undefined || nccl !== undefined ? {} : { torch }),
     ...(allEnv === undefined ? {} : { env: allEnv }),
     ...(collnet === undefined ? {} : { collnet }),
+    ...(windows === undefined ? {} : { windows }),
   };
 }
 

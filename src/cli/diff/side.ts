@@ -24,7 +24,7 @@ export interface ReadSide {
 export async function readSide(name: string, options: ClusterOptions): Promise<ReadSide> {
   const kept = keptPlan(name);
   if (kept !== undefined) {
-    const given = (['nodes', 'hardware', 'env', 'nccl', 'torch', 'collnet'] as const).find(
+    const given = (['nodes', 'hardware', 'env', 'nccl', 'torch', 'collnet', 'windows'] as const).find(
       (option) => options[option] !== undefined,
     );
     if (given !== undefined)

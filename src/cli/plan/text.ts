@@ -12,6 +12,8 @@ import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { formatGBps } from '../../planner/topology/format.js';
+import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';
+import type { CallWay } from '../../planner/tuning/symmetric/symmetric.js';
 import type { Colors } from '../output.js';
 
 interface TextOptions {
@@ -67,6 +69,7 @@ export function overviewLines(
     ...tableLines(callTables(overview.forecasts, predictions), options),
     '',
     ...flipLines(overview.forecasts, paint),
+    ...windowLines(overview, paint),
     ...meaningLines(predictions, overview, paint),
   ];
 }
@@ -195,6 +198,56 @@ function flipLines(forecasts: readonly Forecast[], paint: TextOptions['paint']):
     const parts = flips.map(({ bytes, from }) => `${formatWay(from)} below ${formatBytes(bytes)}`);
     return `${paint.dim(title.padEnd(titleWidth))}${parts.join(', ')}, then ${formatWay(flips.at(-1)?.to)}`;
   });
+}
+
+/** Calls on symmetric windows: the kernel of each, and the reason where a general one of the table above does it. */
+function windowLines({ windows }: Overview, paint: TextOptions['paint']): string[] {
+  if (windows === undefined) return [];
+  const { collectives } = windows;
+  const rows = [
+    ['size', ...collectives.flatMap(({ collective }) => [collective, 'CTAs', 'believed', 'busbw'])],
+    ...(collectives[0]?.rows ?? []).map(({ bytes }, index) => [
+      formatBytes(bytes),
+      ...collectives.flatMap(({ rows: ways }) => wayCells(ways[index]?.way)),
+    ]),
+  ];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  const isName = (column: number) => column % 4 === 1;
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => (isName(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd();
+  const reasons = new Set(
+    collectives.flatMap(({ collective, rows: ways }) =>
+      ways.flatMap(({ way }) => (way.kind === 'general' ? [`${collective}: ${describeNoSymmetric(way.because)}`] : [])),
+    ),
+  );
+  return [
+    '',
+    `${paint.bold('on symmetric windows')} for ${windowsText(windows.windows)}, float32 and sum; times by NCCL's model, never compared with recorded answers`,
+    ...rows.map((row, index) => (index === 0 ? paint.dim(line(row)) : line(row))),
+    ...[...reasons].map((reason) => paint.dim(reason)),
+  ];
+}
+
+/** The kernel without the name of its collective, its CTAs, time and bus bandwidth. */
+function wayCells(way: CallWay | undefined): string[] {
+  switch (way?.kind) {
+    case undefined:
+      return ['', '', '', ''];
+    case 'general':
+      return [
+        formatWay(way.choice),
+        '',
+        way.choice === undefined ? '' : formatTime(way.choice.timeUs),
+        formatRate(way.choice?.busGBps ?? 0),
+      ];
+    case 'copy engines':
+      return ['copy engines', '0', formatTime(way.timeUs), formatRate(way.busGBps)];
+    case 'symmetric':
+      return [way.kernel.slice(way.kernel.indexOf('_') + 1), String(way.ctas), formatTime(way.timeUs), formatRate(way.busGBps)];
+  }
 }
 
 /** Meaning of the columns of times, and the distance of measurements from predictions. */

@@ -31,9 +31,7 @@ export function changedCluster(
 ): { readonly cluster: Cluster; readonly parameters: Parameters } {
   const copies = new Map<System | XmlElement, System | XmlElement>();
   const then =
-    variable === undefined
-      ? parameters
-      : parametersFromEnvironment(withVariable(environment, variable), parameters.ncclVersion).parameters;
+    variable === undefined ? parameters : parametersFromEnvironment(withVariable(environment, variable), parameters).parameters;
   const copyOf = (original: System | XmlElement): System | XmlElement => {
     let machine = copies.get(original);
     if (machine === undefined) {

@@ -13,6 +13,7 @@ import { defaultParameters, type Parameters } from '../parameters.js';
 import { uncomparedRules } from '../versions/certainty.js';
 import { rulesOf } from '../versions/rules.js';
 import { PathType } from '../topology/types.js';
+import { usesWindows } from '../windows.js';
 import { JsonReader } from '../json-reader.js';
 import type { Plan, PlannedHosts } from './plan.js';
 
@@ -31,7 +32,7 @@ export function planToJson(plan: Plan): object {
     format: FORMAT,
     formatVersion: FORMAT_VERSION,
     nccl: plan.parameters.ncclVersion,
-    uncomparedRules: uncomparedRules(plan.parameters.ncclVersion),
+    uncomparedRules: uncomparedRules(plan.parameters.ncclVersion, usesWindows(plan.parameters)),
     parameters: changedParameters(plan.parameters),
     hosts: plan.hosts.map(({ name, count, host }) => ({
       name,

@@ -7,6 +7,7 @@ import type { BufferBytes } from '../graph/merge/p2p.js';
 import type { Parameters } from '../parameters.js';
 import { rulesOf } from '../versions/rules.js';
 import type { NcclAlgorithm } from './names.js';
+import { commonDivisor, type SymmetricInput, symmetricSettings } from './symmetric/input.js';
 
 /**
  * Inputs of the tuning model: a few dozen figures for any number of ranks. Figures that may differ between ranks are rank 0's.
@@ -59,10 +60,13 @@ export interface TuningInput {
     readonly directHeads: number;
     readonly directDepth: number;
   } | null;
+  /** Inputs of calls on symmetric windows. */
+  readonly symmetric: SymmetricInput;
 }
 
 /** Inputs of the tuning model from a plan. */
-export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'ncclVersion'>): TuningInput {
+export function tuningInput(merged: Merged, parameters: Parameters): TuningInput {
+  const { ncclVersion, windows } = parameters;
   const { nodes, agreement, graphs, nChannels, collChannels, trees, buffers, nvls, collnet } = merged;
   const own = kindOf(nodes, 0);
   const direct = collnet === undefined ? undefined : collnetDirectOf(nodes, collnet, 0);
@@ -104,6 +108,14 @@ export function tuningInput(merged: Merged, { ncclVersion }: Pick<Parameters, 'n
             directHeads: direct.nHeads,
             directDepth: direct.depth,
           },
+    symmetric: {
+      windows,
+      allDirectP2p: agreement.allDirectP2p,
+      allDirectNvLink: agreement.allDirectNvLink,
+      domainRanks: commonDivisor(nodes.kinds.map(({ ranks }) => ranks.length)),
+      hasNics: agreement.minNetCount > 0,
+      settings: symmetricSettings(parameters),
+    },
   };
 }
 

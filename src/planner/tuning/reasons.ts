@@ -10,7 +10,7 @@ export type Reason =
   /** NCCL has the algorithm with protocol Simple only. */
   | { readonly why: 'simple-only'; readonly algorithm: NcclAlgorithm; readonly protocol: Protocol }
   /** A variable leaves it out. */
-  | { readonly why: 'asked'; readonly variable: 'NCCL_ALGO' | 'NCCL_PROTO'; readonly value: string }
+  | { readonly why: 'asked'; readonly variable: 'NCCL_ALGO' | 'NCCL_PROTO' | 'NCCL_SYM_KERNEL'; readonly value: string }
   /** The graph of the algorithm has no channels, or fewer than it takes. */
   | { readonly why: 'channels'; readonly algorithm: NcclAlgorithm; readonly nChannels: number; readonly fewest: number }
   /** It needs reduction in the network, which is off. */

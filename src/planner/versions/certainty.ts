@@ -7,12 +7,18 @@ export type Certainty = 'compared' | 'read from source, not compared';
 
 /** The certainty of one step of a rule: it is compared if it holds for a release of which there are recorded answers. */
 export function certaintyOf(rule: Rule<unknown>, step: Step<unknown>): Certainty {
-  return comparedVersions.some((version) => stepOf(rule, version) === step) ? 'compared' : 'read from source, not compared';
+  const isCompared = rule.isRecorded !== false && comparedVersions.some((version) => stepOf(rule, version) === step);
+  return isCompared ? 'compared' : 'read from source, not compared';
 }
 
-/** The rules of a version that no recorded answer of a release confirms, in the order of decisions. */
-export function uncomparedRules(version: string): RuleName[] {
-  return Object.values(ruleGroups).flatMap((rules) =>
+/**
+ * The rules of a version that no recorded answer of a release confirms, in the order of decisions. Those about symmetric windows
+ * are left out of plans without windows.
+ */
+export function uncomparedRules(version: string, withWindows = false): RuleName[] {
+  const { 'Symmetric windows': ofWindows, ...others } = ruleGroups;
+  const groups = withWindows ? { ...others, ofWindows } : others;
+  return Object.values(groups).flatMap((rules) =>
     Object.entries(rules as Readonly<Record<string, Rule<unknown>>>)
       .filter(([, rule]) => certaintyOf(rule, stepOf(rule, version)) !== 'compared')
       .map(([name]) => name as RuleName),

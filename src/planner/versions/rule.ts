@@ -9,6 +9,8 @@ export interface Rule<Value> {
   readonly source: string;
   /** Variable that gives the older behaviour with a newer version, if there is one. */
   readonly undo?: string;
+  /** False where recorded answers of no release show the decision. */
+  readonly isRecorded?: false;
   /** Values by the version from which on they hold, oldest first. The first holds for all older versions, too. */
   readonly steps: readonly Step<Value>[];
 }

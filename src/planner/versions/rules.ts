@@ -1,6 +1,7 @@
 import { mergeRules } from './merge-rules.js';
 import { OLDEST_VERSION, type Rule } from './rule.js';
 import { searchRules } from './search-rules.js';
+import { symmetricRules } from './symmetric-rules.js';
 import { topologyRules } from './topology-rules.js';
 import { tuningRules } from './tuning-rules.js';
 import { compareVersions, defaultVersion } from './version.js';
@@ -11,9 +12,10 @@ export const ruleGroups = {
   'Channel search': searchRules,
   'Channels of all ranks': mergeRules,
   'Tuning model and choice': tuningRules,
+  'Symmetric windows': symmetricRules,
 } as const;
 
-const table = { ...topologyRules, ...searchRules, ...mergeRules, ...tuningRules };
+const table = { ...topologyRules, ...searchRules, ...mergeRules, ...tuningRules, ...symmetricRules };
 
 /** The name of a rule. */
 export type RuleName = keyof typeof table;

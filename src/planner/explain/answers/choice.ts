@@ -13,6 +13,8 @@ import type { Draft, Evidence } from '../answer.js';
 import type { PartialWay } from '../grammar/question.js';
 import { predicted, type Situation } from '../situation.js';
 import { more, rate } from '../format.js';
+import { usesWindows } from '../../windows.js';
+import { answerWithWindows } from './symmetric.js';
 import { predictedText } from './time.js';
 
 /** A prediction that can be used. */
@@ -33,6 +35,8 @@ export interface ChoiceQuestion {
 /** Explains the choice of algorithm and protocol at a size: the time of each candidate, and the cause of the difference. */
 export function answerChoice(situation: Situation, { collective, bytes, claimed, instead }: ChoiceQuestion): Draft {
   const { tuning } = situation;
+  const onWindows = usesWindows(situation.parameters) ? answerWithWindows(tuning, collective, bytes) : undefined;
+  if (onWindows !== undefined && 'answer' in onWindows) return onWindows.answer;
   const all = predict(tuning, collective, bytes);
   const usable = all.filter(isUsable).sort((a, b) => a.timeUs - b.timeUs);
   const [chosen] = usable;
@@ -53,6 +57,7 @@ export function answerChoice(situation: Situation, { collective, bytes, claimed,
   if (rival !== undefined) sentences.push(...difference(tuning, collective, bytes, chosen, rival));
   else if (asked !== undefined) sentences.push(...whyNot(all, chosen, asked));
   sentences.push(...stretch(tuning, collective, bytes, chosen));
+  if (onWindows !== undefined) sentences.push(onWindows.remark);
   const simulated = simulatedTimes(situation, collective, bytes, rival === undefined ? [chosen] : [chosen, rival]);
   if (simulated.length > 0)
     sentences.push(

@@ -125,7 +125,7 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       const problem = unknownVariable(change.name);
       if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', problem);
       const then = withVariable(environment, change);
-      const read = parametersFromEnvironment(then, parameters.ncclVersion);
+      const read = parametersFromEnvironment(then, parameters);
       const own = read.notes.filter(({ variable }) => variable === change.name).map(({ message }) => message);
       return { ...subject, parameters: read.parameters, environment: then, notes: [...notes, ...own] };
     }

@@ -84,7 +84,7 @@ export function valuesWorthATry(
   const now = JSON.stringify(parameters);
   const values = [...(name in environment ? [null] : []), ...(askedValues[name] ?? parameterValues[name] ?? [])];
   return values.filter((value) => {
-    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters.ncclVersion);
+    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters);
     return JSON.stringify(then) !== now;
   });
 }
@@ -93,7 +93,7 @@ export function valuesWorthATry(
 function parameterChanges(parameters: Parameters, environment: Readonly<Record<string, string>>): Change[] {
   const now = JSON.stringify(parameters);
   const change = (name: string, value: string | null): Change[] => {
-    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters.ncclVersion);
+    const { parameters: then } = parametersFromEnvironment(withVariable(environment, { name, value }), parameters);
     if (JSON.stringify(then) === now) return [];
     // Named or not excluded by ^, it is used even where NCCL considers it unsafe.
     const forcesLl128 =

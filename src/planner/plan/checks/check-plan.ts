@@ -230,9 +230,9 @@ function checkDomain({ subject, losses, findings }: Checked): void {
 /** Checks variables with values outside their range, of which NCCL makes something else without a word. */
 function checkRanges({ subject, losses, findings }: Checked): void {
   const { environment, parameters } = subject;
-  for (const { variable, message, isMisread } of parametersFromEnvironment(environment, parameters.ncclVersion).notes) {
+  for (const { variable, message, isMisread } of parametersFromEnvironment(environment, parameters).notes) {
     if (isMisread !== true) continue;
-    const without = parametersFromEnvironment(withVariable(environment, { name: variable, value: null }), parameters.ncclVersion);
+    const without = parametersFromEnvironment(withVariable(environment, { name: variable, value: null }), parameters);
     const isSame = JSON.stringify(without.parameters) === JSON.stringify(parameters);
     const couldBe = isSame ? losses.is : losses.with({ variable: { name: variable, value: null } });
     const isLoss = couldBe !== undefined && couldBe > losses.is * LEAST_GAIN;

@@ -9,6 +9,7 @@ import { formatGBps } from '../../topology/format.js';
 import { choiceOf } from '../../tuning/choose.js';
 import { algorithms, collectives, protocols } from '../../tuning/names.js';
 import { describeReason } from '../../tuning/reasons.js';
+import { windowsText } from '../../tuning/symmetric/reasons.js';
 import { type Model, tune, type Tuning } from '../../tuning/tune.js';
 import { summarizeConnections } from '../overview/connections.js';
 import { formatBytes } from '../overview/format.js';
@@ -139,7 +140,9 @@ function fact(section: Section, what: string, value: string | number): Fact {
 }
 
 function parameterFacts(parameters: Parameters): Fact[] {
-  return parameterTable
+  const { windows } = parameters;
+  const ofWindows = windows === 'none' ? [] : [fact('parameters', 'buffers in symmetric windows', windowsText(windows))];
+  const ofVariables = parameterTable
     .filter(({ field }) => JSON.stringify(parameters[field]) !== JSON.stringify(defaultParameters[field]))
     .map(({ field, variable }) =>
       fact(
@@ -148,6 +151,7 @@ function parameterFacts(parameters: Parameters): Fact[] {
         typeof parameters[field] === 'object' ? JSON.stringify(parameters[field]) : String(parameters[field]),
       ),
     );
+  return [...ofVariables, ...ofWindows];
 }
 
 function kindName(plan: Plan, kind: number): string {

@@ -1,6 +1,7 @@
-import { choose } from '../../tuning/choose.js';
 import { type NcclAlgorithm, type Collective, collectives, type Protocol } from '../../tuning/names.js';
+import { chooseWithWindows } from '../../tuning/symmetric/symmetric.js';
 import type { Tuning } from '../../tuning/tune.js';
+import { formatWay } from '../overview/format.js';
 
 /** Time of a call in two plans. */
 export interface Cost {
@@ -14,10 +15,13 @@ export interface Cost {
 }
 
 /** NCCL's choice for a call, and its believed time, µs. */
-export interface ChosenWay {
-  readonly algorithm: NcclAlgorithm;
-  readonly protocol: Protocol;
+export type ChosenWay = ({ readonly algorithm: NcclAlgorithm; readonly protocol: Protocol } | UncommonWay) & {
   readonly timeUs: number;
+};
+
+/** A symmetric kernel by its name, or `copy engines`, for buffers in symmetric windows. */
+interface UncommonWay {
+  readonly kernel: string;
 }
 
 /** Rows whose choice differs, or time by more than rounding, by collective, then size; AllReduce first. */
@@ -38,10 +42,12 @@ const ROUNDING = 1e-6;
 function isSame(a: ChosenWay | null, b: ChosenWay | null): boolean {
   if (a === null || b === null) return a === b;
   const isNear = Math.abs(b.timeUs - a.timeUs) <= ROUNDING * a.timeUs;
-  return a.algorithm === b.algorithm && a.protocol === b.protocol && isNear;
+  return formatWay(a) === formatWay(b) && isNear;
 }
 
 function wayOf(tuning: Tuning, collective: Collective, bytes: number): ChosenWay | null {
-  const choice = choose(tuning, collective, bytes);
+  const way = chooseWithWindows(tuning, collective, bytes);
+  if (way.kind !== 'general') return { kernel: way.kind === 'symmetric' ? way.kernel : 'copy engines', timeUs: way.timeUs };
+  const { choice } = way;
   return choice === undefined ? null : { algorithm: choice.algorithm, protocol: choice.protocol, timeUs: choice.timeUs };
 }

@@ -30,9 +30,10 @@ export function formatBytes(bytes: number): string {
   return `${Number((bytes / 1024 ** unit).toPrecision(4))} ${units[unit] ?? 'B'}`;
 }
 
-/** `Tree LL128`. */
-export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | null | undefined): string {
-  return way === null || way === undefined ? 'nothing left' : `${way.algorithm} ${way.protocol}`;
+/** `Tree LL128`, the name of a symmetric kernel, or `copy engines`. */
+export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | { readonly kernel: string } | null | undefined): string {
+  if (way === null || way === undefined) return 'nothing left';
+  return 'kernel' in way ? way.kernel : `${way.algorithm} ${way.protocol}`;
 }
 
 /** Name of the link that limits the rings of a host. */

@@ -7,12 +7,14 @@ import { pathTypeNames } from '../../topology/types.js';
 import { describeReason } from '../../tuning/reasons.js';
 import type { Tuning } from '../../tuning/tune.js';
 import { uncomparedRules } from '../../versions/certainty.js';
+import { usesWindows } from '../../windows.js';
 import type { Cluster, PreparedHosts } from '../cluster.js';
 import type { Plan } from '../plan.js';
 import { type ConnectionSummary, describeNoP2p, summarizeConnections, transportsOf } from './connections.js';
 import { type Forecast, forecast } from './forecast.js';
 import type { LinkLoad } from './fullest-link.js';
 import { type RingUse, ringUse } from './ring-use.js';
+import { type WindowForecast, windowForecast } from './windows.js';
 
 /**
  * Summary of a plan: its limits, channels, features in use, and the times of every collective. A plain value, which `tccl plan`
@@ -37,6 +39,8 @@ export interface Overview {
   readonly uses: readonly Use[];
   readonly connections: ConnectionSummary;
   readonly forecasts: readonly Forecast[];
+  /** Calls on symmetric windows; undefined where no buffer lies in one. */
+  readonly windows?: WindowForecast;
 }
 
 /** Hosts of one kind. */
@@ -113,7 +117,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
   return {
     title,
     nccl: parameters.ncclVersion,
-    uncomparedRules: uncomparedRules(parameters.ncclVersion),
+    uncomparedRules: uncomparedRules(parameters.ncclVersion, usesWindows(parameters)),
     nRanks: plan.nodes.nRanks,
     nNodes: plan.nodes.nNodes,
     hosts: kindsOfHosts(cluster, prepared, plan),
@@ -140,6 +144,7 @@ export function overviewOf({ title, cluster, plan, prepared, parameters, environ
     uses: usesOf(plan, tuning, connections, parameters),
     connections,
     forecasts: forecast(tuning, sizes),
+    ...(usesWindows(parameters) ? { windows: windowForecast(tuning, sizes) } : {}),
   };
 }
 

@@ -2,6 +2,8 @@ import type { Parameters } from '../../parameters.js';
 import { type Asked, namedCollectives, readNameList } from '../name-lists.js';
 import { algorithms, byName, type Collective, collectives, type NcclAlgorithm, type Protocol, protocols } from '../names.js';
 import type { Reason } from '../reasons.js';
+import { kernelsOf } from '../symmetric/kernels.js';
+import { rulesOf } from '../../versions/rules.js';
 
 /** Lists of algorithms and protocols that variables give. */
 export interface Lists {
@@ -14,13 +16,16 @@ export interface Lists {
 }
 
 /** @throws InvalidUsageError where NCCL refuses a list, which it does with one rank, too */
-export function readLists({ algorithms: algorithmText, protocols: protocolText }: Parameters): Lists {
+export function readLists(parameters: Parameters): Lists {
+  const { algorithms: algorithmText = '', protocols: protocolText, symmetricKernel: kernelText = '' } = parameters;
   const asked = readNameList('NCCL_ALGO', algorithmText, algorithms);
   const askedProtocols = readNameList('NCCL_PROTO', protocolText, protocols);
-  // A list of algorithms starts from none at all.
-  const startsEmpty = algorithmText !== undefined && algorithmText !== '';
+  readNameList('NCCL_SYM_KERNEL', kernelText, kernelsOf(rulesOf(parameters)));
+  // A list of algorithms or symmetric kernels starts from none at all.
+  const startsEmpty = algorithmText !== '' || kernelText !== '';
   const namesAlgorithms = namedCollectives('NCCL_ALGO', algorithmText);
   const namesProtocols = namedCollectives('NCCL_PROTO', protocolText);
+  const namesKernels = namedCollectives('NCCL_SYM_KERNEL', kernelText);
   return {
     algorithms: startsEmpty
       ? byName(collectives, (collective) =>
@@ -28,7 +33,10 @@ export function readLists({ algorithms: algorithmText, protocols: protocolText }
         )
       : asked,
     protocols: askedProtocols,
-    forced: byName(collectives, (collective) => namesAlgorithms[collective] || namesProtocols[collective]),
+    forced: byName(
+      collectives,
+      (collective) => namesAlgorithms[collective] || namesProtocols[collective] || namesKernels[collective],
+    ),
     leavesLl128: (collective) => askedProtocols[collective].LL128 === 'unset',
   };
 }
@@ -43,8 +51,14 @@ export function leftOut(
 ): Reason[] {
   if (!lists.forced[collective]) return [];
   const reasons: Reason[] = [];
-  if (lists.algorithms[collective][algorithm] === 'off')
-    reasons.push({ why: 'asked', variable: 'NCCL_ALGO', value: parameters.algorithms ?? '' });
+  if (lists.algorithms[collective][algorithm] === 'off') {
+    const { algorithms: value = '', symmetricKernel = '' } = parameters;
+    reasons.push(
+      value === ''
+        ? { why: 'asked', variable: 'NCCL_SYM_KERNEL', value: symmetricKernel }
+        : { why: 'asked', variable: 'NCCL_ALGO', value },
+    );
+  }
   if (lists.protocols[collective][protocol] === 'off')
     reasons.push({ why: 'asked', variable: 'NCCL_PROTO', value: parameters.protocols ?? '' });
   return reasons;

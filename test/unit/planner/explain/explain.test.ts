@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidArgumentError } from '../../../../src/errors.js';
-import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
+import { defaultParameters, parametersFromEnvironment } from '../../../../src/planner/parameters.js';
 import type { Answer } from '../../../../src/planner/explain/answer.js';
 import { explain, mainQuestions } from '../../../../src/planner/explain/explain.js';
 import { questionForms } from '../../../../src/planner/explain/grammar/complete.js';
@@ -89,6 +89,18 @@ describe('the time of a call', () => {
 });
 
 describe('why a choice', () => {
+  it('on symmetric windows is a kernel, with the others and the reasons against them', () => {
+    const about = situationOf(
+      { hosts: [{ machine: machine('dgx-h100'), count: 1, name: 'dgx-h100' }] },
+      { ...defaultParameters, windows: 'both' },
+    );
+    const answer = text(ask(about, 'which algorithm for all_reduce 1M'));
+    expect(answer).toContain('with the symmetric kernel AllReduce_RSxLDMC_AGxSTMC on 1 CTA');
+    expect(answer).toContain('Not AllReduce_RSxTmaLD_AGxTmaST: It copies by TMA, which is off');
+    expect(answer).toContain('Without windows it would be Ring LL');
+    expect(text(ask(about, 'which algorithm for broadcast 1M'))).toContain('There is no symmetric kernel for Broadcast.');
+  });
+
   it.each(Object.entries(clusters))('%s: candidates and times are those of the tuning model', (_, { tuning, ...rest }) => {
     for (const collective of collectives) {
       for (const bytes of [64, 4 * MiB, 1024 * MiB]) {

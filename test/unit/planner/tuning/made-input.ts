@@ -3,7 +3,9 @@ import type { GraphHeader } from '../../../../src/planner/graph/graph.js';
 import type { AlignedGraphs } from '../../../../src/planner/graph/merge/align.js';
 import { CpuArch, CpuVendor } from '../../../../src/planner/topology/system.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
 import type { TuningInput } from '../../../../src/planner/tuning/input.js';
+import { symmetricSettings } from '../../../../src/planner/tuning/symmetric/input.js';
 
 type Changes = Partial<Omit<TuningInput, 'graphs'>> & { graphs?: Partial<AlignedGraphs> };
 
@@ -29,6 +31,14 @@ export function madeInput({ graphs, ...values }: Changes = {}): TuningInput {
     treeDepth: 5,
     nvls: null,
     collnet: null,
+    symmetric: {
+      windows: 'none',
+      allDirectP2p: true,
+      allDirectNvLink: true,
+      domainRanks: values.localRanks ?? 4,
+      hasNics: true,
+      settings: symmetricSettings(defaultParameters),
+    },
     ...values,
     graphs: {
       ...(Object.fromEntries(

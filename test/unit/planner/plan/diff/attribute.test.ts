@@ -10,6 +10,7 @@ import { sideOf } from '../../../../../src/planner/plan/diff/side.js';
 import { applyOverrides } from '../../../../../src/planner/plan/overrides.js';
 import { planPrepared } from '../../../../../src/planner/plan/plan.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
+import type { Windows } from '../../../../../src/planner/windows.js';
 import { defaultRules, mixedVersion, rulesOf } from '../../../../../src/planner/versions/rules.js';
 
 const sizes = [8, 2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 30];
@@ -18,6 +19,7 @@ interface UpgradeOptions {
   readonly environment?: Record<string, string>;
   readonly nicSpeedMbps?: number;
   readonly calls?: readonly PredictedCall[];
+  readonly windows?: Windows;
 }
 
 function upgrade(
@@ -25,11 +27,11 @@ function upgrade(
   count: number,
   from: string,
   to: string,
-  { environment = {}, nicSpeedMbps, calls = [] }: UpgradeOptions = {},
+  { environment = {}, nicSpeedMbps, calls = [], windows = 'none' }: UpgradeOptions = {},
 ) {
   const root = applyOverrides(machine(name), nicSpeedMbps === undefined ? {} : { nicSpeedMbps });
   const cluster = { hosts: [{ machine: root, count, name }] };
-  const { parameters } = parametersFromEnvironment(environment, from);
+  const { parameters } = parametersFromEnvironment(environment, { ncclVersion: from, windows });
   const side = (ncclVersion: string) => {
     const own = { ...parameters, ncclVersion };
     const prepared = prepareCluster(cluster, own);
@@ -50,6 +52,16 @@ describe('rules between one version and another', () => {
 });
 
 describe('the rules behind an upgrade', () => {
+  it('of calls on symmetric windows are rules of windows', () => {
+    const none = upgrade('dgx-b200', 1, '2.30.7', '2.31.2');
+    const both = upgrade('dgx-b200', 1, '2.30.7', '2.31.2', { windows: 'both' });
+    expect(names(none)).not.toContain('symmetricModel');
+    expect(names(both)).toContain('symmetricModel');
+    const scattered = both.comparison.costs.find(({ collective, bytes }) => collective === 'ReduceScatter' && bytes === 2 ** 16);
+    expect([scattered?.a, scattered?.b]).toMatchObject([{ kernel: 'ReduceScatter_LDMC' }, { kernel: 'ReduceScatter_LL' }]);
+    expect(scattered && rulesBehind(both.effects, scattered)).toEqual(['symmetricModel']);
+  });
+
   it('of two H100 hosts from 2.21 to 2.27 are four, and each difference has one of them', () => {
     const made = upgrade('dgx-h100', 2, '2.21.5', '2.27.5');
     expect(names(made)).toEqual(['pairedPatterns', 'treeUs', 'ringNodeSteps', 'chunksOfWholeLines']);
