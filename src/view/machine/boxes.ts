@@ -302,14 +302,15 @@ function wires(system: System): Wire[] {
     [LinkType.LOC, 'LOC'],
   ]);
   const id = (node: SystemNode) => (node.type === NodeType.NVS ? NVSWITCH_ID : nodeName(node));
+  // GPU nodes are drawn as their hardware; in versions without hardware nodes they are it.
+  const isPart = (node: SystemNode) => node.type === NodeType.GPU && system.hardware[node.parent]?.type === NodeType.DEV;
   const { start, to, type, bandwidthGBps } = system.links;
   for (const node of system.nodes) {
     for (let link = start[node.vertex] ?? 0; link < (start[node.vertex + 1] ?? 0); link++) {
       const target = system.nodes[to[link] ?? -1];
       const kind = kinds.get(type[link] ?? -1);
       if (target === undefined || kind === undefined) continue;
-      // GPU nodes are drawn as their hardware.
-      if (node.type === NodeType.GPU || target.type === NodeType.GPU) continue;
+      if (isPart(node) || isPart(target)) continue;
       const isBack = result.some((wire) => wire.kind === kind && wire.from === id(target) && wire.to === id(node));
       if (!isBack) result.push({ from: id(node), to: id(target), kind, bandwidthGBps: bandwidthGBps[link] ?? 0 });
     }

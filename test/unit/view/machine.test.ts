@@ -60,6 +60,16 @@ describe('pictures', () => {
           expect(a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y || b.y + b.height <= a.y).toBe(true);
   });
 
+  it.each(['dgx-h100', 'dgx-1v'])('NVLinks of %s are drawn for versions of NCCL whose graph has no hardware nodes', (name) => {
+    const root = machine(name);
+    const wires = (ncclVersion: string) => {
+      const parameters = { ...defaultParameters, ncclVersion };
+      const system = buildSystem(root, { parameters });
+      return draw(name, system, computePaths(system, parameters), root).wires.filter(({ kind }) => kind === 'NVL').length;
+    };
+    expect(wires('2.27.7')).toBe(wires(defaultParameters.ncclVersion));
+  });
+
   it('lines to NVSwitches cross no GPU: each row of CPUs has a bar, and the CPUs are joined', () => {
     const { marks } = machinePicture(drawingOf('dgx-2'));
     const lines = marks.flatMap((mark) => {
