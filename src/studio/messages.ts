@@ -145,10 +145,12 @@ export interface ShownMotion {
   readonly nChannels: number;
 }
 
-/** A GPU or network device that can be taken out. */
+/** A GPU or network device that can be taken out or changed. */
 export interface Device {
   readonly subject: string;
   readonly name: string;
+  /** Its name in changes of devices. */
+  readonly key: string;
   readonly off: { readonly gpu: number } | { readonly nic: string };
 }
 

@@ -71,11 +71,11 @@ function devicesOf({ root, system }: SourceMachine): Device[] {
   const used = new Set(system.gpus.map(({ parent }) => parent));
   return [
     ...system.hardware.flatMap((gpu, index) =>
-      used.has(index) ? [{ subject: nodeName(gpu), name: `GPU ${gpu.dev}`, off: { gpu: gpu.dev } }] : [],
+      used.has(index) ? [{ subject: nodeName(gpu), name: `GPU ${gpu.dev}`, key: `gpu${gpu.dev}`, off: { gpu: gpu.dev } }] : [],
     ),
     ...system.nets.flatMap((net) => {
       const nic = names.get(net.dev);
-      return nic === undefined ? [] : [{ subject: nodeName(net), name: `NET ${net.dev} (${nic})`, off: { nic } }];
+      return nic === undefined ? [] : [{ subject: nodeName(net), name: `NET ${net.dev} (${nic})`, key: nic, off: { nic } }];
     }),
   ];
 }

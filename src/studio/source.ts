@@ -7,6 +7,7 @@ import { refuseContradictions } from '../planner/graph/merge/contradictions.js';
 import type { Cluster } from '../planner/plan/cluster.js';
 import { parseClusterFile } from '../planner/plan/cluster-file.js';
 import { unknownVariable } from '../planner/plan/cluster-text.js';
+import { withDeviceEdits } from '../planner/plan/device-edits.js';
 import { applyOverrides, type Overrides } from '../planner/plan/overrides.js';
 import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
 import { buildSystem } from '../planner/topology/build/build-system.js';
@@ -20,7 +21,7 @@ import { parseXml } from '../planner/topology/xml/parse.js';
 import { descendants, type XmlElement } from '../planner/topology/xml/tree.js';
 import { validateTopology } from '../planner/topology/xml/validate.js';
 import { defaultVersion, ncclVersion } from '../planner/versions/version.js';
-import { MOST_NODES, type StudioState } from './state.js';
+import { machinesIn, MOST_NODES, type StudioState } from './state.js';
 
 /** A cluster that is ready to be planned. */
 export interface Source {
@@ -150,7 +151,7 @@ function clusterFile(state: StudioState, { name, text }: NamedText, version: str
 
 function assemble(
   state: StudioState,
-  hosts: readonly Hosts[],
+  given: readonly Hosts[],
   fileEnvironment: Readonly<Record<string, string>>,
   version: string,
   fileName?: string,
@@ -158,6 +159,8 @@ function assemble(
   const environment = { ...fileEnvironment, ...state.env };
   const { parameters, notes: variableNotes } = parametersFromEnvironment(environment, version);
   refuseContradictions(parameters);
+  const { name: otherName, count: nOthers = 1 } = machinesIn(state.others);
+  const hosts = otherName === '' ? given : [...given, catalogueHosts(otherName, nOthers)];
   const nHosts = hosts.reduce((sum, { count }) => sum + count, 0);
   if (nHosts > MOST_NODES)
     throw new InvalidArgumentError(
@@ -165,12 +168,12 @@ function assemble(
       `${nHosts} hosts are more than the ${MOST_NODES} that the page plans; tccl plan takes more`,
     );
   const notes = variableNotes.map(({ message }) => message);
-  const machines = hosts.map((each): SourceMachine => {
+  const machines = hosts.map((each, position): SourceMachine => {
     notes.push(...each.notes.map((note) => describeNote(note, fileName)));
     return inFile(fileName, () => {
       validateTopology(each.root);
       const complete = isSkeleton(each.root) ? completed(each.root, notes) : each.root;
-      const whole = applyOverrides(complete, each.overrides);
+      const whole = withDeviceEdits(applyOverrides(complete, each.overrides), position === 0 ? state.edits : []);
       const root = applyOverrides(whole, devicesLeft(whole, state));
       const system = buildSystem(withoutEmptyBranches(root), { parameters, onNote: ({ message }) => notes.push(message) });
       if (system.gpus.length === 0) throw new InputError('CONTENT', 'no GPU in <system>');

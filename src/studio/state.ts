@@ -1,5 +1,7 @@
 import { InvalidArgumentError } from '../errors.js';
+import { type DeviceEdit, type DeviceEditName, describeEdit, deviceEdits } from '../planner/plan/device-edits.js';
 import { type ScheduledCollective, scheduledCollectives } from '../planner/schedule/schedule.js';
+import { defaultVersion } from '../planner/versions/version.js';
 
 /** Names of the views, in the order of their tabs. */
 export const viewNames = [
@@ -32,6 +34,10 @@ export interface StudioState {
   /** GPUs without ranks, by `dev`, and network devices that are not used, by name. */
   readonly gpusOff: readonly number[];
   readonly nicsOff: readonly string[];
+  /** Changes of devices, in their order. */
+  readonly edits: readonly DeviceEdit[];
+  /** Other hosts of the cluster: a machine of the catalogue and a count, as `dgx-a100:2`; empty for none. */
+  readonly others: string;
   readonly view: ViewName;
   /** Channel of the search whose ring is shown alone. */
   readonly channel: number | undefined;
@@ -53,6 +59,28 @@ export interface StudioState {
   readonly ask: string;
 }
 
+/** The part of a state that no settings have changed; {@link settingsOf} names what has. */
+export const unset = {
+  nccl: undefined,
+  env: {},
+  gpusOff: [],
+  nicsOff: [],
+  edits: [],
+  others: '',
+} as const satisfies Partial<StudioState>;
+
+/** Settings of a state as phrases. */
+export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others }: StudioState): string[] {
+  return [
+    ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
+    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    ...gpusOff.map((dev) => `without GPU ${dev}`),
+    ...nicsOff.map((name) => `without ${name}`),
+    ...edits.map(describeEdit),
+    ...(others === '' ? [] : [`with ${others}`]),
+  ];
+}
+
 /** The example that an empty page shows. */
 export const exampleState: StudioState = {
   machine: 'dgx-h100',
@@ -62,6 +90,8 @@ export const exampleState: StudioState = {
   env: {},
   gpusOff: [],
   nicsOff: [],
+  edits: [],
+  others: '',
   view: 'machine',
   channel: undefined,
   graph: 'ring',
@@ -92,6 +122,8 @@ export function fragmentOf(state: StudioState): string {
   for (const [name, value] of Object.entries(state.env)) set('env', `${name}=${value}`);
   for (const gpu of state.gpusOff) set('gpu-off', gpu);
   for (const nic of state.nicsOff) set('nic-off', nic);
+  for (const { what, device } of state.edits) set('edit', `${what}:${device}`);
+  set('others', state.others);
   if (state.view !== 'machine') set('view', state.view);
   set('channel', state.channel);
   if (state.graph !== 'ring') set('graph', state.graph);
@@ -119,6 +151,8 @@ export function stateOf(fragment: string): StudioState {
     env: Object.fromEntries(parameters.getAll('env').flatMap((text) => assignment(text) ?? [])),
     gpusOff: parameters.getAll('gpu-off').flatMap((text) => wholeNumber(text) ?? []),
     nicsOff: parameters.getAll('nic-off'),
+    edits: parameters.getAll('edit').flatMap((text) => editOf(text) ?? []),
+    others: parameters.get('others') ?? '',
     view,
     channel: wholeNumber(parameters.get('channel')),
     graph: parameters.get('graph') === 'tree' ? 'tree' : 'ring',
@@ -133,6 +167,18 @@ export function stateOf(fragment: string): StudioState {
 
 function wholeNumber(text: string | null): number | undefined {
   return text !== null && /^\d{1,11}$/.test(text) ? Number(text) : undefined;
+}
+
+function editOf(text: string): DeviceEdit | undefined {
+  const [, name, device] = /^([a-z-]+):(.+)$/s.exec(text) ?? [];
+  const what = (Object.keys(deviceEdits) as DeviceEditName[]).find((each) => each === name);
+  return what === undefined || device === undefined ? undefined : { what, device };
+}
+
+/** A machine and a count, as `dgx-a100:2`. */
+export function machinesIn(text: string): { readonly name: string; readonly count: number | undefined } {
+  const [, name = '', count] = /^\s*(.*?)(?::(\d{1,9}))?\s*$/s.exec(text) ?? [];
+  return { name, count: count === undefined ? undefined : Math.min(MOST_NODES, Math.max(1, Number(count))) };
 }
 
 function assignment(text: string): readonly (readonly [string, string])[] | undefined {

@@ -89,8 +89,8 @@ class Desk {
   }
 
   #planned(state: StudioState, file: NamedText | undefined): Planned | undefined {
-    const { machine, nodes, nccl, env, gpusOff, nicsOff } = state;
-    const key = JSON.stringify([file?.name ?? '', machine, nodes, nccl, env, gpusOff, nicsOff]);
+    const { machine, nodes, nccl, env, gpusOff, nicsOff, edits, others } = state;
+    const key = JSON.stringify([file?.name ?? '', machine, nodes, nccl, env, gpusOff, nicsOff, edits, others]);
     const kept = this.#plans.get(key);
     this.#plans.delete(key);
     const latest = kept?.text === file?.text && kept !== undefined ? kept : { text: file?.text, made: planOf(state, file) };

@@ -114,8 +114,46 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('button', { name: 'Put mlx5_1 back' }).click();
     await shows();
     expect(await panel().textContent()).toContain('Nothing is set yet');
-    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('button', { name: 'Undo', exact: true }).click();
     await panel().filter({ hasText: 'without mlx5_1' }).waitFor();
+  });
+
+  it('slows a port down, adds another and other hosts, and undoes it', async () => {
+    await openPage();
+    const speed = () => page.locator('.figures').textContent();
+    const before = await speed();
+    await page.locator('rect[data-subject^="NET/"]').nth(1).click();
+    await page.getByRole('button', { name: 'Half its speed' }).click();
+    await shows();
+    expect(await speed()).not.toBe(before);
+    await page.getByRole('button', { name: 'Undo: half the speed of mlx5_1' }).waitFor();
+    await page.getByRole('button', { name: 'Add another like it' }).click();
+    await shows();
+    expect(await page.locator('rect[data-subject^="NET/"]').count()).toBe(9);
+    await page.getByLabel('Other hosts beside them').fill('dgx-a100:2');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: '2 x dgx-h100 + 2 x dgx-a100' }).waitFor();
+    for (let steps = 0; steps < 3; steps++) {
+      await page.getByRole('button', { name: 'Undo', exact: true }).click();
+      await shows();
+    }
+    await page
+      .locator('.figures')
+      .filter({ hasText: before ?? '' })
+      .waitFor();
+    expect(await page.getByRole('button', { name: /^Undo: / }).count()).toBe(0);
+  });
+
+  it('moves through the versions of NCCL by a slider, which says what changed', async () => {
+    await openPage('#machine=dgx-h100&nodes=2&nccl=2.27.7');
+    const slider = page.getByRole('slider', { name: 'Version of NCCL' });
+    expect(await slider.getAttribute('aria-valuetext')).toBe('2.27.7');
+    await slider.press('ArrowLeft');
+    await shows();
+    const older = await slider.getAttribute('aria-valuetext');
+    expect(older).toMatch(/^2\.27\./);
+    await page.getByText(/rules? changed since/i).waitFor();
+    expect(page.url()).toContain(`nccl=${older ?? ''}`);
   });
 
   it('shows what NVLS gives, by a variable that turns it off', async () => {
@@ -132,7 +170,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it('names the rules behind another version of NCCL', async () => {
     await openPage();
-    await page.getByLabel('Version of NCCL').selectOption('2.27.7');
+    await page.getByLabel('Version of NCCL', { exact: true }).selectOption('2.27.7');
     await shows();
     await tab('Compare').click();
     await shows();

@@ -74,10 +74,7 @@ export function nicDevices(machine: XmlElement): XmlElement[] {
 /** Another card like that one, with numbers of its own. */
 export function copyNic(device: XmlElement, parent: XmlElement, machine: XmlElement): void {
   const copy = cloneElement(device, parent);
-  const busIds = new Set(named(machine, 'pci').map((pci) => pci.attributes.get('busid')));
-  let bus = 0;
-  while (busIds.has(busIdOf(bus))) bus++;
-  copy.attributes.set('busid', busIdOf(bus));
+  copy.attributes.set('busid', freeBusId(machine));
   for (const net of named(copy, 'net')) {
     const dev =
       1 +
@@ -90,6 +87,14 @@ export function copyNic(device: XmlElement, parent: XmlElement, machine: XmlElem
     net.attributes.set('name', `added_${dev}`);
     net.attributes.set('guid', `0xadded0000000${dev.toString(16).padStart(3, '0')}`);
   }
+}
+
+/** A bus id that no device of a machine has. */
+export function freeBusId(machine: XmlElement): string {
+  const busIds = new Set(named(machine, 'pci').map((pci) => pci.attributes.get('busid')));
+  let bus = 0;
+  while (busIds.has(busIdOf(bus))) bus++;
+  return busIdOf(bus);
 }
 
 /** A bus in a PCI domain that machines do not use. */

@@ -1,20 +1,22 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
+import { counted } from '../../counted.js';
 import { describeError, InvalidArgumentError } from '../../errors.js';
 import { ncclVariables } from '../../planner/nccl-variables.js';
+import { type DeviceEditName, describeEdit } from '../../planner/plan/device-edits.js';
 import { unknownVariable } from '../../planner/plan/cluster-text.js';
 import { machines } from '../../planner/topology/catalogue/machines.js';
 import { parameterTable } from '../../planner/parameters.js';
 import { variableMeanings } from '../../planner/variable-meanings.js';
+import { rulesBetween } from '../../planner/versions/describe.js';
 import { coveredVersions, defaultVersion } from '../../planner/versions/version.js';
-import { MOST_NODES, variablesOf } from '../state.js';
+import type { Device } from '../messages.js';
+import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
 import { change, fileNames, open, problem, shown, state } from './store.js';
 
 /** The machine, its count, the version, variables and devices that are taken out. */
 export function Settings(): JSX.Element {
-  const { nodes, nccl, file } = state.value;
-  const versions = [...coveredVersions];
-  const version = nccl ?? defaultVersion;
+  const { nodes, file } = state.value;
   return (
     <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>
       <MachineField />
@@ -33,22 +35,10 @@ export function Settings(): JSX.Element {
           }}
         />
       </label>
-      <label>
-        NCCL
-        <select
-          aria-label="Version of NCCL"
-          value={version}
-          onChange={({ currentTarget: { value } }) => change({ nccl: value === defaultVersion ? undefined : value })}
-        >
-          {versions.map((each) => (
-            <option key={each} value={each} selected={each === version}>
-              {each}
-            </option>
-          ))}
-        </select>
-      </label>
+      <OthersField />
+      <VersionField />
       <Variables />
-      <Removed />
+      <Devices />
       {file === undefined ? null : <p class="hint">{file} stays on this computer: the page sends nothing.</p>}
     </form>
   );
@@ -65,7 +55,7 @@ function MachineField(): JSX.Element {
         placeholder={file === undefined ? '' : file}
         spellcheck={false}
         onChange={({ currentTarget: { value } }) => {
-          const [, name = '', count] = /^\s*(.*?)(?::(\d+))?\s*$/.exec(value) ?? [];
+          const { name, count } = machinesIn(value);
           if (name === '') return;
           change({
             machine: name,
@@ -74,7 +64,8 @@ function MachineField(): JSX.Element {
             selected: undefined,
             gpusOff: [],
             nicsOff: [],
-            ...(count === undefined ? {} : { nodes: Math.min(MOST_NODES, Math.max(1, Number(count))) }),
+            edits: [],
+            ...(count === undefined ? {} : { nodes: count }),
           });
         }}
       />
@@ -86,6 +77,68 @@ function MachineField(): JSX.Element {
         ))}
       </datalist>
     </label>
+  );
+}
+
+function OthersField(): JSX.Element {
+  return (
+    <label>
+      Other hosts beside them
+      <input
+        list="machines"
+        value={state.value.others}
+        placeholder="dgx-a100:2"
+        spellcheck={false}
+        onChange={({ currentTarget: { value } }) => change({ others: value.trim(), selected: undefined })}
+      />
+    </label>
+  );
+}
+
+/** Versions of NCCL, the oldest first, as the slider has them. */
+const versions = [...coveredVersions].reverse();
+
+/** The version as a slider, with the rules that changed in it. */
+function VersionField(): JSX.Element {
+  const version = state.value.nccl ?? defaultVersion;
+  const choose = (chosen: string | undefined) => change({ nccl: chosen === defaultVersion ? undefined : chosen });
+  const at = versions.indexOf(version);
+  const before = versions[at - 1];
+  const rules = before === undefined ? [] : rulesBetween(before, version);
+  return (
+    <fieldset>
+      <legend>NCCL</legend>
+      <div class="row">
+        <input
+          type="range"
+          aria-label="Version of NCCL, as a slider"
+          aria-valuetext={version}
+          min={0}
+          max={versions.length - 1}
+          value={at}
+          onChange={({ currentTarget: { valueAsNumber } }) => choose(versions[valueAsNumber])}
+        />
+        <select aria-label="Version of NCCL" value={version} onChange={({ currentTarget: { value } }) => choose(value)}>
+          {coveredVersions.map((each) => (
+            <option key={each} value={each} selected={each === version}>
+              {each}
+            </option>
+          ))}
+        </select>
+      </div>
+      {before === undefined ? null : (
+        <details class="hint">
+          <summary>{`${rules.length === 0 ? 'No rule' : counted(rules.length, 'rule')} changed since ${before}`}</summary>
+          <ul>
+            {rules.map(({ name, rule, after }) => (
+              <li key={name}>
+                <b>{name}</b>: {rule.about} Now: {after.means}.
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </fieldset>
   );
 }
 
@@ -182,55 +235,77 @@ function Variables(): JSX.Element {
   );
 }
 
-/** Devices that are taken out, and the one that is selected. */
-function Removed(): JSX.Element {
-  const { gpusOff, nicsOff, selected } = state.value;
+/** Devices that are taken out or changed, and the one that is selected. */
+function Devices(): JSX.Element {
+  const { gpusOff, nicsOff, edits, selected } = state.value;
   const device = shown.value?.plan?.devices.find(({ subject }) => subject === selected);
-  const takeOut = () => {
-    if (device === undefined) return;
-    const { off } = device;
-    change({
-      selected: undefined,
-      channel: undefined,
-      ...('gpu' in off ? { gpusOff: [...gpusOff, off.gpu] } : { nicsOff: [...nicsOff, off.nic] }),
-    });
-  };
+  const changes = [
+    ...gpusOff.map((dev) => ({
+      text: `GPU ${dev} taken out`,
+      label: `Put GPU ${dev} back`,
+      undone: { gpusOff: gpusOff.filter((each) => each !== dev) },
+    })),
+    ...nicsOff.map((name) => ({
+      text: `${name} taken out`,
+      label: `Put ${name} back`,
+      undone: { nicsOff: nicsOff.filter((each) => each !== name) },
+    })),
+    ...edits.map((edit, index) => ({
+      text: describeEdit(edit),
+      label: `Undo: ${describeEdit(edit)}`,
+      undone: { edits: edits.filter((_, other) => other !== index) },
+    })),
+  ];
   return (
     <fieldset>
-      <legend>Devices taken out</legend>
+      <legend>Devices</legend>
       <ul class="chips">
-        {gpusOff.map((dev) => (
-          <li key={`gpu ${dev}`}>
-            GPU {dev}
-            <button
-              type="button"
-              aria-label={`Put GPU ${dev} back`}
-              onClick={() => change({ gpusOff: gpusOff.filter((each) => each !== dev) })}
-            >
-              ×
-            </button>
-          </li>
-        ))}
-        {nicsOff.map((name) => (
-          <li key={`nic ${name}`}>
-            {name}
-            <button
-              type="button"
-              aria-label={`Put ${name} back`}
-              onClick={() => change({ nicsOff: nicsOff.filter((each) => each !== name) })}
-            >
+        {changes.map(({ text, label, undone }, index) => (
+          <li key={index}>
+            {text}
+            <button type="button" aria-label={label} onClick={() => change(undone)}>
               ×
             </button>
           </li>
         ))}
       </ul>
       {device === undefined ? (
-        <p class="hint">Select a GPU or a network port in the picture to take it out.</p>
+        <p class="hint">Select a GPU or a network port in the picture to take it out, slow it down or add another.</p>
       ) : (
-        <button type="button" onClick={takeOut}>
-          Take out {device.name}
-        </button>
+        <DeviceButtons device={device} />
       )}
     </fieldset>
+  );
+}
+
+function DeviceButtons({ device: { name, key, off } }: { readonly device: Device }): JSX.Element {
+  const { gpusOff, nicsOff, edits } = state.value;
+  const possible: readonly (readonly [DeviceEditName, string])[] = [
+    ...('gpu' in off
+      ? ([
+          ['half-nvlinks', 'Half its NVLinks'],
+          ['no-nvlinks', 'No NVLinks'],
+        ] as const)
+      : ([['half-speed', 'Half its speed']] as const)),
+    ['half-lanes', 'Half its PCIe lanes'],
+    ['another', 'Add another like it'],
+  ];
+  const takeOut = () =>
+    change({
+      selected: undefined,
+      channel: undefined,
+      ...('gpu' in off ? { gpusOff: [...gpusOff, off.gpu] } : { nicsOff: [...nicsOff, off.nic] }),
+    });
+  return (
+    <div class="row">
+      <button type="button" onClick={takeOut}>
+        Take out {name}
+      </button>
+      {possible.map(([what, label]) => (
+        <button key={what} type="button" onClick={() => change({ edits: [...edits, { what, device: key }] })}>
+          {label}
+        </button>
+      ))}
+    </div>
   );
 }

@@ -72,6 +72,8 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
     selected: undefined,
     gpusOff: [],
     nicsOff: [],
+    edits: [],
+    others: '',
     ask: '',
     view: 'machine',
   });

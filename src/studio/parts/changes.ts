@@ -6,7 +6,7 @@ import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { defaultVersion } from '../../planner/versions/version.js';
 import type { Changes, ShownChanges } from '../messages.js';
 import type { NamedText } from '../source.js';
-import { MOST_NODES, type StudioState } from '../state.js';
+import { machinesIn, settingsOf, type StudioState, unset } from '../state.js';
 import { beliefPicture } from './choice.js';
 import { machinePictures } from './machine.js';
 import type { PartInput } from './input.js';
@@ -20,17 +20,11 @@ export function shownChanges(input: PartInput): ShownChanges {
 
 /** Differences from the same cluster without version, variables and removed devices; undefined where nothing is set. */
 function changesOf({ made, state, file, against, plan }: PartInput): Changes | undefined {
-  const { nccl, env, gpusOff, nicsOff } = state;
-  const set = [
-    ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
-    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-    ...gpusOff.map((dev) => `without GPU ${dev}`),
-    ...nicsOff.map((name) => `without ${name}`),
-  ];
+  const { nccl } = state;
+  const set = settingsOf(state);
   if (set.length === 0 && state.against === '') return undefined;
-  const unset = { ...state, nccl: undefined, env: {}, gpusOff: [], nicsOff: [] };
-  const other = state.against === '' ? undefined : otherState(unset, state.against, against);
-  const plain = other === undefined ? plan(unset, file) : plan(other, against);
+  const other = state.against === '' ? undefined : otherState({ ...state, ...unset }, state.against, against);
+  const plain = other === undefined ? plan({ ...state, ...unset }, file) : plan(other, against);
   if (plain === undefined) return undefined;
   const from = other === undefined ? 'as it is' : plain.source.title;
   const to = [...(other === undefined ? [] : [made.source.title]), ...set].join(', ');
@@ -67,11 +61,10 @@ function changesOf({ made, state, file, against, plan }: PartInput): Changes | u
 
 /** The state of the machine that is compared with. */
 function otherState(plain: StudioState, against: string, file: NamedText | undefined): StudioState {
-  const [, name = against, count] = /^(.*?)(?::(\d+))?$/.exec(against.trim()) ?? [];
-  const nodes = count === undefined ? plain.nodes : Math.min(MOST_NODES, Math.max(1, Number(count)));
+  const { name, count = plain.nodes } = machinesIn(against);
   return {
     ...plain,
-    nodes,
+    nodes: count,
     channel: undefined,
     ...(file === undefined ? { machine: name, file: undefined } : { file: file.name }),
   };

@@ -11,6 +11,11 @@ describe('the fragment of the address', () => {
       env: { NCCL_ALGO: 'Ring,Tree', NCCL_PROTO: '^LL128', NCCL_TOPO_FILE: 'a=b&c#d' },
       gpusOff: [3],
       nicsOff: ['mlx5_1', 'a b'],
+      edits: [
+        { what: 'half-lanes', device: 'gpu3' },
+        { what: 'another', device: 'a:b c' },
+      ],
+      others: 'dgx-a100:2',
       view: 'matrix',
       graph: 'tree',
       collective: 'AllGather',

@@ -1,0 +1,113 @@
+import { InvalidArgumentError } from '../../errors.js';
+import { didYouMean } from '../../suggest.js';
+import { cloneElement, descendants, detach, type XmlElement } from '../topology/xml/tree.js';
+import { copyNic, freeBusId, named } from './machine-edits.js';
+
+/** Changes of one device. */
+export const deviceEdits = {
+  'half-speed': 'half the speed of',
+  'half-lanes': 'half the PCIe lanes of',
+  'half-nvlinks': 'half the NVLinks of',
+  'no-nvlinks': 'no NVLinks of',
+  another: 'another card like',
+} as const;
+export type DeviceEditName = keyof typeof deviceEdits;
+
+/** A change of a device: a network device by its name, or a GPU as `gpu3`. */
+export interface DeviceEdit {
+  readonly what: DeviceEditName;
+  readonly device: string;
+}
+
+/** A change as a phrase: `half the PCIe lanes of gpu3`. */
+export function describeEdit({ what, device }: DeviceEdit): string {
+  return `${deviceEdits[what]} ${device}`;
+}
+
+/**
+ * The machine with these changes, one after the other, as a new tree. An added card goes beside its model; an added GPU has its
+ * NVLinks to NVSwitches, and none to other GPUs.
+ *
+ * @throws InvalidArgumentError where there is no such device, or nothing to change
+ */
+export function withDeviceEdits(machine: XmlElement, edits: readonly DeviceEdit[]): XmlElement {
+  if (edits.length === 0) return machine;
+  const root = cloneElement(machine);
+  for (const edit of edits) apply(root, edit);
+  return root;
+}
+
+function apply(root: XmlElement, { what, device: name }: DeviceEdit): void {
+  const element = deviceOf(root, name);
+  const card = cardOf(element);
+  const isGpu = element.name === 'gpu';
+  const refuse = (why: string) => new InvalidArgumentError('ARGUMENT_RANGE', `${describeEdit({ what, device: name })}: ${why}`);
+  switch (what) {
+    case 'half-speed': {
+      const mbps = Number(element.attributes.get('speed'));
+      if (isGpu || !(mbps > 1)) throw refuse('only a network device with a speed has one');
+      element.attributes.set('speed', String(Math.floor(mbps / 2)));
+      return;
+    }
+    case 'half-lanes': {
+      const lanes = Number(card?.attributes.get('link_width'));
+      if (card === undefined || !(lanes > 1)) throw refuse('its PCIe link has no lanes to lose');
+      card.attributes.set('link_width', String(Math.floor(lanes / 2)));
+      return;
+    }
+    case 'half-nvlinks':
+    case 'no-nvlinks': {
+      const links = isGpu ? nvlinksOf(root, element, card) : [];
+      if (links.length === 0) throw refuse('it has no NVLinks');
+      for (const link of links) {
+        const count = Math.floor(Number(link.attributes.get('count') ?? 1) / 2);
+        if (what === 'no-nvlinks' || count === 0) detach(link);
+        else link.attributes.set('count', String(count));
+      }
+      return;
+    }
+    case 'another':
+      if (card?.parent === undefined) throw refuse('it has no place on a PCI bus');
+      if (isGpu) copyGpu(card, card.parent, root);
+      else copyNic(card, card.parent, root);
+  }
+}
+
+function nameOf({ name, attributes }: XmlElement): string {
+  return name === 'gpu' ? `gpu${attributes.get('dev') ?? ''}` : (attributes.get('name') ?? '');
+}
+
+function deviceOf(root: XmlElement, name: string): XmlElement {
+  const devices = [...named(root, 'gpu'), ...named(root, 'net')];
+  const found = devices.find((device) => nameOf(device) === name);
+  if (found !== undefined) return found;
+  throw new InvalidArgumentError('UNKNOWN_NAME', `the machine has no device ${name}${didYouMean(name, devices.map(nameOf))}`);
+}
+
+/** The PCI device that a GPU or network device is. */
+function cardOf(device: XmlElement): XmlElement | undefined {
+  let at: XmlElement | undefined = device;
+  while (at !== undefined && at.name !== 'pci') at = at.parent;
+  return at;
+}
+
+/** NVLinks of a GPU, and those of other GPUs that lead to it. */
+function nvlinksOf(root: XmlElement, gpu: XmlElement, card: XmlElement | undefined): XmlElement[] {
+  const busId = card?.attributes.get('busid');
+  const own = new Set(descendants(gpu));
+  return named(root, 'nvlink').filter((link) => own.has(link) || link.attributes.get('target') === busId);
+}
+
+function copyGpu(card: XmlElement, parent: XmlElement, root: XmlElement): void {
+  const gpuIds = new Set(named(root, 'gpu').map((gpu) => cardOf(gpu)?.attributes.get('busid')));
+  const next = (attribute: string) =>
+    1 + Math.max(...named(root, 'gpu').map((gpu) => Number(gpu.attributes.get(attribute) ?? -1)));
+  const [dev, rank] = [next('dev'), next('rank')];
+  const copy = cloneElement(card, parent);
+  copy.attributes.set('busid', freeBusId(root));
+  for (const gpu of named(copy, 'gpu')) {
+    gpu.attributes.set('dev', String(dev));
+    if (gpu.attributes.has('rank')) gpu.attributes.set('rank', String(rank));
+  }
+  for (const link of named(copy, 'nvlink')) if (gpuIds.has(link.attributes.get('target'))) detach(link);
+}
