@@ -1,5 +1,5 @@
 import type { PciDevice } from '../readers/lspci.js';
-import { fullBusId, type PciBranch, type PciTree } from '../readers/pci-tree.js';
+import { describedBranch, fullBusId, type PciBranch, type PciTree } from '../readers/pci-tree.js';
 import type { GpuModel } from '../topology/catalogue/gpus.js';
 import { gpuOfDescription, gpuOfDevice, gpuOfProduct } from './models.js';
 
@@ -63,7 +63,7 @@ export function treeOfList(devices: readonly PciDevice[]): PciTree | undefined {
           (other) => busOf(other.busId) === `${fullBusId(device.busId).slice(0, 5)}${device.secondary ?? ''}` && other !== device,
         );
   const branch = (device: PciDevice, depth: number): PciBranch => ({
-    ...branchOfDevice(device),
+    ...branchOfListed(device),
     isBridge: device.secondary !== undefined,
     branches: depth > DEEPEST ? [] : below(device).map((inner) => branch(inner, depth + 1)),
   });
@@ -90,34 +90,18 @@ export function treeOfList(devices: readonly PciDevice[]): PciTree | undefined {
 
 const DEEPEST = 100;
 
-function branchOfDevice({ busId, description, subsystem, place }: PciDevice): PciBranch {
-  const [, vendor, device] = /\[([0-9a-f]{4}):([0-9a-f]{4})\]/i.exec(description) ?? [];
+/** A device of a list, without its place in the tree. */
+export function branchOfListed({ busId, description, subsystem, place }: PciDevice): PciBranch {
   const [, code] = /^[^:[]*\[([0-9a-f]{4})\]:/i.exec(description) ?? [];
   const [, word = ''] = /^([\w ]+?)(?: \[[0-9a-f]{4}\])?:/i.exec(description) ?? [];
-  const classes: Readonly<Record<string, string>> = {
-    '3D controller': '0302',
-    'VGA compatible controller': '0300',
-    'Infiniband controller': '0207',
-    'Ethernet controller': '0200',
-    'PCI bridge': '0604',
-    Bridge: '0680',
-  };
-  return {
-    busId: fullBusId(busId),
-    isBridge: false,
-    classCode: code ?? classes[word],
-    vendor: vendor === undefined ? undefined : Number.parseInt(vendor, 16),
-    device: device === undefined ? undefined : Number.parseInt(device, 16),
-    subsystem,
-    description,
-    gbps: undefined,
-    names: [],
-    product: '',
-    isActive: undefined,
-    branches: [],
-    place,
-  };
+  return { ...describedBranch(fullBusId(busId), description, place), classCode: code ?? classNames[word], subsystem };
 }
 
-/** A device of a list, without its place in the tree. */
-export const branchOfListed = branchOfDevice;
+const classNames: Readonly<Record<string, string>> = {
+  '3D controller': '0302',
+  'VGA compatible controller': '0300',
+  'Infiniband controller': '0207',
+  'Ethernet controller': '0200',
+  'PCI bridge': '0604',
+  Bridge: '0680',
+};

@@ -122,7 +122,7 @@ function nicsOf(facts: PlacedFacts, gpu: GpuModel, notes: string[]): PlacedNic[]
       `the outputs show ${counted(up.length, 'NIC')}, and --hardware describes ${described.length}`,
     );
   if (host.ports.length === 0 && up.every(({ device }) => device.isActive === undefined) && table === undefined)
-    notes.push(`all ${counted(up.length, 'RDMA card')} are connected (ibdev2netdev tells)`);
+    notes.push(`all ${counted(up.length, 'RDMA card')} are connected (ibdev2netdev shows which)`);
   const guessed = new Set<string>();
   const nics = up.map(({ device, name }, index): PlacedNic => {
     const rate = host.ports.find(({ value }) => value.device === name && value.rate !== undefined)?.value.rate;
@@ -131,7 +131,7 @@ function nicsOf(facts: PlacedFacts, gpu: GpuModel, notes: string[]): PlacedNic[]
     if (described.length === 0 && rate === undefined) guessed.add(`${card.model.name} with ${card.speedMbps / 1000}G`);
     return { device, name, isRdma: true, ...card };
   });
-  if (guessed.size > 0) notes.push(`speeds of NICs are those of the cards: ${[...guessed].join(', ')} (ibstat tells)`);
+  if (guessed.size > 0) notes.push(`speeds of NICs are those of the cards: ${[...guessed].join(', ')} (ibstat shows them)`);
   return nics;
 }
 
@@ -257,7 +257,7 @@ function nvlinksOf(
   if (count < 2 || model.nvlink === 'none' || isDown) return none;
   const every = (links: number) => none.map((row, a) => row.map((_, b) => (a === b ? 0 : links)));
   const seesSwitches = pci.devices.some((device) => isNvSwitch({ ...device, branches: [] }));
-  const say = (what: string) => assumed.push(`${what} (nvidia-smi topo -m tells)`);
+  const say = (what: string) => assumed.push(`${what} (nvidia-smi topo -m shows it)`);
   if (model.nvlink === 'pair') {
     say(`no bridge joins ${model.name}`);
     return none;

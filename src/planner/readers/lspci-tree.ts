@@ -1,4 +1,4 @@
-import { fullBusId, type PciBranch, type PciTree } from './pci-tree.js';
+import { describedBranch, fullBusId, type PciBranch, type PciTree } from './pci-tree.js';
 import { plainText, type TextPlace, type ToolFormat, type ToolLine } from './section.js';
 
 /**
@@ -70,29 +70,10 @@ function readLine(text: string, place: TextPlace, open: Open[], roots: { bus: st
     }
     if (device === undefined || above === undefined || above.device !== undefined) return;
     const [, description] = /^ {2}(\S.*)$/.exec(text.slice(at + whole.length)) ?? [];
-    const branch = newBranch(fullBusId(`${above.bus}:${device}`), description?.trim() ?? '', place);
+    const branch = describedBranch(fullBusId(`${above.bus}:${device}`), description?.trim() ?? '', place);
     above.holds.push(branch);
     open.push({ column: at, device: branch, bus: above.bus, holds: [] });
     if (description !== undefined) return;
     at += whole.length;
   }
-}
-
-function newBranch(busId: string, description: string, place: TextPlace): Growing {
-  const [, vendor, device] = /\[([0-9a-f]{4}):([0-9a-f]{4})\]/i.exec(description) ?? [];
-  return {
-    busId,
-    isBridge: false,
-    classCode: undefined,
-    vendor: vendor === undefined ? undefined : Number.parseInt(vendor, 16),
-    device: device === undefined ? undefined : Number.parseInt(device, 16),
-    subsystem: undefined,
-    description,
-    gbps: undefined,
-    names: [],
-    product: '',
-    isActive: undefined,
-    branches: [],
-    place,
-  };
 }

@@ -86,7 +86,7 @@ function parseSlurm(lines: readonly ToolLine[]): NodeList | undefined {
   return known.length === 0 ? undefined : { nodes: known };
 }
 
-/** Options of a job: `#SBATCH --nodes=4`, `-N 2`, `--gres=gpu:h100:8`, `--gpus-per-node=a100:4`, `--gpus=16`, `--nodelist=n[1-4]`. */
+/** Options of a job: `--nodes=4`, `-N 2`, `--gres=gpu:h100:8`, `--gpus-per-node=a100:4`, `--gpus=16`, `--nodelist=n[1-4]`. */
 function readOptions(text: string, job: Growing): void {
   const option = (names: string) => new RegExp(`\\s(?:${names})[=\\s]\\s*(\\S+)`).exec(text)?.[1];
   const nodes = /^\d{1,4}/.exec(option('--nodes|-N') ?? '')?.[0];

@@ -53,3 +53,27 @@ export function fullBusId(text: string): string {
   const [, domain = '0', rest = ''] = /^(?:([0-9a-f]+):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])$/i.exec(text.trim()) ?? [];
   return `${Number.parseInt(domain, 16).toString(16).padStart(4, '0')}:${rest.toLowerCase()}`;
 }
+
+/** A device in the words of lspci, as `3D controller [0302]: NVIDIA Corporation GH100 [10de:2330]`, with nothing below it. */
+export function describedBranch(
+  busId: string,
+  description: string,
+  place: TextPlace,
+): Omit<PciBranch, 'branches'> & { readonly branches: [] } {
+  const [, vendor, device] = /\[([0-9a-f]{4}):([0-9a-f]{4})\]/i.exec(description) ?? [];
+  return {
+    busId,
+    isBridge: false,
+    classCode: undefined,
+    vendor: vendor === undefined ? undefined : Number.parseInt(vendor, 16),
+    device: device === undefined ? undefined : Number.parseInt(device, 16),
+    subsystem: undefined,
+    description,
+    gbps: undefined,
+    names: [],
+    product: '',
+    isActive: undefined,
+    branches: [],
+    place,
+  };
+}
