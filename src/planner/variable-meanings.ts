@@ -1,6 +1,9 @@
 /** Meanings of common variables that no plan depends on; parameters.ts has those of the others. */
 export const variableMeanings: ReadonlyMap<string, string> = new Map([
-  ['NCCL_DEBUG', 'how much NCCL writes into its log: VERSION, WARN, INFO or TRACE; unset: nothing but what fails'],
+  [
+    'NCCL_DEBUG',
+    'how much NCCL writes into its log: VERSION, WARN, ATTN (since 2.32.3), INFO or TRACE; unset: nothing but what fails',
+  ],
   ['NCCL_DEBUG_FILE', 'where the log goes instead of the standard output; %h stands for the host and %p for the process'],
   ['NCCL_DEBUG_SUBSYS', 'what INFO is about: INIT, COLL, P2P, SHM, NET, GRAPH, TUNING, ENV, ALLOC, CALL, PROXY, NVLS … or ALL'],
   [

@@ -8,7 +8,7 @@ export interface LogLine {
   readonly tid: number;
   readonly cudaDev: number;
   readonly level: 'INFO' | 'WARN';
-  /** `init.cc:327`, of warnings. */
+  /** `init.cc:327`, of warnings and of level ATTN. */
   readonly source: string | undefined;
   readonly message: string;
   /** True if another line begins within this one, or this one began within another; it may contain a piece of a third. */
@@ -178,7 +178,8 @@ function digitsBefore(text: string, end: number, most: number): number {
 }
 
 function levelAt(text: string, at: number): 'INFO' | 'WARN' | 'CALL' | undefined {
-  if (text.startsWith('INFO ', at)) return 'INFO';
+  // ATTN, since 2.32.3, is less than a warning, and has a source as that.
+  if (text.startsWith('INFO ', at) || text.startsWith('ATTN ', at)) return 'INFO';
   if (text.startsWith('WARN ', at)) return 'WARN';
   return text.startsWith('CALL ', at) || text.startsWith('TRACE ', at) ? 'CALL' : undefined;
 }

@@ -1,5 +1,27 @@
 import { describe, expect, it } from 'vitest';
+import { type KnownProcesses, readLine } from '../../../../src/planner/log/line.js';
 import { readMessage, readTransport } from '../../../../src/planner/log/message.js';
+
+describe('a line of NCCL', () => {
+  const noProcess: KnownProcesses = {
+    hasHost: () => false,
+    hasHosts: () => false,
+    hostLike: () => undefined,
+    isSeenAgain: () => false,
+  };
+
+  it.each([
+    ['INFO', '[1] NCCL INFO Bootstrap: Using eth0', undefined],
+    ['WARN', '[1] init.cc:327 (initTransportsRank) NCCL WARN Bootstrap: Using eth0', 'init.cc:327'],
+    // Level ATTN of 2.32.3 is less than a warning.
+    ['INFO', '[1] init.cc:327 (initTransportsRank) NCCL ATTN Bootstrap: Using eth0', 'init.cc:327'],
+    ['INFO', '[1] init.cc:327 NCCL ATTN Bootstrap: Using eth0', 'init.cc:327'],
+  ])('is of level %s: %s', (level, text, source) => {
+    expect(readLine(`node1:12:34 ${text}`, noProcess).lines).toMatchObject([
+      { host: 'node1', pid: 12, tid: 34, cudaDev: 1, level, source, message: 'Bootstrap: Using eth0', torn: false },
+    ]);
+  });
+});
 
 describe('a message of NCCL', () => {
   it.each([
