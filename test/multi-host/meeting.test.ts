@@ -162,6 +162,14 @@ describe.skipIf(noFirewall !== undefined)(
       expect(b.stdout).toMatch(new RegExp(`^TIMEOUT rank 1 found no root at ${meeting}, .*\\(${why}\\)`));
     });
 
+    it('because one has no way to the network of the root: it says so, and how to choose another', async () => {
+      const end = await runOn(hosts.on[1], 1, `10.99.1.1:${port++}`, ['--job-id', 'ours'], impatient).finished;
+      for (const text of [end.stderr, end.stdout])
+        expect(text).toMatch(
+          new RegExp(`\\(connect ENETUNREACH .*[:;] no interface of ${hostname()} leads there: .* TCCL_SOCKET_IFNAME\n`),
+        );
+    });
+
     it('because one does not let connections in: the other says which, and both name it', async () => {
       undo = filter(hosts.on[1], 'input', 'iifname tccl0 ct state new drop');
       const { ends } = await meet();

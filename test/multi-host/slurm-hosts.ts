@@ -76,6 +76,7 @@ export async function makeSlurmHosts(): Promise<SlurmHosts> {
   };
   const remove = (): void => {
     for (const one of daemons) one.kill('SIGKILL');
+    // Also what Slurm leaves of a step whose end it could no longer report.
     hosts.remove();
     rmSync(directory, { recursive: true, force: true });
   };

@@ -65,12 +65,7 @@ export async function makeSshHosts(): Promise<SshHosts> {
   });
   await Promise.all(servers.map(listening));
 
-  const processes = (host: 0 | 1) =>
-    execFileSync('ip', ['netns', 'pids', hosts.on[host][3] ?? ''])
-      .toString()
-      .split('\n')
-      .filter((pid) => pid !== '' && Number(pid) !== servers[host]?.pid)
-      .map(Number);
+  const processes = (host: 0 | 1) => hosts.processes(host).filter((pid) => pid !== servers[host]?.pid);
   const ssh = `ssh -F ${file('config')}`;
   return {
     ...hosts,
@@ -85,8 +80,6 @@ export async function makeSshHosts(): Promise<SshHosts> {
       while (processes(0).length + processes(1).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
     },
     remove() {
-      for (const host of [0, 1] as const) for (const pid of processes(host)) kill(pid);
-      for (const server of servers) server.kill('SIGKILL');
       hosts.remove();
       rmSync(directory, { recursive: true });
     },
@@ -102,12 +95,4 @@ function listening(server: ChildProcess): Promise<void> {
     });
     server.once('exit', () => reject(new Error(`sshd has ended: ${said}`)));
   });
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has exited meanwhile.
-  }
 }

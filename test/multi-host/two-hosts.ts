@@ -21,6 +21,9 @@ export interface TwoHosts {
   unplug(): void;
   /** From now on packets of more than 576 bytes from host a to host b are lost. */
   dropLargePackets(): void;
+  /** Processes on a host. */
+  processes(host: 0 | 1): number[];
+  /** Kills the processes on both hosts, also those whose parent is gone, and removes the hosts. */
   remove(): void;
 }
 
@@ -45,8 +48,13 @@ export function whyNoHosts(): string | undefined {
 
 export function makeTwoHosts(): TwoHosts {
   const names = ['a', 'b'].map((letter) => `tccl-${letter}-${process.pid}`) as [string, string];
+  const processes = (host: 0 | 1) => ip('netns', 'pids', names[host]).split('\n').filter(Boolean).map(Number);
   const remove = () => {
-    for (const name of names) ip('netns', 'del', name);
+    for (const host of [0, 1] as const) {
+      // A process that is about to end may still start another one.
+      for (let pids = processes(host); pids.length > 0; pids = processes(host)) pids.forEach(kill);
+      ip('netns', 'del', names[host]);
+    }
   };
   for (const name of names) ip('netns', 'add', name);
   try {
@@ -73,6 +81,7 @@ export function makeTwoHosts(): TwoHosts {
       ['ip', 'netns', 'exec', names[1]],
     ],
     linkLocal: ['fe80::77:1', 'fe80::77:2'],
+    processes,
     remove,
     cut() {
       for (const [index, name] of names.entries()) {
@@ -93,6 +102,14 @@ export function makeTwoHosts(): TwoHosts {
 export const hasIPv6 = Object.values(networkInterfaces())
   .flat()
   .some((address) => address?.family === 'IPv6');
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has exited meanwhile.
+  }
+}
 
 function ip(...args: string[]): string {
   return execFileSync('ip', args, { stdio: 'pipe' }).toString();

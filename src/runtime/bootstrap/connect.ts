@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeValue } from '../../describe-value.js';
 import {
@@ -16,7 +17,7 @@ import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
 import type { BootstrapConnection } from './connection.js';
-import { dial, OtherJob } from './dial.js';
+import { dial, endedHere, OtherJob } from './dial.js';
 import { packError, unpackError } from './error-transfer.js';
 import { RankGroup } from './group.js';
 import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
@@ -298,17 +299,22 @@ class SetUp {
     let refusal: string | undefined;
     const why = (): string =>
       `${failure ?? 'no answer'}${refusal === undefined || refusal === failure ? '' : `; before: ${refusal}`}`;
-    const questions = `${holder}, does the id belong to this run, and is the port open?${loopback}`;
+    /** The last attempt ended on this host. */
+    let isHere = false;
+    const advice = (): string =>
+      isHere
+        ? `no interface of ${hostname()} leads there: name a network of all hosts with TCCL_SOCKET_IFNAME`
+        : `${holder}, does the id belong to this run, and is the port open?${loopback}`;
     this.#limit(
       this.#endMs,
       () => {
         const message =
           explainMiss !== undefined && failure !== undefined
             ? `rank ${rank} found no root at ${formatAddress(root)} within ${timeoutMs} ms: ${explainMiss(failure)}`
-            : `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${why()}); ${questions}`;
+            : `rank ${rank} found no root at ${text} within ${timeoutMs} ms (${why()}); ${advice()}`;
         return new TimeoutError('TIMEOUT', message, details);
       },
-      speaksForHost ? () => [`for the root at ${text.replace(/,$/, '')} (${why()})`, questions] : undefined,
+      speaksForHost ? () => [`for the root at ${text.replace(/,$/, '')} (${why()})`, advice()] : undefined,
     );
     if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, undefined, { signal });
     while (true) {
@@ -333,6 +339,7 @@ class SetUp {
         onFailure: (error) => {
           const isFirst = failure === undefined;
           failure = describeError(error);
+          isHere = endedHere(error);
           if (error instanceof OtherJob) refusal = failure;
           if (isFirst) onRootMissed?.(failure);
         },

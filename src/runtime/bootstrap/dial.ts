@@ -27,6 +27,11 @@ interface DialOptions {
 /** The process that listens there belongs to another job: it says so, or refuses the proof of this one's secret. */
 export class OtherJob extends SystemError {}
 
+/** True for an error of a connection of which no packet has left this host. */
+export function endedHere(error: unknown): boolean {
+  return ['ENETUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
 /** An attempt without an answer within this time is repeated. */
 const ATTEMPT_MS = 5000;
 const SHORTEST_PAUSE_MS = 10;

@@ -154,7 +154,9 @@ export class RollCall {
       return `rank ${rank} checked in ${checkIns.length} times (${places.join(', ')})`;
     });
     const areProcesses = repeated.some(([, checkIns]) => new Set(checkIns.map(({ processHash }) => processHash)).size > 1);
-    const advice = areProcesses ? '; with --nnodes, each node needs a --node-rank of its own' : '';
+    const advice = areProcesses
+      ? '; with --nnodes, each node needs a --node-rank of its own; jobs that meet at one address need an id each (--job-id)'
+      : '';
     return new InvalidUsageError('RANK_DUPLICATE', `${parts.join('; ')}; each rank must be started once${advice}`, {
       ranks: repeated.map(([rank]) => rank),
     });

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { formatAddress, inZone, isLoopback, parseAddress, zoneOf } from '../bootstrap/address.js';
+import { endedHere } from '../bootstrap/dial.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { sourceAddress, systemInterfaces } from '../bootstrap/interfaces.js';
@@ -291,9 +292,7 @@ function whyNot(error: unknown, { communicators }: Segment): string {
 /** Advice for a failed dial to another host, by the code of its error. */
 function adviceFor(error: unknown, host: string): string {
   if (isLoopback(host) || hasNoDescriptor(error) || !(error instanceof Unanswered || 'syscall' in (error as Error))) return '';
-  // No packet left this host.
-  const isHere = ['ENETUNREACH', 'EADDRNOTAVAIL', 'ENETDOWN'].includes((error as NodeJS.ErrnoException).code ?? '');
-  const remedy = isHere
+  const remedy = endedHere(error)
     ? `check on ${hostname()} that the interface to that network is up`
     : 'let TCP connections on any port through the firewalls between the hosts';
   return `; ${remedy}, or name another network of all hosts with TCCL_SOCKET_IFNAME`;

@@ -49,7 +49,7 @@ it('names the ranks that checked in twice, and their processes', () => {
     code: 'RANK_DUPLICATE',
     ranks: [1],
     message:
-      'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once; with --nnodes, each node needs a --node-rank of its own',
+      'rank 1 checked in 2 times (process 101 on host7, process 999 on host8); each rank must be started once; with --nnodes, each node needs a --node-rank of its own; jobs that meet at one address need an id each (--job-id)',
   });
 });
 
