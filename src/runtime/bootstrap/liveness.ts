@@ -77,6 +77,17 @@ export function isOfOwnInterface({ message }: Error): boolean {
   return message.includes(`: ${OWN_INTERFACE}`);
 }
 
+/**
+ * The interface of this host that another host's error is about (`its host 10.0.0.2 has not answered`), and why it does not run;
+ * undefined if it does.
+ */
+export function ownFaultOf({ message }: Error): string | undefined {
+  const [, address] = /its host (\S+) has not answered/.exec(message) ?? [];
+  const one = [...watched].find(({ socket }) => plain(socket.localAddress) === plain(address));
+  const fault = one && ownFault(one);
+  return fault && `${OWN_INTERFACE}${fault}`;
+}
+
 /** Watches a connected socket, unless both ends are on this host, whose kernel reports every end. */
 export function watchHost(socket: Socket): void {
   if (heartbeatMs === 0 || socket.destroyed || socket.localAddress === undefined || socket.localAddress === socket.remoteAddress)

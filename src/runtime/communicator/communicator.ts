@@ -1,5 +1,5 @@
 import { netOf } from './agree.js';
-import { isOfOwnInterface, isUnreachable } from '../bootstrap/liveness.js';
+import { isOfOwnInterface, isUnreachable, ownFaultOf } from '../bootstrap/liveness.js';
 import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
@@ -650,7 +650,9 @@ export class Communicator extends MessageCalls {
     // A rank that has just been killed may still look alive; one that has failed may already have ended.
     const hasDied = team.isGone(local) && team.recordedFailure() === undefined;
     if (!isSeen || hasDied) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
-    return new SystemError('NETWORK', `rank ${rank} lives, but another host reports: ${error.message}`, { rank });
+    const fault = ownFaultOf(error);
+    const reason = fault === undefined ? 'another host' : `${fault}; another host`;
+    return new SystemError('NETWORK', `rank ${rank} lives, but ${reason} reports: ${error.message}`, { rank });
   }
 
   /**
