@@ -34,8 +34,10 @@ export {
 } from './runtime/device/formats.js';
 export type { MemoryUse, SegmentMemory } from './runtime/device/memory-use.js';
 export type {
+  AllocatedArray,
   DataTypeName,
   FurtherOperator,
+  GivenArray,
   MovableArray,
   NumericArray,
   NumericArrayConstructor,

@@ -10,6 +10,11 @@ export type PlatformAsyncDisposable = SymbolConstructor extends { readonly async
   ? Readonly<Record<Dispose, () => Promise<void>>>
   : object;
 
+/** An object that `using` disposes of, where the program's library has that. */
+export type PlatformDisposable = SymbolConstructor extends { readonly dispose: infer Dispose extends symbol }
+  ? Readonly<Record<Dispose, () => void>>
+  : object;
+
 /** Makes `await using` close objects of a class. Node.js has the symbol from 20.4 on. */
 export function closeAtEndOfBlock(prototype: { close(): Promise<void> }): void {
   const { asyncDispose } = Symbol as { readonly asyncDispose?: symbol };

@@ -79,6 +79,29 @@ beforeAll(() => {
       'await comm.group(() => undefined, { timeoutMs: comm.timeoutMs });',
       'export const kept = [mine, all, name, other, mineOfAll, isObject];',
     ].join('\n'),
+    // Compilers from 5.2 on; a library or Node's types declare Symbol.dispose.
+    'using.ts': [
+      "import { init } from 'tccl';",
+      "import { dataParallel } from 'tccl/ddp';",
+      'await using comm = await init();',
+      'using x = comm.alloc(Float32Array, 3);',
+      'const plain: Float32Array = x;',
+      'const own = new Float32Array(3);',
+      'await comm.allReduce(x, plain);',
+      'await comm.allReduce(own, x);',
+      'await comm.reduce(x, own, (a, b) => Math.hypot(a, b));',
+      'await comm.gather(own, x);',
+      'await comm.gatherV(own, { array: x, counts: [3] });',
+      'await comm.allGather(new ArrayBuffer(3), new ArrayBuffer(3));',
+      '// @ts-expect-error two classes',
+      'await comm.allReduce(x, new Float64Array(3));',
+      'const board = await comm.window(comm.alloc(Float32Array, 3));',
+      'await board.put(new Float32Array(2), 0);',
+      'const ddp = await dataParallel(comm, { weights: comm.alloc(Float32Array, 3) });',
+      "ddp.ready('weights', new Float32Array(3));",
+      'const { weights } = await ddp.finish();',
+      'export const kept: Float32Array[] = [weights, x];',
+    ].join('\n'),
     'ddp.ts': [
       "import { init } from 'tccl';",
       "import { dataParallel, onnxTensors, tfjsTensors, type DataParallel, type TfjsTensor } from 'tccl/ddp';",
@@ -122,6 +145,11 @@ beforeAll(() => {
       },
       files: ['planner.ts', 'runtime.ts', 'ddp.ts'],
     }),
+    'tsconfig.using.json': JSON.stringify({
+      extends: './tsconfig.json',
+      compilerOptions: { lib: ['es2022', 'esnext.disposable'] },
+      files: ['using.ts'],
+    }),
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text);
 });
@@ -144,6 +172,17 @@ test
     const compiler = join(compilers, `typescript-${version}/bin/tsc`);
     const flags = ['--moduleResolution', moduleResolution, '--module', module];
     const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', project, ...flags], { encoding: 'utf8' });
+    expect({ stdout, status }).toEqual({ stdout: '', status: 0 });
+  },
+);
+
+test.skipIf(missing !== '').each(isThorough ? ['5.6', '5.9', '6.0', '7.0'] : ['5.6', '7.0'])(
+  `arrays of alloc are disposable under TypeScript %s${missing}`,
+  (version) => {
+    const compiler = join(compilers, `typescript-${version}/bin/tsc`);
+    const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', join(project, 'tsconfig.using.json')], {
+      encoding: 'utf8',
+    });
     expect({ stdout, status }).toEqual({ stdout: '', status: 0 });
   },
 );

@@ -27,7 +27,7 @@ test.each(Object.entries(uses))('an array is not freed while %s is in flight', a
   const commId = await getUniqueId();
   const comms = await Promise.all([0, 1].map((rank) => init({ rank, nRanks: 2, commId })));
   const called = on === undefined ? comms : await Promise.all(comms.map(on));
-  const [x, y] = comms.map((comm) => comm.alloc(Float32Array, 100_000)) as [Float32Array, Float32Array];
+  const [x, y] = comms.map((comm) => comm.alloc(Float32Array, 100_000)) as unknown as [Float32Array, Float32Array];
   const [first, second] = comms as [Communicator, Communicator];
   const late = call(called[1] as Communicator, y);
   expect(() => second.free(y)).toThrow(

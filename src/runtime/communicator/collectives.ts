@@ -1,4 +1,4 @@
-import type { MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
+import type { GivenArray, MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
 import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { OwnOperator } from '../operators/operator.js';
 import type { CheckedCall } from './checked-call.js';
@@ -23,8 +23,8 @@ export abstract class Collectives {
 
   /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
   allReduce<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
@@ -37,8 +37,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allReduce}. */
   allReduceSync<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
@@ -50,8 +50,8 @@ export abstract class Collectives {
    * null. Without `recv`, in place.
    */
   reduce<T extends NumericArray>(
-    send: T,
-    recv: T | null = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> | null = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     root = 0,
     options?: TimedCallOptions,
@@ -65,8 +65,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link reduce}. */
   reduceSync<T extends NumericArray>(
-    send: T,
-    recv: T | null = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> | null = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     root = 0,
     options?: BlockingCallOptions,
@@ -75,7 +75,12 @@ export abstract class Collectives {
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
-  broadcast<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: TimedCallOptions): Promise<void> {
+  broadcast<T extends MovableArray>(
+    send: GivenArray<T> | null,
+    recv: GivenArray<T> | null = send,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('broadcast').broadcast(send, recv, root, options), options);
     } catch (error) {
@@ -84,7 +89,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link broadcast}. */
-  broadcastSync<T extends MovableArray>(send: T | null, recv: T | null = send, root = 0, options?: BlockingCallOptions): void {
+  broadcastSync<T extends MovableArray>(
+    send: GivenArray<T> | null,
+    recv: GivenArray<T> | null = send,
+    root = 0,
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('broadcastSync').broadcast(send, recv, root, options), options);
   }
 
@@ -92,7 +102,7 @@ export abstract class Collectives {
    * Concatenates `send` of all ranks, in rank order, into `recv` of every rank, which is nRanks times as long. In place if
    * `send` is this rank's part of `recv`: `recv.subarray(rank * count, (rank + 1) * count)`.
    */
-  allGather<T extends MovableArray>(send: T, recv: T, options?: TimedCallOptions): Promise<void> {
+  allGather<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T>, options?: TimedCallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allGather').allGather(send, recv, options), options);
     } catch (error) {
@@ -101,7 +111,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allGather}. */
-  allGatherSync<T extends MovableArray>(send: T, recv: T, options?: BlockingCallOptions): void {
+  allGatherSync<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T>, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('allGatherSync').allGather(send, recv, options), options);
   }
 
@@ -110,8 +120,8 @@ export abstract class Collectives {
    * In place if `recv` is this rank's part of `send`.
    */
   reduceScatter<T extends NumericArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
@@ -124,8 +134,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link reduceScatter}. */
   reduceScatterSync<T extends NumericArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
@@ -136,7 +146,7 @@ export abstract class Collectives {
    * Sends part r of `send` to rank r and receives rank r's part into part r of `recv`; both have nRanks equal parts. Without
    * `recv`, in place.
    */
-  allToAll<T extends MovableArray>(send: T, recv: T = send, options?: TimedCallOptions): Promise<void> {
+  allToAll<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T> = send, options?: TimedCallOptions): Promise<void> {
     try {
       return this.start(this.prepare('allToAll').allToAll(send, recv, options), options);
     } catch (error) {
@@ -145,7 +155,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link allToAll}. */
-  allToAllSync<T extends MovableArray>(send: T, recv: T = send, options?: BlockingCallOptions): void {
+  allToAllSync<T extends MovableArray>(send: GivenArray<T>, recv: GivenArray<T> = send, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('allToAllSync').allToAll(send, recv, options), options);
   }
 
@@ -153,7 +163,12 @@ export abstract class Collectives {
    * Concatenates `send` of all ranks, in rank order, into `recv` of rank `root`, which is nRanks times as long; other ranks
    * may pass null. In place if the root's `send` is its part of `recv`.
    */
-  gather<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: TimedCallOptions): Promise<void> {
+  gather<T extends MovableArray>(
+    send: GivenArray<T>,
+    recv: GivenArray<T> | null,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('gather').gather(send, recv, root, options), options);
     } catch (error) {
@@ -162,7 +177,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link gather}. */
-  gatherSync<T extends MovableArray>(send: T, recv: T | null, root = 0, options?: BlockingCallOptions): void {
+  gatherSync<T extends MovableArray>(
+    send: GivenArray<T>,
+    recv: GivenArray<T> | null,
+    root = 0,
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('gatherSync').gather(send, recv, root, options), options);
   }
 
@@ -170,7 +190,12 @@ export abstract class Collectives {
    * Copies part r of `send` of rank `root` into `recv` of rank r; `send` is nRanks times as long, and other ranks may pass
    * null. In place if the root's `recv` is its part of `send`.
    */
-  scatter<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: TimedCallOptions): Promise<void> {
+  scatter<T extends MovableArray>(
+    send: GivenArray<T> | null,
+    recv: GivenArray<T>,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('scatter').scatter(send, recv, root, options), options);
     } catch (error) {
@@ -179,7 +204,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scatter}. */
-  scatterSync<T extends MovableArray>(send: T | null, recv: T, root = 0, options?: BlockingCallOptions): void {
+  scatterSync<T extends MovableArray>(
+    send: GivenArray<T> | null,
+    recv: GivenArray<T>,
+    root = 0,
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('scatterSync').scatter(send, recv, root, options), options);
   }
 
@@ -189,8 +219,8 @@ export abstract class Collectives {
    * own. `send` may be this rank's part of `recv`, or lie between the parts.
    */
   allGatherV<T extends MovableArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
     options?: TimedCallOptions,
@@ -204,8 +234,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link allGatherV}. */
   allGatherVSync<T extends MovableArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     counts: ArrayLike<number>,
     displacements?: ArrayLike<number>,
     options?: BlockingCallOptions,
@@ -218,8 +248,8 @@ export abstract class Collectives {
    * counts, whose sum is the length of `send`.
    */
   reduceScatterV<T extends NumericArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
     options?: TimedCallOptions,
@@ -233,8 +263,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link reduceScatterV}. */
   reduceScatterVSync<T extends NumericArray>(
-    send: T,
-    recv: T,
+    send: GivenArray<T>,
+    recv: GivenArray<T>,
     counts: ArrayLike<number>,
     operator: ReductionOperator = 'sum',
     options?: BlockingCallOptions,
@@ -264,7 +294,12 @@ export abstract class Collectives {
    * {@link gather} of parts that differ in length: `recv.counts[r]` elements of rank r land in part r of `recv.array` of
    * rank `root`; other ranks pass null. In place when the root's `send` is its part.
    */
-  gatherV<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: TimedCallOptions): Promise<void> {
+  gatherV<T extends MovableArray>(
+    send: GivenArray<T>,
+    recv: Parts<T> | null,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('gatherV').gatherV(send, recv, root, options), options);
     } catch (error) {
@@ -273,7 +308,7 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link gatherV}. */
-  gatherVSync<T extends MovableArray>(send: T, recv: Parts<T> | null, root = 0, options?: BlockingCallOptions): void {
+  gatherVSync<T extends MovableArray>(send: GivenArray<T>, recv: Parts<T> | null, root = 0, options?: BlockingCallOptions): void {
     this.runSync(this.prepare('gatherVSync').gatherV(send, recv, root, options), options);
   }
 
@@ -281,7 +316,12 @@ export abstract class Collectives {
    * {@link scatter} of parts that differ in length: part r of rank `root`'s `send.array` goes to `recv` of rank r, which has
    * `send.counts[r]` elements; other ranks pass null as `send`. In place when the root's `recv` is its part.
    */
-  scatterV<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: TimedCallOptions): Promise<void> {
+  scatterV<T extends MovableArray>(
+    send: Parts<T> | null,
+    recv: GivenArray<T>,
+    root = 0,
+    options?: TimedCallOptions,
+  ): Promise<void> {
     try {
       return this.start(this.prepare('scatterV').scatterV(send, recv, root, options), options);
     } catch (error) {
@@ -290,7 +330,12 @@ export abstract class Collectives {
   }
 
   /** The blocking form of {@link scatterV}. */
-  scatterVSync<T extends MovableArray>(send: Parts<T> | null, recv: T, root = 0, options?: BlockingCallOptions): void {
+  scatterVSync<T extends MovableArray>(
+    send: Parts<T> | null,
+    recv: GivenArray<T>,
+    root = 0,
+    options?: BlockingCallOptions,
+  ): void {
     this.runSync(this.prepare('scatterVSync').scatterV(send, recv, root, options), options);
   }
 
@@ -299,8 +344,8 @@ export abstract class Collectives {
    * place. No operator is `avg`.
    */
   scan<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
@@ -313,8 +358,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link scan}. */
   scanSync<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {
@@ -325,8 +370,8 @@ export abstract class Collectives {
    * {@link scan} without the rank's own input: ranks 0 to r - 1 into `recv` of rank r. `recv` of rank 0 keeps what it has.
    */
   exscan<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: TimedCallOptions,
   ): Promise<void> {
@@ -339,8 +384,8 @@ export abstract class Collectives {
 
   /** The blocking form of {@link exscan}. */
   exscanSync<T extends NumericArray>(
-    send: T,
-    recv: T = send,
+    send: GivenArray<T>,
+    recv: GivenArray<T> = send,
     operator: ReductionOperator | OwnOperator<T> = 'sum',
     options?: BlockingCallOptions,
   ): void {

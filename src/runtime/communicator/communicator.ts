@@ -6,7 +6,13 @@ import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
 import type { Segment } from '../device/segment.js';
-import { type NumericArray, type NumericArrayConstructor, type TypedArray } from '../device/types.js';
+import {
+  type AllocatedArray,
+  type GivenArray,
+  type NumericArray,
+  type NumericArrayConstructor,
+  type TypedArray,
+} from '../device/types.js';
 import {
   describeError,
   InternalError,
@@ -268,7 +274,7 @@ export class Communicator extends MessageCalls {
    * program has dropped the array and all parts of it; a loop of blocking calls must free by itself. All ranks of a host share
    * 4 GiB for such arrays, in equal parts; ordinary typed arrays work in every call, too, and have no such limit.
    */
-  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
+  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): AllocatedArray<T> {
     this.#checkUsable('alloc');
     return this.#ofThisRank(() => {
       try {
@@ -305,7 +311,7 @@ export class Communicator extends MessageCalls {
    * @throws InvalidArgumentError `ARGUMENT_TYPE` on the rank whose array is unsuitable; TimeoutError `TIMEOUT` when other
    *   ranks do not call it in time (TCCL_TIMEOUT); SystemError `OUT_OF_MEMORY`, after which the communicator stays usable
    */
-  async window<T extends TypedArray>(array: T, options?: TimedCallOptions): Promise<Window<T>> {
+  async window<T extends TypedArray>(array: GivenArray<T>, options?: TimedCallOptions): Promise<Window<T>> {
     this.#checkUsable('window');
     const { type, address } = this.#ofThisRank(() => checkWindow(array as NumericArray, options, this.#segment));
     const { bootstrap, team } = this.#parts;

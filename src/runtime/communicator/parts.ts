@@ -1,12 +1,12 @@
 import { describeValue } from '../../describe-value.js';
-import type { MovableArray, NumericArray } from '../device/types.js';
+import type { GivenArray, MovableArray, NumericArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 
 /** An array with one part for each rank: rank r's part is `counts[r]` elements from `displacements[r]` on. */
 export interface Parts<T extends MovableArray = MovableArray> {
   /** The array that contains all parts. */
-  readonly array: T;
+  readonly array: GivenArray<T>;
   /** Numbers of elements, as an array of numbers or an integer array such as an Int32Array. */
   readonly counts: ArrayLike<number>;
   /** Start of each part. Default: one part after the other. */

@@ -15,7 +15,7 @@ import { placeOf, SharedArrays } from './shared-arrays.js';
 import { createMemory, leaveMemory, PAGE_BYTES } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
-import { arrayNames, isArrayClass, type NumericArrayConstructor, type TypedArray } from './types.js';
+import { arrayNames, isArrayClass, type AllocatedArray, type NumericArrayConstructor, type TypedArray } from './types.js';
 
 const LINE = 64;
 const FIRST_TEAM = 32768;
@@ -256,7 +256,7 @@ export class Segment {
    * Allocates an array of `length` zeros in this rank's heap, which every rank of the host can read and write. Its memory is
    * taken from the system now, so that using it cannot fail later. Throws `OUT_OF_MEMORY`.
    */
-  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): T {
+  alloc<T extends TypedArray>(type: NumericArrayConstructor<T>, length: number): AllocatedArray<T> {
     if (!isArrayClass(type)) {
       const given = typeof type === 'function' ? type.name : describeValue(type);
       throw new InvalidArgumentError(
@@ -474,7 +474,10 @@ export class Segment {
   #remedy(use: MemoryUse): string {
     const open = this.communicators > 1 ? `, with ${counted(this.communicators, 'communicator')} open` : '';
     if (use === 'arrays')
-      return `${open}; free arrays with comm.free or using, or pass ordinary typed arrays, which need no room here`;
+      return (
+        `${open}; free arrays with comm.free or using (those that a loop of blocking calls drops are collected only after an await), ` +
+        'or pass ordinary typed arrays, which need no room here'
+      );
     return `${open}; ${open === '' ? '' : 'close communicators that are not needed, or '}free arrays`;
   }
 

@@ -1,4 +1,4 @@
-import type { NumericArrayConstructor, TypedArray } from './types.js';
+import type { AllocatedArray, NumericArrayConstructor, TypedArray } from './types.js';
 
 interface Collected {
   readonly offset: number;
@@ -64,7 +64,7 @@ export class SharedArrays {
   }
 
   /** Makes an array of `length` elements at an address. */
-  make<T extends TypedArray>(type: NumericArrayConstructor<T>, offset: number, length: number): T {
+  make<T extends TypedArray>(type: NumericArrayConstructor<T>, offset: number, length: number): AllocatedArray<T> {
     const buffer = structuredClone(this.#memory);
     this.#known.add(buffer);
     const weak = new WeakRef(buffer);
@@ -74,7 +74,7 @@ export class SharedArrays {
     Object.defineProperty(array, PLACE, { value: { arrays: this, offset, isFree: false } satisfies Place });
     const { dispose } = Symbol as { readonly dispose?: symbol };
     if (dispose !== undefined) Object.defineProperty(array, dispose, { value: () => this.#dispose(array) });
-    return array;
+    return array as AllocatedArray<T>;
   }
 
   /** True for the buffer of an array of alloc(), or of a part of one. */

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
 import { didYouMean } from '../../suggest.js';
+import type { PlatformDisposable } from '../platform.js';
 import {
   fromBfloat16,
   fromFloat16,
@@ -37,6 +38,12 @@ export type TypedArray = NumericArray | Int16Array | Uint8ClampedArray;
 
 /** Arrays of calls that combine nothing. Anything but a typed array is taken as its bytes. */
 export type MovableArray = TypedArray | DataView | ArrayBuffer | SharedArrayBuffer;
+
+/** An array of `comm.alloc`, which `using` frees at the end of its block. */
+export type AllocatedArray<T extends TypedArray> = T & PlatformDisposable;
+
+/** An array of class T, of `comm.alloc` or not: calls take both kinds beside each other. */
+export type GivenArray<T> = T | (T & PlatformDisposable);
 
 /** Class of such an array, as in `comm.alloc`. */
 export interface NumericArrayConstructor<T extends TypedArray = NumericArray> {

@@ -21,6 +21,18 @@ test('arrays that a program drops make room for others, without end', async () =
   expect(inUse(segment)).toBe(0);
 });
 
+test('arrays that a turn of the event loop drops make room only after it, which the error says', async () => {
+  const segment = small();
+  const fill = (): void => {
+    for (let i = 0; i < 100; i++) segment.alloc(Uint8Array, 4 * MIB);
+  };
+  expect(fill).toThrow(
+    /; free arrays with comm\.free or using \(those that a loop of blocking calls drops are collected only after an await\)/,
+  );
+  await turn();
+  segment.alloc(Uint8Array, 40 * MIB);
+});
+
 test('parts, other views and the buffer of an array keep its memory', async () => {
   const segment = small();
   const part = segment
