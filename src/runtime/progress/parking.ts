@@ -113,7 +113,7 @@ export class Parking implements WakeSources {
       this.#watches.push(libc.watchFd(fd, { readable: (events & POLLIN) !== 0, writable: (events & POLLOUT) !== 0 }, this.wake));
   }
 
-  /** Ends register() and watch(), and empties the pipe. */
+  /** Ends register() and watch(), empties the pipe, and forgets all sources, which would keep a closed communicator's memory. */
   unregister(): void {
     if (this.#pipe !== undefined && this.#awaited.size > 0) {
       for (const segment of this.#awaited.keys()) segment.parkedRanks.unregister();
@@ -122,6 +122,7 @@ export class Parking implements WakeSources {
     }
     for (const watch of this.#watches) watch.close();
     this.#watches = [];
+    this.clear();
   }
 
   #openPipe(libc: Libc): { readonly readEnd: number; readonly pipe: WakePipe; readonly watch: FdWatch } {

@@ -238,8 +238,10 @@ export class Progress {
     const wakes = this.#collectSources(true);
     const ms = this.#parkMs(wakes, 'inPlace');
     // poll(2) takes a millisecond at least.
-    if (!wakes || ms < 1 || !this.#parking.canPark) this.#backoff.sleep(ms);
-    else {
+    if (!wakes || ms < 1 || !this.#parking.canPark) {
+      this.#parking.clear();
+      this.#backoff.sleep(ms);
+    } else {
       this.#parking.register();
       if (this.#pollAll(own)) this.#moved();
       else if (this.#parking.park(ms)) this.#woken();

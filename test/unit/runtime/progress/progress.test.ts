@@ -1,5 +1,6 @@
 import { closeSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { collectGarbage } from '../../../../src/runtime/device/collect-garbage.js';
 import { loadLibc } from '../../../../src/runtime/device/libc.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
@@ -70,6 +71,26 @@ describe('in the event loop', () => {
     other!.segment.parkedRanks.wake();
     while (looks === before) await turn();
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('a wait that has ended keeps no memory of the ranks that it waited for', async () => {
+    const progress = new Progress(libc());
+    const memory = await (async () => {
+      const shared = createMemory(1024);
+      const [parked, other] = [0, 1].map((rank) => Team.ofAll(Segment.ofThreads(shared, rank, 2)));
+      let isDone = false;
+      const one = waitable(() => isDone, { wakeOn: (sources) => sources.addMember(parked!, 1) });
+      progress.add(one);
+      await turn();
+      isDone = true;
+      other!.segment.parkedRanks.wake();
+      while (one.isPending) await turn();
+      return new WeakRef(shared);
+    })();
+    await turn();
+    collectGarbage();
+    expect(memory.deref()).toBeUndefined();
+    progress.poll();
   });
 
   it('a thread that has waited for long can be woken again after a wake in vain', async () => {
