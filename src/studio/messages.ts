@@ -161,7 +161,9 @@ export interface Changes {
   readonly rules: readonly { readonly name: string; readonly lines: readonly string[] }[];
   readonly calls: readonly (readonly string[])[];
   readonly decisions: readonly (readonly string[])[];
-  /** Pictures of both sides, where the machines are not the same. */
+  /** True if the pictures have marks for what differs: they are of the same machine. */
+  readonly isMarked: boolean;
+  /** Pictures of both sides. */
   readonly pictures: readonly (readonly [Picture, Picture])[];
 }
 

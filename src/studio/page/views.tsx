@@ -190,12 +190,17 @@ function AgainstField(): JSX.Element {
   );
 }
 
-function Compared({ changes: { from, to, rules, calls, decisions, pictures } }: { readonly changes: Changes }): JSX.Element {
+function Compared({
+  changes: { from, to, rules, calls, decisions, pictures, isMarked },
+}: {
+  readonly changes: Changes;
+}): JSX.Element {
   return (
     <>
       <p>
         a: {from} · b: {to}
       </p>
+      {isMarked ? <p class="hint">Dashed frames and lines: devices and links that are not the same on both sides.</p> : null}
       {pictures.map(([a, b], index) => (
         <div class="sides" key={index}>
           <Drawing picture={a} name={`a-${index}`} />

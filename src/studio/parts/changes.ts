@@ -4,6 +4,7 @@ import { costCells, describeEffect } from '../../planner/plan/diff/effect-text.j
 import { sideOf } from '../../planner/plan/diff/side.js';
 import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { defaultVersion } from '../../planner/versions/version.js';
+import { withDifferences } from '../../view/machine/highlight.js';
 import type { Changes, ShownChanges } from '../messages.js';
 import type { NamedText } from '../source.js';
 import { machinesIn, settingsOf, type StudioState, unset } from '../state.js';
@@ -51,10 +52,13 @@ function changesOf({ made, state, file, against, plan }: PartInput): Changes | u
       return [{ name: rules.map(({ name }) => name).join(' + '), lines: [...lines, ...changes] }];
     }),
     calls: costs.slice(0, MOST_ROWS).map(costCells),
-    pictures:
-      other === undefined
-        ? []
-        : [...pairs(machinePictures(plain), machinePictures(made)), [beliefPicture(plain.tuning), beliefPicture(made.tuning)]],
+    isMarked: other === undefined,
+    pictures: [
+      ...pairs(machinePictures(plain), machinePictures(made)).map(([a, b]) =>
+        other === undefined ? ([withDifferences(a, b), withDifferences(b, a)] as const) : ([a, b] as const),
+      ),
+      [beliefPicture(plain.tuning), beliefPicture(made.tuning)],
+    ],
     decisions: differences.slice(0, MOST_ROWS).map(({ section, what, a, b }) => [section, what, a, b]),
   };
 }

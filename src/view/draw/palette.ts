@@ -138,6 +138,10 @@ export const looks = {
   refused: { stroke: 'bad', strokeWidth: 3, dash: '7 5' },
   frame: { fill: 'clear', stroke: 'bad', strokeWidth: 3 },
 
+  // Differences of two pictures.
+  differs: { stroke: 'chosen', strokeWidth: 2, dash: '3 4' },
+  otherframe: { fill: 'clear', stroke: 'chosen', strokeWidth: 2.5, dash: '6 3' },
+
   grid: { stroke: 'grid', strokeWidth: 1 },
   curve: { stroke: 'line0', strokeWidth: 2.25 },
   dot: { fill: 'line0' },

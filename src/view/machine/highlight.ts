@@ -47,3 +47,37 @@ function boxOf({ marks }: Picture, subject: string): RectMark | undefined {
 function middleOf({ x, y, width, height }: RectMark): Point {
   return [x + width / 2, y + height / 2];
 }
+
+/**
+ * A picture with what is not so in another one of the same machine: other devices have a frame, other links, also those of another
+ * bandwidth or load, a dashed line.
+ */
+export function withDifferences(picture: Picture, other: Picture): Picture {
+  const others = new Set(other.marks.map(identityOf));
+  const differing = picture.marks.filter((mark) => mark.subject !== undefined && !others.has(identityOf(mark)));
+  const marks = differing.flatMap((mark): Mark[] => {
+    if (mark.kind === 'path') return [{ ...mark, look: 'differs', stroke: 'chosen', strokeWidth: 2 }];
+    if (mark.kind !== 'rect') return [];
+    const { x, y, width, height, radius, subject } = mark;
+    const tip = mark.tip ?? 'not the same on the other side';
+    return [
+      {
+        kind: 'rect',
+        look: 'otherframe',
+        x,
+        y,
+        width,
+        height,
+        ...(radius === undefined ? {} : { radius }),
+        ...(subject === undefined ? {} : { subject }),
+        tip,
+      },
+    ];
+  });
+  return { ...picture, title: `${picture.title}; ${differing.length} marks differ`, marks: [...picture.marks, ...marks] };
+}
+
+/** Properties of a mark but for its place. Versions of NCCL before 2.30 have no names for the hardware of GPUs. */
+function identityOf({ kind, look, fill, stroke, strokeWidth, subject, tip }: Mark): string {
+  return [kind, look, fill, stroke, strokeWidth, subject, tip].join(' ').replaceAll('DEV/', 'GPU/');
+}

@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { SearchReport } from '../../../src/planner/graph/search-report.js';
 import { searchHost } from '../../../src/planner/graph/search-host.js';
 import { defaultParameters } from '../../../src/planner/parameters.js';
+import { type DeviceEdit, withDeviceEdits } from '../../../src/planner/plan/device-edits.js';
 import { buildSystem } from '../../../src/planner/topology/build/build-system.js';
 import { machine } from '../../../src/planner/topology/catalogue/machines.js';
 import { localSystems } from '../../../src/planner/topology/local-systems.js';
 import { computePaths } from '../../../src/planner/topology/paths/compute-paths.js';
 import { nodeName } from '../../../src/planner/topology/system.js';
 import { draw } from '../../../src/view/machine/boxes.js';
-import { highlighted } from '../../../src/view/machine/highlight.js';
+import { highlighted, withDifferences } from '../../../src/view/machine/highlight.js';
 import { machinePicture } from '../../../src/view/machine/picture.js';
 import { storyOf } from '../../../src/view/why/story.js';
 import { drawList } from './draw-list.js';
@@ -68,5 +69,32 @@ describe('the story of a search', () => {
       const { marks } = highlighted(picture, places.map(drawnName), 'in the way');
       expect(marks.length).toBeGreaterThan(picture.marks.length);
     }
+  });
+});
+
+describe('two pictures of a machine', () => {
+  const pictureOf = (edits: readonly DeviceEdit[], ncclVersion = defaultParameters.ncclVersion) => {
+    const parameters = { ...defaultParameters, ncclVersion };
+    const root = withDeviceEdits(machine('dgx-h100'), edits);
+    const system = buildSystem(root, { parameters });
+    return machinePicture(draw('dgx-h100', system, computePaths(system, parameters), root));
+  };
+  const marked = (a: ReturnType<typeof pictureOf>, b: ReturnType<typeof pictureOf>) =>
+    withDifferences(a, b).marks.flatMap(({ look, subject }) => (look === 'differs' || look === 'otherframe' ? [subject] : []));
+
+  it('have marks for what differs, and no others', () => {
+    const whole = pictureOf([]);
+    expect(marked(whole, whole)).toEqual([]);
+    expect(marked(pictureOf([{ what: 'half-speed', device: 'mlx5_1' }]), whole)).toEqual(['link/NET/0-1>NIC/0-40000', 'NET/0-1']);
+    const added = marked(pictureOf([{ what: 'another', device: 'gpu3' }]), whole).filter(
+      (subject) => !subject?.startsWith('link/'),
+    );
+    expect(added).toEqual(['DEV/0-add000000', 'NVS']);
+  });
+
+  it('differ not by the names of hardware in other versions', () => {
+    // The version counts other bandwidth for NVLinks.
+    const differing = marked(pictureOf([], '2.27.7'), pictureOf([]));
+    expect(differing.filter((subject) => subject?.endsWith('NVS') !== true)).toEqual([]);
   });
 });
