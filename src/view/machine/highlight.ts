@@ -49,8 +49,8 @@ function middleOf({ x, y, width, height }: RectMark): Point {
 }
 
 /**
- * A picture with what is not so in another one of the same machine: other devices have a frame, other links, also those of another
- * bandwidth or load, a dashed line.
+ * A picture with what is not so in another one of the same machine: other devices have a frame; other links, also those of
+ * another bandwidth or load, a dashed line.
  */
 export function withDifferences(picture: Picture, other: Picture): Picture {
   const others = new Set(other.marks.map(identityOf));
