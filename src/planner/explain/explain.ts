@@ -119,6 +119,7 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
         most: nodesOf(question),
         beyond: question.beyond,
         gpus: question.gpuCounts,
+        layouts: question.layouts,
         feature: featureOf(question),
       });
     case 'time':
@@ -284,6 +285,7 @@ const bare: Question = {
   collectives: [],
   beyond: undefined,
   gpuCounts: [],
+  layouts: [],
   changes: [],
   setting: [],
   versions: [],

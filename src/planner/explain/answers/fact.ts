@@ -1,5 +1,5 @@
 import { counted } from '../../../counted.js';
-import { formatRate } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
 import { scheduledBusFactor } from '../../plan/prediction.js';
 import type { Draft } from '../answer.js';
 import { rate } from '../format.js';
@@ -11,11 +11,15 @@ import { nicsOf } from './bandwidth.js';
 const LARGE_BYTES = 2 ** 34;
 
 /** Facts about NCCL and about figures of nccl-tests, with their values here. */
+/** Sizes that show how bandwidth grows. */
+const shownSizes: readonly number[] = [2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 32];
+
 const facts: Readonly<Record<Fact, { readonly title: string; readonly tell: (situation: Situation) => readonly string[] }>> = {
   factor: {
     title: 'busbw is algbw times what a link of a ring carries of the data: 2 (n - 1) / n for AllReduce',
     tell: (situation) => [
       'algbw is the size of the call divided by its time. busbw is algbw times a factor that depends on the call and the number of ranks n only.',
+      'nccl-tests sees neither the algorithm nor the machine, so the factor is the same for rings, trees and NVLink SHARP: busbw tells to which flat network of that speed the machine is equal, and compares algorithms.',
       'AllReduce on a ring is a reduce-scatter, then an all-gather. In each of the two, a rank sends n - 1 of the n parts of the data, so 2 (n - 1) / n of the size crosses each link.',
       'For AllGather, ReduceScatter, AllToAll, Gather and Scatter it is (n - 1) / n, because a rank’s own part need not travel; for Broadcast, Reduce and SendRecv it is 1.',
       'So busbw can be compared with the speed of the slowest link in one direction, for any number of ranks. Algorithms that send less than a ring (trees over two nodes, NVLink SHARP, SHARP) can pass that speed.',
@@ -140,6 +144,61 @@ const facts: Readonly<Record<Fact, { readonly title: string; readonly tell: (sit
       'NCCL_IB_HCA selects RDMA devices, NCCL_SOCKET_IFNAME interfaces; RoCE needs a GID that the network routes (NCCL_IB_GID_INDEX).',
       ...hardwareHere(situation),
       'What sockets would cost here: ask what if it runs over TCP sockets.',
+    ],
+  },
+  pairsDiffer: {
+    title: 'equal hosts have equal plans: where pairs of hosts differ, the fabric or one host is the reason',
+    tell: (situation) => [
+      'NCCL decides the same for each pair of equal hosts. If one pair is slower than another, its data share a link of the fabric (routing, a bad cable or port), or one host is slower than the others.',
+      'Measure other pairs. If a host is slow with every partner, the fault is in that host; if it is fast with some, it is in the fabric between: routing that puts two flows on one link, or a degraded link.',
+      largeHere(situation),
+    ],
+  },
+  sizeGrows: {
+    title: 'a call has a fixed part, its latency, and a part by size: bandwidth grows until the second is all',
+    tell: (situation) => [
+      'The time is the latency (launch, steps through all ranks) and the size divided by the bandwidth of the links. Small calls pay the latency only, so their bandwidth is low without a fault; NCCL also takes other protocols for them, with less latency and less bandwidth.',
+      ...shownSizes.flatMap((bytes) => {
+        const row = predicted(situation, 'AllReduce', bytes);
+        return row === undefined
+          ? []
+          : [
+              `AllReduce of ${formatBytes(bytes)} here: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of busbw${row.choice === undefined ? '' : ` by ${formatWay(row.choice)}`}.`,
+            ];
+      }),
+    ],
+  },
+  severalRings: {
+    title: 'rings are channels that work at the same time, each on a part of the data',
+    tell: ({ plan, ...situation }) => [
+      'One ring uses one link of a GPU in and one out. Machines have more links and NICs, so NCCL searches several rings over different ones, splits the data of a call among them, and runs all at the same time: each is a channel, a thread block of the kernel.',
+      ...nodeViews({ plan, ...situation }).map(
+        ({ name, kind }) =>
+          `${name}: the search found ${counted(kind.graphs.ring.nChannels, 'ring')}, and collectives have ${counted(plan.nChannels, 'channel')}.`,
+      ),
+    ],
+  },
+  linkPorts: {
+    title: 'data between two GPUs are spread over all NVLinks that join them; channels have no link of their own',
+    tell: (situation) => [
+      'NCCL counts the NVLinks of a pair together, as one link of their bandwidth. The hardware spreads the traffic of a pair evenly over them, and over all links of a GPU to NVSwitches. No variable assigns a link to a ring or channel.',
+      ...hardwareHere(situation),
+    ],
+  },
+  reversed: {
+    title: 'a ring need not be reversed: each GPU sends and receives at the same time',
+    tell: (situation) => [
+      'In a ring every GPU sends to its next and receives from the one before, so both directions of its links are busy already. A ring the other way around would take the same share of each direction, and could gain nothing on a switch.',
+      'Where GPUs are joined pairwise, the search itself finds rings in both directions. Channels are doubled to have more thread blocks, not more links.',
+      ...hardwareHere(situation),
+    ],
+  },
+  severalNics: {
+    title: 'NCCL uses several NICs, with RDMA and with sockets',
+    tell: (situation) => [
+      'Rings and trees take different NICs, so all NICs work at the same time. With sockets these are the interfaces of NCCL_SOCKET_IFNAME (eth0,eth1), each in a subnet that reaches the other hosts; with RDMA the devices of NCCL_IB_HCA.',
+      'One connection over sockets may not fill a fast card: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD open more.',
+      ...hardwareHere(situation),
     ],
   },
   memory: {

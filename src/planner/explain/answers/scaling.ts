@@ -8,12 +8,15 @@ import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js'
 import { named } from '../../plan/machine-edits.js';
 import { describeCounterfactual, rootsOf } from '../counterfactual/apply.js';
 import type { Counterfactual } from '../counterfactual/counterfactual.js';
+import { ringUse } from '../../plan/overview/ring-use.js';
+import { pathTypeNames } from '../../topology/types.js';
 import { nodeViews, predicted, type Situation, situationWith } from '../situation.js';
 import { nicsOf } from './bandwidth.js';
 
 /** Numbers of nodes that are tried. */
 const usualNodes = [1, 2, 4, 8, 16, 32, 64, 128];
 const USUAL_BYTES = 2 ** 30;
+const SMALL_BYTES = 2 ** 23;
 const USUAL_MOST = 16;
 /** More nodes take long to simulate. */
 const MOST_NODES = 128;
@@ -23,6 +26,7 @@ export interface ScalingQuestion {
   readonly most?: number | undefined;
   readonly beyond?: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
   readonly gpus?: readonly number[];
+  readonly layouts?: readonly { readonly gpus: number; readonly nodes: number }[];
   readonly feature?: Counterfactual | undefined;
 }
 
@@ -31,7 +35,7 @@ export function answerScaling(
   situation: Situation,
   collective: ScheduledCollective = 'AllReduce',
   bytes: number = USUAL_BYTES,
-  { most: asked, beyond, gpus = [], feature }: ScalingQuestion,
+  { most: asked, beyond, gpus = [], layouts = [], feature }: ScalingQuestion,
 ): Draft {
   const [host, ...others] = situation.cluster.hosts;
   const own = host?.count ?? 1;
@@ -41,7 +45,26 @@ export function answerScaling(
       sentences: ['Scaling is tried with more hosts of one kind: name one machine, as dgx-h100.'],
       evidence: { collective, bytes, rows: [] },
     };
-  if (gpus.length > 1) return byGpus(situation, collective, bytes, gpus);
+  if (layouts.length > 1)
+    return byLayout(
+      situation,
+      collective,
+      bytes,
+      layouts.map(({ gpus: each, nodes }) => ({
+        name: `${counted(nodes, 'node')} of ${counted(each, 'GPU')}`,
+        changes: [
+          { kind: 'gpus', count: each },
+          { kind: 'nodes', count: nodes },
+        ],
+      })),
+    );
+  if (gpus.length > 1)
+    return byLayout(
+      situation,
+      collective,
+      bytes,
+      gpus.map((count) => ({ name: counted(count, 'GPU'), changes: [{ kind: 'ranks', count }] })),
+    );
   const perHost = Math.max(1, ...rootsOf(situation).map((root) => named(root, 'gpu').length));
   const from = beyond === undefined ? undefined : beyond.of === 'nodes' ? beyond.least : Math.ceil(beyond.least / perHost);
   const most = Math.min(
@@ -86,6 +109,7 @@ export function answerScaling(
             : `; with ${describeCounterfactual(feature)} ${formatRate(without.busGBps)} GB/s${byWay(without)}`;
         return `${counted(count, 'node')}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of bus bandwidth${byWay(row)}${other}.`;
       }),
+      ...(bytes === USUAL_BYTES ? smallCalls(first, last, collective) : []),
       ...treesBeyondTwo(collective, last.count),
       ...causes(first.there, last.there, collective),
     ],
@@ -106,12 +130,18 @@ function byWay({ choice }: PredictedRow): string {
   return choice === undefined ? '' : ` by ${formatWay(choice)}`;
 }
 
-/** Bus bandwidth by the number of GPUs of a host, or of hosts. */
-function byGpus(situation: Situation, collective: ScheduledCollective, bytes: number, gpus: readonly number[]): Draft {
-  const rows = [...gpus].flatMap((count) => {
-    const there = situationWith(situation, [{ kind: 'ranks', count }]);
+/** A number of GPUs, or of GPUs and hosts, by its name. */
+interface Layout {
+  readonly name: string;
+  readonly changes: readonly Counterfactual[];
+}
+
+/** Bus bandwidth of layouts, with the rings that bound it. */
+function byLayout(situation: Situation, collective: ScheduledCollective, bytes: number, layouts: readonly Layout[]): Draft {
+  const rows = layouts.flatMap(({ name, changes }) => {
+    const there = situationWith(situation, changes);
     const row = predicted(there, collective, bytes);
-    return row === undefined ? [] : [{ count, row, channels: there.plan.nChannels, ranks: there.plan.nodes.nRanks }];
+    return row === undefined ? [] : [{ name, row, there }];
   });
   const [first] = rows;
   const last = rows.at(-1);
@@ -119,20 +149,50 @@ function byGpus(situation: Situation, collective: ScheduledCollective, bytes: nu
     title:
       first === undefined || last === undefined
         ? 'there is nothing to exchange'
-        : `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s of bus bandwidth on ${counted(first.count, 'GPU')}, ${formatRate(last.row.busGBps)} on ${last.count}`,
+        : `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s of bus bandwidth on ${first.name}, ${formatRate(last.row.busGBps)} on ${last.name}`,
     sentences: [
-      ...rows.map(
-        ({ count, row, channels, ranks }) =>
-          `${counted(count, 'GPU')}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, ranks))} GB/s of algbw${byWay(row)}, ${counted(channels, 'channel')}.`,
-      ),
+      ...rows.map(({ name, row, there }) => {
+        const { nRanks } = there.plan.nodes;
+        return `${name}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, nRanks))} GB/s of algbw${byWay(row)}. ${ringsOf(there)}`;
+      }),
+      'Rings work side by side, each over its own links and NICs, so a layout with more links or NICs in use is faster; a ring is as fast as its slowest hop.',
       'busbw counts what a link carries, so it compares numbers of ranks; algbw falls with more ranks because the factor grows.',
     ],
     evidence: {
       collective,
       bytes,
-      rows: rows.map(({ count, row, channels }) => ({ gpus: count, timeUs: row.timeUs, busGBps: row.busGBps, channels })),
+      rows: rows.map(({ name, row, there }) => ({
+        layout: name,
+        timeUs: row.timeUs,
+        busGBps: row.busGBps,
+        channels: there.plan.nChannels,
+      })),
     },
   };
+}
+
+function ringsOf(situation: Situation): string {
+  const [view] = nodeViews(situation);
+  if (view === undefined) return '';
+  const { ring } = view.kind.graphs;
+  const { ringGBps } = ringUse(situation.plan, view.kind, view.local);
+  const nics = situation.plan.nodes.nNodes > 1 ? `, over ${counted(nicsOf(view).count, 'NIC')} of a node` : '';
+  return `Rings: ${counted(ring.nChannels, 'channel')} of the search, ${rate(ringGBps)} in all, farthest GPUs ${pathTypeNames[ring.typeIntra]}${nics}.`;
+}
+
+interface Scaled {
+  readonly count: number;
+  readonly there: Situation;
+}
+
+/** A small call beside the large one: latency grows with nodes, and costs it most. */
+function smallCalls(first: Scaled, last: Scaled, collective: ScheduledCollective): string[] {
+  const [one, many] = [first, last].map(({ there }) => predicted(there, collective, SMALL_BYTES));
+  return one === undefined || many === undefined || first.count === last.count
+    ? []
+    : [
+        `${collective} of ${formatBytes(SMALL_BYTES)}: ${formatRate(one.busGBps)} GB/s on ${counted(first.count, 'node')}${byWay(one)}, ${formatRate(many.busGBps)} on ${last.count}${byWay(many)}.`,
+      ];
 }
 
 /** Trees gain over rings on two nodes only. */

@@ -233,6 +233,8 @@ const peerOrMemory = phrasePattern(
 );
 
 function featureChanges(text: string, supposes: boolean): Counterfactual[] {
+  // `is NCCL using RDMA without GPUDirect` asks what is.
+  if (/\bis (?:it possible that )?nccl (?:is )?using\b/.test(text)) return [];
   return features.flatMap(({ name, off, on }) => {
     const named = (before: string) => phrasePattern(`(${before})(?: (?:the|nccl|nccl s|using|use of|my|our))? (${name})`);
     const isOff = named(OFF).test(text) || phrasePattern(`(${name}) ${IS_OFF}`).test(text);

@@ -34,6 +34,10 @@ export interface Entities {
   readonly comparesNodes: boolean;
   /** Numbers of GPUs that are named, where there are several. */
   readonly gpuCounts: readonly number[];
+  /** `4 GPUs per node x 2 nodes`, where several are named. */
+  readonly layouts: readonly { readonly gpus: number; readonly nodes: number }[];
+  /** Number of measured figures. */
+  readonly figures: number;
   /** The least number in `more than 2 nodes`, `from 3 nodes on`. */
   readonly beyond: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
   /** Models of GPUs that are named, each once. */
@@ -57,6 +61,14 @@ export function takeEntities(words: Words): Entities {
   const variables = takeVariables(words);
   const versions = takeVersions(words);
   const machine = takeMachine(words);
+  // GPUs of a switch or socket are a part of a host.
+  words.take(
+    new RegExp(
+      `(?:\\beach|\\bper (?:pci-?e? )?(?:switch|socket|cpu|numa node))\\s*(?:connecting|connects|connected to|having|holding|of which has)\\s+(?:${NUMBER})\\s*gpus?(?:\\s*(?:and|\\+|,|&)\\s*(?:${NUMBER})\\s*(?:x\\s*)?(?:\\d+\\s*g[a-z]*(?:/s)?\\s*)?(?:nics?|hcas?|network cards?|adapters?))?`,
+    ),
+    () => true,
+  );
+  const layouts = layoutsIn(words);
   const beyond = takeBeyond(words);
   const gpuNames = takeGpuModels(words);
   const { nicMbps, nicCount } = takeNics(words);
@@ -96,6 +108,8 @@ export function takeEntities(words: Words): Entities {
     perNode,
     comparesNodes,
     gpuCounts,
+    layouts: layouts.length > 1 ? layouts : [],
+    figures: new Set([...rates, ...times.map(({ value }) => value)]).size,
     beyond,
     gpuModels: gpuNames,
   };
@@ -276,6 +290,22 @@ function takeNics(words: Words): { readonly nicMbps: number | undefined; readonl
     ([text, digits]) => (/GB(?:\/s|ps)/.test(text) ? false : take(undefined, Number(digits) * 1000)),
   );
   return { nicMbps, nicCount };
+}
+
+/** `4 GPUs per node x 2 nodes`, `2 nodes with 4 GPUs each`. They stay in the text. */
+function layoutsIn(words: Words): { readonly gpus: number; readonly nodes: number }[] {
+  const found: { readonly gpus: number; readonly nodes: number }[] = [];
+  const NODES = '(?:nodes?|hosts?|servers?|machines?)';
+  words.take(
+    new RegExp(
+      `(${NUMBER})\\s*gpus?\\s*(?:per|/|a|on each|in each)\\s*${NODES}\\s*(?:[x×*,]|on|and|with)?\\s*(${NUMBER})\\s*${NODES}|(${NUMBER})\\s*${NODES}\\s*(?:with|of|[x×*,])\\s*(${NUMBER})\\s*gpus?(?: each)?`,
+    ),
+    ([, gpus, nodes, otherNodes, otherGpus]) => {
+      found.push({ gpus: countOf(gpus ?? otherGpus ?? ''), nodes: countOf(nodes ?? otherNodes ?? '') });
+      return false;
+    },
+  );
+  return found;
 }
 
 /** `more than 2 nodes`, `beyond 16 GPUs`, `from 3 nodes on`, `4+ nodes`. */
@@ -521,7 +551,7 @@ function takeNames(words: Words): Pick<Entities, 'ways' | 'terms'> {
     const last = ways.at(-1);
     const follows = last?.algorithm !== undefined && last.protocol === undefined && way.protocol !== undefined && at - end <= 1;
     if (follows) ways[ways.length - 1] = { ...last, ...way };
-    else ways.push(way);
+    else if (!ways.some((other) => other.algorithm === way.algorithm && other.protocol === way.protocol)) ways.push(way);
     end = to;
   }
   return { ways, terms };

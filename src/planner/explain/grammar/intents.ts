@@ -34,10 +34,12 @@ type Named =
   | 'definition'
   | 'controlled'
   | 'fact'
+  | 'sureFact'
   | 'calls'
   | 'beyond'
   | 'gpuCounts'
-  | 'values';
+  | 'values'
+  | 'comparedFigures';
 
 /** A subject of questions, and the signs by which it is recognised. */
 export interface Intent {
@@ -110,6 +112,13 @@ export const intents: readonly Intent[] = [
     not: ['#change', '#variable', '#rate', '#took', '#versions'],
   },
   {
+    asks: 'fact',
+    example: 'why is bandwidth higher for larger sizes',
+    purpose: 'facts that are asked beside figures: sizes, pairs of hosts, several rings and NICs',
+    when: [[['#sureFact']]],
+    not: ['#change', '#variable', '#versions'],
+  },
+  {
     asks: 'aware',
     example: 'does NCCL detect the network topology',
     purpose: 'what NCCL knows about the network, and which variables tell it',
@@ -144,7 +153,7 @@ export const intents: readonly Intent[] = [
       [['#rate'], ['good', 'slow', 'expect', 'why', 'is', 'what', 'bandwidth', '#busbw', '#algbw', '#collective', '#size']],
       [['#took'], ['good', 'slow', 'expect', 'why', 'is', 'time'], ['#collective', '#size', 'time', 'bandwidth']],
     ],
-    not: ['#change'],
+    not: ['#change', '#comparedFigures'],
   },
   {
     asks: 'scaling',
@@ -165,8 +174,9 @@ export const intents: readonly Intent[] = [
     when: [
       [['#beyond'], ['slow', 'exceed', 'improve', 'negation', 'why', 'bandwidth', 'time', 'good', 'used', 'choose']],
       [['#gpuCounts'], ['slow', 'exceed', 'improve', 'why', 'bandwidth', 'time', 'good', '#busbw', '#collective']],
+      [['#comparedFigures']],
     ],
-    not: ['#ways', '#variable', '#channels', '#rate', '#took'],
+    not: ['#ways', '#variable', '#channels'],
   },
   {
     asks: 'variable',

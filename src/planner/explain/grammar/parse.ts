@@ -27,41 +27,72 @@ export function parseQuestions(text: string): readonly Question[] {
   const whole = understood(text);
   const clauses = clausesOf(text);
   if (clauses.length === 1) return whole === undefined ? [] : [whole];
+  const statements = clauses.filter((clause) => !asks.test(clause));
+  const asking = clauses.filter((clause) => asks.test(clause));
   const found: Question[] = [];
-  for (const clause of clauses) {
-    const question = understood(clause);
+  for (const clause of asking.length === 0 ? clauses : asking) {
+    // In the order of the text: a figure belongs to the call before it.
+    const joined = clauses.filter((each) => each === clause || statements.includes(each)).join(', ');
+    const question = asking.length === 0 || statements.length === 0 ? understood(clause) : inContext(clause, joined);
     if (question === undefined) continue;
     const before = found.at(-1);
     const inherited = before === undefined ? question : inherit(question, before);
-    if (!found.some(({ asks }) => asks === inherited.asks)) found.push(inherited);
+    if (!found.some((other) => other.asks === inherited.asks)) found.push(inherited);
   }
   // One clause alone has no more than the whole has: `H100 nodes. Why so slow?`
-  if (found.length <= 1 && whole !== undefined) return [whole];
+  if (found.length <= 1 && whole !== undefined && (asking.length === 0 || statements.length === 0 || found.length === 0))
+    return [whole];
   return found.slice(0, MOST_QUESTIONS);
 }
 
-/** `is 365 GB/s good, and how do I improve it?` has two. */
+/** A clause that asks; others state what there is. */
+const asks =
+  /\?\s*$|\b(?:how|why|what|which|whats|whether)\b|^(?:and |so |also |but )?(?:is|are|does|do|did|will|would|can|could|should|shall|has|have)\b/i;
+
+/** Subjects whose answer depends on figures that a statement before may have. */
+const needsFigures: ReadonlySet<Question['asks']> = new Set([
+  'judge',
+  'bandwidth',
+  'limits',
+  'help',
+  'time',
+  'exceeds',
+  'scaling',
+]);
+
+/** Reads a clause that asks, with the hardware, calls and figures of statements around it. */
+function inContext(clause: string, withStatements: string): Question | undefined {
+  const alone = understood(clause);
+  const joined = understood(withStatements);
+  if (alone === undefined || joined === undefined || needsFigures.has(alone.asks) || joined.asks === 'fact')
+    return joined ?? alone;
+  return {
+    ...alone,
+    collective: alone.collective ?? joined.collective,
+    setting: [...alone.setting, ...joined.setting.filter((change) => !alone.setting.some(({ kind }) => kind === change.kind))],
+  };
+}
+
+/** `is 365 GB/s good, and how do I improve it?` has two. A question keeps its mark. */
 function clausesOf(text: string): string[] {
   return text
     .split(
-      /[?!;]+\s*|\.\s+|,?\s+(?:and|also|or)\s+(?=(?:how|what|why|which|is|are|does|do|should|can)\b)|,\s+(?=(?:how|what|why|which)\b)/i,
+      /(?<=\?)\s*|[!;]+\s*|\.\s+|,?\s+(?:and|also|or)\s+(?=(?:how|what|why|which|is|are|does|do|should|can)\b)|,\s+(?=(?:how|what|why|which)\b)/i,
     )
     .map((clause) => clause.trim())
-    .filter((clause) => clause !== '')
+    .filter((clause) => /\w/.test(clause))
     .reduce<string[]>((clauses, clause) => {
       const before = clauses.at(-1);
-      // What there is belongs to the question behind it, and `which one is faster` to the one before.
-      if (before !== undefined && (describes.test(before) || refersBack.test(clause)))
-        clauses[clauses.length - 1] = `${before}, ${clause}`;
+      if (before !== undefined && refersBack.test(clause))
+        clauses[clauses.length - 1] = `${before.replace(/\?$/, '')}, ${clause}`;
       else clauses.push(clause);
       return clauses;
     }, []);
 }
 
-const describes =
-  /^(?:(?:hi|hello|hey|so)\W+)?(?:(?:i|we)(?:'ve| have| use| run| am| are|'m|'re| got)\b|(?:my|our|each|every|there|given|using|on|with|in)\b)(?!.*\b(?:how|why|what|which)\b)/i;
+/** `which one is faster`, `is that normal` ask about what was said before. */
 const refersBack =
-  /^(?:which (?:one )?(?:is|are|of)|what is (?:the )?(?:difference|better)|is (?:that|this|it) (?:ok|okay|normal|expected|good|right))\b/i;
+  /^(?:which (?:one )?(?:is|are|of)|what is (?:the )?(?:difference|better)|(?:is|are|does|do) (?:that|this|it|these|they)\b)/i;
 
 /** A question that names no call is about the one before. */
 function inherit(question: Question, before: Question): Question {
@@ -112,6 +143,16 @@ const factTable = phraseTable(factPhrases);
 function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], text: string): Name[] {
   return table.filter(({ pattern }) => text.search(pattern) >= 0).map(({ name }) => name);
 }
+
+/** Facts whose words ask for them even beside figures. */
+const surelyAsked: ReadonlySet<Fact> = new Set([
+  'pairsDiffer',
+  'sizeGrows',
+  'severalRings',
+  'linkPorts',
+  'reversed',
+  'severalNics',
+]);
 
 /** Features that are used or not. */
 const featureTerms: readonly Term[] = ['p2p', 'shm', 'gdr', 'pxn', 'nvlink', 'nvswitch', 'sockets'];
@@ -183,6 +224,10 @@ export function readSigns(text: string): ReadSigns {
   const facts = namesIn(factTable, lower);
   add(controls.length > 0, '#controlled');
   add(facts.length > 0, '#fact');
+  add(
+    facts.some((fact) => surelyAsked.has(fact)),
+    '#sureFact',
+  );
   add(entities.collectives.length > 1, '#calls');
   add(entities.beyond !== undefined, '#beyond');
   add(entities.gpuCounts.length > 1, '#gpuCounts');
@@ -191,6 +236,10 @@ export function readSigns(text: string): ReadSigns {
       variables.some((other) => other.name === name && value !== undefined && other.value !== undefined && other.value !== value),
     ),
     '#values',
+  );
+  add(
+    entities.figures > 1 && (entities.gpuCounts.length > 1 || entities.comparesNodes || entities.layouts.length > 1),
+    '#comparedFigures',
   );
   return { signs, entities, isNegated: signs.has('negation'), changes, setting, rest, controls, facts };
 }
@@ -226,6 +275,7 @@ function questionOf(
   {
     beyond,
     gpuCounts,
+    layouts,
     collectives: named,
     collective,
     sizes,
@@ -266,6 +316,7 @@ function questionOf(
     collectives: named,
     beyond,
     gpuCounts,
+    layouts,
     changes: isTried ? [...changes, ...ofVariables] : changes,
     setting: [...setting, ...(isTried ? [] : ofVariables)],
     versions,

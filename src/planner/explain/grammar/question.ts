@@ -71,6 +71,8 @@ export interface Question {
   readonly beyond: { readonly of: 'nodes' | 'gpus'; readonly least: number } | undefined;
   /** Numbers of GPUs that are compared. */
   readonly gpuCounts: readonly number[];
+  /** Layouts that are compared: GPUs of each host, and hosts. */
+  readonly layouts: readonly { readonly gpus: number; readonly nodes: number }[];
   /** Versions of NCCL, in the order in which they are named. */
   readonly versions: readonly string[];
 }
@@ -167,4 +169,10 @@ export type Fact =
   | 'twoCommunicators'
   | 'mixedGpus'
   | 'ethernet'
-  | 'memory';
+  | 'memory'
+  | 'pairsDiffer'
+  | 'sizeGrows'
+  | 'severalRings'
+  | 'linkPorts'
+  | 'reversed'
+  | 'severalNics';

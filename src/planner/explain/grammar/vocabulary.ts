@@ -112,8 +112,32 @@ const DIFFERS = 'lower|less|smaller|half|different|higher|bigger|larger|equal|sa
 /** Facts, by the words that ask for them; the first that is found is told first. */
 export const factPhrases: readonly (readonly [Fact, string])[] = [
   [
+    'pairsDiffer',
+    '(between|for|with) (nodes?|hosts?|servers?|machines?) ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+ .{0,60}(between |for |with )?(nodes?|hosts?|servers?|machines?)? ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+|(fabric|network|switch|routing) (issue|problem)? ?or (is it )?(a |an )?nccl|(some|certain|other|different) pairs of (nodes?|hosts?|servers?|machines?)',
+  ],
+  [
+    'sizeGrows',
+    '(larger|bigger|large|big) .{0,30}(size|message|buffer)s? .{0,20}(better|higher|faster|more)|(better|higher|lower|faster|slower) (for|with|at|on) (the )?(larger|bigger|smaller|large|small) (size|message|buffer)s?|(small|smaller) .{0,20}(size|message|buffer)s? .{0,20}(slow|slower|low|lower|worse|less|poor)|(bandwidth|busbw|algbw|throughput) .{0,20}(grow|increas|depend|var|chang)\\w+ (with|on|as) .{0,15}sizes?',
+  ],
+  [
+    'severalRings',
+    'what (do|does) .{0,15}rings mean|why .{0,20}(need|use|build|make|create|have|are there|does nccl) .{0,15}(several|multiple|many|more than one|\\d+|two|four) rings|(meaning|purpose) of .{0,15}(several|multiple|\\d+) rings',
+  ],
+  [
+    'linkPorts',
+    '(which|what) nv ?link (port|link|lane)s?|nv ?links? ports? .{0,30}(channel|ring|used)|(balance|spread|distribut)\\w* .{0,30}(ports|nv ?links?)',
+  ],
+  [
+    'reversed',
+    '(not |n.t )?reverse[sd]? .{0,20}(ring|peer|order|channel|direction)s?|(ring|channel)s? .{0,30}reverse[sd]?|opposite direction|half of the rings',
+  ],
+  [
+    'severalNics',
+    'multi ?nics?|(multiple|several|more than one|two|both|all) (nics?|network cards?|interfaces?|ports) (on|over|with|for) (ethernet|tcp|sockets?)|(support|use|aggregate|combine) .{0,10}(multiple|several|two) (nics?|network cards?|interfaces?)',
+  ],
+  [
     'factorOfNvls',
-    '(correction |bus ?bw |bus bandwidth )?(factor|formula)s? (of|for|with|in|when using) (the )?(nvls|nvlink sharp|sharp|in network)|(nvls|nvlink sharp|sharp) .{0,40}(factor|formula)',
+    '(correction |bus ?bw |bus bandwidth )?(factor|formula)s? (of|for|with|in|when using) (the )?(nvls|nvlink sharp|sharp|in network)|(nvls|nvlink sharp|sharp) .{0,40}(factor|formula)|(factor|formula) .{0,40}(nvls|nvlink sharp)',
   ],
   [
     'factor',
