@@ -213,8 +213,8 @@ function outcomes(ends: readonly Death[], hasFirst: boolean): LogFinding[] {
     'exit-child',
     ({ how }) => how.kind === 'exit',
     ({ how, isFirst, host }, who) => ({
-      problem: `${isFirst ? `the launcher saw ${who} fail first` : `${who} failed`}${how.kind === 'exit' ? ` (exit code ${how.code})` : ''}, and its own words are not here`,
-      cause: "that rank's own output says why",
+      problem: `${isFirst ? `the launcher saw ${who} fail first` : `${who} failed`}${how.kind === 'exit' ? ` (exit code ${how.code})` : ''}, and ${who.startsWith('ranks') ? 'their' : 'its'} own words are not here`,
+      cause: `${who.startsWith('ranks') ? "those ranks'" : "that rank's"} own output says why`,
       remedy: `give the log of ${who === 'a process' ? 'the rank that failed first' : who}${host === undefined ? '' : ` (host ${host})`}; torchrun --log-dir or --tee 3 keeps it`,
     }),
     'outcome',

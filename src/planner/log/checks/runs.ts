@@ -23,8 +23,10 @@ function failedRuns(failed: readonly LoggedRun[], all: readonly LoggedRun[]): Lo
       kind: 'symptom',
       explains: ['remote-closed', 'nccl-unhandled-cuda', 'nccl-unhandled-system', 'nccl-invalid', 'exit-child', 'exit-signal'],
       problem: `${all.length === 1 ? 'the test' : `${failed.length} of ${counted(all.length, 'test')}`} of nccl-tests failed: ${named(first)}${text === '' ? '' : ` ('${text}')`}${culprits(failed, all)}`,
-      cause: 'a warning of NCCL before it says why, on this host or on the one that left first',
-      remedy: 'run this test alone with NCCL_DEBUG=INFO; give the output of all hosts',
+      cause: text.includes('unhandled system error')
+        ? 'a system call failed: in a container most often /dev/shm is too small, between hosts a TCP connection; a warning of NCCL before it says which'
+        : 'a warning of NCCL before it says why, on this host or on the one that left first',
+      remedy: 'run this test alone with NCCL_DEBUG=INFO; give the output of all hosts; in a container `df -h /dev/shm` first',
       places: failed.flatMap((run) => run.failed?.place ?? []).slice(0, 8),
     },
   ];

@@ -52,6 +52,12 @@ export const deathForms: readonly DeathForm[] = [
   // DeepSpeed, Horovod
   { needles: ['exits with return code'], pattern: /exits with return code = (?<code>-?\d{1,3})/ },
   { needles: ['exit with status code'], pattern: /Process (?<rank>\d{1,7}) exit with status code (?<code>-?\d{1,3})/ },
+  // programs that start the training themselves, and Python's subprocess
+  {
+    needles: ['error code -', 'return code -', 'exit code -'],
+    pattern: /^\W{0,3}(?:ERROR:? {0,2})?(?:error|return|exit) code:? (?<code>-(?:[4-9]|1[0-5]))\.?\s{0,4}$/i,
+  },
+  { needles: ['died with <signals.'], pattern: /died with <Signals\.(?<signal>SIG\w{2,8}): \d{1,2}>/ },
   // helpers of a rank
   {
     needles: ['dataloader worker'],

@@ -177,6 +177,15 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'driver-mismatch',
     kind: 'fault',
+    needles: ['cuda driver is a stub library'],
+    explains: ['cuda-generic', 'nccl-unhandled-cuda', 'calls-failed'],
+    problem: "NCCL does not get the driver's library: it finds a stub of libcuda, or is older than this driver and CUDA",
+    cause: 'LD_LIBRARY_PATH names a folder …/stubs of the CUDA toolkit, or the NCCL was built long before this CUDA',
+    remedy: 'an NCCL for this CUDA (`nvidia-smi` shows the version); no …/stubs in LD_LIBRARY_PATH; `ldd` of the program',
+  },
+  {
+    code: 'driver-mismatch',
+    kind: 'fault',
     needles: ['driver/library version mismatch', 'nvrm: api mismatch'],
     problem: 'the NVIDIA kernel module and its libraries have different versions',
     cause: 'the driver was updated without a reboot, or an image brings its own driver libraries',

@@ -93,6 +93,17 @@ export const infinibandRules: readonly LineRule[] = [
     remedy: 'look for the first completion error in the logs of both ends, and at `dmesg -T` of both hosts',
   },
   {
+    code: 'ib-completion-error',
+    kind: 'failure',
+    needles: ['got completion with error:'],
+    pattern: /mlx5: \S{1,100}: got completion with error:/,
+    explains: ['remote-closed'],
+    problem: 'an RDMA operation failed; the lines of numbers after it are the raw report of the NIC',
+    cause: 'most often the other side is gone or does not answer, or a NIC was refused access to memory (GPUDirect RDMA)',
+    remedy:
+      'look for the first error in the logs of both ends (NCCL_DEBUG=WARN names the status), and at `dmesg -T` of both hosts',
+  },
+  {
     code: 'ib-rails-unreachable',
     kind: 'fault',
     needles: ['ibv_modify_qp failed'],

@@ -105,6 +105,17 @@ export const memoryRules: readonly LineRule[] = [
   {
     code: 'memlock',
     kind: 'fault',
+    needles: ['unable to pin host memory', 'failed to pin host memory', 'failed to pin memory'],
+    explains: ['rank-exception', 'exit-child'],
+    problem: 'host memory cannot be locked',
+    cause: 'the limit on locked memory (RLIMIT_MEMLOCK) of the container, service or shell; else the host has too little memory',
+    remedy:
+      '`ulimit -a` in the container must say unlimited: docker run --ulimit memlock=-1, or LimitMEMLOCK=infinity of the service containerd',
+    source: 'LMCache/LMCache-Ascend#5',
+  },
+  {
+    code: 'memlock',
+    kind: 'fault',
     needles: ['rlimit_memlock', 'max locked memory', 'memlock'],
     pattern: /(?:RLIMIT_MEMLOCK|memlock|max locked memory)[^\n]{0,80}(?:too|small|low|limit|32768|65536|64 ?K|insufficient)/i,
     except: /--ulimit|unlimited/,

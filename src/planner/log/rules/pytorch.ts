@@ -15,7 +15,7 @@ export const pytorchRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'store-lost', 'remote-closed', 'init-unfinished'],
     problem: "PyTorch's watchdog gave up on a collective that did not end",
     cause:
-      'a rank did not call it (other code path, a crash, slow data or checkpoint), ranks call in different order, or the network stands still',
+      'a rank did not call it (other code path, a crash, slow data, a checkpoint or a validation that one rank does alone), ranks call in different order, or the network stands still',
     remedy:
       'find the rank that is behind: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1, then tccl diagnose on the dumps; `py-spy dump` of that rank',
   },
@@ -154,6 +154,16 @@ export const pytorchRules: readonly LineRule[] = [
       'most often two ranks chose the same GPU (local_rank, CUDA_VISIBLE_DEVICES, more ranks than GPUs); the line with NCCL WARN says it',
     remedy:
       'NCCL_DEBUG=WARN shows the reason; torch.cuda.set_device(local_rank) before the first collective; `nvidia-smi -L` on every host',
+  },
+  {
+    code: 'nccl-invalid',
+    kind: 'failure',
+    needles: ['invalid argument, nccl version', 'invalid argument (run with nccl_debug'],
+    explains: ['exit-child', 'remote-closed'],
+    problem: 'NCCL gave back ncclInvalidArgument: most often a rank that is not below the number of ranks',
+    cause: 'more tasks were started than the world size that the program was given; else a wrong pointer, count or type',
+    remedy: 'compare WORLD_SIZE (or its option) with the tasks that srun or mpirun starts; NCCL_DEBUG=WARN names the argument',
+    source: 'facebookresearch/ParlAI#3084',
   },
   {
     code: 'nccl-invalid',

@@ -38,6 +38,17 @@ export const versionRules: readonly LineRule[] = [
   {
     code: 'ofi-memory',
     kind: 'fault',
+    needles: ['unable to register memory (type = 2)'],
+    pattern: /NET\/OFI[^\n]{0,40}Unable to register memory \(type = 2\)[^\n]{0,60}(?:RC: -22|Invalid argument)/,
+    explains: ['ofi-error', 'calls-failed'],
+    problem: 'the libfabric plugin cannot register memory of a GPU (Invalid argument)',
+    cause: 'libfabric of EFA installers before 1.29.1 does not work with NCCL 2.19 and later; else a driver without DMA-BUF',
+    remedy: 'an EFA installer from 1.29.1, or FI_EFA_SET_CUDA_SYNC_MEMOPS=0 to go around it',
+    source: 'aws/aws-ofi-nccl#584',
+  },
+  {
+    code: 'ofi-memory',
+    kind: 'fault',
     needles: ['net/ofi', 'cxip_', 'cxil_'],
     pattern:
       /(?:NET\/OFI|cxip?)[^\n]{0,120}(?:[Uu]nable to register memory|could not register memory|Couldn't register|fi_mr_reg[^\n]{0,30}fail)[^\n]{0,120}/i,
@@ -209,11 +220,21 @@ export const versionRules: readonly LineRule[] = [
   {
     code: 'topology-search',
     kind: 'fault',
+    needles: ['find reverse path'],
+    pattern: /WARN|Failed to find reverse path from remNode/,
+    explains: ['calls-failed', 'init-unfinished', 'nccl-invalid'],
+    problem: "NCCL does not understand this machine's NVLinks: it sees a link in one direction only",
+    cause:
+      'an NCCL that is older than the GPUs or NVSwitches (H100 needs 2.15), or a VM or topology file that shows a part of the links',
+    remedy: 'a newer NCCL first; then `nvidia-smi nvlink -s`, and unset NCCL_TOPO_FILE',
+    source: 'mila-iqia/milabench#183',
+  },
+  {
+    code: 'topology-search',
+    kind: 'fault',
     needles: [
       'could not find net with id',
       'could not find any local path from gpu',
-      'could not find reverse path',
-      'failed to find reverse path',
       'no path computed to go',
       'could not find real path',
     ],
