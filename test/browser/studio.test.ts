@@ -429,10 +429,12 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openFile(`${hostile.replaceAll('/', '')}.xml`, xml);
     await tab('Why').click();
     await shows();
-    await openFile('job.log', `host:1:1 [0] NCCL WARN ${hostile}\n`);
+    const log = `host:1:1 [0] NCCL WARN ${hostile}\n`;
+    writeFileSync(join(folder, 'hostile.log'), log);
+    await openFile('job.log', log);
     expect(await page.title()).toBe('tccl studio');
     expect(await page.locator('#studio img').count()).toBe(0);
-    const { stdout } = await tccl(['studio', join(folder, 'job.log'), '--out', join(folder, 'sent.html')]);
+    const { stdout } = await tccl(['studio', join(folder, 'hostile.log'), '--out', join(folder, 'sent.html')]);
     expect(stdout).toContain('sent.html');
   });
 

@@ -203,8 +203,8 @@ function Compared({
       {isMarked ? <p class="hint">Dashed frames and lines: devices and links that are not the same on both sides.</p> : null}
       {pictures.map(([a, b], index) => (
         <div class="sides" key={index}>
-          <Drawing picture={a} name={`a-${index}`} />
-          <Drawing picture={b} name={`b-${index}`} />
+          <Drawing picture={{ ...a, title: `a: ${a.title}` }} name={`a-${index}`} />
+          <Drawing picture={{ ...b, title: `b: ${b.title}` }} name={`b-${index}`} />
         </div>
       ))}
       {rules.map(({ name, lines }) => (
