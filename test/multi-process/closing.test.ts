@@ -35,3 +35,13 @@ test.each([
   ]);
   expect(code).toBe(13);
 });
+
+test('a rank that exits within a call is reported, also where it had begun its part', async () => {
+  // The moment within the call is chance.
+  for (const turns of [0, 0, 0, 0, 1, 1, 1, 1]) {
+    const { records, stderr } = await runRanks(2, 'exits-within.mjs', [String(turns)], { env: { TCCL_TIMEOUT: '20' } });
+    const codes = records.flatMap((record) => record['codes'] as string[]);
+    expect(codes, stderr).toHaveLength(3);
+    expect(codes.filter((code) => code !== 'none' && code !== 'CLOSED')).toEqual([]);
+  }
+});

@@ -35,6 +35,8 @@ export class DirectEngine implements Engine {
   readonly #waitChains: TeamWaitChains;
   /** True while a call waits. */
   #waits = false;
+  /** The member that had left when check() looked last, the step that waited for it, and whether the call was polled since. */
+  #leaver = { member: -1, step: -1, wasPolled: false };
 
   /**
    * @param localRanks the rank of each member of the team
@@ -68,6 +70,7 @@ export class DirectEngine implements Engine {
   }
 
   progress(spins: number): number {
+    this.#leaver.wasPolled = true;
     const status = this.#direct.progress(spins);
     if (status !== PENDING) this.#waits = false;
     return status >= PENDING ? status : this.#refuse();
@@ -94,7 +97,19 @@ export class DirectEngine implements Engine {
     // Before the check for departed ranks: posts from before a rank left are valid.
     const awaited = team.kernels.waitingFor();
     const gone = awaited < team.nLocalRanks && team.hasLeft(awaited);
-    if (gone && callOfPost(team, awaited) === undefined) throw this.#error('closed', awaited);
+    if (!gone) return;
+    if (callOfPost(team, awaited) === undefined || this.#hasLeftWithin(awaited)) throw this.#error('closed', awaited);
+  }
+
+  /**
+   * True if a member that has posted its call left before it had done its share, as a process does that exits: all that it did
+   * is visible since check() first saw that it had left, and a poll after that waits for it in the same step.
+   */
+  #hasLeftWithin(member: number): boolean {
+    const { steps: step } = this;
+    const before = this.#leaver;
+    this.#leaver = { member, step, wasPolled: false };
+    return before.wasPolled && before.member === member && before.step === step;
   }
 
   late(limitMs: number): number[] {
