@@ -61,9 +61,19 @@ export class OutOfBandWait {
     });
   }
 
-  /** The ranks that hold the call up, as far as known. */
+  /**
+   * The ranks that hold the call up, as far as known. Ranks that still wait in the barrier with which the call begins have opened
+   * no queries for it, so they seem silent: those that they wait for, by their reports elsewhere, take their place.
+   */
   late(): number[] {
-    return this.#waitChains.find(this.#awaited(), this.#limitMs);
+    const late = this.#waitChains.find(this.#awaited(), this.#limitMs);
+    const { elsewhere, call } = this.#parts;
+    // Ranks that wait in a collective have not called shrink.
+    if (elsewhere === undefined || call === 'shrink') return late;
+    const meeting = late.filter((rank) => this.#others.isInCallOfAll(rank));
+    if (meeting.length === 0) return late;
+    const behind = this.#others.find(reportsOf(elsewhere, meeting), this.#timeoutMs);
+    return [...new Set([...late.filter((rank) => !meeting.includes(rank)), ...behind])].sort((a, b) => a - b);
   }
 
   /** Text of these ranks, with the calls of those that wait elsewhere. */
@@ -94,10 +104,9 @@ export class OutOfBandWait {
     queries.ask(queries.awaited());
     if (elsewhere === undefined) return;
     elsewhere.report(this.#words(), () => !this.#isOver);
-    const late = this.late();
+    const late = this.#waitChains.find(this.#awaited(), this.#limitMs);
     elsewhere.ask(late);
-    const reports = late.flatMap((rank) => elsewhere.reports[rank] ?? []);
-    this.#others.find(reports, this.#timeoutMs);
+    this.#others.find(reportsOf(elsewhere, late), this.#timeoutMs);
   }
 
   #words(): readonly number[] {
@@ -107,6 +116,10 @@ export class OutOfBandWait {
   #awaited(): Awaited[] {
     return this.#parts.queries.awaited().flatMap((peer) => this.#peers[peer] ?? []);
   }
+}
+
+function reportsOf({ reports }: Elsewhere, ranks: readonly number[]): Awaited[] {
+  return ranks.flatMap((rank) => reports[rank] ?? []);
 }
 
 /**
