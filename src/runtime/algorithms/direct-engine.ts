@@ -96,6 +96,8 @@ export class DirectEngine implements Engine {
 
     // Before the check for departed ranks: posts from before a rank left are valid.
     const awaited = team.kernels.waitingFor();
+    const unread = this.#direct.unread().find((member) => team.hasLeft(member));
+    if (unread !== undefined) throw this.#error('closed', unread);
     const gone = awaited < team.nLocalRanks && team.hasLeft(awaited);
     if (!gone) return;
     if (callOfPost(team, awaited) === undefined || this.#hasLeftWithin(awaited)) throw this.#error('closed', awaited);

@@ -140,6 +140,13 @@ export class DirectExchange {
     return this.#run(this.#unfinished ? MET : this.#kernels.progress(spins), spins);
   }
 
+  /** Members whose input this rank reads from their private memory, while it cannot. */
+  unread(): number[] {
+    if (!this.#unfinished) return [];
+    const members = Array.from({ length: this.#nRanks }, (_, member) => member);
+    return members.filter((member) => member !== this.#rank && this.#posts.has(member, OPEN));
+  }
+
   /** Lengths in bytes of the parts that a rank posted for a V form. */
   partsOf(rank: number): number[] {
     return this.#tables.partsAt(this.#posts.table(rank));
@@ -155,7 +162,7 @@ export class DirectExchange {
   #run(status: number, spins: number): number {
     while (true) {
       if (status === MET) {
-        // The rank whose data are missing has failed; its error will arrive while this one waits.
+        // The rank whose data are missing has failed, or left: its error arrives while this one waits, or check() sees it.
         this.#unfinished = !this.#work();
         if (this.#unfinished) return PENDING;
         if (!this.#ownTaken && this.#round === this.#rounds) {

@@ -153,6 +153,11 @@ export class Direct {
     return PENDING;
   }
 
+  /** See DirectExchange. */
+  unread(): number[] {
+    return this.#mode === EXCHANGE ? this.#exchange.unread() : [];
+  }
+
   /** Lengths in bytes of all parts that a rank posted for the running allGatherV or reduceScatterV. */
   partsOf(rank: number): number[] {
     return this.#exchange.partsOf(rank);
