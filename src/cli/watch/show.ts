@@ -106,7 +106,7 @@ class Watch {
       if (this.#signal.aborted) return this.#exitCode();
       this.#rounds++;
       this.#silentRounds = hasAnswer ? 0 : this.#silentRounds + 1;
-      if (this.#jobs.all.length === 0) throw this.#nobody();
+      if (this.#jobs.all.length === 0) throw this.#unanswered();
       this.#show();
       if (this.#silentRounds >= ROUNDS_TO_END) return this.#over();
       if (untilStuck !== undefined && this.#worst() === 'stuck') return 1;
@@ -222,19 +222,19 @@ class Watch {
     print(...text.split('\n'));
   }
 
-  /** Nobody answers any more. */
+  /** Ends when no process answers any more. */
   #over(): number {
     const wasDead = this.#worst() === 'dead';
     const text = wasDead
-      ? 'nobody answers any more: the job ended after the death of a process'
-      : 'nobody answers any more: the job has ended (RAS ends with the processes of its job)';
+      ? 'no process answers any more: the job ended after the death of a process'
+      : 'no process answers any more: the job has ended (RAS ends with the processes of its job)';
     this.#block?.end();
     if (this.#options.json === true) printJson({ time: new Date().toISOString(), ended: true, state: this.#worst() });
     else print(`${clock(new Date())} ${text}`);
     return wasDead ? 1 : 0;
   }
 
-  #nobody(): TcclError {
+  #unanswered(): TcclError {
     const [first = 'no target', ...others] = new Set(this.#problems.values());
     return new InvalidArgumentError('UNSUPPORTED', [first, ...others.slice(0, 3)].join('; '));
   }

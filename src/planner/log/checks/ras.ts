@@ -54,10 +54,10 @@ export interface LateRanks {
   /** Operations that they launched, and that those furthest ahead launched. */
   readonly least: number;
   readonly most: number;
-  /** Empty where the report does not tell which. */
+  /** Empty where the report names none of them. */
   readonly ranks: readonly number[];
   readonly count: number;
-  /** The others, as far as the report lists them. */
+  /** Those of the others that the report lists. */
   readonly ahead: readonly number[];
   readonly aheadCount: number;
 }
