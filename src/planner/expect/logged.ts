@@ -15,7 +15,7 @@ import { descendants, type XmlElement } from '../topology/xml/tree.js';
 import { coveredVersions, nearestVersions } from '../versions/version.js';
 import { type ExpectedTable, errorOf, expectTable, ranked, tryHypothesis } from './expect.js';
 import { hypothesesFor, type Hypothesis } from './hypotheses.js';
-import { rowsOf, type Results } from './results.js';
+import { isAllReduceByFigures, rowsOf, type Results } from './results.js';
 
 /** From this size on, bandwidth rather than latency decides, and a run's launch mode does not matter. */
 const LARGE_BYTES = 32 * 2 ** 20;
@@ -61,7 +61,8 @@ export function checkExpected(model: LogModel): LogFinding[] {
 /** The large rows of a table whose host and GPUs are known. */
 function resultsOf(table: MeasuredTable): { readonly results: Results; readonly gpu: GpuModel } | undefined {
   const { collective, isNamed, hosts, nRanks = 0, run, rows } = table;
-  const simulated = isNamed && collective !== undefined ? collectivesOfTests[collective] : undefined;
+  const named = isNamed && collective !== undefined ? collectivesOfTests[collective] : undefined;
+  const simulated = isNamed ? named : isAllReduceByFigures(table) ? 'AllReduce' : undefined;
   const [product, ...others] = run.gpus;
   if (simulated === undefined || hosts.length !== 1 || nRanks < WHOLE_BOARD || run.isCpuTime) return undefined;
   if (product === undefined || others.length > 0) return undefined;

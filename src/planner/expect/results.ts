@@ -155,9 +155,14 @@ export function rowsOf(rows: readonly MeasuredRow[]): ResultRow[] {
 }
 
 /** Older programs do not print their name; only in an all-reduce does the bus carry more than the size. */
-function collectiveOf({ collective, isNamed, rows }: MeasuredTable): ScheduledCollective {
+export function isAllReduceByFigures({ rows }: MeasuredTable): boolean {
+  return rows.some(({ busGBps, bytes, timeUs }) => busGBps > (1.05 * bytes) / timeUs / 1000);
+}
+
+function collectiveOf(table: MeasuredTable): ScheduledCollective {
+  const { collective, isNamed, rows } = table;
   if (isNamed && collective !== undefined) return collectiveNamed(collective, 'the program');
-  if (rows.some(({ busGBps, bytes, timeUs }) => busGBps > (1.05 * bytes) / timeUs / 1000)) return 'AllReduce';
+  if (isAllReduceByFigures(table)) return 'AllReduce';
   throw new InputError('CONTENT', 'the table does not say what was measured: add --collective all_gather, or another', {
     line: rows[0]?.place.line ?? 1,
   });

@@ -4,7 +4,7 @@ import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
 import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
 
 /** A table of all_reduce_perf on one host with so much bus bandwidth at every large size. */
-function modelOf(gpu: string, busGBps: number, { nRanks = 8, before = [] as readonly string[] } = {}) {
+function modelOf(gpu: string, busGBps: number, { nRanks = 8, before = [] as readonly string[], isNamed = true } = {}) {
   const rows = [26, 28, 30, 32].map((power) => {
     const bytes = 2 ** power;
     const algorithmGBps = (busGBps * nRanks) / (2 * (nRanks - 1));
@@ -15,7 +15,7 @@ function modelOf(gpu: string, busGBps: number, { nRanks = 8, before = [] as read
   reader.openFile('job.log');
   for (const line of [
     ...before,
-    '# Collective test starting: all_reduce_perf',
+    ...(isNamed ? ['# Collective test starting: all_reduce_perf'] : []),
     `# nThread 1 nGpus ${nRanks} minBytes 67108864 maxBytes 4294967296 step: 4(factor) warmup iters: 5 iters: 20 graph: 0`,
     ...Array.from(
       { length: nRanks },
@@ -41,6 +41,12 @@ describe('results in a log of a board with NVSwitches', () => {
     );
     expect(finding?.cause).toMatch(/^these times fit best: /);
     expect(diagnoseJob(model, checkExpected(model)).outcome).toBe('fault');
+  });
+
+  it('are a finding also where the program, an older one, does not print its name', () => {
+    const [finding] = checkExpected(modelOf('NVIDIA H100 80GB HBM3', 38, { isNamed: false }));
+    expect(finding).toMatchObject({ code: 'slower-than-expected' });
+    expect(checkExpected(modelOf('NVIDIA H100 80GB HBM3', 430, { isNamed: false }))).toEqual([]);
   });
 
   it('are none where they are as expected', () => {
