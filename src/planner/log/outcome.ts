@@ -1,3 +1,4 @@
+import type { LogPlace } from './line.js';
 import type { LoggedProcess, LogModel } from './model.js';
 import type { LoggedRun } from './table.js';
 
@@ -30,12 +31,62 @@ const endings = new WeakMap<LogModel, boolean>();
 
 /**
  * True if everything that was seen to begin was seen to end: each run of nccl-tests printed its summary, and each process with a
- * communicator destroyed it, belongs to such a run, or ended well for its launcher. False where nothing began.
+ * communicator destroyed it, belongs to such a run, or ended well for its launcher. False where nothing began, and where a
+ * failure stands apart from all that: then another job failed, of whose beginning there is no line.
  */
 export function hasEnded(model: LogModel): boolean {
   let ended = endings.get(model);
-  if (ended === undefined) endings.set(model, (ended = isAllEnded(model)));
+  if (ended === undefined) endings.set(model, (ended = isAllEnded(model) && failuresOf(model).every(isWithinJobs(model))));
   return ended;
+}
+
+/** Lines that tell of a failed job, also where they do not say why. */
+function failuresOf({ hits, timeouts, deaths }: LogModel): LogPlace[] {
+  const told = hits.filter(({ rule }) => rule.isSilent !== true && (rule.kind === 'symptom' || rule.kind === 'outcome'));
+  return [
+    ...told.flatMap(({ matches, lastLines }) => [
+      ...matches.map(({ place }) => place),
+      ...[...lastLines].map(([file, line]) => ({ file, line })),
+    ]),
+    ...[...timeouts, ...deaths].map(({ place }) => place),
+  ];
+}
+
+/** True for a line between the first and the last one of a run, process or launcher, or before ranks completed init. */
+function isWithinJobs(model: LogModel): (place: LogPlace) => boolean {
+  const spans = new Map<number, Span[]>();
+  const add = (file: number, from: number, to: number) => {
+    const known = spans.get(file);
+    if (known === undefined) spans.set(file, [{ from, to }]);
+    else known.push({ from, to });
+  };
+  for (const { started, ended, last } of model.runs) add(started.file, started.line, (ended ?? last).line);
+  for (const { began, first, last } of model.processes) {
+    if (began === undefined) continue;
+    add(first.file, first.line, first.file === last.file ? last.line : Infinity);
+    if (first.file !== last.file) add(last.file, 0, last.line);
+  }
+  for (const [file, line] of readyLines(model)) add(file, 0, line - 1);
+  for (const { file, line } of model.successes) add(file, 0, line);
+  const whole = new Map([...spans].map(([file, each]) => [file, joined(each)]));
+  return ({ file, line }) => (whole.get(file) ?? []).some(({ from, to }) => from <= line && line <= to);
+}
+
+/** Lines of a file. */
+interface Span {
+  readonly from: number;
+  to: number;
+}
+
+/** Spans that overlap as one: a file may have those of thousands of processes. */
+function joined(spans: readonly Span[]): Span[] {
+  const result: Span[] = [];
+  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from)) {
+    const last = result.at(-1);
+    if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
+    else result.push({ from, to });
+  }
+  return result;
 }
 
 function isAllEnded(model: LogModel): boolean {

@@ -42,3 +42,45 @@ describe('a job whose cause is known', () => {
     },
   );
 });
+
+describe('a job that failed, of whose beginning there is no line', () => {
+  const failed = [
+    'c01-peer-process-gone',
+    'd04-killed-by-negative-code',
+    'd05-killed-in-subprocess',
+    'm01-deepspeed-exit-minus7',
+    'm02-exception-of-one-rank',
+    'm02b-dataloader-worker-killed',
+    'm13-no-evidence',
+  ];
+  const linesOf = (folder: string): readonly string[] =>
+    readdirSync(join(room, 'cases', folder)).flatMap((file) =>
+      readFileSync(join(room, 'cases', folder, file), 'utf8')
+        .trimEnd()
+        .split('\n'),
+    );
+  const test = linesOf('m05-same-pair-many-times');
+  function outcomeOf(...files: readonly (readonly string[])[]): string {
+    const reader = new NcclLogReader();
+    for (const [index, lines] of files.entries()) {
+      reader.openFile(`${index}.log`);
+      for (const line of lines) reader.readLine(line);
+    }
+    return diagnoseJob(reader.finish()).outcome;
+  }
+
+  it.each(failed)('is not healthy because a test of NCCL beside it ended well: %s', (folder) => {
+    const job = linesOf(folder);
+    expect(outcomeOf(test)).toBe('healthy');
+    expect([outcomeOf(job, test), outcomeOf(test, job), outcomeOf([...job, ...test]), outcomeOf([...test, ...job])]).toEqual(
+      Array.from({ length: 4 }, () => 'fault'),
+    );
+  });
+
+  it('but an error that a test printed and outlived does not make it a fault', () => {
+    const between = test.length - 2;
+    const line = 'RuntimeError: NCCL error: unhandled system error (run with NCCL_DEBUG=INFO for details)';
+    expect(outcomeOf([...test.slice(0, between), line, ...test.slice(between)])).toBe('healthy');
+    expect(outcomeOf([...test, line])).toBe('fault');
+  });
+});
