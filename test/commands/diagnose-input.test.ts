@@ -96,6 +96,13 @@ describe('tccl diagnose reads', () => {
     expect(stdout).toContain(`Not whole: ${cut}: it is cut: what unpacks is read\n`);
   });
 
+  it('no error of a program where .bz2 is cut', async () => {
+    const packed = readFileSync(join(logs, 'packed/job.tar.bz2'));
+    const cut = file('cut.bz2', packed.subarray(0, -200));
+    const { code, stdout } = await tccl(['diagnose', cut]);
+    expect([code, stdout]).toEqual([3, expect.stringContaining(`Not whole: ${cut}: it is cut: what unpacks is read\n`)]);
+  });
+
   it('a log with zeros where it was emptied while it was written', async () => {
     const { stdout } = await tccl(['diagnose', file('sparse.log', Buffer.concat([Buffer.alloc(3000), log, log]))]);
     expect(stdout).toMatch(verdict);

@@ -166,7 +166,8 @@ async function* through(source: ByteSource): ByteSource {
     if (!readable.push(piece)) stream.pause();
   });
   stream.on('end', () => readable.push(null));
-  stream.on('error', (error: Error) => readable.destroy(error));
+  // Where the file is cut, it reads from a piece that does not exist.
+  stream.on('error', (error: Error) => readable.destroy(error instanceof TypeError ? new Error('unexpected end') : error));
   Readable.from(copies(source))
     .on('error', (error) => readable.destroy(error))
     .pipe(stream);
