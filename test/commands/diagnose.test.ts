@@ -56,6 +56,21 @@ describe('tccl diagnose', () => {
     expect(right.stdout).not.toContain('the graph file uses');
   });
 
+  it('finds no faults in prose and programs beside a log, unless they are all that is given', async () => {
+    const incident = mkdtempSync(join(tmpdir(), 'tccl-prose-'));
+    const fault = 'NVRM: Xid (PCI:0000:5d:00): 79, GPU has fallen off the bus.\n';
+    const runbook = join(incident, 'RUNBOOK.md');
+    writeFileSync(runbook, fault);
+    writeFileSync(join(incident, 'train.py'), `# ${fault}`);
+    const alone = await tccl(['diagnose', runbook]);
+    writeFileSync(join(incident, 'job.log'), 'epoch 1\n');
+    const beside = await tccl(['diagnose', incident]);
+    rmSync(incident, { recursive: true });
+    expect(alone.stdout).toMatch(/^Verdict: GPU 0000:5d:00 has fallen off the bus/);
+    expect(beside.code).toBe(3);
+    expect(beside.stdout).toMatch(/Read: .*2 × prose or source, not a log/);
+  });
+
   it('reads RAS, lines of the job and outputs of tools from one file', async () => {
     const pasted = mkdtempSync(join(tmpdir(), 'tccl-pasted-'));
     // RAS finds nothing here, as in NVIDIA/nccl#1730, while the watchdog gives up.

@@ -6,7 +6,7 @@ import { NcclLogReader } from '../../planner/log/read-log.js';
 import { outcomeCodes } from '../exit-code.js';
 import { logToJson } from '../log/json.js';
 import { printJob, printVerdict } from '../log/print.js';
-import { type Exhibit, readExhibits, refuseUnread } from '../log/read.js';
+import { type Exhibit, isProse, readExhibits, refuseUnread } from '../log/read.js';
 import { colorsFor, print, printJson, progressLine } from '../output.js';
 import { filesOf } from './files.js';
 
@@ -15,6 +15,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
   const reader = new NcclLogReader();
   const exhibits: Exhibit[] = [];
   const files = filesOf(paths);
+  const skipsProse = files.some(({ path }) => !isProse(path));
   const progress = progressLine();
   try {
     for (const [index, { path, refused }] of files.entries()) {
@@ -24,7 +25,7 @@ export async function showDiagnosis(paths: readonly string[], { json }: { readon
       }
       progress.update(`${index + 1}/${files.length} ${path}`);
       const report = (name: string, bytes: number) => progress.update(`${name}: ${Math.round(bytes / 2 ** 20)} MiB read`);
-      exhibits.push(...(await readExhibits(path, reader, report)));
+      exhibits.push(...(await readExhibits(path, reader, report, skipsProse)));
     }
   } finally {
     progress.done();

@@ -14,6 +14,14 @@ export interface Exhibit {
   readonly note?: string;
 }
 
+/** Prose and programs: they speak of faults that they do not have. */
+const PROSE = 'prose or source, not a log';
+const proseName = /\.(?:md|rst|py|sh|ipynb|c|cc|cpp|cu|h|hpp)$/i;
+
+export function isProse(name: string): boolean {
+  return proseName.test(name);
+}
+
 /** Bytes that are kept of a line: NCCL's own are shorter than 5 KiB. */
 const LINE_LIMIT = 65_536;
 /** Limit of files that are read as a whole. */
@@ -34,18 +42,24 @@ export function keepHeapSmall(): void {
  * Reads a file, or all files that it packs, into a reader. A broken one does not hide the findings of others.
  *
  * @param name a file, or `-` for the standard input
+ * @param skipsProse files with names of prose and programs are listed, and not read
  */
 export async function readExhibits(
   name: string,
   reader: NcclLogReader,
   report: (name: string, bytes: number) => void,
+  skipsProse = false,
 ): Promise<Exhibit[]> {
   const title = name === '-' ? 'standard input' : name;
   const exhibits: Exhibit[] = [];
   const source = bytesOf(name);
   try {
     for await (const file of unpacked(title, source))
-      exhibits.push(await readOne(title, file, reader, (bytes) => report(file.name, bytes)));
+      exhibits.push(
+        skipsProse && isProse(file.name)
+          ? { file: file.name, kind: PROSE }
+          : await readOne(title, file, reader, (bytes) => report(file.name, bytes)),
+      );
   } catch (error) {
     exhibits.push({ file: title, kind: 'unreadable', refused: reasonOf(error) });
   } finally {

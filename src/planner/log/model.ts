@@ -1,6 +1,7 @@
 import type { AnyToolOutput } from '../readers/formats.js';
 import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
+import type { ApartHit } from './kernel-lines.js';
 import type { LogPlace } from './line.js';
 import type { RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
@@ -18,6 +19,8 @@ export interface LogModel extends WholeFiles {
   readonly processes: readonly LoggedProcess[];
   /** Rules that lines matched. */
   readonly hits: readonly RuleHit[];
+  /** Rules that lines of the kernel matched which are of another time or host than the job. */
+  readonly apart: readonly ApartHit[];
   /** Warnings without a rule, and calls that returned an error. */
   readonly warnings: readonly LoggedWarning[];
   /** Machines that NCCL printed, one a host. */

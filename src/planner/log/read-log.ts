@@ -6,9 +6,11 @@ import { DeathTracker } from './deaths/tracker.js';
 import type { FileKind } from '../readers/classify.js';
 import { ToolSections } from '../readers/sections.js';
 import { candidatesOf } from './line-index.js';
+import { beforeEnd, beforeJob, FileClocks, isForeign } from './kernel-lines.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
 import type { LogModel } from './model.js';
+import { hasEnded } from './outcome.js';
 import { ownText } from './own-text.js';
 import { ProcessTracker } from './processes.js';
 import type { DetailBudget } from './rank-record.js';
@@ -40,6 +42,7 @@ export class NcclLogReader {
   readonly #calls = new CallTracker();
   readonly #tables = new TableReader();
   readonly #rules = new RuleMatcher();
+  readonly #clocks = new FileClocks();
   readonly #warnings = new WarningTracker();
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogTracker();
@@ -98,14 +101,13 @@ export class NcclLogReader {
     const communicators = this.#communicators.finish();
     const { ras, ...whole } = this.#whole.finish();
     const tools = this.#tools.finish();
-    return {
+    return this.#withHits({
       ...whole,
       ras: [...ras, ...tools.flatMap((output) => (output.tool === 'ras' ? [output.facts] : []))],
       files: this.#files,
       lines: { all: this.#allLines, nccl: this.#ncclLines },
       communicators,
       processes: this.#processes.all,
-      hits: this.#rules.list(),
       warnings: this.#warnings.list(),
       machines: this.#systems.list(),
       timeouts: this.#watchdog.list(),
@@ -123,20 +125,45 @@ export class NcclLogReader {
         details: this.#room.refused,
         processes: this.#processes.refused,
       },
-    };
+    });
+  }
+
+  /** Lines of the kernel from long before the job, or of a host that is none of its, do not say why it failed. */
+  #withHits(facts: Omit<LogModel, 'hits' | 'apart'>): LogModel {
+    const { processes, deaths, timeouts, runs, successes } = facts;
+    const ofJob = [...processes.map(({ first }) => first), ...[...deaths, ...timeouts].map(({ place }) => place)];
+    const places = [...ofJob, ...runs.map(({ started }) => started), ...successes];
+    const starts = this.#clocks.firstOf(new Set(places.map(({ file }) => file)));
+    const list = (isOldOut: boolean) =>
+      this.#rules.list((stamp, file, { untilBoot }) => {
+        if (isForeign(stamp, processes)) return `on ${stamp.host ?? ''}, which is none of the job's hosts`;
+        if (untilBoot === true) return undefined;
+        if (stamp.moment !== undefined && starts.length > 0) return beforeJob(stamp, starts);
+        return isOldOut ? beforeEnd(stamp, this.#clocks.lastOf(file)) : undefined;
+      });
+    const model: LogModel = { ...facts, ...list(true) };
+    const isExplained =
+      model.hits.some(({ rule }) => rule.isSilent !== true && (rule.kind === 'fault' || rule.kind === 'failure')) ||
+      deaths.some(({ how, isAftermath }) => how.kind === 'exception' && !isAftermath);
+    // Without a date of the job, an old line may still be the only one that tells why it failed.
+    return isExplained || hasEnded(model) ? model : { ...facts, ...list(false) };
   }
 
   #read(text: string, place: LogPlace): void {
     const { lines, before, broken, other } = readLine(text, this.#processes);
     if (lines.length > 0) {
       this.#ncclLines++;
-      if (before !== '') this.#tables.read(before, place);
+      if (before !== '') {
+        this.#tables.read(before, place);
+        this.#clocks.read(before, place);
+      }
       for (const line of lines) this.#readNccl(line, lines.length === 1 ? text : line.message, place);
       return;
     }
     if (other || broken) this.#ncclLines++;
     if (broken) this.#countCut('', place);
     if (other) return;
+    this.#clocks.read(text, place);
     // PyTorch repeats the text of NCCL's last warning, without its head, on a line of its own.
     const isWarning = this.#isQuoted && text.trim() !== '';
     if (isWarning || text.trim() !== '') this.#isQuoted = text.trimEnd().endsWith('Last error:');

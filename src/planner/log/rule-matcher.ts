@@ -1,4 +1,5 @@
 import { excerpt } from './excerpt.js';
+import { type ApartHit, type KernelStamp, kernelStampOf } from './kernel-lines.js';
 import type { LogPlace } from './line.js';
 import { candidatesOf } from './line-index.js';
 import { ownText } from './own-text.js';
@@ -32,6 +33,13 @@ interface GrowingHit extends RuleHit {
   readonly who: string[];
 }
 
+/** Lines of a rule of one file, host and hour of the kernel; all others of a rule are together. */
+interface StampedHit extends GrowingHit {
+  readonly stamp: KernelStamp | undefined;
+}
+
+/** Hours of the kernel that are told apart. */
+const STAMP_LIMIT = 1024;
 const MATCH_LIMIT = 16;
 const WHO_LIMIT = 4096;
 /** Characters of a line that rules match. NCCL's own lines are shorter. */
@@ -49,7 +57,8 @@ export function ruleOf(text: string): LineRule | undefined {
 
 /** Counts the lines of each rule. */
 export class RuleMatcher {
-  readonly #hits = new Map<LineRule, GrowingHit>();
+  readonly #hits = new Map<LineRule, Map<string, StampedHit>>();
+  #stamps = 0;
 
   /**
    * @param candidates numbers of the rules whose texts are in the line
@@ -59,9 +68,7 @@ export class RuleMatcher {
     const found = match(text, candidates);
     if (found === undefined) return undefined;
     const { rule, groups } = found;
-    let hit = this.#hits.get(rule);
-    if (hit === undefined)
-      this.#hits.set(rule, (hit = { rule, count: 0, text: excerpt(text, 500), matches: [], lastLines: new Map(), who: [] }));
+    const hit = this.#hitOf(rule, text, place);
     hit.count++;
     hit.lastLines.set(place.file, place.line);
     if (hit.matches.length < MATCH_LIMIT) hit.matches.push({ place, groups });
@@ -72,9 +79,63 @@ export class RuleMatcher {
     return rule;
   }
 
-  list(): RuleHit[] {
-    return [...this.#hits.values()];
+  #hitOf(rule: LineRule, text: string, { file }: LogPlace): StampedHit {
+    let hits = this.#hits.get(rule);
+    if (hits === undefined) this.#hits.set(rule, (hits = new Map<string, StampedHit>()));
+    const found = kernelStampOf(text);
+    const stamp = found !== undefined && this.#stamps < STAMP_LIMIT ? found : undefined;
+    const key =
+      stamp === undefined
+        ? ''
+        : `${file} ${stamp.host ?? ''} ${stamp.moment?.year ?? ''} ${Math.floor((stamp.uptime ?? (stamp.moment?.ms ?? 0) / 1000) / 3600)}`;
+    let hit = hits.get(key);
+    if (hit === undefined) {
+      hit = { rule, count: 0, text: excerpt(text, 500), matches: [], lastLines: new Map(), who: [], stamp };
+      hits.set(key, hit);
+      if (stamp !== undefined) this.#stamps++;
+    }
+    return hit;
   }
+
+  /**
+   * One hit for each rule, and those that lines of the kernel of another time or host have.
+   *
+   * @param apart why a line of the kernel with this stamp is not about the job; undefined if it may be
+   */
+  list(apart: (stamp: KernelStamp, file: number, rule: LineRule) => string | undefined): { hits: RuleHit[]; apart: ApartHit[] } {
+    const hits: RuleHit[] = [];
+    const others: ApartHit[] = [];
+    for (const stamped of this.#hits.values()) {
+      const own: RuleHit[] = [];
+      const byReason = new Map<string, RuleHit[]>();
+      for (const hit of stamped.values()) {
+        const reason = hit.stamp === undefined ? undefined : apart(hit.stamp, hit.matches[0]?.place.file ?? 0, hit.rule);
+        if (reason === undefined) own.push(hit);
+        else byReason.set(reason, [...(byReason.get(reason) ?? []), hit]);
+      }
+      hits.push(...merged(own));
+      for (const [reason, list] of byReason) others.push(...merged(list).map((hit) => ({ hit, reason })));
+    }
+    return { hits, apart: others };
+  }
+}
+
+/** Hits of one rule as one; none of none. */
+function merged(hits: readonly RuleHit[]): RuleHit[] {
+  const [first, ...others] = hits;
+  if (first === undefined || others.length === 0) return first === undefined ? [] : [first];
+  const lastLines = new Map<number, number>();
+  for (const hit of hits) for (const [file, line] of hit.lastLines) lastLines.set(file, Math.max(line, lastLines.get(file) ?? 0));
+  return [
+    {
+      rule: first.rule,
+      count: hits.reduce((sum, { count }) => sum + count, 0),
+      text: first.text,
+      matches: hits.flatMap(({ matches }) => matches).slice(0, MATCH_LIMIT),
+      lastLines,
+      who: [...new Set(hits.flatMap(({ who }) => who))],
+    },
+  ];
 }
 
 function match(text: string, candidates: readonly number[]): Match | undefined {

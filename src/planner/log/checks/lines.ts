@@ -2,6 +2,7 @@ import { counted } from '../../../counted.js';
 import { byGids } from './gids.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
 import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
+import type { ApartHit } from '../kernel-lines.js';
 import type { LogModel } from '../model.js';
 import type { RuleHit } from '../rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
@@ -26,10 +27,25 @@ export function checkLines(model: LogModel): LogFinding[] {
     const key = `${hit.rule.code} ${isSurvived(hit, ready) ? 'survived' : ''}`;
     byCode.set(key, [...(byCode.get(key) ?? []), hit]);
   }
-  return [...byCode].flatMap(([key, hits]) => {
-    const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
-    return first === undefined ? [] : [byGids(finding(first, others, model, key.endsWith(' survived')))];
-  });
+  return [...byCode]
+    .flatMap(([key, hits]) => {
+      const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
+      return first === undefined ? [] : [byGids(finding(first, others, model, key.endsWith(' survived')))];
+    })
+    .concat(model.apart.filter(({ hit }) => hit.rule.isSilent !== true).map((each) => remarkOf(each, model)));
+}
+
+/** A line of the kernel of another time or host. */
+function remarkOf({ hit, reason }: ApartHit, model: LogModel): LogFinding {
+  const plain = finding(hit, [], model, false);
+  return {
+    ...plain,
+    severity: 'info',
+    kind: 'note',
+    problem: `${plain.problem}, ${reason}`,
+    cause: `${plain.cause}; it is no sign of what happened to this job`,
+    explains: [],
+  };
 }
 
 /** Lines after which all ranks of their files completed init in spite of them. */

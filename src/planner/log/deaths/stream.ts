@@ -36,18 +36,36 @@ export function streamOf(text: string): StreamLine {
 const days = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const HEAD = 160;
-const dated = /\b\d{4}-(\d\d)-(\d\d)[T _](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?/;
-const glog = /\[?[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/;
-const short = /(?:^|\s)(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/;
-const named = /\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/;
+const dated =
+  /\b(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[T _](?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:[.,](?<fraction>\d{1,9}))?/;
+const glog = /\[?[EWIF](?<month>\d{1,2})(?<day>\d\d) (?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?/;
+const short = /(?:^|\s)(?<month>\d\d)-(?<day>\d\d) (?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?/;
+const named =
+  /\b(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?<day>\d{1,2}) (?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?(?: (?<year>\d{4})\b)?/;
+
+/** A time without its zone. */
+export interface Moment {
+  /** Undefined where the line has none. */
+  readonly year: number | undefined;
+  /** Milliseconds since the beginning of the year. */
+  readonly ms: number;
+}
 
 /** Time of a line in milliseconds since the beginning of its year; undefined where it has none. */
 export function timeOf(text: string): number | undefined {
+  return momentOf(text)?.ms;
+}
+
+/** Time of a line; undefined where it has none. */
+export function momentOf(text: string): Moment | undefined {
   const head = text.slice(0, HEAD);
   const match = dated.exec(head) ?? glog.exec(head) ?? short.exec(head) ?? named.exec(head);
   if (match === null) return undefined;
-  const [, month = '', day, hour, minute, second, fraction = '0'] = match;
+  const { month = '', day, hour, minute, second, fraction = '0', year } = match.groups ?? {};
   const number = months.includes(month) ? months.indexOf(month) : Number(month) - 1;
   const seconds = ((((days[number] ?? 0) + Number(day)) * 24 + Number(hour)) * 60 + Number(minute)) * 60 + Number(second);
-  return seconds * 1000 + Number(fraction.padEnd(3, '0').slice(0, 3));
+  return {
+    year: year === undefined ? undefined : Number(year),
+    ms: seconds * 1000 + Number(fraction.padEnd(3, '0').slice(0, 3)),
+  };
 }

@@ -181,6 +181,7 @@ export const kernelRules: readonly LineRule[] = [
   {
     code: 'driver-init',
     kind: 'fault',
+    untilBoot: true,
     needles: [
       'rminitadapter failed',
       'failed to initialize the nvidia kernel module',
@@ -197,6 +198,7 @@ export const kernelRules: readonly LineRule[] = [
   {
     code: 'driver-init',
     kind: 'fault',
+    untilBoot: true,
     needles: ['nvrm: bar1 is 0m'],
     explains: [...consequences, 'gpu-none'],
     problem: 'the BIOS gave a GPU no room for its memory (BAR1 is 0M), so the driver does not use it',

@@ -28,6 +28,8 @@ export interface LineRule {
   readonly explains?: readonly LogFindingCode[];
   /** A state of the machine that goes on after an init that succeeded. */
   readonly lasts?: boolean;
+  /** A state that holds until the next boot, however old the kernel's line is. */
+  readonly untilBoot?: boolean;
   /** Makes no finding of its own; other checks ask for it. */
   readonly isSilent?: boolean;
   /** Concerns only jobs on several hosts. */
