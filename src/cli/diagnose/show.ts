@@ -50,10 +50,12 @@ export function exhibitLines(exhibits: readonly Exhibit[], { recordings, tools }
   const counts = new Map<string, number>();
   for (const { kind, refused } of exhibits) if (refused === undefined) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   const outputs = [...new Set(tools.map(({ tool }) => tool))].join(', ');
+  const ranks = recordings.flatMap(({ rank }) => (rank < 0 ? [] : [rank]));
+  const ofRanks = ranks.length === 0 ? '' : ` (${namedRanks(ranks)})`;
   const read = [...counts]
     .map(
       ([kind, count]) =>
-        `${count} × ${kind}${kind === 'flight recording' ? ` (${namedRanks(recordings.map(({ rank }) => rank))})` : kind === 'text' && outputs !== '' ? ` (${outputs})` : ''}`,
+        `${count} × ${kind}${kind === 'flight recording' ? ofRanks : kind === 'text' && outputs !== '' ? ` (${outputs})` : ''}`,
     )
     .join(', ');
   const refused = exhibits.filter((exhibit) => exhibit.refused !== undefined);

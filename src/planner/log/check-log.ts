@@ -78,7 +78,16 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkReleases(model),
     ...checkLimits(model),
   ];
-  return sortFindings(besideVariables(findings, model));
+  return sortFindings(besideVariables(followed(findings, model), model));
+}
+
+/** A log that ends in the middle of a line may go on: unfinished init is a remark there, unless something else went wrong. */
+function followed(findings: readonly LogFinding[], { communicators, unfinishedLine }: LogModel): readonly LogFinding[] {
+  const isInit = ({ code }: LogFinding) => code === 'init-unfinished';
+  if (unfinishedLine === undefined || findings.some((each) => each.severity === 'error' && !isInit(each))) return findings;
+  const open = communicators.flatMap(({ ranks }) => [...ranks.values()].filter(({ completed }) => completed === undefined));
+  if (!open.every(({ last }) => last.file === unfinishedLine.file)) return findings;
+  return findings.map((each) => (isInit(each) ? { ...each, severity: 'info', kind: 'note' } : each));
 }
 
 /** Merges findings of one defect: a job with a hundred communicators or hosts has it in each. */

@@ -154,7 +154,7 @@ export const logFindingCodes = {
   preempted: "the scheduler took the job's hosts away",
   evicted: 'Kubernetes ended a pod because its host was short of something',
   'node-failed': 'a host of the job failed',
-  'rank-exception': 'a rank ended first, by an exception of its own; the others only noticed',
+  'rank-exception': 'a rank ended first, by an exception of its own; the others only noticed; a remark if its program went on',
   'exit-crash': 'a process crashed',
   'exit-killed': 'a process was killed (SIGKILL) before any other failed',
   'exit-signal': 'a process was ended by a signal that follows from something else',
@@ -197,7 +197,7 @@ export const logFindingCodes = {
   'gpu-diag': 'dcgmi diag fails',
   // the rebuilt job
   'init-unfinished':
-    'ranks wrote no `Init COMPLETE`, with the missing or the least advanced ranks; a remark if the log is an excerpt or the job ended well',
+    'ranks wrote no `Init COMPLETE`, with the missing or the least advanced ranks; a remark if the log is an excerpt or cut, or the job ended well',
   'rank-not-logged': 'init finished, but the files of some ranks were not given',
   'variable-unknown': 'variables are set that NCCL does not document',
   'interface-unmatched': 'no interface is used that NCCL_SOCKET_IFNAME names',
@@ -235,7 +235,7 @@ export const logFindingCodes = {
   // recordings, RAS, traces
   'rank-behind': 'ranks are in an earlier collective than the others, or have not launched it',
   'rank-late': 'a rank comes last to most collectives, and the others wait for it',
-  'rank-absent': 'ranks are silent where the others gave up or left a recording',
+  'rank-absent': 'ranks are silent where the others gave up or left a recording; a remark if there is only one recording',
   'collective-stuck': 'all ranks hang in the same collective',
   'message-unmatched': 'a rank waits for a message that the other one does not send or receive',
   'group-waits': 'ranks are missing in a group because they wait in another',

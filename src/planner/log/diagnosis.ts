@@ -41,7 +41,7 @@ export function diagnoseJob(model: LogModel, more: readonly LogFinding[] = []): 
   const ordered = [...verdict.causes, ...verdict.consequences, ...verdict.remarks];
   if (verdict.causes.length > 0) return { outcome: 'fault', findings: ordered, verdict, open: undefined };
   if (hasEnded(model)) return { outcome: 'healthy', findings: ordered, verdict, open: undefined };
-  return { outcome: 'undecided', findings: ordered, verdict, open: openQuestion(model) };
+  return { outcome: 'undecided', findings: ordered, verdict, open: openQuestion(model, findings) };
 }
 
 /** A job again, with NCCL's own words in a file for each process. */
@@ -59,9 +59,17 @@ function progressCommand({ processes }: LogModel): string {
   return hasRas ? 'ncclras -v; sleep 60; ncclras -v' : 'for p in $(pgrep -f <program>); do py-spy dump --pid $p; done';
 }
 
-function openQuestion(model: LogModel): OpenQuestion {
+function openQuestion(model: LogModel, findings: readonly LogFinding[]): OpenQuestion {
   const { lines, communicators, runs, tools, ras, recordings, timed, topologies, tables } = model;
   const ranks = communicators.flatMap((communicator) => [...communicator.ranks.values()]);
+  const waiting = recordings.length === 1 ? findings.find(({ code }) => code === 'rank-absent') : undefined;
+  if (waiting !== undefined)
+    return {
+      problem: waiting.problem,
+      cause: waiting.cause,
+      command: 'tccl diagnose <folder with the recordings of all ranks>',
+      remedy: waiting.remedy,
+    };
   const unended = runs.filter(({ ended }) => ended === undefined);
   if (ranks.length > 0 && ranks.every(({ completed }) => completed !== undefined) && tables.length === 0)
     return {
@@ -79,6 +87,13 @@ function openQuestion(model: LogModel): OpenQuestion {
     };
   if (ranks.length > 0) {
     const stage = ranks.reduce<Stage>((least, record) => (record.stage < least ? record.stage : least), Stage.DONE);
+    if (model.unfinishedLine !== undefined)
+      return {
+        problem: `the log is cut: it ends in the middle of a line, and init finished on ${ranks.filter(({ completed }) => completed !== undefined).length} of ${counted(ranks.length, 'rank')} until there`,
+        cause: `the rest may follow; or init hangs: ${stageHints[stage]}`,
+        command: LOGGED_RUN,
+        remedy: 'give the whole log, or the files of all ranks',
+      };
     return {
       problem: `of ${counted(ranks.length, 'rank')} the files do not show how init ended`,
       cause: `this is a part of a log; or init hangs: ${stageHints[stage]}`,
@@ -86,6 +101,14 @@ function openQuestion(model: LogModel): OpenQuestion {
       remedy: 'give the files of all ranks: the rank whose lines end first is the one that is late or gone',
     };
   }
+  const troubles = [...new Set(ras.flatMap((report) => report.troubles))];
+  if (troubles.length > 0)
+    return {
+      problem: `RAS reports ${troubles.join(' and ')}, and its lines about that are not known`,
+      cause: 'the report is cut, was asked for without -v, or is of another release of NCCL',
+      command: 'ncclras -v',
+      remedy: 'give its whole output: the sections Errors and Warnings name ranks and processes',
+    };
   if (ras.length > 0)
     return {
       problem: 'RAS shows no rank behind: all have launched the same operations; it does not show whether the last ones complete',

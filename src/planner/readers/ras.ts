@@ -9,8 +9,12 @@ export interface RasReport {
   /** True if healthy communicators and their counts are in it, as in JSON; text names only those in trouble. */
   readonly isComplete: boolean;
   readonly communicators: readonly RasCommunicator[];
-  /** Processes that RAS considers dead: `4711 on 10.0.0.7`. */
-  readonly dead: readonly { readonly process: string; readonly place: TextPlace }[];
+  /** Processes that RAS considers dead. */
+  readonly dead: readonly RasGone[];
+  /** Processes that gave no data, dead or not. */
+  readonly silent: readonly RasGone[];
+  /** Kinds of trouble in the table of a text, such as `INCOMPLETE`. */
+  readonly troubles: readonly string[];
 }
 
 export interface RasCommunicator {
@@ -28,6 +32,14 @@ export interface RasCommunicator {
   readonly missing: readonly { readonly rank: number; readonly isDead: boolean }[];
   /** Processes of its ranks: of all in JSON, of those that the report names in text. */
   readonly processes: ReadonlyMap<number, RasProcess>;
+  readonly place: TextPlace;
+}
+
+/** A process from which RAS has nothing: in text without its rank. */
+export interface RasGone {
+  readonly process: RasProcess;
+  /** Rank, where the report leaves no doubt. */
+  readonly rank: number | undefined;
   readonly place: TextPlace;
 }
 
@@ -109,7 +121,14 @@ export function readRasJson(value: Fields, place: TextPlace): RasReport {
       place,
     };
   });
-  return { version: textOf(value['nccl_version']) || undefined, isComplete: true, communicators, dead: [] };
+  return {
+    version: textOf(value['nccl_version']) || undefined,
+    isComplete: true,
+    communicators,
+    dead: [],
+    silent: [],
+    troubles: [],
+  };
 }
 
 function processOf(rank: Fields): RasProcess {
@@ -144,7 +163,7 @@ export const rasText: ToolFormat<'ras', RasReport> = {
   name: 'ras',
   commands: ['ncclras', 'ncclras -v', 'ncclras -f json'],
   holds:
-    /^Job summary|^#\d|^\s*(?:\d+ ranks?|Rank \d+|Process \d+) |^(?:INCOMPLETE|DEAD|TIMEOUT|Warnings|Errors)\s*$|ranks have|^ +\d+ +\d/,
+    /^Job summary|^#\d|^\s*(?:\d+ ranks?|Rank \d+|Process \d+) |^\s*The missing ranks?: |^(?:INCOMPLETE|DEAD|TIMEOUT|Warnings|Errors)\s*$|ranks have|^ +\d+ +\d/,
   needles: ['job summary', 'gathering data about the ras', 'group     comms', ') mismatch', ') incomplete', ') error'],
   begins: /^(?:Job summary|Gathering data about the RAS network|Group +Comms +Nodes +Ranks|#\d+-\d+ \([0-9a-f]{8,16}\) \w+)/,
   restarts: /^Job summary/,
@@ -167,9 +186,12 @@ interface GrowingCommunicator {
   place: TextPlace;
 }
 
+const RANGE_LIMIT = 4096;
+
 class RasText {
   readonly #communicators: GrowingCommunicator[] = [];
-  readonly #dead: { readonly process: string; readonly place: TextPlace }[] = [];
+  readonly #gone: { readonly process: RasProcess; readonly isDead: boolean; readonly place: TextPlace }[] = [];
+  readonly #troubles = new Set<string>();
   /** By number of the group in the table: ranks of a communicator. */
   readonly #sizes = new Map<string, number>();
   #version: string | undefined;
@@ -188,21 +210,56 @@ class RasText {
       this.#open = name === undefined ? undefined : this.#communicator(name, this.#sizes.get(group), place);
       return;
     }
-    const row = /^ +(\d+) +\d+ +\d+ +[\d-]+ +(\d+) +\d+ +[A-Z-]+ +[A-Z,]+\s*$/.exec(text);
+    const row = /^ +(\d+) +\d+ +\d+ +[\d-]+ +(\d+) +\d+ +[A-Z-]+ +([A-Z,]+)\s*$/.exec(text);
     if (row !== null) {
-      const [, number = '', size] = row;
+      const [, number = '', size, troubles = ''] = row;
       this.#sizes.set(number, Number(size));
+      for (const trouble of troubles.split(',')) if (trouble !== 'OK' && trouble !== '') this.#troubles.add(trouble);
       return;
     }
     this.#version ??= /^NCCL version (\d+\.\d+\.\d+)/.exec(text)?.[1];
     this.#operation = /ranks have different (\w+) operation counts/.exec(text)?.[1] ?? this.#operation;
     this.#readGroup(text);
-    const [, pid, node] = /^\s*Process (\d+) on node (\S+) managing/.exec(text) ?? [];
-    if (pid !== undefined && this.#section === 'DEAD') this.#dead.push({ process: `${pid} on ${node ?? ''}`, place });
+    this.#readMissing(text);
+    const isDead = this.#section === 'DEAD';
+    const [, pid, host = '', gpu] = /^\s*Process (\d+) on node (\S+) managing(?: GPU (\d+))?/.exec(text) ?? [];
+    if (pid !== undefined && (isDead || this.#section === 'INCOMPLETE')) {
+      const process = { host, pid: Number(pid), gpu: gpu === undefined ? undefined : Number(gpu) };
+      this.#gone.push({ process, isDead, place });
+    }
   }
 
   finish(): RasReport {
-    return { version: this.#version, isComplete: false, communicators: this.#communicators, dead: this.#dead };
+    // The text does not say which process had which rank; one of each belong together.
+    const missing = this.#communicators.filter((communicator) => communicator.missing.length > 0);
+    const [only] = this.#gone;
+    const isOne = this.#gone.length === 1 && missing.every((communicator) => communicator.missing.length === 1);
+    if (isOne && only !== undefined)
+      for (const communicator of missing)
+        for (const each of communicator.missing) {
+          if (!communicator.processes.has(each.rank)) communicator.processes.set(each.rank, only.process);
+          each.isDead ||= only.isDead;
+        }
+    const rank = isOne && missing.length === 1 ? missing[0]?.missing[0]?.rank : undefined;
+    const gone = this.#gone.map(({ process, isDead, place }) => ({ process, isDead, rank, place }));
+    return {
+      version: this.#version,
+      isComplete: false,
+      communicators: this.#communicators,
+      dead: gone.filter(({ isDead }) => isDead),
+      silent: gone,
+      troubles: [...this.#troubles],
+    };
+  }
+
+  /** `The missing ranks: 21,23`. */
+  #readMissing(text: string): void {
+    const [, list] = /^\s*The missing ranks?: (\d[\d, -]*)$/.exec(text.trimEnd()) ?? [];
+    if (list === undefined || this.#open === undefined || this.#section !== 'INCOMPLETE') return;
+    for (const part of list.split(',')) {
+      const [from = NaN, to = from] = part.split('-').map(Number);
+      for (let rank = from; rank <= to && rank < from + RANGE_LIMIT; rank++) this.#open.missing.push({ rank, isDead: false });
+    }
   }
 
   /** A communicator has a section of its own for each kind of trouble. */

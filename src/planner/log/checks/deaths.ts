@@ -9,6 +9,7 @@ import { hasEnded, readyLines } from '../outcome.js';
 /** Ends of processes: the first one that is no answer to another failure is a cause, and all others follow from it. */
 export function checkDeaths(model: LogModel): LogFinding[] {
   if (model.deaths.length === 0) return [];
+  if (isCaught(model)) return caught(model.deaths);
   const ready = readyLines(model);
   // A process that made a communicator after an exception had caught it.
   const survived = ({ place }: Death) => place.line < (ready.get(place.file) ?? 0);
@@ -17,6 +18,36 @@ export function checkDeaths(model: LogModel): LogFinding[] {
   const findings = first === undefined ? [] : [finding(first, deaths)];
   const ends = deaths.filter((death) => !isOwn(death) && !death.isAftermath);
   return [...findings, ...outcomes(ends, first !== undefined)].map((each) => (hasEnded(model) ? remark(each) : each));
+}
+
+/** True if all that died are exceptions after which their streams go on, and nothing else failed. */
+function isCaught({ deaths, hits, timeouts, warnings }: LogModel): boolean {
+  return (
+    deaths.every(({ wentOn, rule }) => wentOn && rule === undefined) &&
+    timeouts.length === 0 &&
+    !hits.some(({ rule }) => ['fault', 'failure', 'symptom', 'outcome'].includes(rule.kind)) &&
+    !warnings.some(({ source }) => source === 'returned')
+  );
+}
+
+function caught(deaths: readonly Death[]): LogFinding[] {
+  const first = deaths.find(isOwn);
+  if (first === undefined) return [];
+  const ranks = [...new Set(deaths.flatMap((death) => death.ranks))].sort((a, b) => a - b);
+  const { code, problem } = meaning(first, subject(first, ranks));
+  return [
+    {
+      code,
+      severity: 'info',
+      kind: 'note',
+      ...(ranks.length === 0 ? {} : { ranks }),
+      problem: problem.replace('ended by an exception of its own', 'had an exception and went on'),
+      cause: 'the program caught it: lines of its progress follow',
+      remedy: 'look at the traceback if the job failed later',
+      quote: first.text,
+      places: deaths.slice(0, 8).map(({ place }) => place),
+    },
+  ];
 }
 
 /** Codes of rules that explain the first death: their findings are the cause. */

@@ -28,7 +28,8 @@ const MOST_FINDINGS = 3;
  */
 export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[] {
   const groups = groupsOf(recordings);
-  const holds = [...groups.flatMap(checkGroup), ...groups.flatMap(checkMessages)];
+  const isAlone = recordings.length === 1;
+  const holds = [...groups.flatMap((group) => checkGroup(group, isAlone)), ...groups.flatMap(checkMessages)];
   const waits = (rank: number, hold: Hold) => holds.some((other) => other !== hold && other.waiting.includes(rank));
   const isRoot = (hold: Hold) => hold.blamed.length === 0 || hold.blamed.some((rank) => !waits(rank, hold));
   const roots = holds.filter((hold) => hold.blamed.length > 0 && isRoot(hold));
@@ -67,7 +68,7 @@ function groupsOf(recordings: readonly FlightRecording[]): Group[] {
   }));
 }
 
-function checkGroup({ name, ranks: told, title, members }: Group): Hold[] {
+function checkGroup({ name, ranks: told, title, members }: Group, isAlone: boolean): Hold[] {
   const byRank = members.map((recording) => ({ recording, calls: recording.calls.filter((each) => each.group === name) }));
   const open = byRank.flatMap(({ calls }) => calls.find(isOpen)?.sequence ?? []);
   const sequence = Math.min(...open);
@@ -92,8 +93,10 @@ function checkGroup({ name, ranks: told, title, members }: Group): Hold[] {
         waiting: inside,
       },
     ];
-  if (members.length === 1)
-    return [{ finding: onlyOne(title, first.own, first.recording, told?.length), blamed: [], waiting: inside }];
+  if (members.length === 1) {
+    const finding = onlyOne(title, first.own, first.recording, told?.length);
+    return [{ finding: isAlone ? { ...finding, severity: 'info', kind: 'note' } : finding, blamed: [], waiting: inside }];
+  }
   const unrecorded = told?.filter((rank) => !members.some((each) => each.rank === rank)) ?? [];
   if (unrecorded.length > 0)
     return [{ finding: notRecorded(title, first.own, unrecorded, first.recording), blamed: unrecorded, waiting: inside }];
@@ -258,9 +261,9 @@ function onlyOne(group: string, call: FlightCall, recording: FlightRecording, si
     code: 'rank-absent',
     severity: 'warning',
     kind: 'failure',
-    ranks: [recording.rank],
+    ranks: recording.rank < 0 ? [] : [recording.rank],
     explains: [],
-    problem: `rank ${recording.rank} waits in ${called(call, group)}${call.calledAt === '' ? '' : ` at ${call.calledAt}`}; of the other ${size === undefined ? '' : `${size - 1} `}ranks no recording was given`,
+    problem: `${recording.rank < 0 ? 'the rank of this file' : `rank ${recording.rank}`} waits in ${called(call, group)}${call.calledAt === '' ? '' : ` at ${call.calledAt}`}; of the other ${size === undefined ? '' : `${size - 1} `}ranks no recording was given`,
     cause: 'one recording does not show which rank is behind',
     remedy: 'give the recordings of all ranks; a rank that wrote none died or is stuck',
     places: [recording.place],

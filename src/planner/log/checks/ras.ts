@@ -1,5 +1,5 @@
 import { counted } from '../../../counted.js';
-import type { RankGroup, RasCommunicator, RasReport } from '../../readers/ras.js';
+import type { RankGroup, RasCommunicator, RasGone, RasProcess, RasReport } from '../../readers/ras.js';
 import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 
@@ -10,11 +10,12 @@ export function checkRas(reports: readonly RasReport[]): LogFinding[] {
   return [
     ...deadProcesses(reports.flatMap(({ dead }) => dead)),
     ...latest(reports).flatMap((communicator) => [
-      ...missing(communicator),
+      ...missing(communicator, reports),
       ...errors(communicator),
       ...statuses(communicator),
       ...counts(communicator),
     ]),
+    ...silentProcesses(reports),
     ...frozen(reports),
   ].slice(0, MOST_FINDINGS);
 }
@@ -148,13 +149,15 @@ function deadProcesses(dead: RasReport['dead']): LogFinding[] {
   if (first === undefined) return [];
   const named = dead
     .slice(0, 4)
-    .map(({ process }) => process)
+    .map(({ process, rank }) => whole(process, rank))
     .join(', ');
+  const ranks = dead.flatMap(({ rank }) => rank ?? []);
   return [
     {
       code: 'process-dead',
       severity: 'error',
       kind: 'fault',
+      ...(ranks.length === 0 ? {} : { ranks }),
       explains: aftermath,
       problem: `RAS considers ${dead.length === 1 ? 'process' : `${dead.length} processes`} ${named}${dead.length > 4 ? ', …' : ''} dead`,
       cause: 'they ended, or their hosts cannot be reached',
@@ -164,8 +167,49 @@ function deadProcesses(dead: RasReport['dead']): LogFinding[] {
   ];
 }
 
-function missing({ name, missing: all, place }: RasCommunicator): LogFinding[] {
+/** `4711 on 10.0.0.7 (rank 21, GPU 5)` */
+function whole({ pid, host, gpu }: RasProcess, rank: number | undefined): string {
+  const more = [...(rank === undefined ? [] : [`rank ${rank}`]), ...(gpu === undefined ? [] : [`GPU ${gpu}`])];
+  return `${pid} on ${host}${more.length === 0 ? '' : ` (${more.join(', ')})`}`;
+}
+
+/** Processes without an answer where no communicator tells their ranks. */
+function silentProcesses(reports: readonly RasReport[]): LogFinding[] {
+  const { silent: all = [], dead = [] } = reports.at(-1) ?? {};
+  const silent = all.filter((each) => !dead.includes(each));
+  const [first] = silent;
+  const isNamed = reports.some(({ communicators }) => communicators.some((each) => each.missing.length > 0));
+  if (first === undefined || isNamed) return [];
+  return [
+    {
+      code: 'rank-missing',
+      severity: 'error',
+      kind: 'fault',
+      explains: aftermath,
+      problem: `RAS has no answer from ${processesText(silent)}`,
+      cause: 'those processes died or stand still, or their hosts cannot be reached',
+      remedy: 'look at the logs of these processes and at their hosts',
+      places: [first.place],
+    },
+  ];
+}
+
+function processesText(gone: readonly RasGone[]): string {
+  const named = gone
+    .slice(0, 4)
+    .map(({ process }) => whole(process, undefined))
+    .join(', ');
+  return `${gone.length === 1 ? 'process' : 'processes'} ${named}${gone.length > 4 ? ', …' : ''}`;
+}
+
+function missing({ name, missing: all, processes, place }: RasCommunicator, reports: readonly RasReport[]): LogFinding[] {
   if (all.length === 0) return [];
+  const known = all.flatMap(({ rank }) => {
+    const process = processes.get(rank);
+    return process === undefined || process.pid === 0 ? [] : [{ process, rank, place }];
+  });
+  const silent = known.length > 0 ? known : reports.flatMap((report) => (report.isComplete ? [] : report.silent));
+  const who = silent.length === 0 ? '' : `, ${processesText(silent)}`;
   const ranks = all.map(({ rank }) => rank);
   const dead = all.filter(({ isDead }) => isDead).map(({ rank }) => rank);
   return [
@@ -175,8 +219,8 @@ function missing({ name, missing: all, place }: RasCommunicator): LogFinding[] {
       kind: 'fault',
       ranks,
       explains: aftermath,
-      problem: `RAS has no answer from ${namedRanks(ranks)} of communicator ${name}${dead.length === 0 ? '' : `; ${namedRanks(dead)} ${dead.length === 1 ? 'is' : 'are'} considered dead`}`,
-      cause: 'those processes died, or their hosts cannot be reached',
+      problem: `RAS has no answer from ${namedRanks(ranks)} of communicator ${name}${who}${dead.length === 0 ? '' : `; ${namedRanks(dead)} ${dead.length === 1 ? 'is' : 'are'} considered dead`}`,
+      cause: 'those processes died or stand still, or their hosts cannot be reached',
       remedy: `look at the logs and hosts of ${namedRanks(ranks)}`,
       places: [place],
     },

@@ -23,6 +23,8 @@ export interface Death {
   readonly isFirst: boolean;
   /** The line speaks of a failure elsewhere: of NCCL, a connection, another process. */
   readonly isAftermath: boolean;
+  /** The same stream goes on with lines of a program that works: the exception was caught. */
+  readonly wentOn: boolean;
   /** Code of the rule that explains the line. */
   readonly rule: LineRule | undefined;
   /** The place of the program's own code in which it happened: `/app/data.py:41 in __getitem__`. */
@@ -46,6 +48,22 @@ interface Summary {
   host: string | undefined;
   rank: number | undefined;
 }
+
+/** Lines of the program after exceptions, and those among them that tell of progress. */
+interface Follow {
+  readonly deaths: GrowingDeath[];
+  plain: number;
+  progress: number;
+  left: number;
+}
+
+/** Lines after an exception that show that its process goes on. */
+const PLAIN_LINES = 3;
+/** Lines after an exception that are looked at. */
+const FOLLOW_LINES = 400;
+const progressForm = /\b(?:steps?|epochs?|iter(?:ation)?s?|batch(?:es)?|loss)\b.{0,20}\d|\b(?:finished|completed|done|saved)\b/i;
+const troubleForm =
+  /error|fail|exception|abort|kill|signal|terminat|exit|clos|shut|crash|died|dead|destroy|traceback|warn|interrupt|timeout|timed out/i;
 
 /** Lines after an exception's that may go on with its message. */
 const TAIL_LINES = 12;
@@ -88,6 +106,8 @@ export class DeathTracker {
   readonly #deaths: GrowingDeath[] = [];
   readonly #successes: LogPlace[] = [];
   readonly #tracebacks = new Map<string, OpenTraceback>();
+  /** By tag, exceptions and what came after the last one. */
+  readonly #follows = new Map<string, Follow>();
   #summary: Summary | undefined;
   #what: { readonly tag: string; readonly type: string; readonly place: LogPlace } | undefined;
   /** The exception whose message may go on. */
@@ -98,6 +118,7 @@ export class DeathTracker {
 
   openFile(name: string): void {
     this.#tracebacks.clear();
+    this.#follows.clear();
     this.#summary = undefined;
     this.#what = undefined;
     this.#tail = undefined;
@@ -107,7 +128,8 @@ export class DeathTracker {
 
   /** True while lines without a text of a form matter: within tracebacks and summaries. */
   get isOpen(): boolean {
-    return this.#tracebacks.size > 0 || this.#summary !== undefined || this.#what !== undefined || this.#tail !== undefined;
+    const isWithin = this.#summary !== undefined || this.#what !== undefined || this.#tail !== undefined;
+    return isWithin || this.#tracebacks.size > 0 || this.#follows.size > 0;
   }
 
   /** @param forms numbers of the forms whose texts are in the line; @param rule the rule that the line matched */
@@ -116,6 +138,7 @@ export class DeathTracker {
     const line = streamOf(text);
     if (this.#summary !== undefined && this.#readSummary(line.rest, text, place)) return;
     this.#readTail(line, rule);
+    this.#follow(line, rule);
     if (this.#readTraceback(line, text, place, rule)) return;
     for (const index of forms) {
       if (index >= deathForms.length) this.#readMark(index - deathForms.length, line, text, place, rule);
@@ -189,6 +212,18 @@ export class DeathTracker {
     }
   }
 
+  #follow({ tag, rest }: StreamLine, rule: LineRule | undefined): void {
+    const follow = this.#follows.get(tag);
+    if (follow === undefined) return;
+    if (--follow.left === 0) this.#follows.delete(tag);
+    if (rule !== undefined || !/^\w/.test(rest) || troubleForm.test(rest)) return;
+    follow.plain++;
+    if (progressForm.test(rest)) follow.progress++;
+    if (follow.plain < PLAIN_LINES || follow.progress === 0) return;
+    for (const death of follow.deaths) death.wentOn = true;
+    this.#follows.delete(tag);
+  }
+
   /** Later lines of a message name the cause, or show that it is about another process. */
   #readTail({ tag, rest }: StreamLine, rule: LineRule | undefined): void {
     const tail = this.#tail;
@@ -246,6 +281,10 @@ export class DeathTracker {
       place,
     });
     this.#tail = { death, tag: line.tag, left: TAIL_LINES };
+    const before = this.#follows.get(line.tag)?.deaths ?? [];
+    before.push(death);
+    if (this.#follows.size < OPEN_LIMIT)
+      this.#follows.set(line.tag, { deaths: before, plain: 0, progress: 0, left: FOLLOW_LINES });
   }
 
   /** torchrun's summary: `rank : 3 (local_rank: 3)`, `exitcode : -9 (pid: 4711)`. */
@@ -289,8 +328,8 @@ export class DeathTracker {
     return known === undefined ? [] : [known];
   }
 
-  #add(death: Omit<Death, 'timeMs'>, timeMs = timeOf(death.text)): GrowingDeath {
-    const added = { ...death, text: excerpt(death.text, TEXT_LENGTH), timeMs };
+  #add(death: Omit<Death, 'timeMs' | 'wentOn'>, timeMs = timeOf(death.text)): GrowingDeath {
+    const added = { ...death, wentOn: false, text: excerpt(death.text, TEXT_LENGTH), timeMs };
     this.#deaths.push(added);
     return added;
   }

@@ -19,7 +19,7 @@ export const programRules: readonly LineRule[] = [
     kind: 'fault',
     needles: ['failed to pass monitoredbarrier', 'missing ranks', ': [horovod', ': [allreduce', ': [distributedoptimizer'],
     pattern:
-      /(?:Ranks? ([\d, ]{1,200}) failed to pass monitoredBarrier|\[?[Mm]issing ranks: ?\[?([\d, ]{1,200})|(?:^|>:?)\s{0,8}(\d{1,7}): \[(?:[Hh]orovod|allreduce|Distributed)\w{0,200})/,
+      /(?:Ranks? ([\d, ]{1,200}) failed to pass monitoredBarrier|(?<!The )\[?\b[Mm]issing ranks: ?\[?([\d, ]{1,200})|(?:^|>:?)\s{0,8}(\d{1,7}): \[(?:[Hh]orovod|allreduce|Distributed)\w{0,200})/,
     explains: ['watchdog-timeout', 'exit-child', 'remote-closed', 'collective-stalled'],
     problem: 'rank $1$2$3 did not come to a collective or barrier in which the others wait',
     cause: 'that rank is elsewhere in its code, slower by more than the limit, or died',

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { comparePlan, planFinding } from '../../../../src/planner/log/compare-plan.js';
+import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
+import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
 import { verdictOf } from '../../../../src/planner/log/verdict.js';
 import { interleaved, madeLog, type MadeLogOptions, planMachines, randomFrom } from './made-log.js';
 import { codes, findingsOf, readLines } from './read.js';
@@ -11,6 +13,34 @@ const info = (rank: number, message: string) =>
   `node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] NCCL INFO ${message}`;
 const warn = (rank: number, source: string, message: string) =>
   `[2026-09-09 11:29:56] node${Math.floor(rank / 8)}:${4000 + (rank % 8)}:${5000 + (rank % 8)} [${rank % 8}] ${source} NCCL WARN ${message}`;
+
+describe('an exception', () => {
+  const traceback = [
+    'Traceback (most recent call last):',
+    '  File "/w/upload.py", line 20, in upload',
+    '    s3.put(path)',
+    'botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "https://s3/ckpt"',
+  ];
+  const after = ['will try again', 'upload ok', 'step 300 loss 2.8', 'Training finished'];
+  const severities = (...lines: string[]) => codes(findingsOf(lines)).filter((each) => each.startsWith('rank-exception'));
+
+  it('that the program caught is a remark, where lines of its progress follow', () => {
+    expect(severities(...traceback, ...after)).toEqual(['rank-exception info']);
+    expect(severities(...traceback, ...traceback, ...after)).toEqual(['rank-exception info']);
+    const marked = (rank: number, lines: readonly string[]) => lines.map((line) => `[rank${rank}]: ${line}`);
+    expect(severities(...marked(3, traceback), ...marked(3, after))).toEqual(['rank-exception info']);
+    expect(severities(...marked(3, traceback), ...marked(0, after))).toEqual(['rank-exception error']);
+  });
+
+  it('ends its process where nothing but its message or another failure follows', () => {
+    expect(severities(...traceback)).toEqual(['rank-exception error']);
+    expect(severities(...traceback, 'step 300 loss 2.8')).toEqual(['rank-exception error']);
+    expect(severities(...traceback, 'For debugging see the guide', 'Compile with it', 'Ask for help')).toEqual([
+      'rank-exception error',
+    ]);
+    expect(severities(...traceback, ...after, 'ValueError: bad batch')).toEqual(['rank-exception error']);
+  });
+});
 
 describe('init', () => {
   it('that hangs on one rank names the rank that made least progress', () => {
@@ -40,6 +70,25 @@ describe('init', () => {
       codes(findingsOf([...more, ...made({ release }).filter((line) => /Trees|Channel/.test(line))]));
     expect(part(224)).toEqual(['init-unfinished info']);
     expect(part(208, info(0, 'NCCL version 2.8.4+cuda11.1'))).toEqual(['init-unfinished error']);
+  });
+
+  it('that a cut log does not show to end is open, unless something else failed', () => {
+    const lines = made().filter((line) => !/Init (?:COMPLETE|timings)/.test(line));
+    const diagnose = (all: readonly string[], rest: string | undefined) => {
+      const reader = new NcclLogReader();
+      reader.openFile('job.log');
+      for (const line of all) reader.readLine(line);
+      if (rest !== undefined) reader.readUnfinishedLine(rest);
+      return diagnoseJob(reader.finish());
+    };
+    expect(diagnose(lines, undefined).outcome).toBe('fault');
+    const cut = diagnose(lines, 'node1:4003:5003 ');
+    expect(cut.outcome).toBe('undecided');
+    expect(cut.open?.problem).toContain('the log is cut');
+    expect(codes(cut.verdict.remarks)).toContain('init-unfinished info');
+    expect(diagnose([...lines, warn(9, 'misc/socket.cc:1', 'No space left on device')], 'node1:4003:5003 ').outcome).toBe(
+      'fault',
+    );
   });
 
   it('ends with an error where versions differ, but not where one is only truncated', () => {

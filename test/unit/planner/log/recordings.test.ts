@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { checkFlight } from '../../../../src/planner/log/checks/flight.js';
 import { checkRas } from '../../../../src/planner/log/checks/ras.js';
+import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
 import { type FlightRecording, readFlightRecording } from '../../../../src/planner/readers/flight.js';
 import { parseJson } from '../../../../src/planner/readers/json.js';
 import { rasText, readRasJson } from '../../../../src/planner/readers/ras.js';
-import { findingsOf } from './read.js';
+import { findingsOf, readLines } from './read.js';
 
 const place = { file: 0, line: 1 };
 
@@ -41,6 +42,14 @@ describe('flight recordings', () => {
     const recordings = [recording(0, done, started), recording(1, done), recording(2, done, started)];
     expect(check(...recordings)).toEqual(['rank-behind 1']);
     expect(checkFlight(recordings)[0]!.problem).toContain('train.py:1 step');
+  });
+
+  it('of which there is one leave open who is late', () => {
+    const diagnose = (alone: FlightRecording) => diagnoseJob({ ...readLines([]), recordings: [alone] });
+    const { outcome, open } = diagnose(recording(0, done, started));
+    expect(outcome).toBe('undecided');
+    expect(open?.problem).toContain('rank 0 waits in');
+    expect(diagnose({ ...recording(0, done, started), rank: -1 }).open?.problem).toContain('the rank of this file waits in');
   });
 
   it('name the ranks that call something else', () => {
@@ -299,6 +308,46 @@ Warnings
 ========
 `),
     ).toEqual([]);
+  });
+
+  const incomplete = (status: string, list: string) => `Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         4       7-8        32        32   RUNNING  INCOMPLETE
+
+Errors
+======
+
+${status}
+  Process 3487984 on node 172.16.64.213 managing GPU 5
+
+#0-0 (cf264af53edbe986) INCOMPLETE
+  Missing communicator data from some ranks
+  ${list}
+`;
+
+  // The example of NVIDIA's guide to RAS, and its plural.
+  it('as text names missing ranks in one line, and the process of a single one', () => {
+    const findings = (status: string, list: string) => findingsOf(incomplete(status, list).split('\n'));
+    const [one] = findings('INCOMPLETE', 'The missing rank: 21');
+    expect(one).toMatchObject({ code: 'rank-missing', ranks: [21] });
+    expect(one?.problem).toContain('rank 21 of communicator cf264af53edbe986, process 3487984 on 172.16.64.213 (GPU 5)');
+    const several = findings('INCOMPLETE', 'The missing ranks: 21,23');
+    expect(several.map(({ code, ranks }) => [code, ranks])).toEqual([['rank-missing', [21, 23]]]);
+    const dead = findings('DEAD', 'The missing rank: 21');
+    expect(dead.map(({ code, ranks }) => [code, ranks])).toEqual(
+      expect.arrayContaining([
+        ['process-dead', [21]],
+        ['rank-missing', [21]],
+      ]),
+    );
+    expect(findings('INCOMPLETE', '').map(({ code }) => code)).toEqual(['rank-missing']);
+  });
+
+  it('as text whose trouble is only in the table is not called free of it', () => {
+    const lines = incomplete('', '').split('\n').slice(0, 3);
+    const { outcome, open } = diagnoseJob(readLines(['Job summary', ...lines]));
+    expect(outcome).toBe('undecided');
+    expect(open?.problem).toContain('RAS reports INCOMPLETE');
   });
 
   // The words of src/ras/client_support.cc of NCCL 2.27.
