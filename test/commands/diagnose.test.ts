@@ -41,6 +41,50 @@ describe('tccl diagnose', () => {
     });
   });
 
+  it('shows findings of one code together', async () => {
+    const incident = mkdtempSync(join(tmpdir(), 'tccl-joined-'));
+    writeFileSync(
+      join(incident, 'df.txt'),
+      'Filesystem      Size  Used Avail Use% Mounted on\nshm              64M   64M     0 100% /dev/shm\n',
+    );
+    writeFileSync(
+      join(incident, 'job.log'),
+      'n1:61:161 [1] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-QkZpLd to 33030532 bytes\n',
+    );
+    const { stdout } = await tccl(['diagnose', incident]);
+    rmSync(incident, { recursive: true });
+    expect(stdout.match(/code {3}shm-full/g)).toHaveLength(1);
+    expect(stdout).toMatch(/\n {2}also {3}\/dev\/shm is /);
+    expect(stdout).not.toContain('Also possible');
+  });
+
+  it('says of a test over several hosts that its speed was not compared, and what compares it', async () => {
+    const incident = mkdtempSync(join(tmpdir(), 'tccl-speed-'));
+    const file = join(incident, 'two.txt');
+    const head = Array.from(
+      { length: 16 },
+      (_, rank) => `#  Rank ${rank} Group  0 Pid 31${rank} on gpu${rank >> 3} device ${rank & 7} [0x1b] NVIDIA H100 80GB HBM3`,
+    );
+    writeFileSync(
+      file,
+      [
+        '# Collective test starting: all_reduce_perf',
+        '# nThread 1 nGpus 1 minBytes 8388608 maxBytes 8388608 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0',
+        ...head,
+        '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong',
+        '67108864 16777216 float sum -1 66225.9 1.01 1.90 0 66225.9 1.01 1.90 0',
+        '# Out of bounds values : 0 OK',
+        '# Avg bus bandwidth    : 1.9',
+        '',
+      ].join('\n'),
+    );
+    const { code, stdout } = await tccl(['diagnose', file]);
+    rmSync(incident, { recursive: true });
+    expect(code).toBe(0);
+    expect(stdout).toContain('the speed was not compared: 2 hosts\n');
+    expect(stdout).toContain(`tccl expect dgx-h100 --nodes 2 ${file} compares it\n`);
+  });
+
   it('compares a graph file with the machine that a log beside it prints', async () => {
     const incident = mkdtempSync(join(tmpdir(), 'tccl-graphs-'));
     const { parameters } = parametersFromEnvironment({});

@@ -8,6 +8,7 @@ import {
   type ExpectedTable,
   expectTable,
   comparedRows,
+  percent,
   ranked,
   type TriedHypothesis,
   tryHypothesis,
@@ -203,11 +204,6 @@ function verdictLines(found: Found, results: readonly Results[], paint: Colors):
         ]),
     ...(nLeft === 0 ? [] : [`${counted(nLeft, 'explanation')} not tried, for lack of time (--seconds).`]),
   ];
-}
-
-/** A mean of logarithms as a percentage. */
-function percent(error: number): string {
-  return `${(100 * Math.expm1(error)).toFixed(0)} %`;
 }
 
 function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: Found, results: readonly Results[]) {

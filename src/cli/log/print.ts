@@ -42,47 +42,71 @@ export function printJob({ communicators, tables, lines }: LogModel, paint: Colo
 /** The outcome: causes with their evidence, or what is not known; then consequences and remarks. */
 export function printVerdict(model: Pick<LogModel, 'files'>, { outcome, verdict, open }: Diagnosis, paint: Colors): void {
   const { causes, consequences, remarks } = verdict;
-  const [first] = causes;
+  const groups = byCode(causes);
+  // It belongs to the words of a verdict that finds nothing.
+  const unjudged = open === undefined && causes.length === 0 ? remarks.find(isUnjudged) : undefined;
+  const notes = unjudged === undefined ? remarks : remarks.filter((remark) => remark !== unjudged);
+  const [[first, ...others] = []] = groups;
   if (open !== undefined) {
     print(`${paint.yellow('Undecided:')} ${paint.bold(open.problem)}`);
     print(`  why    ${open.cause}`, `  run    ${open.command}`, `  do     ${open.remedy}`, '');
   } else if (first === undefined) {
     print(
-      `${paint.green('Verdict:')} ${paint.bold(`nothing wrong found${outcome === 'healthy' ? '; all that began was seen to end' : ''}`)}${remarks.length === 0 ? '' : '; worth knowing:'}`,
+      `${paint.green('Verdict:')} ${paint.bold(`nothing wrong found${outcome === 'healthy' ? '; all that began was seen to end' : ''}${unjudged === undefined ? '' : `; ${unjudged.problem}`}`)}${notes.length === 0 ? '' : '; worth knowing:'}`,
+      ...(unjudged === undefined ? [] : [`  why    ${unjudged.cause}`, `  do     ${unjudged.remedy}`]),
       '',
     );
   } else {
     const colour = first.severity === 'error' ? paint.red : paint.yellow;
     print(`${colour('Verdict:')} ${paint.bold(first.problem)}`);
-    printCause(model, first, paint);
-    for (const [index, cause] of causes.slice(1, SHOWN_CAUSES).entries()) {
+    printCause(model, first, others, paint);
+    for (const [index, [cause, ...more]] of groups.slice(1, SHOWN_CAUSES).entries()) {
+      if (cause === undefined) continue;
       print(`${paint.yellow(`Also possible, ${index + 2}:`)} ${cause.problem}`);
-      printCause(model, cause, paint);
+      printCause(model, cause, more, paint);
     }
   }
-  const rest = causes.slice(SHOWN_CAUSES);
+  const rest = groups.slice(SHOWN_CAUSES).flat();
   if (rest.length > 0) print(`and ${counted(rest.length, 'less likely finding')}: ${codesOf(rest)}`);
   if (consequences.length > 0) print(`Consequences of these: ${codesOf(consequences)}`);
-  for (const { code, problem } of remarks.slice(0, SHOWN_REMARKS)) print(`${paint.cyan('info')} ${code}: ${short(problem)}`);
-  if (remarks.length > SHOWN_REMARKS) print(`and ${counted(remarks.length - SHOWN_REMARKS, 'more remark')}; --json has all`);
-  if (rest.length + consequences.length + remarks.length > 0) print('');
+  for (const { code, problem } of notes.slice(0, SHOWN_REMARKS)) print(`${paint.cyan('info')} ${code}: ${short(problem)}`);
+  if (notes.length > SHOWN_REMARKS) print(`and ${counted(notes.length - SHOWN_REMARKS, 'more remark')}; --json has all`);
+  if (rest.length + consequences.length + notes.length > 0) print('');
 }
 
-function printCause(
-  model: Pick<LogModel, 'files'>,
-  { code, cause, remedy, places, quote, context, source }: LogFinding,
-  paint: Colors,
-): void {
+function isUnjudged({ code }: LogFinding): boolean {
+  return code === 'speed-not-compared';
+}
+
+/** Findings of one code together, where the first of them stands. */
+function byCode(findings: readonly LogFinding[]): LogFinding[][] {
+  const groups = new Map<string, LogFinding[]>();
+  for (const finding of findings) groups.set(finding.code, [...(groups.get(finding.code) ?? []), finding]);
+  return [...groups.values()];
+}
+
+/** @param others findings of the same code */
+function printCause(model: Pick<LogModel, 'files'>, finding: LogFinding, others: readonly LogFinding[], paint: Colors): void {
+  const { code, cause, remedy, source } = finding;
+  print(`  why    ${cause}`);
+  printEvidence(model, finding, paint);
+  for (const other of others.slice(0, SHOWN_CAUSES)) {
+    print(`  also   ${other.problem}`);
+    printEvidence(model, other, paint);
+  }
+  if (others.length > SHOWN_CAUSES) print(`  also   ${others.length - SHOWN_CAUSES} more like these; --json has all`);
+  print(`  do     ${remedy}`);
+  print(paint.dim(`  code   ${code}${source === undefined ? '' : `, as in ${source}`}`), '');
+}
+
+function printEvidence(model: Pick<LogModel, 'files'>, { places, quote, context }: LogFinding, paint: Colors): void {
   const at = places
     .slice(0, SHOWN_PLACES)
     .map((place) => placeText(model, place))
     .join(', ');
-  print(`  why    ${cause}`);
   if (at !== '') print(`  where  ${at}${places.length > SHOWN_PLACES ? ', …' : ''}`);
   if (context !== undefined && context.length > 1) for (const line of context) print(paint.dim(`         | ${short(line)}`));
   else if (quote !== undefined) print(paint.dim(`         | ${short(quote)}`));
-  print(`  do     ${remedy}`);
-  print(paint.dim(`  code   ${code}${source === undefined ? '' : `, as in ${source}`}`), '');
 }
 
 function codesOf(findings: readonly LogFinding[]): string {

@@ -1,7 +1,7 @@
 import { counted } from '../../counted.js';
 import type { GpuModel } from '../topology/catalogue/gpus.js';
 import { contradiction, type HostFacts, type Sourced } from './facts.js';
-import { gpuOfProduct } from './models.js';
+import { gpuOfProduct } from '../topology/catalogue/products.js';
 import { gpuModelOf, gpusOf, isGpuDescription } from './pci-devices.js';
 
 /** GPUs of a host, on which all its outputs agree. */

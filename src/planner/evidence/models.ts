@@ -2,6 +2,7 @@ import { counted } from '../../counted.js';
 import { type CpuModel, cpuModels } from '../topology/catalogue/cpus.js';
 import { type GpuModel, gpuModels } from '../topology/catalogue/gpus.js';
 import { findModel, lookUpModel } from '../topology/catalogue/lookup.js';
+import { gpuOfProduct } from '../topology/catalogue/products.js';
 import { type NicModel, nicModels } from '../topology/catalogue/nics.js';
 import type { PathTable } from './path-table.js';
 
@@ -9,22 +10,6 @@ import type { PathTable } from './path-table.js';
 interface Guess {
   readonly model: GpuModel;
   readonly reason: string;
-}
-
-/** The model of a product: `NVIDIA A100-SXM4-80GB` is the A100 SXM; undefined where the catalogue lacks it. */
-export function gpuOfProduct(product: string): GpuModel | undefined {
-  const words = product
-    .toLowerCase()
-    .replaceAll(/[-_/]/g, ' ')
-    .replaceAll(/\b(?:nvidia|tesla|graphics device)\b|\.\.\.$/g, ' ')
-    .replaceAll(/\bsxm\d?\b/g, 'sxm')
-    .split(/\s+/)
-    .filter((word) => word !== '' && !/^\d+gb$|^hbm\d?e?$/.test(word));
-  for (let count = words.length; count > 0; count--) {
-    const model = findModel(words.slice(0, count).join(' '), gpuModels);
-    if (model !== undefined) return model;
-  }
-  return undefined;
 }
 
 /** PCI devices of models beside those of the catalogue, by their other memory or form. */

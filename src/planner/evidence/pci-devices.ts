@@ -1,7 +1,8 @@
 import type { PciDevice } from '../readers/lspci.js';
 import { describedBranch, fullBusId, type PciBranch, type PciTree } from '../readers/pci-tree.js';
 import type { GpuModel } from '../topology/catalogue/gpus.js';
-import { gpuOfDescription, gpuOfDevice, gpuOfProduct } from './models.js';
+import { gpuOfProduct } from '../topology/catalogue/products.js';
+import { gpuOfDescription, gpuOfDevice } from './models.js';
 
 /** All devices of a tree, bridges included. */
 export function branchesOf(tree: PciTree): PciBranch[] {

@@ -97,6 +97,11 @@ export function errorOf(tables: readonly ExpectedTable[]): number {
   return meanOf(tables.flatMap((table) => comparedRows(table).map((row) => Math.abs(Math.log(row.timeUs / row.expectedUs)))));
 }
 
+/** A mean of logarithms as a percentage. */
+export function percent(error: number): string {
+  return `${(100 * Math.expm1(error)).toFixed(0)} %`;
+}
+
 /** Plans and simulates the cluster under one hypothesis. */
 export function tryHypothesis(
   input: ChangeableCluster,

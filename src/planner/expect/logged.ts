@@ -1,5 +1,7 @@
+import { counted } from '../../counted.js';
 import { TcclError } from '../../errors.js';
-import { gpuOfProduct } from '../evidence/models.js';
+import { gpuOfProduct } from '../topology/catalogue/products.js';
+import { hasPromise } from '../log/checks/bandwidth.js';
 import type { LogFinding } from '../log/finding.js';
 import type { LogModel } from '../log/model.js';
 import type { MeasuredTable } from '../log/table.js';
@@ -13,7 +15,16 @@ import type { GpuModel } from '../topology/catalogue/gpus.js';
 import { type Machine, machines } from '../topology/catalogue/machines.js';
 import { descendants, type XmlElement } from '../topology/xml/tree.js';
 import { coveredVersions, nearestVersions } from '../versions/version.js';
-import { type ExpectedTable, errorOf, expectTable, ranked, tryHypothesis } from './expect.js';
+import {
+  comparedRows,
+  type ExpectedTable,
+  errorOf,
+  expectTable,
+  percent,
+  ranked,
+  type TriedHypothesis,
+  tryHypothesis,
+} from './expect.js';
 import { hypothesesFor, type Hypothesis } from './hypotheses.js';
 import { isAllReduceByFigures, rowsOf, type Results } from './results.js';
 
@@ -38,6 +49,7 @@ interface Expectation {
  */
 export function checkExpected(model: LogModel): LogFinding[] {
   const known = new Map<string, Expectation | undefined>();
+  const compared = new Set<MeasuredTable>();
   const slow = model.tables.flatMap((table) => {
     const results = resultsOf(table);
     if (results === undefined) return [];
@@ -48,6 +60,7 @@ export function checkExpected(model: LogModel): LogFinding[] {
     if (!known.has(key)) known.set(key, expectationOf(results.gpu, table.nRanks ?? 0, version));
     const expectation = known.get(key);
     if (expectation === undefined) return [];
+    compared.add(table);
     const expected = expectTable(results.results, expectation.simulator);
     const late = expected.rows.filter(
       ({ verdict, timeUs, expectedUs }) => verdict === 'slow' && timeUs > SLOW_TIMES * expectedUs,
@@ -55,7 +68,44 @@ export function checkExpected(model: LogModel): LogFinding[] {
     return 2 * late.length > expected.rows.length ? [{ table, expected, expectation }] : [];
   });
   const [first] = slow;
-  return first === undefined ? [] : [findingOf(model, first.table, first.expected, first.expectation, slow.length)];
+  return [
+    ...(first === undefined ? [] : [findingOf(model, first.table, first.expected, first.expectation, slow.length)]),
+    ...notCompared(model, compared),
+  ];
+}
+
+/** Says which speeds nothing judged, and the command that does. */
+function notCompared(model: LogModel, compared: ReadonlySet<MeasuredTable>): LogFinding[] {
+  const left = model.tables.filter(
+    (table) =>
+      (table.nRanks ?? 0) > 1 &&
+      !table.run.isCpuTime &&
+      !compared.has(table) &&
+      !hasPromise(table, model.communicators) &&
+      table.rows.some(({ bytes }) => bytes >= LARGE_BYTES),
+  );
+  const [table] = left;
+  if (table === undefined) return [];
+  const { hosts, nRanks = 0, run, rows } = table;
+  const gpu = gpuOfProduct(run.gpus[0] ?? '');
+  const machine =
+    gpu === undefined ? undefined : machines.find((each) => isOf(each.build(), gpu, nRanks / Math.max(1, hosts.length)));
+  const [place] = rows.map((row) => row.place);
+  const file = place === undefined ? undefined : model.files[place.file];
+  return [
+    {
+      code: 'speed-not-compared',
+      severity: 'info',
+      kind: 'note',
+      problem: `the speed was not compared: ${hosts.length > 1 ? counted(hosts.length, 'host') : 'the machine is not known'}${left.length > 1 ? ` (${left.length} tables)` : ''}`,
+      cause:
+        hosts.length > 1
+          ? 'the output of nccl-tests does not name the network cards between hosts'
+          : 'the output of nccl-tests names GPUs that several machines have, in other ways',
+      remedy: `tccl expect ${machine === undefined ? '<cluster file>' : `${machine.name}${hosts.length > 1 ? ` --nodes ${hosts.length}` : ''}`} ${file ?? '<file>'} compares it`,
+      places: place === undefined ? [] : [place],
+    },
+  ];
 }
 
 /** The large rows of a table whose host and GPUs are known. */
@@ -122,7 +172,11 @@ function findingOf(
   const { machine, parameters } = expectation;
   const largest = expected.rows.reduce((a, b) => (b.bytes >= a.bytes ? b : a));
   const { place } = rows.find(({ bytes }) => bytes === largest.bytes) ?? { place: { file: 0, line: 0 } };
-  const [explanation] = explanationsOf(model, expectation, expected);
+  const [best, second] = explanationsOf(model, expectation, expected);
+  const compared = comparedRows(expected).filter(({ verdict }) => verdict === 'slow').length;
+  const explanation = best !== undefined && 2 * best.explained >= compared ? best.hypothesis : undefined;
+  const near = ({ hypothesis, error, explained }: TriedHypothesis) =>
+    `${hypothesis.what} (off by ${percent(error)}, explains ${explained} of ${counted(compared, 'row')})`;
   return {
     code: 'slower-than-expected',
     severity: 'warning',
@@ -131,7 +185,9 @@ function findingOf(
     problem: `${collective ?? ''} reaches ${largest.busGBps.toFixed(1)} GB/s of bus bandwidth at ${Math.round(largest.bytes / 2 ** 20)} MiB; ${largest.expectedGBps.toFixed(1)} GB/s are expected of ${machine.name} with NCCL ${parameters.ncclVersion}${nSlow > 1 ? ` (${nSlow} tables are slow)` : ''}`,
     cause:
       explanation === undefined
-        ? 'no single setting or part of the machine that tccl tries would explain these times: other jobs on the GPUs, throttled clocks, a virtual machine'
+        ? best === undefined
+          ? 'no single setting or part of the machine that tccl tries would explain these times: other jobs on the GPUs, throttled clocks, a virtual machine'
+          : `no single explanation fits; the nearest: ${[best, ...(second === undefined ? [] : [second])].map(near).join('; ')}`
         : `these times fit best: ${explanation.what}`,
     remedy: `${explanation === undefined ? '`nvidia-smi -q` (clocks, throttle reasons) and `nvidia-smi nvlink -s`' : explanation.check}; tccl expect ${machine.name} with this file shows every size`,
     places: [place],
@@ -139,7 +195,7 @@ function findingOf(
 }
 
 /** Explanations of a table, the best first; where the log shows settings, only those that it has. */
-function explanationsOf(model: LogModel, { root, parameters }: Expectation, table: ExpectedTable): Hypothesis[] {
+function explanationsOf(model: LogModel, { root, parameters }: Expectation, table: ExpectedTable): TriedHypothesis[] {
   const input: ChangeableCluster = {
     cluster: { hosts: [{ machine: root, count: 1 }] },
     roots: new Map([[root, root]]),
@@ -152,5 +208,5 @@ function explanationsOf(model: LogModel, { root, parameters }: Expectation, tabl
   const tried = hypothesesFor([root], 1)
     .filter(isAllowed)
     .map((hypothesis) => tryHypothesis(input, [table], hypothesis));
-  return ranked(tried, errorOf([table])).map(({ hypothesis }) => hypothesis);
+  return ranked(tried, errorOf([table]));
 }

@@ -249,6 +249,8 @@ export const logFindingCodes = {
   'pair-slow': 'a pair of hosts is slow in a sweep of nccl-tests',
   'pair-unsteady': 'runs of one pair of hosts differ',
   'slower-than-expected': 'nccl-tests reaches less than `tccl expect` predicts for this machine',
+  'speed-not-compared':
+    'nothing in the log says how fast this nccl-tests should be: several hosts, or a machine that it does not show',
   'bandwidth-low': 'the bandwidth of nccl-tests is below half (warning) or a fifth (error) of the result of the ring search',
   'result-wrong': 'nccl-tests counted wrong elements',
   // settings

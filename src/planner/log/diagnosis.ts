@@ -52,11 +52,10 @@ const ALL_REDUCE = 'NCCL_DEBUG=INFO all_reduce_perf -b 8 -e 1G -f 2 -g $(nvidia-
 /** The release with which `ncclras` came. */
 const RAS_SINCE = '2.24';
 
-/** Twice RAS, where all releases in the log have it, else the stacks of ranks. */
-function progressCommand({ processes }: LogModel): string {
+/** True if all releases in the log have RAS, and it has one. */
+function hasRas({ processes }: LogModel): boolean {
   const versions = processes.flatMap(({ version }) => version?.text.split('+', 1)[0] ?? []);
-  const hasRas = versions.length > 0 && versions.every((version) => compareVersions(version, RAS_SINCE) >= 0);
-  return hasRas ? 'ncclras -v; sleep 60; ncclras -v' : 'for p in $(pgrep -f <program>); do py-spy dump --pid $p; done';
+  return versions.length > 0 && versions.every((version) => compareVersions(version, RAS_SINCE) >= 0);
 }
 
 function openQuestion(model: LogModel, findings: readonly LogFinding[]): OpenQuestion {
@@ -75,8 +74,10 @@ function openQuestion(model: LogModel, findings: readonly LogFinding[]): OpenQue
     return {
       problem: `${counted(ranks.length, 'rank')} completed init, and no later line shows whether the job works, hangs or ended`,
       cause: 'NCCL writes nothing while collectives run, so a log does not show whether a job hangs or works',
-      command: progressCommand(model),
-      remedy: `it hangs if counts do not grow (RAS), or if stacks stay in a collective (py-spy, twice on each host). ${firstSuspicion(model)}`,
+      command: hasRas(model)
+        ? 'ncclras -v; sleep 60; ncclras -v'
+        : 'for p in $(pgrep -f <program>); do py-spy dump --pid $p; done',
+      remedy: `it hangs if ${hasRas(model) ? 'counts do not grow' : 'stacks stay in a collective: run it twice on each host'}. ${firstSuspicion(model)}`,
     };
   if (unended.length > 0)
     return {

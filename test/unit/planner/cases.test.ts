@@ -9,7 +9,7 @@ import { applyOverrides } from '../../../src/planner/plan/overrides.js';
 import { planPrepared } from '../../../src/planner/plan/plan.js';
 import { predictCall, simulatorOf } from '../../../src/planner/plan/prediction.js';
 import { completeTopology, hasEvidence, type NamedText, parseHosts } from '../../../src/cli/topo/input.js';
-import { gpuOfProduct } from '../../../src/planner/evidence/models.js';
+import { gpuOfProduct } from '../../../src/planner/topology/catalogue/products.js';
 import { refusesPciP2p } from '../../../src/planner/topology/build/geforce.js';
 import { machine } from '../../../src/planner/topology/catalogue/machines.js';
 import { diagnose } from '../../../src/planner/topology/doctor/diagnose.js';

@@ -59,8 +59,7 @@ function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]
     large[0] ?? { busGBps: 0, bytes: 0, place: { file: 0, line: 0 } },
   );
   if (large.length === 0) return [];
-  const fitting = communicators.filter(({ nRanks }) => nRanks === (table.nRanks ?? nRanks) && nRanks > 1);
-  const promised = fitting.map(promise).find((each) => each !== undefined);
+  const promised = promiseOf(table, communicators);
   if (promised === undefined) return [];
   const part = best.busGBps / promised.gbps;
   if (part >= WARNING_PART) return [];
@@ -79,6 +78,16 @@ function slow(table: MeasuredTable, communicators: readonly LoggedCommunicator[]
       places: [best.place, promised.place],
     },
   ];
+}
+
+/** True if the log has a search with which the table is compared. */
+export function hasPromise(table: MeasuredTable, communicators: readonly LoggedCommunicator[]): boolean {
+  return table.rows.some(({ bytes }) => bytes >= LARGE_BYTES) && promiseOf(table, communicators) !== undefined;
+}
+
+function promiseOf({ nRanks: wanted }: MeasuredTable, communicators: readonly LoggedCommunicator[]): Promised | undefined {
+  const fitting = communicators.filter(({ nRanks }) => nRanks === (wanted ?? nRanks) && nRanks > 1);
+  return fitting.map(promise).find((each) => each !== undefined);
 }
 
 interface Promised {

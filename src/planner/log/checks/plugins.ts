@@ -1,3 +1,6 @@
+import { counted } from '../../../counted.js';
+import type { GpuModel } from '../../topology/catalogue/gpus.js';
+import { gpuOfProduct } from '../../topology/catalogue/products.js';
 import type { LogFinding } from '../finding.js';
 import { isInitialised, isOnOneHost } from '../outcome.js';
 import type { LogModel } from '../model.js';
@@ -9,6 +12,7 @@ export function checkPlugins(model: LogModel): LogFinding[] {
     ...someWithPlugin(model),
     ...fabricOverTcp(model),
     ...devicesNotFound(model),
+    ...fastGpusOverTcp(model),
     ...onlyLoopback(model),
   ];
 }
@@ -120,6 +124,45 @@ function devicesNotFound(model: LogModel): LogFinding[] {
     ];
   }
   return [];
+}
+
+/** Finds hosts whose GPUs are made for clusters, and that talk TCP because NCCL found no RDMA device. */
+function fastGpusOverTcp(model: LogModel): LogFinding[] {
+  const { communicators, processes, tables } = model;
+  if (isOnOneHost(model) || new Set(processes.map(({ host }) => host)).size < 2) return [];
+  const records = communicators.flatMap(({ ranks }) => [...ranks.values()]);
+  // Where connections are in the log, they are judged.
+  if (records.some(({ nvlink, links }) => nvlink && links.some(({ transport }) => transport.network === 'Socket'))) return [];
+  const gpu = tables.flatMap(({ run }) => run.gpus).find((product) => isClusterGpu(gpuOfProduct(product)));
+  if (gpu === undefined && !records.some(({ nvlink }) => nvlink)) return [];
+  const over = processes.filter(
+    ({ network, devices, environment }) =>
+      network?.name === 'Socket' && devices.get('IB')?.devices.length === 0 && !environment.has('NCCL_IB_HCA'),
+  );
+  const hosts = new Set(over.map(({ host }) => host));
+  if (hosts.size === 0) return [];
+  return [
+    {
+      code: 'no-rdma',
+      severity: 'warning',
+      kind: 'cost',
+      explains: ['bandwidth-low'],
+      problem: `data between hosts go over TCP sockets; no RDMA device was found on ${counted(hosts.size, 'host')}${gpu === undefined ? ', though their GPUs have NVLink' : ` with ${gpu}`}`,
+      cause:
+        'NCCL found no InfiniBand or RoCE device: the container does not have the devices or their libraries, the ports are down, or a plugin of the cloud is missing',
+      remedy:
+        '`ibv_devinfo` on the host and in the container; docker run --device=/dev/infiniband --ulimit memlock=-1; Kubernetes: request the RDMA resource; in a cloud, install its plugin',
+      places: over
+        .flatMap(({ devices, network }) => [devices.get('IB')?.place, network?.place])
+        .filter((place) => place !== undefined)
+        .slice(0, 4),
+    },
+  ];
+}
+
+/** GPUs that are sold in machines with a NIC for each or two of them. */
+function isClusterGpu(gpu: GpuModel | undefined): boolean {
+  return gpu?.gdr === true && (gpu.nvlink === 'switch' || gpu.nvlink === 'board' || gpu.nvlinks >= 12 || gpu.id === 'l40s');
 }
 
 /** Finds a network plugin that is older than NCCL and found no device, so NCCL fell back to sockets. */

@@ -304,11 +304,22 @@ export const gpuRules: readonly LineRule[] = [
   {
     code: 'cuda-memory',
     kind: 'fault',
+    needles: ['out of memory', 'failed to cuda calloc', 'failed to cuda malloc'],
+    except: /oom[-_ ]kill|Out of memory: Kill|host memory/i,
+    pattern:
+      /(?:NCCL (?:WARN|INFO)[^\n]{0,200}(?:CUDA|GPU|HIP)|\b(?:Cuda|HIP) failure)[^\n]{0,40}out of memory|Failed to CUDA (?:c|m)alloc/,
+    explains: ['remote-closed', 'watchdog-timeout', 'calls-failed', 'nccl-unhandled-cuda'],
+    problem: "a GPU ran out of memory for NCCL's buffers",
+    cause: "the framework left none for NCCL's buffers, or another process holds it",
+    remedy:
+      "`nvidia-smi` on that host; lower the batch or the allocator's share; NCCL needs up to 1 GiB a GPU: fewer channels (NCCL_MAX_NCHANNELS) or communicators need less",
+  },
+  {
+    code: 'cuda-memory',
+    kind: 'fault',
     needles: [
       'out of memory',
       'cudaerrormemoryallocation',
-      'failed to cuda calloc',
-      'failed to cuda malloc',
       'cublas_status_alloc_failed',
       'cublas_status_not_initialized',
       'less than desired gpu memory utilization',
@@ -319,12 +330,12 @@ export const gpuRules: readonly LineRule[] = [
     ],
     except: /oom[-_ ]kill|Out of memory: Kill|host memory/i,
     pattern:
-      /(?:cuda|hip|gpu)[^\n]{0,160}out of memory|out of memory[^\n]{0,80}(?:cuda|gpu|GiB)|OutOfMemoryError|cudaErrorMemoryAllocation|Failed to CUDA (?:c|m)alloc|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|desired GPU memory utilization|memory for the cache blocks|OUT_OF_RESOURCES|Not enough memory\. Please try|GPUs may be occupied/i,
+      /(?:cuda|hip|gpu)[^\n]{0,160}out of memory|out of memory[^\n]{0,80}(?:cuda|gpu|GiB)|OutOfMemoryError|cudaErrorMemoryAllocation|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|desired GPU memory utilization|memory for the cache blocks|OUT_OF_RESOURCES|Not enough memory\. Please try|GPUs may be occupied/i,
     explains: ['remote-closed', 'watchdog-timeout', 'calls-failed', 'nccl-unhandled-cuda'],
     problem: 'a GPU ran out of memory',
-    cause: "the framework left none for NCCL's buffers, or another process holds it",
+    cause: 'the program needs more than the GPU has, or another process holds some of it',
     remedy:
-      "`nvidia-smi` on that host; lower the batch or the allocator's share; NCCL needs up to 1 GiB a GPU: fewer channels (NCCL_MAX_NCHANNELS) or communicators need less",
+      '`nvidia-smi` on that host shows the processes on the GPU: end what is left of earlier jobs; lower the batch, the length of sequences or the share of memory that the program takes',
   },
   {
     code: 'cuda-illegal-access',

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../../src/errors.js';
 import { evidenceIn as hostsIn, type HostFacts } from '../../../../src/planner/evidence/facts.js';
 import { machineOf } from '../../../../src/planner/evidence/machine-of-tools.js';
-import { gpuOfProduct } from '../../../../src/planner/evidence/models.js';
+import { gpuOfProduct } from '../../../../src/planner/topology/catalogue/products.js';
 import { parseHardware } from '../../../../src/planner/topology/catalogue/hardware.js';
 import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { descendants, type XmlElement } from '../../../../src/planner/topology/xml/tree.js';

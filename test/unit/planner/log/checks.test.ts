@@ -428,3 +428,56 @@ describe('communicators', () => {
     expect(communicators[1]!.id).toBe('of 8 ranks, split off 0x5c3e1f2a9b8d7e60, color 0');
   });
 });
+
+describe('memory of a GPU', () => {
+  const memory = (line: string) => findingsOf([line]).find(({ code }) => code === 'cuda-memory');
+  it('that the program uses up is no matter of channels', () => {
+    const lines = [
+      '[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 1 has a total capacity of 79.11 GiB',
+      'ValueError: Free memory on device (12.3/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).',
+    ];
+    for (const line of lines) {
+      const { cause, remedy } = memory(line)!;
+      expect(`${cause} ${remedy}`).not.toMatch(/NCCL/);
+    }
+  });
+
+  it('that NCCL does not get may be', () => {
+    expect(memory(warn(1, 'include/alloc.h:96', "Cuda failure 2 'out of memory'"))?.remedy).toContain('NCCL_MAX_NCHANNELS');
+    expect(memory(warn(1, 'include/alloc.h:178', 'Failed to CUDA calloc async 608 bytes'))?.remedy).toContain(
+      'NCCL_MAX_NCHANNELS',
+    );
+  });
+});
+
+describe('a job of which nothing tells how it went on', () => {
+  const open = (transport: string, version: string) =>
+    diagnoseJob(
+      readLines(
+        [0, 1].flatMap((rank) => [
+          info(rank, `NCCL version ${version}`),
+          info(
+            rank,
+            `ncclCommInitRank comm 0x1 rank ${rank} nranks 2 cudaDev ${rank} nvmlDev ${rank} busId 1b000 commId 0xa - Init START`,
+          ),
+          info(rank, `Channel 00/0 : ${rank}[${rank}] -> ${1 - rank}[${1 - rank}] via ${transport}`),
+          info(
+            rank,
+            `ncclCommInitRank comm 0x1 rank ${rank} nranks 2 cudaDev ${rank} nvmlDev ${rank} busId 1b000 commId 0xa - Init COMPLETE`,
+          ),
+        ]),
+      ),
+    ).open?.remedy;
+
+  it('has P2P over an unknown way where only the transport is known', () => {
+    for (const transport of ['P2P/IPC/read', 'P2P/CUMEM']) {
+      expect(open(transport, '2.26.2+cuda12.6')).toMatch(/exchange data by P2P: /);
+      expect(open(transport, '2.26.2+cuda12.6')).not.toContain('P2P over PCIe');
+    }
+  });
+
+  it('is not asked about RAS where its NCCL has none', () => {
+    expect(open('P2P/IPC/read', '2.19.3+cuda12.2')).not.toContain('RAS');
+    expect(open('P2P/IPC/read', '2.19.3+cuda12.2')).toContain('stacks');
+  });
+});
