@@ -1,7 +1,5 @@
 import { type Moment, momentOf } from './deaths/stream.js';
 import type { LogPlace } from './line.js';
-import type { LoggedProcess } from './model.js';
-import type { RuleHit } from './rule-matcher.js';
 
 /** Host and time of a line of the kernel or of a service of the host. */
 export interface KernelStamp {
@@ -10,12 +8,6 @@ export interface KernelStamp {
   readonly moment: Moment | undefined;
   /** Seconds since boot, where it has no date. */
   readonly uptime: number | undefined;
-}
-
-/** A kernel line that is not about this job, with the reason in words. */
-export interface ApartHit {
-  readonly hit: RuleHit;
-  readonly reason: string;
 }
 
 const uptimeForm = /^\[ {0,8}(\d{1,9})\.\d{6}\] /;
@@ -109,7 +101,7 @@ const contained =
 const shortName = (host: string) => host.split('.', 1)[0]?.toLowerCase() ?? '';
 
 /** True for a host that is none of the job's, where names of hosts are known. */
-export function isForeign({ host }: KernelStamp, processes: readonly LoggedProcess[]): boolean {
+export function isForeign({ host }: KernelStamp, processes: readonly { readonly host: string }[]): boolean {
   if (host === undefined || host === 'localhost') return false;
   const hosts = new Set(processes.map((process) => shortName(process.host)));
   return hosts.size > 0 && !hosts.has(shortName(host)) && ![...hosts].some((each) => each === '' || contained.test(each));

@@ -1,9 +1,8 @@
 import type { AnyToolOutput } from '../readers/formats.js';
 import type { CallDifference } from './calls.js';
 import type { NetDevice, SearchResult, Transport } from './events.js';
-import type { ApartHit } from './kernel-lines.js';
 import type { LogPlace } from './line.js';
-import type { RuleHit } from './rule-matcher.js';
+import type { ApartHit, RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
 import type { Death } from './deaths/tracker.js';
 import type { LoggedRun, MeasuredTable } from './table.js';

@@ -1,5 +1,5 @@
 import { excerpt } from './excerpt.js';
-import { type ApartHit, type KernelStamp, kernelStampOf } from './kernel-lines.js';
+import { type KernelStamp, kernelStampOf } from './kernel-lines.js';
 import type { LogPlace } from './line.js';
 import { candidatesOf } from './line-index.js';
 import { ownText } from './own-text.js';
@@ -18,6 +18,12 @@ export interface RuleHit {
   readonly lastLines: ReadonlyMap<number, number>;
   /** Ranks or processes that wrote such lines. */
   readonly who: readonly string[];
+}
+
+/** A kernel line that is not about this job, with the reason in words. */
+export interface ApartHit {
+  readonly hit: RuleHit;
+  readonly reason: string;
 }
 
 /** One line of a rule. */

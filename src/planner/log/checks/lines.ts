@@ -2,9 +2,8 @@ import { counted } from '../../../counted.js';
 import { byGids } from './gids.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
 import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
-import type { ApartHit } from '../kernel-lines.js';
 import type { LogModel } from '../model.js';
-import type { RuleHit } from '../rule-matcher.js';
+import type { ApartHit, RuleHit } from '../rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
 
 const severities: Readonly<Record<Kind, LogSeverity>> = {
