@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { compareVersions } from '../../src/planner/versions/version.js';
 
 /** A rank as RAS reports it. */
 export interface ServedRank {
@@ -99,13 +100,11 @@ export class RasServer {
 }
 
 function hasJson(version: string): boolean {
-  const [, minor = 0, patch = 0] = version.split('.').map(Number);
-  return minor > 28 || (minor === 28 && patch >= 7);
+  return compareVersions(version, '2.28.7') >= 0;
 }
 
 function hasMonitor(version: string): boolean {
-  const [, minor = 0, patch = 0] = version.split('.').map(Number);
-  return minor > 29 || (minor === 29 && patch >= 2);
+  return compareVersions(version, '2.29.2') >= 0;
 }
 
 /** The layout of NCCL 2.28.7 to 2.32; 2.28.9 leaves out the commas between missing ranks. */

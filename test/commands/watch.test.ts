@@ -98,7 +98,7 @@ describe('tccl watch', () => {
     expect(code).toBe(0);
   });
 
-  it('tells that all have launched the same and none launches another', async () => {
+  it('says that all have launched the same and none launches another', async () => {
     const { address } = await served(job('2.30.7', () => [communicator(eight(640))]));
     const { code, stdout } = await watch([address]);
     expect(stdout).toMatch(/stuck .*all ranks have launched the same operations/);

@@ -20,11 +20,16 @@ export function seconds(ms: number): string {
   return `${minutes} min ${total % 60} s`;
 }
 
+/** `23:16:47`, local time. */
+export function clock(time: Date): string {
+  return time.toTimeString().slice(0, 8);
+}
+
 /** A line for a change of a job's state, and one for what to do. */
 export function changeLine(job: WatchedJob, time: Date, colors: Colors): string {
   const { state, why, advice, stillMs } = job.status;
   const still = state === 'suspect' || state === 'stuck' ? ` (still for ${seconds(stillMs)})` : '';
-  const first = `${time.toTimeString().slice(0, 8)} ${title(job)}: ${colors[stateColors[state]](state)}${still}: ${why}`;
+  const first = `${clock(time)} ${title(job)}: ${colors[stateColors[state]](state)}${still}: ${why}`;
   return advice === undefined ? first : `${first}\n         ${colors.dim('→')} ${advice}`;
 }
 

@@ -5,9 +5,10 @@ import { type JobState, lateRankName } from '../../planner/log/live/job-watch.js
 import { FinishedCalls } from '../../planner/log/live/finished.js';
 import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
+import { compareVersions } from '../../planner/versions/version.js';
 import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
 import { InspectorFiles } from './inspector.js';
-import { blockLines, changeLine, seconds } from './lines.js';
+import { blockLines, changeLine, clock, seconds } from './lines.js';
 import type { Metrics } from './metrics.js';
 import { commandSource, type ReportSource, socketSource } from './source.js';
 
@@ -27,6 +28,8 @@ export interface WatchOptions {
 
 /** Reports of other jobs at the same port: RAS' sockets share it, and the kernel chooses who answers. */
 const MOST_TRIES = 4;
+/** The release of NCCL that has MONITOR. */
+const EVENTS_SINCE = '2.29.2';
 /** Events that stay on a terminal. */
 const SHOWN_EVENTS = 5;
 /** Rounds without any answer after which a job has ended. */
@@ -157,10 +160,10 @@ class Watch {
     }
   }
 
-  /** Follows the events of a process from NCCL 2.29.2 on; again, where the process that sent them ended. */
-  #follow(source: ReportSource, version = ''): void {
-    const [, minor = 0, patch = 0] = version.split('.').map(Number);
-    if (source.follow === undefined || this.#followed.has(source.name) || minor < 29 || (minor === 29 && patch < 2)) return;
+  /** Follows the events of a process of a release that sends them; again, where the process that sent them ended. */
+  #follow(source: ReportSource, version: string | undefined): void {
+    if (source.follow === undefined || this.#followed.has(source.name)) return;
+    if (version === undefined || compareVersions(version, EVENTS_SINCE) < 0) return;
     this.#followed.add(source.name);
     const again = () => void this.#followed.delete(source.name);
     source.follow((event) => this.#sayEvent(source.name, event), this.#signal).then(again, again);
@@ -243,10 +246,6 @@ class Watch {
 /** The part of a job's status that makes a line of its own: another state, other late ranks; of an unknown state its reason. */
 function newsOf({ status: { state, late, why } }: WatchedJob): string {
   return `${state} ${state === 'unknown' ? why : late.map(lateRankName).join()}`;
-}
-
-export function clock(time: Date): string {
-  return time.toTimeString().slice(0, 8);
 }
 
 function jsonOf({ number, source, status }: WatchedJob): object {
