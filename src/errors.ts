@@ -206,10 +206,15 @@ const namesNoCall: ReadonlySet<ErrorCode> = new Set([
 
 /** One line for the user: `rank 3: …` or `file:line:column: …` before the message. */
 export function describeError(error: unknown): string {
-  if (!(error instanceof TcclError)) return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof TcclError)) return error instanceof Error ? ofSystem(error) : String(error);
   if (error.file === undefined) return error.message;
   const place = [error.file, error.line, error.column].filter((part) => part !== undefined).join(':');
   return `${place}: ${error.message}`;
+}
+
+/** Node's message of a folder given as a file names two system calls, but no remedy. */
+function ofSystem(error: Error): string {
+  return 'code' in error && error.code === 'EISDIR' ? 'it is a folder; name a file in it' : error.message;
 }
 
 /** Does `action`; an {@link InputError} from it that names no file gets this one. */

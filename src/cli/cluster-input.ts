@@ -1,5 +1,5 @@
 import { dirname, extname, isAbsolute, join } from 'node:path';
-import { inFile, InvalidArgumentError, InvalidUsageError, SystemError, TcclError } from '../errors.js';
+import { inFile, InvalidArgumentError, InvalidUsageError, TcclError } from '../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
 import type { ClusterFile, ClusterFileMachine } from '../planner/plan/cluster-file.js';
@@ -24,6 +24,7 @@ import {
   type NamedText,
   parseHosts,
   parseTopology,
+  readOneFile,
   readText,
   type TopologyInput,
 } from './topo/input.js';
@@ -278,9 +279,7 @@ export function nodeCount(text: string): number {
 function readGraphFile(name: string | undefined, folder: string) {
   if (name === undefined || name === '') return undefined;
   const fileName = isAbsolute(name) ? name : join(folder, name);
-  const text = readText(fileName);
-  if (text === undefined)
-    throw new SystemError('FILE', 'NCCL_GRAPH_FILE names it, but there is no such file', { file: fileName });
+  const text = readOneFile(fileName, 'in NCCL_GRAPH_FILE what NCCL_GRAPH_DUMP_FILE wrote');
   const { root, notes } = parseTopology(text);
   return { file: { root, fileName }, notes: notes.map((note) => describeNote(note, fileName)) };
 }

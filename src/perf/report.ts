@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { SystemError } from '../errors.js';
+import { describeError, SystemError } from '../errors.js';
 import type { PerfOptions } from './options.js';
 import { formatSize } from './sizes.js';
 import {
@@ -122,8 +122,7 @@ export function fileWriter(path: string): (text: string) => void {
     try {
       return write();
     } catch (cause) {
-      const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
-      throw new SystemError('FILE', `the results cannot be written here: ${reason}`, { file: path, cause });
+      throw new SystemError('FILE', `the results cannot be written here: ${describeError(cause)}`, { file: path, cause });
     }
   };
   const file = orFail(() => openSync(path, 'w'));

@@ -28,6 +28,15 @@ beforeAll(async () => {
 it.each([
   [['plan', '/'], 2, '/: is a folder without outputs about a machine'],
   [['topo', 'show', '/'], 2, '/: is a folder without outputs about a machine'],
+  [['plan', '--topology', '/'], 2, '/: is a folder: give what TCCL_TOPO_DUMP_FILE wrote, one file for each host'],
+  [['plan', 'dgx-h100', '--hardware', '@/'], 2, '/: is a folder: give a file that describes hardware'],
+  [['plan', 'dgx-h100', '--env', 'NCCL_GRAPH_FILE=/'], 2, '/: is a folder: give in NCCL_GRAPH_FILE what'],
+  [['expect', 'dgx-h100', '/'], 2, '/: is a folder: give what nccl-tests printed'],
+  [['tuner', 'dgx-h100', '--check', '/'], 2, '/: is a folder: give a table of a tuner plugin'],
+  [['trace', 'dgx-h100', '--size', '1M', '--program', '/'], 2, "/: is a folder: give a program: MSCCL's XML"],
+  [['topo', 'doctor', 'dgx-h100', '--graph', '/'], 2, '/: is a folder: give an NCCL_GRAPH_FILE'],
+  [['perf', 'all_reduce', '--program', '/'], 1, '--program / cannot be read: it is a folder; name a file in it'],
+  [['tune', '-o', '/'], 1, '/: the profile cannot be written: it is a folder; name a file in it'],
   [['plan', 'p5.49xlarge'], 2, 'did you mean p5.48xlarge?'],
   [['plan', 'dgx-h100', '--env', 'NCCL_BUFFSIZE=0'], 2, 'NCCL_BUFFSIZE=0 is below 1'],
   [['explain', 'dgx-h100', '--env', 'NCCL_P2P_NET_CHUNKSIZE=-1'], 2, 'NCCL_P2P_NET_CHUNKSIZE=-1 is below 1'],
@@ -249,4 +258,10 @@ it('a folder of topology files is a cluster of their hosts, and equal ones are c
   expect(stdout).toMatch(/^2 x a\.xml \+ c\.xml .* 24 ranks on 3 nodes/);
   expect(stderr).toContain('1 other file beside the topology files is not read');
   expect(code).toBe(0);
+});
+
+it.each(['text', 'cluster file'])('topo doctor reads the standard input once: %s', async (kind) => {
+  const input = kind === 'text' ? readFileSync(file('host.xml'), 'utf8') : 'machines:\n  - hgx-a100-4:2\n';
+  const { code, stderr } = await tccl(['topo', 'doctor', '-'], { input });
+  expect([code, stderr]).toEqual([0, '']);
 });

@@ -74,7 +74,10 @@ describe('tccl plan --topology', () => {
     [[alike, even, '--nodes', '2'], /^tccl: --nodes goes with one topology/],
     [[alike, even, '--predict'], /^tccl: --predict does not go with --topology/],
     [[alike, even, '--follow-nccl'], /^tccl: --follow-nccl does not go with --topology/],
-    [[join(folder, 'missing.xml'), alike], /^tccl: .*missing\.xml: there is no such file$/m],
+    [
+      [join(folder, 'missing.xml'), alike],
+      /^tccl: .*missing\.xml: there is no such file: give what TCCL_TOPO_DUMP_FILE wrote, one file for each host$/m,
+    ],
     [[write('unranked.xml', text.replace('rank="1"', '')), alike], /^tccl: .*unranked\.xml:1: <gpu> has no rank/],
     [[write('none.xml', madeTopology([{ devs: [] }])), alike], /^tccl: .*none\.xml: has no <gpu>/],
     [[alike, even, write('one.xml', '<graphs version="1"/>')], /^tccl: --topology got 2 topologies and 1 files? of graphs/],

@@ -1,5 +1,5 @@
 import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
-import { inFile, InputError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
+import { describeError, inFile, InputError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
 import type { Placement } from '../../runtime/launch/placement.js';
 import type { ProgramOperator, ProgramRunner } from '../../runtime/programs/program.js';
@@ -155,7 +155,7 @@ async function programOf(file: string, collective: string): Promise<AnyProgram> 
   const { verifyProgram } = await import('../../planner/schedule/verify-program.js');
   const { collectivesOfTests } = await import('../../planner/schedule/schedule.js');
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new SystemError('FILE', `--program ${file} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new SystemError('FILE', `--program ${file} cannot be read: ${describeError(cause)}`, { cause });
   });
   return inFile(file, () => {
     const program = readProgram(text);

@@ -83,7 +83,7 @@ export function register(program: Command): void {
 function checkWritable(path: string): void {
   mkdirSync(dirname(path), { recursive: true });
   const existing = statSync(path, { throwIfNoEntry: false });
-  if (existing?.isDirectory()) throw new Error('it is a directory');
+  if (existing?.isDirectory()) throw new Error('it is a folder; name a file in it');
   accessSync(existing === undefined ? dirname(path) : path, constants.W_OK);
 }
 
@@ -92,8 +92,8 @@ async function toFile(path: string, act: () => void): Promise<void> {
   try {
     act();
   } catch (cause) {
-    const { SystemError } = await import('../../errors.js');
-    throw new SystemError('FILE', `the profile cannot be written: ${(cause as Error).message}`, { file: path, cause });
+    const { describeError, SystemError } = await import('../../errors.js');
+    throw new SystemError('FILE', `the profile cannot be written: ${describeError(cause)}`, { file: path, cause });
   }
 }
 

@@ -42,7 +42,7 @@ export async function showGate(name: string, files: readonly string[], options: 
   const check = healthCheckNamed(options.for);
   if (check !== undefined && files.length > 0)
     throw new InvalidArgumentError('ARGUMENT_TYPE', '--for prints thresholds for a health check: it takes no results');
-  const texts = files.map(textOf);
+  const texts = files.flatMap(textsOf);
   const results = texts.flatMap((text) => resultsIn(text, options.collective));
   const { clusterOptions, notes } = clusterOptionsOf(results, options);
   const gate = gateOf(await readCluster([name], clusterOptions));
@@ -176,10 +176,10 @@ function partsText({ gpus, nets, netGbps, gpuLink, nvlinks }: HostNeeds): string
   ].join(', ');
 }
 
-function textOf(name: string): NamedText {
+function textsOf(name: string): readonly NamedText[] {
   const text = readText(name);
   if (text === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
-  return text;
+  return text.parts ?? [text];
 }
 
 /** Tables of a file; none in a file of other outputs. */

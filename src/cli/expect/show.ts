@@ -22,7 +22,7 @@ import { simulatorOf } from '../../planner/plan/prediction.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
-import { readText } from '../topo/input.js';
+import { readOneFile } from '../topo/input.js';
 import { clusterOptionsOf, type ExpectOptions } from './options.js';
 
 /** Findings about the results, for text and JSON. */
@@ -43,8 +43,7 @@ export async function showExpected(name: string, resultsName: string, options: E
   if (!(limit > 0)) throw new InvalidArgumentError('ARGUMENT_RANGE', `--seconds '${options.seconds}' must be a number above 0`);
   if (name === '-' && resultsName === '-')
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
-  const file = readText(resultsName);
-  if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: resultsName });
+  const file = readOneFile(resultsName, 'what nccl-tests printed, or the JSON that it wrote (-J)');
   const results = inFile(file.fileName, () => readResults(file.text, options.collective));
   const { clusterOptions, notes } = clusterOptionsOf(results, options);
   const input = await readCluster([name], clusterOptions);

@@ -1,4 +1,4 @@
-import { inFile, InputError, InvalidUsageError, SystemError } from '../../errors.js';
+import { inFile, InputError, InvalidUsageError } from '../../errors.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { validateTopology } from '../../planner/topology/xml/validate.js';
@@ -8,7 +8,7 @@ import { joinHosts } from '../../runtime/channels/join-hosts.js';
 import { connectionLines, ringLines, treesLine } from '../../runtime/observe/channel-lines.js';
 import { nodeCount } from '../cluster-input.js';
 import { print, printJson } from '../output.js';
-import { readText } from '../topo/input.js';
+import { readOneFile } from '../topo/input.js';
 
 /** Files that ranks of tccl wrote, as `tccl plan --topology` gets them. */
 export interface ChannelOptions {
@@ -88,10 +88,8 @@ function channelsOfFiles(
 }
 
 function readXml(name: string): ReadFile {
-  const text = readText(name);
-  if (text === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
-  const { fileName } = text;
-  const { root } = parseXml(text.text, { fileName });
+  const { text, fileName } = readOneFile(name, 'what TCCL_TOPO_DUMP_FILE wrote, one file for each host');
+  const { root } = parseXml(text, { fileName });
   if (root.name !== 'graphs') inFile(fileName, () => validateTopology(root));
   return { fileName, root };
 }

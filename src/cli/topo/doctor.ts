@@ -16,7 +16,7 @@ import { tune } from '../../planner/tuning/tune.js';
 import { isClusterFile, nodeCount, readCluster, rootsOf } from '../cluster-input.js';
 import { colorsFor, print, printJson, printNotes } from '../output.js';
 import { newGpuNotes, type VersionOptions, versionOf } from '../version-options.js';
-import { readText, readTopologyInput } from './input.js';
+import { parseTopology, readOneFile, readText, readTopologyInput, type TopologyInput } from './input.js';
 import { readHardware } from './load.js';
 
 export interface DoctorOptions extends VersionOptions {
@@ -137,15 +137,15 @@ function gpusOf(root: XmlElement): { readonly sm: number }[] {
 /** A dump, or a machine by the root of its file system. */
 function machineNamed(name: string): XmlElement {
   if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true) return detect({ root: name }).root;
-  return rootNamed('system', name, '--machine takes a topology, or the root of a file system');
+  return rootNamed('system', readTopologyInput(name), '--machine takes a topology, or the root of a file system');
 }
 
 function graphNamed(name: string): XmlElement {
-  return rootNamed('graphs', name, '--graph takes an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote');
+  const what = 'an NCCL_GRAPH_FILE, or what NCCL_GRAPH_DUMP_FILE wrote';
+  return rootNamed('graphs', parseTopology(readOneFile(name, what)), `--graph takes ${what}`);
 }
 
-function rootNamed(expected: 'system' | 'graphs', name: string, what: string): XmlElement {
-  const { root, fileName } = readTopologyInput(name);
+function rootNamed(expected: 'system' | 'graphs', { root, fileName }: TopologyInput, what: string): XmlElement {
   if (root.name === expected) return root;
   throw new InputError('CONTENT', `its root is <${shorten(root.name)}>, not <${expected}>: ${what}`, {
     line: root.line,

@@ -54,12 +54,14 @@ export interface NamedText {
   readonly parts?: readonly EvidenceText[];
 }
 
+/** Kept, because a command may first look for a cluster file in it, then for a topology. */
+let standardInput: NamedText | undefined;
+
 /** The text of a file or of a folder's files, or with `-` of the standard input; undefined where there is no such file. */
 export function readText(name: string): NamedText | undefined {
-  if (name === '-') return { text: readBounded(0, 'standard input'), fileName: 'standard input' };
-  // No file has such a name, and Node's functions throw at it.
+  if (name === '-') return (standardInput ??= { text: readBounded(0, 'standard input'), fileName: 'standard input' });
   if (name.includes('\0')) return undefined;
-  if (statSync(name, { throwIfNoEntry: false })?.isDirectory() === true) return readFolder(name);
+  if (isFolder(name)) return readFolder(name);
   const file = tryOpen(name);
   if (file === undefined) return undefined;
   try {
@@ -67,6 +69,24 @@ export function readText(name: string): NamedText | undefined {
   } finally {
     closeSync(file);
   }
+}
+
+/**
+ * The text of one file that has to exist.
+ *
+ * @param what the file is, as in `is a folder: give a table of a tuner`
+ * @throws InvalidArgumentError for a folder and where there is no such file
+ */
+export function readOneFile(name: string, what: string): NamedText {
+  const text = name !== '-' && isFolder(name) ? undefined : readText(name);
+  if (text !== undefined) return text;
+  const problem = isFolder(name) ? 'is a folder' : 'there is no such file';
+  throw new InvalidArgumentError('FILE', `${problem}: give ${what}`, { file: name });
+}
+
+// No file has a name with a zero byte, and Node's functions throw at it.
+function isFolder(name: string): boolean {
+  return !name.includes('\0') && statSync(name, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 /** Files of a folder that are read: outputs of that many hosts. */

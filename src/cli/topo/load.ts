@@ -1,4 +1,4 @@
-import { inFile, SystemError } from '../../errors.js';
+import { inFile } from '../../errors.js';
 import { type Parameters, parametersFromEnvironment } from '../../planner/parameters.js';
 import { parseHardware } from '../../planner/topology/catalogue/hardware.js';
 import { mergeNics } from '../../planner/topology/combine/merge-nics.js';
@@ -8,7 +8,7 @@ import type { Paths } from '../../planner/topology/paths/paths.js';
 import type { System } from '../../planner/topology/system.js';
 import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { newGpuNotes, versionNotes, type VersionOptions, versionOf } from '../version-options.js';
-import { buildNoted, completeTopology, readText, type TopologyInput } from './input.js';
+import { buildNoted, completeTopology, readOneFile, type TopologyInput } from './input.js';
 
 /** A machine with its graph and paths. */
 interface LoadedMachine {
@@ -72,8 +72,5 @@ export function mergeOnRequest(
 /** A description of hardware as the command line gives it: the text itself, or `@FILE`. */
 export function readHardware(argument: string): ReturnType<typeof parseHardware> {
   if (!argument.startsWith('@')) return parseHardware(argument);
-  const name = argument.slice(1);
-  const read = readText(name);
-  if (read === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
-  return parseHardware(read.text);
+  return parseHardware(readOneFile(argument.slice(1), 'a file that describes hardware, as @FILE').text);
 }

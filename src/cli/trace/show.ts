@@ -16,7 +16,7 @@ import { timelineOf } from '../../planner/simulate/timeline.js';
 import { didYouMean } from '../../suggest.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { readText } from '../topo/input.js';
+import { readOneFile } from '../topo/input.js';
 import { colorsFor, print, printNotes, writeFile } from '../output.js';
 import { perfettoJson } from './perfetto.js';
 import { scheduleLines } from './schedule-text.js';
@@ -87,8 +87,7 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
 
 /** @throws InputError for a file that is no program, and for a wrong program, with its fault */
 function readCheckedProgram(name: string): AnyProgram {
-  const file = readText(name);
-  if (file === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
+  const file = readOneFile(name, "a program: MSCCL's XML or MSCCL++'s JSON");
   return inFile(file.fileName, () => {
     const program = readProgram(file.text);
     const fault = verifyProgram(program);

@@ -1,4 +1,4 @@
-import { inFile, InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
+import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/format.js';
@@ -17,7 +17,7 @@ import { version } from '../../version.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { type Colors, colorsFor, print, printData, printJson, printNotes, progressLine, writeFile } from '../output.js';
-import { readText } from '../topo/input.js';
+import { readOneFile } from '../topo/input.js';
 
 export interface TunerOptions extends ClusterOptions {
   readonly check?: string;
@@ -35,7 +35,7 @@ export async function showTuner(name: string, options: TunerOptions): Promise<bo
     throw new InvalidUsageError('UNSUPPORTED', '--check reads a table and --output writes one: give one of them');
   if (options.check === '-' && name === '-')
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
-  const table = options.check === undefined ? undefined : tableText(options.check);
+  const table = options.check === undefined ? undefined : readOneFile(options.check, 'a table of a tuner plugin');
   const input = await readCluster([name], options);
   refuseContradictions(input.parameters);
   const { simulator, tuning } = inFile(input.fileName, () => prepare(input));
@@ -52,12 +52,6 @@ function prepare({ cluster, parameters, given }: ClusterInput): { readonly simul
   const plan = planPrepared(prepared, parameters);
   const tuning = tune(plan, parameters);
   return { simulator: simulatorOf(prepared, parameters, plan, tuning), tuning };
-}
-
-function tableText(name: string): { readonly text: string; readonly fileName: string } {
-  const file = readText(name);
-  if (file === undefined) throw new SystemError('FILE', 'there is no such file', { file: name });
-  return file;
 }
 
 // A table that is written

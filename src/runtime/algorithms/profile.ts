@@ -3,7 +3,7 @@ import { cpus, homedir } from 'node:os';
 import { join } from 'node:path';
 import { algorithms, type Algorithm, type CallKind } from './call.js';
 import { callKinds } from '../device/kernels/kernels.js';
-import { InputError, SystemError } from '../../errors.js';
+import { describeError, InputError, SystemError } from '../../errors.js';
 import { value, type Environment } from '../launch/environment.js';
 import { algorithmFor, type AlgorithmRange, type AlgorithmTable } from './choose-algorithm.js';
 
@@ -64,7 +64,7 @@ export function readProfile(env: Environment): Profile | undefined {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     if (value(env, 'TCCL_PROFILE') === undefined) return undefined;
-    throw new SystemError('FILE', `the profile that TCCL_PROFILE names cannot be read: ${(cause as Error).message}`, {
+    throw new SystemError('FILE', `the profile that TCCL_PROFILE names cannot be read: ${describeError(cause)}`, {
       file: path,
       cause,
     });

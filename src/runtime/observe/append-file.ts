@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { SystemError } from '../../errors.js';
+import { describeError, SystemError } from '../../errors.js';
 import { warn } from '../warn.js';
 
 /** A file that this process appends to. */
@@ -40,7 +40,7 @@ export function fileNamed(pattern: string, marks: Readonly<Record<string, string
 }
 
 export function notWritable(path: string, what: string, cause: unknown): SystemError {
-  return new SystemError('FILE', `${what} cannot be written here: ${(cause as Error).message}`, { file: path, cause });
+  return new SystemError('FILE', `${what} cannot be written here: ${describeError(cause)}`, { file: path, cause });
 }
 
 class AppendedFile implements Appending {
