@@ -21,7 +21,9 @@ const wings = {
     expect: ['log', 'evidence', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
     explain: ['expect', 'evidence', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
+  // Every room of the runtime may import platform.
   runtime: {
+    platform: [],
     detect: ['planner/topology'],
     device: ['detect'],
     progress: ['device'],
@@ -72,7 +74,7 @@ const wings = {
 /** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
 const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   Object.entries(rooms).map(([room, allowed]) => {
-    const forbidden = Object.keys(rooms).filter((other) => other !== room && !allowed.includes(other));
+    const forbidden = Object.keys(rooms).filter((other) => other !== room && other !== 'platform' && !allowed.includes(other));
     const ofPlanner = allowed.flatMap((name) => (name.startsWith('planner/') ? [name.slice('planner/'.length)] : []));
     const message = `${wing}/${room} may import only: ${allowed.join(', ') || 'no other room'} (see docs/architecture.md).`;
     const above = wing === 'planner' ? '(view|runtime|cli|perf|studio)/' : '(view|cli|perf|studio)/';
@@ -101,6 +103,22 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
     };
   }),
 );
+
+/** Clocks of the platform: only its own room may read them (docs/architecture.md#platform). */
+const platformRule = {
+  files: ['src/runtime/**/*.ts'],
+  ignores: ['src/runtime/platform/**', 'src/runtime/device/kernels/assembly/**'],
+  rules: {
+    'no-restricted-globals': [
+      'error',
+      ...['performance', 'Date'].map((name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' })),
+    ],
+    'no-restricted-properties': [
+      'error',
+      { object: 'process', property: 'hrtime', message: 'Take hostClockNs from src/runtime/platform/platform.ts.' },
+    ],
+  },
+};
 
 /** Views are pure: they draw what the planner decided, for the command line and the studio. */
 const viewRule = {
@@ -244,6 +262,7 @@ export default tseslint.config(
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
+  platformRule,
   viewRule,
   studioRule,
 );

@@ -10,7 +10,7 @@ import {
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import type { PlatformAbortSignal } from '../platform.js';
+import type { PlatformAbortSignal } from '../platform/declarations.js';
 
 /** Options of every collective. */
 export interface CallOptions {

@@ -9,6 +9,7 @@ import { TcclError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
+import { clockMs } from '../platform/platform.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
@@ -425,7 +426,7 @@ export class CallQueue implements Waitable {
   /** Text of another rank's activity, if known; see Engine. */
   doing(rank: number): string | undefined {
     const answer = this.#parts.waitQueries?.answer(rank);
-    const isNew = answer !== undefined && performance.now() - answer.atMs < this.#limitMs / 2;
+    const isNew = answer !== undefined && clockMs() - answer.atMs < this.#limitMs / 2;
     return this.#engine.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
   }
 

@@ -3,6 +3,7 @@ import { isFromRoot, isToRoot, kindOf } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { EITHER, OPEN, type Posts, STAGED, STAGES } from './direct-posts.js';
 import { Ways, type Way } from './direct-ways.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Shortest part that is read in place: below, two copies cost less than a system call (measured). */
 const OPEN_BYTES = 32 * 1024;
@@ -70,7 +71,7 @@ export class InputWay {
    * @returns the flags that hold now
    */
   settle(flags: number): number {
-    if (this.#measures && this.#since === 0 && this.#posts.anyHas(EITHER)) this.#since = performance.now();
+    if (this.#measures && this.#since === 0 && this.#posts.anyHas(EITHER)) this.#since = clockMs();
     if (!this.#posts.anyHas(STAGES)) return flags;
     this.#posts.stage();
     return (flags & EITHER) !== 0 ? (flags & ~OPEN) | STAGED : flags;
@@ -78,7 +79,7 @@ export class InputWay {
 
   /** Ends the call. */
   ended(): void {
-    if (this.#since > 0) this.#ways.took(performance.now() - this.#since);
+    if (this.#since > 0) this.#ways.took(clockMs() - this.#since);
   }
 
   /** True if this is the rank of the two that chooses: one that cannot finish before it has data. */

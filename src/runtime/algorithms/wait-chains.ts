@@ -1,3 +1,4 @@
+import { clockMs, wallClockMs } from '../platform/platform.js';
 import type { Connection } from '../transport/transport.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { ACTIVITY_WORDS, decodeActivity, describeReport, encodeActivity, isWaitReport, type Activity } from './activity.js';
@@ -67,7 +68,7 @@ export class WaitChains {
   look(awaited: readonly Awaited[], limitMs: number, activity?: Activity, reportsDeadlock = false): number[] {
     const freshMs = this.validityMs(limitMs);
     this.#freshMs = freshMs;
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     if (nowMs - this.#lookedMs > freshMs) this.#sinceMs = nowMs;
     this.#lookedMs = nowMs;
     const heard = new Set(awaited.filter((other) => this.#hears(other, nowMs)).map(({ peer }) => peer));
@@ -85,7 +86,7 @@ export class WaitChains {
 
   /** Records the operations of ranks that this one does not wait for; called at intervals. */
   hear(others: readonly Awaited[]): void {
-    for (const other of others) this.#hears(other, performance.now());
+    for (const other of others) this.#hears(other, clockMs());
   }
 
   /** The ranks at the ends of this rank's wait chains, ascending; without reports, the ranks that it waits for itself. */
@@ -129,7 +130,7 @@ export class WaitChains {
 
   #recentWords(rank: number): readonly number[] | undefined {
     const report = this.#activities.get(rank);
-    return report === undefined || performance.now() - report.atMs > this.#freshMs ? undefined : report.words;
+    return report === undefined || clockMs() - report.atMs > this.#freshMs ? undefined : report.words;
   }
 
   /** Reads a rank's report from one source. Returns true if it has reported recently there, or had no need to yet. */
@@ -149,7 +150,7 @@ export class WaitChains {
   }
 
   #see(rank: number, atMs: number): void {
-    this.#observations.set(`${rank} ${this.#rank}`, { rank, witness: this.#rank, time: Date.now() | 0, atMs });
+    this.#observations.set(`${rank} ${this.#rank}`, { rank, witness: this.#rank, time: wallClockMs() | 0, atMs });
   }
 
   /** Valid observations. Others are kept, so that they do not come back as new. */

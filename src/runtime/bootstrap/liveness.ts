@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 import { systemInterfaces, whyUnused } from './interfaces.js';
 import { readStates, type StateReader } from './socket-state.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Number of checks within the heartbeat time. */
 const LOOKS = 10;
@@ -127,13 +128,13 @@ export function limitDial(socket: Socket): void {
 
 /** For blocking calls: does the check that is due in the event loop. */
 export function lookAtHosts(): void {
-  if (watched.size > 0 && performance.now() - lookedMs >= heartbeatMs / LOOKS) look();
+  if (watched.size > 0 && clockMs() - lookedMs >= heartbeatMs / LOOKS) look();
 }
 
 /** After other work of this thread, silence counts from the next check on, because the answers may be unread. */
 function look(): void {
   const stateOf = readStates();
-  const now = performance.now();
+  const now = clockMs();
   lookedMs = now;
   const silent: Socket[] = [];
   for (const one of watched) {

@@ -12,6 +12,7 @@ import { unreachable } from './liveness.js';
 import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Addresses of the other ranks, known after the first all-gather. */
 interface Directory {
@@ -224,7 +225,7 @@ export class Mesh {
 
   /** Counts a rank as awaited until the returned function is called. */
   waitFor(rank: number): () => void {
-    const wait = { rank, sinceMs: performance.now() };
+    const wait = { rank, sinceMs: clockMs() };
     this.#waits.add(wait);
     return () => this.#waits.delete(wait);
   }
@@ -399,8 +400,8 @@ export class Mesh {
         if (peer.gone !== undefined) throw peer.gone;
         peer.dialFailure = describeError(error);
         const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
-        refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
-        if (refusedSince === undefined || performance.now() - refusedSince < REFUSAL_MS) return;
+        refusedSince = isRefusal ? (refusedSince ?? clockMs()) : undefined;
+        if (refusedSince === undefined || clockMs() - refusedSince < REFUSAL_MS) return;
         const what = `cannot be reached: nobody listens at ${formatAddress(address)} any more, or a firewall refuses connections there${hint === undefined ? '' : `; ${hint}`}`;
         throw this.#forget(peer, 'RANK_DIED', what);
       },

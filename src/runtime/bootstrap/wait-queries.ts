@@ -1,4 +1,5 @@
 import type { Mesh } from './mesh.js';
+import { clockMs } from '../platform/platform.js';
 
 /** A rank's last report of its wait, in words that only its users interpret. */
 interface WaitAnswer {
@@ -16,7 +17,7 @@ export class WaitQueries {
   readonly #mesh: Mesh;
   readonly #members: readonly number[];
   readonly #space: number;
-  readonly #openedMs = performance.now();
+  readonly #openedMs = clockMs();
   readonly #answers = new Map<number, WaitAnswer>();
   readonly #stop: () => void;
   #answer: (() => readonly number[] | undefined) | undefined;
@@ -33,7 +34,7 @@ export class WaitQueries {
     this.#stop = mesh.answerQueries(space, {
       words: () => (this.#answer ?? this.#defaultAnswer)(),
       answered: (rank, words) =>
-        this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: performance.now() }),
+        this.#answers.set(rank, { count: (this.#answers.get(rank)?.count ?? 0) + 1, words, atMs: clockMs() }),
     });
   }
 

@@ -47,7 +47,7 @@ import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
 import type { ObjectExchange } from '../objects/object-exchange.js';
 import { Objects } from '../objects/objects.js';
-import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform.js';
+import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform/declarations.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';

@@ -3,7 +3,7 @@ import { algorithms, type Algorithm } from '../algorithms/call.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import type { PlatformAbortSignal } from '../platform.js';
+import type { PlatformAbortSignal } from '../platform/declarations.js';
 
 /** Settings of a communicator; a child inherits those that it is not given. */
 export interface CommunicatorConfig {

@@ -1,6 +1,6 @@
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Environment } from '../launch/environment.js';
-import type { PlatformAbortSignal } from '../platform.js';
+import type { PlatformAbortSignal } from '../platform/declarations.js';
 import type { CommunicatorConfig } from './config.js';
 
 /** Options of init(); a launcher's environment can replace all of them. */

@@ -15,6 +15,7 @@ import { value, type Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlacement } from '../launch/placement.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
+import { clockMs } from '../platform/platform.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
@@ -146,12 +147,12 @@ async function whenNameIsKnown<Result>(
   timeoutMs: number,
   { signal, onWarning = warn }: InitOptions,
 ): Promise<Result> {
-  const end = performance.now() + timeoutMs;
+  const end = clockMs() + timeoutMs;
   for (let times = 0; ; times++) {
     try {
       return await read();
     } catch (error) {
-      if (!isUnknownName(error) || performance.now() + LOOK_UP_AGAIN_MS > end) throw error;
+      if (!isUnknownName(error) || clockMs() + LOOK_UP_AGAIN_MS > end) throw error;
       if (times === 0 && rank === 0) {
         const text = `${describeError(error)}; retrying for ${timeoutMs / 1000} s`;
         onWarning(text);

@@ -1,6 +1,7 @@
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeLate, type OutOfBandCall } from '../algorithms/activity.js';
 import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
+import { clockMs } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 
 /**
@@ -83,11 +84,11 @@ export class OutOfBandWait {
 
   /** Calls `found` with these ranks once they are known, or after some time with those that this rank waits for itself. */
   findLate(found: (late: readonly number[]) => void): void {
-    const endMs = performance.now() + 3 * this.#waitChains.validityMs(this.#limitMs);
+    const endMs = clockMs() + 3 * this.#waitChains.validityMs(this.#limitMs);
     const look = (): void => {
       if (this.#isOver) return;
       this.#look();
-      if (this.#waitChains.isSure || performance.now() >= endMs) found(this.late());
+      if (this.#waitChains.isSure || clockMs() >= endMs) found(this.late());
       else setTimeout(look, this.#clock.lookEveryMs / 2);
     };
     look();

@@ -3,7 +3,7 @@ import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ofCall, TcclError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import type { PlatformURL } from '../platform.js';
+import type { PlatformURL } from '../platform/declarations.js';
 
 const optionNames = Object.keys({
   args: true,

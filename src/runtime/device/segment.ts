@@ -16,6 +16,7 @@ import { createMemory, leaveMemory, PAGE_BYTES } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type AllocatedArray, type NumericArrayConstructor, type TypedArray } from './types.js';
+import { clockMs } from '../platform/platform.js';
 
 const LINE = 64;
 const FIRST_TEAM = 32768;
@@ -506,7 +507,7 @@ export class Segment {
 
   /** Throws if the machine has no room for `bytes`. */
   #checkAvailable(bytes: number, why: (available: number) => string): void {
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     if (nowMs > this.#trustedUntilMs || bytes > this.#trustedBytes) {
       const available = availableMemory();
       if (bytes + MEMORY_MARGIN > available)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemError } from '../../errors.js';
 import type { Libc } from './libc.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Page size of WebAssembly's memory. */
 export const PAGE_BYTES = 65536;
@@ -45,8 +46,8 @@ const RETRY_MS = 20;
 
 /** As {@link createMemory}, but waits for addresses of closed communicators: each try collects garbage. */
 export async function memoryAfterOthers(pages = MAX_PAGES): Promise<WebAssembly.Memory> {
-  const triesUntilMs = performance.now() + COLLECTED_MS;
-  while (areSomeClosed && performance.now() < triesUntilMs) {
+  const triesUntilMs = clockMs() + COLLECTED_MS;
+  while (areSomeClosed && clockMs() < triesUntilMs) {
     try {
       return new WebAssembly.Memory({ shared: true, initial: pages, maximum: pages });
     } catch {

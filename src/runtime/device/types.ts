@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
 import { didYouMean } from '../../suggest.js';
-import type { PlatformDisposable } from '../platform.js';
+import type { PlatformDisposable } from '../platform/declarations.js';
 import {
   fromBfloat16,
   fromFloat16,

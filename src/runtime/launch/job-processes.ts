@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { clockMs } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Interval of checks whether the signalled processes have ended, milliseconds. */
@@ -70,7 +71,7 @@ const FRESH_MS = 1000;
  * again. A short job then does not read the environment of every process of the host.
  */
 function idsAscend(): boolean {
-  if (performance.now() > FRESH_MS) return false;
+  if (clockMs() > FRESH_MS) return false;
   try {
     // `0.20 0.18 0.12 1/80 11206`: the last number is the last id.
     return Number(readFileSync('/proc/loadavg', 'latin1').trim().split(' ').at(-1)) > process.pid;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { nameRanks } from '../bootstrap/rank-list.js';
+import { clockMs } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { JobOutput } from './job-output.js';
 import { watchForHolds } from './held-up-job.js';
@@ -97,7 +98,7 @@ export class Job {
    */
   #judge(rank: RunningRank, ending: Ending): string | { readonly what: string } | undefined {
     if (ending.kind === 'code' && ending.code === 0) {
-      this.#succeeded.set(rank.rank, performance.now());
+      this.#succeeded.set(rank.rank, clockMs());
       return undefined;
     }
     if (this.#ending && ending.kind !== 'lost') return undefined;
@@ -133,7 +134,7 @@ export class Job {
 
   /** Text about ranks that had ended long before: without an error, but others may have waited for them. */
   #before(): string {
-    const since = performance.now() - LONG_BEFORE_MS;
+    const since = clockMs() - LONG_BEFORE_MS;
     const early = [...this.#succeeded].flatMap(([rank, endedMs]) => (endedMs < since ? [rank] : []));
     return early.length === 0 ? '' : `; ${nameRanks(early)} had ended before, with code 0`;
   }

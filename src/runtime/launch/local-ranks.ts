@@ -9,6 +9,7 @@ import type { RankGroup, RunningRank } from './rank-group.js';
 import { RankProcess, type RankProcessOptions } from './rank-process.js';
 import { stateOf, type RankState } from './rank-state.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
+import { wallClockMs } from '../platform/platform.js';
 
 /** The ranks of a job on one host: consecutive numbers. */
 export interface RankRange {
@@ -72,7 +73,7 @@ export class LocalRanks implements RankGroup {
     const processes: RankProcess[] = [];
     this.#processes = processes;
     const reportAt =
-      timeoutMs === undefined ? '' : String(Math.ceil(Date.now() + timeoutMs - Math.min(REPORT_MS, timeoutMs / 2)));
+      timeoutMs === undefined ? '' : String(Math.ceil(wallClockMs() + timeoutMs - Math.min(REPORT_MS, timeoutMs / 2)));
     const tunables = copyTunables(env, ranks.count);
     for (let localRank = 0; localRank < ranks.count; localRank++) {
       const rank = ranks.first + localRank;

@@ -2,7 +2,7 @@ import type { Transferable, Worker, WorkerOptions } from 'node:worker_threads';
 import { resolve } from 'node:path';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, RemoteError } from '../../errors.js';
-import type { PlatformAbortSignal } from '../platform.js';
+import type { PlatformAbortSignal } from '../platform/declarations.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { bundleAdvice } from './bundle-advice.js';
 import { localMeetingPoint } from './meeting-point.js';

@@ -1,4 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
+import { clockMs } from '../platform/platform.js';
 import { orWhyNot } from '../transport/peers.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
@@ -94,7 +95,7 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
 
   /** Watches the peer during set-up: without another connection to this rank, it would leave unnoticed. */
   #watch(): void {
-    const now = performance.now();
+    const now = clockMs();
     this.#waitsSinceMs ??= now;
     if (now - this.#waitsSinceMs < WATCH_AFTER_MS) return;
     this.#watches = true;

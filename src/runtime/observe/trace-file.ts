@@ -5,6 +5,7 @@ import type { Operation } from '../algorithms/operation.js';
 import { TcclError } from '../../errors.js';
 import { appendTo, notWritable, type Appending } from './append-file.js';
 import { onExit } from '../exit.js';
+import { hostClockNs } from '../platform/platform.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are buffered until they have this many characters, and written together … */
@@ -153,5 +154,5 @@ export class TraceFile implements Observer {
  * a duration to a time, the result is exactly the time at which the next slice begins.
  */
 function nowUs(): number {
-  return Number(process.hrtime.bigint() / 125n) / 8;
+  return Number(hostClockNs() / 125n) / 8;
 }

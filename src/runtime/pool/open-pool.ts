@@ -11,7 +11,7 @@ import { createMemory } from '../device/shared-memory.js';
 import type { RankPort, ThreadPort } from '../launch/rank-port.js';
 import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
-import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform.js';
+import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform/declarations.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
 
 /** Options of openPool(). */

@@ -1,4 +1,5 @@
 import type { Libc } from '../device/libc.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Time without progress after which a rank parks, with or without sockets. */
 export function parkAfterMs(hasSockets: boolean): number {
@@ -64,7 +65,7 @@ export class Backoff {
 
   /** Updates `nowMs` and `waitedMs`. */
   readClock(): void {
-    this.nowMs = performance.now();
+    this.nowMs = clockMs();
     if (this.#startedMs === 0) this.#startedMs = this.nowMs;
     this.waitedMs = this.nowMs - this.#startedMs;
   }

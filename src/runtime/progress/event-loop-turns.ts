@@ -1,3 +1,5 @@
+import { clockMs } from '../platform/platform.js';
+
 /** Longest time without a turn of the event loop while promise calls finish where they are made. */
 const LONGEST_MS = 10;
 /** Reading the clock costs a tenth of a small call, so it is read once in so many calls. */
@@ -12,7 +14,7 @@ let turnedMs = 0;
  */
 export function isTurnDue(): boolean {
   if (++calls % CALLS_PER_CLOCK !== 0) return false;
-  const nowMs = performance.now();
+  const nowMs = clockMs();
   if (nowMs - turnedMs < LONGEST_MS) return false;
   turnedMs = nowMs;
   return true;

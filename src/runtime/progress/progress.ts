@@ -2,6 +2,7 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { Backoff } from './backoff.js';
 import { SpinTrial } from './spin-trial.js';
 import { Parking, type WakeSources } from './parking.js';
+import { clockMs } from '../platform/platform.js';
 
 /** An operation that waits for other ranks. */
 export interface Waitable {
@@ -134,7 +135,7 @@ export class Progress {
 
   /** Checks time limits within `ms`, if anything is in flight. */
   checkWithin(ms: number): void {
-    this.#healthAtMs = Math.min(this.#healthAtMs, performance.now() + ms);
+    this.#healthAtMs = Math.min(this.#healthAtMs, clockMs() + ms);
   }
 
   /** Progresses everything, beginning with `own`. */

@@ -1,8 +1,10 @@
+import { clockMs, wallClockMs } from '../platform/platform.js';
+
 /** Time that a rank waits for others before it warns, and before it gives up; 0 means never. */
 export interface WaitLimits {
   readonly timeoutMs: number;
   readonly warnAfterMs: number;
-  /** Time by Date.now() shortly before the launcher ends the job: from then on, a rank warns after a second. */
+  /** Time by wallClockMs() shortly before the launcher ends the job: from then on, a rank warns after a second. */
   readonly reportAtMs?: number | undefined;
   /** True if the program gave `timeoutMs` to init(); otherwise it is from the environment. */
   readonly isOfProgram?: boolean | undefined;
@@ -39,7 +41,7 @@ const LAST_WAIT_MS = 1000;
 /** Length of a wait, which has lasted `waitedMs` so far, at which its rank warns; 0 for never. */
 export function untilWarning({ warnAfterMs, reportAtMs }: Omit<WaitLimits, 'timeoutMs'>, waitedMs: number): number {
   if (reportAtMs === undefined || warnAfterMs <= LAST_WAIT_MS) return warnAfterMs;
-  return Math.min(warnAfterMs, Math.max(LAST_WAIT_MS, waitedMs + reportAtMs - Date.now()));
+  return Math.min(warnAfterMs, Math.max(LAST_WAIT_MS, waitedMs + reportAtMs - wallClockMs()));
 }
 
 /** Text of the warning of a waiting rank. */
@@ -56,7 +58,7 @@ export class ReportPace {
 
   /** @param limitMs see shorterLimit() */
   isDue(limitMs: number): boolean {
-    const nowMs = performance.now();
+    const nowMs = clockMs();
     if (nowMs - this.#reportedMs < limitMs / REPORTS_PER_LIMIT) return false;
     this.#reportedMs = nowMs;
     return true;

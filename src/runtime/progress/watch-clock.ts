@@ -1,3 +1,5 @@
+import { clockMs } from '../platform/platform.js';
+
 /** Longest time between two looks that counts in full, if time limits are long: each look costs some 0.5 ms of processor. */
 const LONGEST_GAP_MS = 4000;
 /** The same if they are some seconds. */
@@ -31,7 +33,7 @@ export class WatchClock {
 
   /** Looks. Returns the milliseconds counted so far. */
   look(): number {
-    const now = performance.now();
+    const now = clockMs();
     this.#watchedMs += Math.min(now - this.#lookedMs, this.gapMs);
     this.#lookedMs = now;
     return this.#watchedMs;

@@ -9,6 +9,7 @@ import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
+import { clockMs } from '../platform/platform.js';
 import { packReason, unpackReason } from '../transport/ending.js';
 import { BootstrapProxy, type Answer, type Members, type BootstrapRequest } from './bootstrap-proxy.js';
 import { progressHere } from '../progress/progress.js';
@@ -132,7 +133,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   });
   abort = fail;
   forwardInCalls = (report) => {
-    toldMs = performance.now();
+    toldMs = clockMs();
     engine.forwardReport(report);
   };
   process.on('uncaughtException', fail);
@@ -140,7 +141,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
   const clock = new WatchClock(shorterLimit(limits));
   let toldMs = -Infinity;
   const answer = (): void => {
-    const last = queue.isPending || performance.now() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastCall();
+    const last = queue.isPending || clockMs() - toldMs < shorterLimit(limits) / 8 ? undefined : queue.lastCall();
     if (last === undefined) return;
     engine.answerWaits(last);
   };

@@ -1,5 +1,6 @@
 import { unreachable } from '../bootstrap/liveness.js';
 import { died } from './ending.js';
+import { clockMs } from '../platform/platform.js';
 
 /** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
 const NEWS_MS = 2000;
@@ -36,7 +37,7 @@ export class Breakage {
   /** Begins to look for the reason; a second call does nothing. */
   begin(cause: Error | undefined): void {
     if (this.#sinceMs !== undefined) return;
-    this.#sinceMs = performance.now();
+    this.#sinceMs = clockMs();
     this.#cause = cause;
     if (this.#whyGone === undefined || unreachable(cause) !== undefined) {
       this.#explained(this.#died());
@@ -55,7 +56,7 @@ export class Breakage {
 
   /** For callers that block the event loop, which would have brought the reason: returns the death of the rank sooner. */
   look(): Error | undefined {
-    if (this.#sinceMs === undefined || this.#turned || performance.now() - this.#sinceMs < BLOCKED_NEWS_MS) return undefined;
+    if (this.#sinceMs === undefined || this.#turned || clockMs() - this.#sinceMs < BLOCKED_NEWS_MS) return undefined;
     return this.#died();
   }
 

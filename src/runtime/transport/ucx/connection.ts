@@ -1,6 +1,7 @@
 import { lookAtHosts } from '../../bootstrap/liveness.js';
 import { packReport, unpackReport, type WaitReport } from '../../device/wait-report.js';
 import { describeError, RemoteError, SystemError } from '../../../errors.js';
+import { clockMs } from '../../platform/platform.js';
 import { Breakage, type WhyGone } from '../breakage.js';
 import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from '../ending.js';
 import type { AwaitedNews, Connection, FdSources, FifoSize, ReceiveConnection, SendConnection } from '../transport.js';
@@ -295,10 +296,10 @@ abstract class UcxConnection implements Connection {
    */
   async #finish(limitMs: number): Promise<void> {
     this.#listener = undefined;
-    const sinceMs = performance.now();
+    const sinceMs = clockMs();
     const isOver = (): boolean => {
       this.look();
-      const waitedMs = performance.now() - sinceMs;
+      const waitedMs = clockMs() - sinceMs;
       if (this.endpoint.hasFailed || waitedMs > limitMs) return true;
       if (this.#leaving !== 0 && this.isComplete(this.#leaving)) this.#leaving = 0;
       if (this.endedThere === undefined) return waitedMs > GRACE_MS && this.unreadBytes <= HELD_BYTES && this.areMessagesSent;

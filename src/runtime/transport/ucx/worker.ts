@@ -1,5 +1,6 @@
 import { SystemError } from '../../../errors.js';
 import { UCS_BUSY, UCS_CANCELED, UCS_IN_PROGRESS, UCS_OK, ucxAdvice, type Ucx } from './library.js';
+import { clockMs } from '../../platform/platform.js';
 
 /** Attempts to arm the descriptor, and to end endpoints, before the caller goes on regardless. */
 const MOST_ATTEMPTS = 1000;
@@ -197,7 +198,7 @@ export class UcxWorker {
         return;
       }
       this.#waits.add({ isOver, end: resolve, fail: reject });
-      this.#movedMs = performance.now();
+      this.#movedMs = clockMs();
       if (!this.#isScheduled) this.#schedule();
     });
   }
@@ -244,7 +245,7 @@ export class UcxWorker {
     this.#isScheduled = false;
     const { epoch } = this;
     this.progress();
-    if (this.epoch !== epoch) this.#movedMs = performance.now();
+    if (this.epoch !== epoch) this.#movedMs = clockMs();
     for (const wait of this.#waits) {
       try {
         if (!wait.isOver()) continue;
@@ -259,7 +260,7 @@ export class UcxWorker {
 
   #schedule(): void {
     this.#isScheduled = true;
-    if (performance.now() - this.#movedMs < EAGER_MS) setImmediate(this.#turn);
+    if (clockMs() - this.#movedMs < EAGER_MS) setImmediate(this.#turn);
     else setTimeout(this.#turn, PAUSE_MS);
   }
 
