@@ -148,6 +148,12 @@ export const topologyRules = {
       '2.23.4': ['amd pairs', 'Between two GPUs on AMD CPUs; never where there are more.'],
     },
   ),
+  amdCpuModels: since('2.31.2', {
+    about: 'Models of AMD CPUs.',
+    before: 'They are not told apart.',
+    now: 'They are told apart by attribute familyid, without which NCCL fails.',
+    source: 'src/graph/topo.cc, ncclTopoAddCpu',
+  }),
   amdInterconnectGBps: byVersion(
     { about: 'Bandwidth between sockets with AMD CPUs, GB/s.', source: 'src/graph/topo.cc, ncclTopoGetInterCpuBw' },
     {
@@ -156,12 +162,6 @@ export const topologyRules = {
       '2.31.2': [{ zen2: 16, zen4: 24, zen5: 32 }, '16 for Zen 1 and 2, 24 for Zen 3 and 4, 32 for Zen 5'],
     },
   ),
-  amdCpuModels: since('2.31.2', {
-    about: 'Models of AMD CPUs.',
-    before: 'They are not told apart.',
-    now: 'They are told apart by attribute familyid, without which NCCL fails.',
-    source: 'src/graph/topo.cc, ncclTopoAddCpu',
-  }),
   linksBackByType: since('2.19.1', {
     about: 'Which link leads back where two devices are joined by links of two types.',
     before: 'The first to that device.',
