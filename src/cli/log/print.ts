@@ -235,7 +235,7 @@ function tuningText(records: readonly LoggedRank[]): string {
   const runs: { name: string; from: number; text: string }[] = [];
   for (const [key, { algorithm, protocol, channels }] of choices ?? []) {
     const [name = '', bytes] = key.split(' ');
-    const text = `${algorithm} ${protocol} ${channels} ch`;
+    const text = [algorithm, protocol, `${channels} ch`].filter((part) => part !== '').join(' ');
     if (!runs.some((run) => run.name === name && run.text === text)) runs.push({ name, from: Number(bytes), text });
   }
   return runs.map(({ name, from, text }) => `${name} from ${from} B ${text}`).join(', ');

@@ -33,6 +33,8 @@ export const logFindingCodes = {
   'host-memory': 'the host has no memory left',
   // GPUs, NVLink and the driver, by NCCL and CUDA
   'p2p-broken': 'P2P over NVLink does not work though NVLink connects the GPUs',
+  'diag-p2p': "NCCL's diagnostics found GPUs whose P2P does not work",
+  'diag-differs': "NCCL's diagnostics found ranks that differ",
   'p2p-refused': 'the driver refuses P2P',
   'p2p-unsupported': 'GPUs of a host have no P2P',
   'p2p-detour': 'P2P between GPUs is slower than copies through the host, or passes no data',
@@ -46,6 +48,7 @@ export const logFindingCodes = {
   'driver-mismatch': 'kernel module and libraries of the driver have different versions',
   'gpu-ecc': 'a GPU has an uncorrectable memory error',
   'gpu-nvlink-error': 'an NVLink has an uncorrectable error',
+  'gpu-busy-copies': "a GPU does not copy NCCL's progress counters",
   'gpu-lost': 'a GPU is gone from the PCIe bus',
   'gpu-none': 'the process sees no GPU',
   'gpu-hidden': 'NVML does not know a GPU of another rank on the host',

@@ -121,6 +121,9 @@ export type LogEvent =
       readonly protocol: string;
       readonly channels: number;
     }
+  /** Since 2.31: a call for which the tuning model is asked, then its answer. */
+  | { readonly kind: 'tuning-input'; readonly collective: string; readonly bytes: number }
+  | { readonly kind: 'tuned'; readonly algorithm: string; readonly protocol: string; readonly channels: number }
   | CallEvent
   /** A call that returned an error to its caller. */
   | { readonly kind: 'returned'; readonly where: string; readonly result: number }

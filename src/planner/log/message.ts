@@ -8,7 +8,7 @@ const cut: LogEvent = { kind: 'cut' };
 const CHANNEL_LIMIT = 64;
 
 /**
- * Reads a message of `NCCL INFO` of any NCCL from 2.8 to 2.30. Numbers at the end of a message may be cut off; callers must allow
+ * Reads a message of `NCCL INFO` of any NCCL from 2.8 to 2.32. Numbers at the end of a message may be cut off; callers must allow
  * for it.
  */
 export function readMessage(message: string): LogEvent {
@@ -41,6 +41,10 @@ export function readMessage(message: string): LogEvent {
       return readCall(message) ?? readLater(message);
     case 'Plug':
       return readPluginPath(message);
+    case 'Inpu':
+      return readTuningInput(message);
+    case 'Best':
+      return readTuned(message);
     case 'Boot':
       return readBootstrap(message);
     case 'Usin':
@@ -352,4 +356,22 @@ function readChoice(message: string): LogEvent {
     /^(\S+): (\d+) Bytes -> Algo (\S+) proto (\S+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}/.exec(message) ?? [];
   if (collective === undefined || algorithm === undefined || protocol === undefined) return other;
   return { kind: 'choice', collective, bytes: Number(bytes), algorithm, protocol, channels: Number(high) - Number(low) + 1 };
+}
+
+function readTuningInput(message: string): LogEvent {
+  const [, collective, bytes] = /^Input: \{ .{0,200}?\.func = (\w{1,40}), .{0,200}?\.nBytes = (\d{1,20}),/.exec(message) ?? [];
+  return collective === undefined ? other : { kind: 'tuning-input', collective: ownText(collective), bytes: Number(bytes) };
+}
+
+const tunedForm =
+  /^Best tuning \{ .{0,80}?\.algo = (\w{1,40}), \.proto = (\w{1,40}), \.symKernelId = (\w{1,60}),(?: \.ceMethodId = (\w{1,40}),)? nChannels = (\d{1,4}),/;
+
+/** A general kernel by algorithm and protocol; a symmetric one, or copy engines, by the name alone. */
+function readTuned(message: string): LogEvent {
+  const [, algorithm = '', protocol = '', kernel = '', copies = '', channels] = tunedForm.exec(message) ?? [];
+  const isNamed = (name: string) => name !== '' && name !== 'Unknown';
+  if (isNamed(algorithm))
+    return { kind: 'tuned', algorithm: ownText(algorithm), protocol: ownText(protocol), channels: Number(channels) };
+  const name = isNamed(kernel) ? kernel : isNamed(copies) ? `copy engines ${copies}` : undefined;
+  return name === undefined ? other : { kind: 'tuned', algorithm: ownText(name), protocol: '', channels: Number(channels) };
 }

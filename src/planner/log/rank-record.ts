@@ -43,6 +43,8 @@ export class RankRecord implements LoggedRank {
   ringOrders: Map<number, RingOrder> = none;
   searches: Map<string, { readonly result: SearchResult; readonly place: LogPlace }> = none;
   nvlsHeads: Map<number, { readonly ranks: readonly number[]; readonly place: LogPlace }> = none;
+  /** The call of the last `Input: {…}`, which the next `Best tuning {…}` answers. */
+  #asked: { readonly collective: string; readonly bytes: number } | undefined;
   choices: Map<string, { readonly algorithm: string; readonly protocol: string; readonly channels: number }> = none;
   #links: Map<string, GrowingLink> = none;
 
@@ -139,6 +141,13 @@ export class RankRecord implements LoggedRank {
         // A job that calls with many different sizes adds no information.
         if (this.choices.size < 512)
           this.#keep(4, () => (this.choices = own(this.choices)).set(`${event.collective} ${event.bytes}`, event));
+        break;
+      case 'tuning-input':
+        this.#asked = event;
+        break;
+      case 'tuned':
+        if (this.#asked !== undefined) this.read({ ...event, ...this.#asked, kind: 'choice' }, place);
+        this.#asked = undefined;
         break;
       default:
     }

@@ -1,3 +1,4 @@
+import { diagnosticsRules } from './diagnostics.js';
 import { gpuRules } from './gpu.js';
 import { infinibandRules } from './infiniband.js';
 import { kernelRules } from './kernel.js';
@@ -17,6 +18,7 @@ export const lineRules: readonly LineRule[] = [
   ...outputRules,
   ...programRules,
   ...memoryRules,
+  ...diagnosticsRules,
   ...gpuRules,
   ...infinibandRules,
   ...socketRules,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type KnownProcesses, readLine } from '../../../../src/planner/log/line.js';
 import { readMessage, readTransport } from '../../../../src/planner/log/message.js';
+import { readLines } from './read.js';
 
 describe('a line of NCCL', () => {
   const noProcess: KnownProcesses = {
@@ -118,6 +119,23 @@ describe('a message of NCCL', () => {
     ],
     ['Channel 00/0 : 0[0] -> 1[0] [receive] via NET/IB/0/GDRDMA/flush=', { kind: 'cut' }],
     [
+      'Input: { .comm = 0x55e0, .tuningMask = 111, .func = AllReduce, .redOp = 0, .devRedop = 0, .dataType = 7, .nBytes = 1048576, .numPipesOps = 1, .count = 262144, .countMax = 262144, .nWorks = 1, .winRegType = 0, .regBuff = 0 }',
+      { kind: 'tuning-input', collective: 'AllReduce', bytes: 1_048_576 },
+    ],
+    [
+      'Best tuning { .id = 5, .valid = 1, timeUs = 23.400000,  .algo = RING, .proto = SIMPLE, .symKernelId = Unknown, nChannels = 16, maxChannels = 16, nWarps = 16, forced = 0 }',
+      { kind: 'tuned', algorithm: 'RING', protocol: 'SIMPLE', channels: 16 },
+    ],
+    [
+      'Best tuning { .id = 23, .valid = 1, timeUs = 9.100000,  .algo = Unknown, .proto = Unknown, .symKernelId = AllReduce_RSxLDMC_AGxSTMC, nChannels = 8, maxChannels = 8, nWarps = 16, forced = 0 }',
+      { kind: 'tuned', algorithm: 'AllReduce_RSxLDMC_AGxSTMC', protocol: '', channels: 8 },
+    ],
+    // The form of a later file.
+    [
+      'Best tuning { .id = 40, .valid = 1, timeUs = 80.000000, .algo = Unknown, .proto = Unknown, .symKernelId = Unknown, .ceMethodId = AllGather_MC, nChannels = 0, maxChannels = 0, nWarps = 0, forced = 0 }',
+      { kind: 'tuned', algorithm: 'copy engines AllGather_MC', protocol: '', channels: 0 },
+    ],
+    [
       'Channel 07 : 2[6] -> 3[7] via SHM/direct/direct',
       { kind: 'connection', channel: 7, end: 'send', transport: { family: 'SHM' } },
     ],
@@ -190,5 +208,30 @@ describe('a message of NCCL', () => {
     ['P2P Chunksize set to 524288', { kind: 'other' }],
   ])('%j is understood', (message, event) => {
     expect(readMessage(message)).toMatchObject(event);
+  });
+});
+
+describe('a rank of NCCL 2.31', () => {
+  it('chose what `Best tuning` says for the call of the `Input` before it', () => {
+    const line = (text: string) => `node1:12:34 [0] NCCL INFO ${text}`;
+    const asked = (bytes: number) =>
+      line(`Input: { .comm = 0x1a, .tuningMask = 1, .func = AllReduce, .redOp = 0, .nBytes = ${bytes}, .numPipesOps = 1 }`);
+    const best = (way: string) =>
+      line(`Best tuning { .id = 5, .valid = 1, timeUs = 9.0,  ${way}, nChannels = 4, maxChannels = 4, nWarps = 16, forced = 0 }`);
+    const model = readLines([
+      line('ncclCommInitRank comm 0x1a rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1000 commId 0xab - Init START'),
+      line('ncclCommInitRank comm 0x1a rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1000 commId 0xab - Init COMPLETE'),
+      asked(8),
+      best('.algo = RING, .proto = LL, .symKernelId = Unknown'),
+      // An answer whose question was cut off.
+      best('.algo = TREE, .proto = LL, .symKernelId = Unknown'),
+      asked(1024),
+      best('.algo = Unknown, .proto = Unknown, .symKernelId = AllReduce_AGxLL_R'),
+    ]);
+    const choices = [...(model.communicators[0]?.ranks.get(0)?.choices ?? [])];
+    expect(choices).toMatchObject([
+      ['AllReduce 8', { algorithm: 'RING', protocol: 'LL', channels: 4 }],
+      ['AllReduce 1024', { algorithm: 'AllReduce_AGxLL_R', protocol: '', channels: 4 }],
+    ]);
   });
 });
