@@ -24,7 +24,7 @@ import { checkRdma } from './checks/tools/rdma.js';
 import { checkStacks } from './checks/tools/stacks.js';
 import { checkTransports } from './checks/transports.js';
 import { checkWarnings } from './checks/warnings.js';
-import { checkTimeouts } from './checks/watchdog.js';
+import { checkTimeouts, withCall } from './checks/watchdog.js';
 import { checkRas } from './checks/ras.js';
 import { checkReleases } from './checks/releases.js';
 import { checkRuns } from './checks/runs.js';
@@ -44,11 +44,12 @@ export function checkLog(model: LogModel): LogFinding[] {
   ]);
   const firstCode = ruleOfFirstDeath(model);
   // The first death of a rank explains what the others saw, also where a rule knows its words.
-  const lines = checkLines(model).map((finding): LogFinding =>
-    finding.code === firstCode && finding.severity !== 'info'
+  const lines = checkLines(model).map((each): LogFinding => {
+    const finding = withCall(each, model);
+    return finding.code === firstCode && finding.severity !== 'info'
       ? { ...finding, kind: 'fault', explains: [...(finding.explains ?? []), ...aftermath] }
-      : finding,
-  );
+      : finding;
+  });
   const findings: LogFinding[] = [
     ...lines,
     ...checkDeaths(model).filter(({ code }) => code !== firstCode),

@@ -6,6 +6,7 @@ import type { ApartHit, RuleHit } from './rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
 import type { Death } from './deaths/tracker.js';
 import type { LoggedRun, MeasuredTable } from './table.js';
+import type { KnownRanks } from './known-ranks.js';
 import type { Progress, Timeout } from './watchdog.js';
 import type { WholeFiles } from './whole-files.js';
 
@@ -35,6 +36,8 @@ export interface LogModel extends WholeFiles {
   readonly runs: readonly LoggedRun[];
   /** Reported ends of processes, in their order. */
   readonly deaths: readonly Death[];
+  /** Ranks that marks of lines, names of files and launchers name. */
+  readonly knownRanks: KnownRanks;
   /** Outputs of tools, in their order. */
   readonly tools: readonly AnyToolOutput[];
   /** Lines in which a launcher says that a process ended without an error. */

@@ -6,6 +6,7 @@ import { DeathTracker } from './deaths/tracker.js';
 import type { FileKind } from '../readers/classify.js';
 import { ToolSections } from '../readers/sections.js';
 import { candidatesOf } from './line-index.js';
+import { RankTracker } from './known-ranks.js';
 import { beforeEnd, beforeJob, FileClocks, isForeign } from './kernel-lines.js';
 import { type LogLine, type LogPlace, readLine, withMarker, withoutColours } from './line.js';
 import { readMessage, readVersion } from './message.js';
@@ -47,6 +48,7 @@ export class NcclLogReader {
   readonly #systems = new SystemBlocks();
   readonly #watchdog = new WatchdogTracker();
   readonly #deaths = new DeathTracker();
+  readonly #ranks = new RankTracker();
   readonly #tools = new ToolSections();
   readonly #whole = new WholeFileReader();
   readonly #cut = new Map<string, { count: number; readonly first: LogPlace }>();
@@ -62,6 +64,7 @@ export class NcclLogReader {
   openFile(name: string): void {
     this.#files.push(name);
     this.#deaths.openFile(name);
+    this.#ranks.openFile(name);
     this.#tables.openFile();
     this.#tools.openFile();
     this.#line = 0;
@@ -113,6 +116,7 @@ export class NcclLogReader {
       timeouts: this.#watchdog.list(),
       progress: this.#watchdog.progress,
       deaths: this.#deaths.list(),
+      knownRanks: this.#ranks.finish(),
       tools,
       calls: this.#calls.list(),
       tables: this.#tables.tables,
@@ -185,6 +189,7 @@ export class NcclLogReader {
   #readOther(text: string, place: LogPlace): void {
     this.#tables.read(text, place);
     this.#watchdog.read(text, place);
+    this.#ranks.read(text, place);
     // `NCCL version` stands alone where NCCL_DEBUG=VERSION wrote it, or a launcher split the line.
     const at = text.indexOf('NCCL version ');
     const version = at < 0 ? undefined : readVersion(text.slice(at));

@@ -7,10 +7,10 @@ import type { Timeout } from '../watchdog.js';
 
 /** Compares the ranks' positions when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks without output. */
 export function checkTimeouts(model: LogModel): LogFinding[] {
-  const { timeouts, communicators } = model;
+  const { timeouts } = model;
   const groups = new Map<string, Timeout[]>();
   for (const timeout of timeouts) groups.set(timeout.group, [...(groups.get(timeout.group) ?? []), timeout]);
-  const findings = [...groups.values()].flatMap((group) => compare(firstOfEachRank(group), communicators));
+  const findings = [...groups.values()].flatMap((group) => compare(firstOfEachRank(group), model));
   const barriers = barrier(model);
   return [...(barriers.length > 0 ? barriers : busyRank(model)), ...firstCollective(model), ...findings].slice(0, 2);
 }
@@ -19,7 +19,8 @@ export function checkTimeouts(model: LogModel): LogFinding[] {
 const BARRIER_ELEMENTS = 1;
 
 /** All ranks that gave up did so in a barrier: another one is busy, or died. */
-function barrier({ timeouts, progress, communicators }: LogModel): LogFinding[] {
+function barrier(model: LogModel): LogFinding[] {
+  const { timeouts, progress, communicators } = model;
   const [first] = timeouts;
   const isBarrier = ({ operation, elements }: Timeout) =>
     operation === 'BARRIER' || (/^(?:ALLREDUCE|_?ALLGATHER\w*|BROADCAST)$/.test(operation) && elements === BARRIER_ELEMENTS);
@@ -29,7 +30,8 @@ function barrier({ timeouts, progress, communicators }: LogModel): LogFinding[] 
   if (first.sequence === 1 && communicators.length > 0) return [];
   const ranks = [...new Set(timeouts.map(({ rank }) => rank))].sort((a, b) => a - b);
   const minutes = first.timeoutMs === undefined ? '' : ` for ${Math.round(first.timeoutMs / 60_000)} minutes`;
-  const missing = ranks.includes(0) ? '' : '; rank 0 is not among them';
+  const others = missingRanks(timeouts, model);
+  const missing = others.length > 0 ? `; ${namedRanks(others)} ${others.length === 1 ? 'is' : 'are'} not among them` : '';
   return [
     {
       code: 'barrier-timeout',
@@ -122,16 +124,16 @@ function firstOfEachRank(timeouts: readonly Timeout[]): Timeout[] {
   return [...first.values()].sort((a, b) => a.rank - b.rank);
 }
 
-function compare(timeouts: readonly Timeout[], communicators: LogModel['communicators']): LogFinding[] {
+function compare(timeouts: readonly Timeout[], model: LogModel): LogFinding[] {
   const [first] = timeouts;
-  if (first === undefined || timeouts.length < 2) return first === undefined ? [] : absent(timeouts, communicators);
+  if (first === undefined || timeouts.length < 2) return first === undefined ? [] : absent(timeouts, model);
   const sameCall = timeouts.filter(({ sequence }) => sequence === first.sequence);
   const other = sameCall.find(({ operation, elements }) => operation !== first.operation || elements !== first.elements);
   if (other !== undefined && isMismatch(first, other)) return [differ(first, other)];
   const most = Math.max(...timeouts.map(({ sequence }) => sequence));
   const behind = timeouts.filter(({ sequence }) => sequence < most);
   if (behind.length > 0 && behind.length < timeouts.length) return [late(behind, timeouts, most)];
-  return absent(timeouts, communicators);
+  return absent(timeouts, model);
 }
 
 /** Broadcast, scatter and messages have other sizes on other ranks. */
@@ -173,13 +175,33 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
   };
 }
 
-/** Ranks without a time-out line where others have one: they never made that call, or died. */
-function absent(timeouts: readonly Timeout[], communicators: LogModel['communicators']): LogFinding[] {
-  const [first] = timeouts;
+/** The group of all ranks: older versions of PyTorch do not name it. */
+const wholeGroup = /^(?:0\b|ID 0\b|$)|default_pg/;
+
+/** Ranks of a group that did not give up, where most did. */
+function missingRanks(
+  timeouts: readonly Timeout[],
+  { communicators, knownRanks }: Pick<LogModel, 'communicators' | 'knownRanks'>,
+) {
   const reporting = new Set(timeouts.map(({ rank }) => rank));
-  const size = Math.max(0, ...communicators.filter(({ nRanksKnown }) => nRanksKnown).map(({ nRanks }) => nRanks));
+  const sizes = communicators.filter(({ nRanksKnown }) => nRanksKnown).map(({ nRanks }) => nRanks);
+  const isWhole = timeouts.every(({ group }) => wholeGroup.test(group));
+  // Ranks count from 0, so a gap between those that gave up is a rank, too.
+  const size = Math.max(...sizes, ...[...reporting].map((rank) => rank + 1), isWhole ? knownRanks.count : 0);
   const missing = Array.from({ length: Math.min(size, 100_000) }, (_, rank) => rank).filter((rank) => !reporting.has(rank));
-  if (first === undefined || missing.length === 0 || missing.length >= size / 2) return [];
+  return missing.length >= size / 2 ? [] : missing;
+}
+
+/** Ranks without a time-out line where others have one: they never made that call, or died. */
+function absent(timeouts: readonly Timeout[], { communicators, knownRanks }: LogModel): LogFinding[] {
+  const [first] = timeouts;
+  if (first === undefined) return [];
+  const isWhole = wholeGroup.test(first.group);
+  const missing = missingRanks(timeouts, { communicators, knownRanks });
+  if (missing.length === 0) return [];
+  const count = new Set(timeouts.map(({ rank }) => rank)).size;
+  const [silent] = isWhole ? missing.flatMap((rank) => knownRanks.last.get(rank) ?? []) : [];
+  const last = silent === undefined ? '' : `; its last line is '${silent.text}'`;
   return [
     {
       code: 'rank-absent',
@@ -187,10 +209,35 @@ function absent(timeouts: readonly Timeout[], communicators: LogModel['communica
       kind: 'failure',
       ranks: missing,
       explains: aftermath,
-      problem: `${namedRanks(missing)} ${missing.length === 1 ? 'is' : 'are'} not among those that timed out in ${first.operation}${first.sequence < 0 ? '' : ` (number ${first.sequence})`}`,
-      cause: 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here',
-      remedy: `look at the log and the stack of ${namedRanks(missing)} first`,
-      places: timeouts.slice(0, 4).map(({ place }) => place),
+      problem: `${namedRanks(missing)}${isWhole ? '' : ` of group ${first.group}`} ${missing.length === 1 ? 'is' : 'are'} not among the ${count} that timed out in ${callText(timeouts)}${last}`,
+      cause:
+        silent === undefined
+          ? 'that rank did not call the collective (it is elsewhere in its code, or died), or its output is not here'
+          : 'that rank did not call the collective: it is busy with something else, hangs, or died without a word',
+      remedy: `look at the log and the stack (\`py-spy dump\`) of ${namedRanks(missing)} first`,
+      places: [...(silent === undefined ? [] : [silent.place]), ...timeouts.slice(0, 4).map(({ place }) => place)],
     },
   ];
+}
+
+/** Says of PyTorch's time-outs which operation, which number, and which ranks. */
+export function withCall(finding: LogFinding, { timeouts }: LogModel): LogFinding {
+  const [first] = timeouts;
+  if (finding.code !== 'watchdog-timeout' || first === undefined) return finding;
+  const own = firstOfEachRank(timeouts.filter(({ group }) => group === first.group));
+  return {
+    ...finding,
+    ranks: own.map(({ rank }) => rank),
+    problem: `${finding.problem}: ${namedRanks(own.map(({ rank }) => rank))} in ${callText(own)}`,
+  };
+}
+
+/** `ALLREDUCE of 26214400 elements, number 7213, after 10 minutes`, of the first rank. */
+function callText([first]: readonly Timeout[]): string {
+  if (first === undefined) return '';
+  const { sequence, timeoutMs } = first;
+  const seconds = (timeoutMs ?? 0) / 1000;
+  const limit =
+    timeoutMs === undefined ? '' : `, after ${seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} minutes`}`;
+  return `${called(first)}${sequence < 0 ? '' : `, number ${sequence}`}${limit}`;
 }

@@ -1,4 +1,5 @@
 import { excerpt } from '../excerpt.js';
+import { rankOfFile } from '../known-ranks.js';
 import type { LogPlace } from '../line.js';
 import { ownText } from '../own-text.js';
 import type { LineRule } from '../rules/rule.js';
@@ -371,13 +372,4 @@ function ranksIn(text: string | undefined): number[] {
     const count = Math.min(4096, Math.max(0, Number(to) - Number(from) + 1));
     return Array.from({ length: count }, (_, index) => Number(from) + index);
   });
-}
-
-/** Names of files that belong to one rank: `rank_3.log`, `stderr.3`, `attempt_0/3/stderr.log`. */
-function rankOfFile(name: string): number | undefined {
-  const [, rank] =
-    /(?:rank[_.-]?(\d{1,6})\b[^/]{0,40}|(?:^|\/)(?:stderr|stdout)[._-](\d{1,6})(?:\.\w{1,4})?|attempt_\d{1,3}\/(\d{1,6})\/std(?:err|out)\.log)$/i
-      .exec(name)
-      ?.filter((group: string | undefined) => group !== undefined) ?? [];
-  return rank === undefined ? undefined : Number(rank);
 }

@@ -19,3 +19,13 @@ export function findingsOf(lines: readonly string[]): LogFinding[] {
 export function codes(findings: readonly LogFinding[]): string[] {
   return findings.map(({ code, severity }) => `${code} ${severity}`);
 }
+
+/** Files of one job, by name, that end with a line's end. */
+export function readFiles(files: Readonly<Record<string, string>>): LogModel {
+  const reader = new NcclLogReader();
+  for (const [name, text] of Object.entries(files)) {
+    reader.openFile(name);
+    for (const line of text.replace(/\n$/, '').split('\n')) reader.readLine(line);
+  }
+  return reader.finish();
+}
