@@ -11,7 +11,7 @@ export const logFindingCodes = {
   'xid-hang': 'a unit of a GPU failed (Xid)',
   'xid-kernel': 'a kernel on a GPU made an invalid access (Xid)',
   'xid-other': 'the driver reports another Xid',
-  'xid-cleanup': 'the driver ended a program on a GPU (Xid)',
+  'xid-cleanup': 'the driver ended a program on a GPU, or asks for a recovery (Xid)',
   sxid: 'an NVSwitch has a fatal error (SXid)',
   'nic-link-down': 'a network link went down',
   'nic-fault': "a NIC's firmware failed",
@@ -21,7 +21,7 @@ export const logFindingCodes = {
   'network-tables': 'a table of the network of a host is full',
   'storage-failed': 'a disk or network file system does not answer',
   'machine-check': 'the host reports a hardware error',
-  'driver-init': 'the driver or the fabric manager of a host did not start',
+  'driver-init': 'the driver of a host did not start',
   // memory and limits of hosts
   'shm-full': '/dev/shm is too small',
   'shm-register': 'shared memory cannot be registered with CUDA',

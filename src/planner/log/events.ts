@@ -35,6 +35,8 @@ export interface TreeLink {
 export interface NetDevice {
   readonly number: number;
   readonly name: string;
+  /** `IB` or `RoCE`, the link of an RDMA device. */
+  readonly link: string | undefined;
 }
 
 export interface InitFacts {

@@ -1,4 +1,4 @@
-import type { LoggedCommunicator, LoggedRank } from './model.js';
+import type { LoggedCommunicator, LoggedRank, LogModel } from './model.js';
 
 /**
  * The ranks of a communicator by host, or undefined where host names do not distinguish machines, as in containers with equal
@@ -17,6 +17,20 @@ export function ranksByHost({ ranks, nNodes, nRanks }: LoggedCommunicator): Map<
     if (new Set(devices).size !== devices.length) return undefined;
   }
   return hosts;
+}
+
+/** `dmesg-gpu17.txt`, `journalctl.node9.log`, `gpu17_dmesg.log` */
+const kernelFile =
+  /(?:^|\/)(?:(?:dmesg|journal(?:ctl)?|kern(?:el)?|syslog|messages)[-_.](?<after>[\w.-]*\d[\w.-]*?)|(?<before>[\w.-]*\d[\w.-]*?)[-_.](?:dmesg|journal(?:ctl)?|kern(?:el)?|syslog|messages))(?:\.(?:txt|log|out|gz))*$/i;
+
+/** The host that a file is of, by its name or folder; '' where they name none. */
+export function hostOfFile(file: number, { files, processes, tools }: Pick<LogModel, 'files' | 'processes' | 'tools'>): string {
+  const heading = tools.find(({ place, host }) => place.file === file && host !== '')?.host;
+  if (heading !== undefined) return heading;
+  const name = files[file] ?? '';
+  const { after, before } = kernelFile.exec(name)?.groups ?? {};
+  const known = new Set(processes.map(({ host }) => host));
+  return after ?? before ?? name.split(/[/]/).find((part) => known.has(part)) ?? '';
 }
 
 /** True if any rank of a host detected NVLink. */

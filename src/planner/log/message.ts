@@ -256,8 +256,12 @@ export function readVersion(text: string): string | undefined {
 function readNet(message: string): LogEvent {
   const [, network, list = ''] = /^NET\/([^:]+?) ?: Using (\[.*)$/.exec(message) ?? [];
   if (network !== undefined) {
-    const devices = [...(list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)/g) ?? [])].map(
-      ([, number, name = '']): NetDevice => ({ number: Number(number), name: ownText(name) }),
+    const devices = [...(list.split(';', 1)[0]?.matchAll(/\[(\d+)\]([^\s[:]+)(?::\d{1,3}\/(IB|RoCE)\b)?/g) ?? [])].map(
+      ([, number, name = '', link]): NetDevice => ({
+        number: Number(number),
+        name: ownText(name),
+        link: link === undefined ? undefined : ownText(link),
+      }),
     );
     return { kind: 'devices', network: ownText(network), devices };
   }

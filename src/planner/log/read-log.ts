@@ -57,6 +57,8 @@ export class NcclLogReader {
   #ncclLines = 0;
   #version: { readonly text: string; readonly place: LogPlace } | undefined;
   #unfinished: LogPlace | undefined;
+  /** The pod that `kubectl describe` or a manifest began with. */
+  #pod = '';
   /** The last line said that NCCL's last warning follows. */
   #isQuoted = false;
 
@@ -68,6 +70,7 @@ export class NcclLogReader {
     this.#tables.openFile();
     this.#tools.openFile();
     this.#line = 0;
+    this.#pod = '';
   }
 
   /**
@@ -168,13 +171,15 @@ export class NcclLogReader {
     if (broken) this.#countCut('', place);
     if (other) return;
     this.#clocks.read(text, place);
+    if (text.length < 300 && text.includes('ame: ')) this.#pod = podForm.exec(text)?.[1] ?? this.#pod;
     // PyTorch repeats the text of NCCL's last warning, without its head, on a line of its own.
     const isWarning = this.#isQuoted && text.trim() !== '';
     if (isWarning || text.trim() !== '') this.#isQuoted = text.trimEnd().endsWith('Last error:');
     const spoken = isWarning ? `NCCL WARN ${streamOf(text).rest}` : text;
     const { rules, deaths, tools } = candidatesOf(spoken);
     if (tools.length > 0 || this.#tools.isOpen) this.#tools.read(text, place, tools);
-    const rule = rules.length === 0 ? undefined : this.#rules.read(spoken, rules, place, () => rankIn(text));
+    const rule =
+      rules.length === 0 ? undefined : this.#rules.read(spoken, rules, place, () => rankIn(text) || podIn(text) || this.#pod);
     if (isWarning && rule === undefined) this.#addQuoted(spoken, place);
     if (deaths.length > 0 || this.#deaths.isOpen) this.#deaths.read(text, place, deaths, rule);
     if (!broken) this.#readOther(text, place);
@@ -249,6 +254,14 @@ export class NcclLogReader {
     if (known === undefined) this.#cut.set(host, { count: 1, first: place });
     else known.count++;
   }
+}
+
+/** `Name:  train-worker-3` of `kubectl describe pod`, and a manifest's `metadata`. */
+const podForm = /^(?:Name: {2,20}|(?: {2}| {4})name: )([a-z0-9][a-z0-9.-]{1,250})\s*$/;
+
+/** The pod in the prefix of `kubectl logs --prefix`. */
+function podIn(text: string): string {
+  return /^\[pod\/([\w.-]{1,253})\//.exec(text)?.[1] ?? '';
 }
 
 /** The rank that a launcher or framework names at the beginning of a line: `[rank3]:`, `[Rank 3]`, `[default3]`. */

@@ -30,6 +30,8 @@ export interface ApartHit {
 export interface RuleMatch {
   readonly place: LogPlace;
   readonly groups: readonly string[];
+  /** The host or pod that the line names; '' if none. */
+  readonly host: string;
 }
 
 interface GrowingHit extends RuleHit {
@@ -54,6 +56,8 @@ const LENGTH_LIMIT = 4000;
 interface Match {
   readonly rule: LineRule;
   readonly groups: readonly string[];
+  /** Text of a group named `host`, `node` or `pod`. */
+  readonly host: string | undefined;
 }
 
 /** The rule of a line, or undefined where it has none. */
@@ -73,11 +77,11 @@ export class RuleMatcher {
   read(text: string, candidates: readonly number[], place: LogPlace, who: () => string): LineRule | undefined {
     const found = match(text, candidates);
     if (found === undefined) return undefined;
-    const { rule, groups } = found;
+    const { rule, groups, host } = found;
     const hit = this.#hitOf(rule, text, place);
     hit.count++;
     hit.lastLines.set(place.file, place.line);
-    if (hit.matches.length < MATCH_LIMIT) hit.matches.push({ place, groups });
+    if (hit.matches.length < MATCH_LIMIT) hit.matches.push({ place, groups, host: host ?? hit.stamp?.host ?? '' });
     if (hit.who.length < WHO_LIMIT) {
       const name = who();
       if (name !== '' && !hit.who.includes(name)) hit.who.push(name);
@@ -150,9 +154,14 @@ function match(text: string, candidates: readonly number[]): Match | undefined {
   for (const index of candidates) {
     const rule = lineRules[index];
     if (rule === undefined) continue;
-    const groups = rule.pattern === undefined ? [] : rule.pattern.exec(short);
+    const groups = rule.pattern === undefined ? undefined : rule.pattern.exec(short);
     if (groups === null || rule.except?.test(short) === true) continue;
-    return { rule, groups: groups.slice(1).map((group: string | undefined) => ownText(group ?? '')) };
+    const { host, node = host, pod = node } = groups?.groups ?? {};
+    return {
+      rule,
+      host: pod === undefined ? undefined : ownText(pod),
+      groups: [...(groups ?? [])].slice(1).map((group: string | undefined) => ownText(group ?? '')),
+    };
   }
   return undefined;
 }

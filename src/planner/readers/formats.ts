@@ -20,6 +20,7 @@ import { peerTest } from './peer-test.js';
 import { rasText } from './ras.js';
 import { gidTable, rdmaPorts } from './rdma.js';
 import type { ToolFormat } from './section.js';
+import { smiQuery } from './smi-query.js';
 import { flightAnalysis, processStacks } from './stacks.js';
 
 /** Every tool whose output is read, in the order in which a line is tried as the first of one. */
@@ -28,6 +29,7 @@ export const toolFormats = [
   peerTest,
   smiReport,
   smiTable,
+  smiQuery,
   nvlinkStatus,
   pciList,
   gidTable,

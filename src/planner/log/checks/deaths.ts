@@ -161,9 +161,10 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
         : {
             code: 'oom-killed',
             problem: `${who} was killed (${name}): the host or container ran out of memory`,
-            cause: "the kernel's out-of-memory killer takes the largest process; launchers do not kill this one",
+            cause:
+              "the kernel's out-of-memory killer takes the largest process; launchers do not kill this one, and a full /dev/shm gives a bus error instead",
             remedy:
-              '`dmesg -T` on that host (oom-kill); `free -g` while it runs; fewer workers (num_workers), less prefetching, or more memory',
+              '`dmesg -T` on that host (oom-kill); `free -g` while it runs; fewer workers (num_workers), less prefetching, or more memory; files in /dev/shm count as memory of a container',
           };
     case SIGHUP:
       return {
@@ -178,6 +179,7 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
         problem: `${who} crashed (${name})`,
         cause: how.signal === 4 ? 'a library was built for another processor' : 'a bug, or libraries that do not fit together',
         remedy:
+          (helper === undefined ? '' : 'num_workers=0 runs its code in the rank itself, with a traceback; ') +
           'look at the stack above the line or in the core (ulimit -c unlimited; gdb); python -X faulthandler; LD_DEBUG=libs for the libraries',
       };
   }
@@ -242,7 +244,18 @@ function outcomes(ends: readonly Death[], hasFirst: boolean): LogFinding[] {
   );
   add(
     'exit-child',
-    ({ how }) => how.kind === 'exit',
+    ({ how, helper }) => how.kind === 'exit' && helper !== undefined,
+    (_, who) => ({
+      problem: `${who} ended, and the line names no signal`,
+      cause: "the out-of-memory killer, a full /dev/shm, or an error in the data set's own code",
+      remedy:
+        '`dmesg -T` (oom-kill) and `df -h /dev/shm` of that host decide: more memory or fewer workers (num_workers), or --ipc=host or a larger --shm-size; num_workers=0 shows an error of the code itself',
+    }),
+    'outcome',
+  );
+  add(
+    'exit-child',
+    ({ how, helper }) => how.kind === 'exit' && helper === undefined,
     ({ how, isFirst, host }, who) => ({
       problem: `${isFirst ? `the launcher saw ${who} fail first` : `${who} failed`}${how.kind === 'exit' ? ` (exit code ${how.code})` : ''}, and ${who.startsWith('ranks') ? 'their' : 'its'} own words are not here`,
       cause: `${who.startsWith('ranks') ? "those ranks'" : "that rank's"} own output says why`,

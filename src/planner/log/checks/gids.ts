@@ -1,4 +1,6 @@
 import { gidKind, ipv4OfGid } from '../../readers/rdma.js';
+import type { LogModel } from '../model.js';
+import { outputsOf } from './tools/outputs.js';
 import type { LogFinding, LogFindingCode } from '../finding.js';
 
 /** Errors of queue pairs, whose causes the GIDs in the line tell apart. */
@@ -12,9 +14,32 @@ const codes: ReadonlySet<LogFindingCode> = new Set<LogFindingCode>([
 const gidsForm =
   /local ?gid(?: index (\d{1,3}), local gid)? ?([0-9a-f:.]{2,45}|N\/A),? {0,2}remote ?gids? ?([0-9a-f:.]{2,45}|N\/A)/i;
 
+/** A queue pair of InfiniBand has no GID to choose: links, the subnet manager and partitions carry it. */
+const onInfiniband: Pick<LogFinding, 'cause' | 'remedy'> = {
+  cause:
+    'the other side is gone (look for its log: did it end before?), or InfiniBand does not reach it: a link that went down or has errors, a subnet manager that gives no routes, or another partition (P_Key)',
+  remedy:
+    'the log of the peer first; then `ibstat` on both hosts (State Active, Physical state LinkUp, an SM lid), sminfo, and perfquery -x of both ports (symbol errors, link downed); ib_write_bw between them; NCCL_IB_TIMEOUT=22 helps only against short outages. No setting of GIDs matters here',
+};
+
+/** True if the device of the line, or else every RDMA device of the job, has InfiniBand as its link. */
+function isInfiniband(quote: string, model: LogModel): boolean {
+  const [, device] = /\bhca (\w{2,40})/.exec(quote) ?? [];
+  const logged = model.processes.flatMap(({ devices }) => [...devices.values()].flatMap((each) => each.devices));
+  const links = logged.flatMap(({ name, link }) => (link === undefined ? [] : [{ own: name, isIb: link === 'IB' }]));
+  const ports = outputsOf(model, 'ports').flatMap(({ facts }) =>
+    facts.ports.flatMap(({ device: own, layer }) => (layer === '' ? [] : [{ own, isIb: /^infiniband$/i.test(layer) }])),
+  );
+  const all = [...links, ...ports];
+  const same = all.filter(({ own }) => own === device);
+  const which = same.length > 0 ? same : all;
+  return which.length > 0 && which.every(({ isIb }) => isIb);
+}
+
 /** Decides between the causes of an error of a queue pair by the GIDs of its line. NCCL prints them for RoCE only. */
-export function byGids(finding: LogFinding): LogFinding {
+export function byGids(finding: LogFinding, model: LogModel): LogFinding {
   if (!codes.has(finding.code) || finding.quote === undefined) return finding;
+  if (finding.code === 'ib-retry-exceeded' && isInfiniband(finding.quote, model)) return { ...finding, ...onInfiniband };
   const [, index, local = '', remote = ''] = gidsForm.exec(finding.quote) ?? [];
   if (local === '') return finding;
   const kinds = [local, remote].map((gid) => (gid === 'N/A' ? 'unknown' : gidKind(gid)));

@@ -1,4 +1,5 @@
 import { counted } from '../../../counted.js';
+import { hostOfFile } from '../hosts.js';
 import { byGids } from './gids.js';
 import type { LogFinding, LogSeverity } from '../finding.js';
 import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
@@ -29,7 +30,7 @@ export function checkLines(model: LogModel): LogFinding[] {
   return [...byCode]
     .flatMap(([key, hits]) => {
       const [first, ...others] = [...hits].sort((a, b) => kinds.indexOf(a.rule.kind) - kinds.indexOf(b.rule.kind));
-      return first === undefined ? [] : [byGids(finding(first, others, model, key.endsWith(' survived')))];
+      return first === undefined ? [] : [byGids(finding(first, others, model, key.endsWith(' survived')), model)];
     })
     .concat(model.apart.filter(({ hit }) => hit.rule.isSilent !== true).map((each) => remarkOf(each, model)));
 }
@@ -62,7 +63,7 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel, is
   const { rule, matches, text } = first;
   const all = [first, ...others];
   const count = all.reduce((sum, hit) => sum + hit.count, 0);
-  const who = [...new Set(all.flatMap((hit) => hit.who))];
+  const who = [...new Set([...all.flatMap((hit) => hit.who), ...hostsOf(all, model)])];
   const severity = isSurvived ? 'info' : severityOf(rule, model);
   const names =
     who.length === 0
@@ -80,6 +81,14 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel, is
     explains: [...new Set(all.flatMap((hit) => hit.rule.explains ?? []))],
     ...(rule.source === undefined ? {} : { source: rule.source }),
   };
+}
+
+/** Hosts and pods that the lines, the headings or the names of their files name. */
+function hostsOf(hits: readonly RuleHit[], model: LogModel): string[] {
+  return hits
+    .flatMap(({ matches }) => matches)
+    .map(({ host, place }) => (host === '' ? hostOfFile(place.file, model) : host))
+    .filter((host) => host !== '');
 }
 
 /** A line that would explain a failed job is a remark in one that succeeded. */

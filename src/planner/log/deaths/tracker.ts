@@ -267,6 +267,8 @@ export class DeathTracker {
     place: LogPlace,
     rule: LineRule | undefined,
   ): void {
+    const helper = deathForms.findIndex((form) => form.helper !== undefined && form.pattern.test(message));
+    if (helper >= 0 && this.#readForm(helper, line, text, place, rule)) return;
     const isExplained = rule !== undefined && isCause(rule);
     const death = this.#add({
       ranks: this.#ranksOf(line),

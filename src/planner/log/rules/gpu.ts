@@ -129,12 +129,14 @@ export const gpuRules: readonly LineRule[] = [
   },
   {
     code: 'nvlink-fabric-not-ready',
-    kind: 'fault',
-    needles: ['system not yet initialized', 'cudaerrorsystemnotready', 'error 802'],
-    pattern: /system not yet initialized|cudaErrorSystemNotReady|error 802/i,
+    kind: 'failure',
+    needles: ['system not yet initialized', 'cudaerrorsystemnotready', 'cuda_error_system_not_ready', 'error 802'],
+    pattern: /system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY|error 802/i,
+    explains: ['rank-exception', 'cuda-generic', 'cuda-init', 'calls-failed', 'nccl-unhandled-cuda', 'gpu-none'],
     problem: 'CUDA says that the system is not yet initialized (802)',
     cause: 'the fabric manager is not running or does not fit the driver (machines with NVSwitch)',
-    remedy: "systemctl restart nvidia-fabricmanager; its version must equal the driver's (`nvidia-smi`)",
+    remedy:
+      "`systemctl status nvidia-fabricmanager` and `journalctl -u nvidia-fabricmanager`; its version must equal the driver's (`nvidia-smi`); `nvidia-smi -q` (Fabric) must say Completed, Success",
   },
   {
     code: 'wrong-build',

@@ -52,7 +52,23 @@ export const kernelRules: readonly LineRule[] = [
   ),
   xid(
     'xid-memory',
-    '48|63|64|94|95|140|160',
+    '63',
+    'failure',
+    'rows of the memory of GPU $1 wait to be remapped, or pages to be retired (Xid 63)',
+    'its memory had errors; the driver takes the rows or pages out of use at the next reset',
+    'end all programs on the GPU, then nvidia-smi -r or a reboot; `nvidia-smi -q` (Remapped Rows, Pending); the GPU need not be replaced unless it comes back',
+  ),
+  xid(
+    'xid-memory',
+    '64',
+    'fault',
+    'rows of the memory of GPU $1 cannot be remapped, or pages not retired (Xid 64)',
+    'its memory has errors, and no spare row of the bank is left',
+    'drain the host; `nvidia-smi -q` (Remapped Rows, Remapping Failure Occurred); replace the GPU if it says Yes after a reset',
+  ),
+  xid(
+    'xid-memory',
+    '48|94|95|140|160',
     'fault',
     'GPU $1 has memory errors (Xid $2)',
     'uncorrectable ECC errors or rows that were remapped',
@@ -92,7 +108,7 @@ export const kernelRules: readonly LineRule[] = [
   ),
   xid(
     'xid-other',
-    '8|38|56|57|58|61|66|78|92|96|137|154|155|156',
+    '8|38|56|57|58|61|66|78|92|96|137|155|156',
     'failure',
     'the driver reports Xid $2 of GPU $1',
     "see NVIDIA's catalogue of Xid errors",
@@ -106,6 +122,16 @@ export const kernelRules: readonly LineRule[] = [
     'it follows another error or the end of the process',
     'look for an Xid before it, and for what ended the process',
   ),
+  {
+    code: 'xid-cleanup',
+    kind: 'symptom',
+    needles: ['xid (pci', 'xid('],
+    pattern: /Xid ?\(PCI:([0-9a-fA-F:.]{3,16})\): 154\b(?:[^\n]{0,80} to 0x[0-9a-f]{1,2} \(([^)\n]{2,60})\))?/,
+    problem: 'the driver asks for a recovery of GPU $1[: $2] (Xid 154)',
+    cause: 'it follows another error, which has an Xid of its own',
+    remedy: 'look for the Xid before or beside it; then do what it asks for: reset the GPU, reboot or drain the host',
+    source: 'NVIDIA Xid catalogue',
+  },
   {
     code: 'sxid',
     kind: 'fault',
@@ -130,7 +156,7 @@ export const kernelRules: readonly LineRule[] = [
       'link status definitely down',
     ],
     pattern:
-      /(mlx[45]\w{0,20}|bnxt\w{0,10}|ib\d\w{0,10}|ens?\w{1,12}|eth\d{1,3}|bond\d{1,3}|rdma\d|irdma|efa)[^\n]{0,80}(?:[Ll]ink (?:is )?[Dd]own|status definitely down|unplugged|[Ll]ost carrier|High Temperature|Bus stuck|Bad or unsupported)/,
+      /((?:mlx[45]\w{0,20}|bnxt\w{0,10}|ice|i40e)(?: [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)?(?: [a-z]\w{2,14}(?=: ))?|bond\d{1,3}(?:: \(slave \w{2,15}\))?|ib\d\w{0,10}|ens?\w{1,12}|eth\d{1,3}|rdma\d|irdma|efa)[^\n]{0,80}(?:[Ll]ink (?:is )?[Dd]own|status definitely down|unplugged|[Ll]ost carrier|High Temperature|Bus stuck|Bad or unsupported)/,
     explains: ['ib-retry-exceeded', 'ib-flush', 'remote-closed', 'watchdog-timeout', 'ib-event'],
     problem: 'a network link went down ($1)',
     cause: "cable, transceiver, switch port, or somebody's work on the fabric",
@@ -179,21 +205,41 @@ export const kernelRules: readonly LineRule[] = [
     remedy: 'mcelog or rasdaemon; drain the host',
   },
   {
+    code: 'nvlink-fabric-not-ready',
+    kind: 'fault',
+    untilBoot: true,
+    needles: ['match with driver version'],
+    pattern:
+      /[Ff]abric ?[Mm]anager[^\n]{0,60}?version ([\d.]{3,20}) (?:don't|do not|doesn't|does not) match with driver version ([\d.]{3,20}\d)/,
+    explains: [...consequences, 'driver-init', 'cuda-init', 'nvls-failed', 'nvls-bind', 'p2p-broken'],
+    problem: 'the fabric manager ($1) does not fit the driver ($2), so it does not start',
+    cause: 'the driver was updated, and the package of the fabric manager was not, or the other way round',
+    remedy:
+      'install the fabric manager of exactly the version of the driver, hold both packages back from automatic updates, then systemctl restart nvidia-fabricmanager; `nvidia-smi -q` (Fabric) must say Completed, Success',
+  },
+  {
+    code: 'nvlink-fabric-not-ready',
+    kind: 'fault',
+    untilBoot: true,
+    needles: ['nvidia-fabricmanager', 'fabricmanager', 'fabric manager'],
+    pattern:
+      /[Ff]ailed to start \S{0,30}nvidia-fabricmanager|nvidia-fabricmanager[^\n]{0,80}(?:\bfail|inactive|\bdead\b|mismatch)|(?:^|[^\w])fabric ?manager[^\n]{0,40}(?:is not running|not running|failed to (?:start|initialize|init))|Failed to start[^\n]{0,40}[Ff]abric ?[Mm]anager/i,
+    explains: [...consequences, 'driver-init', 'cuda-init', 'nvls-failed', 'nvls-bind', 'p2p-broken'],
+    problem: 'the fabric manager of a host with NVSwitches does not run',
+    cause: 'it did not start (another version than the driver, an NVSwitch or NVLink that failed), or it was not enabled',
+    remedy:
+      '`journalctl -u nvidia-fabricmanager` says why; its version must be that of the driver (`nvidia-smi`); then systemctl enable --now nvidia-fabricmanager',
+  },
+  {
     code: 'driver-init',
     kind: 'fault',
     untilBoot: true,
-    needles: [
-      'rminitadapter failed',
-      'failed to initialize the nvidia kernel module',
-      'nvidia-fabricmanager',
-      'match with driver version',
-    ],
-    pattern:
-      /RmInitAdapter failed|Failed to initialize the NVIDIA kernel module|nvidia-fabricmanager[^\n]{0,60}(?:fail|inactive|dead|mismatch)|(?:don't|do not|doesn't) match with driver version/i,
+    needles: ['rminitadapter failed', 'failed to initialize the nvidia kernel module'],
+    pattern: /RmInitAdapter failed|Failed to initialize the NVIDIA kernel module/i,
     explains: consequences,
-    problem: 'the driver or the fabric manager of a host did not start',
-    cause: 'a GPU that does not answer, or versions of driver and fabric manager that differ',
-    remedy: '`journalctl -u nvidia-fabricmanager`; `dmesg -T` (NVRM); power-cycle the host',
+    problem: 'the driver of a host did not start',
+    cause: 'a GPU that does not answer, or a kernel module that does not fit the kernel or the card',
+    remedy: '`dmesg -T` (NVRM); power-cycle the host',
   },
   {
     code: 'driver-init',

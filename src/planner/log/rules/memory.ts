@@ -60,12 +60,14 @@ export const memoryRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'exit-crash', 'remote-closed'],
     problem: 'a process found no room in shared memory: /dev/shm is full',
     cause: "the container's /dev/shm (64 MiB by default) is used up",
-    remedy: 'docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm',
+    remedy:
+      '`df -h /dev/shm` in the container; docker run --shm-size=8g or --ipc=host; Kubernetes: an emptyDir with medium: Memory on /dev/shm; else fewer workers of the DataLoader (num_workers)',
   },
   {
     code: 'oom-killed',
     kind: 'fault',
     needles: [
+      'srun: error: ',
       'oom-kill',
       'oom_kill',
       'oomkilled',
@@ -77,7 +79,7 @@ export const memoryRules: readonly LineRule[] = [
       'killed process',
     ],
     pattern:
-      /oom[-_]?kill|OOMKilled|Out of memory: Kill|out[- ]of[- ]memory handler|Memory cgroup out of memory|Killed process|OUT_OF_MEMORY/i,
+      /srun: error: (?<host>[\w.\[\],-]{1,255}): tasks? [\d,-]{1,200}: Out[ -]Of[ -]Memory|node\/(?<node>[\w.-]{1,250}) [^\n]{0,40}[Oo]ut of memory|^(?<pod>[a-z0-9][\w.-]{1,250}) {1,80}\d{1,4}\/\d{1,4} {1,20}OOMKilled|oom[-_]?kill|OOMKilled|Out of memory: Kill|out[- ]of[- ]memory handler|Memory cgroup out of memory|Killed process|OUT_OF_MEMORY/i,
     except: /CUDA|potential root causes/,
     explains: aftermath,
     problem: 'the kernel killed a process because the host or its cgroup ran out of memory',

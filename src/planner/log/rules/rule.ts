@@ -15,7 +15,10 @@ export interface LineRule {
   readonly kind: Kind;
   /** Lower-case texts; only lines that contain one of them are matched. Rare ones keep reading fast. */
   readonly needles: readonly string[];
-  /** Pattern that the line must match, too, in linear time on any line. Its groups are `$1` to `$9` in `problem`. */
+  /**
+   * Pattern that the line must match, too, in linear time on any line. Its groups are `$1` to `$9` in `problem`; a group named
+   * `host`, `node` or `pod` is the place.
+   */
   readonly pattern?: RegExp;
   /** Text that a matching line must not contain. */
   readonly except?: RegExp;

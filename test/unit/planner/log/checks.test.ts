@@ -277,7 +277,7 @@ describe('warnings', () => {
     const findings = findingsOf(lines);
     expect(codes(findings)).toEqual(['ib-retry-exceeded error']);
     expect(findings[0]!.problem).toContain('5000 lines on rank 0, rank 1');
-    expect(findings[0]!.cause).toContain('NCCL_IB_GID_INDEX');
+    expect(findings[0]!.remedy).toContain('ibstat');
   });
 
   it('that are not known are a remark in a job that completed init, and are shown with the lines around them where a call failed', () => {

@@ -12,7 +12,9 @@ export function checkGpus(model: LogModel): LogFinding[] {
     ...outputsOf(model, 'topo').flatMap((output) =>
       output.facts.kind === 'p2p' ? refused(output.facts, onHost(output), model) : unlinked(output.facts, onHost(output)),
     ),
-    ...outputsOf(model, 'nvidia-smi -q').flatMap((output) => report(output.facts, onHost(output))),
+    ...[...outputsOf(model, 'nvidia-smi -q'), ...outputsOf(model, 'nvidia-smi --query-gpu')].flatMap((output) =>
+      report(output.facts, onHost(output)),
+    ),
     ...outputsOf(model, 'nvidia-smi').flatMap((output) => failing(output.facts, onHost(output))),
     ...outputsOf(model, 'nvlink').flatMap((output: OutputOf<'nvlink'>) => nvlink(output.facts, onHost(output))),
   ];
@@ -131,13 +133,16 @@ function report({ gpus }: SmiReport, on: string): LogFinding[] {
   const [first] = unready;
   if (first !== undefined) {
     const state = value(first, /(?:^|\/)Fabric\/State$/);
-    const status = value(first, /(?:^|\/)Fabric\/Status$/);
+    const states = unready.map((gpu) => {
+      const status = value(gpu, /(?:^|\/)Fabric\/Status$/)?.value ?? 'N/A';
+      return `state ${value(gpu, /(?:^|\/)Fabric\/State$/)?.value ?? ''}${status === 'N/A' ? '' : `, status ${status}`}`;
+    });
     findings.push({
       code: 'nvlink-fabric-not-ready',
       severity: 'error',
       kind: 'fault',
       explains: ['nvls-failed', 'nvls-bind', 'cuda-state', 'imex', 'cuda-init', 'calls-failed', 'init-unfinished', 'p2p-refused'],
-      problem: `the NVLink fabric of ${named(unready)} is not ready: state ${state?.value ?? ''}${status === undefined || status.value === 'N/A' ? '' : `, status ${status.value}`}`,
+      problem: `the NVLink fabric of ${named(unready)} is not ready: ${[...new Set(states)].join('; ')}`,
       cause:
         'the fabric manager (on B200 and newer with NVLSM) does not run, does not fit the driver, or has not trained the links yet',
       remedy:
@@ -165,19 +170,20 @@ function report({ gpus }: SmiReport, on: string): LogFinding[] {
       kind: 'fault',
       explains: ['cuda-generic', 'remote-closed', 'watchdog-timeout', 'xid-memory'],
       problem: `${named(damaged.map(({ gpu }) => gpu))}: ${sick.path.replaceAll('/', ', ')} is ${sick.value}`,
-      cause: 'GPU memory has errors that wait for a reset, or that cannot be remapped any more',
-      remedy: 'drain the host; reset the GPU; replace it if remapping failed or errors come back',
+      ...memoryReason(sick.path),
       places: damaged.slice(0, 4).map(({ place }) => place),
     });
 
   const hot = gpus.flatMap((gpu) => {
-    const found = [...gpu.values].find(
+    const found = [...gpu.values].filter(
       ([path, { value: text }]) =>
         /(?:Throttle|Event) Reasons\/(?:.*\/)?(?:HW Slowdown|HW Thermal Slowdown|HW Power Brake Slowdown|SW Thermal Slowdown)$/i.test(
           path,
         ) && /^Active$/i.test(text),
     );
-    return found === undefined ? [] : [{ gpu, path: found[0], ...found[1] }];
+    const [first] = found;
+    const reasons = found.map(([path]) => path.replace(/^.*\//, ''));
+    return first === undefined ? [] : [{ gpu, reasons, place: first[1].place }];
   });
   const [slowed] = hot;
   if (slowed !== undefined)
@@ -186,8 +192,8 @@ function report({ gpus }: SmiReport, on: string): LogFinding[] {
       severity: 'warning',
       kind: 'cost',
       explains: ['bandwidth-low', 'rank-late'],
-      problem: `${named(hot.map(({ gpu }) => gpu))} runs slower: ${slowed.path.replace(/^.*\//, '')} is active`,
-      cause: 'heat, a fan, or the power supply; all ranks wait for the slowest GPU',
+      problem: `${named(hot.map(({ gpu }) => gpu))} runs slower: ${slowed.reasons.join(' and ')} ${slowed.reasons.length === 1 ? 'is' : 'are'} active`,
+      cause: `${throttleCause(slowed.reasons)}; all ranks wait for the slowest GPU`,
       remedy: 'look at temperatures, fans and power (BMC); take the host out until it is mended',
       places: hot.slice(0, 4).map(({ place }) => place),
     });
@@ -211,6 +217,33 @@ function report({ gpus }: SmiReport, on: string): LogFinding[] {
       places: narrow.slice(0, 4).map(({ place }) => place),
     });
   return findings;
+}
+
+function throttleCause(reasons: readonly string[]): string {
+  if (reasons.some((reason) => /Power Brake/i.test(reason)))
+    return 'the host asks the GPU to brake: a power supply failed, or the host or rack is at the limit of its power';
+  return reasons.some((reason) => /Thermal/i.test(reason))
+    ? 'heat: a fan, a filter, or the cooling of the room'
+    : 'heat, a fan, or the power supply';
+}
+
+/** The meaning of a trouble of GPU memory that `nvidia-smi -q` shows under this path. */
+function memoryReason(path: string): Pick<LogFinding, 'cause' | 'remedy'> {
+  if (/Remapping Failure/i.test(path))
+    return {
+      cause: 'rows of GPU memory have errors, and no spare row of their bank is left',
+      remedy: 'drain the host, and have the GPU replaced (RMA): a reset does not help',
+    };
+  if (/Pending/i.test(path))
+    return {
+      cause: 'rows or pages of GPU memory had errors, and are only taken out of use by the next reset',
+      remedy:
+        'end all programs on the GPU, then nvidia-smi -r or a reboot; the GPU is in order afterwards, unless errors come back (Xid 48, 63, 64, 94, 95 in `dmesg -T`)',
+    };
+  return {
+    cause: 'GPU memory has errors that wait for a reset, or that cannot be remapped any more',
+    remedy: 'drain the host; reset the GPU; replace it if remapping failed or errors come back',
+  };
 }
 
 function failing({ gpus }: SmiTable, on: string): LogFinding[] {

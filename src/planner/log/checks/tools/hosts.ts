@@ -19,10 +19,15 @@ export function checkHosts(model: LogModel): LogFinding[] {
 /** A rank needs some 10 MB a peer; containers get 64 MiB by default. */
 const SMALL_SHM_BYTES = 256 * 2 ** 20;
 const FULL_PERCENT = 97;
+/** A full /dev/shm ends processes by SIGBUS; one that was killed ran out of memory. */
+const SIGKILL = 9;
 
 function sharedMemory(model: LogModel): LogFinding[] {
   const mounts = outputsOf(model, 'df').flatMap((output) =>
     output.facts.rows.filter(({ mount }) => mount === '/dev/shm').map((row) => ({ row, on: onHost(output) })),
+  );
+  const isKilled = model.deaths.some(
+    ({ how, helper }) => helper !== undefined && how.kind === 'signal' && how.signal === SIGKILL,
   );
   const explains = ['shm-failed', 'shm-register', 'calls-failed', 'init-unfinished', 'exit-signal'] as const;
   return mounts.flatMap(({ row, on }): LogFinding[] => {
@@ -31,9 +36,9 @@ function sharedMemory(model: LogModel): LogFinding[] {
       return [
         {
           code: 'shm-full',
-          severity: 'error',
-          kind: 'fault',
-          explains,
+          severity: isKilled ? 'warning' : 'error',
+          kind: isKilled ? 'risk' : 'fault',
+          explains: isKilled ? [] : explains,
           problem: `/dev/shm${on} is full: ${row.used} % of it are used${size}`,
           cause: "the container's /dev/shm (64 MiB by default) is too small, or files of dead jobs fill it",
           remedy:
