@@ -1,4 +1,4 @@
-import type { LogEvent } from './events.js';
+import type { LogEvent, NetDevice } from './events.js';
 import type { KnownProcesses, LogPlace } from './line.js';
 import type { LoggedProcess } from './model.js';
 import { ownText } from './own-text.js';
@@ -7,10 +7,7 @@ type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 
 interface GrowingProcess extends Mutable<LoggedProcess> {
   readonly environment: Map<string, { readonly value: string; readonly place: LogPlace }>;
-  readonly devices: Map<
-    string,
-    { readonly devices: readonly { readonly number: number; readonly name: string }[]; readonly place: LogPlace }
-  >;
+  readonly devices: Map<string, { readonly devices: readonly NetDevice[]; readonly place: LogPlace }>;
 }
 
 /** Limits of processes, and of settings of one. */
