@@ -163,10 +163,23 @@ describe('tccl log', () => {
     });
   });
 
+  it('is undecided about a file without a line that counts, with the exit code of diagnose', async () => {
+    const cases: (readonly [content: string, message: string])[] = [
+      ['', 'the files are empty'],
+      ['hello\nworld\n', 'there is no line of NCCL among 2, '],
+    ];
+    for (const [index, [content, message]] of cases.entries()) {
+      const name = file(`empty${index}`, content);
+      for (const command of ['log', 'diagnose'])
+        expect(await tccl([command, name])).toMatchObject({
+          code: 3,
+          stdout: expect.stringContaining(`Undecided: ${message}`) as string,
+        });
+    }
+  });
+
   it('refuses a file that is no log in one line', async () => {
     const cases: (readonly [content: string | Buffer, message: string])[] = [
-      ['', ' is empty; run the job with NCCL_DEBUG=INFO'],
-      ['hello\nworld\n', ' there is no line of NCCL among 2, '],
       [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0]), ' is no text (a binary file)'],
     ];
     for (const [index, [content, message]] of cases.entries()) {

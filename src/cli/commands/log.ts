@@ -7,7 +7,7 @@ export function register(program: Command): void {
   program
     .command('log')
     .description('read the log of a job with NCCL (NCCL_DEBUG=INFO): what is wrong, why, and what to do')
-    .argument('<file...>', 'logs of one or many ranks, NCCL 2.8 to 2.30; - for the standard input')
+    .argument('<file...>', 'logs of one or many ranks, NCCL 2.4 to 2.32; - for the standard input')
     .option('--rank <rank>', 'show all that is known of one rank')
     .option(
       '--topology <file>',

@@ -123,9 +123,15 @@ function wideDecoder(encoding: 'utf-16le' | 'utf-16be'): { write(piece: Buffer):
 }
 
 /** Cuts text that comes in pieces into lines, of which it keeps no more than the limit. */
+/** Empty lines in a row, after which more of them change nothing. */
+const EMPTY_LINES = 10_000;
+const LF = 10;
+const CR = 13;
+
 class LineSplitter {
   readonly #reader: NcclLogReader;
   #rest = '';
+  #empty = 0;
 
   constructor(reader: NcclLogReader) {
     this.#reader = reader;
@@ -138,10 +144,26 @@ class LineSplitter {
       if (end < 0) break;
       const line = this.#rest === '' ? text.slice(start, end) : this.#rest + text.slice(start, end);
       this.#rest = '';
-      this.#reader.readLine(cleaned(line));
+      const plain = cleaned(line);
+      this.#reader.readLine(plain);
       start = end + 1;
+      this.#empty = plain === '' ? this.#empty + 1 : 0;
+      if (this.#empty > EMPTY_LINES) start = this.#skipEmpty(text, start);
     }
     if (this.#rest.length < LINE_LIMIT) this.#rest += text.slice(start, start + LINE_LIMIT);
+  }
+
+  /** Skips the ends of empty lines, of which a file of 1 MB may unpack to a billion. */
+  #skipEmpty(text: string, from: number): number {
+    let at = from;
+    let count = 0;
+    for (; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      if (code === LF) count++;
+      else if (code !== CR) break;
+    }
+    this.#reader.skipLines(count);
+    return at;
   }
 
   end(): void {

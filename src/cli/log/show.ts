@@ -1,4 +1,5 @@
-import { InputError, InvalidArgumentError } from '../../errors.js';
+import { InvalidArgumentError } from '../../errors.js';
+import { checkExpected } from '../../planner/expect/logged.js';
 import { diagnoseJob } from '../../planner/log/diagnosis.js';
 import type { LogModel } from '../../planner/log/model.js';
 import { NcclLogReader } from '../../planner/log/read-log.js';
@@ -20,7 +21,7 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
   const model = await readLogs(names);
   refuseNoRank(model, rank);
   const { findings: differences, sentence } = await comparePlanned(model, options);
-  const diagnosis = diagnoseJob(model, differences);
+  const diagnosis = diagnoseJob(model, [...checkExpected(model), ...differences]);
   if (options.json === true) printJson(logToJson(model, diagnosis, rank));
   else if (rank !== undefined) printRank(model, rank);
   else {
@@ -30,7 +31,7 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
   return outcomeCodes[diagnosis.outcome];
 }
 
-/** @throws InvalidArgumentError where a file does not exist; InputError where one is no text, or none has a line that counts */
+/** @throws InvalidArgumentError where a file does not exist; InputError where one is no text */
 async function readLogs(names: readonly string[]): Promise<LogModel> {
   if (names.filter((name) => name === '-').length > 1)
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
@@ -47,9 +48,7 @@ async function readLogs(names: readonly string[]): Promise<LogModel> {
   }
   for (const exhibit of exhibits) if (exhibit.refused !== undefined) refuseUnread([exhibit]);
   printNotes(exhibits.flatMap(({ file, note }) => (note === undefined ? [] : [`${file}: ${note}`])));
-  const model = reader.finish();
-  refuseNoLog(model);
-  return model;
+  return reader.finish();
 }
 
 function rankAsked(text: string | undefined): number | undefined {
@@ -58,17 +57,6 @@ function rankAsked(text: string | undefined): number | undefined {
   if (!/^\d{1,7}$/.test(text))
     throw new InvalidArgumentError('ARGUMENT_RANGE', `--rank '${text}' must be a whole number from 0 on`);
   return rank;
-}
-
-function refuseNoLog({ files, lines, tables, hits, deaths, tools }: LogModel): void {
-  if (lines.nccl > 0 || tables.length > 0 || hits.length > 0 || deaths.length > 0 || tools.length > 0) return;
-  throw new InputError(
-    'CONTENT',
-    lines.all === 0
-      ? 'is empty; run the job with NCCL_DEBUG=INFO'
-      : `there is no line of NCCL among ${lines.all}, and none of PyTorch, a launcher or the kernel that reports an error; run the job with NCCL_DEBUG=INFO, and give the file that its output goes to (NCCL_DEBUG_FILE)`,
-    { file: files.join(', ') },
-  );
 }
 
 function refuseNoRank({ communicators }: LogModel, rank: number | undefined): void {

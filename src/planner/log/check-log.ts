@@ -7,7 +7,9 @@ import { checkEnvironment } from './checks/environment.js';
 import { checkFlight } from './checks/flight.js';
 import { checkInit, checkVersions } from './checks/init.js';
 import { checkNics } from './checks/nics.js';
+import { checkNicCounts } from './checks/nic-counts.js';
 import { besideVariables, checkJoined } from './checks/joined.js';
+import { checkLaunch } from './checks/launch.js';
 import { checkLines } from './checks/lines.js';
 import { checkMachines } from './checks/machine.js';
 import { checkPlugins } from './checks/plugins.js';
@@ -76,6 +78,8 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkSweeps(model),
     ...checkEnvironment(model.processes),
     ...checkJoined(model),
+    ...checkNicCounts(model),
+    ...checkLaunch(model),
     ...checkReleases(model),
     ...checkLimits(model),
   ];

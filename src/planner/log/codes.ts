@@ -217,6 +217,8 @@ export const logFindingCodes = {
   'nvls-mixed': 'some GPUs have no NVLink SHARP, so none uses it',
   'nic-uneven': 'a NIC carries twice the channels of another',
   'nic-unused': 'NICs carry nothing',
+  'nics-fewer': 'a host lists fewer NICs than its peers',
+  'ras-unreachable': 'ncclras reached no service of NCCL',
   'nccl-warning': 'a warning that no rule knows, with the lines around it',
   'calls-failed': 'calls returned an error',
   'plan-differs': 'with `--topology`: decisions that differ from the plan',

@@ -133,6 +133,14 @@ function openQuestion(model: LogModel, findings: readonly LogFinding[]): OpenQue
       remedy:
         'its table shows whether NCCL works here, and how fast; for one job, give the output of that job with NCCL_DEBUG=INFO',
     };
+  const unreachable = model.hits.find(({ rule }) => rule.code === 'ras-unreachable')?.rule;
+  if (unreachable !== undefined && lines.nccl === 0)
+    return {
+      problem: `${unreachable.problem}, so its report is missing`,
+      cause: unreachable.cause,
+      command: 'ncclras -v -h <host of a rank>',
+      remedy: 'run it in the container of a rank; without RAS, `py-spy dump` of every rank shows where they stand',
+    };
   if (lines.nccl > 0)
     return {
       problem: `${counted(lines.nccl, 'line')} of NCCL, and none about a communicator`,

@@ -10,19 +10,25 @@ export interface KernelStamp {
   readonly uptime: number | undefined;
 }
 
-const uptimeForm = /^\[ {0,8}(\d{1,9})\.\d{6}\] /;
+/** Levels before the stamp: `<3>` of dmesg -r, `kern  :err   : ` of dmesg -x. */
+const levelForm = /^(?:<\d{1,3}>|[a-z]{3,8} {0,5}:[a-z]{3,6} {0,4}: )(?=[[\d])/;
+const uptimeForm = /^\[ {0,8}(\d{1,9})\.\d{6}\] (?:[\w.-]{1,255} kernel: )?/;
+/** dmesg --time-format iso, which names no host. */
+const isoForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:?\d\d /;
 const dmesgForm = /^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\] /;
 const syslogForm =
-  /^(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20}|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([\w.-]{1,255}) (?:kernel|systemd[\w-]{0,40}|nv[\w-]{0,30}fabricmanager)(?:\[\d{1,9}\])?: /;
+  /^(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20}|(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? [A-Z]{1,5}|\d{10}\.\d{6}|\[ {0,8}\d{1,9}\.\d{6}\]|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([\w.-]{1,255}) (?:kernel|systemd[\w-]{0,40}|nv[\w-]{0,30}fabricmanager)(?:\[\d{1,9}\])?: /;
 
 /** Undefined where the line is not of such a form. */
-export function kernelStampOf(text: string): KernelStamp | undefined {
+export function kernelStampOf(line: string): KernelStamp | undefined {
+  const text = line.replace(levelForm, '');
   if (text.startsWith('[')) {
     const seconds = uptimeForm.exec(text)?.[1];
     if (seconds !== undefined) return { host: undefined, moment: undefined, uptime: Number(seconds) };
     const head = dmesgForm.exec(text)?.[0];
     return head === undefined ? undefined : { host: undefined, moment: momentOf(head), uptime: undefined };
   }
+  if (isoForm.test(text)) return { host: undefined, moment: momentOf(text), uptime: undefined };
   const [head, host] = syslogForm.exec(text) ?? [];
   return head === undefined ? undefined : { host, moment: momentOf(head), uptime: undefined };
 }

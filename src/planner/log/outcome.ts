@@ -36,8 +36,31 @@ const endings = new WeakMap<LogModel, boolean>();
  */
 export function hasEnded(model: LogModel): boolean {
   let ended = endings.get(model);
-  if (ended === undefined) endings.set(model, (ended = isAllEnded(model) && failuresOf(model).every(isWithinJobs(model))));
+  if (ended === undefined)
+    endings.set(
+      model,
+      (ended = isAllEnded(model) && failuresOf(model).every(isWithinJobs(model)) && crashesOf(model).every(isBeforeJobs(model))),
+    );
   return ended;
+}
+
+/** Ends of ranks that a launcher reports: a job in which one crashed did not end well, whatever its table says. */
+function crashesOf({ deaths }: LogModel): LogPlace[] {
+  return deaths
+    .filter(
+      ({ how, helper, isLauncher }) => how.kind === 'signal' && helper === undefined && !isLauncher && !gentle.has(how.signal),
+    )
+    .map(({ place }) => place);
+}
+
+/** SIGHUP, SIGINT, SIGTERM, with which launchers and users end processes that may end well. */
+const gentle: ReadonlySet<number> = new Set([1, 2, 15]);
+
+/** True for a line after which the ranks of its file completed init, or a launcher reported success. */
+function isBeforeJobs(model: LogModel): (place: LogPlace) => boolean {
+  const ready = readyLines(model);
+  return ({ file, line }) =>
+    line < (ready.get(file) ?? 0) || model.successes.some((success) => success.file === file && success.line > line);
 }
 
 /** Lines that tell of a failed job, also where they do not say why. */

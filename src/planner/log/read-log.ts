@@ -57,6 +57,8 @@ export class NcclLogReader {
   #ncclLines = 0;
   #version: { readonly text: string; readonly place: LogPlace } | undefined;
   #unfinished: LogPlace | undefined;
+  /** The last lines of NCCL, in no order. */
+  readonly #recent: string[] = [];
   /** The pod that `kubectl describe` or a manifest began with. */
   #pod = '';
   /** The last line said that NCCL's last warning follows. */
@@ -94,11 +96,24 @@ export class NcclLogReader {
     else for (const piece of pieces) this.#read(withMarker(withoutColours(piece)), place);
   }
 
-  /** Reads a last line without a line end, which may be incomplete. */
+  /** Counts empty lines that follow other empty ones. */
+  skipLines(count: number): void {
+    this.#line += count;
+    this.#allLines += count;
+  }
+
+  /** Reads a last line without a line end, which is incomplete if the reader or an earlier line says so. */
   readUnfinishedLine(text: string): void {
-    const before = this.#ncclLines;
+    const cutBefore = this.#countOfCuts();
+    const ncclBefore = this.#ncclLines;
+    const earlier = [...this.#recent];
     this.readLine(text);
-    if (this.#ncclLines > before || this.#processes.isHeadOf(text)) {
+    // A last line that is whole lacks only its end: pasted text has none.
+    const isCut =
+      this.#countOfCuts() > cutBefore ||
+      (this.#ncclLines === ncclBefore && this.#processes.isHeadOf(text)) ||
+      isBeginning(text, earlier);
+    if (isCut) {
       this.#unfinished = { file: Math.max(0, this.#files.length - 1), line: this.#line };
     }
   }
@@ -164,6 +179,7 @@ export class NcclLogReader {
         this.#tables.read(before, place);
         this.#clocks.read(before, place);
       }
+      this.#recent[(this.#ncclLines - 1) % RECENT_LINES] = text;
       for (const line of lines) this.#readNccl(line, lines.length === 1 ? text : line.message, place);
       return;
     }
@@ -249,11 +265,25 @@ export class NcclLogReader {
     return rank < 0 ? rankIn(text) || processName(line) : `rank ${rank}`;
   }
 
+  #countOfCuts(): number {
+    return [...this.#cut.values()].reduce((sum, { count }) => sum + count, 0);
+  }
+
   #countCut(host: string, place: LogPlace): void {
     const known = this.#cut.get(host);
     if (known === undefined) this.#cut.set(host, { count: 1, first: place });
     else known.count++;
   }
+}
+
+const RECENT_LINES = 64;
+
+/** True if another line goes on where this one of NCCL ends, apart from numbers. */
+function isBeginning(text: string, others: readonly string[]): boolean {
+  const form = (line: string) => line.slice(line.indexOf('NCCL ')).replaceAll(/0x[0-9a-f]+|\d+/g, '0');
+  if (!text.includes('NCCL ')) return false;
+  const own = form(text.trimEnd());
+  return others.some((other) => form(other).length > own.length && form(other).startsWith(own));
 }
 
 /** `Name:  train-worker-3` of `kubectl describe pod`, and a manifest's `metadata`. */

@@ -121,7 +121,8 @@ export const gpuRules: readonly LineRule[] = [
     code: 'imex',
     kind: 'fault',
     needles: ['is available but not working on this system', 'imex'],
-    pattern: /MNNVL[^\n]{0,60}not working|check the IMEX|IMEX (?:channel|daemon|domain)[^\n]{0,60}(?:fail|not|error)/i,
+    pattern:
+      /MNNVL[^\n]{0,60}not working|check the IMEX|IMEX (?:channel|daemon|domain)[^\n]{0,60}(?:fail|not|error)|does(?: not|n't) match the IMEX version|nvidia-imex\.service: Failed|imex[^\n]{0,80}nodes_config[^\n]{0,40}(?:fail|not)|fail[^\n]{0,60}nodes config file[^\n]{0,20}imex/i,
     problem: 'multi-node NVLink (MNNVL) does not work: IMEX is not set up',
     cause: 'the IMEX daemon or its channel is missing in this host or container',
     remedy:
@@ -444,7 +445,8 @@ export const gpuRules: readonly LineRule[] = [
     pattern: cuda('cannot be performed in the present state|operation not permitted'),
     problem: 'the driver refused a call in its present state',
     cause: 'resources of the fabric (NVLS, IMEX) that are not ready or not permitted',
-    remedy: '`nvidia-smi -q` (Fabric); NCCL_NVLS_ENABLE=0 and NCCL_MNNVL_ENABLE=0 show which',
+    remedy:
+      '`nvidia-smi -q` (Fabric); with multi-node NVLink (GB200, GB300) `nvidia-imex-ctl -N` and `ls /dev/nvidia-caps-imex-channels` in the container; NCCL_NVLS_ENABLE=0 and NCCL_MNNVL_ENABLE=0 show which',
     explains: ['calls-failed'],
   },
   {

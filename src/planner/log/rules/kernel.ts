@@ -10,7 +10,7 @@ const consequences: readonly LogFindingCode[] = [
   'bandwidth-low',
 ];
 
-/** `NVRM: Xid (PCI:0000:c1:00): 79, pid=…, GPU has fallen off the bus.` */
+/** Lines of the kernel, `NVRM: Xid (PCI:0000:c1:00): 79, pid=…`, and of Kubernetes' device plugin. */
 function xid(
   code: LogFindingCode,
   numbers: string,
@@ -18,23 +18,25 @@ function xid(
   problem: string,
   cause: string,
   remedy: string,
-): LineRule {
-  return {
-    code,
-    kind,
+): LineRule[] {
+  const rule = { code, kind, problem, cause, remedy, explains: consequences, source: 'NVIDIA Xid catalogue' };
+  const kernel: LineRule = {
+    ...rule,
     needles: ['xid (pci', 'xid('],
     pattern: new RegExp(String.raw`\bXid ?\(PCI:([0-9a-fA-F:.]{3,16})\): (?:\d{1,3}, [^\n]{0,120}previous Xid )?(${numbers})\b`),
-    problem,
-    cause,
-    remedy,
-    explains: consequences,
-    source: 'NVIDIA Xid catalogue',
   };
+  // `XidCriticalError: Xid=79 on Device=GPU-4cf8…; marking device as unhealthy.`
+  const devicePlugin: LineRule = {
+    ...rule,
+    needles: ['xidcriticalerror'],
+    pattern: new RegExp(String.raw`XidCriticalError: Xid=(?=\d{1,3} on Device=(GPU-[0-9a-fA-F-]{4,40}))(${numbers})\b`),
+  };
+  return [kernel, devicePlugin];
 }
 
 /** The kernel's log: Xid lines of the driver, NICs, PCIe, IOMMU. */
 export const kernelRules: readonly LineRule[] = [
-  xid(
+  ...xid(
     'xid-bus',
     '79',
     'fault',
@@ -42,7 +44,7 @@ export const kernelRules: readonly LineRule[] = [
     'power, temperature, the PCIe link or the GPU itself',
     'drain the host; power-cycle it; replace the GPU if it comes back',
   ),
-  xid(
+  ...xid(
     'xid-nvlink',
     '74|137|14[4-9]|150',
     'fault',
@@ -50,7 +52,7 @@ export const kernelRules: readonly LineRule[] = [
     'a bad NVLink, bridge, connector, or the GPU or NVSwitch at its other end',
     '`nvidia-smi nvlink -e`; drain the host; reseat or replace what has errors',
   ),
-  xid(
+  ...xid(
     'xid-memory',
     '63',
     'failure',
@@ -58,7 +60,7 @@ export const kernelRules: readonly LineRule[] = [
     'its memory had errors; the driver takes the rows or pages out of use at the next reset',
     'end all programs on the GPU, then nvidia-smi -r or a reboot; `nvidia-smi -q` (Remapped Rows, Pending); the GPU need not be replaced unless it comes back',
   ),
-  xid(
+  ...xid(
     'xid-memory',
     '64',
     'fault',
@@ -66,7 +68,7 @@ export const kernelRules: readonly LineRule[] = [
     'its memory has errors, and no spare row of the bank is left',
     'drain the host; `nvidia-smi -q` (Remapped Rows, Remapping Failure Occurred); replace the GPU if it says Yes after a reset',
   ),
-  xid(
+  ...xid(
     'xid-memory',
     '48|94|95|140|160',
     'fault',
@@ -74,7 +76,7 @@ export const kernelRules: readonly LineRule[] = [
     'uncorrectable ECC errors or rows that were remapped',
     '`nvidia-smi -q`; reset the GPU; replace it if remapping failed',
   ),
-  xid(
+  ...xid(
     'xid-gsp',
     '119|120',
     'fault',
@@ -82,7 +84,7 @@ export const kernelRules: readonly LineRule[] = [
     'a bug of driver or firmware, or a failing GPU',
     'reset the GPU or reboot; update the driver; NVreg_EnableGpuFirmware=0 goes around it where supported',
   ),
-  xid(
+  ...xid(
     'xid-c2c',
     '121',
     'fault',
@@ -90,7 +92,7 @@ export const kernelRules: readonly LineRule[] = [
     'the C2C link was retrained or is bad',
     'reset the host; replace it if they come back',
   ),
-  xid(
+  ...xid(
     'xid-hang',
     '62|109|110|122|123|143',
     'fault',
@@ -98,7 +100,7 @@ export const kernelRules: readonly LineRule[] = [
     'driver, firmware or the GPU itself',
     'reset the GPU or reboot; replace it if it comes back',
   ),
-  xid(
+  ...xid(
     'xid-kernel',
     '13|31|32|68|69',
     'failure',
@@ -106,7 +108,7 @@ export const kernelRules: readonly LineRule[] = [
     'a bug in a kernel of the program, which NCCL only notices; seldom a faulty GPU',
     'run that process with compute-sanitizer; if other programs fail on this GPU alone, test it (`dcgmi diag -r 3`)',
   ),
-  xid(
+  ...xid(
     'xid-other',
     '8|38|56|57|58|61|66|78|92|96|137|155|156',
     'failure',
@@ -114,7 +116,7 @@ export const kernelRules: readonly LineRule[] = [
     "see NVIDIA's catalogue of Xid errors",
     '`dcgmi diag -r 3`; look up the number',
   ),
-  xid(
+  ...xid(
     'xid-cleanup',
     '43|45',
     'symptom',

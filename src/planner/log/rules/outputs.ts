@@ -3,6 +3,15 @@ import type { LineRule } from './rule.js';
 /** Outputs of small tools that remedies ask for, in which one line says what is wrong. */
 export const outputRules: readonly LineRule[] = [
   {
+    code: 'ras-unreachable',
+    kind: 'note',
+    needles: ['failed to connect to the nccl ras service'],
+    problem: 'ncclras reached no service of NCCL',
+    cause:
+      'no process of a job listens there: the job ended or runs on other hosts or in other containers, its NCCL is older than 2.24, NCCL_RAS_ENABLE=0, or NCCL_RAS_ADDR names another address',
+    remedy: 'ncclras -h <host of a rank> -p 28028, on a host of the job, in the container of a rank',
+  },
+  {
     code: 'connect-failed',
     kind: 'failure',
     needles: ['nc: connect to ', 'ncat: ', 'nc: '],

@@ -91,6 +91,22 @@ describe('init', () => {
     );
   });
 
+  it('that hangs in a log without its last line end is a fault; one that ends within a line is open', () => {
+    const lines = made().filter((line) => !/Init (?:COMPLETE|timings)/.test(line));
+    const diagnose = (rest: string) => {
+      const reader = new NcclLogReader();
+      reader.openFile('job.log');
+      for (const line of lines) reader.readLine(line);
+      reader.readUnfinishedLine(rest);
+      return diagnoseJob(reader.finish()).outcome;
+    };
+    const last = lines.at(-1)!;
+    expect(diagnose(last)).toBe('fault');
+    expect(diagnose(info(9, 'Using non-device net plugin version 0'))).toBe('fault');
+    for (const length of [10, 25, last.length - 12])
+      expect([length, diagnose(last.slice(0, length))]).toEqual([length, 'undecided']);
+  });
+
   it('ends with an error where versions differ, but not where one is only truncated', () => {
     const other = (version: string) => [...made().slice(0, 5), info(9, `NCCL version ${version}`), ...made().slice(5)];
     expect(codes(findingsOf(other('2.29.2+cuda12.4')))).toEqual(['version-mixed error']);

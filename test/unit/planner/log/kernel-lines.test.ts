@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
+import { kernelStampOf } from '../../../../src/planner/log/kernel-lines.js';
 import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
 
 const xid = 'NVRM: Xid (PCI:0000:5d:00): 79, pid=88123, name=python3, GPU has fallen off the bus.';
@@ -33,6 +34,32 @@ function diagnosed(kernel: readonly string[], job: readonly string[]) {
   const { outcome, verdict } = diagnoseJob(reader.finish());
   return { outcome, causes: verdict.causes.map(({ code }) => code), remarks: verdict.remarks.map(({ problem }) => problem) };
 }
+
+describe('a stamp of the kernel', () => {
+  it.each([
+    ['dmesg --time-format iso', '2026-11-20T10:11:12,123456+01:00 ', undefined],
+    ['dmesg -x', 'kern  :err   : [Fri Nov 20 10:11:12 2026] ', undefined],
+    ['journalctl -o short-full', 'Fri 2026-11-20 10:11:12 UTC gpu-9 kernel: ', 'gpu-9'],
+    ['journalctl -o short-precise', 'Nov 20 10:11:12.123456 gpu-9 kernel: ', 'gpu-9'],
+    ['journalctl -o short-iso', '2026-11-20T10:11:12+0000 gpu-9 kernel: ', 'gpu-9'],
+  ])('is read in the form of %s', (_, head, host) => {
+    const stamp = kernelStampOf(`${head}${xid}`);
+    expect(stamp).toMatchObject({ host, uptime: undefined });
+    expect(stamp?.moment?.ms).toBeCloseTo(((323 + 1) * 24 + 10) * 3_600_000 + 11 * 60_000 + 12_000, -4);
+  });
+
+  it.each([
+    ['dmesg -r', '<3>[12345.678901] ', undefined],
+    ['journalctl -o short-unix', '1795169472.123456 gpu-9 kernel: ', 'gpu-9'],
+  ])('has no date in the form of %s', (_, head, host) => {
+    expect(kernelStampOf(`${head}${xid}`)).toMatchObject({ host, moment: undefined });
+  });
+
+  it('is none in lines of a program', () => {
+    expect(kernelStampOf('2026-11-20 10:11:12,123 INFO trainer: step 1')).toBeUndefined();
+    expect(kernelStampOf('2026-11-20T10:11:12.123456Z stdout F step 1')).toBeUndefined();
+  });
+});
 
 describe('a line of the kernel', () => {
   it.each([
