@@ -104,14 +104,14 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   }),
 );
 
-/** Clocks of the platform: only its own room may read them (docs/architecture.md#platform). */
+/** Clocks and timers of the platform: only its own room may read them (docs/architecture.md#platform). */
 const platformRule = {
   files: ['src/runtime/**/*.ts'],
   ignores: ['src/runtime/platform/**', 'src/runtime/device/kernels/assembly/**'],
   rules: {
     'no-restricted-globals': [
       'error',
-      ...['performance', 'Date'].map((name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' })),
+      ...['performance', 'Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'].map((name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' })),
     ],
     'no-restricted-properties': [
       'error',

@@ -9,7 +9,7 @@ import { TcclError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
-import { clockMs } from '../platform/platform.js';
+import { clockMs, setImmediate } from '../platform/platform.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';

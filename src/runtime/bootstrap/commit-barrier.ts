@@ -1,4 +1,5 @@
 import type { Mesh } from './mesh.js';
+import { clearInterval, setInterval } from '../platform/platform.js';
 
 /** A rank's state in the barrier, as it answers queries. */
 const COMING = 0;

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describeValue } from '../../describe-value.js';
 import {
   describeError,
@@ -12,6 +11,7 @@ import {
   type ErrorDetails,
 } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
+import { clearTimeout, setTimeout, sleep, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';
@@ -162,7 +162,7 @@ class SetUp {
   /** True if the root has answered or this rank has given up: from then on the root need not be alive. */
   #isAnswered = false;
   /** Runs from the end of the root's connection until this rank gives up. */
-  #rootMissed: NodeJS.Timeout | undefined;
+  #rootMissed: Timer | undefined;
 
   constructor(options: ConnectOptions) {
     const { rank, nRanks, timeoutMs } = options;
@@ -316,7 +316,7 @@ class SetUp {
       },
       speaksForHost ? () => [`for the root at ${text.replace(/,$/, '')} (${why()})`, advice()] : undefined,
     );
-    if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, undefined, { signal });
+    if (nRanks > STAGGER_ABOVE_RANKS) await sleep(rank * STAGGER_PAUSE_MS, { signal });
     while (true) {
       const confirmation = withResolvers<Confirmation | undefined>();
       let stays = false;

@@ -5,6 +5,7 @@ import { HostSilent, watchHost } from './liveness.js';
 import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
+import { setTimeout } from '../platform/platform.js';
 
 /** Identification of a message, so that messages of several operations can share a connection. */
 export interface MessageHeader {

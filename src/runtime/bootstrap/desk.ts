@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { TcclError } from '../../errors.js';
+import { clearTimeout, setTimeout, sleep, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress } from './address.js';
 import type { BootstrapConnection } from './connection.js';
@@ -62,7 +62,7 @@ export class Desk {
   #resolveDone: () => void = () => undefined;
   #isComplete = false;
   #verdict: TcclError | undefined;
-  #settled: NodeJS.Timeout | undefined;
+  #settled: Timer | undefined;
   /** Ranks that were stopped together with this process are not late. */
   readonly #clock = new WatchClock(Infinity);
   #liftDeadline: () => void = () => undefined;
@@ -175,7 +175,7 @@ export class Desk {
       checkIns.filter((checkIn) => !isOwn(checkIn)),
       () => answer,
     );
-    void Promise.race([othersTold, sleep(HEAD_START_MS, undefined, { ref: false })]).then(() =>
+    void Promise.race([othersTold, sleep(HEAD_START_MS, { ref: false })]).then(() =>
       this.#answerAll(checkIns.filter(isOwn), () => answer),
     );
     this.#closeAt(this.#latest);

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidUsageError, SystemError, type TcclError } from '../../errors.js';
+import { clearInterval, setInterval, sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import { formatAddress } from './address.js';
 import { attempt, OtherJob } from './dial.js';
@@ -66,7 +66,7 @@ async function takeTurn(id: UniqueId, { timeoutMs, signal, notices, isDistinct, 
         onOtherJob(`another job meets at ${where}: rank 0 waits until its ranks have met, for up to ${timeoutMs / 1000} s`);
       }
     }
-    await sleep(PAUSE_MS, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    await sleep(PAUSE_MS, { signal }).catch(() => signal?.throwIfAborted());
   }
 }
 

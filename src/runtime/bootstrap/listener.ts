@@ -10,6 +10,7 @@ import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 import { defaultHandshakeLimits } from './handshake-limits.js';
 import type { HandshakeLimits } from './handshake-limits.js';
+import { clearTimeout, setTimeout } from '../platform/platform.js';
 
 export interface ListenerOptions {
   readonly host: string;

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 import { systemInterfaces, whyUnused } from './interfaces.js';
 import { readStates, type StateReader } from './socket-state.js';
-import { clockMs } from '../platform/platform.js';
+import { clearInterval, clearTimeout, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 
 /** Number of checks within the heartbeat time. */
 const LOOKS = 10;
@@ -33,7 +33,7 @@ const watched = new Set<Watched>();
 /** Pairs of addresses, this host's and the other's, whose last connection in this thread ended because the other was silent. */
 const silentPairs = new Set<string>();
 let heartbeatMs = 0;
-let timer: NodeJS.Timeout | undefined;
+let timer: Timer | undefined;
 let lookedMs = 0;
 
 /** Sets the heartbeat time of connections that this thread watches from now on. 0 turns it off. */

@@ -7,6 +7,7 @@ import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors } from './survivors.js';
 import { WaitQueries } from './wait-queries.js';
+import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
 
 /** Message spaces of network number 0, which has all ranks of the mesh. */
 export const spaces = { all: 1, host: 2, tags: 3, survivors: 4, commitBarrier: 5, waits: 6 } as const;
@@ -34,7 +35,7 @@ export class Network implements Bootstrap {
   #asked = 0;
   #askedWith: AbortSignal | undefined;
   /** Keeps the process alive during a pending operation; sockets alone do not. */
-  #keepAlive: NodeJS.Timeout | undefined;
+  #keepAlive: Timer | undefined;
   #closing: Promise<void> | undefined;
   #closed: Error | undefined;
   /** Error with which collective operations ended early. */

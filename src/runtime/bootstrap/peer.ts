@@ -2,6 +2,7 @@ import { TcclError } from '../../errors.js';
 import type { RemoteError } from '../../errors.js';
 import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
+import { clearTimeout, setTimeout } from '../platform/platform.js';
 
 /** After the notice of a loss, how long to wait for the lost rank's own connection to deliver its last messages. */
 const LAST_MESSAGES_MS = 200;

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { readStates } from './socket-state.js';
+import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
 
 /** Error codes of writes to a side that has closed. */
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];
@@ -61,7 +62,7 @@ export function endSocket(socket: Socket, limitMs: number, unreadBytes = 0): Pro
 
 /** Sockets of this thread that are ending. */
 const endings = new Set<{ readonly socket: Socket; readonly isLong: boolean; readonly limitMs: number; looks: number }>();
-let timer: NodeJS.Timeout | undefined;
+let timer: Timer | undefined;
 
 function look(): void {
   const stateOf = readStates();

@@ -2,6 +2,7 @@ import { InvalidUsageError, RemoteError, TcclError, TimeoutError } from '../../e
 import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
 import { formatRanks, nameRanks } from './rank-list.js';
+import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 
 interface SurvivorQuery {
   /** The mesh's rank of each rank in question. */
@@ -206,7 +207,7 @@ interface Verge {
  * @param verge returns what to do then, given the ranks that the signal's reason names
  */
 async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, verge: (silent: readonly number[]) => Verge): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let end = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
     end = () => {

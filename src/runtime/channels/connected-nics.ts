@@ -7,6 +7,7 @@ import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { RankLocation } from './location.js';
 import { railsOf, shareSubnet } from './rails.js';
+import { clearTimeout, setImmediate, setTimeout } from '../platform/platform.js';
 
 /** Time for an answer: the kernel tries at 0, 1 and 3 s, and knows after some 3 s that an address has no neighbour. */
 const ANSWER_MS = 4000;

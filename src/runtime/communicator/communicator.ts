@@ -23,6 +23,7 @@ import {
   TcclError,
   withRank,
 } from '../../errors.js';
+import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
 import { packReason } from '../transport/ending.js';
 import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
@@ -128,7 +129,7 @@ export class Communicator extends MessageCalls {
   #stopExit: () => void;
   #stopNews: () => void;
   /** Checks whether calls still make progress after another rank has failed. */
-  #newsWatch: NodeJS.Timeout | undefined;
+  #newsWatch: Timer | undefined;
   #release: () => void;
   #failure: TcclError | undefined;
   #closing: Promise<void> | undefined;

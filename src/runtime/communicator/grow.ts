@@ -7,6 +7,7 @@ import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors
 import { inherit, type ChildOptions } from './config.js';
 import type { CommunicatorParts } from './shared-resources.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
+import { setTimeout } from '../platform/platform.js';
 import { withAnySignal } from '../with-any-signal.js';
 
 /** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */

@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatAddress, isLoopback } from '../bootstrap/address.js';
 import { checkRank, connect } from '../bootstrap/connect.js';
@@ -15,7 +14,7 @@ import { value, type Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlacement } from '../launch/placement.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
-import { clockMs } from '../platform/platform.js';
+import { clockMs, sleep } from '../platform/platform.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';
@@ -159,7 +158,7 @@ async function whenNameIsKnown<Result>(
       }
     }
     signal?.throwIfAborted();
-    await sleep(LOOK_UP_AGAIN_MS, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    await sleep(LOOK_UP_AGAIN_MS, { signal }).catch(() => signal?.throwIfAborted());
   }
 }
 

@@ -1,7 +1,7 @@
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeLate, type OutOfBandCall } from '../algorithms/activity.js';
 import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
-import { clockMs } from '../platform/platform.js';
+import { clearInterval, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 
 /**
@@ -43,7 +43,7 @@ export class OutOfBandWait {
   readonly #others: WaitChains;
   readonly #peers: readonly Awaited[];
   readonly #clock: WatchClock;
-  readonly #looks: NodeJS.Timeout;
+  readonly #looks: Timer;
   #isOver = false;
 
   constructor(parts: OutOfBandWaitParts, timeoutMs: number) {

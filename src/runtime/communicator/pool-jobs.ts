@@ -2,6 +2,7 @@ import { InternalError } from '../../errors.js';
 import { ParkedRanks } from '../device/parked-ranks.js';
 import { RankLines } from '../device/rank-lines.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
+import { setTimeout } from '../platform/platform.js';
 import { progressHere } from '../progress/progress.js';
 
 /** Interval at which a rank looks whether calls that its function left have ended, milliseconds. */
@@ -41,7 +42,7 @@ export class PoolJobs {
 
   readonly #show = (job: number): void => {
     if (!progressHere().isIdle) {
-      setTimeout(this.#show, LOOK_EVERY_MS, job).unref();
+      setTimeout(() => this.#show(job), LOOK_EVERY_MS).unref();
       return;
     }
     this.#lines.setReturned(job);

@@ -1,4 +1,5 @@
 import { InternalError } from '../../errors.js';
+import { setImmediate } from '../platform/platform.js';
 
 /** Events of a descriptor to wait for. */
 export interface Readiness {

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { SystemError } from '../../errors.js';
 import type { Libc } from './libc.js';
-import { clockMs } from '../platform/platform.js';
+import { clockMs, sleep } from '../platform/platform.js';
 
 /** Page size of WebAssembly's memory. */
 export const PAGE_BYTES = 65536;

@@ -1,4 +1,5 @@
 import { Transform, type Writable } from 'node:stream';
+import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 
 /** Longest time that an error is kept back to compare it with those of other ranks, milliseconds. */
 const LONGEST_MS = 1000;
@@ -36,7 +37,7 @@ export class EqualErrors {
   /** Number of streams that are open and do not wait here. */
   #open = 0;
   #first: { readonly rank: number; readonly text: string } | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(printer: ErrorPrinter) {
     this.#printer = printer;
@@ -105,7 +106,7 @@ export class EqualErrors {
 class HeldError {
   #parts: Buffer[] = [];
   #bytes = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isAtLineStart = true;
   #pass: ((bytes: Buffer) => void) | undefined;
 

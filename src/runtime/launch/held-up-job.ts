@@ -1,4 +1,5 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
+import { clearInterval } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { RankGroup } from './rank-group.js';
 import { describeState } from './rank-state.js';

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
-import { clockMs } from '../platform/platform.js';
+import { clockMs, sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 /** Interval of checks whether the signalled processes have ended, milliseconds. */
@@ -49,7 +48,7 @@ export class JobProcesses {
         if (late || !asked.has(pid)) send(pid, late ? 'SIGKILL' : 'SIGTERM');
         asked.add(pid);
       }
-      await delay(POLL_MS);
+      await sleep(POLL_MS);
     }
   }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { nameRanks } from '../bootstrap/rank-list.js';
-import { clockMs } from '../platform/platform.js';
+import { clockMs, setImmediate } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { JobOutput } from './job-output.js';
 import { watchForHolds } from './held-up-job.js';

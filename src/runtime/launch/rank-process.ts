@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';
 
@@ -61,7 +61,7 @@ export class RankProcess {
     this.closed = this.ended.then(async () => {
       if (this.pid === undefined) return;
       // If the output is still open, a process that the rank left behind holds it.
-      const open = await Promise.race([drained.then(() => false), delay(LINGER_MS, true, { ref: false })]);
+      const open = await Promise.race([drained.then(() => false), sleep(LINGER_MS, { ref: false }).then(() => true)]);
       if (open) await processes.end(graceMs);
       await this.#drain(drained, graceMs);
     });
@@ -105,7 +105,7 @@ export class RankProcess {
         deadline = clock.look() + graceMs;
       }
       if (clock.look() >= deadline) break;
-      await Promise.race([drained, delay(POLL_MS)]);
+      await Promise.race([drained, sleep(POLL_MS)]);
     }
     for (const pipe of pipes) pipe.destroy();
   }

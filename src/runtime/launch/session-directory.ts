@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { TimeoutError } from '../../errors.js';
+import { sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { WaitOptions, Placement } from './placement.js';
 
@@ -48,7 +48,7 @@ export async function passThroughDirectory(
       });
     }
     signal?.throwIfAborted();
-    await delay(POLL_MS);
+    await sleep(POLL_MS);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Team } from '../device/team.js';
 import { describeElements, objectBytes, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
+import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
 import type { Connection, Transport } from '../transport/transport.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
@@ -298,7 +299,7 @@ export class PointToPoint {
    */
   async allMet(connecting: readonly Promise<void>[]): Promise<void> {
     const failed = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
+    let timer: Timer | undefined;
     const unwatch = this.#options.bootstrap.onFailure((error) => (timer ??= setTimeout(() => failed.abort(error), GIVE_UP_MS)));
     try {
       await withAnySignal([this.#stop.signal, failed.signal], (either) => unlessAborted(Promise.all(connecting), either));

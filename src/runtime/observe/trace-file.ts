@@ -5,7 +5,7 @@ import type { Operation } from '../algorithms/operation.js';
 import { TcclError } from '../../errors.js';
 import { appendTo, notWritable, type Appending } from './append-file.js';
 import { onExit } from '../exit.js';
-import { hostClockNs } from '../platform/platform.js';
+import { clearTimeout, hostClockNs, setTimeout, type Timer } from '../platform/platform.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are buffered until they have this many characters, and written together … */
@@ -34,7 +34,7 @@ export class TraceFile implements Observer {
   /** Time since which the oldest event is buffered. */
   #keptSince = 0;
   /** Writes the buffer after a time without further events. */
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   /** Id of both events of the call in flight: viewers pair them by it. */
   #call: { readonly name: string; readonly cat: string; readonly args: object } | undefined;
   #stepBegan = 0;

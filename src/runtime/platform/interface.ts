@@ -1,5 +1,5 @@
 /**
- * The machine that the runtime runs on. Nothing else in src/runtime may read a clock, so that another platform can decide
+ * The machine that the runtime runs on. Nothing else in src/runtime may read a clock or set a timer, so that another platform can decide
  * what a rank sees: lint checks it.
  */
 export interface Platform {
@@ -9,4 +9,23 @@ export interface Platform {
   readonly wallClockMs: () => number;
   /** Nanoseconds of a clock that is the same in all processes of a host. */
   readonly hostClockNs: () => bigint;
+  readonly setTimeout: (action: () => void, ms?: number) => Timer;
+  readonly clearTimeout: (timer: Timer | undefined) => void;
+  readonly setInterval: (action: () => void, ms: number) => Timer;
+  readonly clearInterval: (timer: Timer | undefined) => void;
+  /** Calls after the event loop has read what has arrived so far. */
+  readonly setImmediate: (action: () => void) => void;
+  /** Resolves after a time; rejects if `signal` aborts before. Keeps the process alive unless `ref` is false. */
+  readonly sleep: (ms: number, options?: SleepOptions) => Promise<void>;
+}
+
+/** A time-out or interval that has been set. */
+export interface Timer {
+  /** Lets the process end before the timer. */
+  unref(): this;
+}
+
+export interface SleepOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly ref?: boolean;
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Platform } from './interface.js';
 
 /** Node.js. Bun and Deno have the same modules. */
@@ -5,4 +6,11 @@ export const platform: Platform = {
   clockMs: () => performance.now(),
   wallClockMs: () => Date.now(),
   hostClockNs: () => process.hrtime.bigint(),
+  // Looked up at each call: tests put clocks of their own in the place of the global ones.
+  setTimeout: (action, ms) => setTimeout(action, ms),
+  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout | undefined),
+  setInterval: (action, ms) => setInterval(action, ms),
+  clearInterval: (timer) => clearInterval(timer as NodeJS.Timeout | undefined),
+  setImmediate: (action) => void setImmediate(action),
+  sleep: (ms, { signal, ref = true } = {}) => sleep(ms, undefined, { ref, ...(signal === undefined ? {} : { signal }) }),
 };

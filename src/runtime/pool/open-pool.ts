@@ -13,6 +13,7 @@ import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../
 import { ownModule } from '../../own-module.js';
 import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform/declarations.js';
 import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
+import { setImmediate } from '../platform/platform.js';
 
 /** Options of openPool(). */
 export interface PoolOptions extends Omit<SpawnRanksOptions, 'workerData'> {

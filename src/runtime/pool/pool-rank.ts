@@ -5,6 +5,7 @@ import type { Communicator } from '../communicator/communicator.js';
 import { init } from '../communicator/init.js';
 import { PoolJobs } from '../communicator/pool-jobs.js';
 import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
+import { setImmediate, setTimeout } from '../platform/platform.js';
 
 /** Allocations of jobs after which their arrays are collected at the end of one: more than that takes. */
 const COLLECTED_BYTES = 16 * 2 ** 20;

@@ -1,4 +1,4 @@
-import { clockMs } from '../platform/platform.js';
+import { clockMs, setImmediate } from '../platform/platform.js';
 
 /** Longest time without a turn of the event loop while promise calls finish where they are made. */
 const LONGEST_MS = 10;

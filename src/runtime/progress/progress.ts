@@ -2,7 +2,7 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { Backoff } from './backoff.js';
 import { SpinTrial } from './spin-trial.js';
 import { Parking, type WakeSources } from './parking.js';
-import { clockMs } from '../platform/platform.js';
+import { clearTimeout, clockMs, setImmediate, setTimeout, type Timer } from '../platform/platform.js';
 
 /** An operation that waits for other ranks. */
 export interface Waitable {
@@ -55,7 +55,7 @@ export class Progress {
   readonly #parking: Parking;
   /** Next run from the event loop: `soon` on its own, `parked` when news or a timer wakes it. */
   #scheduled: 'no' | 'soon' | 'parked' = 'no';
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   readonly #spinTrial = new SpinTrial();
   #healthAtMs = 0;
   #checkedMs = 0;

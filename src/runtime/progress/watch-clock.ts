@@ -1,4 +1,4 @@
-import { clockMs } from '../platform/platform.js';
+import { clearTimeout, clockMs, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 
 /** Longest time between two looks that counts in full, if time limits are long: each look costs some 0.5 ms of processor. */
 const LONGEST_GAP_MS = 4000;
@@ -40,7 +40,7 @@ export class WatchClock {
   }
 
   /** Calls `look` often enough that all time counts, until clearInterval(). */
-  every(look: () => void): NodeJS.Timeout {
+  every(look: () => void): Timer {
     return setInterval(look, this.lookEveryMs);
   }
 }
@@ -60,7 +60,7 @@ export function afterWatching(
   { clock = new WatchClock(limitMs), ref = true }: Waiting = {},
 ): () => void {
   const end = clock.look() + limitMs;
-  let timer: NodeJS.Timeout;
+  let timer: Timer;
   const wait = (ms: number): void => {
     timer = setTimeout(look, Math.min(ms, clock.lookEveryMs));
     if (!ref) timer.unref();

@@ -1,6 +1,6 @@
 import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
-import { setTimeout } from 'node:timers/promises';
 import type { TcclError } from '../../errors.js';
+import { sleep } from '../platform/platform.js';
 import { died, packReason, unpackReason } from '../transport/ending.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
@@ -125,7 +125,7 @@ export class BootstrapProxy implements Introduction {
     const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
       unpackReason(reason as Uint8Array, this.rank),
     );
-    return this.rankMayBlock ? Promise.race([answered, setTimeout(NEWS_MS).then(() => died(peer))]) : answered;
+    return this.rankMayBlock ? Promise.race([answered, sleep(NEWS_MS).then(() => died(peer))]) : answered;
   }
 
   onFailure(listener: (error: Error) => void): () => void {

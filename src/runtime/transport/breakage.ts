@@ -1,6 +1,6 @@
 import { unreachable } from '../bootstrap/liveness.js';
 import { died } from './ending.js';
-import { clockMs } from '../platform/platform.js';
+import { clearTimeout, clockMs, setImmediate, setTimeout } from '../platform/platform.js';
 
 /** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
 const NEWS_MS = 2000;

@@ -14,6 +14,7 @@ import type {
   TwoWayConnection,
 } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
+import { clearTimeout, setTimeout } from '../platform/platform.js';
 import { withAnySignal } from '../with-any-signal.js';
 
 /** Tag of the bootstrap messages that carry connect information. */

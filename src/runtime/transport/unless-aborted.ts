@@ -1,3 +1,5 @@
+import { clearInterval, setInterval } from '../platform/platform.js';
+
 /**
  * Resolves as the promise does, unless the signal is aborted first. Keeps the process alive meanwhile, as sockets and
  * listeners do not.

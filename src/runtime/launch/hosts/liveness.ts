@@ -1,3 +1,4 @@
+import { clearInterval, type Timer } from '../../platform/platform.js';
 import { WatchClock } from '../../progress/watch-clock.js';
 
 /** Number of heartbeats in the time limit of the other end. */
@@ -9,7 +10,7 @@ const SIGNS_PER_HEARTBEAT = 4;
  */
 export class Liveness {
   readonly #clock: WatchClock;
-  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #timer: Timer | undefined;
   #heardMs: number;
   #isSuspended = false;
 

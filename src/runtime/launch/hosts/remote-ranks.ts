@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Readable, type Writable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { printable } from '../../../printable.js';
 import { nameRanks } from '../../bootstrap/rank-list.js';
+import { sleep } from '../../platform/platform.js';
 import { afterWatching } from '../../progress/watch-clock.js';
 import { version } from '../../../version.js';
 import type { OutputSinks, OutputStream } from '../job-output.js';
@@ -155,7 +155,7 @@ export class RemoteRanks implements RankGroup {
     this.#input?.stop();
     this.#toAgent.end();
     if (!this.#isGreeted) this.#ssh.kill('SIGKILL');
-    const isOver = await Promise.race([this.#exited.then(() => true), delay(SSH_ENDS_MS, false, { ref: false })]);
+    const isOver = await Promise.race([this.#exited.then(() => true), sleep(SSH_ENDS_MS, { ref: false }).then(() => false)]);
     if (!isOver) this.#ssh.kill('SIGKILL');
     await this.#exited;
     // A shared connection of ssh may hold these.
@@ -244,7 +244,7 @@ export class RemoteRanks implements RankGroup {
     // Its last output may still be in the pipes.
     const { stdout, stderr } = this.#ssh;
     const drained = Promise.all([stdout, stderr].map(closed));
-    await Promise.race([drained, delay(DRAIN_MS, undefined, { ref: false })]);
+    await Promise.race([drained, sleep(DRAIN_MS, { ref: false })]);
     const text = explainFailedStart(
       { host: this.host, exitCode, signal, stdout: this.#noise, stderr: this.#stderr },
       this.#programs,

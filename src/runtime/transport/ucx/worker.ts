@@ -1,6 +1,6 @@
 import { SystemError } from '../../../errors.js';
 import { UCS_BUSY, UCS_CANCELED, UCS_IN_PROGRESS, UCS_OK, ucxAdvice, type Ucx } from './library.js';
-import { clockMs } from '../../platform/platform.js';
+import { clockMs, setImmediate, setTimeout } from '../../platform/platform.js';
 
 /** Attempts to arm the descriptor, and to end endpoints, before the caller goes on regardless. */
 const MOST_ATTEMPTS = 1000;
