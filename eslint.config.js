@@ -71,6 +71,21 @@ const wings = {
   },
 };
 
+/** Imports of Node that only platform has. */
+const ofThePlatform = [
+  ['node:net', ['connect', 'createConnection', 'createServer', 'isIP', 'isIPv6']],
+  ['node:os', ['hostname', 'networkInterfaces']],
+  ['node:crypto', ['randomBytes', 'randomInt', 'randomUUID']],
+  ['node:timers'],
+  ['node:timers/promises'],
+  ['node:dns'],
+  ['node:dns/promises'],
+].map(([name, importNames]) => ({
+  regex: `^${name}$`,
+  ...(importNames === undefined ? {} : { importNames }),
+  message: 'Take it from src/runtime/platform/platform.ts.',
+}));
+
 /** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
 const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   Object.entries(rooms).map(([room, allowed]) => {
@@ -95,6 +110,7 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
                     },
                   ]),
               { regex: `^(\\.\\./)+${above}`, message },
+              ...(wing === 'runtime' && room !== 'platform' ? ofThePlatform : []),
               { regex: '^(\\.\\./)+index\\.js$', message: 'Import from the room itself, not from the package entry.' },
             ],
           },
@@ -104,17 +120,21 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   }),
 );
 
-/** Clocks and timers of the platform: only its own room may read them (docs/architecture.md#platform). */
+/** Globals of the platform: only its own room may use them (docs/architecture.md#platform). */
 const platformRule = {
   files: ['src/runtime/**/*.ts'],
   ignores: ['src/runtime/platform/**', 'src/runtime/device/kernels/assembly/**'],
   rules: {
     'no-restricted-globals': [
       'error',
-      ...['performance', 'Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'].map((name) => ({ name, message: 'Take it from src/runtime/platform/platform.ts.' })),
+      ...['performance', 'Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate'].map((name) => ({
+        name,
+        message: 'Take it from src/runtime/platform/platform.ts.',
+      })),
     ],
     'no-restricted-properties': [
       'error',
+      { object: 'Math', property: 'random', message: 'Take it from src/runtime/platform/platform.ts.' },
       { object: 'process', property: 'hrtime', message: 'Take hostClockNs from src/runtime/platform/platform.ts.' },
     ],
   },

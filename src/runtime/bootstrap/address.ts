@@ -1,6 +1,6 @@
-import { isIP, isIPv6 } from 'node:net';
 import { describeText } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
+import { isIP, isIPv6 } from '../platform/platform.js';
 
 /** Address of a listening socket. */
 export interface Address {

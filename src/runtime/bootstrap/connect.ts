@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { describeValue } from '../../describe-value.js';
 import {
   describeError,
@@ -11,7 +9,7 @@ import {
   type ErrorDetails,
 } from '../../errors.js';
 import { version as ownVersion } from '../../version.js';
-import { clearTimeout, setTimeout, sleep, type Timer } from '../platform/platform.js';
+import { clearTimeout, hostname, randomBytes, setTimeout, sleep, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
 import type { Address } from './address.js';

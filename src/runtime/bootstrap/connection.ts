@@ -1,11 +1,10 @@
-import type { Socket } from 'node:net';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import type { ConnectionKeys } from './handshake.js';
 import { HostSilent, watchHost } from './liveness.js';
 import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
-import { setTimeout } from '../platform/platform.js';
+import { setTimeout, type Socket } from '../platform/platform.js';
 
 /** Identification of a message, so that messages of several operations can share a connection. */
 export interface MessageHeader {

@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import type { TcclError } from '../../errors.js';
-import { clearTimeout, setTimeout, sleep, type Timer } from '../platform/platform.js';
+import { clearTimeout, hostname, randomBytes, setTimeout, sleep, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress } from './address.js';
 import type { BootstrapConnection } from './connection.js';

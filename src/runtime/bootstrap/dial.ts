@@ -1,5 +1,3 @@
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 import type { Address } from './address.js';
 import { BootstrapConnection } from './connection.js';
@@ -7,7 +5,7 @@ import type { ConnectionEvents } from './connection.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, otherJobAnswer } from './handshake.js';
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
-import { clearTimeout, setTimeout, sleep } from '../platform/platform.js';
+import { clearTimeout, connect, random, setTimeout, sleep, type Socket } from '../platform/platform.js';
 
 interface DialOptions {
   readonly address: Address;
@@ -53,7 +51,7 @@ export async function dial(options: DialOptions): Promise<BootstrapConnection> {
       onFailure?.(error as Error);
     }
     // Ranks that failed together should not retry together.
-    await sleep(pauseMs * (0.75 + Math.random() / 2), { signal, ref: false }).catch(() => signal.throwIfAborted());
+    await sleep(pauseMs * (0.75 + random() / 2), { signal, ref: false }).catch(() => signal.throwIfAborted());
     pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 1.5);
   }
 }

@@ -1,4 +1,5 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from '../platform/platform.js';
 
 /*
  * Handshake of a connection: both sides prove that they know the secret, without sending it.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { hostname } from '../platform/platform.js';
 
 /** Identity of this process and its host. */
 interface Identity {

@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';
 import type { Origin } from './unique-id.js';
+import { createServer, networkInterfaces } from '../platform/platform.js';
 
 /** One address of a running network interface. An interface with several addresses is listed once for each. */
 export interface Interface {

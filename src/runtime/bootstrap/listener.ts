@@ -1,5 +1,3 @@
-import { createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
 import { describeError, SystemError } from '../../errors.js';
 import { formatAddress, isLinkLocal, zoneOf } from './address.js';
 import type { Address } from './address.js';
@@ -10,7 +8,7 @@ import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';
 import { defaultHandshakeLimits } from './handshake-limits.js';
 import type { HandshakeLimits } from './handshake-limits.js';
-import { clearTimeout, setTimeout } from '../platform/platform.js';
+import { clearTimeout, createServer, setTimeout, type AddressInfo, type Server, type Socket } from '../platform/platform.js';
 
 export interface ListenerOptions {
   readonly host: string;

@@ -1,8 +1,17 @@
-import { connect, type Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
 import { systemInterfaces, whyUnused } from './interfaces.js';
 import { readStates, type StateReader } from './socket-state.js';
-import { clearInterval, clearTimeout, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
+import {
+  clearInterval,
+  clearTimeout,
+  clockMs,
+  connect,
+  setImmediate,
+  setInterval,
+  setTimeout,
+  type Socket,
+  type Timer,
+} from '../platform/platform.js';
 
 /** Number of checks within the heartbeat time. */
 const LOOKS = 10;

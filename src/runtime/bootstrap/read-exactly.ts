@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net';
 import { SystemError } from '../../errors.js';
+import type { Socket } from '../platform/platform.js';
 
 /** The other side closed the connection without a byte. */
 export class ClosedSilently extends SystemError {}

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
 import { SystemError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import { addCallerFrames, withCallerFrames } from '../caller-stack.js';
@@ -13,6 +11,7 @@ import type { Notices } from './notices.js';
 import { decodeCheckIn } from './set-up-message.js';
 import type { HandshakeLimits } from './handshake-limits.js';
 import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
+import { hostname, randomBytes } from '../platform/platform.js';
 
 /** Address and time limits of a communicator's root. */
 export interface RootOptions {

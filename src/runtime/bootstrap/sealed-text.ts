@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { randomBytes } from '../platform/platform.js';
 
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;

@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net';
 import { readStates } from './socket-state.js';
-import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
+import { clearInterval, setInterval, type Socket, type Timer } from '../platform/platform.js';
 
 /** Error codes of writes to a side that has closed. */
 const closedCodes: readonly unknown[] = ['EPIPE', 'ECONNRESET'];

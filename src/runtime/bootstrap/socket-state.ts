@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import { loadLibc, type TcpState } from '../device/libc.js';
+import type { Socket } from '../platform/platform.js';
 
 /** Returns the kernel's state of a connection; undefined if it is closed, or the system does not tell. */
 export type StateReader = (socket: Socket) => TcpState | undefined;

@@ -1,12 +1,10 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
-import { isIP } from 'node:net';
-import { hostname } from 'node:os';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describeText } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, SystemError } from '../../errors.js';
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
 import type { Address } from './address.js';
+import { hostname, isIP, lookup, randomBytes } from '../platform/platform.js';
 
 /** Size of a unique id, the same as NCCL's. */
 export const UNIQUE_ID_BYTES = 128;
@@ -197,7 +195,7 @@ function checksum(bytes: Uint8Array): Uint8Array {
  */
 async function resolve(name: string): Promise<string> {
   try {
-    const found = await lookup(name, { all: true });
+    const found = await lookup(name);
     const reachable = found.find(({ address }) => !isLoopback(address)) ?? found[0];
     if (reachable !== undefined) return reachable.address;
   } catch (error) {

@@ -1,4 +1,3 @@
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { describeError } from '../../errors.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import { formatAddress } from '../bootstrap/address.js';
@@ -7,7 +6,15 @@ import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { RankLocation } from './location.js';
 import { railsOf, shareSubnet } from './rails.js';
-import { clearTimeout, setImmediate, setTimeout } from '../platform/platform.js';
+import {
+  clearTimeout,
+  connect,
+  createServer,
+  setImmediate,
+  setTimeout,
+  type AddressInfo,
+  type Server,
+} from '../platform/platform.js';
 
 /** Time for an answer: the kernel tries at 0, 1 and 3 s, and knows after some 3 s that an address has no neighbour. */
 const ANSWER_MS = 4000;
@@ -79,7 +86,7 @@ function pairsToTry(locations: readonly (RankLocation | undefined)[]): Pair[][] 
 
 /** A listener at an address; at none if the address has gone. */
 function listenOn(host: string): Promise<Server> {
-  const server = createServer((socket) => socket.destroy()).unref();
+  const server = createServer({}, (socket) => socket.destroy()).unref();
   return new Promise((resolve) => {
     server.on('error', () => resolve(server));
     server.listen({ host, port: 0 }, () => resolve(server));

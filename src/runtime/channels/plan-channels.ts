@@ -1,5 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join, parse } from 'node:path';
 import { describeError, InputError, SystemError, TcclError } from '../../errors.js';
 import { contributionFromJson, contributionToJson } from '../../planner/plan/plan-json.js';
@@ -20,6 +19,7 @@ import type { RankLocation } from './location.js';
 import { detectedMachine, machineOfFile } from './machine.js';
 import { railsOf } from './rails.js';
 import { searchMachine, type HostGraphs } from './host-graphs.js';
+import { hostname } from '../platform/platform.js';
 
 /** Files of the user: topology to begin with, and dumps to write. */
 export interface TopologyFiles {

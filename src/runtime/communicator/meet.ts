@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { formatAddress, isLoopback } from '../bootstrap/address.js';
 import { checkRank, connect } from '../bootstrap/connect.js';
@@ -14,7 +13,7 @@ import { value, type Environment } from '../launch/environment.js';
 import { passThroughLauncher } from '../launch/exchange.js';
 import { findPlacement } from '../launch/placement.js';
 import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
-import { clockMs, sleep } from '../platform/platform.js';
+import { clockMs, hostname, sleep } from '../platform/platform.js';
 import { warn } from '../warn.js';
 import type { InitOptions } from './init-options.js';
 import type { RuntimeSettings } from './options.js';

@@ -129,7 +129,7 @@ function reportsOf({ reports }: Elsewhere, ranks: readonly number[]): Awaited[] 
  */
 export function cutOff<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const stopped = new Promise<never>((_, reject) => {
-    const stop = (): void => void setImmediate(() => reject(signal.reason as Error));
+    const stop = (): void => setImmediate(() => reject(signal.reason as Error));
     if (signal.aborted) stop();
     else signal.addEventListener('abort', stop);
   });

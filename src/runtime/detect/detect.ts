@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { SystemError } from '../../errors.js';
 import { detectMachine, type DetectedMachine } from '../../planner/topology/detect/detect-machine.js';
 import type { NetworkKind } from '../../planner/topology/detect/detect-network.js';
 import type { XmlElement } from '../../planner/topology/xml/tree.js';
 import { filesOfMachine } from './node-files.js';
 import { askNvml } from './nvml.js';
+import { networkInterfaces } from '../platform/platform.js';
 
 interface DetectHereOptions {
   /** Root of the machine's file system; `/` is the running machine, another folder a captured one. */

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
+import { randomBytes } from '../platform/platform.js';
 
 /** A word in a rank's private memory, with which others test whether they can read there. */
 export interface ProbeWord {

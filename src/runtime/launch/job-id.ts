@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { value, type Environment } from './environment.js';
+import { hostname } from '../platform/platform.js';
 
 /*
  * Ids of jobs: texts that all ranks of a job have, and no other job. Ranks that meet at one HOST:PORT tell jobs apart by them.

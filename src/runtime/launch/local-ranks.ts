@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Readable, Writable } from 'node:stream';
 import { describeError, SystemError } from '../../errors.js';
 import { copyTunables } from './copy-tunables.js';
@@ -9,7 +8,7 @@ import type { RankGroup, RunningRank } from './rank-group.js';
 import { RankProcess, type RankProcessOptions } from './rank-process.js';
 import { stateOf, type RankState } from './rank-state.js';
 import { startWatchdog, type Watchdog } from './watchdog.js';
-import { wallClockMs } from '../platform/platform.js';
+import { randomBytes, wallClockMs } from '../platform/platform.js';
 
 /** The ranks of a job on one host: consecutive numbers. */
 export interface RankRange {

@@ -1,9 +1,8 @@
-import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { SystemError } from '../../errors.js';
 import { formatAddress, isLoopback, parseAddress } from '../bootstrap/address.js';
 import { UniqueId } from '../bootstrap/unique-id.js';
+import { createServer, randomBytes, randomInt, type AddressInfo } from '../platform/platform.js';
 
 /** Variables with the address of the ranks' meeting point, and with the secret and the id of the job; they may be empty. */
 export type MeetingPoint = Readonly<Record<'TCCL_COMM_ID' | 'TCCL_COMM_SECRET' | 'TCCL_JOB_ID', string>>;

@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TimeoutError } from '../../errors.js';
-import { sleep } from '../platform/platform.js';
+import { randomBytes, sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { WaitOptions, Placement } from './placement.js';
 

@@ -1,6 +1,6 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { describeError, SystemError } from '../../errors.js';
+import { hostname } from '../platform/platform.js';
 import { warn } from '../warn.js';
 
 /** A file that this process appends to. */

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { threadId } from 'node:worker_threads';
 import { describeCall, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
@@ -6,6 +5,7 @@ import type { TcclError } from '../../errors.js';
 import { printable } from '../../printable.js';
 import { appendTo, type Appending, fileNamed } from './append-file.js';
 import type { Observer } from './observed-engine.js';
+import { hostname } from '../platform/platform.js';
 
 /** Values of TCCL_DEBUG; each includes those before it. */
 export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;

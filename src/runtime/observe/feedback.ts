@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { hostname } from 'node:os';
 import { join, parse } from 'node:path';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
@@ -12,6 +11,7 @@ import { connectionLines, ringLines, treesLine } from './channel-lines.js';
 import { DebugLog, type DebugSettings } from './debug-log.js';
 import type { Observer } from './observed-engine.js';
 import { TraceFile } from './trace-file.js';
+import { hostname } from '../platform/platform.js';
 
 /** The settings that the log and the trace follow or print; communicator/options.ts describes each. */
 interface ObservedSettings {

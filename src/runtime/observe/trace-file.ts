@@ -1,11 +1,10 @@
 import { writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { callArguments, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import { TcclError } from '../../errors.js';
 import { appendTo, notWritable, type Appending } from './append-file.js';
 import { onExit } from '../exit.js';
-import { clearTimeout, hostClockNs, setTimeout, type Timer } from '../platform/platform.js';
+import { clearTimeout, hostClockNs, hostname, setTimeout, type Timer } from '../platform/platform.js';
 import type { Observer } from './observed-engine.js';
 
 /** Events are buffered until they have this many characters, and written together … */

@@ -1,5 +1,12 @@
+import type { LookupAddress } from 'node:dns';
+import type { AddressInfo, NetConnectOpts, Server, ServerOpts, Socket } from 'node:net';
+import type { NetworkInterfaceInfo } from 'node:os';
+
+export type { AddressInfo, Server, Socket };
+
 /**
- * The machine that the runtime runs on. Nothing else in src/runtime may read a clock or set a timer, so that another platform can decide
+ * The machine that the runtime runs on. Nothing else in src/runtime may read a clock, set a timer, draw a random number or open a
+ * socket, so that another platform can decide
  * what a rank sees: lint checks it.
  */
 export interface Platform {
@@ -17,6 +24,20 @@ export interface Platform {
   readonly setImmediate: (action: () => void) => void;
   /** Resolves after a time; rejects if `signal` aborts before. Keeps the process alive unless `ref` is false. */
   readonly sleep: (ms: number, options?: SleepOptions) => Promise<void>;
+
+  /** From 0 to below 1, for pauses; not for secrets. */
+  readonly random: () => number;
+  /** Bytes that nobody can guess. */
+  readonly randomBytes: (bytes: number) => Buffer;
+  /** From `from` to below `end`. */
+  readonly randomInt: (from: number, end: number) => number;
+
+  readonly connect: (options: NetConnectOpts) => Socket;
+  readonly createServer: (options?: ServerOpts, onConnection?: (socket: Socket) => void) => Server;
+  readonly networkInterfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]>;
+  readonly hostname: () => string;
+  /** Addresses of a host's name. */
+  readonly lookup: (name: string) => Promise<LookupAddress[]>;
 }
 
 /** A time-out or interval that has been set. */

@@ -1,3 +1,7 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { connect, createServer } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Platform } from './interface.js';
 
@@ -13,4 +17,12 @@ export const platform: Platform = {
   clearInterval: (timer) => clearInterval(timer as NodeJS.Timeout | undefined),
   setImmediate: (action) => void setImmediate(action),
   sleep: (ms, { signal, ref = true } = {}) => sleep(ms, undefined, { ref, ...(signal === undefined ? {} : { signal }) }),
+  random: () => Math.random(),
+  randomBytes,
+  randomInt: (from, end) => randomInt(from, end),
+  connect: (options) => connect(options),
+  createServer: (options, onConnection) => createServer(options ?? {}, onConnection),
+  networkInterfaces,
+  hostname,
+  lookup: (name) => lookup(name, { all: true }),
 };

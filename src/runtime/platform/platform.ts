@@ -1,6 +1,25 @@
 import { platform } from './node.js';
 
+export { isIP, isIPv6 } from 'node:net';
+export type { AddressInfo, Server, Socket, Timer } from './interface.js';
+
 /** Functions of the platform, each a constant: a loop that polls calls it directly. */
-export const { clearInterval, clearTimeout, clockMs, hostClockNs, setImmediate, setInterval, setTimeout, sleep, wallClockMs } =
-  platform;
-export type { Timer } from './interface.js';
+export const {
+  clearInterval,
+  clearTimeout,
+  clockMs,
+  connect,
+  createServer,
+  hostClockNs,
+  hostname,
+  lookup,
+  networkInterfaces,
+  random,
+  randomBytes,
+  randomInt,
+  setImmediate,
+  setInterval,
+  setTimeout,
+  sleep,
+  wallClockMs,
+} = platform;

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import { packReport, unpackReport, type WaitReport } from '../device/wait-report.js';
@@ -9,6 +8,7 @@ import { frame, frameKinds, FRAME_HEADER_BYTES, REPORT_BYTES } from './socket-fr
 import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
 import type { AwaitedNews, FdSources, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
+import type { Socket } from '../platform/platform.js';
 
 /** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
 const DELIVERY_MS = 600_000;

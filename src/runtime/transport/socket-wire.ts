@@ -1,10 +1,10 @@
-import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { MOST_PIECES, type Libc } from '../device/libc.js';
 import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';
 import type { SlotMemory } from './socket-memory.js';
+import type { Socket } from '../platform/platform.js';
 
 /** Moves a connection's bytes between its memory and the kernel. Places are offsets in that memory. */
 export interface Wire {

@@ -1,8 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
-import { hostname } from 'node:os';
 import { formatAddress, inZone, isLoopback, parseAddress, zoneOf } from '../bootstrap/address.js';
 import { endedHere } from '../bootstrap/dial.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
@@ -20,6 +17,7 @@ import { systemCalls } from './socket-wire.js';
 import { StripedTransport } from './striped.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport, TwoWayConnection } from './transport.js';
 import { unlessAborted } from './unless-aborted.js';
+import { connect, hostname, type Socket } from '../platform/platform.js';
 
 const WELCOME_BYTES = 32;
 

@@ -1,8 +1,7 @@
-import { isIP, isIPv6 } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
 import { describeText } from '../../../describe-value.js';
 import { InputError, InvalidUsageError } from '../../../errors.js';
 import { didYouMean } from '../../../suggest.js';
+import { hostname, isIP, isIPv6, networkInterfaces } from '../../platform/platform.js';
 import type { RankRange } from '../local-ranks.js';
 
 /** A host of the user's list. */

@@ -1,8 +1,8 @@
-import { isIP } from 'node:net';
 import { addressBytes, addressText, isLinkLocal, isLoopback } from '../../bootstrap/address.js';
 import { readBootstrapEnvironment } from '../../bootstrap/environment.js';
 import { InvalidArgumentError } from '../../../errors.js';
 import { chooseInterface, systemInterfaces } from '../../bootstrap/interfaces.js';
+import { isIP } from '../../platform/platform.js';
 import type { Environment } from '../environment.js';
 import { freeAddress } from '../meeting-point.js';
 

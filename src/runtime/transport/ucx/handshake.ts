@@ -1,5 +1,6 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { SystemError } from '../../../errors.js';
+import { randomBytes } from '../../platform/platform.js';
 
 const NONCE_BYTES = 32;
 const PROOF_BYTES = 32;
