@@ -1,6 +1,6 @@
 import { counted } from '../counted.js';
 import { inFile, InputError, TcclError } from '../errors.js';
-import { diagnoseJob } from '../planner/log/diagnosis.js';
+import { type Diagnosis, diagnoseJob } from '../planner/log/diagnosis.js';
 import type { LogFinding } from '../planner/log/finding.js';
 import type { LogModel } from '../planner/log/model.js';
 import { NcclLogReader } from '../planner/log/read-log.js';
@@ -126,20 +126,53 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return bytes;
 }
 
+/** A job that was read, with its diagnosis. */
+export interface ReadJob {
+  readonly model: LogModel;
+  readonly diagnosis: Diagnosis;
+  readonly log: ShownLog;
+}
+
 /** The diagnosis of a job; undefined for files that say nothing about one, such as a cluster file. */
-export function shownLog(model: LogModel): ShownLog | undefined {
-  const { lines, tables, hits, recordings, ras, tools, timed, communicators, files } = model;
-  const parts = [lines.nccl, tables.length, hits.length, recordings.length, ras.length, tools.length, timed.length];
+export function diagnosed(model: LogModel): ReadJob | undefined {
+  const { lines, tables, hits, recordings, ras, tools, timed, watched } = model;
+  const parts = [
+    lines.nccl,
+    tables.length,
+    hits.length,
+    recordings.length,
+    ras.length,
+    tools.length,
+    timed.length,
+    watched.length,
+  ];
   if (parts.every((count) => count === 0)) return undefined;
-  const { outcome, findings, verdict, open } = diagnoseJob(model);
+  const diagnosis = diagnoseJob(model);
+  return { model, diagnosis, log: shownLog(model, diagnosis) };
+}
+
+function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnosis): ShownLog {
+  const { lines, tables, recordings, tools, communicators, files, watched } = model;
+  // The state of a watched job that moves is more than a report that shows no fault.
+  const moving = verdict.causes.length === 0 && watched.length > 0 ? watched : [];
+  const isHealthy = moving.length > 0 && moving.every(({ status: { state } }) => state === 'healthy');
   return {
-    outcome,
-    verdict: verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
-    open: open === undefined ? [] : [open.cause, open.command, open.remedy],
+    outcome: isHealthy ? 'healthy' : outcome,
+    verdict: moving[0]?.status.why ?? verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
+    open: open === undefined || moving.length > 0 ? [] : [open.cause, open.command, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
+    ranks: [],
     pairs: measuredPairs(model).slice(0, MOST_MAPS).map(pairsPicture),
     facts: [
-      `${counted(lines.all, 'line')}, ${lines.nccl} of NCCL`,
+      ...(lines.all === 0 ? [] : [`${counted(lines.all, 'line')}, ${lines.nccl} of NCCL`]),
+      ...watched.map(({ status: { state, ranks, version, stillMs } }, index) =>
+        [
+          `job ${index + 1}: ${state}`,
+          ...(ranks === undefined ? [] : [counted(ranks, 'rank')]),
+          ...(version === undefined ? [] : [`NCCL ${version}`]),
+          `last launch seen ${Math.round(stillMs / 1000)} s before the last report`,
+        ].join(', '),
+      ),
       ...communicators
         .filter(({ isSplit }) => !isSplit)
         .slice(0, MOST_COMMUNICATORS)

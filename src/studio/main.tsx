@@ -2,7 +2,7 @@ import { render } from 'preact';
 import type { Request } from './messages.js';
 import { App } from './page/app.js';
 import { drawingStyle } from './page/drawing.js';
-import { begin } from './page/store.js';
+import { begin, follow } from './page/store.js';
 import { serve } from './worker.js';
 
 /**
@@ -23,6 +23,8 @@ function startPage(script: string): void {
   document.adoptedStyleSheets = [style];
   const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
   begin(() => new Worker(url), embeddedFiles());
+  const live = document.querySelector<HTMLMetaElement>('meta[name="tccl-events"]');
+  if (live !== null) follow(live.content);
   const root = document.getElementById('studio');
   if (root !== null) render(<App />, root);
 }

@@ -183,6 +183,8 @@ export interface ShownLog {
   /** Of an open question: cause, and the next step. */
   readonly open: readonly string[];
   readonly findings: readonly ShownFinding[];
+  /** Positions of the ranks of each group, hosts by who waits for whom, and the machine with the GPUs of late ranks. */
+  readonly ranks: readonly Picture[];
   /** Heat maps of measured pairs of hosts or GPUs. */
   readonly pairs: readonly Picture[];
   /** Facts of its communicators. */

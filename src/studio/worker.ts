@@ -1,7 +1,8 @@
 import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/model.js';
+import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
-import { readJob, shownLog, textOf } from './log.js';
+import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './planned.js';
 import { type NamedText, sourceOf } from './source.js';
@@ -26,7 +27,7 @@ const MOST_PLANS = 6;
 /** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
   #text: { readonly key: number; readonly text: string } | undefined;
-  #job: { readonly key: string; readonly model: LogModel; readonly log: ShownLog | undefined } | undefined;
+  #job: { readonly key: string; readonly model: LogModel; readonly read: ReadJob | undefined } | undefined;
   /** Plans by the parts of the state that they depend on, the latest last. */
   readonly #plans = new Map<string, { readonly text: string | undefined; readonly made: Planned | undefined }>();
   #answer: { readonly made: Planned; readonly ask: string; readonly answer: ShownAnswer } | undefined;
@@ -40,10 +41,11 @@ class Desk {
     const named = file === undefined ? undefined : { name: file.name, text: await this.#textOf(file) };
     const second = files.find(({ name }) => name === state.against);
     const other = second === undefined ? undefined : { name: second.name, text: await textOf(second) };
-    const log = file === undefined ? undefined : (await this.#jobOf(files, report)).log;
+    const job = file === undefined ? undefined : (await this.#jobOf(files, report)).read;
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
-    const made = this.#plannedBeside(log, state, named);
+    const made = this.#plannedBeside(job?.log, state, named);
+    const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made) };
     if (made === undefined) {
       if (log !== undefined)
         return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
@@ -83,7 +85,7 @@ class Desk {
     const key = files.map((file) => file.key).join(' ');
     if (this.#job?.key !== key) {
       const model = await readJob(files, report);
-      this.#job = { key, model, log: shownLog(model) };
+      this.#job = { key, model, read: diagnosed(model) };
     }
     return this.#job;
   }

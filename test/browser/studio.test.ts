@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { writeXml } from '../../src/planner/topology/xml/write.js';
+import { RasServer } from '../commands/ras-server.js';
 import { startTccl, tccl } from '../multi-process/cli.js';
 import { browser as browserPath, missing } from './chromium.js';
 
@@ -289,6 +290,63 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       'gpu-a2 with gpu-a4: 150 GB/s, 41 % of the median',
       'gpu-a4 with gpu-a2: 150 GB/s, 41 % of the median',
     ]);
+  });
+
+  it('shows which rank the others wait for, by the flight recordings of all', async () => {
+    await openPage();
+    const recording = (rank: number) => {
+      const entry = (sequence: number) => ({
+        process_group: ['0', 'default_pg'],
+        collective_seq_id: sequence,
+        profiling_name: 'nccl:all_reduce',
+        input_sizes: [[1024]],
+        state: sequence === 41 ? 'started' : 'completed',
+        is_p2p: false,
+      });
+      const entries = (rank === 2 ? [39, 40] : [39, 40, 41]).map(entry);
+      return JSON.stringify({ version: '2.5', pg_config: { 0: { name: '0', ranks: '[0, 1, 2, 3]' } }, entries });
+    };
+    await page
+      .getByLabel('Open a file')
+      .setInputFiles(
+        [0, 1, 2, 3].map((rank) => ({ name: `rank_${rank}.json`, mimeType: '', buffer: Buffer.from(recording(rank)) })),
+      );
+    await shows();
+    await panel().getByRole('region', { name: 'ranks 0-1, 3 wait for rank 2' }).waitFor();
+    expect(await page.locator('rect.t-late title').allTextContents()).toEqual([
+      'rank 2: others wait for it',
+      'rank 2: completed 40, all_reduce (others wait for it)',
+    ]);
+    expect(await page.locator('rect.t-waits[data-subject="rank/1"]').count()).toBe(1);
+  });
+
+  it('follows a running job over its own server, and nothing else', async () => {
+    const ranks = (launched: readonly number[]) => launched.map((count, rank) => ({ rank, counts: { AllReduce: count } }));
+    const server = new RasServer({
+      version: '2.30.7',
+      // It runs for two reports; then rank 2 stays behind.
+      communicators: (n) => [{ hash: '0xfa93daea854b060b', ranks: ranks(n < 2 ? [n, n, n, n] : [9, 9, 8, 9]) }],
+    });
+    const address = await server.listen();
+    const served = startTccl(['studio', '--no-open', '--watch', address, '--every', '1s']);
+    try {
+      const url = /http:\S+/.exec(await served.shown(/end it/))?.[0] ?? '';
+      const context = await browser.newContext();
+      context.setDefaultTimeout(0);
+      page = await context.newPage();
+      complaints = [];
+      page.on('console', (message) => complaints.push(message.text()));
+      await page.goto(url);
+      await page.locator('.verdict').filter({ hasText: 'rank 2' }).waitFor();
+      await panel().getByRole('region', { name: 'ranks 0-1, 3 wait for rank 2' }).waitFor();
+      expect(await page.locator('meta[http-equiv]').getAttribute('content')).toContain("connect-src 'self'");
+      await expect(page.evaluate("fetch('http://127.0.0.1:9/')")).rejects.toThrow(/Failed to fetch|violates/);
+      expect((await fetch(new URL('/events', url))).status).toBe(404);
+    } finally {
+      served.process.kill('SIGINT');
+      await served.finished;
+      await server.close();
+    }
   });
 
   it('walks through the stages of NCCL, and checks an exercise', async () => {

@@ -1,5 +1,6 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { examples } from '../output.js';
+import { atLeastOneSecond } from '../times.js';
 import type { StudioOptions } from '../studio/serve.js';
 
 /** `tccl studio`: a page to look at clusters and incidents. */
@@ -16,6 +17,10 @@ export function register(program: Command): void {
     .option('--port <port>', 'port on 127.0.0.1 (default: a free one)')
     .option('--no-open', 'only print the address, and open no browser')
     .option('--out <file>', 'write the page with these files into a file instead: it works without tccl and without a network')
+    .option('--watch <target...>', "follow running jobs at HOST, HOST:PORT or [ADDRESS]:PORT of NCCL's RAS, as tccl watch does")
+    .addOption(
+      new Option('--every <time>', 'time between its reports, at least 1s').argParser(atLeastOneSecond).default(5000, '5s'),
+    )
     .addHelpText(
       'after',
       `${examples(
@@ -24,6 +29,7 @@ export function register(program: Command): void {
         ["a machine's topology", 'tccl studio topo.xml'],
         ['an incident', 'tccl studio incident-42/'],
         ['a page to send to somebody, with the file in it', 'tccl studio job.log --out job.html'],
+        ['a running job, live', 'tccl studio --watch gpu1'],
         ['on a server: forward the port with ssh -L 8123:127.0.0.1:8123', 'tccl studio --no-open --port 8123'],
       )}\nThe page plans in the browser; files that are opened in it never leave it. The address has a token, which other users of the host do not know.`,
     )

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { examples } from '../output.js';
+import { atLeastOneSecond, duration } from '../times.js';
 import { STUCK_MS } from '../../planner/log/live/recording.js';
 import type { WatchOptions } from '../watch/show.js';
 
@@ -42,22 +43,6 @@ Exit codes: 0 healthy, or the job has ended; 1 stuck, or a process is dead; 2 wr
       const { watchJobs } = await import('../watch/show.js');
       process.exitCode = await watchJobs(targets, options);
     });
-}
-
-const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-
-/** Milliseconds of `500ms`, `5s`, `5`, `2m` or `1h`. */
-function duration(text: string): number {
-  const [, number, unit = 's'] = /^(\d+(?:\.\d+)?) ?(ms|s|m|h)?$/.exec(text) ?? [];
-  const ms = Number(number) * (units[unit] ?? 1000);
-  if (number === undefined || ms <= 0) throw new InvalidArgumentError('expected a time: 500ms, 5s, 2m or 1h');
-  return ms;
-}
-
-function atLeastOneSecond(text: string): number {
-  const ms = duration(text);
-  if (ms < 1000) throw new InvalidArgumentError('at least 1s: every report asks all processes of the job');
-  return ms;
 }
 
 function count(text: string): number {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { print, writeFile } from '../output.js';
+import { LiveReports } from './live.js';
 import { studioPage } from './page.js';
 
 /** Options of `tccl studio`. */
@@ -11,14 +12,27 @@ export interface StudioOptions {
   /** False with `--no-open`. */
   readonly open: boolean;
   readonly out?: string;
+  /** Addresses at which RAS of jobs answers, as `tccl watch` takes it. */
+  readonly watch?: readonly string[];
+  /** Milliseconds between two reports. */
+  readonly every: number;
 }
 
 const ADDRESS = '127.0.0.1';
+/** Path of the reports, beside the page. */
+const EVENTS = 'events';
 
 /** `tccl studio`: serves the page until it is interrupted, or writes it. */
 export async function showStudio(names: readonly string[], options: StudioOptions): Promise<void> {
   const port = portOf(options.port);
-  const { html, fragment } = studioPage(names);
+  const live = options.watch === undefined ? undefined : new LiveReports(options.watch, options.every);
+  if (live !== undefined && options.out !== undefined)
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      '--watch needs a running server: leave --out away; tccl watch --record writes a file',
+    );
+  const { html: page, fragment } = studioPage(names);
+  const html = live === undefined ? page : withEvents(page);
   if (options.out !== undefined) {
     writeFile(options.out, html);
     print(
@@ -26,7 +40,14 @@ export async function showStudio(names: readonly string[], options: StudioOption
     );
     return;
   }
-  await serve(html, fragment, port, options.open);
+  await serve(html, fragment, port, options.open, live);
+}
+
+/** The page's policy then allows requests to its own server, which sends the reports. */
+function withEvents(page: string): string {
+  return page
+    .replace("connect-src 'none'", "connect-src 'self'")
+    .replace('<meta name="referrer"', `<meta name="tccl-events" content="${EVENTS}">\n<meta name="referrer"`);
 }
 
 function portOf(text: string | undefined): number {
@@ -37,9 +58,12 @@ function portOf(text: string | undefined): number {
 }
 
 /** Only who knows the address with its token gets the page: other users of the host can connect to the port. */
-async function serve(html: string, fragment: string, port: number, opens: boolean): Promise<void> {
+async function serve(html: string, fragment: string, port: number, opens: boolean, live: LiveReports | undefined): Promise<void> {
   const path = `/${randomBytes(16).toString('hex')}/`;
-  const server = createServer((request, response) => answer(request, response, path, html));
+  const server = createServer((request, response) => {
+    if (live !== undefined && request.url === path + EVENTS && request.method === 'GET') live.send(response, headers);
+    else answer(request, response, path, html);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const why = error.code === 'EADDRINUSE' ? 'another program listens there; leave --port out for a free one' : error.message;
@@ -51,22 +75,25 @@ async function serve(html: string, fragment: string, port: number, opens: boolea
   const url = `http://${ADDRESS}:${bound !== null && typeof bound === 'object' ? bound.port : port}${path}${fragment}`;
   print(`tccl studio: ${url}`, 'Press Ctrl-C to end it.');
   if (opens) openBrowser(url);
+  const end = live?.begin();
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, resolve);
   });
+  end?.abort();
   server.close();
   server.closeAllConnections();
 }
 
+const headers = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "frame-ancestors 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+};
+
 function answer(request: IncomingMessage, response: ServerResponse, path: string, html: string): void {
-  const headers = {
-    'Cache-Control': 'no-store',
-    'Content-Security-Policy': "frame-ancestors 'none'",
-    'Cross-Origin-Opener-Policy': 'same-origin',
-    'Cross-Origin-Resource-Policy': 'same-origin',
-    'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
-  };
   const isPage = request.url === path && (request.method === 'GET' || request.method === 'HEAD');
   response.writeHead(isPage ? 200 : 404, { ...headers, 'Content-Type': `text/${isPage ? 'html' : 'plain'}; charset=utf-8` });
   response.end(request.method === 'HEAD' ? undefined : isPage ? html : 'not found\n');

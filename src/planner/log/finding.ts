@@ -17,6 +17,8 @@ export interface LogFinding {
   readonly communicator?: string;
   /** Its ranks, ascending. */
   readonly ranks?: readonly number[];
+  /** Ranks that wait for them, where the files show it. */
+  readonly waiting?: readonly number[];
   /** The problem, with numbers. */
   readonly problem: string;
   /** The cause, as far as the log shows, or the usual one. */

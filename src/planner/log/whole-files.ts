@@ -9,7 +9,7 @@ import { utf8Text } from '../readers/utf8.js';
 import { parseXml } from '../topology/xml/parse.js';
 import type { XmlElement } from '../topology/xml/tree.js';
 import type { LogPlace } from './line.js';
-import { replayWatch } from './live/recording.js';
+import { type RecordedJob, replayWatch } from './live/recording.js';
 
 /** A topology or graph file. */
 export interface GivenXml {
@@ -26,6 +26,8 @@ export interface WholeFiles {
   readonly timed: readonly TimedCall[];
   readonly topologies: readonly GivenXml[];
   readonly graphs: readonly GivenXml[];
+  /** Jobs of recordings of `tccl watch`. */
+  readonly watched: readonly RecordedJob[];
 }
 
 /** Collects facts of such files. */
@@ -35,6 +37,7 @@ export class WholeFileReader implements WholeFiles {
   readonly timed: TimedCall[] = [];
   readonly topologies: GivenXml[] = [];
   readonly graphs: GivenXml[] = [];
+  readonly watched: RecordedJob[] = [];
   /** Parts of recordings that traces hold, by rank: one of several hosts or communicators is in several files. */
   readonly #traced = new Map<number, FlightRecording>();
 
@@ -69,8 +72,8 @@ export class WholeFileReader implements WholeFiles {
   }
 
   finish(): WholeFiles {
-    const { recordings, ras, timed, topologies, graphs } = this;
-    return { recordings: [...recordings, ...this.#traced.values()], ras, timed, topologies, graphs };
+    const { recordings, ras, timed, topologies, graphs, watched } = this;
+    return { recordings: [...recordings, ...this.#traced.values()], ras, timed, topologies, graphs, watched };
   }
 
   #readJson(text: string, name: string, place: LogPlace): string {
@@ -83,7 +86,12 @@ export class WholeFileReader implements WholeFiles {
 
   /** Reports of `tccl watch`: the last two of each job that did not move at the end. */
   #readWatch(text: string, place: LogPlace): string {
-    for (const { state, reports } of replayWatch(text, place)) {
+    for (const job of replayWatch(text, place)) {
+      const {
+        status: { state },
+        reports,
+      } = job;
+      this.watched.push(job);
       if (state !== 'healthy' && state !== 'unknown') this.ras.push(...reports);
     }
     return 'recording of tccl watch';

@@ -43,6 +43,30 @@ function apply(next: StudioState): void {
   if (key(before) !== key(next) || shown.value === undefined || isMissing) request();
 }
 
+/** Reports at most that are kept of a watched job, and their characters. */
+const MOST_REPORTS = 200;
+const MOST_REPORT_CHARACTERS = 2 ** 26;
+
+/** Shows a job that the page's own server watches: each event is a line of a recording of `tccl watch`. */
+export function follow(address: string): void {
+  const name = 'the watched job';
+  const lines: string[] = [];
+  let length = 0;
+  const events = new EventSource(address);
+  events.onmessage = ({ data }: MessageEvent<string>) => {
+    lines.push(data);
+    length += data.length;
+    while (lines.length > MOST_REPORTS || (length > MOST_REPORT_CHARACTERS && lines.length > 2))
+      length -= lines.shift()?.length ?? 0;
+    files.set(name, { key: nextKey++, name, blob: new Blob([lines.join('\n'), '\n']) });
+    fileNames.value = [...files.keys()];
+    if (lines.length === 1 && state.value.file !== name) change({ file: name, view: 'log' }, 'replace');
+    if (state.value.file === name) request();
+  };
+  events.addEventListener('problem', ({ data }: MessageEvent<string>) => (problem.value = data));
+  events.onerror = () => (problem.value = 'tccl studio --watch does not answer: what is shown is the last report');
+}
+
 /** All opened files, for one that holds them all. */
 export function allFiles(): OpenFile[] {
   return [...files.values()];

@@ -279,6 +279,9 @@ export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
         <p key={sentence}>{sentence}</p>
       ))}
       <p class="hint">{log.facts.join(' · ')}</p>
+      {log.ranks.map((picture, index) => (
+        <Drawing key={picture.title} picture={picture} name={`ranks-${index}`} />
+      ))}
       <MeasuredPairs pictures={log.pairs} />
       <Findings findings={log.findings} />
     </>

@@ -101,28 +101,38 @@ export function clusterModel(
     }
   const made = [...hops.values()];
   const machines = machinesOf(prepared);
+  const subjectOf = subjectsOfRanks(plan, prepared);
   const rows = shown.flatMap((node, index): ClusterRow[] => {
     const before = shown[index - 1] ?? node - 1;
     const kind = kindOf(nodes, node);
     const local = machines.get(kind);
-    const base = nodes.rankBase[node] ?? 0;
-    const subjects = new Map(local?.system.gpus.map((gpu) => [gpu.rank, subjectOfGpu(local.system, gpu)]));
     return [
       ...(before < node - 1 ? [{ kind: 'others', first: before + 1, last: node - 1 } as const] : []),
       {
         kind: 'node',
         node,
         name: nameOf(plan, node),
-        gpus: ranksOfNode(nodes, node).map((rank) => ({
-          rank,
-          label: String(rank),
-          subject: subjects.get(rank - base) ?? `rank/${rank}`,
-        })),
+        gpus: ranksOfNode(nodes, node).map((rank) => ({ rank, label: String(rank), subject: subjectOf(rank) })),
         nets: (local?.system.nets ?? []).map((net) => ({ dev: net.dev, label: `NET ${net.dev}`, subject: nodeName(net) })),
       },
     ];
   });
   return { title, summary: summaryOf(pairs === undefined ? graph : 'call', channel, made, nodes.nNodes), rows, hops: made };
+}
+
+/** Subjects of the GPUs of ranks, as the machine's drawing has them. */
+export function subjectsOfRanks({ nodes }: Plan, prepared: readonly PreparedHosts[]): (rank: number) => string {
+  const machines = machinesOf(prepared);
+  const kinds = new Map(
+    [...machines].map(([kind, { system }]) => [
+      kind,
+      new Map(system.gpus.map((gpu) => [gpu.rank, subjectOfGpu(system, gpu)] as const)),
+    ]),
+  );
+  return (rank) => {
+    const node = nodes.rankToNode[rank] ?? 0;
+    return kinds.get(kindOf(nodes, node))?.get(rank - (nodes.rankBase[node] ?? 0)) ?? `rank/${rank}`;
+  };
 }
 
 function shownNodes(count: number): number[] {

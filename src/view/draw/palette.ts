@@ -142,6 +142,14 @@ export const looks = {
   differs: { stroke: 'chosen', strokeWidth: 2, dash: '3 4' },
   otherframe: { fill: 'clear', stroke: 'chosen', strokeWidth: 2.5, dash: '6 3' },
 
+  // Ranks of an incident: those that others wait for, those that wait, those that ended, and all others.
+  late: { fill: 'DIS', stroke: 'bad', strokeWidth: 2 },
+  waits: { fill: 'PHB', stroke: 'warn', dash: '4 2' },
+  gone: { fill: 'paper', stroke: 'bad', dash: '2 3' },
+  rank: { fill: 'gpuFill', stroke: 'gpuLine' },
+  wait: { stroke: 'bad', strokeWidth: 1.5, dash: '5 3' },
+  done: { fill: 'load2' },
+
   grid: { stroke: 'grid', strokeWidth: 1 },
   curve: { stroke: 'line0', strokeWidth: 2.25 },
   dot: { fill: 'line0' },

@@ -2,8 +2,8 @@ import { aftermath } from '../codes.js';
 import { type LogFinding, namedRanks } from '../finding.js';
 import type { FlightCall, FlightMessage, FlightRecording } from '../../readers/flight.js';
 
-/** A group of ranks: several may have the same name, each with ranks of its own. */
-interface Group {
+/** A group of ranks in recordings: several may have the same name, each with ranks of its own. */
+export interface FlightGroup {
   readonly name: string;
   /** Undefined where no recording has it. */
   readonly ranks: readonly number[] | undefined;
@@ -34,18 +34,24 @@ export function checkFlight(recordings: readonly FlightRecording[]): LogFinding[
   const isRoot = (hold: Hold) => hold.blamed.length === 0 || hold.blamed.some((rank) => !waits(rank, hold));
   const roots = holds.filter((hold) => hold.blamed.length > 0 && isRoot(hold));
   // Ranks that wait for each other in a circle have no first one.
-  const told = holds.map((hold) => (roots.length > 0 && !isRoot(hold) ? asConsequence(hold) : hold.finding));
+  const told = holds.map((hold) => (roots.length > 0 && !isRoot(hold) ? asConsequence(hold) : withWaiting(hold)));
   return [...told.filter(({ kind }) => kind !== 'symptom'), ...told.filter(({ kind }) => kind === 'symptom')].slice(
     0,
     MOST_FINDINGS,
   );
 }
 
+function withWaiting({ finding, blamed, waiting }: Hold): LogFinding {
+  const others = waiting.filter((rank) => !blamed.includes(rank));
+  return blamed.length === 0 || others.length === 0 ? finding : { ...finding, waiting: others };
+}
+
 function asConsequence({ finding }: Hold): LogFinding {
   return { ...finding, code: 'group-waits', kind: 'symptom', cause: 'these ranks wait in another group themselves' };
 }
 
-function groupsOf(recordings: readonly FlightRecording[]): Group[] {
+/** The groups that recordings are about. */
+export function groupsOf(recordings: readonly FlightRecording[]): FlightGroup[] {
   const known = new Map<string, { readonly name: string; readonly ranks: readonly number[] | undefined }>();
   for (const { groups } of recordings)
     for (const [name, ranks] of groups) if (ranks.length > 0) known.set(`${name} ${ranks.join()}`, { name, ranks });
@@ -68,7 +74,7 @@ function groupsOf(recordings: readonly FlightRecording[]): Group[] {
   }));
 }
 
-function checkGroup({ name, ranks: told, title, members }: Group, isAlone: boolean): Hold[] {
+function checkGroup({ name, ranks: told, title, members }: FlightGroup, isAlone: boolean): Hold[] {
   const byRank = members.map((recording) => ({ recording, calls: recording.calls.filter((each) => each.group === name) }));
   const open = byRank.flatMap(({ calls }) => calls.find(isOpen)?.sequence ?? []);
   const sequence = Math.min(...open);
@@ -128,7 +134,7 @@ function isOpen({ state }: { readonly state: string }): boolean {
 }
 
 /** Messages in flight without their other end: the peer never called, as far as its recording goes back. */
-function checkMessages({ name, ranks, title, members }: Group): Hold[] {
+function checkMessages({ name, ranks, title, members }: FlightGroup): Hold[] {
   const open = members.flatMap((recording) =>
     recording.messages
       .filter((message) => message.group === name && isOpen(message))

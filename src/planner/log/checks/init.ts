@@ -98,6 +98,24 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   ];
 }
 
+/** Ranks of a communicator whose init did not end: those that others wait for (missing, or least advanced), and these. */
+export function heldInit(communicator: LoggedCommunicator): {
+  readonly absent: readonly number[];
+  readonly blamed: readonly number[];
+  readonly waiting: readonly number[];
+} {
+  const open = [...communicator.ranks.values()].filter(({ completed }) => completed === undefined);
+  const absent = communicator.nRanksKnown ? absentRanks(communicator) : [];
+  const least = leastStage(open);
+  const behind = open.filter(({ stage }) => stage <= least);
+  const late = absent.length > 0 || behind.length === open.length ? [] : behind;
+  return {
+    absent,
+    blamed: open.length === 0 ? [] : [...absent, ...late.map(({ rank }) => rank)],
+    waiting: open.filter((each) => !late.includes(each)).map(({ rank }) => rank),
+  };
+}
+
 /** The least advanced stage. Ranks with channels are connecting: among few, which of them wrote a line of it is chance. */
 function leastStage(open: readonly LoggedRank[]): Stage {
   const least = open.reduce<Stage>((lowest, { stage }) => (stage < lowest ? stage : lowest), Stage.DONE);

@@ -21,7 +21,7 @@ export function checkRas(reports: readonly RasReport[]): LogFinding[] {
 }
 
 /** Of several reports the last one about each communicator. A text has a section for each kind of its trouble. */
-function latest(reports: readonly RasReport[]): RasCommunicator[] {
+export function latest(reports: readonly RasReport[]): RasCommunicator[] {
   const last = new Map<string, RasReport>();
   for (const report of reports) for (const { name } of report.communicators) last.set(name, report);
   return reports.flatMap((report) => report.communicators.filter(({ name }) => last.get(name) === report));
@@ -96,6 +96,7 @@ function laggards(
     severity: 'error',
     kind: 'fault',
     ranks,
+    ...(ranks.length === 0 || ahead.length === 0 ? {} : { waiting: ahead }),
     explains: aftermath,
     problem: `${who} of communicator ${communicator.name} ${count === 1 ? 'lags' : 'lag'} behind: ${least} ${operation} operations launched, ${front} ${most}${isMajority ? `; ${ahead.length === 0 ? 'those few' : namedRanks(ahead)}, which RAS lists, are ahead and wait` : ''}`,
     cause: isMajority

@@ -167,6 +167,7 @@ function late(behind: readonly Timeout[], all: readonly Timeout[], most: number)
     severity: 'error',
     kind: 'failure',
     ranks,
+    waiting: all.filter((each) => !behind.includes(each)).map(({ rank }) => rank),
     explains: aftermath,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'hangs' : 'hang'} in collective ${least} (${behind[0]?.operation ?? ''}), the others in ${most}: they are not in the same call`,
     cause: 'these ranks called one collective less or more than the others, or the network lost the data of one',
@@ -208,6 +209,7 @@ function absent(timeouts: readonly Timeout[], { communicators, knownRanks }: Log
       severity: 'error',
       kind: 'failure',
       ranks: missing,
+      waiting: [...new Set(timeouts.map(({ rank }) => rank))],
       explains: aftermath,
       problem: `${namedRanks(missing)}${isWhole ? '' : ` of group ${first.group}`} ${missing.length === 1 ? 'is' : 'are'} not among the ${count} that timed out in ${callText(timeouts)}${last}`,
       cause:

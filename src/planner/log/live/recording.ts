@@ -3,7 +3,7 @@ import { parseJson } from '../../readers/json.js';
 import type { RasReport } from '../../readers/ras.js';
 import { readReport } from '../../readers/ras-report.js';
 import type { TextPlace } from '../../readers/section.js';
-import type { JobState } from './job-watch.js';
+import type { JobStatus } from './job-watch.js';
 import { Jobs } from './jobs.js';
 
 /** A line of the file that `tccl watch --record` writes. */
@@ -19,11 +19,14 @@ export interface RecordedReport {
 /** Default time without a launch after which a job is stuck. */
 export const STUCK_MS = 60_000;
 
-/** Jobs of a recording: their states at the end, and their last two reports. */
-export function replayWatch(
-  text: string,
-  place: TextPlace,
-): { readonly state: JobState; readonly reports: readonly RasReport[] }[] {
+/** A job of a recording: its status at the end, and its last two reports. */
+export interface RecordedJob {
+  readonly status: JobStatus;
+  readonly reports: readonly RasReport[];
+}
+
+/** The jobs of a recording. */
+export function replayWatch(text: string, place: TextPlace): RecordedJob[] {
   const jobs = new Jobs(STUCK_MS);
   const last = new Map<number, RasReport[]>();
   for (const line of text.split('\n')) {
@@ -33,7 +36,7 @@ export function replayWatch(
     const { number } = jobs.add(sample.source, { report, atMs: Date.parse(sample.time) });
     last.set(number, [...(last.get(number) ?? []).slice(-1), report]);
   }
-  return jobs.all.map(({ number, status }) => ({ state: status.state, reports: last.get(number) ?? [] }));
+  return jobs.all.map(({ number, status }) => ({ status, reports: last.get(number) ?? [] }));
 }
 
 /** The last line may be cut. */
