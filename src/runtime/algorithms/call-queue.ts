@@ -47,6 +47,10 @@ interface CallQueueParts {
     throwRecordedFailure(): void;
     /** Reports this rank's wait to ranks that may wait for its messages. */
     forwardReport(report: readonly number[]): void;
+    /** Records the reports of those. */
+    readReports(limitMs: number): void;
+    /** Text of a rank's activity by its last report. */
+    doing(rank: number): string | undefined;
   };
   /** Progress of this thread. */
   readonly progress: Progress;
@@ -414,6 +418,7 @@ export class CallQueue implements Waitable {
     const report = this.#engine.reportWait(this.#limitMs, activity);
     const { messages, waitQueries } = this.#parts;
     if (report !== undefined) messages.forwardReport(report);
+    messages.readReports(this.#limitMs);
     const begun = this.#begun;
     const { steps } = this.#engine;
     waitQueries?.setAnswer(
@@ -427,7 +432,7 @@ export class CallQueue implements Waitable {
   doing(rank: number): string | undefined {
     const answer = this.#parts.waitQueries?.answer(rank);
     const isNew = answer !== undefined && clockMs() - answer.atMs < this.#limitMs / 2;
-    return this.#engine.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
+    return this.#engine.doing(rank) ?? this.#parts.messages.doing(rank) ?? (isNew ? describeReport(answer.words) : undefined);
   }
 
   /** The last call that began, for ranks that ask. */

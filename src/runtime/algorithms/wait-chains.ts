@@ -84,8 +84,9 @@ export class WaitChains {
     return [...(activity === undefined ? noActivity : encodeActivity(activity)), ...observations];
   }
 
-  /** Records the operations of ranks that this one does not wait for; called at intervals. */
-  hear(others: readonly Awaited[]): void {
+  /** Records the operations of ranks that this one does not wait for; called at intervals. The limit is that of look(). */
+  hear(others: readonly Awaited[], limitMs: number): void {
+    this.#freshMs = this.validityMs(limitMs);
     for (const other of others) this.#hears(other, clockMs());
   }
 

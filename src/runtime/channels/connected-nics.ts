@@ -5,6 +5,7 @@ import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { RankLocation } from './location.js';
+import { withoutNics } from './lost-nics.js';
 import { railsOf, shareSubnet } from './rails.js';
 import {
   clearTimeout,
@@ -154,9 +155,7 @@ function withoutFailed(
         const why = reasons.get(name);
         return why === undefined ? [] : [[name, why]];
       });
-      const unconnected = Object.fromEntries(lost);
-      const nics = location.nics.filter(({ name }) => unconnected[name] === undefined);
-      left[rank] = { ...location, nics, unconnected: { ...location.unconnected, ...unconnected } };
+      left[rank] = withoutNics(location, Object.fromEntries(lost));
     }
   });
   return left;

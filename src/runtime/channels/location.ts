@@ -1,5 +1,8 @@
 import type { Nic } from '../bootstrap/interfaces.js';
 
+/** Reasons why NICs of a host carry no data, by name. */
+export type LostNics = Readonly<Record<string, string>>;
+
 /** Location of a rank on its host. */
 export interface RankLocation {
   /** The kernel's number of the NUMA node that has the rank's memory. */
@@ -8,6 +11,6 @@ export interface RankLocation {
   readonly nics: readonly Nic[];
   /** True if the user named each of these NICs: a beginning of names may also match interfaces that lead elsewhere. */
   readonly nicsNamed: boolean;
-  /** NICs that were left out because they do not reach the other hosts, by name, with the reason. */
-  readonly unconnected?: Readonly<Record<string, string>>;
+  /** NICs that were left out because they do not reach the other hosts. */
+  readonly unconnected?: LostNics;
 }

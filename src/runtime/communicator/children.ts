@@ -1,9 +1,9 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { CommitBarrier } from '../bootstrap/commit-barrier.js';
 import { packError, unpackError } from '../bootstrap/error-transfer.js';
-import { systemInterfaces } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { wasSilent } from '../bootstrap/liveness.js';
+import type { LostNics } from '../channels/location.js';
+import { failedNics, withoutNics } from '../channels/lost-nics.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
@@ -169,8 +169,7 @@ async function makeChild(
   try {
     const oneSegment = inOneSegment(bootstrap, facts);
     const forced = childAlgorithm(settings, config, given, oneSegment);
-    const nics = liveNics(facts, bootstrap);
-    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto', nics };
+    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto', lost: lostNics(facts, bootstrap) };
     const { addresses, liveFacts } = await exchange(bootstrap, wanted, facts, oneSegment, () => {
       if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
       return reserved;
@@ -233,30 +232,18 @@ async function reasonForParent(
 interface Wanted {
   readonly threads: EngineThreads;
   readonly algorithm: string;
-  /** Names of the NICs that this rank can use now; undefined on one host. */
-  readonly nics: readonly string[] | undefined;
+  /** NICs that this rank can no longer use. */
+  readonly lost: LostNics;
 }
 
-/**
- * Names of the NICs of this rank that run, and over which the other members were not silent: one of several networks between the
- * hosts may have failed since `init`.
- */
-function liveNics(facts: readonly RankFacts[], { rank, localRanks }: Bootstrap): readonly string[] | undefined {
-  const own = facts[rank]?.location?.nics;
-  if (own === undefined) return undefined;
-  const running = new Set(systemInterfaces().map(({ name, address }) => `${name} ${address}`));
-  const others = facts.flatMap(({ location }, other) => (localRanks.includes(other) ? [] : (location?.nics ?? [])));
-  const live = own.filter(
-    ({ name, host }) => running.has(`${name} ${host.replace(/%.*/, '')}`) && !others.some((other) => wasSilent(host, other.host)),
+/** NICs of this rank that have failed: one of several networks between the hosts may have. */
+function lostNics(facts: readonly RankFacts[], { rank, localRanks }: Bootstrap): LostNics {
+  const own = facts[rank]?.location;
+  if (own === undefined) return {};
+  return failedNics(
+    own,
+    facts.flatMap(({ location }, other) => (localRanks.includes(other) ? [] : (location ?? []))),
   );
-  return (live.length > 0 ? live : own).map(({ name }) => name);
-}
-
-/** The same facts with these NICs only. */
-function withNics(fact: RankFacts, names: readonly string[] | undefined): RankFacts {
-  const { location } = fact;
-  if (location === undefined || names === undefined) return fact;
-  return { ...fact, location: { ...location, nics: location.nics.filter(({ name }) => names.includes(name)) } };
 }
 
 /**
@@ -293,7 +280,8 @@ async function exchange(
     );
     const liveFacts = facts.map((fact, rank) => {
       const one = all[rank];
-      return one !== undefined && 'address' in one ? withNics(fact, one.nics) : fact;
+      if (fact.location === undefined || one === undefined || !('lost' in one)) return fact;
+      return { ...fact, location: withoutNics(fact.location, one.lost) };
     });
     return { addresses, liveFacts };
   }

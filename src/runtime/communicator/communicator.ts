@@ -179,6 +179,8 @@ export class Communicator extends MessageCalls {
       messages: {
         throwRecordedFailure: () => this.#pointToPoint.throwRecordedFailure(),
         forwardReport: (report) => this.#pointToPoint.forwardReport(report),
+        readReports: (limitMs) => this.#pointToPoint.readReports(limitMs),
+        doing: (rank) => this.#pointToPoint.doing(rank),
       },
       progress,
       parkedRanks: this.#segment.parkedRanks,

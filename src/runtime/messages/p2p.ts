@@ -487,6 +487,11 @@ export class PointToPoint {
     if (this.pending === 0) this.#tell(report);
   }
 
+  /** Records the reports of all connected ranks, for doing(); called at intervals while this rank waits elsewhere. */
+  readReports(limitMs: number): void {
+    this.#waitChains.hear(this.#awaitedOf([...this.#peers.keys()]), limitMs);
+  }
+
   #tell(report: readonly number[]): void {
     if (this.#options.shared) this.#options.team.reportWait(report);
     for (const connection of this.#connections()) connection.reportWait(report);

@@ -126,7 +126,12 @@ async function serve(engine: NetworkEngine): Promise<void> {
     limits,
     warn,
     fail,
-    messages: { throwRecordedFailure: () => undefined, forwardReport: (report) => post({ kind: 'waits', report }) },
+    messages: {
+      throwRecordedFailure: () => undefined,
+      forwardReport: (report) => post({ kind: 'waits', report }),
+      readReports: () => undefined,
+      doing: () => undefined,
+    },
     progress: progressHere(),
     parkedRanks: segment.parkedRanks,
     progressed: (steps) => memory.setSteps(steps),

@@ -50,7 +50,12 @@ function queue() {
     limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
     warn: () => undefined,
     fail,
-    messages: { throwRecordedFailure: () => undefined, forwardReport: () => undefined },
+    messages: {
+      throwRecordedFailure: () => undefined,
+      forwardReport: () => undefined,
+      readReports: () => undefined,
+      doing: () => undefined,
+    },
     progress: new Progress(undefined),
     parkedRanks: Segment.alone().parkedRanks,
   });
