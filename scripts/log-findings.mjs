@@ -1,6 +1,6 @@
 // Prints docs/reference/log-findings.md from the tables of codes and rules:
 //   node scripts/log-findings.mjs > docs/reference/log-findings.md
-import { logFindingCodes } from '../dist/planner/log/codes.js';
+import { logFindingCodes } from '../dist/planner/log/rules/codes.js';
 import { versionsOf } from '../dist/planner/log/rules/versions-of.js';
 import { lineRules } from '../dist/planner/log/rules/all.js';
 
@@ -21,7 +21,7 @@ const cell = (text) => text.replaceAll('|', '\\|');
 
 console.log(`# Findings of tccl log and tccl diagnose
 
-Codes are stable; \`--json\` has them. The page is made by \`node scripts/log-findings.mjs\` from the tables in \`src/planner/log/codes.ts\` and \`rules/\`.
+Codes are stable; \`--json\` has them. The page is made by \`node scripts/log-findings.mjs\` from the tables in \`src/planner/log/rules/codes.ts\` and \`rules/\`.
 
 A finding's *kind* is its role in the incident, from the likeliest root cause down: a \`fault\` is a broken part or a wrong setting, a \`failure\`
 is a failed call, a \`symptom\` follows from something else, a \`cost\` works but is slow, a \`risk\` counts only if the job did not complete

@@ -1,5 +1,5 @@
 import { describeError, TcclError } from '../errors.js';
-import type { Outcome } from '../planner/log/diagnosis.js';
+import type { Outcome } from '../planner/log/verdict/diagnosis.js';
 import { complain } from './output.js';
 
 /** Exit codes of `tccl log` and `tccl diagnose` by outcome. */

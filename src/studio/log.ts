@@ -1,9 +1,9 @@
 import { counted } from '../counted.js';
 import { inFile, InputError, TcclError } from '../errors.js';
-import { type Diagnosis, diagnoseJob } from '../planner/log/diagnosis.js';
-import type { LogFinding } from '../planner/log/finding.js';
-import type { LogModel } from '../planner/log/model.js';
-import { NcclLogReader } from '../planner/log/read-log.js';
+import { type Diagnosis, diagnoseJob } from '../planner/log/verdict/diagnosis.js';
+import type { LogFinding } from '../planner/log/checks/finding.js';
+import type { LogModel } from '../planner/log/job/model.js';
+import { NcclLogReader } from '../planner/log/job/read-log.js';
 import { classify, encodingOf } from '../planner/readers/classify.js';
 import { measuredPairs } from '../view/pairs/pairs.js';
 import { pairsPicture } from '../view/pairs/picture.js';

@@ -1,4 +1,4 @@
-import type { Outcome } from '../planner/log/diagnosis.js';
+import type { Outcome } from '../planner/log/verdict/diagnosis.js';
 import type { RingOverview, Use } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
 import type { StoryStep } from '../view/why/story.js';

@@ -1,7 +1,7 @@
 import { inFile, InputError, InvalidArgumentError, TcclError } from '../errors.js';
 import { evidenceIn, type HostFacts } from '../planner/evidence/facts.js';
 import { machineOf } from '../planner/evidence/machine-of-tools.js';
-import { topologyInLog } from '../planner/log/topology-in-log.js';
+import { topologyInLog } from '../planner/log/machine/topology-in-log.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import { refuseContradictions } from '../planner/graph/merge/contradictions.js';
 import type { Cluster } from '../planner/plan/cluster.js';

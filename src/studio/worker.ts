@@ -1,5 +1,5 @@
 import { describeError, InputError } from '../errors.js';
-import type { LogModel } from '../planner/log/model.js';
+import type { LogModel } from '../planner/log/job/model.js';
 import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
 import { diagnosed, readJob, type ReadJob, textOf } from './log.js';

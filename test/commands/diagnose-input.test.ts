@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readExhibits } from '../../src/cli/log/read.js';
-import { NcclLogReader } from '../../src/planner/log/read-log.js';
+import { NcclLogReader } from '../../src/planner/log/job/read-log.js';
 import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-input-'));

@@ -55,9 +55,9 @@ describe('imports', () => {
   it.each([
     [
       'src/cli/plan/plan.ts',
-      ['planner/log/rules', 'planner/log/read-log.ts', 'planner/simulate/simulate.ts', 'planner/schedule/'],
+      ['planner/log/rules', 'planner/log/job/read-log.ts', 'planner/simulate/simulate.ts', 'planner/schedule/'],
     ],
-    ['src/cli/topo/show.ts', ['planner/log/rules', 'planner/log/read-log.ts', 'planner/graph/']],
+    ['src/cli/topo/show.ts', ['planner/log/rules', 'planner/log/job/read-log.ts', 'planner/graph/']],
     ['src/cli/main.ts', ['cli/commands/', 'planner/', 'runtime/']],
     ['src/index.ts', ['planner/topology/', 'planner/log/', 'planner/tuning/']],
   ])('of %s load no rarely needed module', (file, rarelyNeeded) => {
@@ -73,6 +73,17 @@ describe('imports', () => {
     const graph = importGraph('src');
     expect(graph.get('src/planner/plan/plan.ts')).toContain('src/planner/plan/cluster.ts');
     expect(findCycle(graph)?.join(' → ')).toBeUndefined();
+  });
+
+  it('of the log lead from a room to one below it', () => {
+    const rooms = ['lines', 'rules', 'deaths', 'matching', 'job', 'machine', 'checks', 'verdict'];
+    const roomOf = (file: string) => rooms.indexOf(/^src\/planner\/log\/(\w+)\//.exec(file)?.[1] ?? '');
+    const inner = [...importGraph('src/planner/log')].filter(([file]) => roomOf(file) >= 0);
+    expect(inner.length).toBeGreaterThan(60);
+    const upward = inner.flatMap(([file, imported]) =>
+      imported.filter((other) => roomOf(other) > roomOf(file)).map((other) => `${file} → ${other}`),
+    );
+    expect(upward).toEqual([]);
   });
 
   it('are checked for cycles: a made-up one is found', () => {

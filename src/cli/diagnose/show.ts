@@ -1,8 +1,8 @@
 import { checkExpected } from '../../planner/expect/logged.js';
-import { diagnoseJob } from '../../planner/log/diagnosis.js';
-import { namedRanks } from '../../planner/log/finding.js';
-import type { LogModel } from '../../planner/log/model.js';
-import { NcclLogReader } from '../../planner/log/read-log.js';
+import { diagnoseJob } from '../../planner/log/verdict/diagnosis.js';
+import { namedRanks } from '../../planner/log/checks/finding.js';
+import type { LogModel } from '../../planner/log/job/model.js';
+import { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { outcomeCodes } from '../exit-code.js';
 import { logToJson } from '../log/json.js';
 import { printJob, printVerdict } from '../log/print.js';

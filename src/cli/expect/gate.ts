@@ -14,8 +14,8 @@ import {
 } from '../../planner/expect/gate/thresholds.js';
 import { judge, type JudgedTable, slowPart } from '../../planner/expect/gate/verdict.js';
 import { collectiveNamed, readResults, type Results } from '../../planner/expect/results.js';
-import type { LogModel } from '../../planner/log/model.js';
-import { NcclLogReader } from '../../planner/log/read-log.js';
+import type { LogModel } from '../../planner/log/job/model.js';
+import { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { type ClusterHosts, prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate } from '../../planner/plan/overview/format.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';

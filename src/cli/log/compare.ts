@@ -3,11 +3,11 @@ import { refuseContradictions } from '../../planner/graph/merge/contradictions.j
 import { Transports } from '../../planner/graph/transports/transports.js';
 import { ncclVariables } from '../../planner/nccl-variables.js';
 import { type Cluster, type ClusterHosts, prepareCluster } from '../../planner/plan/cluster.js';
-import { comparePlan, planFinding } from '../../planner/log/compare-plan.js';
-import type { LogFinding } from '../../planner/log/finding.js';
-import type { LoggedCommunicator, LogModel } from '../../planner/log/model.js';
+import { comparePlan, planFinding } from '../../planner/log/checks/compare-plan.js';
+import type { LogFinding } from '../../planner/log/checks/finding.js';
+import type { LoggedCommunicator, LogModel } from '../../planner/log/job/model.js';
 import { planPrepared } from '../../planner/plan/plan.js';
-import { isOfRccl } from '../../planner/log/rccl.js';
+import { isOfRccl } from '../../planner/log/lines/rccl.js';
 import { defaultVersion, nearestVersions } from '../../planner/versions/version.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import { usedGpus, withUsedGpus } from './used-gpus.js';

@@ -1,6 +1,13 @@
-import type { Diagnosis } from '../../planner/log/diagnosis.js';
-import type { LogPlace } from '../../planner/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
+import type { Diagnosis } from '../../planner/log/verdict/diagnosis.js';
+import type { LogPlace } from '../../planner/log/lines/line.js';
+import {
+  type LoggedCommunicator,
+  type LoggedRank,
+  type LogModel,
+  Stage,
+  TREE_STRIDE,
+  UNKNOWN,
+} from '../../planner/log/job/model.js';
 
 const stageNames = Object.fromEntries(Object.entries(Stage).map(([name, stage]) => [stage, name.toLowerCase()]));
 

@@ -1,10 +1,10 @@
 import { counted } from '../../counted.js';
-import type { Diagnosis } from '../../planner/log/diagnosis.js';
-import { excerpt } from '../../planner/log/excerpt.js';
-import { type LogFinding, rankRanges } from '../../planner/log/finding.js';
+import type { Diagnosis } from '../../planner/log/verdict/diagnosis.js';
+import { excerpt } from '../../planner/log/lines/excerpt.js';
+import { type LogFinding, rankRanges } from '../../planner/log/checks/finding.js';
 import { channelsByNic } from '../../planner/log/checks/nics.js';
-import type { LogPlace } from '../../planner/log/line.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, UNKNOWN } from '../../planner/log/model.js';
+import type { LogPlace } from '../../planner/log/lines/line.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, TREE_STRIDE, UNKNOWN } from '../../planner/log/job/model.js';
 import { type Colors, colorsFor, print } from '../output.js';
 
 /** Limits that fit a screen; `--json` has all. */

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { setFlagsFromString } from 'node:v8';
 import { InputError, TcclError } from '../../errors.js';
-import type { NcclLogReader } from '../../planner/log/read-log.js';
+import type { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { classify, encodingOf } from '../../planner/readers/classify.js';
 import { type ByteSource, bytesOf, wholeOf } from '../diagnose/bytes.js';
 import { type Unpacked, unpacked } from '../diagnose/unpack.js';

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { checkExpected } from '../../planner/expect/logged.js';
-import { diagnoseJob } from '../../planner/log/diagnosis.js';
-import type { LogModel } from '../../planner/log/model.js';
-import { NcclLogReader } from '../../planner/log/read-log.js';
+import { diagnoseJob } from '../../planner/log/verdict/diagnosis.js';
+import type { LogModel } from '../../planner/log/job/model.js';
+import { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { outcomeCodes } from '../exit-code.js';
 import { print, printJson, printNotes, progressLine } from '../output.js';
 import { comparePlanned, type ComparisonOptions } from './compare.js';

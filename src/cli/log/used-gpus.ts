@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '../../errors.js';
-import type { LoggedCommunicator, LoggedRank } from '../../planner/log/model.js';
+import type { LoggedCommunicator, LoggedRank } from '../../planner/log/job/model.js';
 import { cloneElement, descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 
 /** GPUs of one host that a communicator uses, in the order of its ranks. */

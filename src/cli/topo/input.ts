@@ -4,7 +4,7 @@ import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { describeHosts, evidenceIn, type EvidenceText, type HostFacts } from '../../planner/evidence/facts.js';
 import { machineOf } from '../../planner/evidence/machine-of-tools.js';
 import { machineOfProduct } from '../../planner/evidence/named-machine.js';
-import { topologyInLog } from '../../planner/log/topology-in-log.js';
+import { topologyInLog } from '../../planner/log/machine/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../../planner/topology/catalogue/complete.js';

@@ -1,6 +1,6 @@
 import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { type MeasuredRow, type MeasuredTable, TableReader, type TestRun } from '../log/table.js';
+import { type MeasuredRow, type MeasuredTable, TableReader, type TestRun } from '../log/job/table.js';
 import { JsonReader } from '../json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';

@@ -1,5 +1,5 @@
 import { counted } from '../../counted.js';
-import type { MeasuredTable } from '../../planner/log/table.js';
+import type { MeasuredTable } from '../../planner/log/job/table.js';
 import { curveSizes, forecast } from '../../planner/plan/overview/forecast.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import { predictCall, simulatorOf } from '../../planner/plan/prediction.js';

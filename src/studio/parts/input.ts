@@ -1,4 +1,4 @@
-import type { MeasuredTable } from '../../planner/log/table.js';
+import type { MeasuredTable } from '../../planner/log/job/table.js';
 import type { Planned } from '../planned.js';
 import type { NamedText } from '../source.js';
 import type { StudioState } from '../state.js';

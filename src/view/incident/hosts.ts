@@ -1,5 +1,5 @@
-import { type LogFinding, namedRanks } from '../../planner/log/finding.js';
-import type { LogModel } from '../../planner/log/model.js';
+import { type LogFinding, namedRanks } from '../../planner/log/checks/finding.js';
+import type { LogModel } from '../../planner/log/job/model.js';
 import { at, fitText, type Mark, type Picture, textMark, textWidth } from '../draw/picture.js';
 import { roleNames } from './lanes.js';
 import type { Role, Roles, Wait } from './standing.js';

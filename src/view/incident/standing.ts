@@ -1,9 +1,9 @@
 import { type FlightGroup, groupsOf } from '../../planner/log/checks/flight.js';
 import { heldInit } from '../../planner/log/checks/init.js';
 import { lateRanks, latest } from '../../planner/log/checks/ras.js';
-import { type LogFinding, namedRanks } from '../../planner/log/finding.js';
-import { type LoggedCommunicator, type LogModel, Stage } from '../../planner/log/model.js';
-import type { Timeout } from '../../planner/log/watchdog.js';
+import { type LogFinding, namedRanks } from '../../planner/log/checks/finding.js';
+import { type LoggedCommunicator, type LogModel, Stage } from '../../planner/log/job/model.js';
+import type { Timeout } from '../../planner/log/job/watchdog.js';
 import type { FlightRecording } from '../../planner/readers/flight.js';
 import type { RasCommunicator } from '../../planner/readers/ras.js';
 

@@ -1,5 +1,5 @@
-import type { LogModel } from '../../planner/log/model.js';
-import { SLOW_PART, type Sweep, sweepsOf } from '../../planner/log/sweep.js';
+import type { LogModel } from '../../planner/log/job/model.js';
+import { SLOW_PART, type Sweep, sweepsOf } from '../../planner/log/checks/sweep.js';
 import { formatBytes } from '../../planner/plan/overview/format.js';
 import type { PeerTest } from '../../planner/readers/peer-test.js';
 

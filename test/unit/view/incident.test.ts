@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { diagnoseJob } from '../../../src/planner/log/diagnosis.js';
-import { NcclLogReader } from '../../../src/planner/log/read-log.js';
+import { diagnoseJob } from '../../../src/planner/log/verdict/diagnosis.js';
+import { NcclLogReader } from '../../../src/planner/log/job/read-log.js';
 import { hostsPicture, placesOf } from '../../../src/view/incident/hosts.js';
 import { lanesPicture } from '../../../src/view/incident/lanes.js';
 import { Roles, standingsOf } from '../../../src/view/incident/standing.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NcclLogReader } from '../../../src/planner/log/read-log.js';
+import { NcclLogReader } from '../../../src/planner/log/job/read-log.js';
 import { measuredPairs } from '../../../src/view/pairs/pairs.js';
 import { pairsPicture } from '../../../src/view/pairs/picture.js';
 import { drawList } from './draw-list.js';

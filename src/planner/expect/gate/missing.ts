@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
-import type { LogPlace } from '../../log/line.js';
-import type { LogModel } from '../../log/model.js';
+import type { LogPlace } from '../../log/lines/line.js';
+import type { LogModel } from '../../log/job/model.js';
 import type { AnyToolOutput } from '../../readers/formats.js';
 import type { DeviceMatrix } from '../../readers/matrix.js';
 import { devicesOf } from '../../topology/doctor/inventory.js';

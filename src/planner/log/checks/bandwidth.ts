@@ -1,9 +1,9 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import type { SearchResult } from '../events.js';
-import type { LogPlace } from '../line.js';
-import type { LoggedCommunicator, LogModel } from '../model.js';
-import type { MeasuredTable } from '../table.js';
+import type { LogFinding } from './finding.js';
+import type { SearchResult } from '../lines/events.js';
+import type { LogPlace } from '../lines/line.js';
+import type { LoggedCommunicator, LogModel } from '../job/model.js';
+import type { MeasuredTable } from '../job/table.js';
 
 /** From this size on, bandwidth rather than latency decides. */
 const LARGE_BYTES = 32 * 2 ** 20;

@@ -1,7 +1,7 @@
-import type { CallDifference, LoggedCall } from '../calls.js';
-import type { LogFinding } from '../finding.js';
-import type { LogModel } from '../model.js';
-import { hasEnded } from '../outcome.js';
+import type { CallDifference, LoggedCall } from '../job/calls.js';
+import type { LogFinding } from './finding.js';
+import type { LogModel } from '../job/model.js';
+import { hasEnded } from '../job/outcome.js';
 
 /** Numbers of ncclDataType_t. */
 const datatypes = ['int8', 'uint8', 'int32', 'uint32', 'int64', 'uint64', 'float16', 'float32', 'float64', 'bfloat16'];

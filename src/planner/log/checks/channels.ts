@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
-import { type LogFinding, namedRanks } from '../finding.js';
-import type { LogPlace } from '../line.js';
-import { type LoggedCommunicator, type LogModel, TREE_STRIDE, UNKNOWN } from '../model.js';
+import { type LogFinding, namedRanks } from './finding.js';
+import type { LogPlace } from '../lines/line.js';
+import { type LoggedCommunicator, type LogModel, TREE_STRIDE, UNKNOWN } from '../job/model.js';
 
 /** Checks that rings are closed, that ranks agree on them, and that trees are connected. */
 export function checkChannels(communicator: LoggedCommunicator, { cutLines }: Pick<LogModel, 'cutLines'>): LogFinding[] {

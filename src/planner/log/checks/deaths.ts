@@ -1,10 +1,10 @@
 import { counted } from '../../../counted.js';
-import { aftermath, type LogFindingCode } from '../codes.js';
+import { aftermath, type LogFindingCode } from '../rules/codes.js';
 import type { Death } from '../deaths/tracker.js';
 import { signalName } from '../deaths/signals.js';
-import { type LogFinding, namedRanks } from '../finding.js';
-import type { LogModel } from '../model.js';
-import { hasEnded, readyLines } from '../outcome.js';
+import { type LogFinding, namedRanks } from './finding.js';
+import type { LogModel } from '../job/model.js';
+import { hasEnded, readyLines } from '../job/outcome.js';
 
 /** Ends of processes: the first one that is no answer to another failure is a cause, and all others follow from it. */
 export function checkDeaths(model: LogModel): LogFinding[] {

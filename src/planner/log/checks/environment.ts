@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import type { LoggedProcess } from '../model.js';
+import type { LogFinding } from './finding.js';
+import type { LoggedProcess } from '../job/model.js';
 
 /** Settings that may differ among processes. */
 const own = new Set([

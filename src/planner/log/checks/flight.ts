@@ -1,5 +1,5 @@
-import { aftermath } from '../codes.js';
-import { type LogFinding, namedRanks } from '../finding.js';
+import { aftermath } from '../rules/codes.js';
+import { type LogFinding, namedRanks } from './finding.js';
 import type { FlightCall, FlightMessage, FlightRecording } from '../../readers/flight.js';
 
 /** A group of ranks in recordings: several may have the same name, each with ranks of its own. */

@@ -1,7 +1,7 @@
 import { gidKind, ipv4OfGid } from '../../readers/rdma.js';
-import type { LogModel } from '../model.js';
+import type { LogModel } from '../job/model.js';
 import { outputsOf } from './tools/outputs.js';
-import type { LogFinding, LogFindingCode } from '../finding.js';
+import type { LogFinding, LogFindingCode } from './finding.js';
 
 /** Errors of queue pairs, whose causes the GIDs in the line tell apart. */
 const codes: ReadonlySet<LogFindingCode> = new Set<LogFindingCode>([

@@ -1,8 +1,8 @@
 import { counted } from '../../../counted.js';
-import { type LogFinding, namedRanks } from '../finding.js';
-import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../model.js';
-import { hasEnded } from '../outcome.js';
-import { firstSuspicion } from '../suspicions.js';
+import { type LogFinding, namedRanks } from './finding.js';
+import { type LoggedCommunicator, type LoggedRank, type LogModel, Stage } from '../job/model.js';
+import { hasEnded } from '../job/outcome.js';
+import { firstSuspicion } from './suspicions.js';
 
 const stageNames: Readonly<Record<Stage, string>> = {
   [Stage.BEGUN]: 'had begun',

@@ -1,8 +1,8 @@
 import { documentedVariables } from '../../nccl-variables.js';
-import type { LogFinding, LogFindingCode } from '../finding.js';
-import type { LogPlace } from '../line.js';
-import type { LogModel } from '../model.js';
-import { hasEnded, isInitialised } from '../outcome.js';
+import type { LogFinding, LogFindingCode } from './finding.js';
+import type { LogPlace } from '../lines/line.js';
+import type { LogModel } from '../job/model.js';
+import { hasEnded, isInitialised } from '../job/outcome.js';
 import { outputsOf } from './tools/outputs.js';
 
 /** Facts of several hosts, or of a setting and its effect, that do not fit together. */

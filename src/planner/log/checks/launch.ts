@@ -1,5 +1,5 @@
-import type { LogFinding } from '../finding.js';
-import type { LogModel } from '../model.js';
+import type { LogFinding } from './finding.js';
+import type { LogModel } from '../job/model.js';
 import { type OutputOf, outputsOf } from './tools/outputs.js';
 
 /** Variables that are alike on all hosts of a job. */

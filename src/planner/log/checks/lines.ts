@@ -1,10 +1,10 @@
 import { counted } from '../../../counted.js';
-import { hostOfFile } from '../hosts.js';
+import { hostOfFile } from '../job/hosts.js';
 import { byGids } from './gids.js';
-import type { LogFinding, LogSeverity } from '../finding.js';
-import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../outcome.js';
-import type { LogModel } from '../model.js';
-import type { ApartHit, RuleHit } from '../rule-matcher.js';
+import type { LogFinding, LogSeverity } from './finding.js';
+import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../job/outcome.js';
+import type { LogModel } from '../job/model.js';
+import type { ApartHit, RuleHit } from '../matching/rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
 
 const severities: Readonly<Record<Kind, LogSeverity>> = {

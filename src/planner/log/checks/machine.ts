@@ -1,10 +1,10 @@
 import { counted } from '../../../counted.js';
 import { diagnose } from '../../topology/doctor/diagnose.js';
-import type { LogFinding } from '../finding.js';
-import { loggedTopology } from '../logged-topology.js';
-import type { LogModel } from '../model.js';
-import { isOfRccl } from '../rccl.js';
-import type { LoggedMachine, LoggedWire } from '../system-block.js';
+import type { LogFinding } from './finding.js';
+import { loggedTopology } from '../machine/logged-topology.js';
+import type { LogModel } from '../job/model.js';
+import { isOfRccl } from '../lines/rccl.js';
+import type { LoggedMachine, LoggedWire } from '../job/system-block.js';
 
 /** Finds faults of the machines that NCCL printed: links that differ by direction or from links of the same kind. */
 export function checkMachines({ machines, hits }: Pick<LogModel, 'machines' | 'hits'>): LogFinding[] {

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import { isRdma } from '../hosts.js';
-import type { LogModel } from '../model.js';
+import type { LogFinding } from './finding.js';
+import { isRdma } from '../job/hosts.js';
+import type { LogModel } from '../job/model.js';
 
 /** Checks that hosts list as many RDMA devices as their peers do. */
 export function checkNicCounts({ processes }: LogModel): LogFinding[] {

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import { isRdma, ranksByHost } from '../hosts.js';
-import type { LoggedCommunicator, LoggedRank } from '../model.js';
+import type { LogFinding } from './finding.js';
+import { isRdma, ranksByHost } from '../job/hosts.js';
+import type { LoggedCommunicator, LoggedRank } from '../job/model.js';
 
 /** Checks that NICs of a host carry the same number of channels. */
 export function checkNics(communicator: LoggedCommunicator): LogFinding[] {

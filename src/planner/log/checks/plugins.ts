@@ -1,9 +1,9 @@
 import { counted } from '../../../counted.js';
 import type { GpuModel } from '../../topology/catalogue/gpus.js';
 import { gpuOfProduct } from '../../topology/catalogue/products.js';
-import type { LogFinding } from '../finding.js';
-import { isInitialised, isOnOneHost } from '../outcome.js';
-import type { LogModel } from '../model.js';
+import type { LogFinding } from './finding.js';
+import { isInitialised, isOnOneHost } from '../job/outcome.js';
+import type { LogModel } from '../job/model.js';
 
 /** Checks for networks that NCCL could not use: an old plugin, a fabric behind TCP. */
 export function checkPlugins(model: LogModel): LogFinding[] {

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
 import type { RankGroup, RasCommunicator, RasGone, RasProcess, RasReport } from '../../readers/ras.js';
-import { aftermath } from '../codes.js';
-import { type LogFinding, namedRanks } from '../finding.js';
+import { aftermath } from '../rules/codes.js';
+import { type LogFinding, namedRanks } from './finding.js';
 
 const MOST_FINDINGS = 4;
 

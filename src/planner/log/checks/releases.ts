@@ -1,8 +1,8 @@
 import { compareVersions } from '../../versions/version.js';
-import type { LogFinding } from '../finding.js';
-import type { LogPlace } from '../line.js';
-import type { LoggedProcess, LogModel } from '../model.js';
-import { hasEnded, isInitialised } from '../outcome.js';
+import type { LogFinding } from './finding.js';
+import type { LogPlace } from '../lines/line.js';
+import type { LoggedProcess, LogModel } from '../job/model.js';
+import { hasEnded, isInitialised } from '../job/outcome.js';
 import { versionsOf } from '../rules/versions-of.js';
 
 /** Hosts of one job that run different releases of NCCL or of its network plugin. */

@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import type { LogModel } from '../model.js';
-import type { LoggedRun } from '../table.js';
+import type { LogFinding } from './finding.js';
+import type { LogModel } from '../job/model.js';
+import type { LoggedRun } from '../job/table.js';
 
 /** Runs of nccl-tests that failed, or that another run followed before they had printed a result. */
 export function checkRuns({ runs }: LogModel): LogFinding[] {

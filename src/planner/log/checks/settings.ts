@@ -1,6 +1,6 @@
-import type { LogFinding, LogFindingCode, LogSeverity } from '../finding.js';
-import type { LoggedProcess, LogModel } from '../model.js';
-import { isOnOneHost } from '../outcome.js';
+import type { LogFinding, LogFindingCode, LogSeverity } from './finding.js';
+import type { LoggedProcess, LogModel } from '../job/model.js';
+import { isOnOneHost } from '../job/outcome.js';
 
 interface CostlySetting {
   readonly code: LogFindingCode;

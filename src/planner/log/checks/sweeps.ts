@@ -1,7 +1,7 @@
 import { counted } from '../../../counted.js';
-import type { LogFinding } from '../finding.js';
-import type { LogModel } from '../model.js';
-import { type HostSet, SLOW_PART, type Sweep, sweepsOf } from '../sweep.js';
+import type { LogFinding } from './finding.js';
+import type { LogModel } from '../job/model.js';
+import { type HostSet, SLOW_PART, type Sweep, sweepsOf } from './sweep.js';
 
 const UNSTEADY_PART = 0.8;
 

@@ -1,5 +1,5 @@
 import type { TimedCall } from '../../readers/timeline.js';
-import type { LogFinding } from '../finding.js';
+import type { LogFinding } from './finding.js';
 
 /** Fewest collectives of a group from which a late rank can be found. */
 const FEWEST_CALLS = 5;

@@ -1,8 +1,8 @@
 import { diagnose } from '../../topology/doctor/diagnose.js';
-import type { LogFinding } from '../finding.js';
-import { loggedTopology } from '../logged-topology.js';
-import type { LogModel } from '../model.js';
-import type { GivenXml } from '../whole-files.js';
+import type { LogFinding } from './finding.js';
+import { loggedTopology } from '../machine/logged-topology.js';
+import type { LogModel } from '../job/model.js';
+import type { GivenXml } from '../job/whole-files.js';
 
 /** The doctor's findings about topology files, and graph files that fit none of the machines. */
 export function checkTopologies({ topologies, graphs, machines }: LogModel): LogFinding[] {

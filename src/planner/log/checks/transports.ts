@@ -1,8 +1,8 @@
 import { counted } from '../../../counted.js';
-import { type LogFinding, namedRanks } from '../finding.js';
-import { hasNvlink, isRdma, ranksByHost, settingsBehind } from '../hosts.js';
-import type { LogPlace } from '../line.js';
-import type { LoggedCommunicator, LoggedLink, LoggedRank } from '../model.js';
+import { type LogFinding, namedRanks } from './finding.js';
+import { hasNvlink, isRdma, ranksByHost, settingsBehind } from '../job/hosts.js';
+import type { LogPlace } from '../lines/line.js';
+import type { LoggedCommunicator, LoggedLink, LoggedRank } from '../job/model.js';
 
 interface Between {
   readonly from: LoggedRank;

@@ -1,8 +1,8 @@
 import { counted } from '../../../counted.js';
-import { excerpt } from '../excerpt.js';
-import type { LogFinding } from '../finding.js';
-import type { LoggedWarning, LogModel } from '../model.js';
-import { hasEnded, isInitialised, isUntroubled } from '../outcome.js';
+import { excerpt } from '../lines/excerpt.js';
+import type { LogFinding } from './finding.js';
+import type { LoggedWarning, LogModel } from '../job/model.js';
+import { hasEnded, isInitialised, isUntroubled } from '../job/outcome.js';
 
 /** Reports warnings without a rule, and calls that failed without a warning: equal ones once, with the lines around the first. */
 export function checkWarnings(model: LogModel): LogFinding[] {

@@ -1,9 +1,9 @@
 import { counted } from '../../../counted.js';
-import { aftermath } from '../codes.js';
-import { type LogFinding, namedRanks } from '../finding.js';
-import type { LogModel } from '../model.js';
-import { firstSuspicion } from '../suspicions.js';
-import type { Timeout } from '../watchdog.js';
+import { aftermath } from '../rules/codes.js';
+import { type LogFinding, namedRanks } from './finding.js';
+import type { LogModel } from '../job/model.js';
+import { firstSuspicion } from './suspicions.js';
+import type { Timeout } from '../job/watchdog.js';
 
 /** Compares the ranks' positions when PyTorch's watchdog gave up: other calls, ranks that are behind, ranks without output. */
 export function checkTimeouts(model: LogModel): LogFinding[] {

@@ -33,6 +33,15 @@ export function streamOf(text: string): StreamLine {
   return { tag, rank, rest };
 }
 
+/** Names of files that belong to one rank: `rank_3.log`, `stderr.3`, `attempt_0/3/stderr.log`. */
+export function rankOfFile(name: string): number | undefined {
+  const [, rank] =
+    /(?:rank[_.-]?(\d{1,6})\b[^/]{0,40}|(?:^|\/)(?:stderr|stdout)[._-](\d{1,6})(?:\.\w{1,4})?|attempt_\d{1,3}\/(\d{1,6})\/std(?:err|out)\.log)$/i
+      .exec(name)
+      ?.filter((group: string | undefined) => group !== undefined) ?? [];
+  return rank === undefined ? undefined : Number(rank);
+}
+
 const days = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const HEAD = 160;

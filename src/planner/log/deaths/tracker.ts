@@ -1,11 +1,10 @@
-import { excerpt } from '../excerpt.js';
-import { rankOfFile } from '../known-ranks.js';
-import type { LogPlace } from '../line.js';
-import { ownText } from '../own-text.js';
+import { excerpt } from '../lines/excerpt.js';
+import type { LogPlace } from '../lines/line.js';
+import { ownText } from '../lines/own-text.js';
 import type { LineRule } from '../rules/rule.js';
 import { deathForms } from './forms.js';
 import { signalNumber, signalOfCode } from './signals.js';
-import { type StreamLine, streamOf, timeOf } from './stream.js';
+import { rankOfFile, type StreamLine, streamOf, timeOf } from './stream.js';
 
 /** The reported end of a process, or of a helper of it. */
 export interface Death {

@@ -1,6 +1,6 @@
 import { counted } from '../../../counted.js';
 import { checkRas, type LateRanks, lateRanks } from '../checks/ras.js';
-import { type LogFinding, namedRanks } from '../finding.js';
+import { type LogFinding, namedRanks } from '../checks/finding.js';
 import type { FinishedCalls, Unfinished } from './finished.js';
 import type { RasCommunicator, RasReport } from '../../readers/ras.js';
 

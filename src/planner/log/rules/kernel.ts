@@ -1,4 +1,4 @@
-import { aftermath, type LogFindingCode } from '../codes.js';
+import { aftermath, type LogFindingCode } from './codes.js';
 import type { LineRule } from './rule.js';
 
 const consequences: readonly LogFindingCode[] = [

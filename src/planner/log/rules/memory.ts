@@ -1,4 +1,4 @@
-import { aftermath } from '../codes.js';
+import { aftermath } from './codes.js';
 import type { LineRule } from './rule.js';
 
 /** Host memory, /dev/shm, limits of the system. */

@@ -1,4 +1,4 @@
-import { aftermath } from '../codes.js';
+import { aftermath } from './codes.js';
 import type { LineRule } from './rule.js';
 
 /** Uses of distributed training and serving frameworks that go wrong: PyTorch, JAX, Horovod, vLLM, SGLang, Ray. */

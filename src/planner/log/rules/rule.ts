@@ -1,4 +1,4 @@
-import type { LogFindingCode } from '../codes.js';
+import type { LogFindingCode } from './codes.js';
 
 /**
  * The part that a finding plays, from the likeliest root cause down:

@@ -1,4 +1,4 @@
-import { rcclNeedles } from '../rccl.js';
+import { rcclNeedles } from '../lines/rccl.js';
 import type { LineRule } from './rule.js';
 
 /** Plugins, providers, versions, topology files, and uses of NCCL's API. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkExpected } from '../../../../src/planner/expect/logged.js';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
 
 /** A table of all_reduce_perf on one host with so much bus bandwidth at every large size. */
 function modelOf(

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
 
 interface Case {
   readonly folder: string;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { comparePlan, planFinding } from '../../../../src/planner/log/compare-plan.js';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
-import { verdictOf } from '../../../../src/planner/log/verdict.js';
+import { comparePlan, planFinding } from '../../../../src/planner/log/checks/compare-plan.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
+import { verdictOf } from '../../../../src/planner/log/verdict/verdict.js';
 import { interleaved, madeLog, type MadeLogOptions, planMachines, randomFrom } from './made-log.js';
 import { codes, findingsOf, readLines } from './read.js';
 

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { verdictOf } from '../../../../src/planner/log/verdict.js';
+import { verdictOf } from '../../../../src/planner/log/verdict/verdict.js';
 import { randomFrom } from './made-log.js';
 import { findingsOf } from './read.js';
 

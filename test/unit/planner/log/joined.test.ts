@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
-import { checkLog } from '../../../../src/planner/log/check-log.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
+import { checkLog } from '../../../../src/planner/log/verdict/check-log.js';
 
 /** Findings above `info` of files, each a list of lines. */
 function found(...files: readonly (readonly string[])[]) {

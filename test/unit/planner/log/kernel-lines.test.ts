@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
-import { kernelStampOf } from '../../../../src/planner/log/kernel-lines.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
+import { kernelStampOf } from '../../../../src/planner/log/matching/kernel-lines.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
 
 const xid = 'NVRM: Xid (PCI:0000:5d:00): 79, pid=88123, name=python3, GPU has fallen off the bus.';
 const noAdapter = 'NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x22:0x56:762)';

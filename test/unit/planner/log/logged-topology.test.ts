@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { defaultParameters, graphLines, machine, parametersFromEnvironment } from '../../../../src/planner/index.js';
-import { checkLog } from '../../../../src/planner/log/check-log.js';
-import { loggedTopology } from '../../../../src/planner/log/logged-topology.js';
-import { isOfRccl } from '../../../../src/planner/log/rccl.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
-import { topologyInLog } from '../../../../src/planner/log/topology-in-log.js';
+import { checkLog } from '../../../../src/planner/log/verdict/check-log.js';
+import { loggedTopology } from '../../../../src/planner/log/machine/logged-topology.js';
+import { isOfRccl } from '../../../../src/planner/log/lines/rccl.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
+import { topologyInLog } from '../../../../src/planner/log/machine/topology-in-log.js';
 import { prepareCluster } from '../../../../src/planner/plan/cluster.js';
 import { buildSystem } from '../../../../src/planner/topology/build/build-system.js';
 import { printed } from './printed-system.js';

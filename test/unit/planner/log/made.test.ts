@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { comparePlan } from '../../../../src/planner/log/compare-plan.js';
+import { comparePlan } from '../../../../src/planner/log/checks/compare-plan.js';
 import { interleaved, madeLog, planMachines, randomFrom, releases } from './made-log.js';
 import { codes, findingsOf, readLines } from './read.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type KnownProcesses, readLine } from '../../../../src/planner/log/line.js';
-import { readMessage, readTransport } from '../../../../src/planner/log/message.js';
+import { type KnownProcesses, readLine } from '../../../../src/planner/log/lines/line.js';
+import { readMessage, readTransport } from '../../../../src/planner/log/lines/message.js';
 import { readLines } from './read.js';
 
 describe('a line of NCCL', () => {

@@ -1,7 +1,7 @@
-import { checkLog } from '../../../../src/planner/log/check-log.js';
-import type { LogFinding } from '../../../../src/planner/log/finding.js';
-import type { LogModel } from '../../../../src/planner/log/model.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { checkLog } from '../../../../src/planner/log/verdict/check-log.js';
+import type { LogFinding } from '../../../../src/planner/log/checks/finding.js';
+import type { LogModel } from '../../../../src/planner/log/job/model.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
 
 /** A log of one file that ends with a line's end. */
 export function readLines(lines: readonly string[]): LogModel {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkFlight } from '../../../../src/planner/log/checks/flight.js';
 import { checkRas } from '../../../../src/planner/log/checks/ras.js';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
 import { type FlightRecording, readFlightRecording } from '../../../../src/planner/readers/flight.js';
 import { parseJson } from '../../../../src/planner/readers/json.js';
 import { rasText, readRasJson } from '../../../../src/planner/readers/ras.js';

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { NeedleFinder } from '../../../../src/planner/log/needles.js';
-import { logFindingCodes } from '../../../../src/planner/log/codes.js';
-import { ruleOf } from '../../../../src/planner/log/rule-matcher.js';
+import { NeedleFinder } from '../../../../src/planner/log/matching/needles.js';
+import { logFindingCodes } from '../../../../src/planner/log/rules/codes.js';
+import { ruleOf } from '../../../../src/planner/log/matching/rule-matcher.js';
 import { lineRules } from '../../../../src/planner/log/rules/all.js';
 import { versionsOf } from '../../../../src/planner/log/rules/versions-of.js';
 import { compareVersions } from '../../../../src/planner/versions/version.js';
-import { verdictOf } from '../../../../src/planner/log/verdict.js';
+import { verdictOf } from '../../../../src/planner/log/verdict/verdict.js';
 import { type Node, ts } from '../../typescript.js';
 import { findingsOf } from './read.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { diagnoseJob } from '../../../../src/planner/log/diagnosis.js';
-import type { LogFinding } from '../../../../src/planner/log/finding.js';
+import { diagnoseJob } from '../../../../src/planner/log/verdict/diagnosis.js';
+import type { LogFinding } from '../../../../src/planner/log/checks/finding.js';
 import { readFiles } from './read.js';
 
 /** Lines of PyTorch 2.5 about a time-out, of a rank. */

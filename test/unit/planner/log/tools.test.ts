@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LogFinding } from '../../../../src/planner/log/finding.js';
+import type { LogFinding } from '../../../../src/planner/log/checks/finding.js';
 import { codes, findingsOf } from './read.js';
 
 const found = (text: string): LogFinding[] => findingsOf(text.split('\n'));

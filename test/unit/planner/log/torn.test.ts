@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkLog } from '../../../../src/planner/log/check-log.js';
-import { NcclLogReader } from '../../../../src/planner/log/read-log.js';
+import { checkLog } from '../../../../src/planner/log/verdict/check-log.js';
+import { NcclLogReader } from '../../../../src/planner/log/job/read-log.js';
 import { interleaved, madeLog, planMachines, randomFrom, releases } from './made-log.js';
 import { findingsOf } from './read.js';
 import { runs } from '../../../runs.js';

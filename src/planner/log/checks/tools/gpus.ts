@@ -1,9 +1,9 @@
 import { counted } from '../../../../counted.js';
 import type { DeviceMatrix } from '../../../readers/matrix.js';
 import type { NvlinkStatus, SmiReport, SmiTable } from '../../../readers/nvidia-smi.js';
-import type { LogFinding } from '../../finding.js';
-import type { LogModel } from '../../model.js';
-import { hasEnded } from '../../outcome.js';
+import type { LogFinding } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
+import { hasEnded } from '../../job/outcome.js';
 import { onHost, type OutputOf, outputsOf } from './outputs.js';
 
 /** Faults of GPUs and NVLink that `nvidia-smi` shows. */

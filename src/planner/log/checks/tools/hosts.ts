@@ -1,6 +1,6 @@
-import type { LogFinding } from '../../finding.js';
-import type { LogModel } from '../../model.js';
-import { hasEnded } from '../../outcome.js';
+import type { LogFinding } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
+import { hasEnded } from '../../job/outcome.js';
 import { isSeen, onHost, outputsOf } from './outputs.js';
 
 /** Memory, limits, services, packages and kernel of hosts. */

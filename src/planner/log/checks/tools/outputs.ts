@@ -1,6 +1,6 @@
 import type { AnyToolOutput } from '../../../readers/formats.js';
-import type { LogFindingCode } from '../../codes.js';
-import type { LogModel } from '../../model.js';
+import type { LogFindingCode } from '../../rules/codes.js';
+import type { LogModel } from '../../job/model.js';
 
 type NameOf = AnyToolOutput['tool'];
 export type OutputOf<Name extends NameOf> = Extract<AnyToolOutput, { readonly tool: Name }>;

@@ -1,8 +1,8 @@
 import { counted } from '../../../../counted.js';
 import type { PciDevice } from '../../../readers/lspci.js';
-import type { LogFinding } from '../../finding.js';
-import type { LogModel } from '../../model.js';
-import { hasEnded } from '../../outcome.js';
+import type { LogFinding } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
+import { hasEnded } from '../../job/outcome.js';
 import { onHost, outputsOf } from './outputs.js';
 
 /** Flags of ACS that send transfers between devices up to the root complex. */

@@ -1,6 +1,6 @@
 import type { PeerTest } from '../../../readers/peer-test.js';
-import type { LogFinding } from '../../finding.js';
-import type { LogModel } from '../../model.js';
+import type { LogFinding } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
 import { onHost, outputsOf } from './outputs.js';
 
 /** With P2P, a healthy pair is at least as fast as through the host; below this share of it, P2P takes a detour. */

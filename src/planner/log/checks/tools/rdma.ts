@@ -1,8 +1,8 @@
 import { counted } from '../../../../counted.js';
 import { type Gid, gidKind, type RdmaPort } from '../../../readers/rdma.js';
-import type { LogFinding } from '../../finding.js';
-import type { LogModel } from '../../model.js';
-import { hasEnded } from '../../outcome.js';
+import type { LogFinding } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
+import { hasEnded } from '../../job/outcome.js';
 import { isSeen, onHost, outputsOf } from './outputs.js';
 
 /** Ports and GID tables of RDMA devices. */

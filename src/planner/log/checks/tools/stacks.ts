@@ -1,8 +1,8 @@
 import { counted } from '../../../../counted.js';
 import type { FlightProblem } from '../../../readers/stacks.js';
-import { aftermath } from '../../codes.js';
-import { type LogFinding, namedRanks } from '../../finding.js';
-import type { LogModel } from '../../model.js';
+import { aftermath } from '../../rules/codes.js';
+import { type LogFinding, namedRanks } from '../finding.js';
+import type { LogModel } from '../../job/model.js';
 import { outputsOf } from './outputs.js';
 
 /** Stacks of processes that hang, and the words of PyTorch's own analyser. */

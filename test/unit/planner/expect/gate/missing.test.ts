@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { missingParts } from '../../../../../src/planner/expect/gate/missing.js';
 import { needsOf } from '../../../../../src/planner/expect/gate/needs.js';
-import { NcclLogReader } from '../../../../../src/planner/log/read-log.js';
+import { NcclLogReader } from '../../../../../src/planner/log/job/read-log.js';
 import { machine } from '../../../../../src/planner/topology/catalogue/machines.js';
 
 const needs = needsOf(machine('dgx-h100'));

@@ -1,5 +1,5 @@
-import type { LogFinding, LogSeverity } from './finding.js';
-import type { Kind } from './rules/rule.js';
+import type { LogFinding, LogSeverity } from '../checks/finding.js';
+import type { Kind } from '../rules/rule.js';
 
 /** Likely causes, the likeliest first. */
 export interface Verdict {

@@ -1,15 +1,15 @@
-import type { ChannelGraph, HostGraphs } from '../graph/graph.js';
-import { nvlsHeadRanks } from '../graph/merge/nvls.js';
-import { ringFrom, ringNeighbours, treeLinks } from '../graph/merge/links.js';
-import { kindOf } from '../graph/merge/nodes.js';
-import type { PlannedConnection } from '../graph/transports/connection.js';
-import type { Direction, Transports } from '../graph/transports/transports.js';
-import { pathTypeNames } from '../topology/types.js';
-import type { Plan } from '../plan/plan.js';
-import type { SearchResult } from './events.js';
+import type { ChannelGraph, HostGraphs } from '../../graph/graph.js';
+import { nvlsHeadRanks } from '../../graph/merge/nvls.js';
+import { ringFrom, ringNeighbours, treeLinks } from '../../graph/merge/links.js';
+import { kindOf } from '../../graph/merge/nodes.js';
+import type { PlannedConnection } from '../../graph/transports/connection.js';
+import type { Direction, Transports } from '../../graph/transports/transports.js';
+import { pathTypeNames } from '../../topology/types.js';
+import type { Plan } from '../../plan/plan.js';
+import type { SearchResult } from '../lines/events.js';
 import type { LogFinding } from './finding.js';
-import type { LogPlace } from './line.js';
-import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from './model.js';
+import type { LogPlace } from '../lines/line.js';
+import { type LoggedCommunicator, type LoggedRank, TREE_STRIDE, UNKNOWN } from '../job/model.js';
 
 /** A decision that differs between the log and the plan. */
 export interface PlanDifference {

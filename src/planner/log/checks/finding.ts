@@ -1,8 +1,8 @@
-import type { LogFindingCode } from './codes.js';
-import type { LogPlace } from './line.js';
-import type { Kind } from './rules/rule.js';
+import type { LogFindingCode } from '../rules/codes.js';
+import type { LogPlace } from '../lines/line.js';
+import type { Kind } from '../rules/rule.js';
 
-export type { LogFindingCode } from './codes.js';
+export type { LogFindingCode } from '../rules/codes.js';
 
 /** `error`: it fails, hangs, gives wrong results or loses most of the bandwidth; `warning`: some of it; `info`: good to know. */
 export type LogSeverity = 'error' | 'warning' | 'info';

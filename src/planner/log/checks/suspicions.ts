@@ -1,6 +1,6 @@
-import { gpuOfProduct } from '../topology/catalogue/products.js';
-import type { LogModel } from './model.js';
-import { isOnOneHost } from './outcome.js';
+import { gpuOfProduct } from '../../topology/catalogue/products.js';
+import type { LogModel } from '../job/model.js';
+import { isOnOneHost } from '../job/outcome.js';
 
 /** First thing to look at where a job on this machine hangs and no line says why, by the ways that its data take. */
 export function firstSuspicion(model: LogModel): string {

@@ -1,11 +1,11 @@
-import { InputError } from '../../errors.js';
-import type { XmlElement } from '../topology/xml/tree.js';
-import { readLine, withMarker, withoutColours } from './line.js';
+import { InputError } from '../../../errors.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
+import { readLine, withMarker, withoutColours } from '../lines/line.js';
 import { loggedTopology } from './logged-topology.js';
-import { ProcessTracker } from './processes.js';
-import { rcclNeedles } from './rccl.js';
-import { SystemBlocks } from './system-block.js';
-import { unwrapped } from './unwrap.js';
+import { ProcessTracker } from '../job/processes.js';
+import { rcclNeedles } from '../lines/rccl.js';
+import { SystemBlocks } from '../job/system-block.js';
+import { unwrapped } from '../lines/unwrap.js';
 
 /**
  * The first machine of a text that is a log with one; undefined where it is none. Every command that takes a topology

@@ -1,7 +1,7 @@
-import { deathNeedles } from './deaths/tracker.js';
-import { sectionNeedles } from '../readers/sections.js';
+import { deathNeedles } from '../deaths/tracker.js';
+import { sectionNeedles } from '../../readers/sections.js';
 import { NeedleFinder } from './needles.js';
-import { lineRules } from './rules/all.js';
+import { lineRules } from '../rules/all.js';
 
 /** Everything that is found by its text: rules first, then ends of processes, then first lines of tools' outputs. */
 const owners = [...lineRules.map(({ needles }) => needles), ...deathNeedles, ...sectionNeedles];

@@ -1,8 +1,8 @@
-import { nvLinkGBps, pciLink } from '../topology/bandwidths.js';
-import { CpuArch, CpuModel, CpuVendor } from '../topology/system.js';
-import { parseXml } from '../topology/xml/parse.js';
-import type { XmlElement } from '../topology/xml/tree.js';
-import type { LoggedMachine, LoggedWire } from './system-block.js';
+import { nvLinkGBps, pciLink } from '../../topology/bandwidths.js';
+import { CpuArch, CpuModel, CpuVendor } from '../../topology/system.js';
+import { parseXml } from '../../topology/xml/parse.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
+import type { LoggedMachine, LoggedWire } from '../job/system-block.js';
 
 /**
  * The topology of a machine that NCCL printed (NCCL_DEBUG_SUBSYS=GRAPH), in the form of a file. Missing values get usual ones:

@@ -1,7 +1,7 @@
-import type { LogEvent, NetDevice } from './events.js';
-import type { KnownProcesses, LogPlace } from './line.js';
+import type { LogEvent, NetDevice } from '../lines/events.js';
+import type { KnownProcesses, LogPlace } from '../lines/line.js';
 import type { LoggedProcess } from './model.js';
-import { ownText } from './own-text.js';
+import { ownText } from '../lines/own-text.js';
 
 type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
 

@@ -1,5 +1,5 @@
-import type { InitFacts, LogEvent, SearchResult, Transport } from './events.js';
-import type { LogPlace } from './line.js';
+import type { InitFacts, LogEvent, SearchResult, Transport } from '../lines/events.js';
+import type { LogPlace } from '../lines/line.js';
 import { type LoggedLink, type LoggedProcess, type LoggedRank, type RingOrder, Stage, TREE_STRIDE, UNKNOWN } from './model.js';
 
 /** Budget of details, shared by all ranks of a log: counts down, and at 0 no more are kept. */

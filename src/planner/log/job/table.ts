@@ -1,5 +1,5 @@
-import type { LogPlace } from './line.js';
-import { ownText } from './own-text.js';
+import type { LogPlace } from '../lines/line.js';
+import { ownText } from '../lines/own-text.js';
 
 /** A row of a table that nccl-tests printed; bandwidths in GB/s as it defines them. */
 export interface MeasuredRow {

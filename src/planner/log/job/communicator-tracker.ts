@@ -1,5 +1,5 @@
-import type { InitFacts, LogEvent } from './events.js';
-import type { LogLine, LogPlace } from './line.js';
+import type { InitFacts, LogEvent } from '../lines/events.js';
+import type { LogLine, LogPlace } from '../lines/line.js';
 import type { LoggedCommunicator, LoggedProcess } from './model.js';
 import { RankRecord, type DetailBudget } from './rank-record.js';
 

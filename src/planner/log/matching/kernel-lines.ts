@@ -1,5 +1,5 @@
-import { type Moment, momentOf } from './deaths/stream.js';
-import type { LogPlace } from './line.js';
+import { type Moment, momentOf } from '../deaths/stream.js';
+import type { LogPlace } from '../lines/line.js';
 
 /** Host and time of a line of the kernel or of a service of the host. */
 export interface KernelStamp {

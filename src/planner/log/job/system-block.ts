@@ -1,5 +1,5 @@
-import type { LogPlace } from './line.js';
-import { ownText } from './own-text.js';
+import type { LogPlace } from '../lines/line.js';
+import { ownText } from '../lines/own-text.js';
 
 /** A link of the machine in NCCL's output, in its direction; bandwidth in GB/s. */
 export interface LoggedWire {

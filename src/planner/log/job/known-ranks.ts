@@ -1,5 +1,6 @@
-import { excerpt } from './excerpt.js';
-import type { LogPlace } from './line.js';
+import { rankOfFile } from '../deaths/stream.js';
+import { excerpt } from '../lines/excerpt.js';
+import type { LogPlace } from '../lines/line.js';
 
 /** Ranks of a job apart from lines of NCCL: from marks of lines, names of files and the words of launchers. */
 export interface KnownRanks {
@@ -58,13 +59,4 @@ export class RankTracker {
     if (rank >= RANK_LIMIT) return;
     this.#last.set(rank, { text: excerpt(text, TEXT_LENGTH), place });
   }
-}
-
-/** Names of files that belong to one rank: `rank_3.log`, `stderr.3`, `attempt_0/3/stderr.log`. */
-export function rankOfFile(name: string): number | undefined {
-  const [, rank] =
-    /(?:rank[_.-]?(\d{1,6})\b[^/]{0,40}|(?:^|\/)(?:stderr|stdout)[._-](\d{1,6})(?:\.\w{1,4})?|attempt_\d{1,3}\/(\d{1,6})\/std(?:err|out)\.log)$/i
-      .exec(name)
-      ?.filter((group: string | undefined) => group !== undefined) ?? [];
-  return rank === undefined ? undefined : Number(rank);
 }

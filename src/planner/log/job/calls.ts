@@ -1,6 +1,6 @@
-import type { CallEvent } from './events.js';
-import type { LogLine, LogPlace } from './line.js';
-import { ownText } from './own-text.js';
+import type { CallEvent } from '../lines/events.js';
+import type { LogLine, LogPlace } from '../lines/line.js';
+import { ownText } from '../lines/own-text.js';
 
 /** A collective as a rank called it. */
 export interface LoggedCall {

@@ -1,4 +1,4 @@
-export type { TextPlace as LogPlace } from '../readers/section.js';
+export type { TextPlace as LogPlace } from '../../readers/section.js';
 
 /** One message of NCCL: `host:pid:tid [cudaDev] NCCL INFO message`. */
 export interface LogLine {

@@ -1,11 +1,11 @@
-import { counted } from '../../counted.js';
-import { compareVersions } from '../versions/version.js';
+import { counted } from '../../../counted.js';
+import { compareVersions } from '../../versions/version.js';
 import { checkLog } from './check-log.js';
-import type { LogFinding } from './finding.js';
-import { stageHints } from './checks/init.js';
-import { type LogModel, Stage } from './model.js';
-import { hasEnded } from './outcome.js';
-import { firstSuspicion } from './suspicions.js';
+import type { LogFinding } from '../checks/finding.js';
+import { stageHints } from '../checks/init.js';
+import { type LogModel, Stage } from '../job/model.js';
+import { hasEnded } from '../job/outcome.js';
+import { firstSuspicion } from '../checks/suspicions.js';
 import { type Verdict, verdictOf } from './verdict.js';
 
 /**

@@ -1,5 +1,5 @@
-import type { LogPlace } from './line.js';
-import { ownText } from './own-text.js';
+import type { LogPlace } from '../lines/line.js';
+import { ownText } from '../lines/own-text.js';
 
 /** A rank's collective that PyTorch's watchdog gave up on. */
 export interface Timeout {

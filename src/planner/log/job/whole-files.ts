@@ -1,15 +1,15 @@
-import { InputError } from '../../errors.js';
-import type { FileKind } from '../readers/classify.js';
-import { type FlightRecording, isFlightRecording, readFlightRecording } from '../readers/flight.js';
-import { parseJson } from '../readers/json.js';
-import { plainValue, readPickle } from '../readers/pickle.js';
-import { parseRasJson, type RasReport } from '../readers/ras.js';
-import { readInspector, readTrace, type TimedCall } from '../readers/timeline.js';
-import { utf8Text } from '../readers/utf8.js';
-import { parseXml } from '../topology/xml/parse.js';
-import type { XmlElement } from '../topology/xml/tree.js';
-import type { LogPlace } from './line.js';
-import { type RecordedJob, replayWatch } from './live/recording.js';
+import { InputError } from '../../../errors.js';
+import type { FileKind } from '../../readers/classify.js';
+import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../readers/flight.js';
+import { parseJson } from '../../readers/json.js';
+import { plainValue, readPickle } from '../../readers/pickle.js';
+import { parseRasJson, type RasReport } from '../../readers/ras.js';
+import { readInspector, readTrace, type TimedCall } from '../../readers/timeline.js';
+import { utf8Text } from '../../readers/utf8.js';
+import { parseXml } from '../../topology/xml/parse.js';
+import type { XmlElement } from '../../topology/xml/tree.js';
+import type { LogPlace } from '../lines/line.js';
+import { type RecordedJob, replayWatch } from '../live/recording.js';
 
 /** A topology or graph file. */
 export interface GivenXml {

@@ -1,10 +1,10 @@
-import type { AnyToolOutput } from '../readers/formats.js';
+import type { AnyToolOutput } from '../../readers/formats.js';
 import type { CallDifference } from './calls.js';
-import type { NetDevice, SearchResult, Transport } from './events.js';
-import type { LogPlace } from './line.js';
-import type { ApartHit, RuleHit } from './rule-matcher.js';
+import type { NetDevice, SearchResult, Transport } from '../lines/events.js';
+import type { LogPlace } from '../lines/line.js';
+import type { ApartHit, RuleHit } from '../matching/rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
-import type { Death } from './deaths/tracker.js';
+import type { Death } from '../deaths/tracker.js';
 import type { LoggedRun, MeasuredTable } from './table.js';
 import type { KnownRanks } from './known-ranks.js';
 import type { Progress, Timeout } from './watchdog.js';

@@ -1,7 +1,7 @@
-import { excerpt } from './excerpt.js';
-import type { LogLine, LogPlace } from './line.js';
+import { excerpt } from '../lines/excerpt.js';
+import type { LogLine, LogPlace } from '../lines/line.js';
 import type { LoggedWarning } from './model.js';
-import { ownText } from './own-text.js';
+import { ownText } from '../lines/own-text.js';
 
 /** Limits of kinds of warnings, and of places of one. */
 const KIND_LIMIT = 500;

@@ -1,4 +1,4 @@
-import type { MeasuredRow, MeasuredTable } from './table.js';
+import type { MeasuredRow, MeasuredTable } from '../job/table.js';
 
 /** Runs of nccl-tests that differ in their hosts only. */
 export interface Sweep {

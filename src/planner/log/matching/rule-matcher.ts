@@ -1,10 +1,10 @@
-import { excerpt } from './excerpt.js';
+import { excerpt } from '../lines/excerpt.js';
 import { type KernelStamp, kernelStampOf } from './kernel-lines.js';
-import type { LogPlace } from './line.js';
+import type { LogPlace } from '../lines/line.js';
 import { candidatesOf } from './line-index.js';
-import { ownText } from './own-text.js';
-import { lineRules } from './rules/all.js';
-import type { LineRule } from './rules/rule.js';
+import { ownText } from '../lines/own-text.js';
+import { lineRules } from '../rules/all.js';
+import type { LineRule } from '../rules/rule.js';
 
 /** Matches of one rule. */
 export interface RuleHit {

@@ -1,4 +1,4 @@
-import type { FindingCode } from '../topology/doctor/finding.js';
+import type { FindingCode } from '../../topology/doctor/finding.js';
 
 /** Stable names of findings, with what each says. docs/reference/log-findings.md is made from this table and the rules. */
 export const logFindingCodes = {

@@ -1,4 +1,4 @@
-import type { LogPlace } from './line.js';
+import type { LogPlace } from '../lines/line.js';
 import type { LoggedProcess, LogModel } from './model.js';
 import type { LoggedRun } from './table.js';
 
