@@ -653,12 +653,12 @@ export class Communicator extends MessageCalls {
   #unlessAlive(error: TcclError): TcclError {
     const { team, bootstrap, resources } = this.#parts;
     const { rank = -1 } = error;
-    const local = bootstrap.localRanks.indexOf(rank);
-    const isSeen = rank === this.rank || (local >= 0 && resources.facts.shared);
     if (error.code !== 'RANK_DIED' || !isUnreachable(error)) return error;
+    // Only a team of all ranks of the host knows about them.
+    const local = resources.facts.shared ? bootstrap.localRanks.indexOf(rank) : -1;
     // A rank that has just been killed may still look alive; one that has failed may already have ended.
-    const hasDied = team.isGone(local) && team.recordedFailure() === undefined;
-    if (!isSeen || hasDied) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
+    const lives = rank === this.rank || (local >= 0 && (!team.isGone(local) || team.recordedFailure() !== undefined));
+    if (!lives) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
     const fault = ownFaultOf(error);
     const reason = fault === undefined ? 'another host' : `${fault}; another host`;
     return new SystemError('NETWORK', `rank ${rank} lives, but ${reason} reports: ${error.message}`, { rank });
