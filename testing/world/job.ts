@@ -238,30 +238,30 @@ async function doCall(
   wrong: (text: string) => void,
 ): Promise<void> {
   const { rank, nRanks } = comm;
-  const check = (data: Int32Array, expected: (index: number) => number): void => {
-    const at = data.findIndex((value, index) => value !== expected(index));
-    if (at >= 0) wrong(`${kind} ${number}: element ${at} is ${data[at] ?? ''}, not ${expected(at)}`);
+  const check = (data: Int32Array, from: number, expected: (index: number) => number): void => {
+    for (let index = from; index < from + count; index++)
+      if (data[index] !== expected(index - from)) {
+        wrong(`${kind} ${number}: element ${index} is ${data[index] ?? ''}, not ${expected(index - from)}`);
+        return;
+      }
   };
-  const mine = (r: number, index: number): number => ((r + 1) * 31 + index * 7 + number) | 0;
+  const mine = (r: number, index: number): number => (r + 1) * 31 + index * 7 + number;
+  const data = new Int32Array(count);
+  const root = number % nRanks;
+  if (kind !== 'broadcast' || rank === root) for (let index = 0; index < count; index++) data[index] = mine(rank, index);
   switch (kind) {
-    case 'allReduce': {
-      const data = Int32Array.from({ length: count }, (_, index) => mine(rank, index));
+    case 'allReduce':
       await comm.allReduce(data);
-      check(data, (index) => Array.from({ length: nRanks }, (_, r) => mine(r, index)).reduce((a, b) => a + b, 0));
+      check(data, 0, (index) => nRanks * mine(0, index) + (31 * nRanks * (nRanks - 1)) / 2);
       return;
-    }
-    case 'broadcast': {
-      const root = number % nRanks;
-      const data = Int32Array.from({ length: count }, (_, index) => (rank === root ? mine(root, index) : 0));
+    case 'broadcast':
       await comm.broadcast(data, undefined, root);
-      check(data, (index) => mine(root, index));
+      check(data, 0, (index) => mine(root, index));
       return;
-    }
     case 'allGather': {
-      const data = Int32Array.from({ length: count }, (_, index) => mine(rank, index));
       const all = new Int32Array(count * nRanks);
       await comm.allGather(data, all);
-      check(all, (index) => mine(Math.floor(index / count), index % count));
+      for (let r = 0; r < nRanks; r++) check(all, r * count, (index) => mine(r, index));
       return;
     }
     default:
