@@ -125,6 +125,8 @@ export interface ShownCluster {
   readonly view: 'cluster';
   readonly picture: Picture;
   readonly nChannels: number;
+  /** Faults of its machines. */
+  readonly findings: readonly ShownFinding[];
 }
 
 /** Times of a call over sizes. */
@@ -151,6 +153,8 @@ export interface Device {
   readonly name: string;
   /** Its name in changes of devices. */
   readonly key: string;
+  /** Subject of the card that it is a port of. */
+  readonly card: string | undefined;
   readonly off: { readonly gpu: number } | { readonly nic: string };
 }
 

@@ -8,7 +8,8 @@ import { limitText } from '../planner/plan/overview/format.js';
 import { type Overview, overviewOf } from '../planner/plan/overview/overview.js';
 import { type Plan, planPrepared } from '../planner/plan/plan.js';
 import { formatGBps } from '../planner/topology/format.js';
-import { nodeName } from '../planner/topology/system.js';
+import { type NetNode, nodeName, type System } from '../planner/topology/system.js';
+import { NodeType } from '../planner/topology/types.js';
 import { descendants } from '../planner/topology/xml/tree.js';
 import { tune, type Tuning } from '../planner/tuning/tune.js';
 import type { Device, ShownAnswer, ShownPlan } from './messages.js';
@@ -71,13 +72,26 @@ function devicesOf({ root, system }: SourceMachine): Device[] {
   const used = new Set(system.gpus.map(({ parent }) => parent));
   return [
     ...system.hardware.flatMap((gpu, index) =>
-      used.has(index) ? [{ subject: nodeName(gpu), name: `GPU ${gpu.dev}`, key: `gpu${gpu.dev}`, off: { gpu: gpu.dev } }] : [],
+      used.has(index)
+        ? [{ subject: nodeName(gpu), name: `GPU ${gpu.dev}`, key: `gpu${gpu.dev}`, card: undefined, off: { gpu: gpu.dev } }]
+        : [],
     ),
     ...system.nets.flatMap((net) => {
       const nic = names.get(net.dev);
-      return nic === undefined ? [] : [{ subject: nodeName(net), name: `NET ${net.dev} (${nic})`, key: nic, off: { nic } }];
+      return nic === undefined
+        ? []
+        : [{ subject: nodeName(net), name: `NET ${net.dev} (${nic})`, key: nic, card: cardOf(system, net), off: { nic } }];
     }),
   ];
+}
+
+/** The card of a port, by their link. */
+function cardOf({ nodes, links }: System, net: NetNode): string | undefined {
+  for (let link = 0; link < links.to.length; link++) {
+    const card = nodes[links.to[link] ?? -1];
+    if (nodes[links.from[link] ?? -1] === net && card?.type === NodeType.NIC) return nodeName(card);
+  }
+  return undefined;
 }
 
 /** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */

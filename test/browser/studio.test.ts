@@ -145,6 +145,29 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(await page.getByRole('button', { name: /^Undo: / }).count()).toBe(0);
   });
 
+  it('removes the NVLink between two GPUs, and halves the lanes of a switch', async () => {
+    await openPage('#machine=dgx-1v&nodes=1');
+    const link = page.locator('path[data-subject="link/DEV/0-2000>DEV/0-7000"]');
+    await link.first().dispatchEvent('click');
+    await page.getByText('Link from GPU 0 to GPU 3').waitFor();
+    await page.getByRole('button', { name: 'Remove it' }).click();
+    await shows();
+    expect(await link.count()).toBe(0);
+    await page.locator('path[data-subject="link/PCI/0-5000>CPU/0-0"]').first().dispatchEvent('click');
+    await page.getByRole('button', { name: 'Half its PCIe lanes' }).click();
+    await shows();
+    await page.getByRole('button', { name: 'Undo: half the PCIe lanes of 0000:05:00.0' }).waitFor();
+    await page.getByRole('button', { name: 'Undo: no NVLinks of gpu0+gpu3' }).click();
+    await shows();
+    expect(await link.count()).toBeGreaterThan(0);
+  });
+
+  it('names faults of the machines on the cluster', async () => {
+    await openPage('#machine=dgx-h100&nodes=2&edit=half-lanes%3Agpu3&view=cluster');
+    await panel().getByRole('heading', { name: 'Faults of its machines' }).waitFor();
+    expect(await panel().locator('.findings').textContent()).toMatch(/lanes|width|x8/);
+  });
+
   it('moves through the versions of NCCL by a slider, which says what changed', async () => {
     await openPage('#machine=dgx-h100&nodes=2&nccl=2.27.7');
     const slider = page.getByRole('slider', { name: 'Version of NCCL' });

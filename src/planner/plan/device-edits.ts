@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
+import { busIdNumber } from '../topology/build/attributes.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../topology/xml/tree.js';
 import { copyNic, freeBusId, named } from './machine-edits.js';
 
@@ -13,7 +14,10 @@ export const deviceEdits = {
 } as const;
 export type DeviceEditName = keyof typeof deviceEdits;
 
-/** A change of a device: a network device by its name, or a GPU as `gpu3`. */
+/**
+ * A change of a device: a network device by its name, a GPU as `gpu3`, a PCI switch by its bus id, or the NVLinks between two
+ * GPUs as `gpu0+gpu3`.
+ */
 export interface DeviceEdit {
   readonly what: DeviceEditName;
   readonly device: string;
@@ -38,7 +42,9 @@ export function withDeviceEdits(machine: XmlElement, edits: readonly DeviceEdit[
 }
 
 function apply(root: XmlElement, { what, device: name }: DeviceEdit): void {
-  const element = deviceOf(root, name);
+  const [first = name, second] = name.split('+');
+  const element = deviceOf(root, first);
+  const peer = second === undefined ? undefined : cardOf(deviceOf(root, second));
   const card = cardOf(element);
   const isGpu = element.name === 'gpu';
   const refuse = (why: string) => new InvalidArgumentError('ARGUMENT_RANGE', `${describeEdit({ what, device: name })}: ${why}`);
@@ -57,8 +63,8 @@ function apply(root: XmlElement, { what, device: name }: DeviceEdit): void {
     }
     case 'half-nvlinks':
     case 'no-nvlinks': {
-      const links = isGpu ? nvlinksOf(root, element, card) : [];
-      if (links.length === 0) throw refuse('it has no NVLinks');
+      const links = isGpu ? nvlinksOf(root, element, card, peer) : [];
+      if (links.length === 0) throw refuse(peer === undefined ? 'it has no NVLinks' : 'no NVLink joins them');
       for (const link of links) {
         const count = Math.floor(Number(link.attributes.get('count') ?? 1) / 2);
         if (what === 'no-nvlinks' || count === 0) detach(link);
@@ -79,9 +85,15 @@ function nameOf({ name, attributes }: XmlElement): string {
 
 function deviceOf(root: XmlElement, name: string): XmlElement {
   const devices = [...named(root, 'gpu'), ...named(root, 'net')];
-  const found = devices.find((device) => nameOf(device) === name);
+  const found = devices.find((device) => nameOf(device) === name) ?? named(root, 'pci').find((pci) => hasBusId(pci, name));
   if (found !== undefined) return found;
   throw new InvalidArgumentError('UNKNOWN_NAME', `the machine has no device ${name}${didYouMean(name, devices.map(nameOf))}`);
+}
+
+function hasBusId({ attributes }: XmlElement, name: string): boolean {
+  return (
+    /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.\d$/i.test(name) && busIdNumber(attributes.get('busid') ?? '') === busIdNumber(name)
+  );
 }
 
 /** The PCI device that a GPU or network device is. */
@@ -91,11 +103,18 @@ function cardOf(device: XmlElement): XmlElement | undefined {
   return at;
 }
 
-/** NVLinks of a GPU, and those of other GPUs that lead to it. */
-function nvlinksOf(root: XmlElement, gpu: XmlElement, card: XmlElement | undefined): XmlElement[] {
+/** NVLinks of a GPU, and those of other GPUs that lead to it; of a pair those between the two. */
+function nvlinksOf(root: XmlElement, gpu: XmlElement, card: XmlElement | undefined, peer: XmlElement | undefined): XmlElement[] {
   const busId = card?.attributes.get('busid');
   const own = new Set(descendants(gpu));
-  return named(root, 'nvlink').filter((link) => own.has(link) || link.attributes.get('target') === busId);
+  const others = peer === undefined ? undefined : new Set(descendants(peer));
+  const peerId = peer?.attributes.get('busid');
+  return named(root, 'nvlink').filter((link) => {
+    const target = link.attributes.get('target');
+    return others === undefined
+      ? own.has(link) || target === busId
+      : (own.has(link) && target === peerId) || (others.has(link) && target === busId);
+  });
 }
 
 function copyGpu(card: XmlElement, parent: XmlElement, root: XmlElement): void {

@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import type { ShownCluster } from '../messages.js';
 import { Drawing } from './drawing.js';
 import { change, state } from './store.js';
+import { Findings } from './views.js';
 
 /** A channel through every host and network port. */
 export function ClusterView({ part }: { readonly part: ShownCluster }): JSX.Element {
@@ -26,6 +27,8 @@ export function ClusterView({ part }: { readonly part: ShownCluster }): JSX.Elem
       <p class="hint">
         Grey columns are rails: the ports of one number on all nodes. Rest the pointer on a line for its transport and devices.
       </p>
+      {part.findings.length === 0 ? null : <h3>Faults of its machines</h3>}
+      <Findings findings={part.findings} />
     </>
   );
 }

@@ -11,6 +11,7 @@ import { variableMeanings } from '../../planner/variable-meanings.js';
 import { rulesBetween } from '../../planner/versions/describe.js';
 import { coveredVersions, defaultVersion } from '../../planner/versions/version.js';
 import type { Device } from '../messages.js';
+import { type LinkEdits, linkEdits } from '../links.js';
 import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
 import { change, fileNames, open, problem, shown, state } from './store.js';
 
@@ -238,7 +239,9 @@ function Variables(): JSX.Element {
 /** Devices that are taken out or changed, and the one that is selected. */
 function Devices(): JSX.Element {
   const { gpusOff, nicsOff, edits, selected } = state.value;
-  const device = shown.value?.plan?.devices.find(({ subject }) => subject === selected);
+  const devices = shown.value?.plan?.devices ?? [];
+  const device = devices.find(({ subject }) => subject === selected);
+  const link = selected?.startsWith('link/') === true ? linkEdits(selected, devices) : undefined;
   const changes = [
     ...gpusOff.map((dev) => ({
       text: `GPU ${dev} taken out`,
@@ -258,7 +261,7 @@ function Devices(): JSX.Element {
   ];
   return (
     <fieldset>
-      <legend>Devices</legend>
+      <legend>Devices and links</legend>
       <ul class="chips">
         {changes.map(({ text, label, undone }, index) => (
           <li key={index}>
@@ -269,12 +272,36 @@ function Devices(): JSX.Element {
           </li>
         ))}
       </ul>
-      {device === undefined ? (
-        <p class="hint">Select a GPU or a network port in the picture to take it out, slow it down or add another.</p>
-      ) : (
+      {device !== undefined ? (
         <DeviceButtons device={device} />
+      ) : link !== undefined ? (
+        <LinkButtons link={link} />
+      ) : (
+        <p class="hint">
+          Select a GPU or a network port in the picture to take it out, slow it down or add another; or a link to slow it down or
+          remove it.
+        </p>
       )}
     </fieldset>
+  );
+}
+
+function LinkButtons({ link: { name, edits } }: { readonly link: LinkEdits }): JSX.Element {
+  return (
+    <>
+      <p class="hint">{edits.length === 0 ? `${name}: nothing of it can be changed.` : name}</p>
+      <div class="row">
+        {edits.map(({ what, device, label }) => (
+          <button
+            key={what}
+            type="button"
+            onClick={() => change({ edits: [...state.value.edits, { what, device }], selected: undefined })}
+          >
+            {label}
+          </button>
+        ))}
+      </div>
+    </>
   );
 }
 

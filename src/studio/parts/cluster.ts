@@ -3,6 +3,7 @@ import { clusterModel } from '../../view/cluster/model.js';
 import { clusterPicture } from '../../view/cluster/picture.js';
 import type { ShownCluster } from '../messages.js';
 import type { Planned } from '../planned.js';
+import { doctorFindings } from './why.js';
 import type { StudioState } from '../state.js';
 
 /** A channel through every host and network port. */
@@ -13,5 +14,6 @@ export function shownCluster({ source, prepared, plan }: Planned, { channel = 0,
     view: 'cluster',
     picture: clusterPicture(clusterModel(source.title, plan, prepared, transports, drawn)),
     nChannels: plan.nChannels,
+    findings: doctorFindings(source),
   };
 }

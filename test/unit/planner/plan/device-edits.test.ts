@@ -15,7 +15,18 @@ function edited(name: string, ...edits: readonly (readonly [DeviceEditName, stri
 
 const systemOf = (root: ReturnType<typeof machine>) => buildSystem(root, { parameters: defaultParameters });
 
+const widthOf = (root: ReturnType<typeof machine>, busId: string) =>
+  new RegExp(`<pci busid="${busId}"[^>]* link_width="(\\d+)"`).exec(writeXml(root))?.[1];
+
 describe('changes of a device', () => {
+  it('remove the NVLinks between two GPUs alone, and halve the lanes of a switch', () => {
+    const count = (root: ReturnType<typeof machine>) => writeXml(root).split('<nvlink').length;
+    expect(count(edited('dgx-1v', ['no-nvlinks', 'gpu0+gpu3']))).toBe(count(machine('dgx-1v')) - 2);
+    expect(count(edited('dgx-1v', ['half-nvlinks', 'gpu0+gpu3']))).toBe(count(machine('dgx-1v')));
+    expect(() => edited('dgx-1v', ['no-nvlinks', 'gpu0+gpu7'])).toThrow('no NVLink joins them');
+    expect(widthOf(edited('dgx-1v', ['half-lanes', '0000:05:00.0']), '0000:05:00.0')).toBe('8');
+  });
+
   it('leave the machine as it was, and halve a speed twice', () => {
     const original = machine('dgx-h100');
     const before = writeXml(original);
