@@ -8,7 +8,7 @@ const LONGEST_BYTES = 65536;
 const LINE_FEED = 0x0a;
 /** First lines of an error: Node's or Bun's place in the source, the words of Deno or Python, or the error's name. */
 const BEGIN =
-  /^(?:(?:node:internal\/|file:\/\/|\/)\S*:\d+$| *\d+ \| |(?:error: )?(?:Uncaught )?(?:\(in promise\) )?[\w$.]*Error\b|error: |Traceback \(most recent)/m;
+  /^(?:(?:node:internal\/|file:\/\/|\/|\[eval\d*\]|\[stdin\])\S*:\d+$| *\d+ \| |(?:error: )?(?:Uncaught )?(?:\(in promise\) )?[\w$.]*Error\b|error: |Traceback \(most recent)/m;
 
 /** Ranks whose errors have the same text. */
 interface Equal {
@@ -70,10 +70,12 @@ export class EqualErrors {
       this.#first = { rank, text };
       this.#print([rank], text, [done]);
     } else {
-      const equal = this.#waiting.get(text) ?? { ranks: [], printed: [] };
+      // A rank that was ended while it wrote has the first part of the same error.
+      const whole = this.#first.text.startsWith(text) ? this.#first.text : text;
+      const equal = this.#waiting.get(whole) ?? { ranks: [], printed: [] };
       equal.ranks.push(rank);
       equal.printed.push(done);
-      this.#waiting.set(text, equal);
+      this.#waiting.set(whole, equal);
       this.#timer ??= setTimeout(() => this.#printAll(), LONGEST_MS);
     }
     this.#printIfComplete();

@@ -62,6 +62,21 @@ test('errors of other ranks that equal the first are named, not repeated; other 
   expect(lines()).toEqual(['[0] TypeError: x', '[1,2] the same error as of rank 0', '[3] TypeError: y']);
 });
 
+test.each([
+  ['of a script that is an argument', '[eval]:1\nthrow new Error()\n^\n\nError\n', '[eval]:1\nthrow new Error()\n^\n\nError\n'],
+  ['of a rank that is ended while it writes', CONSEQUENCE, CONSEQUENCE.slice(0, 30)],
+])('equal errors %s are named, not repeated', async (_name, first, second) => {
+  const { sources, taken, lines } = job(2);
+  sources[0]!.end(first);
+  await taken[0];
+  sources[1]!.end(second);
+  await taken[1];
+  expect(lines()).toEqual([
+    ...first.trimEnd().split('\n').map((line) => `[0] ${line}`),
+    '[1] the same error as of rank 0',
+  ]); // prettier-ignore
+});
+
 test('errors are kept back for a time at most: neither of a program that goes on, nor for a rank that does not end', async () => {
   const { sources, lines } = job(3);
   sources[0]!.write('Error: tried again\n');
