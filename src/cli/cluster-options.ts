@@ -20,12 +20,13 @@ export interface ClusterOptions extends VersionOptions {
   readonly windows?: string;
 }
 
+/** Help text of `--windows`. */
+export const WINDOWS_HELP =
+  'buffers that lie in windows registered as symmetric: symmetric (input and result), send, receive or none (default)';
+
 /** Gives a command that times calls `--windows`. */
 export function withWindowsOption(command: Command): Command {
-  return command.option(
-    '--windows <buffers>',
-    'buffers that lie in windows registered as symmetric: symmetric (input and result), send, receive or none (default)',
-  );
+  return command.option('--windows <buffers>', WINDOWS_HELP);
 }
 
 /** Gives a command that plans one cluster {@link ClusterOptions}. */

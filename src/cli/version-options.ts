@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { InvalidArgumentError, InvalidUsageError } from '../errors.js';
 import { counted } from '../counted.js';
 import type { Parameters } from '../planner/parameters.js';
+import { isRubin } from '../planner/topology/bandwidths.js';
 import { uncomparedRules } from '../planner/versions/certainty.js';
 import { rulesOf } from '../planner/versions/rules.js';
 import { ncclInTorch } from '../planner/versions/torch.js';
@@ -56,7 +57,13 @@ function ncclOfTorch(torch: string): string {
 /** The note on a machine with GPUs that are newer than the version of NCCL. */
 export function newGpuNotes(title: string, gpus: readonly { readonly sm: number }[], parameters: Parameters): string[] {
   const sm = Math.max(...gpus.map((gpu) => gpu.sm));
-  const { newestGpu } = rulesOf(parameters);
+  const { newestGpu, rubinNvLinkGBps } = rulesOf(parameters);
+  if (gpus.some((gpu) => isRubin(gpu.sm)))
+    return [
+      rubinNvLinkGBps === 'as blackwell'
+        ? `${title}: NCCL ${parameters.ncclVersion} does not know Rubin and plans for it as for Blackwell; 2.32.3 is the first that does`
+        : `${title}: times of Rubin are those of Blackwell's model; NCCL 2.32.6 has a model of its own for it, which is not planned`,
+    ];
   if (sm <= newestGpu) return [];
   const capability = (value: number) => (value / 10).toFixed(1);
   return [

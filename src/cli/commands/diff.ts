@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { DiffOptions } from '../diff/show.js';
+import { WINDOWS_HELP } from '../cluster-options.js';
 import { collect, examples } from '../output.js';
 
 /** `tccl diff`: two plans. */
@@ -20,10 +21,7 @@ export function register(program: Command): void {
     .option('--env-a <name=value>', 'the same in a only', collect)
     .option('--env-b <name=value>', 'the same in b only', collect)
     .option('--collnet', 'the network can reduce (SHARP) and is asked to')
-    .option(
-      '--windows <buffers>',
-      'buffers that lie in windows registered as symmetric, in both: symmetric (input and result), send, receive or none (default)',
-    )
+    .option('--windows <buffers>', `${WINDOWS_HELP}, in both`)
     .option('--predict', 'simulate the calls on both: their times, with all-to-all and send/recv')
     .option('--all', 'all rows, also where hundreds differ')
     .option('--html <file>', 'write the comparison as a page into this file too')

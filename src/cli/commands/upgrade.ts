@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { collect, examples, print } from '../output.js';
-import { CLUSTER_HELP } from '../cluster-options.js';
+import { CLUSTER_HELP, WINDOWS_HELP } from '../cluster-options.js';
 
 interface UpgradeOptions {
   readonly from: string;
@@ -27,10 +27,7 @@ export function register(program: Command): void {
     .option('--nodes <count>', 'number of such machines that work together (default: 1)')
     .option('--hardware <description>', 'what the machines have where a file does not say: a line, or @FILE')
     .option('--env <name=value>', 'set a variable of NCCL in both; can be repeated', collect)
-    .option(
-      '--windows <buffers>',
-      'buffers that lie in windows registered as symmetric, in both: symmetric (input and result), send, receive or none (default)',
-    )
+    .option('--windows <buffers>', `${WINDOWS_HELP}, in both`)
     .option('--predict', 'simulate all calls of both, not only all-to-all and send/recv')
     .option('--all', 'all rows, however many')
     .option('--html <file>', 'write it as a page into this file too')

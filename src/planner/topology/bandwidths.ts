@@ -10,13 +10,19 @@ export const LOCAL_GBPS = 5000;
 export const SPLIT_GPU_GBPS = 2618;
 
 /** One NVLink, in one direction, by compute capability. */
-export function nvLinkGBps(sm: number, { blackwellNvLinkGBps, hopperNvLinkGBps }: Rules = defaultRules): number {
+export function nvLinkGBps(sm: number, { blackwellNvLinkGBps, hopperNvLinkGBps, rubinNvLinkGBps }: Rules = defaultRules): number {
+  if (isRubin(sm) && rubinNvLinkGBps !== 'as blackwell') return Math.fround(rubinNvLinkGBps);
   if (sm >= 100) return Math.fround(blackwellNvLinkGBps);
   if (sm >= 90) return Math.fround(hopperNvLinkGBps);
   if (sm === 86) return 12;
   if (sm >= 70) return 20;
   if (sm >= 60) return 18;
   return 20;
+}
+
+/** Assumed: 10.7 to 10.9. Later numbers that are known (11.0, 12.0, 12.1) are Blackwell's. */
+export function isRubin(sm: number): boolean {
+  return sm >= 107 && sm < 110;
 }
 
 /** The interconnect from a NUMA domain to another of its host. */

@@ -127,6 +127,10 @@ export const topologyRules = {
     { about: 'Bandwidth of one NVLink of a Hopper GPU, GB/s.', source: 'src/graph/topo.h, SM90_NVLINK_BW' },
     { '2.18.1': [20, '20'], '2.20.3': [20.6, '20.6'] },
   ),
+  rubinNvLinkGBps: byVersion<number | 'as blackwell'>(
+    { about: 'Bandwidth of one NVLink of a Rubin GPU, GB/s.', source: 'src/graph/topo.h, RUBIN_NVLINK_BW' },
+    { '2.18.1': ['as blackwell', 'As that of a Blackwell GPU.'], '2.32.3': [31.2, '31.2'] },
+  ),
   broadcomSwitches: byVersion(
     {
       about: 'Which Broadcom switches, that show themselves as two levels, are flattened into one.',

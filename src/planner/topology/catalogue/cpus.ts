@@ -24,6 +24,7 @@ export const cpuModels: readonly CpuModel[] = [
   amd('epyc-genoa', 'EPYC 9xx4 (Genoa)', ['genoa', 'epyc'], 175, 17),
   amd('epyc-turin', 'EPYC 9xx5 (Turin)', ['turin'], 191, 2),
   { id: 'grace', name: 'Grace', aliases: ['arm', 'arm64'], arch: 'arm64' },
+  { id: 'vera', name: 'Vera', aliases: [], arch: 'arm64' },
   { id: 'gb10-cpu', name: 'GB10 (10 Cortex-X925, 10 Cortex-A725)', aliases: ['gb10 cpu'], arch: 'arm64' },
   { id: 'power9', name: 'POWER9', aliases: ['power', 'ppc64'], arch: 'ppc64' },
 ];

@@ -38,6 +38,8 @@ export interface GpuModel {
 /** Links of Grace: a GH200 and a GB300 tray report 44712 MB/s for a link; a Grace has ten, which two Blackwells share. */
 const hopperC2c = { bandwidthMBps: 44_712, count: 10 };
 const blackwellC2c = { bandwidthMBps: 44_712, count: 5 };
+/** Assumed: twice Blackwell's, as the data sheet of Vera says for all of it. */
+const rubinC2c = { bandwidthMBps: 44_712, count: 10 };
 
 /**
  * The models. NVLinks and PCI generations are from NVIDIA's data sheets, compute capabilities from
@@ -84,6 +86,8 @@ export const gpuModels: readonly GpuModel[] = [
   { ...sxm('gh200', 'GH200', ['grace hopper'], 90, 0x2342, 5, 18, 'board'), c2c: hopperC2c },
   { ...sxm('gb200', 'GB200', ['grace blackwell'], 100, 0x2941, 5, 18, 'switch'), c2c: blackwellC2c },
   { ...sxm('gb300', 'GB300', [], 103, 0x31c2, 6, 18, 'switch'), c2c: blackwellC2c },
+  // Assumed: compute capability, device and number of links, 3.6 TB/s being 36 of the links of Blackwell's speed.
+  { ...sxm('vr200', 'VR200 (Rubin)', ['rubin', 'vera rubin'], 107, 0xffff, 6, 36, 'switch'), c2c: rubinC2c },
   ...geforces(120, 5, [
     ['5060', 0x2d05],
     ['5070', 0x2f04],

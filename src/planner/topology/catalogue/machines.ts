@@ -40,6 +40,18 @@ const cpu = (id: string) => lookUpModel(id, cpuModels, 'CPU');
 /** Machines without PCI switches: each GPU and card has a root port of its own. */
 const noSwitches: Limits = { 'gdr-too-far': 'it has no PCI switches; try NCCL_NET_GDR_LEVEL=PHB' };
 
+/** Nobody has published a topology file of it. */
+const rubinOrigin: Origin = {
+  sources: [
+    'https://wheelersnetwork.com',
+    'https://github.com/NVIDIA/nccl/blob/12df1a11afad322be5a204a2db890161cbf8131d/src/graph/topo.h',
+  ],
+  known:
+    'two Vera and four Rubin a tray, 18 trays, two ConnectX-9 of 800 Gb/s a GPU, 3.6 TB/s of NVLink a GPU; 31.2 GB/s a link, from NCCL 2.32.3',
+  assumed:
+    'compute capability 10.7, 36 links a GPU, the speed of C2C (twice that of GB300), bus ids and devices, and the PCI tree: a GPU and its two cards at a Gen6 switch inside a ConnectX',
+};
+
 /**
  * The machines, from the makers' user guides and recorded files. Bus ids are consecutive numbers unless a comment gives their
  * source.
@@ -60,10 +72,22 @@ const madeMachines: readonly Machine[] = [
   define('dgx-b300', '8 x B300 on 2 NVSwitches, 8 x 800G', ['dgxb300', 'hgx-b300-8'], dgxB300),
   define('gh200', 'one Grace Hopper, 1 x 400G', ['grace-hopper'], () => graceHopper(1)),
   define('gh200-4', '4 Grace Hoppers on a board, every pair joined by 6 NVLinks, 4 x 400G', ['gh200x4'], () => graceHopper(4)),
-  define('gb200-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB200, 4 x 400G', ['gb200'], () => blackwellRack('gb200', 1)),
-  define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => blackwellRack('gb200', TRAYS_OF_RACK)),
-  define('gb300-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB300, 4 x 800G', ['gb300'], () => blackwellRack('gb300', 1)),
-  define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => blackwellRack('gb300', TRAYS_OF_RACK)),
+  define('gb200-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB200, 4 x 400G', ['gb200'], () => rack('gb200', 1)),
+  define('gb200-nvl72', '18 such trays in one NVLink domain: 72 GPUs', ['nvl72'], () => rack('gb200', TRAYS_OF_RACK)),
+  define('gb300-tray', 'a compute tray of NVL72: 2 Grace, 4 x GB300, 4 x 800G', ['gb300'], () => rack('gb300', 1)),
+  define('gb300-nvl72', '18 such trays in one NVLink domain: 72 GPUs', [], () => rack('gb300', TRAYS_OF_RACK)),
+  {
+    ...define('vr200-tray', 'a compute tray of Vera Rubin NVL72 (NVL144): 2 Vera, 4 x VR200, 8 x 800G', ['vr200'], () =>
+      rack('vr200', 1),
+    ),
+    origin: rubinOrigin,
+  },
+  {
+    ...define('vr200-nvl72', '18 such trays in one NVLink domain: 72 GPUs of two dies', ['vr200-nvl144'], () =>
+      rack('vr200', TRAYS_OF_RACK),
+    ),
+    origin: rubinOrigin,
+  },
   define(
     'ac922',
     '2 x POWER9, 6 x V100 SXM with NVLinks to the CPUs, 2 x 100G',
@@ -85,7 +109,8 @@ function cloudMachine({ layout, ...rest }: CloudMachine): Machine {
 const pcieBox = /^pcie-(\d+)-([a-z0-9-]+)$/;
 
 /** Part of a rack, built on demand: `gb300-nvl16` has 4 trays. */
-const partOfRack = /^(gb200|gb300)-nvl(\d+)$/;
+const partOfRack = /^(gb200|gb300|vr200)-nvl(\d+)$/;
+type RackModel = 'gb200' | 'gb300' | 'vr200';
 const GPUS_OF_TRAY = 4;
 const TRAYS_OF_RACK = 18;
 
@@ -93,7 +118,7 @@ const TRAYS_OF_RACK = 18;
 const pcieBoxSizes = { least: 2, most: 16 } as const;
 
 /** Forms of names that are built on demand, for help texts. */
-export const RACK_FORM = `gb200-nvlN and gb300-nvlN, N a multiple of ${GPUS_OF_TRAY} up to ${GPUS_OF_TRAY * TRAYS_OF_RACK}, as gb300-nvl16`;
+export const RACK_FORM = `gb200-nvlN, gb300-nvlN and vr200-nvlN, N a multiple of ${GPUS_OF_TRAY} up to ${GPUS_OF_TRAY * TRAYS_OF_RACK}, as gb300-nvl16`;
 export const PCIE_BOX_FORM = `pcie-N-GPU, N from ${pcieBoxSizes.least} to ${pcieBoxSizes.most}, as pcie-8-l40s`;
 
 /**
@@ -115,10 +140,10 @@ export function machine(name: string): XmlElement {
 export function suggestMachine(name: string): string {
   const count = pcieBox.exec(name.toLowerCase())?.[1];
   const gpus = Math.min(Math.max(Number(count), pcieBoxSizes.least), pcieBoxSizes.most);
-  const [, rack, size = ''] = partOfRack.exec(name.toLowerCase()) ?? [];
-  if (rack !== undefined) {
+  const [, model, size = ''] = partOfRack.exec(name.toLowerCase()) ?? [];
+  if (model !== undefined) {
     const trays = Math.min(Math.max(Math.round(Number(size) / GPUS_OF_TRAY), 1), TRAYS_OF_RACK);
-    return `; did you mean ${rack}-nvl${trays * GPUS_OF_TRAY}?`;
+    return `; did you mean ${model}-nvl${trays * GPUS_OF_TRAY}?`;
   }
   const boxes = count === undefined ? [] : gpuModels.map(({ id }) => `pcie-${gpus}-${id}`);
   return didYouMean(name, [...machines.flatMap((entry) => [entry.name, ...entry.aliases]), ...boxes]);
@@ -129,8 +154,8 @@ export function findMachine(name: string): Machine | undefined {
   const lower = name.toLowerCase();
   const found = machines.find((entry) => entry.name === lower || entry.aliases.includes(lower));
   if (found !== undefined) return found;
-  const [, rack, size] = partOfRack.exec(lower) ?? [];
-  if (rack === 'gb200' || rack === 'gb300') return rackPart(lower, rack, Number(size));
+  const [, ofRack, size] = partOfRack.exec(lower) ?? [];
+  if (ofRack !== undefined) return rackPart(lower, ofRack as RackModel, Number(size));
   const [, count, model] = pcieBox.exec(lower) ?? [];
   const gpuModel = model === undefined ? undefined : findModel(model, gpuModels);
   const gpus = Number(count);
@@ -157,7 +182,7 @@ export function machineOfGpus(model: string, count: number): string | undefined 
   const found = gpuModels.find(({ id }) => id === model || familyOf({ id }) === model);
   if (found === undefined) return undefined;
   const { id, nvlink } = found;
-  if (id === 'gb200' || id === 'gb300') return findMachine(`${id}-nvl${count}`)?.name ?? `${id}-nvl72`;
+  if (id === 'gb200' || id === 'gb300' || id === 'vr200') return findMachine(`${id}-nvl${count}`)?.name ?? `${id}-nvl72`;
   if (id === 'gh200') return count === 4 ? 'gh200-4' : 'gh200';
   if (id === 'a100-sxm' && count === 4) return 'hgx-a100-4';
   const board = boards[id];
@@ -166,11 +191,12 @@ export function machineOfGpus(model: string, count: number): string | undefined 
   return nvlink === 'none' || nvlink === 'pair' ? `pcie-${Math.min(Math.max(count, least), most)}-${id}` : undefined;
 }
 
-function rackPart(name: string, model: 'gb200' | 'gb300', gpus: number): Machine | undefined {
+function rackPart(name: string, model: RackModel, gpus: number): Machine | undefined {
   const trays = gpus / GPUS_OF_TRAY;
   if (!Number.isInteger(trays) || trays < 1 || trays > TRAYS_OF_RACK) return undefined;
   const what = trays === 1 ? 'a tray' : `${trays} trays`;
-  return define(name, `${what} of an NVL72 rack in one NVLink domain: ${gpus} GPUs`, [], () => blackwellRack(model, trays));
+  const part = define(name, `${what} of an NVL72 rack in one NVLink domain: ${gpus} GPUs`, [], () => rack(model, trays));
+  return model === 'vr200' ? { ...part, origin: rubinOrigin } : part;
 }
 
 function define(
@@ -352,15 +378,16 @@ function graceHopper(count: number): XmlElement {
 
 /**
  * Trays of an NVL72 rack: two Grace, each with two GPUs and two cards; on GB200 at root ports of their own (bus ids of
- * `nvidia-smi topo`), on GB300 each GPU behind a ConnectX-8 (bus ids of a recorded tray). NCCL sees one hidden NVSwitch; several
+ * `nvidia-smi topo`), on GB300 each GPU behind a ConnectX-8 (bus ids of a recorded tray). VR200 has Vera and two cards a GPU. NCCL sees one hidden NVSwitch; several
  * trays are fused, each host with its own hash.
  */
-function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
-  const rack = new TreeBuilder();
+function rack(model: RackModel, trays: number): XmlElement {
+  const whole = new TreeBuilder();
+  const cpuModel = model === 'vr200' ? { name: 'vera', cores: 88 } : { name: 'grace', cores: 72 };
   for (let tray = 0; tray < trays; tray++) {
     const tree = new TreeBuilder({ firstRank: tray * 4, hostHash: BigInt(0x1000 + tray) });
     for (let grace = 0; grace < 2; grace++) {
-      const numa = tree.cpu(cpu('grace'), grace, grace * 72, 72);
+      const numa = tree.cpu(cpu(cpuModel.name), grace, grace * cpuModel.cores, cpuModel.cores);
       for (let half = 0; half < 2; half++) {
         const gpuDomain = `00${grace}${8 + half}`;
         if (model === 'gb200') {
@@ -369,18 +396,19 @@ function blackwellRack(model: 'gb200' | 'gb300', trays: number): XmlElement {
         } else {
           const pciSwitch = tree.pciSwitch(numa, connectX8Switch, `${gpuDomain}:01:00.0`);
           tree.gpu(pciSwitch, gpu(model), { busId: `${gpuDomain}:06:00.0` });
-          tree.nic(pciSwitch, nic('connectx-8'), { busId: `${gpuDomain}:03:00.0` });
+          tree.nic(pciSwitch, nic(model === 'gb300' ? 'connectx-8' : 'connectx-9'), { busId: `${gpuDomain}:03:00.0` });
+          if (model === 'vr200') tree.nic(pciSwitch, nic('connectx-9'), { busId: `${gpuDomain}:04:00.0` });
         }
       }
     }
     tree.nvSwitches([HIDDEN_NVSWITCH]);
     tree.c2c();
     for (const numa of tree.system.children) {
-      numa.parent = rack.system;
-      rack.system.children.push(numa);
+      numa.parent = whole.system;
+      whole.system.children.push(numa);
     }
   }
-  return rack.system;
+  return whole.system;
 }
 
 /**

@@ -25,6 +25,7 @@ export const nicModels: readonly NicModel[] = [
   connectX('connectx-6', 'ConnectX-6', 0x101b, 4, 200_000),
   connectX('connectx-7', 'ConnectX-7', 0x1021, 5, 400_000),
   connectX('connectx-8', 'ConnectX-8', 0x1023, 6, 800_000),
+  connectX('connectx-9', 'ConnectX-9', 0x1025, 6, 800_000),
   { ...connectX('bluefield-3', 'BlueField-3', 0xa2dc, 5, 400_000), aliases: ['bf3', 'bluefield3'] },
   // p4d has the first, p5 the second, p5en the third, p6 the fourth.
   efa('efa', 'Elastic Fabric Adapter', ['aws efa'], 0xefa0, 4, 100_000),

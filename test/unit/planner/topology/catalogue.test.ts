@@ -150,6 +150,29 @@ describe('an NVL72 rack', () => {
   });
 });
 
+describe('a tray of Vera Rubin', () => {
+  const nvlinkGBps = (ncclVersion: string) => {
+    const { links } = buildSystem(machine('vr200-tray'), { parameters: { ...defaultParameters, ncclVersion } });
+    return Math.max(...links.bandwidthGBps.filter((_, link) => links.type[link] === LinkType.NVL));
+  };
+
+  it.each([
+    ['2.30.7', 36 * 40.1],
+    ['2.31.2', 36 * 40.1],
+    ['2.32.3', 36 * 31.2],
+  ])('has links of the speed that NCCL %s knows', (version, gbps) => {
+    expect(nvlinkGBps(version)).toBeCloseTo(gbps, 3);
+  });
+
+  it('has two cards of 800G at the switch of each GPU', () => {
+    const { nets, gpus } = systemOf(machine('vr200-tray'));
+    expect([gpus.length, nets.length]).toEqual([4, 8]);
+    const paths = computePaths(systemOf(machine('vr200-tray')), defaultParameters);
+    const types = nets.map(({ index }) => paths.type[paths.between(NodeType.GPU, 0, NodeType.NET, index)]);
+    expect(types.filter((type) => type === PathType.PIX)).toHaveLength(2);
+  });
+});
+
 describe('NVLinks', () => {
   it.each(machines.map(({ name }) => name))('%s uses as many per GPU as its model has', (name) => {
     for (const gpu of [...descendants(machine(name))].filter((element) => element.name === 'gpu')) {

@@ -163,7 +163,7 @@ describe('descriptions', () => {
     ['gpus: {model: B200, count: 8}\nnics: {count: 8, speed: 400G}', 'b200*8 none | connectx-7*8@400000'],
     ['{"gpus": [{"model": "L4"}, {"model": "A10G", "count": 3}], "nics": []}', 'l4*1 none a10g*3 none |'],
     ['1 x 25G NIC', '| connectx-5*1@25000'],
-    ['1 x 1600G NIC', '| connectx-8*1@1600000'],
+    ['1 x 1600G NIC', '| connectx-9*1@1600000'],
   ])('%s', (text, summary) => {
     const { gpus, nics } = parseHardware(text);
     const said = [
