@@ -10,7 +10,7 @@ import { applyOverrides } from '../planner/plan/overrides.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
-import { usesWindows, windowsOf } from '../planner/windows.js';
+import { usesWindows, type Windows, windowsOf } from '../planner/windows.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
 import { newGpuNotes, versionNotes, versionOf } from './version-options.js';
@@ -105,15 +105,21 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
       throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
   const { parseClusterFile } = await import('../planner/plan/cluster-file.js');
-  const { name, machines, environment, fabric } = inFile(file.fileName, () => parseClusterFile(file.text));
+  const { name, machines, environment, fabric, windows } = inFile(file.fileName, () => parseClusterFile(file.text));
   const { readHardware } = await import('./topo/load.js');
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));
-  const input = assembleCluster(hosts, environment, options, dirname(file.fileName));
+  const input = assembleCluster(hosts, environment, { ...options, ...windowsOption(options, windows) }, dirname(file.fileName));
   return {
     ...input,
     ...(name === undefined ? {} : { title: name }),
     ...(fabric === undefined ? {} : { simulated: inFile(file.fileName, () => onFabric(input, fabric)) }),
   };
+}
+
+/** `--windows` wins over the field of the file. */
+function windowsOption({ windows }: ClusterOptions, ofFile: Windows | undefined): Pick<ClusterOptions, 'windows'> {
+  const asked = windows ?? ofFile;
+  return asked === undefined ? {} : { windows: asked };
 }
 
 /** @throws InputError where the fabric contradicts itself or the hosts */

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -36,6 +36,15 @@ describe('tccl expect', () => {
     const { code, stdout, stderr } = await tccl(['expect', 'dgx-h100', good, '--nccl', '2.30.7']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^dgx-h100 {2}NCCL 2\.30\.7, calls of one process\n\nAllReduce\n[^]*As expected: 3 of 3 rows\.\n$/);
+  });
+
+  it('leaves rows out that symmetric kernels serve, which reduce no doubles', async () => {
+    const floats = file('floats.txt', readFileSync(good, 'utf8').replaceAll(' double ', ' float '));
+    const noted = await tccl(['expect', 'dgx-h100', floats, '--nccl', '2.30.7', '--windows', 'symmetric']);
+    expect(noted.stderr).toContain('3 rows are not compared: symmetric kernels or copy engines serve the size');
+    expect(noted.stdout).not.toContain('1 GiB');
+    const doubles = await tccl(['expect', 'dgx-h100', good, '--nccl', '2.30.7', '--windows', 'symmetric']);
+    expect(doubles.stdout).toContain('As expected: 3 of 3 rows.');
   });
 
   it('exits with 1 where they are slow, with explanations, and reads the standard input', async () => {

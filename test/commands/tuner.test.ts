@@ -25,6 +25,12 @@ describe('tccl tuner', () => {
     expect(checked.stdout).toContain('nothing is wrong with them');
   });
 
+  it('names the calls that symmetric kernels do instead of a table', async () => {
+    const { stderr } = await tccl(['tuner', 'hgx-a100-4', '--windows', 'symmetric']);
+    expect(stderr).toMatch(/On symmetric windows kernels that no table chooses do AllReduce of 1 KiB to \d+ [KMG]iB/);
+    expect((await tccl(['tuner', 'hgx-a100-4'])).stderr).not.toContain('windows');
+  });
+
   it('exits with 1 at a warning about a table, and fails without a table or with a wrong option', async () => {
     const table = join(folder, 'bad.csv');
     writeFileSync(table, 'allreduce,0,18446744073709551615,ring,simple,-1,-1,-1\n');

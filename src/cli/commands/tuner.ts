@@ -1,18 +1,20 @@
 import type { Command } from 'commander';
-import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withWindowsOption } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { TunerOptions } from '../tuner/show.js';
 
 /** `tccl tuner`: the table of NCCL's example tuner plugin for a cluster. */
 export function register(program: Command): void {
-  withClusterOptions(
-    program
-      .command('tuner')
-      .summary("write or check the table of NCCL's example tuner plugin")
-      .description(
-        'Writes the CSV that the example tuner plugin of NCCL reads, with the algorithm and protocol that are predicted to be the fastest for each size; --check reads one instead and says what it does.',
-      )
-      .argument('<cluster>', CLUSTER_HELP),
+  withWindowsOption(
+    withClusterOptions(
+      program
+        .command('tuner')
+        .summary("write or check the table of NCCL's example tuner plugin")
+        .description(
+          'Writes the CSV that the example tuner plugin of NCCL reads, with the algorithm and protocol that are predicted to be the fastest for each size; --check reads one instead and says what it does.',
+        )
+        .argument('<cluster>', CLUSTER_HELP),
+    ),
   )
     .option('--check <file>', 'check a table against the cluster; - for the standard input')
     .option(

@@ -2,6 +2,8 @@ import { inFile, InvalidArgumentError, InvalidUsageError } from '../../errors.js
 import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/format.js';
+import { usualSizes } from '../../planner/plan/overview/forecast.js';
+import { servedByWindows } from '../../planner/plan/overview/windows.js';
 import { planPrepared } from '../../planner/plan/plan.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
 import { checkTunerTable, outcomeOf } from '../../planner/plan/tuner/check-table.js';
@@ -43,7 +45,16 @@ export async function showTuner(name: string, options: TunerOptions): Promise<bo
     throw new InvalidUsageError('UNSUPPORTED', `${input.title} is one rank, which exchanges nothing: there is nothing to tune`);
   const isFine =
     table === undefined ? make(input, simulator, tuning, percent, options) : check(table, input, simulator, tuning, options);
-  printNotes(input.notes);
+  const served = servedByWindows(tuning, usualSizes).map(
+    ({ collective, least, most, isWhole }) =>
+      `${collective} of ${isWhole ? '' : 'some sizes from '}${formatBytes(least)}${least === most ? '' : ` to ${formatBytes(most)}`}`,
+  );
+  printNotes([
+    ...(served.length === 0
+      ? []
+      : [`On symmetric windows kernels that no table chooses do ${served.join(', ')} (tccl plan --windows shows them).`]),
+    ...input.notes,
+  ]);
   return isFine;
 }
 

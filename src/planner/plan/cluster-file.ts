@@ -1,5 +1,6 @@
-import type { InputError } from '../../errors.js';
+import { type InputError, InvalidArgumentError } from '../../errors.js';
 import type { Fabric } from '../simulate/fabric.js';
+import { type Windows, windowsOf } from '../windows.js';
 import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-text.js';
 import type { Overrides } from './overrides.js';
 import { YamlReader } from './yaml-reader.js';
@@ -11,6 +12,8 @@ export interface ClusterFile {
   readonly machines: readonly ClusterFileMachine[];
   /** Variables of NCCL. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Buffers of calls in symmetric windows. */
+  readonly windows: Windows | undefined;
   /** The switches between hosts, and an error about them with its place. */
   readonly fabric: { readonly fabric: Fabric; readonly wrong: (message: string) => InputError } | undefined;
 }
@@ -49,6 +52,7 @@ export interface ClusterFileMachine {
  *         - { hosts: 8, oversubscription: 2 }
  *     environment:
  *       NCCL_CROSS_NIC: 0
+ *     windows: symmetric                 # buffers of calls are registered: symmetric, send, receive, none (default)
  *
  * `machines` may also be a single name, or names with a count (`dgx-h100:4`).
  *
@@ -56,7 +60,7 @@ export interface ClusterFileMachine {
  */
 export function parseClusterFile(text: string): ClusterFile {
   const file = YamlReader.parse(text, 'the cluster file');
-  const { name, machines, environment, fabric } = file.fields(['name', 'machines', 'environment', 'fabric']);
+  const { name, machines, environment, fabric, windows } = file.fields(['name', 'machines', 'environment', 'fabric', 'windows']);
   if (machines === undefined)
     throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
   const read = machines.items().map(readMachine);
@@ -68,8 +72,18 @@ export function parseClusterFile(text: string): ClusterFile {
     environment: Object.fromEntries(
       environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? [],
     ),
+    windows: windows === undefined ? undefined : readWindows(windows),
     fabric: fabric === undefined ? undefined : { fabric: readFabric(fabric), wrong: (message) => fabric.wrongAt(message) },
   };
+}
+
+function readWindows(reader: YamlReader): Windows {
+  try {
+    return windowsOf(reader.text('symmetric, send, receive or none'));
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) throw reader.wrongAt(error.message);
+    throw error;
+  }
 }
 
 const RAILS = ['none', 'optimised', 'only'] as const;

@@ -54,12 +54,13 @@ export const newVariables: ReadonlyMap<string, string> = new Map([
   ['NCCL_PROGRESS_COUNTERS', UNKNOWN_RELEASE],
   ['NCCL_PSK', UNKNOWN_RELEASE],
   ['NCCL_RMA_MULTI_CTX_THRESHOLD', UNKNOWN_RELEASE],
-  ['NCCL_RUN_DIAGNOSTICS', UNKNOWN_RELEASE],
-  ['NCCL_RUN_RAS_DIAGNOSTICS', UNKNOWN_RELEASE],
+  ['NCCL_RUN_DIAGNOSTICS', '2.31.2'],
+  ['NCCL_RUN_RAS_DIAGNOSTICS', '2.31.2'],
 ]);
 
 /** First version with the variable, if the given version lacks it. */
 export function missingUntil(variable: string, version: string): string | undefined {
-  const since = variableSince.get(variable);
-  return since !== undefined && compareVersions(version, since) < 0 ? since : undefined;
+  const since = variableSince.get(variable) ?? newVariables.get(variable);
+  const oldest = since === UNKNOWN_RELEASE ? '2.31.2' : since;
+  return oldest !== undefined && compareVersions(version, oldest) < 0 ? since : undefined;
 }

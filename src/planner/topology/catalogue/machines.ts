@@ -378,8 +378,8 @@ function graceHopper(count: number): XmlElement {
 
 /**
  * Trays of an NVL72 rack: two Grace, each with two GPUs and two cards; on GB200 at root ports of their own (bus ids of
- * `nvidia-smi topo`), on GB300 each GPU behind a ConnectX-8 (bus ids of a recorded tray). VR200 has Vera and two cards a GPU. NCCL sees one hidden NVSwitch; several
- * trays are fused, each host with its own hash.
+ * `nvidia-smi topo`), on GB300 each GPU behind a ConnectX-8 (bus ids of a recorded tray). VR200 has Vera and two cards a GPU.
+ * NCCL sees one hidden NVSwitch; several trays are fused, each host with its own hash.
  */
 function rack(model: RackModel, trays: number): XmlElement {
   const whole = new TreeBuilder();

@@ -17,6 +17,18 @@ function complaint(text: string): string {
 }
 
 describe('a cluster file', () => {
+  it('has the windows that buffers of calls lie in', () => {
+    const windowsIn = (text: string) => parseClusterFile(`machines: dgx-h100:2\n${text}`).windows;
+    expect([windowsIn(''), windowsIn('windows: symmetric'), windowsIn('windows: receive')]).toEqual([
+      undefined,
+      'both',
+      'receive',
+    ]);
+    expect(complaint('machines: dgx-h100\nwindows: symetric')).toBe(
+      "2:1: no windows 'symetric'; did you mean symmetric? (there are symmetric, none, send, receive, both)",
+    );
+  });
+
   it('has machines in the order of their ranks, and an environment', () => {
     const { name, machines, environment } = parseClusterFile(
       [

@@ -92,6 +92,18 @@ describe('rules', () => {
 });
 
 describe('a variable that a version does not have', () => {
+  it('is noted where no plan depends on it', () => {
+    const notesOf = (name: string, version: string) =>
+      parametersFromEnvironment({ [name]: '1' }, version).notes.map(({ message }) => message);
+    expect(notesOf('NCCL_RUN_DIAGNOSTICS', '2.30.7')).toEqual([
+      'NCCL 2.30.7 has no variable NCCL_RUN_DIAGNOSTICS, which came with 2.31.2: it is ignored',
+    ]);
+    expect(notesOf('NCCL_PSK', '2.30.7')).toEqual([
+      'NCCL 2.30.7 has no variable NCCL_PSK, which came with 2.31 or 2.32 (it is not known which): it is ignored',
+    ]);
+    expect([notesOf('NCCL_RUN_DIAGNOSTICS', '2.31.2'), notesOf('NCCL_PSK', '2.31.2')]).toEqual([[], []]);
+  });
+
   it('is ignored with a note', () => {
     const { parameters, notes } = parametersFromEnvironment({ NCCL_PXN_C2C: '0' }, '2.26.2');
     expect(parameters.pxnC2c).toBeUndefined();
