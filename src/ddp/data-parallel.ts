@@ -4,7 +4,8 @@ import { checkOptionNames } from '../option-names.js';
 import { didYouMean } from '../suggest.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { NumericArray, NumericArrayConstructor } from '../runtime/device/types.js';
-import { bucketsOf, formOf, type BucketForm, type ParameterForm } from './buckets.js';
+import { checkFlag, checkMetrics, checkTensors, elementsOf, entriesOf, formsOf } from './arguments.js';
+import { bucketsOf, type BucketForm, type ParameterForm } from './buckets.js';
 import { copy, plainArrays, type Tensors } from './tensors.js';
 
 /** Options of dataParallel(). */
@@ -87,12 +88,7 @@ export async function dataParallel<Tensor>(
   parameters: ByName<Tensor>,
   options: DataParallelOptions<Tensor> = {},
 ): Promise<DataParallel<ByName<Tensor>>> {
-  if (typeof parameters !== 'object' || (parameters as unknown) === null) {
-    throw new InvalidArgumentError(
-      'ARGUMENT_TYPE',
-      `dataParallel: pass a communicator and its parameters by name, as in dataParallel(comm, { weights }), not ${describeValue(parameters)} as parameters`,
-    );
-  }
+  const entries = entriesOf(comm, parameters);
   checkOptionNames('dataParallel', options, optionNames, '{ bucketBytes: 2 ** 20 }');
   const { bucketBytes = DEFAULT_BUCKET_BYTES, allowUnused = false } = options;
   if (!(typeof bucketBytes === 'number' && bucketBytes > 0)) {
@@ -101,9 +97,10 @@ export async function dataParallel<Tensor>(
       `dataParallel: bucketBytes is a number of bytes above 0, not ${describeValue(bucketBytes)}`,
     );
   }
+  checkFlag('dataParallel', { allowUnused });
   const tensors = options.tensors ?? (plainArrays as unknown as Tensors<Tensor>);
-  const entries = Object.entries(parameters);
-  const forms = entries.map(([name, parameter]) => formOf(name, tensors.read(parameter), tensors.typeOf(parameter)));
+  checkTensors('dataParallel', tensors);
+  const forms = formsOf(entries, tensors);
   await agree(comm, forms, bucketBytes);
   for (const [, parameter] of entries) {
     const array = tensors.read(parameter).slice();
@@ -144,6 +141,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   readonly #places = new Map<string, Place<Gradients[keyof Gradients]>>();
   /** All-reduces that have begun, of the first buckets: the order is the same on all ranks. */
   readonly #begun: Promise<void>[] = [];
+  #isClosed = false;
 
   /** @internal */
   constructor(
@@ -182,15 +180,17 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
    * Hands over a gradient, in any order; it is copied. The all-reduce of a bucket begins when it has all its gradients and
    * those of the buckets before it have begun. Errors of an all-reduce come from finish().
    *
-   * @throws InvalidArgumentError `UNKNOWN_NAME`, `BUFFER_SIZE`, `ARGUMENT_TYPE`; InvalidUsageError `UNSUPPORTED` for a second
-   *   gradient of one parameter
+   * @throws InvalidArgumentError `UNKNOWN_NAME`, `BUFFER_SIZE`, `ARGUMENT_TYPE`; InvalidUsageError `CLOSED`, or `UNSUPPORTED` for
+   *   a second gradient of one parameter
    */
   ready<Name extends keyof Gradients & string>(name: Name, gradient: Gradients[Name]): void {
+    this.#checkOpen('ready');
+    const given: unknown = name;
     const place = this.#places.get(name);
     if (place === undefined) {
       throw new InvalidArgumentError(
         'UNKNOWN_NAME',
-        `ready: there is no parameter ${JSON.stringify(name)}${didYouMean(name, this.#places.keys())}`,
+        `ready: there is no parameter ${describeValue(given)}${didYouMean(String(given), this.#places.keys())}`,
       );
     }
     if (place.isReady) {
@@ -199,7 +199,7 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
         `ready: the gradient of ${name} is there already; add up gradients of one step first, and call finish() before the next`,
       );
     }
-    const array = this.#tensors.read(gradient);
+    const array = elementsOf(this.#tensors, gradient, `ready: the gradient of ${name}`);
     if (array.constructor !== place.part.constructor) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
@@ -222,9 +222,11 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
    * Waits for all all-reduces of the step. Resolves with the averaged gradients by name: new tensors of a library, which the
    * caller disposes of, or parts of the buckets, valid until the next ready().
    *
-   * @throws InvalidUsageError `UNSUPPORTED` when gradients are missing, unless `allowUnused`; errors of the all-reduces
+   * @throws InvalidUsageError `CLOSED`, or `UNSUPPORTED` when gradients are missing, unless `allowUnused`; errors of the
+   *   all-reduces
    */
   async finish(): Promise<Gradients> {
+    this.#checkOpen('finish');
     const missing = [...this.#places].filter(([, { isReady }]) => !isReady);
     if (missing.length > 0 && !this.#allowUnused) {
       const names = missing.map(([name]) => name).join(', ');
@@ -255,10 +257,13 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
   /**
    * Averages numbers over the ranks, such as losses. Every rank passes the same names.
    *
-   * @param weight weight of this rank's numbers, such as the number of its samples
-   * @throws InvalidUsageError `CALL_MISMATCH` when ranks pass different names
+   * @param weight weight of this rank's numbers, such as the number of its samples; above 0 on one rank at least
+   * @throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`; InvalidUsageError `CLOSED`, or `CALL_MISMATCH` when ranks
+   *   pass different names
    */
   async average<Name extends string>(metrics: Readonly<Record<Name, number>>, weight = 1): Promise<Record<Name, number>> {
+    this.#checkOpen('average');
+    checkMetrics(metrics, weight);
     const names = (Object.keys(metrics) as Name[]).sort();
     const sums = Float64Array.from([...names.map((name) => metrics[name] * weight), weight, hashOf(names), hashOf(names) ** 2]);
     await this.comm.allReduce(sums);
@@ -270,12 +275,24 @@ export class DataParallel<Gradients extends Readonly<Record<keyof Gradients, unk
         `average: rank ${this.comm.rank} passes ${names.join(', ')}, another rank other names; pass the same on all ranks`,
       );
     }
+    if (total === 0) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        'average: the weights of all ranks are 0; pass a weight above 0 on one rank at least',
+      );
+    }
     return Object.fromEntries(names.map((name, i) => [name, (sums[i] ?? 0) / total])) as Record<Name, number>;
   }
 
-  /** Frees the buckets; the communicator stays open. */
+  /** Frees the buckets, and with them arrays that finish() gave; the communicator stays open. A second call does nothing. */
   close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     for (const { array } of this.#buckets) this.comm.free(array);
+  }
+
+  #checkOpen(call: string): void {
+    if (this.#isClosed) throw new InvalidUsageError('CLOSED', `${call}: this dataParallel was closed`);
   }
 
   /** Counts a gradient, and begins the all-reduces that may begin. */

@@ -1,6 +1,7 @@
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { NumericArray, ReductionOperator } from '../runtime/device/types.js';
 import type { TimedCallOptions } from '../runtime/algorithms/arguments.js';
+import { checkComm, checkTensors } from './arguments.js';
 import type { Tensors } from './tensors.js';
 
 /** Collectives on tensors; every rank passes one of the same type and number of elements. */
@@ -16,11 +17,15 @@ export interface TensorCalls<Tensor> {
 /**
  * Collectives of `comm` on the tensors of a library. Elements are copied into memory that ranks share, and out of it.
  *
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`
+ *
  * @example
  * const calls = tensorCalls(comm, tfjsTensors(tf));
  * const mean = await calls.allReduce(tf.tensor([1, 2]), 'avg');
  */
 export function tensorCalls<Tensor>(comm: Communicator, tensors: Tensors<Tensor>): TensorCalls<Tensor> {
+  checkComm('tensorCalls', comm, 'tensorCalls(comm, tfjsTensors(tf))');
+  checkTensors('tensorCalls', tensors);
   const optionsOf = (tensor: Tensor): TimedCallOptions => ({ type: tensors.typeOf(tensor) });
   return {
     async allReduce(tensor, operator = 'sum') {

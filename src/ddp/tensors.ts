@@ -42,8 +42,10 @@ export interface Tfjs<Tensor> {
  * Tensors of TensorFlow.js with numbers: float32, int32 and bool. A tensor of a GPU is read by `dataSync`, which waits for it.
  *
  * @param tf the library: `import * as tf from '@tensorflow/tfjs'`
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`
  */
 export function tfjsTensors<Tensor extends TfjsTensor>(tf: Tfjs<Tensor>): Tensors<Tensor> {
+  checkLibrary('tfjsTensors', tf, 'tensor', 'tfjsTensors(tf)');
   const makeTensor = tf.tensor.bind(tf) as unknown as (values: NumericArray, shape: readonly number[], dtype: string) => Tensor;
   const make = (array: NumericArray, like: Tensor, shape: readonly number[] = like.shape): Tensor =>
     // A tensor may keep the array that it is made from.
@@ -73,12 +75,14 @@ export function tfjsTensors<Tensor extends TfjsTensor>(tf: Tfjs<Tensor>): Tensor
  * variable and forward pass, inside the function that is differentiated.
  *
  * @param tf the library: `import * as tf from '@tensorflow/tfjs'`
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`
  */
 export function whenGradient<Tensor extends TfjsTensor>(
   tf: Tfjs<Tensor>,
   tensor: Tensor,
   ready: (gradient: Tensor) => void,
 ): Tensor {
+  checkLibrary('whenGradient', tf, 'customGrad', 'whenGradient(tf, tensor, ready)');
   type Identity = (input: Tensor & { clone(): Tensor }) => { value: Tensor; gradFunc: (gradient: Tensor) => Tensor };
   const identity: Identity = (input) => ({
     value: input.clone(),
@@ -106,8 +110,10 @@ export interface Onnx<Tensor> {
  * Tensors of ONNX Runtime in this process's memory, of all types of numbers but int4.
  *
  * @param ort the library: `import * as ort from 'onnxruntime-node'`
+ * @throws InvalidArgumentError `ARGUMENT_TYPE`
  */
 export function onnxTensors<Tensor extends OnnxTensor>(ort: Onnx<Tensor>): Tensors<Tensor> {
+  checkLibrary('onnxTensors', ort, 'Tensor', 'onnxTensors(ort)');
   const Make = ort.Tensor as unknown as new (type: string, data: unknown, dims: readonly number[]) => Tensor;
   /** The elements of a float16 tensor are bits, or numbers where the runtime has Float16Array. */
   const elements = ({ data, type }: Tensor): NumericArray => {
@@ -138,4 +144,13 @@ function numbersOf(data: unknown, what: string): NumericArray {
 /** Copies elements between arrays of one class. */
 export function copy(from: NumericArray, to: NumericArray): void {
   (to as Float32Array).set(from as Float32Array);
+}
+
+/** Checks that `library`, which the caller imported, has a member; `example` is how to pass it. */
+function checkLibrary(call: string, library: object, member: string, example: string): void {
+  if (typeof (library as Readonly<Record<string, unknown>> | undefined | null)?.[member] === 'function') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: pass the library, as in ${example}, not ${describeValue(library)}, which has no ${member}`,
+  );
 }

@@ -58,10 +58,49 @@ describe('dataParallel', () => {
     });
   });
 
+  it('refuses arguments that it cannot use', async () => {
+    const [messages] = await pool.run('refused');
+    const tensors = 'tensors is tfjsTensors(tf), onnxTensors(ort) or an object with functions of these names, not';
+    const all = 'which has no read, typeOf, make, write, shapeOf';
+    expect(messages).toEqual([
+      'ARGUMENT_TYPE dataParallel: pass a communicator of init() first, as in dataParallel(comm, { weights }), not an object of class Object',
+      'ARGUMENT_TYPE dataParallel: pass a communicator of init() first, as in dataParallel(comm, { weights }), not an object of class Object',
+      ...['undefined', '{}', 'an object of class Array'].map(
+        (value) =>
+          `ARGUMENT_TYPE dataParallel: pass a communicator and its parameters by name, as in dataParallel(comm, { weights }), not ${value} as parameters`,
+      ),
+      'ARGUMENT_TYPE dataParallel: parameter w is an object of class Array; pass a typed array: Float32Array.from(x)',
+      'ARGUMENT_TYPE dataParallel: parameter v is the same array as w; pass it once, and add up its gradients',
+      'ARGUMENT_TYPE dataParallel: parameter w is of int32, whose averages would be cut to whole numbers; pass it to comm.broadcast instead',
+      `ARGUMENT_TYPE dataParallel: ${tensors} an object of class Object, ${all}`,
+      'ARGUMENT_TYPE dataParallel: parameter w is an object of class Float32Array, no tensor to read: tensor.dataSync is not a function',
+      'ARGUMENT_TYPE dataParallel: allowUnused is true or false, not "yes"',
+      'ARGUMENT_TYPE tfjsTensors: pass the library, as in tfjsTensors(tf), not an object of class Object, which has no tensor',
+      'ARGUMENT_TYPE onnxTensors: pass the library, as in onnxTensors(ort), not undefined, which has no Tensor',
+      'ARGUMENT_TYPE whenGradient: pass the library, as in whenGradient(tf, tensor, ready), not an object of class Object, which has no customGrad',
+      `ARGUMENT_TYPE tensorCalls: ${tensors} undefined, ${all}`,
+      'ARGUMENT_TYPE tensorCalls: pass a communicator of init() first, as in tensorCalls(comm, tfjsTensors(tf)), not undefined',
+      'ARGUMENT_TYPE ready: the gradient of w is undefined; pass a typed array',
+      'UNKNOWN_NAME ready: there is no parameter undefined',
+      'ARGUMENT_TYPE average: pass numbers by name, as in average({ loss }), not undefined',
+      'ARGUMENT_TYPE average: a is a number, not "x"',
+      'ARGUMENT_TYPE average: a is a number, not undefined',
+      'ARGUMENT_RANGE average: the weight is a number from 0, not NaN',
+      'ARGUMENT_RANGE average: the weight is a number from 0, not -1',
+      'ARGUMENT_RANGE average: the weights of all ranks are 0; pass a weight above 0 on one rank at least',
+    ]);
+  });
+
+  it('refuses calls after close(), but a second close()', async () => {
+    const messages = [...['ready', 'finish', 'average'].map((call) => `CLOSED ${call}: this dataParallel was closed`), 'nothing'];
+    const expected = { messages, array: [42, 42, 42, 42] };
+    expect(await pool.run('closed')).toEqual([expected, expected, expected]);
+  });
+
   it('counts missing gradients as zeros where that is allowed', async () => {
-    const [first] = (await pool.run('unused')) as [number[], bigint[]][];
+    const [first] = (await pool.run('unused')) as [number[], number[]][];
     expect(first![0]).toEqual(Array(3).fill(expect.closeTo(4 / 3, 6)));
-    expect(first![1]).toEqual([0n, 0n]);
+    expect(first![1]).toEqual([0, 0]);
   });
 
   it('averages metrics, with weights, and refuses different names', async () => {

@@ -98,6 +98,6 @@ test('options in place of the root, values that are no arrays, and ranks that ar
 
 test('a data-parallel model without a communicator is refused with the right argument', async () => {
   await expect(dataParallel(wrong({ x }), wrong(undefined))).rejects.toThrow(
-    /^dataParallel: pass a communicator and its parameters by name/,
+    'dataParallel: pass a communicator of init() first, as in dataParallel(comm, { weights }), not an object of class Object',
   );
 });

@@ -1,0 +1,97 @@
+import { describeValue } from '../describe-value.js';
+import { InvalidArgumentError, TcclError } from '../errors.js';
+import type { Communicator } from '../runtime/communicator/communicator.js';
+import { dataTypeOf, type NumericArray } from '../runtime/device/types.js';
+import { formOf, type ParameterForm } from './buckets.js';
+import type { Tensors } from './tensors.js';
+
+/** The parameters by name. Throws `ARGUMENT_TYPE` unless there are a communicator and at least one parameter. */
+export function entriesOf<Tensor>(comm: Communicator, parameters: Readonly<Record<string, Tensor>>): [string, Tensor][] {
+  const example = 'dataParallel(comm, { weights })';
+  checkComm('dataParallel', comm, example);
+  const isList = Array.isArray(parameters) || ArrayBuffer.isView(parameters);
+  const entries = typeof parameters === 'object' && !isList ? Object.entries((parameters as object | null) ?? {}) : [];
+  if (entries.length > 0) return entries as [string, Tensor][];
+  const isEmpty = (parameters as unknown)?.constructor === Object;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `dataParallel: pass a communicator and its parameters by name, as in ${example}, not ${isEmpty ? '{}' : describeValue(parameters)} as parameters`,
+  );
+}
+
+export function checkComm(call: string, comm: Communicator, example: string): void {
+  if (typeof (comm as Partial<Communicator> | undefined | null)?.allGatherObject === 'function') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: pass a communicator of init() first, as in ${example}, not ${describeValue(comm)}`,
+  );
+}
+
+export function checkFlag(call: string, flag: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(flag)) {
+    if (typeof value !== 'boolean')
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${name} is true or false, not ${describeValue(value)}`);
+  }
+}
+
+const tensorFunctions = Object.keys({ read: true, typeOf: true, make: true, write: true, shapeOf: true } satisfies Record<
+  keyof Tensors<unknown>,
+  true
+>);
+
+export function checkTensors<Tensor>(call: string, tensors: Tensors<Tensor>): void {
+  const given = tensors as unknown as Readonly<Record<string, unknown>> | undefined | null;
+  const missing = tensorFunctions.filter((name) => typeof given?.[name] !== 'function');
+  if (missing.length === 0) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: tensors is tfjsTensors(tf), onnxTensors(ort) or an object with functions of these names, not ${describeValue(tensors)}, which has no ${missing.join(', ')}`,
+  );
+}
+
+/** The elements of a parameter or gradient; `what` begins the message of an error. */
+export function elementsOf<Tensor>(tensors: Tensors<Tensor>, tensor: Tensor, what: string): NumericArray {
+  let array: unknown;
+  try {
+    array = tensors.read(tensor);
+  } catch (cause) {
+    if (cause instanceof TcclError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `${what} is ${describeValue(tensor)}, no tensor to read: ${why}`, { cause });
+  }
+  if (ArrayBuffer.isView(array)) return array as NumericArray;
+  const advice = Array.isArray(array) ? ': Float32Array.from(x)' : '';
+  throw new InvalidArgumentError('ARGUMENT_TYPE', `${what} is ${describeValue(array)}; pass a typed array${advice}`);
+}
+
+/** The forms of parameters. Throws `ARGUMENT_TYPE` for those that have no floating-point numbers, or have two names. */
+export function formsOf<Tensor>(entries: readonly [string, Tensor][], tensors: Tensors<Tensor>): ParameterForm[] {
+  const names = new Map<Tensor, string>();
+  return entries.map(([name, parameter]) => {
+    const what = `dataParallel: parameter ${name}`;
+    const refuse = (why: string): InvalidArgumentError => new InvalidArgumentError('ARGUMENT_TYPE', `${what} ${why}`);
+    const array = elementsOf(tensors, parameter, what);
+    const twin = names.get(parameter);
+    if (twin !== undefined) throw refuse(`is the same array as ${twin}; pass it once, and add up its gradients`);
+    names.set(parameter, name);
+    const type = dataTypeOf(array, tensors.typeOf(parameter), what);
+    if (!type.isFloat)
+      throw refuse(`is of ${type.name}, whose averages would be cut to whole numbers; pass it to comm.broadcast instead`);
+    return formOf(name, array, tensors.typeOf(parameter));
+  });
+}
+
+export function checkMetrics(metrics: Readonly<Record<string, number>>, weight: number): void {
+  if (typeof metrics !== 'object' || (metrics as unknown) === null) {
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `average: pass numbers by name, as in average({ loss }), not ${describeValue(metrics)}`,
+    );
+  }
+  for (const [name, value] of Object.entries(metrics)) {
+    if (typeof value !== 'number')
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `average: ${name} is a number, not ${describeValue(value)}`);
+  }
+  if (!(Number.isFinite(weight) && weight >= 0))
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `average: the weight is a number from 0, not ${describeValue(weight)}`);
+}
