@@ -7,8 +7,11 @@ export function nearestName(word: string, names: Iterable<string>): string | und
   let best: string | undefined;
   let bestDistance = Math.min(lower.length, Math.max(2, Math.floor(lower.length / 3)) + 1);
   for (const name of names) {
-    const distance = editDistance(lower, name.toLowerCase(), bestDistance);
-    if (distance < bestDistance) {
+    const other = name.toLowerCase();
+    const distance = editDistance(lower, other, bestDistance);
+    // Of two names as near, one that contains the word.
+    const isFuller = best !== undefined && other.includes(lower) && other.length - lower.length === bestDistance;
+    if (distance < bestDistance || isFuller) {
       bestDistance = distance;
       best = name;
     }

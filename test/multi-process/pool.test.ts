@@ -231,7 +231,8 @@ describe('a pool', () => {
     [{ ranks: 0 }, 'ARGUMENT_RANGE', 'openPool takes a number of ranks from 1, not 0'],
     [{ module: 5 }, 'ARGUMENT_TYPE', 'openPool: module is a path or a file: URL'],
     [{ modul: '' }, 'UNKNOWN_NAME', 'openPool: there is no option "modul"; did you mean module?'],
-    [{ module: '/no/such/module.mjs' }, 'RANK_DIED', "failed: Cannot find module '/no/such/module.mjs'"],
+    [{ module: '/no/such/module.mjs' }, 'FILE', 'openPool: the module /no/such/module.mjs does not exist'],
+    [{ signal: 1 }, 'ARGUMENT_TYPE', 'openPool: signal is an AbortSignal, not 1'],
     [{ execArgv: ['--no-such-option'] }, 'ARGUMENT_TYPE', 'openPool cannot start rank 0'],
   ])('is not opened with %o', async (options, code, message) => {
     await expect(open(1, options as object)).rejects.toThrow(

@@ -268,6 +268,25 @@ describe('signals to the launcher', () => {
     });
   });
 
+  it('a second SIGINT, and the grace time after --timeout, kill with a line', async () => {
+    const ignore =
+      "for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => console.log('got')); setInterval(() => undefined, 1000);";
+    const job = startTccl(['run', '-n', '1', '--grace', '60', node, '-e', `${ignore} console.log('up')`]);
+    await job.shown(/up/);
+    job.process.kill('SIGINT');
+    await job.shown(/got/);
+    job.process.kill('SIGINT');
+    expect(await job.finished).toMatchObject({
+      code: 137,
+      stderr: 'tccl run: rank 0 did not end before a second SIGINT: killing\n',
+    });
+    const late = await tccl(['run', '-n', '1', '--timeout', '4', '--grace', '0.2', node, '-e', ignore]);
+    expect(late).toMatchObject({
+      code: 124,
+      stderr: 'tccl run: not finished after 4 s: ending rank 0\ntccl run: rank 0 did not end within 0.2 s of SIGTERM: killing\n',
+    });
+  }, 30_000);
+
   it('SIGINT is left to a rank that shares the terminal', async () => {
     const ignore =
       "process.on('SIGINT', () => console.log('interrupted')); process.on('SIGTERM', () => process.exit(5)); setInterval(() => undefined, 1000);";

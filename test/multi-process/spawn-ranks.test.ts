@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { RemoteError, spawnRanks } from '../../dist/index.js';
+import { openPool, RemoteError, spawnRanks } from '../../dist/index.js';
 import { fixture } from './cli.js';
 
 const thread = fixture('thread.mjs');
@@ -167,12 +167,31 @@ describe('ranks as threads', () => {
   });
 
   it('without a module are an error', async () => {
-    await expect(spawnRanks(1, '/no/such/module.js')).rejects.toThrow(
-      /^rank 0 of 1 failed: Cannot find module '\/no\/such\/module\.js'/,
+    const code = 'FILE';
+    for (const [call, failed] of [
+      ['spawnRanks', (module: string) => spawnRanks(1, module)],
+      ['openPool', (module: string) => openPool({ ranks: 1, module })],
+    ] as const) {
+      const message = `${call}: the module /no/such/module.js does not exist`;
+      await expect(failed('/no/such/module.js')).rejects.toMatchObject({ code, message });
+      await expect(failed('/')).rejects.toMatchObject({
+        code,
+        message: `${call}: the module / is a directory; name a file in it`,
+      });
+    }
+  });
+
+  it('whose top-level await cannot settle say what their exit code means', async () => {
+    const module = new URL('fixtures/never.mjs', import.meta.url);
+    await expect(spawnRanks(1, module)).rejects.toThrow(
+      "rank 0 of 1 exited with code 13 (Node's for a top-level await that never settled: nothing that it waits for can still happen)",
     );
   });
 
   it.each([
+    [2, thread, { args: 'x' }, 'ARGUMENT_TYPE', 'spawnRanks: args is an array of strings, not "x"'],
+    [2, thread, { signal: 1 }, 'ARGUMENT_TYPE', 'spawnRanks: signal is an AbortSignal, not 1'],
+    [2, thread, { env: 5 }, 'ARGUMENT_TYPE', 'spawnRanks: env is an object of variables, not 5'],
     [0, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 0'],
     [1.5, thread, {}, 'ARGUMENT_RANGE', 'a number of ranks from 1, not 1.5'],
     [1, new URL('http://localhost/x.js'), {}, 'ARGUMENT_TYPE', 'spawnRanks cannot start rank 0'],

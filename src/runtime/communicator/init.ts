@@ -14,7 +14,8 @@ import { Team } from '../device/team.js';
 import { warn } from '../warn.js';
 import { agree, netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
-import { ofCall, TcclError, TimeoutError } from '../../errors.js';
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { withAnySignal } from '../with-any-signal.js';
 import { Communicator } from './communicator.js';
@@ -45,6 +46,7 @@ export function init(options: InitOptions = {}): Promise<Communicator> {
 async function join(options: InitOptions): Promise<CommunicatorParts> {
   const { signal } = options;
   const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'env', 'onWarning']);
+  checkTypes(options);
   const env = options.env ?? process.env;
   const settings = settingsOf(options, env);
   const network = readBootstrapEnvironment(env);
@@ -75,6 +77,17 @@ async function join(options: InitOptions): Promise<CommunicatorParts> {
     });
   } finally {
     limit.lift();
+  }
+}
+
+function checkTypes({ device, env, onWarning }: InitOptions): void {
+  for (const [name, value, type, kind] of [
+    ['device', device, 'string', 'a string'],
+    ['env', env, 'object', 'an object of variables'],
+    ['onWarning', onWarning, 'function', 'a function'],
+  ] as const) {
+    if (value !== undefined && typeof value !== type)
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `init: ${name} is ${kind}, not ${describeValue(value)}`);
   }
 }
 
@@ -197,9 +210,17 @@ function wayHome(
   return libc === undefined || cores === undefined ? () => () => undefined : () => moveTo(libc, cores);
 }
 
+const warned = new Set<string>();
+
+/** A process that makes many communicators prints a warning about its set-up once. */
+function warnOnce(text: string): void {
+  if (!warned.has(text)) warn(text);
+  warned.add(text);
+}
+
 function warnOfDoubts(bootstrap: Bootstrap, facts: readonly RankFacts[], doubt: string | undefined, options: InitOptions): void {
   if (bootstrap.rank !== 0) return;
-  const tell = options.onWarning ?? warn;
+  const tell = options.onWarning ?? warnOnce;
   const alone = facts.find((fact) => !fact.sharedWithHost);
   if (alone !== undefined)
     tell(

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { clockMs, setImmediate } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
+import { describeExit } from './exit-text.js';
 import type { JobOutput } from './job-output.js';
 import { watchForHolds } from './held-up-job.js';
 import type { RankGroup, RunningRank } from './rank-group.js';
@@ -158,14 +159,17 @@ export class Job {
   #end(): void {
     this.#ending = true;
     this.#signal('SIGTERM');
-    this.#later(this.#options.graceMs, () => this.#signal('SIGKILL'));
+    this.#later(this.#options.graceMs, () => this.#kill('SIGTERM'));
   }
 
   /** SIGKILL for those that still run so long after a signal that ends ranks. */
   #kill(after: NodeJS.Signals): void {
-    const { report, graceMs } = this.#options;
+    this.#killNow(`did not end within ${this.#options.graceMs / 1000} s of ${after}`);
+  }
+
+  #killNow(why: string): void {
     const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
-    if (running.length > 0) report(`${nameRanks(running)} did not end within ${graceMs / 1000} s of ${after}: killing`);
+    if (running.length > 0) this.#options.report(`${nameRanks(running)} ${why}: killing`);
     this.#signal('SIGKILL');
   }
 
@@ -178,7 +182,7 @@ export class Job {
         const again = signal === 'SIGINT' && this.#handedOn === 'SIGINT';
         this.#handedOn = signal;
         if (again) {
-          this.#signal('SIGKILL');
+          this.#killNow('did not end before a second SIGINT');
           return;
         }
         this.#signal(signal, { reachesThisHost: signal === 'SIGINT' && isForegroundJob() });
@@ -232,7 +236,7 @@ function nameRank({ rank, host }: RunningRank): string {
 function describeEnding(ending: Exclude<Ending, { kind: 'lost' }>): string {
   switch (ending.kind) {
     case 'code':
-      return `exited with code ${ending.code}`;
+      return describeExit(ending.code);
     case 'signal':
       return `was killed by ${ending.signal}`;
     case 'unstarted':

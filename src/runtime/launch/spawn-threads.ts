@@ -1,10 +1,14 @@
 import type { Transferable, Worker, WorkerOptions } from 'node:worker_threads';
+import { existsSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, RemoteError } from '../../errors.js';
+import { InvalidArgumentError, RemoteError, SystemError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform/declarations.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { bundleAdvice } from './bundle-advice.js';
+import { describeExit } from './exit-text.js';
 import { localMeetingPoint } from './meeting-point.js';
 import { ThreadPort, type RankPort } from './rank-port.js';
 import { startThreadAt } from './thread-placement.js';
@@ -90,6 +94,7 @@ async function runThreads(
     );
   }
   checkModule(options.call, options.userModule ?? module, `${options.call}(2, new URL('./rank.js', import.meta.url))`);
+  checkSpawnOptions(options);
   const { signal, graceMs = 1000, onMessage, onEnd, mayEnd } = options;
   signal?.throwIfAborted();
   const threads = await startThreads(nRanks, module, options);
@@ -175,11 +180,48 @@ async function startThreads(nRanks: number, module: string | URL, options: Spawn
 
 /** @internal Throws for what is no path or URL of a module; `example` is how to pass one. */
 export function checkModule(call: string, module: unknown, example: string): void {
-  if (module instanceof URL || (typeof module === 'string' && module !== '')) return;
+  if (module instanceof URL || (typeof module === 'string' && module !== '')) {
+    checkFile(call, moduleAt(module));
+    return;
+  }
   throw new InvalidArgumentError(
     'ARGUMENT_TYPE',
     `${call}: module is a path or a file: URL, as in ${example}, not ${describeValue(module)}`,
   );
+}
+
+function checkFile(call: string, module: string | URL): void {
+  if (typeof module !== 'string' && module.protocol !== 'file:') return;
+  const path = typeof module === 'string' ? module : fileURLToPath(module);
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) return;
+  try {
+    // Node also finds ./rank.js by ./rank, and the main file of a folder.
+    createRequire(path).resolve(path);
+    return;
+  } catch (cause) {
+    // tsx finds ./rank.ts by ./rank.js.
+    const isThere = existsSync(path);
+    if (!isThere && existsSync(path.replace(/js$/, 'ts'))) return;
+    const what = isThere ? 'is a directory; name a file in it' : 'does not exist';
+    throw new SystemError('FILE', `${call}: the module ${path} ${what}`, { cause });
+  }
+}
+
+/** Options of the wrong type that Node would accept, or refuse without naming them. */
+function checkSpawnOptions({ call, args, env, execArgv, onMessage, graceMs, signal }: SpawnThreadsOptions): void {
+  const isList = (list: unknown): boolean => Array.isArray(list) && list.every((text) => typeof text === 'string');
+  const wanted: [string, unknown, boolean, string][] = [
+    ['args', args, isList(args), 'an array of strings'],
+    ['execArgv', execArgv, isList(execArgv), 'an array of strings'],
+    ['env', env, typeof env === 'object', 'an object of variables'],
+    ['onMessage', onMessage, typeof onMessage === 'function', 'a function'],
+    ['graceMs', graceMs, typeof graceMs === 'number' && graceMs >= 0, 'a number of milliseconds from 0'],
+    ['signal', signal, signal instanceof AbortSignal, 'an AbortSignal'],
+  ];
+  for (const [name, value, fits, kind] of wanted) {
+    if (value !== undefined && !fits)
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${name} is ${kind}, not ${describeValue(value)}`);
+  }
 }
 
 /**
@@ -193,7 +235,7 @@ export function moduleAt(module: string | URL): string | URL {
 
 function errorOf({ rank, cause, exitCode }: Failure, nRanks: number, { call, userModule }: SpawnThreadsOptions): RemoteError {
   const what =
-    exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : `exited with code ${exitCode}`;
+    exitCode === undefined ? `failed: ${cause instanceof Error ? cause.message : String(cause)}` : describeExit(exitCode);
   const advice = typeScriptAdvice(cause);
   const ofBundle = userModule === undefined ? '' : bundleAdvice(cause, 'pool-rank.js');
   return new RemoteError(

@@ -121,3 +121,11 @@ test('a name that stays unknown fails at the timeout, and immediately when the c
   given.abort(new Error('enough'));
   await expect(joining).rejects.toThrow('enough');
 });
+
+test.each([
+  [{ onWarning: 3 }, 'init: onWarning is a function, not 3'],
+  [{ env: 5 }, 'init: env is an object of variables, not 5'],
+  [{ device: 0 }, 'init: device is a string, not 0'],
+])('refuses %o', async (options, message) => {
+  await expect(init(options as never)).rejects.toMatchObject({ code: 'ARGUMENT_TYPE', message });
+});
