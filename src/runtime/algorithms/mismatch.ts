@@ -60,7 +60,7 @@ export function mismatchAmong(
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `ranks do not call the same operation: ${parts.join('; ')}${differing}${differenceOf([...callers.values()])}. All ranks of a communicator must make the same calls in the same order`,
-    { ranks: [...callers.values()].flatMap(({ ranks }) => ranks) },
+    { ranks: [...callers.values()].flatMap(({ ranks }) => ranks).sort((a, b) => a - b) },
   );
 }
 

@@ -98,10 +98,7 @@ export async function attempt({ address, secret, greeting, events, signal, news 
 }
 
 async function challenged(socket: Socket, hello: Buffer): Promise<Buffer> {
-  const timer = setTimeout(
-    () => socket.destroy(new SystemError('NETWORK', `no tccl process answers there within ${ATTEMPT_MS} ms`)),
-    ATTEMPT_MS,
-  ).unref();
+  const timer = setTimeout(() => socket.destroy(new SystemError('NETWORK', 'no answer')), ATTEMPT_MS).unref();
   try {
     socket.write(hello);
     return await readExactly(socket, CHALLENGE_BYTES);

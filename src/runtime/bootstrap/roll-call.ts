@@ -105,9 +105,12 @@ export class RollCall {
   missing(root: string, refusals = ''): TimeoutError {
     const came = this.#ranks;
     const ranks = this.#missing;
+    // A refusal names the cause.
+    const advice =
+      refusals === '' ? `; were all started, with the same id, and can they reach the root at ${root}?` : `; the root is ${root}`;
     return new TimeoutError(
       'RANK_MISSING',
-      `${nameRanks(ranks)} of ${this.#nRanks} did not join in time (${came.size} did: ${formatRanks(came)})${this.#losses}${refusals}; were all started, with the same id, and can they reach the root at ${root}?`,
+      `${nameRanks(ranks)} of ${this.#nRanks} did not join in time (${came.size} did: ${formatRanks(came)})${this.#losses}${refusals}${advice}`,
       { ranks },
     );
   }

@@ -95,3 +95,11 @@ it('names the missing ranks', () => {
   expect(roll.missing('10.0.0.1:5 on a')).toMatchObject({ code: 'RANK_MISSING', ranks: [1, 3, 4, 5, 7, 8] });
   expect(roll.missing('10.0.0.1:5 on a').message).toContain('ranks 1,3-5,7,8 of 9 did not join in time (3 did: 0,2,6)');
 });
+
+it('asks nothing where a refusal names the cause', () => {
+  const roll = rollOf(checkIn(0, { nRanks: 2 }));
+  const refusals = '; it refused a rank with another TCCL_COMM_SECRET from 10.0.0.2';
+  expect(roll.missing('10.0.0.1:5 on a', refusals).message).toBe(
+    `rank 1 of 2 did not join in time (1 did: 0)${refusals}; the root is 10.0.0.1:5 on a`,
+  );
+});
