@@ -123,6 +123,27 @@ describe('tccl expect --gate', () => {
     });
   });
 
+  it('reads the files of a folder, each of its own host, and names what is missing before bandwidth', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tccl-gate-'));
+    const port = (index: number, rate: number) =>
+      `CA 'mlx5_${index}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: ${rate}\n\t\tLink layer: InfiniBand`;
+    const ports = (count: number) => Array.from({ length: count }, (_, index) => port(index, index === 3 ? 200 : 400)).join('\n');
+    writeFileSync(join(folder, 'a-ports.txt'), `# tccl: host a, command ibstat\n${ports(7)}\n`);
+    writeFileSync(
+      join(folder, 'b-lspci.txt'),
+      '1b:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n\t\tLnkSta:\tSpeed 32GT/s, Width x8\n',
+    );
+    const { code, stdout } = await tccl(['expect', 'dgx-h100', '--gate', folder, slow]);
+    expect(code).toBe(1);
+    expect(stdout.split('\n').slice(0, 5)).toEqual([
+      `FAIL dgx-h100: a: 7 of 8 NICs (${join(folder, 'a-ports.txt')} line 2)`,
+      '     check: ibstat, ip link; NCCL_IB_HCA',
+      `also a: mlx5_3 runs at 200 of 400 Gb/s (${join(folder, 'a-ports.txt')} line 25)`,
+      `also the PCIe link of GPU 1b:00.0 has 8 lanes of 32 GT/s, not 16 of 32 (${join(folder, 'b-lspci.txt')} line 1)`,
+      expect.stringMatching(/^also all_reduce reaches /) as string,
+    ]);
+  });
+
   it.each([
     [['dgx-h100'], /no results are given: add a file, or --gate/],
     [['dgx-h100', 'a', 'b'], /several files of results go with --gate only/],

@@ -176,6 +176,7 @@ function partsText({ gpus, nets, netGbps, gpuLink, nvlinks }: HostNeeds): string
   ].join(', ');
 }
 
+/** A file, or the files of a folder. */
 function textsOf(name: string): readonly NamedText[] {
   const text = readText(name);
   if (text === undefined) throw new InvalidArgumentError('FILE', 'there is no such file', { file: name });
@@ -184,16 +185,22 @@ function textsOf(name: string): readonly NamedText[] {
 
 /** Tables of a file; none in a file of other outputs. */
 function resultsIn({ text, fileName }: NamedText, collective: string | undefined): Results[] {
-  if (isXml(text) || (!/^\s*[[{]/.test(text) && modelOf([{ text, fileName }]).tables.length === 0)) return [];
+  if (isXml(text) || isCopyJson(text) || (!/^\s*[[{]/.test(text) && modelOf([{ text, fileName }]).tables.length === 0)) return [];
   return inFile(fileName, () => readResults(text, collective));
+}
+
+/** True for the JSON of `nvbandwidth -j`. */
+function isCopyJson(text: string): boolean {
+  return /^\s*\{\s*"nvbandwidth"/.test(text);
 }
 
 function modelOf(texts: readonly NamedText[]): LogModel {
   const reader = new NcclLogReader();
   for (const { text, fileName } of texts) {
-    if (/^\s*[[{]/.test(text)) continue;
+    const isCopies = isCopyJson(text);
+    if (/^\s*[[{]/.test(text) && !isCopies) continue;
     reader.openFile(fileName);
-    if (isXml(text)) inFile(fileName, () => reader.readWhole('xml', Buffer.from(text)));
+    if (isXml(text) || isCopies) inFile(fileName, () => reader.readWhole(isCopies ? 'json' : 'xml', Buffer.from(text)));
     else for (const line of text.split(/\r?\n/)) reader.readLine(line);
   }
   return reader.finish();

@@ -100,11 +100,11 @@ function readText(text: string, named: ScheduledCollective | undefined): Results
 function refuseCopies(text: string): void {
   const [, tool] =
     /^\s*"?(nvbandwidth|nvloom)(?:_cli)?\b/m.exec(text) ??
-    (/^memcpy (?:CE|SM) .*bandwidth \(GB\/s\)/m.test(text) ? ['', 'nvbandwidth'] : []);
+    (/^[\s>]*memcpy (?:CE|SM) .*bandwidth \(GB\/s\)/m.test(text) ? ['', 'nvbandwidth'] : []);
   if (tool !== undefined)
     throw new InputError(
       'CONTENT',
-      `this is the output of ${tool}, which measures copies between pairs and no collective: run nccl-tests (all_reduce_perf, sendrecv_perf), or give it to tccl diagnose beside a log`,
+      `this is the output of ${tool}, which measures copies and no collective: tccl diagnose FILE names slow GPUs and pairs, tccl expect CLUSTER --gate FILE compares the links`,
     );
 }
 

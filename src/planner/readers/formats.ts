@@ -9,6 +9,7 @@ import {
   serviceList,
   variableList,
 } from './host.js';
+import { copyTest } from './copy-test.js';
 import { pciList } from './lspci.js';
 import { lspciTree } from './lspci-tree.js';
 import { lstopoText, lstopoXml } from './lstopo.js';
@@ -27,6 +28,7 @@ import { flightAnalysis, processStacks } from './stacks.js';
 export const toolFormats = [
   deviceMatrix,
   peerTest,
+  copyTest,
   smiReport,
   smiTable,
   smiQuery,

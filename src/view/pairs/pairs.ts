@@ -1,6 +1,7 @@
 import type { LogModel } from '../../planner/log/job/model.js';
 import { SLOW_PART, type Sweep, sweepsOf } from '../../planner/log/checks/sweep.js';
 import { formatBytes } from '../../planner/plan/overview/format.js';
+import { pairsOf } from '../../planner/readers/copy-test.js';
 import type { PeerTest } from '../../planner/readers/peer-test.js';
 
 /** Bandwidths that were measured between pairs of hosts or GPUs. */
@@ -24,7 +25,13 @@ export interface MeasuredPair {
 export function measuredPairs({ tables, tools }: Pick<LogModel, 'tables' | 'tools'>): MeasuredPairs[] {
   return [
     ...sweepsOf(tables).flatMap(pairsOfSweep),
-    ...tools.flatMap((output) => (output.tool === 'p2pBandwidthLatencyTest' ? pairsOfPeers(output.facts) : [])),
+    ...tools.flatMap((output) =>
+      output.tool === 'p2pBandwidthLatencyTest'
+        ? pairsOfPeers(output.facts)
+        : output.tool === 'nvbandwidth'
+          ? output.facts.cases.filter(({ kind }) => kind === 'pair').flatMap((test) => pairsOfGpus(test.name, pairsOf(test)))
+          : [],
+    ),
   ];
 }
 
@@ -54,14 +61,18 @@ function pairsOfSweep({ collective, bytes, sets, slow, usualGBps }: Sweep): Meas
 }
 
 function pairsOfPeers({ enabled, disabled }: PeerTest): MeasuredPairs[] {
-  const measured = enabled.size > 0 ? enabled : disabled;
+  const [word, measured] = enabled.size > 0 ? (['enabled', enabled] as const) : (['disabled', disabled] as const);
+  return pairsOfGpus(`p2pBandwidthLatencyTest, P2P ${word}`, measured);
+}
+
+function pairsOfGpus(test: string, measured: ReadonlyMap<string, number>): MeasuredPairs[] {
   if (measured.size < LEAST_SETS) return [];
   const sorted = [...measured.values()].sort((a, b) => a - b);
   const usualGBps = sorted[Math.floor(sorted.length / 2)] ?? 0;
   const gpus = [...new Set([...measured.keys()].flatMap((pair) => pair.split(' ')))].sort((a, b) => Number(a) - Number(b));
   return [
     {
-      title: `p2pBandwidthLatencyTest, P2P ${measured === enabled ? 'enabled' : 'disabled'}, between GPUs`,
+      title: `${test}, between GPUs`,
       names: gpus,
       pairs: new Map([...measured].map(([pair, gbps]) => [pair, { gbps, nRuns: 1, isSlow: gbps < SLOW_PART * usualGBps }])),
       usualGBps,

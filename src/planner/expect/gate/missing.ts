@@ -1,6 +1,7 @@
 import { counted } from '../../../counted.js';
 import type { LogPlace } from '../../log/lines/line.js';
 import type { LogModel } from '../../log/job/model.js';
+import { type CopyTest, pairsOf } from '../../readers/copy-test.js';
 import type { AnyToolOutput } from '../../readers/formats.js';
 import type { DeviceMatrix } from '../../readers/matrix.js';
 import { devicesOf } from '../../topology/doctor/inventory.js';
@@ -57,7 +58,10 @@ export function missingParts(model: LogModel, needs: HostNeeds, nHosts: number):
     else if (!Number.isNaN(table.wrong)) found.shown.add('data');
   }
   if (nHosts > 1) checkNetwork(model, found);
-  for (const output of model.tools) checkTool(output, found, nHosts);
+  const devices = new Set(
+    model.tools.flatMap((output) => (output.tool === 'ports' ? output.facts.ports.map(({ device }) => device) : [])),
+  );
+  for (const output of model.tools) checkTool(output, found, nHosts, devices);
   for (const { root, place } of model.topologies) {
     const is = needsOf(root);
     found.gpus(undefined, is.gpus, place, 'GPUs');
@@ -100,7 +104,13 @@ function checkNetwork(model: LogModel, found: PartsFound): void {
 /** Sockets carry less than NICs of this rate, Gb/s. */
 const FAST_GBPS = 100;
 
-function checkTool({ tool, facts, host: named, place }: AnyToolOutput, found: PartsFound, nHosts: number): void {
+/** @param devices names of network devices of all hosts */
+function checkTool(
+  { tool, facts, host: named, place }: AnyToolOutput,
+  found: PartsFound,
+  nHosts: number,
+  devices: ReadonlySet<string>,
+): void {
   const host = named === '' ? undefined : named;
   switch (tool) {
     case 'nvidia-smi':
@@ -121,6 +131,9 @@ function checkTool({ tool, facts, host: named, place }: AnyToolOutput, found: Pa
       if (facts.gpus.every(({ active, inactive }) => active + inactive === 0)) return;
       for (const { name, active, place: at } of facts.gpus) found.nvlinks(host, name, active, at);
       return;
+    case 'nvbandwidth':
+      checkCopies(facts, found, host, place);
+      return;
     case 'topo':
       checkMatrix(facts, found, host, place);
       return;
@@ -136,11 +149,28 @@ function checkTool({ tool, facts, host: named, place }: AnyToolOutput, found: Pa
       const fast = facts.ports.filter(({ rate }) => rate === undefined || rate >= found.needs.netGbps / 4);
       const active = fast.filter(({ isActive }) => isActive !== false);
       const down = fast.find(({ isActive }) => isActive === false);
-      found.nics(host, active.length, down?.place ?? place, down === undefined ? '' : ` (${down.device} is down)`);
+      const [absent] = [...devices].filter((name) => facts.ports.every(({ device }) => device !== name));
+      const detail = down !== undefined ? ` (${down.device} is down)` : absent === undefined ? '' : ` (${absent} is not there)`;
+      found.nics(host, active.length, down?.place ?? place, detail);
       for (const { device, rate, place: at } of active) if (rate !== undefined) found.rate(host, device, rate, at);
       return;
     }
     default:
+  }
+}
+
+/** Links that copies of nvbandwidth show to be slow. */
+function checkCopies({ products, cases }: CopyTest, found: PartsFound, host: string | undefined, place: LogPlace): void {
+  if (products.size > 0) found.gpus(host, products.size, place, 'GPUs');
+  for (const test of cases) {
+    const { name, kind, gbps, isWaived, isWrong, place: at } = test;
+    if (isWrong) found.add('data', host, at, `nvbandwidth read back other data than it had written (${name})`, 'dcgmi diag -r 3');
+    // Kernels copy from the memory of the host with less than the link carries.
+    if (kind === 'host' && name.endsWith('_ce')) found.copiesToHost(host, gbps, at);
+    if (kind !== 'pair' || !found.needs.hasNvSwitch || found.needs.nvlinks === 0) continue;
+    if (isWaived)
+      found.add('nvlinks', host, at, `no pair of GPUs has P2P (nvbandwidth left out ${name})`, 'nvidia-smi topo -p2p r');
+    else found.copiesBetween(host, pairsOf(test), at);
   }
 }
 
@@ -166,6 +196,8 @@ function checkMatrix(matrix: DeviceMatrix, found: PartsFound, host: string | und
 const gtpsOfGenerations: Readonly<Record<number, number>> = { 1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64 };
 /** A GPU without work lowers its link to this. */
 const IDLE_GTPS = 2.5;
+/** Copies reach four fifths of what links carry; half of the lanes is below. */
+const COPY_SHARE = 0.55;
 
 /** Collects what is missing. */
 class PartsFound {
@@ -233,4 +265,40 @@ class PartsFound {
         'nvidia-smi nvlink -s; nvidia-smi -q (Fabric)',
       );
   }
+
+  copiesToHost(host: string | undefined, gbps: ReadonlyMap<string, number>, place: LogPlace): void {
+    const need = this.needs.gpuLink;
+    if (need === undefined || gbps.size === 0) return;
+    this.shown.add('pcie');
+    const linkGBps = (need.gtps * need.lanes) / 8;
+    const [worst] = slowest(gbps, COPY_SHARE * linkGBps);
+    if (worst !== undefined)
+      this.add(
+        'pcie',
+        host,
+        place,
+        `copies between GPU ${worst[0].split(' ')[1] ?? ''} and its host reach ${worst[1].toFixed(1)} GB/s, ${need.lanes} lanes of ${need.gtps} GT/s carry ${linkGBps.toFixed(0)}`,
+        'lspci -vv (LnkSta, downgraded) under load; reseat the card or riser',
+      );
+  }
+
+  copiesBetween(host: string | undefined, gbps: ReadonlyMap<string, number>, place: LogPlace): void {
+    if (gbps.size === 0) return;
+    this.shown.add('nvlinks');
+    const slow = slowest(gbps, COPY_SHARE * this.needs.nvlinkGBps);
+    const [worst] = slow;
+    if (worst !== undefined)
+      this.add(
+        'nvlinks',
+        host,
+        place,
+        `copies between GPUs ${worst[0].replace(' ', ' and ')} reach ${worst[1].toFixed(1)} GB/s, ${this.needs.nvlinks} NVLinks carry ${this.needs.nvlinkGBps.toFixed(0)}; ${slow.length} of ${gbps.size} are this slow`,
+        'nvidia-smi nvlink -s; nvidia-smi -q (Fabric)',
+      );
+  }
+}
+
+/** Those below a bound, the slowest first. */
+function slowest(gbps: ReadonlyMap<string, number>, leastGBps: number): (readonly [pair: string, gbps: number])[] {
+  return [...gbps].filter(([, rate]) => rate < leastGBps).sort(([, a], [, b]) => a - b);
 }

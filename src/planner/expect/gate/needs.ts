@@ -1,3 +1,4 @@
+import { nvLinkGBps } from '../../topology/bandwidths.js';
 import { devicesOf } from '../../topology/doctor/inventory.js';
 import { childrenNamed, type XmlElement } from '../../topology/xml/tree.js';
 
@@ -12,6 +13,8 @@ export interface HostNeeds {
   readonly nicLink: LinkNeed | undefined;
   /** NVLinks of a GPU. */
   readonly nvlinks: number;
+  /** GB/s that they carry together in one direction. */
+  readonly nvlinkGBps: number;
   /** True if all of them go to NVSwitches. */
   readonly hasNvSwitch: boolean;
 }
@@ -37,6 +40,9 @@ export function needsOf(root: XmlElement): HostNeeds {
     gpuLink: leastLink(gpus.map(({ pci }) => linkOf(pci.element))),
     nicLink: leastLink(nets.map(({ pci }) => (pci === undefined ? undefined : linkOf(pci.element)))),
     nvlinks: least(gpus.map(({ element }) => nvlinksOf(element))),
+    nvlinkGBps: Math.round(
+      least(gpus.map(({ element }) => nvlinksOf(element) * nvLinkGBps(Number(element.attributes.get('sm'))))),
+    ),
     hasNvSwitch: gpus.every(({ element }) => childrenNamed(element, 'nvlink').every(isToSwitch)),
   };
 }
@@ -50,6 +56,7 @@ export function weakest(all: readonly HostNeeds[]): HostNeeds {
     gpuLink: leastLink(all.map(({ gpuLink }) => gpuLink)),
     nicLink: leastLink(all.map(({ nicLink }) => nicLink)),
     nvlinks: least(all.map(({ nvlinks }) => nvlinks)),
+    nvlinkGBps: least(all.map(({ nvlinkGBps }) => nvlinkGBps)),
     hasNvSwitch: all.every(({ hasNvSwitch }) => hasNvSwitch),
   };
 }

@@ -121,7 +121,7 @@ export class NcclLogReader {
   finish(): LogModel {
     const communicators = this.#communicators.finish();
     const { ras, ...whole } = this.#whole.finish();
-    const tools = this.#tools.finish();
+    const tools = [...this.#tools.finish(), ...whole.tools];
     return this.#withHits({
       ...whole,
       ras: [...ras, ...tools.flatMap((output) => (output.tool === 'ras' ? [output.facts] : []))],

@@ -1,6 +1,8 @@
 import { InputError } from '../../../errors.js';
 import type { FileKind } from '../../readers/classify.js';
+import { readCopyJson } from '../../readers/copy-test.js';
 import { type FlightRecording, isFlightRecording, readFlightRecording } from '../../readers/flight.js';
+import type { AnyToolOutput } from '../../readers/formats.js';
 import { parseJson } from '../../readers/json.js';
 import { plainValue, readPickle } from '../../readers/pickle.js';
 import { parseRasJson, type RasReport } from '../../readers/ras.js';
@@ -28,6 +30,8 @@ export interface WholeFiles {
   readonly graphs: readonly GivenXml[];
   /** Jobs of recordings of `tccl watch`. */
   readonly watched: readonly RecordedJob[];
+  /** Outputs of tools in JSON. */
+  readonly tools: readonly AnyToolOutput[];
 }
 
 /** Collects facts of such files. */
@@ -38,6 +42,7 @@ export class WholeFileReader implements WholeFiles {
   readonly topologies: GivenXml[] = [];
   readonly graphs: GivenXml[] = [];
   readonly watched: RecordedJob[] = [];
+  readonly tools: AnyToolOutput[] = [];
   /** Parts of recordings that traces hold, by rank: one of several hosts or communicators is in several files. */
   readonly #traced = new Map<number, FlightRecording>();
 
@@ -72,8 +77,8 @@ export class WholeFileReader implements WholeFiles {
   }
 
   finish(): WholeFiles {
-    const { recordings, ras, timed, topologies, graphs, watched } = this;
-    return { recordings: [...recordings, ...this.#traced.values()], ras, timed, topologies, graphs, watched };
+    const { recordings, ras, timed, topologies, graphs, watched, tools } = this;
+    return { recordings: [...recordings, ...this.#traced.values()], ras, timed, topologies, graphs, watched, tools };
   }
 
   #readJson(text: string, name: string, place: LogPlace): string {
@@ -101,6 +106,11 @@ export class WholeFileReader implements WholeFiles {
     if (isFlightRecording(value)) {
       this.recordings.push(readFlightRecording(value, name, place));
       return 'flight recording';
+    }
+    const copies = readCopyJson(value, place);
+    if (copies !== undefined) {
+      this.tools.push({ tool: 'nvbandwidth', facts: copies, host: '', place });
+      return 'results of nvbandwidth';
     }
     if (isTestResults(value))
       throw new InputError('CONTENT', 'results of nccl-tests; tccl expect CLUSTER FILE compares them with a prediction');

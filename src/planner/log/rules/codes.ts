@@ -257,7 +257,7 @@ export const logFindingCodes = {
   'speed-not-compared':
     'nothing in the log says how fast this nccl-tests should be: several hosts, or a machine that it does not show',
   'bandwidth-low': 'the bandwidth of nccl-tests is below half (warning) or a fifth (error) of the result of the ring search',
-  'result-wrong': 'nccl-tests counted wrong elements',
+  'result-wrong': 'nccl-tests counted wrong elements, or nvbandwidth read back other data than it wrote',
   // settings
   'p2p-disabled': 'NCCL_P2P_DISABLE=1 or NCCL_P2P_LEVEL=LOC',
   'shm-disabled': 'NCCL_SHM_DISABLE=1',

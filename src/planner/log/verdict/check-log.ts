@@ -17,6 +17,7 @@ import { checkSettings } from '../checks/settings.js';
 import { checkSweeps } from '../checks/sweeps.js';
 import { checkTimelines } from '../checks/timelines.js';
 import { checkTopologies } from '../checks/topologies.js';
+import { checkCopies } from '../checks/tools/copies.js';
 import { checkGpus } from '../checks/tools/gpus.js';
 import { checkHosts } from '../checks/tools/hosts.js';
 import { checkNetworks } from '../checks/tools/networks.js';
@@ -69,6 +70,7 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkTopologies(model),
     ...checkGpus(model),
     ...checkPeers(model),
+    ...checkCopies(model),
     ...checkPci(model),
     ...checkRdma(model),
     ...checkHosts(model),

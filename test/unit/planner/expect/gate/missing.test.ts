@@ -43,6 +43,7 @@ describe('parts of a machine', () => {
       gpuLink: { gtps: 32, lanes: 16 },
       nicLink: { gtps: 32, lanes: 16 },
       nvlinks: 18,
+      nvlinkGBps: 371,
       hasNvSwitch: true,
     });
     expect(needsOf(machine('gb200-nvl72'))).toMatchObject({ gpus: 4, nets: 4, nvlinks: 18 });
@@ -108,6 +109,38 @@ describe('missing parts', () => {
     ]);
   });
 
+  it('a NIC that one host lacks is named by those of the others', () => {
+    const host = (name: string, ports: readonly number[]) =>
+      [
+        `# tccl: host ${name}, command ibstat`,
+        ...ports.map(
+          (index) =>
+            `CA 'mlx5_${index}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tLink layer: InfiniBand`,
+        ),
+      ].join('\n');
+    const text = `${host('a', [0, 1, 2, 3, 4, 5, 6, 7])}\n${host('b', [0, 1, 2, 3, 5, 6, 7])}`;
+    expect(shownBy(text, 2).missing).toMatchObject([{ part: 'nics', host: 'b', problem: '7 of 8 NICs (mlx5_4 is not there)' }]);
+  });
+
+  it('a PCIe generation below the machine’s is read from nvidia-smi -q', () => {
+    const gpus = Array.from({ length: 8 }, (_, gpu) => [
+      `GPU 00000000:${gpu + 1}9:00.0`,
+      '    Product Name                          : NVIDIA H100 80GB HBM3',
+      '    PCI',
+      '        GPU Link Info',
+      '            PCIe Generation',
+      '                Max                       : 5',
+      `                Current                   : ${gpu === 6 ? 4 : 5}`,
+      '            Link Width',
+      '                Max                       : 16x',
+      '                Current                   : 16x',
+    ]);
+    const log = ['==============NVSMI LOG==============', '', 'Attached GPUs                             : 8', ...gpus.flat()];
+    expect(problems(log.join('\n'))).toEqual([
+      'pcie: the PCIe link of GPU 00000000:79:00.0 has 16 lanes of 16 GT/s, not 16 of 32',
+    ]);
+  });
+
   it('a PCIe link of less lanes or speed is missing; a GPU without work may be at 2.5 GT/s', () => {
     const device = (bus: string, name: string, speed: string, width: number) =>
       `${bus}:00.0 ${name}\n\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n\t\tLnkSta:\tSpeed ${speed}, Width x${width}`;
@@ -135,5 +168,29 @@ describe('missing parts', () => {
       )
       .replace('network Socket', 'network IB');
     expect(problems(ib, 2)).toEqual(['nics: 2 of 8 NICs']);
+  });
+
+  // NVIDIA/nvbandwidth#6: copies to one of four GPUs reach a quarter of the others.
+  it('copies that nvbandwidth measured show a slow link and NVLinks that carry less', () => {
+    const toHost = (rates: readonly number[]) =>
+      [
+        'Running host_to_device_memcpy_ce.',
+        'memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)',
+        ' 0 1 2 3',
+        ` 0 ${rates.join(' ')}`,
+      ].join('\n');
+    expect(problems(toHost([14.2, 57.06, 56.68, 57.07]))).toEqual([
+      'pcie: copies between GPU 0 and its host reach 14.2 GB/s, 16 lanes of 32 GT/s carry 64',
+    ]);
+    expect(problems(toHost([57.1, 57.06, 56.68, 57.07]))).toEqual([]);
+    expect(shownBy(toHost([57.1, 57.06, 56.68, 57.07])).shown).toContain('pcie');
+    const between =
+      'memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)\n 0 1\n0 0.00 26.34\n1 376.1 0.00\n\nSUM device_to_device_memcpy_write_ce 402.44';
+    expect(problems(between)).toEqual([
+      'nvlinks: copies between GPUs 0 and 1 reach 26.3 GB/s, 18 NVLinks carry 371; 1 of 2 are this slow',
+    ]);
+    expect(problems('nvbandwidth Version: v0.2\nWaiving device_to_device_memcpy_write_ce.')).toEqual([
+      'nvlinks: no pair of GPUs has P2P (nvbandwidth left out device_to_device_memcpy_write_ce)',
+    ]);
   });
 });
