@@ -26,6 +26,7 @@ import { answerRails } from './answers/rails.js';
 import { answerRings } from './answers/rings.js';
 import { answerScaling } from './answers/scaling.js';
 import { answerTime } from './answers/time.js';
+import { answerUnclear } from './answers/unclear.js';
 import { answerUpgrade } from './answers/upgrade.js';
 import { answerUse } from './answers/use.js';
 import { answerVariable } from './answers/variable.js';
@@ -178,6 +179,8 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
       return answerCalls(situation, question.collectives, bytes ?? LARGE_BYTES);
     case 'aware':
       return answerAware(situation);
+    case 'unclear':
+      return answerUnclear(measured);
     case 'meaning':
       return answerMeaning(situation, terms, ways);
   }

@@ -1,20 +1,17 @@
 import { counted } from '../../../counted.js';
 import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
-import { scheduledBusFactor } from '../../plan/prediction.js';
 import type { Draft } from '../answer.js';
-import { rate } from '../format.js';
 import type { Fact } from '../grammar/question.js';
-import { nodeViews, predicted, type Situation, titleOf } from '../situation.js';
-import { nicsOf } from './bandwidth.js';
+import { predicted, type Situation } from '../situation.js';
+import { factorHere, hardwareHere, largeHere, linksHere } from './here.js';
+import { type FactText, linkFacts } from './link-facts.js';
 
-/** A size at which bandwidth decides. */
-const LARGE_BYTES = 2 ** 34;
-
-/** Facts about NCCL and about figures of nccl-tests, with their values here. */
 /** Sizes that show how bandwidth grows. */
 const shownSizes: readonly number[] = [2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 32];
 
-const facts: Readonly<Record<Fact, { readonly title: string; readonly tell: (situation: Situation) => readonly string[] }>> = {
+/** Facts about NCCL and about figures of nccl-tests, with their values here. */
+const facts: Readonly<Record<Fact, FactText>> = {
+  ...linkFacts,
   factor: {
     title: 'busbw is algbw times what a link of a ring carries of the data: 2 (n - 1) / n for AllReduce',
     tell: (situation) => [
@@ -168,39 +165,6 @@ const facts: Readonly<Record<Fact, { readonly title: string; readonly tell: (sit
       }),
     ],
   },
-  severalRings: {
-    title: 'rings are channels that work at the same time, each on a part of the data',
-    tell: ({ plan, ...situation }) => [
-      'One ring uses one link of a GPU in and one out. Machines have more links and NICs, so NCCL searches several rings over different ones, splits the data of a call among them, and runs all at the same time: each is a channel, a thread block of the kernel.',
-      ...nodeViews({ plan, ...situation }).map(
-        ({ name, kind }) =>
-          `${name}: the search found ${counted(kind.graphs.ring.nChannels, 'ring')}, and collectives have ${counted(plan.nChannels, 'channel')}.`,
-      ),
-    ],
-  },
-  linkPorts: {
-    title: 'data between two GPUs are spread over all NVLinks that join them; channels have no link of their own',
-    tell: (situation) => [
-      'NCCL counts the NVLinks of a pair together, as one link of their bandwidth. The hardware spreads the traffic of a pair evenly over them, and over all links of a GPU to NVSwitches. No variable assigns a link to a ring or channel.',
-      ...hardwareHere(situation),
-    ],
-  },
-  reversed: {
-    title: 'a ring need not be reversed: each GPU sends and receives at the same time',
-    tell: (situation) => [
-      'In a ring every GPU sends to its next and receives from the one before, so both directions of its links are busy already. A ring the other way around would take the same share of each direction, and could gain nothing on a switch.',
-      'Where GPUs are joined pairwise, the search itself finds rings in both directions. Channels are doubled to have more thread blocks, not more links.',
-      ...hardwareHere(situation),
-    ],
-  },
-  severalNics: {
-    title: 'NCCL uses several NICs, with RDMA and with sockets',
-    tell: (situation) => [
-      'Rings and trees take different NICs, so all NICs work at the same time. With sockets these are the interfaces of NCCL_SOCKET_IFNAME (eth0,eth1), each in a subnet that reaches the other hosts; with RDMA the devices of NCCL_IB_HCA.',
-      'One connection over sockets may not fill a fast card: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD open more.',
-      ...hardwareHere(situation),
-    ],
-  },
   memory: {
     title: 'mostly buffers: one set for each connection of each channel',
     tell: ({ plan, parameters }) => [
@@ -219,48 +183,4 @@ export function answerFact(situation: Situation, asked: readonly Fact[]): Draft 
     sentences: [...new Set(asked.flatMap((fact) => facts[fact].tell(situation)))],
     evidence: { facts: [...asked], nRanks: situation.plan.nodes.nRanks },
   };
-}
-
-/** The factors of busbw for the number of ranks here. */
-export function factorHere(situation: Situation): string {
-  const { nRanks } = situation.plan.nodes;
-  const factors = (['AllReduce', 'AllGather', 'AllToAll'] as const).map(
-    (collective) => `${Number(scheduledBusFactor(collective, nRanks).toPrecision(4))} for ${collective}`,
-  );
-  return `On ${titleOf(situation)}, with ${counted(nRanks, 'rank')}, busbw is algbw times ${factors.join(', ')}.`;
-}
-
-function largeHere(situation: Situation): string {
-  const row = predicted(situation, 'AllReduce', LARGE_BYTES);
-  return row === undefined
-    ? 'Here nothing is exchanged.'
-    : `Here, with ${counted(situation.plan.nodes.nRanks, 'rank')}, ${formatRate(row.busGBps)} GB/s of busbw are to be expected of a large AllReduce.`;
-}
-
-/** Busbw, algbw and links of a large AllReduce here. */
-function linksHere(situation: Situation): string[] {
-  const row = predicted(situation, 'AllReduce', LARGE_BYTES);
-  if (row?.choice === undefined) return [];
-  const factor = scheduledBusFactor('AllReduce', situation.plan.nodes.nRanks);
-  return [
-    `Here a large AllReduce by ${row.choice.algorithm} reaches ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / factor)} GB/s of algbw (factor ${Number(factor.toPrecision(4))}).`,
-    ...hardwareHere(situation),
-  ];
-}
-
-function hardwareHere(situation: Situation): string[] {
-  return nodeViews(situation).flatMap((view) => {
-    const nics = nicsOf(view);
-    const gpus = view.local.system.gpus.length;
-    return [
-      ...(gpus > 1
-        ? [`${view.name}: a GPU moves ${rate(view.local.totalGBps)} over its links to other GPUs, as NCCL counts.`]
-        : []),
-      ...(situation.plan.nodes.nNodes > 1
-        ? [
-            `${view.name}: its ${counted(nics.count, 'NIC')} ${nics.count === 1 ? 'carries' : 'carry'} ${rate(nics.gbps)} at line rate.`,
-          ]
-        : []),
-    ];
-  });
 }

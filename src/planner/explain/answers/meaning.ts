@@ -3,7 +3,7 @@ import { formatWay } from '../../plan/overview/format.js';
 import type { Draft } from '../answer.js';
 import type { PartialWay, Term } from '../grammar/question.js';
 import type { Situation } from '../situation.js';
-import { factorHere } from './fact.js';
+import { factorHere } from './here.js';
 import { usesIn } from './use.js';
 
 /** Meanings of terms, the last sentence with their value here. */

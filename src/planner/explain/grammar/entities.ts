@@ -423,6 +423,12 @@ function takeCollective(words: Words): Pick<Entities, 'collective' | 'collective
       found.push({ name, at: index });
       return true;
     });
+  // `the other collectives` beside an all-to-all are those of rings.
+  if (found.some(({ name }) => name === 'AllToAll' || name === 'SendRecv'))
+    words.take(/\b(?:the |all |most )?other (?:collectives?|operations?|calls?|ops?|tests?)\b/, ({ index }) => {
+      found.push({ name: 'AllReduce', at: index });
+      return true;
+    });
   const collectives = [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
   let [collective] = collectives;
   let isWorkload = false;
@@ -508,6 +514,8 @@ function takeCounts(words: Words): Counts {
         `(?<![\\w.])(${NUMBER})[ -]*(?:x[ -]?)?(?:(?:different|separate|of the|of our|of|more|ring|tree|compute|gpu|nvidia|[a-z]{1,3}\\d{1,4}[a-z]?|dgx|hgx)[ -]+)*(?:${noun})\\b(\\s(?:(?:per|a|(?:in|on|of|for) (?:each|every|one))\\s(?:nodes?|hosts?|servers?|machines?)|each\\b)|\\s?\\/\\s?(?:nodes?|hosts?|servers?))?`,
       ),
       ([, digits = '', per]) => {
+        // `Does one SM correspond to one channel` counts nothing.
+        if (name === 'channels' && /^one$/i.test(digits) && !words.has(/\b(?:only|just)\b/g)) return true;
         const count = countOf(digits);
         if (name === 'nodes' && (counts.nodes ?? count) !== count) comparesNodes = true;
         counts[name] ??= count;

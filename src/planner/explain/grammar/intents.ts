@@ -39,7 +39,8 @@ type Named =
   | 'beyond'
   | 'gpuCounts'
   | 'values'
-  | 'comparedFigures';
+  | 'comparedFigures'
+  | 'figures';
 
 /** A subject of questions, and the signs by which it is recognised. */
 export interface Intent {
@@ -116,7 +117,7 @@ export const intents: readonly Intent[] = [
     example: 'why is bandwidth higher for larger sizes',
     purpose: 'facts that are asked beside figures: sizes, pairs of hosts, several rings and NICs',
     when: [[['#sureFact']]],
-    not: ['#change', '#variable', '#versions'],
+    not: ['#change', '#versions'],
   },
   {
     asks: 'aware',
@@ -144,6 +145,23 @@ export const intents: readonly Intent[] = [
       [['exceed'], ['#nvlink', '#pcie'], ['#busbw', '#algbw', 'bandwidth', '#collective'], ['why', 'is', 'what']],
     ],
     not: ['#change', '#variable'],
+  },
+  {
+    asks: 'calls',
+    example: 'why is alltoall at 25 GB/s where all_reduce has 200 GB/s',
+    purpose: 'two calls with a figure each: what each sends, and what is to be expected',
+    when: [[['#calls'], ['#pairs'], ['#figures'], ['slow', 'exceed', 'why', 'is', 'bandwidth', 'good', '#busbw']]],
+    not: ['#change', '#variable', 'otherTool'],
+  },
+  {
+    asks: 'unclear',
+    example: 'ib_write_bw has 390 Gb/s and NCCL 240',
+    purpose: 'figures of another program, or of no named call: what to ask instead',
+    when: [
+      [['otherTool'], ['#rate', '#took']],
+      [['#figures'], ['#rate']],
+    ],
+    not: ['#change', '#collective', '#comparedFigures', '#busbw', '#algbw'],
   },
   {
     asks: 'judge',

@@ -152,6 +152,15 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'linkPorts',
   'reversed',
   'severalNics',
+  'payload',
+  'withoutNvlink',
+  'channelIsBlock',
+  'fewerChannels',
+  'bond',
+  'queuePairs',
+  'gpuOrder',
+  'll128Safe',
+  'graceLinks',
 ]);
 
 /** Features that are used or not. */
@@ -237,6 +246,7 @@ export function readSigns(text: string): ReadSigns {
     ),
     '#values',
   );
+  add(entities.figures > 1, '#figures');
   add(
     entities.figures > 1 && (entities.gpuCounts.length > 1 || entities.comparesNodes || entities.layouts.length > 1),
     '#comparedFigures',

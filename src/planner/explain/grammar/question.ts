@@ -31,7 +31,8 @@ export type Ask =
   | 'fact'
   | 'calls'
   | 'aware'
-  | 'meaning';
+  | 'meaning'
+  | 'unclear';
 
 /** A parsed question: its subject, and all that the words name. Ranks are those of the communicator. */
 export interface Question {
@@ -175,4 +176,13 @@ export type Fact =
   | 'severalRings'
   | 'linkPorts'
   | 'reversed'
-  | 'severalNics';
+  | 'severalNics'
+  | 'payload'
+  | 'withoutNvlink'
+  | 'channelIsBlock'
+  | 'fewerChannels'
+  | 'bond'
+  | 'queuePairs'
+  | 'gpuOrder'
+  | 'll128Safe'
+  | 'graceLinks';

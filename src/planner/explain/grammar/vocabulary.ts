@@ -15,7 +15,7 @@ export const collectivePhrases: readonly (readonly [ScheduledCollective, string]
   ['AllToAll', 'all ?to ?all ?v?s?( perf| single)?|all ?2 ?all ?v?|a2a|moe dispatch'],
   [
     'SendRecv',
-    'send ?(and|/|,|&|\\+)? ?(recv|receive)s?( perf)?|isend|irecv|p2p(?=[\\s_-]channels?)|p2p (messages?|sends?|traffic|communication|ops?)|point to point|peer to peer messages?',
+    '(nccl ?)?send ?(/|,|&|\\+|and)? ?(nccl ?)?recvs?|send ?(and|/|,|&|\\+)? ?(recv|receive)s?( perf)?|isend|irecv|p2p(?=[\\s_-]channels?)|p2p (messages?|sends?|traffic|communication|ops?)|point to point|peer to peer messages?',
   ],
   ['Broadcast', 'broad ?casts?( perf)?|bcasts?'],
   ['Gather', 'gathers?( perf)?'],
@@ -121,11 +121,11 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'severalRings',
-    'what (do|does) .{0,15}rings mean|why .{0,20}(need|use|build|make|create|have|are there|does nccl) .{0,15}(several|multiple|many|more than one|\\d+|two|four) rings|(meaning|purpose) of .{0,15}(several|multiple|\\d+) rings',
+    '(is|are|use|uses|using|than) (a |the )?(single|double|two) rings?|(single|double) rings? (topolog|by default|is|are|or)\\w*|what (do|does) .{0,15}rings mean|why .{0,20}(need|use|build|make|create|have|are there|does nccl) .{0,15}(several|multiple|many|more than one|\\d+|two|four) rings|(meaning|purpose) of .{0,15}(several|multiple|\\d+) rings',
   ],
   [
     'linkPorts',
-    '(which|what) nv ?link (port|link|lane)s?|nv ?links? ports? .{0,30}(channel|ring|used)|(balance|spread|distribut)\\w* .{0,30}(ports|nv ?links?)',
+    'uses? (all|every|each|more) (of )?(the )?nv ?links?|(single|one|only one) nv ?link .{0,30}(channel|ring)|(which|what) nv ?link (port|link|lane)s?|nv ?links? ports? .{0,30}(channel|ring|used)|(balance|spread|distribut)\\w* .{0,30}(ports|nv ?links?)',
   ],
   [
     'reversed',
@@ -135,6 +135,36 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
     'severalNics',
     'multi ?nics?|(multiple|several|more than one|two|both|all) (nics?|network cards?|interfaces?|ports) (on|over|with|for) (ethernet|tcp|sockets?)|(support|use|aggregate|combine) .{0,10}(multiple|several|two) (nics?|network cards?|interfaces?)',
   ],
+  [
+    'payload',
+    '(total ?bw|max ?bw|system total|nv ?smi|nvidia smi|nv ?link s) .{0,80}(nv ?links?|\\d+ ?gb/s)|(nv ?links?|nvidia smi) .{0,60}(total ?bw|max ?bw)|(20|25) ?gb/s (and not|instead of|rather than|not) (20|25)|(raw|signal|theoretical|nominal) .{0,20}nv ?link .{0,40}(effective|payload|real|nccl (counts|takes|assumes))',
+  ],
+  [
+    'withoutNvlink',
+    '(disabl\\w+|turn(ed|ing)? off|avoid\\w*|bypass\\w*|skip\\w*|not (to )?us(e|ing)|instead of) (the )?nv ?links?|p2p (with|over|through|via|on|by) (the )?pci ?e?|force .{0,20}pci ?e?( bus)?',
+  ],
+  [
+    'channelIsBlock',
+    '(sms?|multi ?processors?|ctas?|thread ?blocks?) .{0,60}(channels?|max ctas|nchannels)|channels? .{0,40}(sms?|multi ?processors?|ctas?|thread ?blocks?)|nccl max ctas .{0,60}nccl max nchannels|nccl max nchannels .{0,60}nccl max ctas',
+  ],
+  [
+    'fewerChannels',
+    '(not|n.t) (\\w+ ){0,2}(all|every) (of )?(the )?channels|fewer channels .{0,30}(small|size|data)|(small|little|less|not large) .{0,30}fewer channels|channels .{0,30}when (the )?(data|size|message)\\w* .{0,20}(small|not large)',
+  ],
+  ['bond', 'bond(s|ed|ing)?( \\d)?|lacp|link aggregation|lag ports?|mlx5 bond \\d|bond\\d'],
+  [
+    'queuePairs',
+    '(channels?|connections?|rings?) .{0,40}(qps?|queue ?pairs?)( numbers?)?|(qps?|queue ?pairs?) .{0,40}(channels?|connections?|rings?)|how many (qps?|queue ?pairs?)',
+  ],
+  [
+    'gpuOrder',
+    'orders? .{0,20}(cuda visible devices|gpus|devices|gpu (ids|numbers|indices))|cuda visible devices .{0,40}(order|differ\\w*|matter|affect)|(which|what) gpus (does|will|would) nccl (pick|choose|use|select)|pick (the )?(best )?gpus',
+  ],
+  [
+    'll128Safe',
+    'll ?128 .{0,40}(only|by default|safe\\w*|unsafe|corrupt\\w*|wrong results?|out of bounds)|(why|reason|only) .{0,30}ll ?128 .{0,30}(volta|ampere|hopper|nv ?link|disabled|default)|(safe|risk\\w*|danger\\w*) .{0,30}ll ?128',
+  ],
+  ['graceLinks', 'c2c|chip to chip|gpu ?direct .{0,20}(gh200|gb200|gb300|grace)|(gh200|gb200|gb300|grace) .{0,40}gpu ?direct'],
   [
     'factorOfNvls',
     '(correction |bus ?bw |bus bandwidth )?(factor|formula)s? (of|for|with|in|when using) (the )?(nvls|nvlink sharp|sharp|in network)|(nvls|nvlink sharp|sharp) .{0,40}(factor|formula)|(factor|formula) .{0,40}(nvls|nvlink sharp)',
@@ -223,6 +253,8 @@ export const conceptPhrases = {
     'flips?|cross ?over( points?)?|thresholds?|(which|what) (message )?sizes?|(from|at|for|up to) (which|what) (message )?sizes?|changes? the choice|switch(es|ed|ing)? (over|points?|from|between|to)|when (does|do|will|is)|cut ?off|range of sizes|all sizes',
   choose:
     'choos(e|es|ing)|chose|chosen|choice|pick(s|ed)?|select(s|ed|ion|ing)?|decid(e|es|ed)|prefer(s|red)?|take(s)?|use(s|d)?|using|algorithms?|algos?|protocols?|instead of|rather than|and not|over|versus|vs',
+  otherTool:
+    'ib (write|send|read) (bw|lat)|perf ?test|iperf\\d?|nv ?bandwidth|p2p ?bandwidth ?latency ?test|memory bandwidth|hbm|images?/s|images? per sec\\w*|tokens?/s|tokens? per sec\\w*|(step|iteration|training) times?|t?flops|osu (\\w+ )?(bw|latency)|memcpy',
   used: 'use[ds]?|using|in use|enabled?|enabling|active|activated|available|supported?|support|work(s|ing)?|possible|on|kick(s)? in|turned on|engaged|effective|utili[sz]ed|being used|get|uses|applied|present|there',
   negation:
     'no|not|never|without|missing|disabled|off|unused|instead|isn t|aren t|doesn t|don t|won t|can t|cannot|didn t|lack(s|ing)?|absent|idle|fails? to use|unavailable|zero|0|unable',
