@@ -35,7 +35,7 @@ export function formatHeader(options: PerfOptions, version: string, nRanks: numb
     `# nRanks ${nRanks} minBytes ${sizes[0] ?? 0} maxBytes ${sizes.at(-1) ?? 0} step: ${stepText}` +
       ` warmup iters: ${options.warmup ?? 'by time'} iters: ${options.iterations ?? 'by time'} agg iters: ${options.aggregate}` +
       ` validation: ${options.checks} time of: ${averages.indexOf(options.average)}(${options.average})` +
-      ` api: ${options.api} memory: ${options.memory}`,
+      ` api: ${options.api} arrays: ${options.memory === 'shared' ? 'alloc' : 'plain'}`,
     ...(options.blocking === 1 ? ['# Blocking Enabled: barrier after each call'] : []),
     ...(options.blocking === 2 ? ['# Blocking Enabled: wait after each call'] : []),
     ...(options.blocking === 3 ? ['# Blocking Enabled: barrier after each iteration (-n); time excludes barrier'] : []),

@@ -286,7 +286,13 @@ class SetUp {
     const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss, speaksForHost = true } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
-    const holder = rankOfRoot === undefined ? 'is the process that opened it alive' : `does rank ${rankOfRoot} run on that host`;
+    const isOwn = !isLoopback(root.host) && systemInterfaces().some(({ address }) => address === root.host);
+    const holder =
+      rankOfRoot === undefined
+        ? 'is the process that opened it alive'
+        : isOwn
+          ? `that is an address of this host, ${hostname()}: was rank ${rankOfRoot} started here (node rank 0)`
+          : `does rank ${rankOfRoot} run on that host`;
     // Of the user's own choice it may be a tunnel's end.
     const loopback =
       isLoopback(root.host) && (id.origin === 'root' || id.origin === 'launcher')

@@ -32,7 +32,7 @@ it("the header ends with nccl-tests' three lines of titles", () => {
   expect(header).toBe(`\
 # tccl perf version 1.2.3
 # Collective test starting: all_reduce_perf
-# nRanks 2 minBytes 8 maxBytes 65536 step: 2(factor) warmup iters: by time iters: by time agg iters: 1 validation: 1 time of: 1(avg) api: sync memory: shared
+# nRanks 2 minBytes 8 maxBytes 65536 step: 2(factor) warmup iters: by time iters: by time agg iters: 1 validation: 1 time of: 1(avg) api: sync arrays: alloc
 #
 # Using devices
 #  Rank  0
