@@ -128,7 +128,7 @@ describe('tccl tune', () => {
   it('refuses an unwritable file, and a launch around it, before it measures', async () => {
     const directoryNamed = await tccl(['tune', '-o', directory]);
     expect(directoryNamed.code).toBe(1);
-    expect(directoryNamed.stderr).toContain('the profile cannot be written: it is a directory');
+    expect(directoryNamed.stderr).toContain('the profile cannot be written: it is a folder; name a file in it');
     const launched = await tccl(['run', '-n', '2', '--no-prefix', '--', process.execPath, cliPath, 'tune']);
     expect(launched.stderr).toContain('tccl tune starts its ranks by itself: run it once, not as 2 ranks by tccl');
   });
