@@ -30,6 +30,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   log: () => import('./commands/log.js'),
   diagnose: () => import('./commands/diagnose.js'),
   watch: () => import('./commands/watch.js'),
+  inspect: () => import('./commands/inspect.js'),
   studio: () => import('./commands/studio.js'),
   'run-host': () => import('./commands/run-host.js'),
   completion: () => import('./commands/completion.js'),

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
 import { InputError, SystemError } from '../../errors.js';
+import { outputOf, quoted } from '../shell-command.js';
 import { addressText, askRas, followRas, rasAddress } from './ras-client.js';
 import { type GivenReport, readReport } from '../../planner/readers/ras-report.js';
 
@@ -11,8 +11,6 @@ export interface ReportSource {
   /** Reports events for as long as the process lives; a command has none. */
   follow?(onEvent: (event: string) => void, signal: AbortSignal): Promise<void>;
 }
-
-const MOST_OUTPUT = 256 * 2 ** 20;
 
 /** The socket of RAS at an address. */
 export function socketSource(target: string, seconds: number): ReportSource {
@@ -28,11 +26,6 @@ export function socketSource(target: string, seconds: number): ReportSource {
 export function commandSource(template: string, target: string): ReportSource {
   const command = template.replaceAll('{host}', quoted(target));
   return { name: target === '' ? template : target, ask: (signal) => askCommand(command, signal) };
-}
-
-/** A word of a shell that stands for this text. */
-function quoted(text: string): string {
-  return /^[\w@.:/-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 async function askCommand(command: string, signal: AbortSignal): Promise<GivenReport> {
@@ -54,25 +47,4 @@ async function askCommand(command: string, signal: AbortSignal): Promise<GivenRe
       `what \`${command}\` prints ${error.message}: '${stdout.trim().split('\n', 1)[0]?.slice(0, 60) ?? ''}'`,
     );
   }
-}
-
-function outputOf(
-  command: string,
-  signal: AbortSignal,
-): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', command], { stdio: ['ignore', 'pipe', 'pipe'], signal });
-    const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
-    let bytes = 0;
-    for (const stream of ['stdout', 'stderr'] as const)
-      child[stream].on('data', (piece: Buffer) => {
-        bytes += piece.length;
-        if (bytes > MOST_OUTPUT) child.kill();
-        else output[stream].push(piece);
-      });
-    child.once('error', reject);
-    child.once('close', (code) =>
-      resolve({ code, stdout: Buffer.concat(output.stdout).toString(), stderr: Buffer.concat(output.stderr).toString() }),
-    );
-  });
 }

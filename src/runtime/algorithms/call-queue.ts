@@ -2,6 +2,7 @@ import { callName, isMeeting, nameOf } from './call.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import { describeActivity, describeLate, describeReport, encodeActivity, type Activity } from './activity.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
+import type { CallRecorder } from '../device/board.js';
 import type { Libc } from '../device/libc.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { NumericArray } from '../device/types.js';
@@ -56,6 +57,7 @@ interface CallQueueParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly parkedRanks: ParkedRanks;
+  readonly recorder: CallRecorder;
   /** Called with the engine's steps when a waiting call has progressed. */
   readonly progressed?: (steps: number) => void;
   /** Ends the communicator for an error, of a call if one is given, and returns the error to throw. */
@@ -88,6 +90,7 @@ export class CallQueue implements Waitable {
   readonly #parts: CallQueueParts;
   readonly #engine: Engine;
   readonly #parkedRanks: ParkedRanks;
+  readonly #recorder: CallRecorder;
   readonly #spins: number;
   /** Time that a call may wait here. */
   readonly #limits: WaitLimits;
@@ -109,6 +112,9 @@ export class CallQueue implements Waitable {
   /** Number of calls begun so far, and the number of the last one that was warned about. */
   #begun = 0;
   #warnedOf = 0;
+  /** Number of the last call whose wait was shown, and the ranks that hold it up. */
+  #shown = 0;
+  #late: readonly number[] = [];
   /** Error with which the calls failed. */
   #failure: Error | undefined;
   /** Called when no call is left, for drained(). */
@@ -118,6 +124,7 @@ export class CallQueue implements Waitable {
     this.#parts = parts;
     this.#engine = parts.engine;
     this.#parkedRanks = parts.parkedRanks;
+    this.#recorder = parts.recorder;
     this.#spins = parts.spins;
     this.#limits = parts.engine.keepsTime === true ? noLimits : parts.limits;
     this.#clockMs = shorterLimit(this.#limits);
@@ -150,7 +157,7 @@ export class CallQueue implements Waitable {
   run(call: QueuedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
-      this.#begun++;
+      this.#recorder.begin(call.code, call.root, call.count, ++this.#begun);
       const status = this.#engine.begin(
         call.code,
         call.type,
@@ -209,8 +216,10 @@ export class CallQueue implements Waitable {
   #finish(): void {
     this.#blocks = true;
     this.#stillSinceMs = undefined;
+    this.#recorder.wait(this.#begun);
     this.#parts.progress.runUntil(this, this.#isUnblocked);
     if (this.#failure !== undefined) throw this.#failure;
+    this.#recorder.end(this.#begun);
   }
 
   readonly #isUnblocked = (): boolean => !this.#blocks;
@@ -224,7 +233,7 @@ export class CallQueue implements Waitable {
     if (this.#requests.length === 0) {
       try {
         const { libc, patience } = this.#parts;
-        this.#begun++;
+        this.#recorder.begin(code, root, count, ++this.#begun);
         let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < patience; turn++) {
           libc?.yieldCore();
@@ -232,6 +241,7 @@ export class CallQueue implements Waitable {
         }
         this.#parkedRanks.wake();
         if (status === DONE) return isTurnDue() ? nextTurn() : finished;
+        this.#recorder.wait(this.#begun);
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
@@ -345,7 +355,7 @@ export class CallQueue implements Waitable {
     else {
       request.begun = true;
       request.before?.();
-      this.#begun++;
+      this.#recorder.begin(request.code, request.root, request.count, ++this.#begun);
       status = engine.begin(
         request.code,
         request.type,
@@ -356,8 +366,10 @@ export class CallQueue implements Waitable {
         this.#spins,
         request.details,
       );
+      if (status !== DONE) this.#recorder.wait(this.#begun);
     }
     if (status === DONE) {
+      this.#recorder.end(this.#begun);
       request.after?.();
       const next = request.chain?.next();
       if (next === undefined) {
@@ -416,6 +428,7 @@ export class CallQueue implements Waitable {
     const activity = this.#activity();
     if (activity === undefined || !this.#pace.isDue(this.#limitMs)) return;
     const report = this.#engine.reportWait(this.#limitMs, activity);
+    this.#late = this.#engine.late(this.#limitMs);
     const { messages, waitQueries } = this.#parts;
     if (report !== undefined) messages.forwardReport(report);
     messages.readReports(this.#limitMs);
@@ -425,7 +438,7 @@ export class CallQueue implements Waitable {
       report ?? encodeActivity(activity),
       () => this.isPending && this.#begun === begun && this.#engine.steps === steps,
     );
-    waitQueries?.ask(this.#engine.late(this.#limitMs));
+    waitQueries?.ask(this.#late);
   }
 
   /** Text of another rank's activity, if known; see Engine. */
@@ -457,6 +470,16 @@ export class CallQueue implements Waitable {
     return call === undefined ? undefined : { kind: 'collective', number: this.#begun - 1, call };
   }
 
+  /** Shows the wait to other processes. */
+  #showWait(): void {
+    const activity = this.#activity();
+    if (activity === undefined) return;
+    if (this.#shown !== this.#begun) this.#late = [];
+    this.#shown = this.#begun;
+    const stillMs = this.#stillSinceMs === undefined ? 0 : this.#stillMs;
+    this.#recorder.report('collective', this.#recorder.beganMs, stillMs, encodeActivity(activity), this.#late);
+  }
+
   #what(): string {
     const activity = this.#activity();
     return activity === undefined ? 'a call' : describeActivity(activity);
@@ -472,6 +495,7 @@ export class CallQueue implements Waitable {
   }
 
   check(): void {
+    this.#showWait();
     this.#parts.messages.throwRecordedFailure();
     try {
       this.#engine.check();

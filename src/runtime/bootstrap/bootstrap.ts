@@ -45,6 +45,8 @@ export type Introduction = Pick<
  * messages may have up to 1 GiB. docs/notes/bootstrap.md defines when a rank counts as lost.
  */
 export interface Bootstrap {
+  /** The same on all ranks, and no other network of a job has it. */
+  readonly id: string;
   readonly rank: number;
   readonly nRanks: number;
   /** Every rank's info, by rank. */

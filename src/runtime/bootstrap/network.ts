@@ -20,6 +20,7 @@ const LARGEST_TAG = 0xffffffff;
  * networks of a mesh use its connections, which end when the last network is closed.
  */
 export class Network implements Bootstrap {
+  readonly id: string;
   readonly rank: number;
   readonly nRanks: number;
   readonly peers: readonly PeerInfo[];
@@ -51,6 +52,7 @@ export class Network implements Bootstrap {
     this.#mesh = mesh;
     this.#members = members;
     this.#firstSpace = number * SPACES_PER_NETWORK;
+    this.id = `${number}.${members[0] ?? 0}`;
     this.rank = members.indexOf(mesh.rank);
     this.nRanks = members.length;
     this.peers = members.flatMap((member, rank) => {

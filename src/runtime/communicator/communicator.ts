@@ -5,6 +5,7 @@ import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
 import { rankStates } from '../device/rank-lines.js';
+import type { CallRecorder } from '../device/board.js';
 import type { Segment } from '../device/segment.js';
 import {
   type AllocatedArray,
@@ -113,6 +114,7 @@ export class Communicator extends MessageCalls {
   #pointToPoint: PointToPoint;
   #messenger: Messenger;
   #queue: CallQueue;
+  #recorder: CallRecorder;
   /** True if blocking calls are allowed and possible. */
   readonly #mayBlock: boolean;
   /** Numbers of windows and programs made so far. */
@@ -164,6 +166,8 @@ export class Communicator extends MessageCalls {
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
     const progress = (this.#progress = progressHere());
+    const { id } = bootstrap;
+    const recorder = (this.#recorder = this.#segment.board.show({ id, name: this.name, rank: this.rank, nRanks: this.nRanks }));
     this.#pointToPoint = pointToPoint;
     waitQueries?.setDefaultAnswer(() => this.#queue.lastCall());
     this.#queue = new CallQueue({
@@ -184,12 +188,14 @@ export class Communicator extends MessageCalls {
       },
       progress,
       parkedRanks: this.#segment.parkedRanks,
+      recorder,
     });
     this.#messenger = new Messenger({
       rank: this.rank,
       pointToPoint: this.#pointToPoint,
       progress,
       parkedRanks: this.#segment.parkedRanks,
+      recorder,
       spins,
       limits: settings,
       warn,
@@ -199,6 +205,7 @@ export class Communicator extends MessageCalls {
     this.#outOfBand = new OutOfBandCalls({
       bootstrap,
       team,
+      recorder,
       limits: settings,
       waitQueries,
       defaultMs: settings.initTimeoutMs,
@@ -683,6 +690,7 @@ export class Communicator extends MessageCalls {
       },
     } = this.#parts;
     this.#failure = error;
+    this.#recorder.fail();
     this.#stopHearing();
     // Those of the last call, too, which may be a blocking one.
     const { send, recv } = this.#call;
@@ -728,6 +736,7 @@ export class Communicator extends MessageCalls {
     this.#parts.waitQueries?.close();
     // Also after a failure: data may still arrive from the segment.
     await this.#engine.close();
+    this.#recorder.close();
     this.#parts.team.leave();
     this.#parts.resources.leave();
     await this.#parts.bootstrap.close();
@@ -742,7 +751,7 @@ export class Communicator extends MessageCalls {
     // Every call is refused before it uses them.
     const gone = undefined as never;
     this.#parts = this.#segment = this.#engine = this.#pointToPoint = this.#messenger = this.#queue = gone;
-    this.#member = this.#timed = this.#outOfBand = gone;
+    this.#member = this.#timed = this.#outOfBand = this.#recorder = gone;
     this.#stopExit = this.#stopNews = this.#release = gone;
     const { rank, nRanks } = this;
     const timed = { rank, queue: gone, messenger: gone, fail: gone, abort: gone };

@@ -3,7 +3,7 @@ import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstra
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
-import type { UniqueId } from '../bootstrap/unique-id.js';
+import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { RankLocation } from '../channels/location.js';
 import { homeCores, homeNode, moveTo } from '../device/affinity.js';
@@ -11,6 +11,7 @@ import { loadLibc, type Libc } from '../device/libc.js';
 import { MachineCode } from '../device/machine-code/machine-code.js';
 import { rankStates } from '../device/rank-lines.js';
 import { Team } from '../device/team.js';
+import { boardFacts } from '../observe/board-facts.js';
 import { warn } from '../warn.js';
 import { agree, netOf, type RankFacts } from './agree.js';
 import { wayOf } from '../transport/networks.js';
@@ -154,6 +155,7 @@ async function setUp(
     }
     const { segment, shared } = joined;
     segment.takeMemoryAt(goHome);
+    segment.board.open({ rank: bootstrap.rank, nRanks: bootstrap.nRanks, facts: boardFacts(bootstrap, secretOf(id), shared) });
     if (settings.machineCode && libc !== undefined) segment.machineCode = new MachineCode(segment.memory, libc);
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};

@@ -64,7 +64,7 @@ export async function joinSegment(
     );
     return { segment, shared: true, reason: undefined };
   }
-  if (nLocalRanks === 1) return { segment: Segment.alone(await memoryAfterOthers()), shared: true, reason: undefined };
+  if (nLocalRanks === 1) return { segment: await alone(loaded), shared: true, reason: undefined };
 
   const usable = allowed.sharedMemory ? loaded : { reason: 'TCCL_SHM_DISABLE=1' };
   const libc = 'libc' in usable ? usable.libc : undefined;
@@ -101,13 +101,17 @@ export async function joinSegment(
       return { segment, shared: true, reason: undefined };
     }
     segment?.close();
-    return { segment: Segment.alone(await memoryAfterOthers()), shared: false, reason: refused };
+    return { segment: await alone(loaded), shared: false, reason: refused };
   } finally {
     if (made.file !== undefined) libc?.close(made.file.fd);
   }
 }
 
 type Loaded = ReturnType<typeof loadLibc>;
+
+async function alone(loaded: Loaded): Promise<Segment> {
+  return Segment.alone(await memoryAfterOthers(), 'libc' in loaded ? loaded.libc : undefined);
+}
 
 /** Address at which others may read this rank's private memory, if allowed. */
 function probeWordIn(loaded: Loaded, { peerMemory }: Allowed): ProbeWord | undefined {

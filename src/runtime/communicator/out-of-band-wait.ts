@@ -24,6 +24,8 @@ interface OutOfBandWaitParts {
 export interface Elsewhere {
   /** Reports this rank's wait as long as `holds` returns true. */
   readonly report: (words: readonly number[], holds: () => boolean) => void;
+  /** Shows the ranks that hold the call up to other processes. */
+  readonly show: (late: readonly number[]) => void;
   /** Asks ranks for their reports. */
   readonly ask: (ranks: readonly number[]) => void;
   /** Their reports, by rank. */
@@ -107,6 +109,7 @@ export class OutOfBandWait {
     elsewhere.report(this.#words(), () => !this.#isOver);
     const late = this.#waitChains.find(this.#awaited(), this.#limitMs);
     elsewhere.ask(late);
+    elsewhere.show(late);
     this.#others.find(reportsOf(elsewhere, late), this.#timeoutMs);
   }
 

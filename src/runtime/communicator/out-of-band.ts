@@ -1,8 +1,9 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
-import type { OutOfBandCall } from '../algorithms/activity.js';
+import { encodeActivity, type OutOfBandCall } from '../algorithms/activity.js';
 import type { CallLimits } from '../algorithms/arguments.js';
 import type { MeetingCall } from '../algorithms/call.js';
+import type { CallRecorder } from '../device/board.js';
 import type { Team } from '../device/team.js';
 import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
 import { died, unpackReason } from '../transport/ending.js';
@@ -16,6 +17,7 @@ import { afterWatching } from '../progress/watch-clock.js';
 interface OutOfBandParts {
   readonly bootstrap: Bootstrap;
   readonly team: Team;
+  readonly recorder: CallRecorder;
   readonly limits: WaitLimits;
   /** Queries to ranks that share no memory about their own waits. */
   readonly waitQueries: WaitQueries | undefined;
@@ -110,11 +112,15 @@ export class OutOfBandCalls {
     check: (() => void) | undefined,
     work: (signal: AbortSignal, over: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { bootstrap, warn, limits } = this.#parts;
+    const { bootstrap, recorder, warn, limits } = this.#parts;
     const { rank, nRanks } = bootstrap;
+    const beganMs = performance.now();
     const warnAfterMs = untilWarning(limits, 0);
     const queries = bootstrap.openWaitQueries();
-    const wait = new OutOfBandWait({ call, rank, nRanks, queries, elsewhere: this.#elsewhere }, limit.ms);
+    const show = (late: readonly number[]): void =>
+      recorder.report('outOfBand', beganMs, performance.now() - beganMs, encodeActivity({ kind: 'outOfBand', call }), late);
+    const wait = new OutOfBandWait({ call, rank, nRanks, queries, elsewhere: { ...this.#elsewhere, show } }, limit.ms);
+    show([]);
     const warnsLater = warnAfterMs > 0 && warnAfterMs < limit.ms;
     const stopWarning = warnsLater
       ? afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, call, wait.describe(wait.late()))))
@@ -129,10 +135,11 @@ export class OutOfBandCalls {
       return await whileOthersCan(wait, { limit, tooLate, signal, check }, work);
     } finally {
       stopWarning();
+      recorder.resolve('outOfBand');
     }
   }
 
-  get #elsewhere(): Elsewhere {
+  get #elsewhere(): Omit<Elsewhere, 'show'> {
     const { bootstrap, team, waitQueries } = this.#parts;
     const { localRanks, nRanks } = bootstrap;
     // If the ranks of a host share no memory, each is a team of its own.

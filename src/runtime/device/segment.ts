@@ -3,6 +3,8 @@ import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';
 import { availableMemory } from './available-memory.js';
+import { Board } from './board.js';
+import { BOARD_BYTES } from './board-layout.js';
 import { collectGarbage } from './collect-garbage.js';
 import { Heap } from './heap.js';
 import { instantiateKernels, type Arithmetic, type Kernels } from './kernels/kernels.js';
@@ -12,13 +14,14 @@ import type { MemoryUse, SegmentMemory } from './memory-use.js';
 import type { PeerMemory } from './peer-memory.js';
 import { lockLine, RankLines, rankStates, type MemoryFile } from './rank-lines.js';
 import { placeOf, SharedArrays } from './shared-arrays.js';
-import { createMemory, leaveMemory, PAGE_BYTES } from './shared-memory.js';
+import { createMemory, leaveMemory, PAGE_BYTES, showBeginning } from './shared-memory.js';
 import { ParkedRanks } from './parked-ranks.js';
 import { teamBytes } from './team-layout.js';
 import { arrayNames, isArrayClass, type AllocatedArray, type NumericArrayConstructor, type TypedArray } from './types.js';
 import { clockMs } from '../platform/platform.js';
 
 const LINE = 64;
+const PAGE = 4096;
 const FIRST_TEAM = 32768;
 const HEAP_ALIGNMENT = 2 ** 21;
 /** Most ranks of one segment (their states and address tables have fixed places). */
@@ -46,6 +49,8 @@ interface Backing {
   readonly memory: WebAssembly.Memory;
   /** Set if the memory is a mapped file. */
   readonly file?: MemoryFile & { readonly address: bigint };
+  /** Set if only its beginning is one, for readers of the board. */
+  readonly shown?: MemoryFile;
 }
 
 /** A segment with a part of this rank's heap, in the form for another thread of the rank. */
@@ -74,9 +79,10 @@ interface MemoryUser {
 /**
  * Memory that the ranks of one host share: one WebAssembly memory at the same offsets in each of them.
  *
- *     0        nothing (an address of 0 is a mistake)
+ *     0        nothing (an address of 0 is a mistake); from 64 on, the place of the boards (board-layout.ts)
  *     2048     one line for each rank (rank-lines.ts); then lines for their engine threads (parked-ranks.ts)
  *     32768    the team of all these ranks (team.ts); other teams are in heaps
+ *     …        a board for each rank
  *     …        one heap for each rank: the memory of its alloc()
  *
  * Three ways to get one: alone (a rank without others on its host), between threads (the memory itself is passed), and
@@ -99,6 +105,8 @@ export class Segment {
   readonly ranks: RankLines;
   /** Ranks that sleep until another one does something. */
   readonly parkedRanks: ParkedRanks;
+  /** State of this rank for other processes to read. */
+  readonly board: Board;
   /** Access to the ranks' private memory, where possible. */
   peerMemory: PeerMemory | undefined;
   /** Machine code to which kernels may leave sums, where possible. */
@@ -124,6 +132,8 @@ export class Segment {
   /** Moves this thread to the NUMA node for its memory; the returned function moves it back. */
   #goHome: () => () => void = () => () => undefined;
   #reservedTo: number;
+  /** True in a thread beside the rank's own. */
+  readonly #isBeside: boolean;
   #closed = false;
   /** Offsets of the arrays that were looked up last: programs use the same few repeatedly. */
   #recent: TypedArray | undefined;
@@ -138,6 +148,7 @@ export class Segment {
     thread?: Pick<SegmentInThread, 'heap' | 'line'>,
   ) {
     this.#backing = backing;
+    this.#isBeside = thread !== undefined;
     this.memory = backing.memory;
     this.buffer = backing.memory.buffer as SharedArrayBuffer;
     this.bytes = this.buffer.byteLength;
@@ -153,11 +164,14 @@ export class Segment {
     this.kernels = kernels;
     this.blockBytes = kernels.BLOCK_BYTES.value as number;
 
-    const controlEnd = FIRST_TEAM + teamBytes(nLocalRanks, this.blockBytes);
+    const teamEnd = FIRST_TEAM + teamBytes(nLocalRanks, this.blockBytes);
+    const boards = Math.ceil(teamEnd / PAGE) * PAGE;
+    const controlEnd = boards + nLocalRanks * BOARD_BYTES;
     const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
     this.#collectBeyond = Math.min(UNCOLLECTED_BYTES, heapBytes * UNCOLLECTED_PART);
+    this.board = new Board(this.buffer, boards + localRank * BOARD_BYTES);
     if (thread !== undefined) {
       this.heap = new Heap(thread.heap.from, thread.heap.to);
       this.#reservedTo = thread.heap.to;
@@ -167,11 +181,15 @@ export class Segment {
     this.heap = new Heap(from + localRank * 9 * LINE, from + heapBytes);
     this.#reservedTo = from;
     this.#reserve(0, localRank === 0 ? controlEnd : 0);
+    if (localRank === 0) Board.announce(this.buffer, nLocalRanks, boards);
   }
 
-  /** The segment of a rank that shares memory with no other. */
-  static alone(memory = createMemory()): Segment {
-    return new Segment({ memory }, 0, 1);
+  /**
+   * The segment of a rank that shares memory with no other.
+   * @param libc lets other processes read the rank's board
+   */
+  static alone(memory = createMemory(), libc?: Libc): Segment {
+    return new Segment({ memory, ...(libc === undefined ? {} : { shown: showBeginning(memory, libc, HEAP_ALIGNMENT) }) }, 0, 1);
   }
 
   /** The segment of a rank that is a thread: `memory` is the same object in all threads. */
@@ -374,12 +392,19 @@ export class Segment {
       throw error;
     }
     this.#uses.set(offset, use);
+    this.#showMemory();
     return offset;
   }
 
   freeBytes(offset: number): void {
     this.heap.free(offset);
     this.#uses.delete(offset);
+    this.#showMemory();
+  }
+
+  /** A thread beside the rank's own has only a part of the heap. */
+  #showMemory(): void {
+    if (!this.#isBeside) this.board.setMemory(this.heap.usedBytes, this.heap.to - this.heap.from);
   }
 
   /** Runs `action` once `isTime` returns true, which is checked whenever memory is allocated, left or inspected. */
@@ -451,10 +476,12 @@ export class Segment {
     this.#closed = true;
     this.#recent = this.#lessRecent = undefined;
     leaveMemory();
+    this.board.close();
     this.ranks.setState(rankStates.closed);
     this.parkedRanks.wake();
     this.parkedRanks.close();
-    const file = this.#backing.file;
+    const { file, shown } = this.#backing;
+    if (shown !== undefined) closeSync(shown.fd);
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);
     closeSync(file.fd);
@@ -493,7 +520,7 @@ export class Segment {
       end - start,
       (available) => `${name} cannot be allocated: the machine, or this process's control group, has ${String(available)} left`,
     );
-    const file = this.#backing.file;
+    const file = this.#backing.file ?? (control ? this.#backing.shown : undefined);
     const goBack = this.#goHome();
     try {
       file?.libc.reserve(file.fd, start, end - start);

@@ -70,6 +70,20 @@ export async function createMemoryFile(libc: Libc): Promise<MadeFile> {
   return { fd: libc.createMemoryFile('tccl', bytes), bytes, memory };
 }
 
+/**
+ * Maps a file over the beginning of a memory that nothing has used yet, so that other processes can read the boards there
+ * (board-layout.ts). It stays mapped until the memory is collected.
+ */
+export function showBeginning(
+  memory: WebAssembly.Memory,
+  libc: Libc,
+  bytes: number,
+): { readonly fd: number; readonly libc: Libc } {
+  const fd = libc.createMemoryFile('tccl', bytes);
+  libc.mapShared(libc.addressOf(new Uint8Array(memory.buffer)), bytes, fd);
+  return { fd, libc };
+}
+
 /** Path under which other processes of this host open a memory file of this process. */
 export function memoryFilePath(fd: number): string {
   return `/proc/${String(process.pid)}/fd/${String(fd)}`;

@@ -1,6 +1,7 @@
 import type { Found, PointToPoint } from './p2p.js';
-import { describeLate } from '../algorithms/activity.js';
+import { describeLate, encodeActivity } from '../algorithms/activity.js';
 import { DEADLOCK, transferTimeout, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
+import type { CallRecorder } from '../device/board.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
@@ -57,6 +58,7 @@ interface MessengerParts {
   readonly progress: Progress;
   /** The ranks of this host that share memory with this rank and may be parked. */
   readonly parkedRanks: ParkedRanks;
+  readonly recorder: CallRecorder;
   /** Ends the communicator for an error, of a call if one is given; returns the error. */
   readonly fail: (error: unknown, call?: string) => unknown;
 }
@@ -446,6 +448,7 @@ export class Messenger implements Waitable {
       this.#parkedRanks.wake();
     }
     if (!this.isPending) {
+      this.#parts.recorder.resolve('message');
       p2p.listen(false);
       this.#idle?.();
     }
@@ -485,6 +488,8 @@ export class Messenger implements Waitable {
       throw error;
     }
     this.#limit?.look();
+    const now = this.#clock.look();
+    this.#showWait(now);
     if (this.#shorterMs === 0) return;
     const {
       rank,
@@ -492,7 +497,6 @@ export class Messenger implements Waitable {
       limits: { timeoutMs },
       warn,
     } = this.#parts;
-    const now = this.#clock.look();
     this.#longestMs = now - this.#oldestMs(now);
     const late = timeoutMs === 0 ? undefined : this.#longWait(timeoutMs, now);
     if (late !== undefined) {
@@ -504,6 +508,18 @@ export class Messenger implements Waitable {
     const warnAfterMs = untilWarning(limits, this.#longestMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#heldUpBy(warned).text));
+  }
+
+  /** Shows the longest wait to other processes. */
+  #showWait(now: number): void {
+    const { recorder } = this.#parts;
+    const wait = this.#longWait(0, now);
+    if (wait === undefined) {
+      recorder.resolve('message');
+      return;
+    }
+    const stillMs = now - this.#oldestMs(now);
+    recorder.report('message', performance.now() - stillMs, stillMs, encodeActivity(wait.activity), wait.ranks);
   }
 
   /**

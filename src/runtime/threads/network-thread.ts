@@ -5,6 +5,7 @@ import { withHosts } from '../bootstrap/peer-info.js';
 import type { Algorithm } from '../algorithms/call.js';
 import type { Channels } from '../algorithms/channels.js';
 import type { Nic } from '../bootstrap/interfaces.js';
+import { Board } from '../device/board.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
@@ -134,6 +135,8 @@ async function serve(engine: NetworkEngine): Promise<void> {
     },
     progress: progressHere(),
     parkedRanks: segment.parkedRanks,
+    // The rank's own thread records the calls.
+    recorder: Board.ofOwn().show({ id: '', name: undefined, rank, nRanks: 0 }),
     progressed: (steps) => memory.setSteps(steps),
   });
   abort = fail;

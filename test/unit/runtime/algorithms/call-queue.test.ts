@@ -3,6 +3,7 @@ import { CallQueue } from '../../../../src/runtime/algorithms/call-queue.js';
 import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import type { QueuedCall } from '../../../../src/runtime/algorithms/queued-call.js';
+import { Board } from '../../../../src/runtime/device/board.js';
 import { DONE, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { Progress } from '../../../../src/runtime/progress/progress.js';
@@ -58,6 +59,7 @@ function queue() {
     },
     progress: new Progress(undefined),
     parkedRanks: Segment.alone().parkedRanks,
+    recorder: Board.ofOwn().show({ id: '0.0', name: undefined, rank: 0, nRanks: 2 }),
   });
   return { state, engine, calls, fail };
 }

@@ -28,7 +28,7 @@ function lateIn(call: 'window' | 'shrink', activity: Activity): number[] {
     { peer: 1, waitReport: report },
     { peer: 2, waitReport: () => undefined },
   ];
-  const elsewhere = { report: () => undefined, ask: () => undefined, reports };
+  const elsewhere = { report: () => undefined, show: () => undefined, ask: () => undefined, reports };
   const wait = new OutOfBandWait({ call, rank: 0, nRanks: 3, queries, elsewhere }, LIMIT_MS);
   vi.advanceTimersByTime(LIMIT_MS);
   try {

@@ -1,3 +1,4 @@
+import { Board } from '../../../../src/runtime/device/board.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Messenger, type Condition } from '../../../../src/runtime/messages/messenger.js';
 import { Progress } from '../../../../src/runtime/progress/progress.js';
@@ -15,6 +16,7 @@ const idle = { check: () => undefined, doing: () => undefined };
 
 function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): Messenger {
   return new Messenger({
+    recorder: Board.ofOwn().show({ id: '0.0', name: undefined, rank: 0, nRanks: 2 }),
     rank: 0,
     pointToPoint: p2p,
     progress,

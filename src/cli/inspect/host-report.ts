@@ -1,0 +1,168 @@
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { describeCall } from '../../runtime/algorithms/call.js';
+import { readBoards, type ReadAt, type ShownRank } from '../../runtime/observe/read-boards.js';
+
+/** A rank's process, as /proc shows it. */
+export interface RankProcess {
+  /** Number outside its container, if it has another one inside. */
+  readonly pid: number;
+  readonly parent: number;
+  /** State of its main thread: R, S, D, T, t, Z … */
+  readonly state: string;
+  /** Processor time of all its threads so far. */
+  readonly cpuMs: number;
+  readonly command: string;
+}
+
+/** A rank on this host: what it shows, and its process if that is alive. */
+export interface InspectedRank extends Omit<ShownRank, 'calls'> {
+  readonly process: RankProcess | undefined;
+  /** Mean bytes of its last calls. */
+  readonly meanBytes: number;
+  /** Text of its last collective. */
+  readonly lastCall: string | undefined;
+  /** End of that, milliseconds since 1970, where known. */
+  readonly lastEndMs: number | undefined;
+}
+
+/** The ranks of this user on one host. */
+export interface HostReport {
+  readonly host: string;
+  readonly atMs: number;
+  readonly ranks: readonly InspectedRank[];
+}
+
+/** The ranks of this user on this host, with what they have recorded. */
+export interface HostBoards {
+  readonly report: HostReport;
+  readonly boards: readonly ShownRank[];
+}
+
+const LINK = /^\/memfd:tccl(?: \(deleted\))?$/;
+/** Unit of times in /proc/PID/stat: 100 a second on every Linux. */
+const TICK_MS = 10;
+
+/**
+ * Reads the boards of all ranks of this user on this host, from the files that they share: a rank that is stopped or computes is
+ * read like any other. Files of other users cannot be opened.
+ */
+export function readHost(): HostBoards {
+  const files = new Map<number, { readonly path: string; readonly pids: number[] }>();
+  for (const pid of processes()) {
+    for (const { path, inode } of memoryFiles(pid)) {
+      const known = files.get(inode);
+      if (known === undefined) files.set(inode, { path, pids: [pid] });
+      else if (!known.pids.includes(pid)) known.pids.push(pid);
+    }
+  }
+  const atMs = Date.now();
+  const found = [...files.values()].flatMap(({ path, pids }) => {
+    const holders = pids.map((pid) => ({ pid, inner: innerPid(pid) }));
+    return boardsOf(path).map((board) => ({ board, pid: holders.find(({ inner }) => inner === board.pid)?.pid }));
+  });
+  // Of a rank with several segments, as after grow(), every board is one.
+  return {
+    report: { host: hostname(), atMs, ranks: found.map(({ board, pid }) => inspected(board, pid)) },
+    boards: found.map(({ board }) => board),
+  };
+}
+
+function inspected(board: ShownRank, pid: number | undefined): InspectedRank {
+  const { calls, ...shown } = board;
+  const bytes = calls.map(({ call }) => (call.kind === 'barrier' ? 0 : call.count * call.type.bytes));
+  const lastOnes = board.communicators.flatMap((each) => calls.findLast(({ communicator }) => communicator === each) ?? []);
+  const [last] = lastOnes.sort((a, b) => (b.beganMs ?? 0) - (a.beganMs ?? 0));
+  return {
+    ...shown,
+    process: pid === undefined ? undefined : processFacts(pid),
+    meanBytes: bytes.reduce((sum, each) => sum + each, 0) / Math.max(1, bytes.length),
+    lastCall: last === undefined ? undefined : callText(last),
+    lastEndMs: last?.endedMs,
+  };
+}
+
+/** `allReduce of 1024 float32 (sum), call 17`; the algorithm is not recorded. */
+function callText({ call, number, communicator: { name } }: ShownRank['calls'][number]): string {
+  const text = describeCall(call)
+    .replace(/(?:, |\()direct\)$/, (end) => (end.startsWith(',') ? ')' : ''))
+    .trimEnd();
+  return `${text}, call ${number}${name === undefined ? '' : ` of ${JSON.stringify(name)}`}`;
+}
+
+function processes(): number[] {
+  const own = process.getuid?.();
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      return statSync(`/proc/${name}`).uid === own ? [Number(name)] : [];
+    } catch {
+      return []; // it has ended
+    }
+  });
+}
+
+function memoryFiles(pid: number): { readonly path: string; readonly inode: number }[] {
+  const folder = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(folder).flatMap((fd) => {
+      const path = `${folder}/${fd}`;
+      try {
+        return LINK.test(readlinkSync(path)) ? [{ path, inode: statSync(path).ino }] : [];
+      } catch {
+        return []; // it was closed
+      }
+    });
+  } catch {
+    return []; // it has ended, or hides its files
+  }
+}
+
+function boardsOf(path: string): ShownRank[] {
+  let fd: number;
+  try {
+    fd = openSync(path, 'r');
+  } catch {
+    return [];
+  }
+  const read: ReadAt = (at, bytes) => {
+    const buffer = new Uint8Array(bytes);
+    return buffer.subarray(0, readSync(fd, buffer, 0, bytes, at));
+  };
+  try {
+    return readBoards(read);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Number of a process in its own container. */
+function innerPid(pid: number): number {
+  const [, numbers = String(pid)] = /^NSpid:\s*(.*)$/m.exec(textOf(`/proc/${pid}/status`)) ?? [];
+  return Number(numbers.trim().split(/\s+/).at(-1));
+}
+
+function processFacts(pid: number): RankProcess | undefined {
+  const stat = textOf(`/proc/${pid}/stat`);
+  // The name, in brackets, may contain anything.
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .trim()
+    .split(' ');
+  if (stat === '') return undefined;
+  return {
+    pid,
+    state: fields[0] ?? '?',
+    parent: Number(fields[1] ?? 0),
+    cpuMs: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MS,
+    command: textOf(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim().slice(0, 200),
+  };
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
