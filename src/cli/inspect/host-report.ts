@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { describeCall } from '../../runtime/algorithms/call.js';
-import { readBoards, type ReadAt, type ShownRank } from '../../runtime/observe/read-boards.js';
+import { describeCall, type Call } from '../../runtime/algorithms/call.js';
+import { readBoards, type ReadAt, type ShownCommunicator, type ShownRank } from '../../runtime/observe/read-boards.js';
 
 /** A rank's process, as /proc shows it. */
 export interface RankProcess {
@@ -16,11 +16,9 @@ export interface RankProcess {
 }
 
 /** A rank on this host: what it shows, and its process if that is alive. */
-export interface InspectedRank extends Omit<ShownRank, 'calls'> {
+export interface InspectedRank extends ShownRank {
   readonly process: RankProcess | undefined;
-  /** Mean bytes of its last calls. */
-  readonly meanBytes: number;
-  /** Text of its last collective. */
+  /** Text of its last collective, as far as known. */
   readonly lastCall: string | undefined;
   /** End of that, milliseconds since 1970, where known. */
   readonly lastEndMs: number | undefined;
@@ -33,12 +31,6 @@ export interface HostReport {
   readonly ranks: readonly InspectedRank[];
 }
 
-/** The ranks of this user on this host, with what they have recorded. */
-export interface HostBoards {
-  readonly report: HostReport;
-  readonly boards: readonly ShownRank[];
-}
-
 const LINK = /^\/memfd:tccl(?: \(deleted\))?$/;
 /** Unit of times in /proc/PID/stat: 100 a second on every Linux. */
 const TICK_MS = 10;
@@ -47,7 +39,7 @@ const TICK_MS = 10;
  * Reads the boards of all ranks of this user on this host, from the files that they share: a rank that is stopped or computes is
  * read like any other. Files of other users cannot be opened.
  */
-export function readHost(): HostBoards {
+export function readHost(): HostReport {
   const files = new Map<number, { readonly path: string; readonly pids: number[] }>();
   for (const pid of processes()) {
     for (const { path, inode } of memoryFiles(pid)) {
@@ -62,32 +54,39 @@ export function readHost(): HostBoards {
     return boardsOf(path).map((board) => ({ board, pid: holders.find(({ inner }) => inner === board.pid)?.pid }));
   });
   // Of a rank with several segments, as after grow(), every board is one.
-  return {
-    report: { host: hostname(), atMs, ranks: found.map(({ board, pid }) => inspected(board, pid)) },
-    boards: found.map(({ board }) => board),
-  };
+  return { host: hostname(), atMs, ranks: found.map(({ board, pid }) => inspected(board, pid)) };
 }
 
 function inspected(board: ShownRank, pid: number | undefined): InspectedRank {
-  const { calls, ...shown } = board;
-  const bytes = calls.map(({ call }) => (call.kind === 'barrier' ? 0 : call.count * call.type.bytes));
-  const lastOnes = board.communicators.flatMap((each) => calls.findLast(({ communicator }) => communicator === each) ?? []);
-  const [last] = lastOnes.sort((a, b) => (b.beganMs ?? 0) - (a.beganMs ?? 0));
+  const [last] = board.communicators
+    .filter(({ begun }) => begun > 0)
+    .sort((a, b) => (b.waited?.sinceMs ?? 0) - (a.waited?.sinceMs ?? 0));
   return {
-    ...shown,
+    ...board,
     process: pid === undefined ? undefined : processFacts(pid),
-    meanBytes: bytes.reduce((sum, each) => sum + each, 0) / Math.max(1, bytes.length),
-    lastCall: last === undefined ? undefined : callText(last),
-    lastEndMs: last?.endedMs,
+    lastCall: last === undefined ? undefined : lastCallText(last),
+    lastEndMs: last === undefined ? undefined : lastWaited(last)?.endedMs,
   };
 }
 
-/** `allReduce of 1024 float32 (sum), call 17`; the algorithm is not recorded. */
-function callText({ call, number, communicator: { name } }: ShownRank['calls'][number]): string {
-  const text = describeCall(call)
+/** `allReduce of 1024 float32 (sum), call 17`; only the number of a call that has not waited. */
+function lastCallText(communicator: ShownCommunicator): string {
+  const { begun, name } = communicator;
+  const waited = lastWaited(communicator);
+  const call = `call ${begun - 1}${name === undefined ? '' : ` of ${JSON.stringify(name)}`}`;
+  return waited === undefined ? call : `${callText(waited.call)}, ${call}`;
+}
+
+/** The last collective of a communicator, if it has waited. */
+function lastWaited({ begun, waited }: ShownCommunicator): ShownCommunicator['waited'] {
+  return waited?.number === begun - 1 ? waited : undefined;
+}
+
+/** The algorithm is not recorded. */
+function callText(call: Call): string {
+  return describeCall(call)
     .replace(/(?:, |\()direct\)$/, (end) => (end.startsWith(',') ? ')' : ''))
     .trimEnd();
-  return `${text}, call ${number}${name === undefined ? '' : ` of ${JSON.stringify(name)}`}`;
 }
 
 function processes(): number[] {

@@ -25,7 +25,7 @@ const APART_MS = 500;
 /** Prints the jobs of this user, once or again and again. Returns the exit code: 1 for a job that is stuck, 2 for none. */
 export async function inspectJobs(wanted: string | undefined, options: InspectOptions): Promise<number> {
   if (options.here === true) {
-    printJson(readHost().report);
+    printJson(readHost());
     return 0;
   }
   const metrics = options.prometheus === undefined ? undefined : await JobMetrics.listen(options.prometheus);
@@ -69,7 +69,7 @@ interface Sample {
 
 /** The reports of this host, and of the other hosts of the jobs that are looked for. */
 async function sample(wanted: string | undefined, { command }: InspectOptions): Promise<Sample> {
-  const { report } = readHost();
+  const report = readHost();
   const jobs = selected(jobsOf([report]), wanted);
   const others = [...new Set(jobs.flatMap(({ hosts }) => hosts))].filter((host) => host !== report.host);
   if (others.length === 0) return { reports: [report], problems: [] };
@@ -111,7 +111,7 @@ function jobLines(job: Job, { state, stillMs, causes }: Verdict, problems: reado
 }
 
 const MOST_ROWS = 32;
-const heading = ['rank', 'process', 'state', 'calls', 'calls/s', 'data/s', 'memory', 'in'];
+const heading = ['rank', 'process', 'state', 'calls', 'calls/s', 'memory', 'in'];
 
 function table(job: Job): string[] {
   // Ranks that wait or cannot go on say more than others.
@@ -139,7 +139,6 @@ function row(job: Job, rank: JobRank): string[] {
     processState(rank),
     `${rank.nCalls}`,
     rank.rate === undefined ? '' : rank.rate.toFixed(rank.rate < 10 ? 1 : 0),
-    rank.rate === undefined ? '' : bytesText(rank.rate * rank.meanBytes),
     bytesText(rank.usedBytes),
     doing,
   ];
@@ -192,7 +191,6 @@ function asJson({ job, verdict }: { readonly job: Job; readonly verdict: Verdict
       cpu: rank.cpu,
       calls: rank.nCalls,
       callsPerSecond: rank.rate,
-      bytesPerSecond: rank.rate === undefined ? undefined : rank.rate * rank.meanBytes,
       memoryBytes: rank.usedBytes,
       lastCall: rank.lastCall,
       communicators: rank.communicators.map(({ waits, ...communicator }) => ({ ...communicator, nWaits: waits.length })),

@@ -157,7 +157,7 @@ export class CallQueue implements Waitable {
   run(call: QueuedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
-      this.#recorder.begin(call.code, call.root, call.count, ++this.#begun);
+      this.#recorder.begin(++this.#begun);
       const status = this.#engine.begin(
         call.code,
         call.type,
@@ -169,7 +169,7 @@ export class CallQueue implements Waitable {
         call.details,
       );
       this.#parkedRanks.wake();
-      if (status !== DONE) this.#finish();
+      if (status !== DONE) this.#finish(call);
     } catch (error) {
       throw addCallerFrames(this.#parts.fail(error, `${callName(call.code)}Sync`));
     }
@@ -213,13 +213,13 @@ export class CallQueue implements Waitable {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  #finish(): void {
+  #finish(call: QueuedCall): void {
     this.#blocks = true;
     this.#stillSinceMs = undefined;
-    this.#recorder.wait(this.#begun);
+    this.#recorder.wait(this.#begun, call);
     this.#parts.progress.runUntil(this, this.#isUnblocked);
     if (this.#failure !== undefined) throw this.#failure;
-    this.#recorder.end(this.#begun);
+    this.#recorder.end();
   }
 
   readonly #isUnblocked = (): boolean => !this.#blocks;
@@ -233,7 +233,7 @@ export class CallQueue implements Waitable {
     if (this.#requests.length === 0) {
       try {
         const { libc, patience } = this.#parts;
-        this.#recorder.begin(code, root, count, ++this.#begun);
+        this.#recorder.begin(++this.#begun);
         let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < patience; turn++) {
           libc?.yieldCore();
@@ -241,7 +241,7 @@ export class CallQueue implements Waitable {
         }
         this.#parkedRanks.wake();
         if (status === DONE) return isTurnDue() ? nextTurn() : finished;
-        this.#recorder.wait(this.#begun);
+        this.#recorder.wait(this.#begun, { code, root, count });
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
@@ -355,7 +355,7 @@ export class CallQueue implements Waitable {
     else {
       request.begun = true;
       request.before?.();
-      this.#recorder.begin(request.code, request.root, request.count, ++this.#begun);
+      this.#recorder.begin(++this.#begun);
       status = engine.begin(
         request.code,
         request.type,
@@ -366,10 +366,10 @@ export class CallQueue implements Waitable {
         this.#spins,
         request.details,
       );
-      if (status !== DONE) this.#recorder.wait(this.#begun);
+      if (status !== DONE) this.#recorder.wait(this.#begun, request);
     }
     if (status === DONE) {
-      this.#recorder.end(this.#begun);
+      this.#recorder.end();
       request.after?.();
       const next = request.chain?.next();
       if (next === undefined) {
@@ -477,7 +477,7 @@ export class CallQueue implements Waitable {
     if (this.#shown !== this.#begun) this.#late = [];
     this.#shown = this.#begun;
     const stillMs = this.#stillSinceMs === undefined ? 0 : this.#stillMs;
-    this.#recorder.report('collective', this.#recorder.beganMs, stillMs, encodeActivity(activity), this.#late);
+    this.#recorder.report('collective', this.#recorder.waitedMs, stillMs, encodeActivity(activity), this.#late);
   }
 
   #what(): string {

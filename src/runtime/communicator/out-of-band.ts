@@ -11,6 +11,7 @@ import { withCallerFrames } from '../caller-stack.js';
 import { reasonText } from '../messages/timed-call.js';
 import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan, type Elsewhere } from './out-of-band-wait.js';
 import { longWait, untilWarning, type WaitLimits } from '../progress/wait-limits.js';
+import { clockMs } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';
 
 /** The parts of a communicator that out-of-band calls use. */
@@ -114,11 +115,11 @@ export class OutOfBandCalls {
   ): Promise<T> {
     const { bootstrap, recorder, warn, limits } = this.#parts;
     const { rank, nRanks } = bootstrap;
-    const beganMs = performance.now();
+    const beganMs = clockMs();
     const warnAfterMs = untilWarning(limits, 0);
     const queries = bootstrap.openWaitQueries();
     const show = (late: readonly number[]): void =>
-      recorder.report('outOfBand', beganMs, performance.now() - beganMs, encodeActivity({ kind: 'outOfBand', call }), late);
+      recorder.report('outOfBand', beganMs, clockMs() - beganMs, encodeActivity({ kind: 'outOfBand', call }), late);
     const wait = new OutOfBandWait({ call, rank, nRanks, queries, elsewhere: { ...this.#elsewhere, show } }, limit.ms);
     show([]);
     const warnsLater = warnAfterMs > 0 && warnAfterMs < limit.ms;

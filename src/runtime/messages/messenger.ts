@@ -11,6 +11,7 @@ import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';
 import { longWait, shorterLimit, timeToLimit, untilWarning, type WaitLimits } from '../progress/wait-limits.js';
+import { clockMs } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 
 const finished = Promise.resolve();
@@ -519,7 +520,7 @@ export class Messenger implements Waitable {
       return;
     }
     const stillMs = now - this.#oldestMs(now);
-    recorder.report('message', performance.now() - stillMs, stillMs, encodeActivity(wait.activity), wait.ranks);
+    recorder.report('message', clockMs() - stillMs, stillMs, encodeActivity(wait.activity), wait.ranks);
   }
 
   /**

@@ -8,20 +8,15 @@ import {
   HEADER_BYTES,
   HEADER_TEXT,
   headerTimes,
-  KEPT,
   LAYOUT_VERSION,
   MAGIC,
-  RECORD_BYTES,
   REPORT_WORDS,
-  RUNS,
-  SINCE,
   slot,
   SLOT_BYTES,
-  SLOT_SHIFT,
   SLOT_TEXT,
   SLOTS,
   slotStates,
-  TIMES,
+  slotTimes,
   waitKinds,
 } from '../device/board-layout.js';
 import { WaitWords } from '../device/wait-report.js';
@@ -48,17 +43,18 @@ export interface ShownCommunicator {
   readonly begun: number;
   readonly ended: number;
   readonly waits: readonly ShownWait[];
+  /** The last collective that waited. */
+  readonly waited: WaitedCall | undefined;
 }
 
-/** A collective that a rank has called. */
-export interface RecordedCall {
-  readonly communicator: ShownCommunicator;
+/** A collective that has waited. */
+interface WaitedCall {
   /** Number among the communicator's collectives, from 0. */
   readonly number: number;
   readonly call: Call;
-  readonly hasEnded: boolean;
-  /** Milliseconds since 1970, where the clock was read: for calls that waited, and some others. */
-  readonly beganMs: number | undefined;
+  /** Milliseconds since 1970. */
+  readonly sinceMs: number;
+  /** Undefined while it waits. */
   readonly endedMs: number | undefined;
 }
 
@@ -73,9 +69,8 @@ export interface ShownRank {
   readonly usedBytes: number;
   readonly heapBytes: number;
   readonly communicators: readonly ShownCommunicator[];
-  /** Collectives so far; the last ones of the open communicators, one communicator after the other, oldest first. */
+  /** Collectives so far, also of closed communicators. */
   readonly nCalls: number;
-  readonly calls: readonly RecordedCall[];
 }
 
 /** Reads bytes of a segment; fewer at its end. */
@@ -104,7 +99,10 @@ export function readBoard(given: Uint8Array): ShownRank | undefined {
   const facts = readText(bytes, words[header.textLength] ?? 0, HEADER_TEXT, HEADER_BYTES) as BoardFacts | undefined;
   if (facts === undefined) return undefined;
   const originMs = doubles[headerTimes.origin] ?? 0;
-  const slots = Array.from({ length: SLOTS }, (_, index) => readSlot(bytes, words, doubles, index, originMs));
+  const communicators = Array.from(
+    { length: SLOTS },
+    (_, index) => readSlot(bytes, words, doubles, index, originMs) ?? [],
+  ).flat();
   return {
     rank: words[header.rank] ?? 0,
     nRanks: words[header.nRanks] ?? 0,
@@ -113,16 +111,9 @@ export function readBoard(given: Uint8Array): ShownRank | undefined {
     facts,
     usedBytes: doubles[headerTimes.used] ?? 0,
     heapBytes: doubles[headerTimes.heap] ?? 0,
-    communicators: slots.flatMap((each) => each?.shown ?? []),
-    nCalls: slots.reduce((sum, each) => sum + (each?.shown.begun ?? 0), words[header.closedCalls] ?? 0),
-    calls: slots.flatMap((each) => (each === undefined ? [] : callsOf(each, bytes, words, doubles, originMs))),
+    communicators,
+    nCalls: communicators.reduce((sum, { begun }) => sum + begun, words[header.closedCalls] ?? 0),
   };
-}
-
-/** A communicator, with its number among those that the board has shown. */
-interface Slot {
-  readonly shown: ShownCommunicator;
-  readonly number: number;
 }
 
 function readSlot(
@@ -131,7 +122,7 @@ function readSlot(
   doubles: Float64Array,
   index: number,
   originMs: number,
-): Slot | undefined {
+): ShownCommunicator | undefined {
   const from = HEADER_BYTES + index * SLOT_BYTES;
   const at = from / 4;
   const state = words[at + slot.state];
@@ -140,7 +131,8 @@ function readSlot(
     { readonly id: string; readonly name?: string } | undefined;
   if (text === undefined) return undefined;
   const begun = words[at + slot.begun] ?? 0;
-  const ended = words[at + slot.waiting] === begun ? begun - 1 : begun;
+  const waited = readWaited(words, doubles, at, originMs);
+  const ended = waited?.number === begun - 1 && waited.endedMs === undefined ? begun - 1 : begun;
   const waits = Object.values(waitKinds).flatMap((kind): ShownWait[] => {
     const report = new WaitWords(words, at + slot.reports + kind * REPORT_WORDS, REPORT_WORDS).heard();
     const activity = report && decodeActivity(report.words);
@@ -150,13 +142,13 @@ function readSlot(
     return [
       {
         activity,
-        sinceMs: originMs + (doubles[from / 8 + SINCE + kind] ?? 0),
+        sinceMs: originMs + (doubles[from / 8 + slotTimes.since + kind] ?? 0),
         stillMs: report.words[ACTIVITY_WORDS] ?? 0,
         late: report.words.slice(ACTIVITY_WORDS + 1),
       },
     ];
   });
-  const shown = {
+  return {
     id: text.id,
     name: text.name,
     rank: words[at + slot.rank] ?? 0,
@@ -165,49 +157,16 @@ function readSlot(
     begun,
     ended,
     waits,
+    waited,
   };
-  return { shown, number: words[at + slot.number] ?? 0 };
 }
 
-/** The last calls of a communicator, from its runs and times. */
-function callsOf(
-  { shown, number }: Slot,
-  bytes: Uint8Array,
-  words: Int32Array,
-  doubles: Float64Array,
-  originMs: number,
-): RecordedCall[] {
-  const floats = new Float32Array(bytes.buffer);
-  const times = new Map<number, { readonly beganMs: number; readonly durationMs: number }>();
-  for (let at = TIMES / 4; at < BOARD_BYTES / 4; at += RECORD_BYTES / 4)
-    if (words[at] === number)
-      times.set(words[at + 1] ?? 0, { beganMs: originMs + (doubles[at / 2 + 1] ?? 0), durationMs: floats[at + 4] ?? 0 });
-  const runs: { readonly first: number; readonly call: Call | undefined }[] = [];
-  const recorded = words[header.runs] ?? 0;
-  for (let index = Math.max(0, recorded - KEPT); index < recorded; index++) {
-    const at = (RUNS + (index & (KEPT - 1)) * RECORD_BYTES) / 4;
-    if (words[at + 5] !== number) continue;
-    const call = readCall((words[at] ?? 0) & (2 ** SLOT_SHIFT - 1), words[at + 1] ?? 0, doubles[at / 2 + 1] ?? 0);
-    runs.push({ first: words[at + 4] ?? 0, call });
-  }
-  const calls: RecordedCall[] = [];
-  runs.forEach(({ first, call }, index) => {
-    const end = runs[index + 1]?.first ?? shown.begun + 1;
-    if (call === undefined) return;
-    for (let count = Math.max(first, shown.begun - KEPT + 1); count < end; count++) {
-      const time = times.get(count);
-      const hasEnded = count <= shown.ended;
-      calls.push({
-        communicator: shown,
-        number: count - 1,
-        call,
-        hasEnded,
-        beganMs: time?.beganMs,
-        endedMs: time !== undefined && hasEnded && time.durationMs > 0 ? time.beganMs + time.durationMs : undefined,
-      });
-    }
-  });
-  return calls;
+function readWaited(words: Int32Array, doubles: Float64Array, at: number, originMs: number): WaitedCall | undefined {
+  const [count = 0, sinceMs = 0, endedMs = 0] = doubles.subarray(at / 2 + slotTimes.count);
+  const number = words[at + slot.waited] ?? 0;
+  const call = readCall(words[at + slot.code] ?? 0, words[at + slot.root] ?? 0, count);
+  if (number === 0 || call === undefined) return undefined;
+  return { number: number - 1, call, sinceMs: originMs + sinceMs, endedMs: endedMs === 0 ? undefined : originMs + endedMs };
 }
 
 function wordsOf(bytes: Uint8Array): Int32Array {
