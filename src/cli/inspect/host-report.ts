@@ -20,8 +20,6 @@ export interface InspectedRank extends ShownRank {
   readonly process: RankProcess | undefined;
   /** Text of its last collective, as far as known. */
   readonly lastCall: string | undefined;
-  /** End of that, milliseconds since 1970, where known. */
-  readonly lastEndMs: number | undefined;
 }
 
 /** The ranks of this user on one host. */
@@ -60,12 +58,11 @@ export function readHost(): HostReport {
 function inspected(board: ShownRank, pid: number | undefined): InspectedRank {
   const [last] = board.communicators
     .filter(({ begun }) => begun > 0)
-    .sort((a, b) => (b.waited?.sinceMs ?? 0) - (a.waited?.sinceMs ?? 0));
+    .sort((a, b) => (b.waited?.order ?? 0) - (a.waited?.order ?? 0));
   return {
     ...board,
     process: pid === undefined ? undefined : processFacts(pid),
     lastCall: last === undefined ? undefined : lastCallText(last),
-    lastEndMs: last === undefined ? undefined : lastWaited(last)?.endedMs,
   };
 }
 

@@ -169,7 +169,7 @@ function causeOf(job: Job, edges: Edges, rank: number, waiting: readonly number[
   const { is, advice } = conditionOf(job, rank, shown);
   const theirs =
     wait === undefined ? '' : `; ${nameRanks(waiting)} ${waiting.length === 1 ? 'waits' : 'wait'} for it in ${waitText(wait)}`;
-  return { ranks: [rank], waiting, text: `${titleOf(job, rank, shown)} ${is}${lastText(job, shown)}${theirs}`, advice };
+  return { ranks: [rank], waiting, text: `${titleOf(job, rank, shown)} ${is}${lastText(shown)}${theirs}`, advice };
 }
 
 /** `rank 2 (process 812 on host7)`. */
@@ -214,12 +214,11 @@ function conditionOf(job: Job, rank: number, shown: JobRank | undefined): { read
 }
 
 /** `, after allReduce of 4 float32 (sum), call 16`. */
-function lastText(job: Job, shown: JobRank | undefined): string {
+function lastText(shown: JobRank | undefined): string {
   if (shown === undefined || shown.process === undefined) return '';
   if (shown.lastCall === undefined) return ', and has made no collective yet';
   const open = shown.communicators.some(({ begun, ended }) => ended < begun);
-  const ago = shown.lastEndMs === undefined || open ? '' : `, which ended ${duration(job.atMs - shown.lastEndMs)} ago`;
-  return `, ${open ? 'in' : 'after'} ${shown.lastCall}${ago}`;
+  return `, ${open ? 'in' : 'after'} ${shown.lastCall}`;
 }
 
 /** `recv of 4 int32 from rank 1 (communicator pipe), for 12 s`. */

@@ -112,8 +112,9 @@ export class CallQueue implements Waitable {
   /** Number of calls begun so far, and the number of the last one that was warned about. */
   #begun = 0;
   #warnedOf = 0;
-  /** Number of the last call whose wait was shown, and the ranks that hold it up. */
+  /** Number of the last call whose wait was shown, since when, and the ranks that hold it up. */
   #shown = 0;
+  #shownMs = 0;
   #late: readonly number[] = [];
   /** Error with which the calls failed. */
   #failure: Error | undefined;
@@ -474,10 +475,13 @@ export class CallQueue implements Waitable {
   #showWait(): void {
     const activity = this.#activity();
     if (activity === undefined) return;
-    if (this.#shown !== this.#begun) this.#late = [];
+    if (this.#shown !== this.#begun) {
+      this.#late = [];
+      this.#shownMs = clockMs();
+    }
     this.#shown = this.#begun;
     const stillMs = this.#stillSinceMs === undefined ? 0 : this.#stillMs;
-    this.#recorder.report('collective', this.#recorder.waitedMs, stillMs, encodeActivity(activity), this.#late);
+    this.#recorder.report('collective', this.#shownMs, stillMs, encodeActivity(activity), this.#late);
   }
 
   #what(): string {

@@ -136,9 +136,8 @@ export class CallRecorder {
   readonly #timesAt: number;
   readonly #reports: readonly WaitWords[];
   readonly #isWaiting: boolean[] = Object.keys(waitKinds).map(() => false);
-  /** Number of the call that waits, or 0, and when it began to. */
+  /** Number of the call that waits, or 0. */
   #waiting = 0;
-  #waitedMs = 0;
 
   constructor(words: Int32Array, doubles: Float64Array, slotAt: number) {
     this.#words = words;
@@ -167,22 +166,16 @@ export class CallRecorder {
     words[at + slot.code] = code;
     words[at + slot.root] = root;
     doubles[timesAt + slotTimes.count] = count;
-    doubles[timesAt + slotTimes.waitedMs] = this.#waitedMs = clockMs();
-    doubles[timesAt + slotTimes.endedMs] = 0;
+    doubles[timesAt + slotTimes.order] = words[header.waits] = ((words[header.waits] ?? 0) + 1) | 0;
     words[at + slot.waited] = this.#waiting = number;
   }
 
   /** Shows that the last call has ended, which may have waited. */
   end(): void {
     if (this.#waiting === 0) return;
+    this.#words[this.#slotAt + slot.waited] = -this.#waiting;
     this.#waiting = 0;
-    this.#doubles[this.#timesAt + slotTimes.endedMs] = clockMs();
     this.resolve('collective');
-  }
-
-  /** When the last call that waited began to wait. */
-  get waitedMs(): number {
-    return this.#waitedMs;
   }
 
   /**

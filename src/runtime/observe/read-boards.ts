@@ -52,10 +52,9 @@ interface WaitedCall {
   /** Number among the communicator's collectives, from 0. */
   readonly number: number;
   readonly call: Call;
-  /** Milliseconds since 1970. */
-  readonly sinceMs: number;
-  /** Undefined while it waits. */
-  readonly endedMs: number | undefined;
+  readonly hasEnded: boolean;
+  /** Its place among all calls of the rank that waited. */
+  readonly order: number;
 }
 
 /** Content of a rank's board. */
@@ -131,8 +130,8 @@ function readSlot(
     { readonly id: string; readonly name?: string } | undefined;
   if (text === undefined) return undefined;
   const begun = words[at + slot.begun] ?? 0;
-  const waited = readWaited(words, doubles, at, originMs);
-  const ended = waited?.number === begun - 1 && waited.endedMs === undefined ? begun - 1 : begun;
+  const waited = readWaited(words, doubles, at);
+  const ended = waited?.number === begun - 1 && !waited.hasEnded ? begun - 1 : begun;
   const waits = Object.values(waitKinds).flatMap((kind): ShownWait[] => {
     const report = new WaitWords(words, at + slot.reports + kind * REPORT_WORDS, REPORT_WORDS).heard();
     const activity = report && decodeActivity(report.words);
@@ -161,12 +160,12 @@ function readSlot(
   };
 }
 
-function readWaited(words: Int32Array, doubles: Float64Array, at: number, originMs: number): WaitedCall | undefined {
-  const [count = 0, sinceMs = 0, endedMs = 0] = doubles.subarray(at / 2 + slotTimes.count);
+function readWaited(words: Int32Array, doubles: Float64Array, at: number): WaitedCall | undefined {
+  const [count = 0, order = 0] = doubles.subarray(at / 2 + slotTimes.count);
   const number = words[at + slot.waited] ?? 0;
   const call = readCall(words[at + slot.code] ?? 0, words[at + slot.root] ?? 0, count);
   if (number === 0 || call === undefined) return undefined;
-  return { number: number - 1, call, sinceMs: originMs + sinceMs, endedMs: endedMs === 0 ? undefined : originMs + endedMs };
+  return { number: Math.abs(number) - 1, call, hasEnded: number < 0, order };
 }
 
 function wordsOf(bytes: Uint8Array): Int32Array {
