@@ -96,16 +96,34 @@ describe('tccl diagnose reads', () => {
     expect(stdout).toContain(`Not whole: ${cut}: it is cut: what unpacks is read\n`);
   });
 
-  it('no error of a program where .bz2 is cut', async () => {
-    const packed = readFileSync(join(logs, 'packed/job.tar.bz2'));
-    const cut = file('cut.bz2', packed.subarray(0, -200));
+  it('what is whole of a zip that is cut', async () => {
+    const packed = readFileSync(join(logs, 'packed/job.zip'));
+    const cut = file('cut.zip', packed.subarray(0, packed.lastIndexOf('PK\u0001\u0002')));
     const { code, stdout } = await tccl(['diagnose', cut]);
-    expect([code, stdout]).toEqual([3, expect.stringContaining(`Not whole: ${cut}: it is cut: what unpacks is read\n`)]);
+    expect([code, stdout]).toEqual([1, expect.stringMatching(verdict)]);
+    const half = await tccl(['diagnose', file('half.zip', packed.subarray(0, packed.length / 2))]);
+    expect(half.stdout).toContain('half.zip: node1/job.log: it is cut: what unpacks is read\n');
+  });
+
+  it('and refuses in plain words what unpacks to nothing', async () => {
+    for (const [name, from] of [
+      ['cut.bz2', 'job.tar.bz2'],
+      ['cut.zst', 'job.tar.zst'],
+    ] as const) {
+      const packed = readFileSync(join(logs, 'packed', from));
+      const cut = file(name, packed.subarray(0, packed.length / 2));
+      expect(await tccl(['diagnose', cut])).toMatchObject({
+        code: 2,
+        stderr: `tccl: ${cut}: nothing of it could be unpacked: it is cut before the end of its first block; give it whole\n`,
+      });
+    }
   });
 
   it('a log with zeros where it was emptied while it was written', async () => {
     const { stdout } = await tccl(['diagnose', file('sparse.log', Buffer.concat([Buffer.alloc(3000), log, log]))]);
     expect(stdout).toMatch(verdict);
+    const hole = Buffer.concat([Buffer.alloc(300_001), log]); // more than is looked at
+    expect((await tccl(['diagnose', file('hole.log', hole)])).stdout).toMatch(verdict);
   });
 });
 
@@ -116,7 +134,7 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     cpSync(join(logs, 'cases/m02-exception-of-one-rank/job.log'), join(incident, 'job.log'));
     writeFileSync(join(incident, 'video.mp4'), Buffer.from(Array.from({ length: 4000 }, (_, at) => (at * 7919) % 256)));
     writeFileSync(join(incident, 'junk.json'), '{"a": ');
-    const bomb = Buffer.concat(Array.from({ length: 70 }, () => swelling));
+    const bomb = Buffer.concat(Array.from({ length: 10 }, () => swelling));
     writeFileSync(join(incident, 'bomb.tar'), Buffer.concat([tar('a.gz', bomb), tar('b.gz', swelling)]));
     writeFileSync(
       join(incident, 'bomb.xml'),
@@ -145,6 +163,26 @@ describe('tccl diagnose says in one line each what it does not read', () => {
     ]);
     const { exhibits } = JSON.parse(json.stdout) as { exhibits: { file: string; refused?: string }[] };
     expect(exhibits.filter(({ refused }) => refused !== undefined)).toHaveLength(refusals.length);
+  });
+
+  it('and a bomb of zstd, and a window that takes gigabytes, without their memory', async () => {
+    // A frame with a window of 1 MiB, and blocks that repeat one letter 128 Ki times each.
+    const blocks = Buffer.alloc(4 * 8000);
+    for (let at = 0; at < blocks.length; at += 4) blocks.writeUInt32LE(((0x61 << 24) | ((2 ** 17) << 3) | 2) >>> 0, at);
+    const frame = (window: number) => Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, window]), blocks]);
+    const bomb = file('bomb.zst', frame(10 << 3));
+    const before = process.memoryUsage.rss();
+    let most = 0;
+    const watch = () => (most = Math.max(most, process.memoryUsage.rss()));
+    const [exhibit] = await readExhibits(bomb, new NcclLogReader(), watch);
+    watch();
+    expect(exhibit?.refused).toContain('256 times its size');
+    expect((most - before) / 2 ** 20).toBeLessThan(400);
+    const { code, stderr } = await tccl(['diagnose', file('long.zst', frame(21 << 3))]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('with a window of 2048 MiB (zstd --long), more than 128: unpack'),
+    ]);
   });
 
   it('and a missing path beside one that exists', async () => {

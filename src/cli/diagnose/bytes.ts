@@ -12,6 +12,18 @@ const PIECE_BYTES = 65_536;
 /** Bytes by which a file is recognised. */
 const HEAD_BYTES = 65_536;
 
+/** Zeros that are skipped at a beginning: a log that was emptied while it is written has a hole there. */
+const HOLE_LIMIT = 2 ** 30;
+const LEAST_HOLE = 16;
+const zeros = Buffer.alloc(PIECE_BYTES);
+
+/** So many zeros are a hole, and not text of two bytes a character or a number; an even count keeps such text readable. */
+function leadingZeros(piece: Buffer): number {
+  let count = piece.equals(zeros.subarray(0, piece.length)) ? piece.length : 0;
+  while (count < piece.length && piece[count] === 0) count++;
+  return count < LEAST_HOLE ? 0 : count - (count % 2);
+}
+
 /** A source whose first bytes were looked at. */
 export class Peeked {
   readonly #rest: AsyncIterator<Buffer>;
@@ -28,12 +40,17 @@ export class Peeked {
     const rest = source[Symbol.asyncIterator]();
     const pieces: Buffer[] = [];
     let length = 0;
+    let hole = 0;
     while (length < HEAD_BYTES) {
       const next = await rest.next();
       if (next.done === true) break;
-      pieces.push(Buffer.from(next.value));
-      length += next.value.length;
+      const skipped: number = length === 0 && hole < HOLE_LIMIT ? leadingZeros(next.value) : 0;
+      hole += skipped;
+      pieces.push(Buffer.from(next.value.subarray(skipped)));
+      length += next.value.length - skipped;
     }
+    // A file of zeros alone is no hole before a text.
+    if (length === 0 && hole > 0) pieces.push(Buffer.alloc(Math.min(hole, HEAD_BYTES)));
     return new Peeked(Buffer.concat(pieces), rest);
   }
 

@@ -1,10 +1,10 @@
 import { createGunzip } from 'node:zlib';
 import { Readable } from 'node:stream';
 import type { ReadableStream as WebStream } from 'node:stream/web';
-import type { Entry as ZipEntry, ZipFile } from 'yauzl';
 import { InputError } from '../../errors.js';
 import { type ByteSource, drain, Peeked, wholeOf } from './bytes.js';
 import { tarEntries } from './tar.js';
+import { zipEntries } from './zip.js';
 
 /** A file, after everything that packs it was taken off. */
 export interface Unpacked {
@@ -19,8 +19,8 @@ export interface Unpacked {
 const DEPTH_LIMIT = 4;
 const FILE_LIMIT = 20_000;
 const MEMORY_LIMIT = 512 * 2 ** 20;
-/** A file may unpack to a gibibyte, or to so many times its size: more is a bomb. */
-const SIZE_LIMIT = 2 ** 30;
+/** A file may unpack to so many bytes, or to so many times what was read of it: more is a bomb. */
+const SIZE_LIMIT = 2 ** 27;
 const RATIO_LIMIT = 256;
 
 /** Bytes and files that have come out of one given file. */
@@ -81,7 +81,13 @@ async function* layer(
     return;
   }
   const source = limited(tolerant(decompressed(packing, bytes.all()), damage), budget);
-  yield* layer(name, await Peeked.of(source), budget, depth + 1, damage, isBeforeOthers);
+  const content = await Peeked.of(source);
+  if (content.head.length === 0 && damage.reason !== undefined)
+    throw new InputError(
+      'CONTENT',
+      `nothing of it could be unpacked: ${damage.reason.split(':', 1)[0] ?? ''} before the end of its first block; give it whole`,
+    );
+  yield* layer(name, content, budget, depth + 1, damage, isBeforeOthers);
 }
 
 type Packing = 'gzip' | 'xz' | 'zstd' | 'bzip2' | 'zip' | 'tar';
@@ -110,6 +116,9 @@ async function* limited(source: ByteSource, budget: Budget): ByteSource {
   }
 }
 
+/** Words of decompressors for an end that comes too early. */
+const cutForm = /unexpected end|EOF|truncated|too short|premature|input (?:ended|is incomplete)/i;
+
 /** Ends early, with a reason, where packed bytes are cut or damaged: the bytes before are good. */
 async function* tolerant(source: ByteSource, damage: Unpacked['damage']): ByteSource {
   try {
@@ -117,9 +126,7 @@ async function* tolerant(source: ByteSource, damage: Unpacked['damage']): ByteSo
   } catch (error) {
     if (error instanceof InputError) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    damage.reason = /unexpected end|EOF|truncated|too short|premature/i.test(message)
-      ? 'it is cut: what unpacks is read'
-      : `it is damaged (${message}): what unpacks is read`;
+    damage.reason = cutForm.test(message) ? 'it is cut: what unpacks is read' : 'it is damaged: what unpacks is read';
   }
 }
 
@@ -143,18 +150,46 @@ async function* decompressed(packing: 'gzip' | 'xz' | 'zstd' | 'bzip2', source: 
         yield Buffer.from(value);
       }
     }
-    case 'zstd': {
-      const { Decompress } = await import('fzstd');
-      const ready: Buffer[] = [];
-      const stream = new Decompress((piece) => ready.push(Buffer.from(piece)));
-      for await (const piece of source) {
-        stream.push(new Uint8Array(piece));
-        yield* ready.splice(0);
-      }
-      stream.push(new Uint8Array(0), true);
+    case 'zstd':
+      yield* unzstd(source);
+  }
+}
+
+/** Bytes that the decoder of zstd gets at a time: a block of 4 bytes may unpack to 128 KiB. */
+const ZSTD_SLICE = 256;
+/** The decoder keeps a window in memory; `zstd -d` itself takes no more without an option. */
+const ZSTD_WINDOW = 2 ** 27;
+
+async function* unzstd(source: ByteSource): ByteSource {
+  const { Decompress } = await import('fzstd');
+  const ready: Buffer[] = [];
+  const stream = new Decompress((piece) => ready.push(Buffer.from(piece)));
+  let isFirst = true;
+  for await (const piece of source) {
+    if (isFirst && zstdWindow(piece) > ZSTD_WINDOW)
+      throw new InputError(
+        'CONTENT',
+        `was packed with a window of ${Math.ceil(zstdWindow(piece) / 2 ** 20)} MiB (zstd --long), more than ${ZSTD_WINDOW / 2 ** 20}: unpack it with \`zstd -d --long=31\`, and give what comes out`,
+      );
+    isFirst = false;
+    for (let at = 0; at < piece.length; at += ZSTD_SLICE) {
+      // It keeps parts of what it gets.
+      stream.push(new Uint8Array(piece.subarray(at, at + ZSTD_SLICE)));
       yield* ready.splice(0);
     }
   }
+  stream.push(new Uint8Array(0), true);
+  yield* ready.splice(0);
+}
+
+/** The window of the first frame, by its header (RFC 8878, 3.1.1.1). */
+function zstdWindow(head: Buffer): number {
+  const [descriptor = 0, window = 0] = head.subarray(4, 6);
+  if ((descriptor & 0x20) === 0) return 2 ** (10 + (window >> 3)) * (1 + (window & 7) / 8);
+  const at = 5 + ([0, 1, 2, 4][descriptor & 3] ?? 0);
+  const size = [1, 2, 4, 8][descriptor >> 6] ?? 1;
+  if (head.length < at + size) return 0;
+  return size === 8 ? Number(head.readBigUInt64LE(at)) : head.readUIntLE(at, size);
 }
 
 /** unbzip2-stream is a stream of Node's first kind, which ends with an event. */
@@ -177,52 +212,4 @@ async function* through(source: ByteSource): ByteSource {
 /** Sources use one buffer again and again; streams keep what they get. */
 async function* copies(source: ByteSource): ByteSource {
   for await (const piece of source) yield Buffer.from(piece);
-}
-
-async function* zipEntries(
-  archive: Buffer,
-  file: string,
-): AsyncGenerator<{ readonly name: string; readonly source: ByteSource }> {
-  const { fromBuffer } = await import('yauzl');
-  const zip = await new Promise<ZipFile>((resolve, reject) => {
-    fromBuffer(archive, { lazyEntries: true, autoClose: false }, (error: Error | null, opened: ZipFile) => {
-      if (error === null) resolve(opened);
-      else reject(new InputError('CONTENT', `is no zip archive that can be read: ${error.message}`, { file, cause: error }));
-    });
-  });
-  for (;;) {
-    const entry = await nextEntry(zip, file);
-    if (entry === undefined) return;
-    if (entry.fileName.endsWith('/')) continue;
-    yield { name: entry.fileName, source: contentOf(zip, entry) };
-  }
-}
-
-function nextEntry(zip: ZipFile, file: string): Promise<ZipEntry | undefined> {
-  return new Promise((resolve, reject) => {
-    const done = (entry: ZipEntry | undefined) => {
-      zip.removeAllListeners();
-      resolve(entry);
-    };
-    zip.once('entry', done);
-    zip.once('end', () => done(undefined));
-    zip.once('error', (error: Error) => {
-      zip.removeAllListeners();
-      reject(new InputError('CONTENT', `is a damaged zip archive: ${error.message}`, { file, cause: error }));
-    });
-    zip.readEntry();
-  });
-}
-
-async function* contentOf(zip: ZipFile, entry: ZipEntry): ByteSource {
-  if (entry.isEncrypted()) throw new InputError('CONTENT', `${entry.fileName} is encrypted`);
-  if (entry.compressionMethod !== 0 && entry.compressionMethod !== 8)
-    throw new InputError('CONTENT', `${entry.fileName} is packed by method ${entry.compressionMethod}, which few programs know`);
-  const stream = await new Promise<Readable>((resolve, reject) => {
-    zip.openReadStream(entry, (error: Error | null, opened: Readable) => {
-      if (error === null) resolve(opened);
-      else reject(error);
-    });
-  });
-  yield* stream as AsyncIterable<Buffer>;
 }
