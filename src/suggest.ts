@@ -9,8 +9,12 @@ export function nearestName(word: string, names: Iterable<string>): string | und
   for (const name of names) {
     const other = name.toLowerCase();
     const distance = editDistance(lower, other, bestDistance);
-    // Of two names as near, one that contains the word.
-    const isFuller = best !== undefined && other.includes(lower) && other.length - lower.length === bestDistance;
+    // Of names as near, the first that contains the word.
+    const isFuller =
+      best !== undefined &&
+      !best.toLowerCase().includes(lower) &&
+      other.includes(lower) &&
+      other.length - lower.length === bestDistance;
     if (distance < bestDistance || isFuller) {
       bestDistance = distance;
       best = name;

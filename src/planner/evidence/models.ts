@@ -1,6 +1,6 @@
 import { counted } from '../../counted.js';
 import { type CpuModel, cpuModels } from '../topology/catalogue/cpus.js';
-import { type GpuModel, gpuModels } from '../topology/catalogue/gpus.js';
+import { type GpuModel, gpuModels, modelOfDevice } from '../topology/catalogue/gpus.js';
 import { findModel, lookUpModel } from '../topology/catalogue/lookup.js';
 import { gpuOfProduct } from '../topology/catalogue/products.js';
 import { type NicModel, nicModels } from '../topology/catalogue/nics.js';
@@ -31,7 +31,7 @@ const otherDevices: Readonly<Record<number, string>> = {
 /** The model of a PCI device of NVIDIA. */
 export function gpuOfDevice(device: number): GpuModel | undefined {
   const other = otherDevices[device];
-  return gpuModels.find((model) => model.device === device) ?? (other === undefined ? undefined : findModel(other, gpuModels));
+  return modelOfDevice(device) ?? (other === undefined ? undefined : findModel(other, gpuModels));
 }
 
 /** The model in a description of lspci: `NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)`, `Device 2330`. */

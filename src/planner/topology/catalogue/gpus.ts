@@ -41,6 +41,14 @@ const blackwellC2c = { bandwidthMBps: 44_712, count: 5 };
 /** Assumed: twice Blackwell's, as the data sheet of Vera says for all of it. */
 const rubinC2c = { bandwidthMBps: 44_712, count: 10 };
 
+/** Stands for a device that no public source names. */
+const UNKNOWN_DEVICE = 0xffff;
+
+/** The model of a device of a host, of vendor 0x10de. */
+export function modelOfDevice(device: number): GpuModel | undefined {
+  return device === UNKNOWN_DEVICE ? undefined : gpuModels.find((model) => model.device === device);
+}
+
 /**
  * The models. NVLinks and PCI generations are from NVIDIA's data sheets, compute capabilities from
  * developer.nvidia.com/cuda-gpus, devices from the PCI ID repository (pci-ids.ucw.cz).
@@ -86,8 +94,8 @@ export const gpuModels: readonly GpuModel[] = [
   { ...sxm('gh200', 'GH200', ['grace hopper'], 90, 0x2342, 5, 18, 'board'), c2c: hopperC2c },
   { ...sxm('gb200', 'GB200', ['grace blackwell'], 100, 0x2941, 5, 18, 'switch'), c2c: blackwellC2c },
   { ...sxm('gb300', 'GB300', [], 103, 0x31c2, 6, 18, 'switch'), c2c: blackwellC2c },
-  // Assumed: compute capability, device and number of links, 3.6 TB/s being 36 of the links of Blackwell's speed.
-  { ...sxm('vr200', 'VR200 (Rubin)', ['rubin', 'vera rubin'], 107, 0xffff, 6, 36, 'switch'), c2c: rubinC2c },
+  // Assumed: compute capability and number of links, 3.6 TB/s being 36 of the links of Blackwell's speed.
+  { ...sxm('vr200', 'VR200 (Rubin)', ['rubin', 'vera rubin'], 107, UNKNOWN_DEVICE, 6, 36, 'switch'), c2c: rubinC2c },
   ...geforces(120, 5, [
     ['5060', 0x2d05],
     ['5070', 0x2f04],

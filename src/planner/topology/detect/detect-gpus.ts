@@ -1,5 +1,5 @@
 import { NVSWITCH_CLASS, setMissing } from '../catalogue/build.js';
-import { gpuModels } from '../catalogue/gpus.js';
+import { modelOfDevice } from '../catalogue/gpus.js';
 import { childNamed, childrenNamed, createElement, type XmlElement } from '../xml/tree.js';
 import { hasGpuDirect, type MachineFiles, type ProbedGpu } from './machine-files.js';
 
@@ -36,7 +36,7 @@ export function findGpus(
       .sort((a, b) => a.dev - b.dev)
       .map((probed): FoundGpu => {
         const { busId, dev, sm, pciIds } = probed;
-        const model = modelOf(pciIds?.device ?? Number(idOf(files, busId, 'device')));
+        const model = modelOfDevice(pciIds?.device ?? Number(idOf(files, busId, 'device')));
         return { busId, dev, sm, gdr: model?.gdr ?? fallbackGdr, probed };
       });
     return { gpus, unknown: [], notes: [] };
@@ -45,7 +45,7 @@ export function findGpus(
   const unknown: string[] = [];
   for (const busId of files.list('/sys/bus/pci/devices')) {
     if (idOf(files, busId, 'vendor') !== '0x10de' || !idOf(files, busId, 'class').startsWith('0x03')) continue;
-    const model = modelOf(Number(idOf(files, busId, 'device')));
+    const model = modelOfDevice(Number(idOf(files, busId, 'device')));
     if (model === undefined) unknown.push(busId);
     else gpus.push({ busId, dev: gpus.length, sm: model.sm, gdr: model.gdr, probed: undefined });
   }
@@ -95,10 +95,6 @@ export function addGpu(files: MachineFiles, pci: XmlElement, gpu: FoundGpu, rank
   setMissing(element, [['gdr', gpu.gdr ? '1' : '0']]);
   // Not a part of a split GPU.
   element.attributes.set('mlopart', '-1');
-}
-
-function modelOf(device: number): (typeof gpuModels)[number] | undefined {
-  return gpuModels.find((model) => model.device === device);
 }
 
 function idOf(files: MachineFiles, busId: string, name: string): string {
