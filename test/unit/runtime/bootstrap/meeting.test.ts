@@ -104,7 +104,7 @@ describe('a meeting that takes long', () => {
     const port = root.id.root.port;
     expect(await said.first).toMatch(
       new RegExp(
-        `^init has waited 0\\.05 s at the root, 127\\.0\\.0\\.1:${port} on ${hostname()}, for ranks 1,2 of 3 \\(1 checked in: 0\\)` +
+        `^init has waited 0\\.5 s at the root, 127\\.0\\.0\\.1:${port} on ${hostname()}, for ranks 1,2 of 3 \\(1 checked in: 0\\)` +
           ', and waits 20 s in all \\(TCCL_INIT_TIMEOUT\\); it refused a rank with another TCCL_COMM_SECRET from 127\\.0\\.0\\.1$',
       ),
     );
@@ -127,7 +127,7 @@ describe('a meeting that takes long', () => {
     );
     expect(await said.first).toMatch(
       new RegExp(
-        `^rank 1 on ${hostname()} \\(127\\.0\\.0\\.1\\) has waited 0\\.05 s in init for the root at 127\\.0\\.0\\.1:${port}, in the process of rank 0` +
+        `^rank 1 on ${hostname()} \\(127\\.0\\.0\\.1\\) has waited 0\\.5 s in init for the root at 127\\.0\\.0\\.1:${port}, in the process of rank 0` +
           ` \\(connect ECONNREFUSED 127\\.0\\.0\\.1:${port}\\), and waits 20 s in all \\(TCCL_INIT_TIMEOUT\\): does rank 0 run on that host, `,
       ),
     );
