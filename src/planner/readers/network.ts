@@ -56,6 +56,9 @@ export interface EthernetPorts {
     readonly name: string;
     /** Mb/s. */
     readonly speed: number | undefined;
+    /** Of its fastest supported link mode, Mb/s. */
+    readonly fastest: number | undefined;
+    readonly isHalfDuplex: boolean;
     readonly hasLink: boolean | undefined;
     readonly counters: ReadonlyMap<string, number>;
     readonly place: TextPlace;
@@ -65,23 +68,39 @@ export interface EthernetPorts {
 export const ethernetPorts: ToolFormat<'ethtool', EthernetPorts> = {
   name: 'ethtool',
   commands: ['ethtool', 'ethtool -S'],
-  holds: /^Settings for |^NIC statistics:|^\s+\S.{0,80}:/,
+  holds: /^Settings for |^NIC statistics:|^\s+\S.{0,80}:|^\s+\d{2,7}base/,
   needles: ['settings for ', 'nic statistics:'],
   begins: /^Settings for \S{1,40}:|^NIC statistics:/,
   parse: (lines) => {
     const ports: {
       name: string;
       speed: number | undefined;
+      fastest: number | undefined;
+      isHalfDuplex: boolean;
       hasLink: boolean | undefined;
       counters: Map<string, number>;
       place: TextPlace;
     }[] = [];
+    let isSupported = false;
     for (const { text, place } of lines) {
       const [, name] = /^Settings for (\S{1,40}):/.exec(text) ?? [];
       if (name !== undefined || text.startsWith('NIC statistics:'))
-        ports.push({ name: name ?? '', speed: undefined, hasLink: undefined, counters: new Map(), place });
+        ports.push({
+          name: name ?? '',
+          speed: undefined,
+          fastest: undefined,
+          isHalfDuplex: false,
+          hasLink: undefined,
+          counters: new Map(),
+          place,
+        });
       const port = ports.at(-1);
       if (port === undefined) continue;
+      // The list of modes goes on in lines without a name.
+      if (text.includes(':')) isSupported = /^\s+Supported link modes:/.test(text);
+      if (isSupported)
+        for (const [, mode] of text.matchAll(/\b(\d{2,7})base/g)) port.fastest = Math.max(port.fastest ?? 0, Number(mode));
+      if (/^\s+Duplex: Half\b/.test(text)) port.isHalfDuplex = true;
       const [, speed] = /^\s+Speed: (\d+)Mb\/s/.exec(text) ?? [];
       if (speed !== undefined) port.speed = Number(speed);
       const [, link] = /^\s+Link detected: (yes|no)/.exec(text) ?? [];

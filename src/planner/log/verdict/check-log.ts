@@ -24,6 +24,7 @@ import { checkNetworks } from '../checks/tools/networks.js';
 import { checkPeers } from '../checks/tools/peers.js';
 import { checkPci } from '../checks/tools/pci.js';
 import { checkRdma } from '../checks/tools/rdma.js';
+import { checkSpeeds } from '../checks/tools/speeds.js';
 import { checkStacks } from '../checks/tools/stacks.js';
 import { checkTransports } from '../checks/transports.js';
 import { checkWarnings } from '../checks/warnings.js';
@@ -53,6 +54,7 @@ export function checkLog(model: LogModel): LogFinding[] {
       ? { ...finding, kind: 'fault', explains: [...(finding.explains ?? []), ...aftermath] }
       : finding;
   });
+  const rdma = checkRdma(model);
   const findings: LogFinding[] = [
     ...lines,
     ...checkDeaths(model).filter(({ code }) => code !== firstCode),
@@ -72,9 +74,10 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkPeers(model),
     ...checkCopies(model),
     ...checkPci(model),
-    ...checkRdma(model),
+    ...rdma,
     ...checkHosts(model),
     ...checkNetworks(model),
+    ...checkSpeeds(model, rdma),
     ...checkStacks(model),
     ...checkTables(model),
     ...checkSweeps(model),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LogFinding } from '../../../../src/planner/log/checks/finding.js';
+import { verdictOf } from '../../../../src/planner/log/verdict/verdict.js';
 import { codes, findingsOf } from './read.js';
 
 const found = (text: string): LogFinding[] => findingsOf(text.split('\n'));
@@ -118,6 +119,58 @@ describe('ports', () => {
         'hca_id:\tmlx5_0\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\nhca_id:\tmlx5_1\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_DOWN (1)',
       ),
     ).toMatchObject([{ code: 'port-down' }]);
+  });
+
+  it('that are slower than the same ones of another host are named, also all ports of a host', () => {
+    const on = (host: string, rates: readonly number[], card = 'MT4129') =>
+      `# tccl: host ${host}, command ibstat\n${rates
+        .map(
+          (rate, index) =>
+            `CA 'mlx5_${index}'\n\tCA type: ${card}\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: ${rate}\n`,
+        )
+        .join('')}`;
+    expect(found(on('node1', [400, 400]) + on('node2', [400, 400]))).toEqual([]);
+    expect(found(on('node1', [400, 400]) + on('node2', [100, 100]))).toMatchObject([
+      {
+        code: 'port-slow',
+        severity: 'warning',
+        problem: 'mlx5_0:1, mlx5_1:1 of node2 have 100 Gb/s, the same ports of node1 400',
+      },
+    ]);
+    expect(found(on('node1', [400, 400]) + on('node2', [25, 25], 'MT4117'))).toEqual([]);
+    expect(found(on('node1', [400, 400, 400]) + on('node2', [400, 400, 200]))).toHaveLength(1);
+  });
+
+  it('of Ethernet are named below their fastest mode, one way at a time, and slower than on another host', () => {
+    const settings = (name: string, modes: string, speed: number, duplex = 'Full') =>
+      `Settings for ${name}:\n\tSupported link modes:   10000baseT/Full\n\t                        ${modes}\n\tAdvertised link modes:  400000baseCR4/Full\n\tSpeed: ${speed}Mb/s\n\tDuplex: ${duplex}\n\tLink detected: yes\n`;
+    const cr4 = '100000baseCR4/Full';
+    expect(found(settings('ens3f0', cr4, 100_000))).toEqual([]);
+    expect(found(settings('ens3f0', cr4, 10_000))).toMatchObject([
+      { code: 'port-slow', severity: 'warning', problem: 'ens3f0 has 10 Gb/s; its fastest mode has 100' },
+    ]);
+    expect(found(settings('ens3f0', cr4, 100_000, 'Half'))).toMatchObject([
+      { problem: 'ens3f0 has 100 Gb/s and sends one way at a time (half duplex)' },
+    ]);
+    const other = 'node1:2100:2100 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.11<0>\n';
+    expect(found(other + settings('ens3f0', cr4, 10_000))).toMatchObject([{ code: 'port-slow', severity: 'info' }]);
+    const hosts = ['node1', 'node2'].map(
+      (host, index) => `# tccl: host ${host}, command ethtool ens3f0\n${settings('ens3f0', cr4, index === 0 ? 100_000 : 10_000)}`,
+    );
+    expect(found(hosts.join('\n')).map(({ problem }) => problem)).toEqual([
+      'ens3f0 of node2 has 10 Gb/s, the same port of node1 100',
+    ]);
+  });
+
+  it('that are down are to blame for a job only if it uses them, or names none', () => {
+    const text = (bootstrap: string) =>
+      `node2:2100:2100 [0] NCCL INFO Bootstrap : Using ${bootstrap}:10.0.0.12<0>\nnode2:2100:2500 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.11<41999> failed : Connection timed out\n`;
+    const ethtool =
+      'Settings for enp2s0f1:\n\tLink detected: no\nSettings for eth0:\n\tSpeed: 100000Mb/s\n\tLink detected: yes\n';
+    const causes = (log: string) => verdictOf(found(log)).causes.map(({ code }) => code);
+    expect(causes(text('eth0') + ethtool)[0]).toBe('connect-failed');
+    expect(causes(text('eth0') + ibstat('Down', 10))[0]).toBe('connect-failed');
+    expect(causes(text('enp2s0f1') + ethtool)).toEqual(['port-down']);
   });
 
   it('of other cards and for other networks have no finding', () => {

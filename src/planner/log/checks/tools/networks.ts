@@ -1,7 +1,7 @@
 import type { LogFinding } from '../finding.js';
 import type { LogModel } from '../../job/model.js';
 import { hasEnded } from '../../job/outcome.js';
-import { onHost, outputsOf } from './outputs.js';
+import { onHost, outputsOf, partOfDown } from './outputs.js';
 
 /** Interfaces of hosts: links that are down or slow, MTUs that differ, counters of trouble. */
 export function checkNetworks(model: LogModel): LogFinding[] {
@@ -88,9 +88,13 @@ function ethernet(model: LogModel): LogFinding[] {
     if (dark.length > 0)
       findings.push({
         code: 'port-down',
-        severity: hasEnded(model) ? 'info' : 'warning',
-        kind: up.length > dark.length ? 'fault' : 'risk',
-        explains: ['ib-retry-exceeded', 'nic-unused', 'connect-failed'],
+        ...partOfDown(
+          model,
+          output.host,
+          dark.map(({ name }) => name),
+          up.length > dark.length,
+          ['ib-retry-exceeded', 'nic-unused', 'connect-failed'],
+        ),
         problem: `${dark.map(({ name }) => name).join(', ')}${on} has no link`,
         cause: 'cable, transceiver or switch port; or a port that is meant to be unused',
         remedy: "look at the cable and the switch's port",

@@ -3,13 +3,13 @@ import { type Gid, gidKind, type RdmaPort } from '../../../readers/rdma.js';
 import type { LogFinding } from '../finding.js';
 import type { LogModel } from '../../job/model.js';
 import { hasEnded } from '../../job/outcome.js';
-import { isSeen, onHost, outputsOf } from './outputs.js';
+import { isSeen, onHost, outputsOf, partOfDown } from './outputs.js';
 
 /** Ports and GID tables of RDMA devices. */
 export function checkRdma(model: LogModel): LogFinding[] {
   return [
     ...outputsOf(model, 'ports').flatMap(({ facts: { ports }, ...output }) => [
-      ...checkPorts(ports, onHost(output)),
+      ...checkPorts(ports, output.host, model),
       ...checkGids(
         ports.flatMap(({ gids }) => gids),
         onHost(output),
@@ -20,7 +20,8 @@ export function checkRdma(model: LogModel): LogFinding[] {
   ];
 }
 
-function checkPorts(all: readonly RdmaPort[], on: string): LogFinding[] {
+function checkPorts(all: readonly RdmaPort[], host: string, model: LogModel): LogFinding[] {
+  const on = onHost({ host });
   // The ports of the fabric are alike; others, such as those for management, may be slow or unused.
   const kindOf = ({ layer, card }: RdmaPort) => `${layer} ${card}`;
   const fabric = mostCommon(all.filter(({ isActive }) => isActive === true).map(kindOf));
@@ -32,9 +33,13 @@ function checkPorts(all: readonly RdmaPort[], on: string): LogFinding[] {
   if (down.length > 0) {
     findings.push({
       code: 'port-down',
-      severity: 'warning',
-      kind: up.length > down.length ? 'fault' : 'risk',
-      explains: ['ib-retry-exceeded', 'nic-unused', 'net-mismatch', 'bandwidth-low'],
+      ...partOfDown(
+        model,
+        host,
+        down.map(({ device }) => device),
+        up.length > down.length,
+        ['ib-retry-exceeded', 'nic-unused', 'net-mismatch', 'bandwidth-low'],
+      ),
       problem: `${down.map(named).slice(0, 6).join(', ')} ${down.length === 1 ? 'is' : 'are'} not active${on}, ${
         up.length === 0 ? 'and no other port is' : `${counted(up.length, 'other port')} ${up.length === 1 ? 'is' : 'are'}`
       }`,
