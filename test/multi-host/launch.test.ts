@@ -165,7 +165,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       const { code, stderr } = await job.finished;
       expect({ code, stderr }).toEqual({
         code: 137,
-        stderr: 'tccl run: rank 3 on b was killed by SIGKILL; ending the other ranks\n',
+        stderr: `tccl run: rank 3 on b was killed by SIGKILL; ending the other ranks\n${deaf('0-2')}`,
       });
       await gone(pids);
     });
@@ -176,7 +176,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       const { code, stderr } = await job.finished;
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: 'tccl run: host b is lost: ssh was killed by SIGKILL, and with it ranks 2,3; ending the other ranks\n',
+        stderr: `tccl run: host b is lost: ssh was killed by SIGKILL, and with it ranks 2,3; ending the other ranks\n${deaf('0,1')}`,
       });
       await gone(pids);
     });
@@ -186,7 +186,7 @@ describe.skipIf(reason !== undefined)(`tccl run --hosts${reason === undefined ? 
       process.kill(processWith('run-host', 1), 'SIGKILL');
       const { code, stderr } = await job.finished;
       expect(stderr).toMatch(
-        /^tccl run: host b is lost: ssh ended with exit code \d+.*, and with it ranks 2,3; ending the other ranks\n$/,
+        /^tccl run: host b is lost: ssh ended with exit code \d+.*, and with it ranks 2,3; ending the other ranks\ntccl run: ranks 0,1 did not end within 0\.2 s of SIGTERM: killing\n$/,
       );
       expect(code).toBe(1);
       await gone(pids);
@@ -384,7 +384,7 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
       const { code, stderr } = await job.finished;
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: 'tccl run: host b has not answered for 2 s, and with it ranks 2,3; ending the other ranks\n',
+        stderr: `tccl run: host b has not answered for 2 s, and with it ranks 2,3; ending the other ranks\n${deaf('0,1')}`,
       });
       await gone([...numbersOf(shown, 'pid'), ...numbersOf(shown, 'child')]);
     } finally {
@@ -392,3 +392,8 @@ describe.skipIf(reason !== undefined)(`a host that vanishes${reason === undefine
     }
   });
 });
+
+/** The line about ranks that ignore SIGTERM. */
+function deaf(ranks: string): string {
+  return `tccl run: ranks ${ranks} did not end within 0.2 s of SIGTERM: killing\n`;
+}
