@@ -269,14 +269,17 @@ export class DeathTracker {
     const helper = deathForms.findIndex((form) => form.helper !== undefined && form.pattern.test(message));
     if (helper >= 0 && this.#readForm(helper, line, text, place, rule)) return;
     const isExplained = rule !== undefined && isCause(rule);
+    const ranks = this.#ranksOf(line);
+    // A launcher's failed command is its job; a rank's is a tool that the rank called.
+    const isOfTool = ranks.length > 0 && type.endsWith('CalledProcessError');
     const death = this.#add({
-      ranks: this.#ranksOf(line),
+      ranks,
       host: undefined,
       how: { kind: 'exception', type: ownText(type), message: excerpt(message, TEXT_LENGTH) },
       helper: undefined,
       isLauncher: false,
       isFirst: false,
-      isAftermath: !isExplained && (rule !== undefined || isOfOthers(`${type}: ${message}`)),
+      isAftermath: !isExplained && (rule !== undefined || (!isOfTool && isOfOthers(`${type}: ${message}`))),
       rule: isExplained ? rule : undefined,
       frame,
       text,

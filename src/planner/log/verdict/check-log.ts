@@ -34,6 +34,7 @@ import { checkReleases } from '../checks/releases.js';
 import { checkRuns } from '../checks/runs.js';
 import { aftermath } from '../rules/codes.js';
 import type { LogFinding } from '../checks/finding.js';
+import { masked } from '../lines/mask.js';
 import type { LogModel } from '../job/model.js';
 import { sortFindings } from './verdict.js';
 
@@ -88,7 +89,19 @@ export function checkLog(model: LogModel): LogFinding[] {
     ...checkReleases(model),
     ...checkLimits(model),
   ];
-  return sortFindings(besideVariables(followed(findings, model), model));
+  return sortFindings(besideVariables(followed(findings, model), model)).map(withoutSecrets);
+}
+
+function withoutSecrets(finding: LogFinding): LogFinding {
+  const { problem, cause, remedy, quote, context } = finding;
+  return {
+    ...finding,
+    problem: masked(problem),
+    cause: masked(cause),
+    remedy: masked(remedy),
+    ...(quote !== undefined && { quote: masked(quote) }),
+    ...(context !== undefined && { context: context.map(masked) }),
+  };
 }
 
 /** A log that ends in the middle of a line may go on: unfinished init is a remark there, unless something else went wrong. */
