@@ -135,7 +135,7 @@ function meaning({ how, helper, frame, rule }: Death, who: string): Meaning {
   if (how.kind === 'exit')
     return {
       code: 'command-missing',
-      problem: `the program did not start: exit code ${how.code} (${how.code === 127 ? 'command not found' : 'not executable'})`,
+      problem: `the program did not start: exit code ${how.code} (${how.code === 127 ? 'the command or a library of it was not found' : 'not executable'})`,
       cause: 'its path or interpreter does not exist in this image or on this host, or it may not be executed',
       remedy: 'run the command by hand in the same container or on the same host; compare PATH and the mounts of all hosts',
     };

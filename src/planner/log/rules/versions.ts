@@ -154,6 +154,17 @@ export const versionRules: readonly LineRule[] = [
     remedy: '`ldd` of the program or library shows which one is loaded; unset LD_LIBRARY_PATH; `pip list` (nccl)',
   },
   {
+    code: 'symbol-missing',
+    kind: 'fault',
+    needles: ['error while loading shared libraries'],
+    pattern: /(?:^|[\s\]>])(\S{1,200}): error while loading shared libraries: (\S{1,200}): /,
+    explains: ['command-missing', 'exit-child', 'exit-signal'],
+    problem: '$1 did not start: its shared library $2 is missing or cannot be loaded',
+    cause: 'the library is not installed in this image or on that host, or not in a folder where the loader looks',
+    remedy:
+      '`ldd` of the program in the same container or on the same host; install the library, or set LD_LIBRARY_PATH for all ranks',
+  },
+  {
     code: 'version-mixed',
     kind: 'fault',
     needles: ['mismatched nccl version', 'nccl version mismatch with remote peer'],
