@@ -481,7 +481,7 @@ export class Segment {
     this.parkedRanks.wake();
     this.parkedRanks.close();
     const { file, shown } = this.#backing;
-    if (shown !== undefined) closeSync(shown.fd);
+    shown?.libc.close(shown.fd);
     if (file === undefined) return;
     file.libc.mapPrivate(file.address, this.bytes);
     closeSync(file.fd);
