@@ -5,7 +5,6 @@ import { defaultParameters, parameterTable } from '../../parameters.js';
 import { formatBytes, formatWay } from '../../plan/overview/format.js';
 import { variableMeanings } from '../../variable-meanings.js';
 import { missingUntil, newVariables, variableSince } from '../../versions/variables.js';
-import { compareVersions } from '../../versions/version.js';
 import type { Draft, Evidence } from '../answer.js';
 import type { Question } from '../grammar/question.js';
 import { valuesWorthATry } from '../help/changes.js';
@@ -49,12 +48,8 @@ export function explainVariable(
     ]);
   }
   const sentences: string[] = meaning === undefined ? [] : [sentence(meaning)];
-  const brought = newVariables.get(variable);
-  const missing =
-    brought !== undefined && compareVersions(parameters.ncclVersion, '2.31') < 0
-      ? brought
-      : missingUntil(variable, parameters.ncclVersion);
-  const since = variableSince.get(variable) ?? brought;
+  const missing = missingUntil(variable, parameters.ncclVersion);
+  const since = variableSince.get(variable) ?? newVariables.get(variable);
   if (missing !== undefined) sentences.push(`NCCL ${parameters.ncclVersion} does not have it yet: it came with ${missing}.`);
   else if (since !== undefined) sentences.push(`NCCL has it since ${since}.`);
   if (setting !== undefined) {

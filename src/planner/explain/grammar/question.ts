@@ -173,6 +173,10 @@ export type Fact =
   | 'memory'
   | 'pairsDiffer'
   | 'sizeGrows'
+  | LinkFact;
+
+/** Facts about links, NICs, channels and their thread blocks. */
+export type LinkFact =
   | 'severalRings'
   | 'linkPorts'
   | 'reversed'
