@@ -16,3 +16,12 @@ export function atLeastOneSecond(text: string): number {
   if (ms < 1000) throw new InvalidArgumentError('at least 1s: every report asks all processes of the job');
   return ms;
 }
+
+/** `40 s`, `3 min 20 s`, `2 h 5 min`. */
+export function seconds(ms: number): string {
+  const total = Math.round(ms / 1000);
+  if (total < 60) return `${total} s`;
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return `${minutes} min ${total % 60} s`;
+}

@@ -17,7 +17,7 @@ const HOLE_LIMIT = 2 ** 30;
 const LEAST_HOLE = 16;
 const zeros = Buffer.alloc(PIECE_BYTES);
 
-/** So many zeros are a hole, and not text of two bytes a character or a number; an even count keeps such text readable. */
+/** Number of zeros at the beginning, or 0 where they are too few for a hole. It is even: UTF-16 behind it stays readable. */
 function leadingZeros(piece: Buffer): number {
   let count = piece.equals(zeros.subarray(0, piece.length)) ? piece.length : 0;
   while (count < piece.length && piece[count] === 0) count++;

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../counted.js';
+import { formatBytes } from '../../planner/plan/overview/format.js';
 import { nameRanks } from '../../runtime/bootstrap/rank-list.js';
-import { networkText } from './host-text.js';
 import { colorsFor, complain, LiveBlock, print, printJson, type Colors } from '../output.js';
 import { readHost, type HostReport } from './host-report.js';
 import { jobsOf, waitsOf, type Job, type JobRank } from './job.js';
 import { JobMetrics } from './metrics.js';
 import { askHosts } from './other-hosts.js';
-import { duration, verdictOn, waitText, type JobState, type Verdict } from './verdict.js';
+import { verdictOn, waitTime, waitText, type JobState, type Verdict } from './verdict.js';
 
 export interface InspectOptions {
   readonly here?: boolean;
@@ -100,7 +100,7 @@ const stateColors: Readonly<Record<JobState, keyof Colors>> = {
 };
 
 function jobLines(job: Job, { state, stillMs, causes }: Verdict, problems: readonly string[], colors: Colors): string[] {
-  const still = state === 'stuck' || state === 'waiting' ? ` for ${duration(stillMs)}` : '';
+  const still = state === 'stuck' || state === 'waiting' ? ` for ${waitTime(stillMs)}` : '';
   const size = `${counted(job.nRanks, 'rank')} on ${job.hosts.length === 1 ? (job.hosts[0] ?? '') : counted(job.hosts.length, 'host')}`;
   return [
     `job ${job.id}: ${colors[stateColors[state]](state)}${still}; ${size}, ${networkText(job)}, tccl ${job.version}`,
@@ -139,7 +139,7 @@ function row(job: Job, rank: JobRank): string[] {
     processState(rank),
     `${rank.nCalls}`,
     rank.rate === undefined ? '' : rank.rate.toFixed(rank.rate < 10 ? 1 : 0),
-    bytesText(rank.usedBytes),
+    formatBytes(rank.usedBytes),
     doing,
   ];
 }
@@ -164,11 +164,11 @@ function processState({ process, cpu }: JobRank): string {
   return cpu === undefined ? name : `${name} ${Math.round(cpu * 100)} %`;
 }
 
-function bytesText(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
-  const value = bytes / 2 ** (10 * power);
-  return `${value.toFixed(power > 0 && value < 10 ? 1 : 0)} ${units[power] ?? ''}`;
+/** The way between the ranks of a job. */
+function networkText({ shared, hosts, nRanks }: Job): string {
+  if (nRanks === 1) return 'one rank';
+  if (hosts.length === 1) return shared ? 'shared memory' : 'no shared memory';
+  return shared ? 'shared memory within hosts, a network between them' : 'a network';
 }
 
 function asJson({ job, verdict }: { readonly job: Job; readonly verdict: Verdict }): object {

@@ -1,3 +1,4 @@
+import { seconds } from '../times.js';
 import { nameRanks } from '../../runtime/bootstrap/rank-list.js';
 import { describeActivity } from '../../runtime/algorithms/activity.js';
 import { waitsOf, type Job, type JobRank, type PlacedWait } from './job.js';
@@ -224,16 +225,12 @@ function lastText(shown: JobRank | undefined): string {
 /** `recv of 4 int32 from rank 1 (communicator pipe), for 12 s`. */
 export function waitText({ activity, communicator, sinceMs }: PlacedWait, nowMs = Date.now()): string {
   const of = communicator.name === undefined ? '' : ` of ${JSON.stringify(communicator.name)}`;
-  return `${describeActivity(activity)}${of}, for ${duration(nowMs - sinceMs)}`;
+  return `${describeActivity(activity)}${of}, for ${waitTime(nowMs - sinceMs)}`;
 }
 
 /** `0.4 s`, `40 s`, `3 min 20 s`. */
-export function duration(ms: number): string {
-  const seconds = Math.max(0, ms) / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+export function waitTime(ms: number): string {
+  return ms < 10_000 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : seconds(ms);
 }
 
 /** Circles of ranks that wait for each other, from which no rank outside is reached. */

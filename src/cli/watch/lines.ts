@@ -1,3 +1,4 @@
+import { seconds } from '../times.js';
 import { counted } from '../../counted.js';
 import type { JobState, JobStatus, WatchedCommunicator } from '../../planner/log/live/job-watch.js';
 import type { WatchedJob } from '../../planner/log/live/jobs.js';
@@ -10,15 +11,6 @@ const stateColors: Readonly<Record<JobState, keyof Colors>> = {
   stuck: 'red',
   dead: 'red',
 };
-
-/** `40 s`, `3 min 20 s`, `2 h 5 min`. */
-export function seconds(ms: number): string {
-  const total = Math.round(ms / 1000);
-  if (total < 60) return `${total} s`;
-  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60];
-  if (hours > 0) return `${hours} h ${minutes} min`;
-  return `${minutes} min ${total % 60} s`;
-}
 
 /** `23:16:47`, local time. */
 export function clock(time: Date): string {

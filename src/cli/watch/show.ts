@@ -8,7 +8,8 @@ import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { compareVersions } from '../../planner/versions/version.js';
 import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
 import { InspectorFiles } from './inspector.js';
-import { blockLines, changeLine, clock, seconds } from './lines.js';
+import { seconds } from '../times.js';
+import { blockLines, changeLine, clock } from './lines.js';
 import type { Metrics } from './metrics.js';
 import { commandSource, type ReportSource, socketSource } from './source.js';
 
