@@ -286,13 +286,13 @@ class SetUp {
     const { id, rank, nRanks, timeoutMs, rankOfRoot, onRootMissed, explainMiss, speaksForHost = true } = this.#options;
     const { signal } = this.#ended;
     const { text, details } = this.#rootAt(root);
-    const isOwn = !isLoopback(root.host) && systemInterfaces().some(({ address }) => address === root.host);
-    const holder =
-      rankOfRoot === undefined
-        ? 'is the process that opened it alive'
-        : isOwn
-          ? `that is an address of this host, ${hostname()}: was rank ${rankOfRoot} started here (node rank 0)`
-          : `does rank ${rankOfRoot} run on that host`;
+    const holder = (): string => {
+      if (rankOfRoot === undefined) return 'is the process that opened it alive';
+      const isOwn = !isLoopback(root.host) && systemInterfaces().some(({ address }) => address === root.host);
+      return isOwn
+        ? `that is an address of this host, ${hostname()}: was rank ${rankOfRoot} started here (node rank 0)`
+        : `does rank ${rankOfRoot} run on that host`;
+    };
     // Of the user's own choice it may be a tunnel's end.
     const loopback =
       isLoopback(root.host) && (id.origin === 'root' || id.origin === 'launcher')
@@ -308,7 +308,7 @@ class SetUp {
     const advice = (): string =>
       isHere
         ? `no interface of ${hostname()} leads there: name a network of all hosts with TCCL_SOCKET_IFNAME`
-        : `${holder}, does the id belong to this run, and is the port open?${loopback}`;
+        : `${holder()}, does the id belong to this run, and is the port open?${loopback}`;
     this.#limit(
       this.#endMs,
       () => {

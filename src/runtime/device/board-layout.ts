@@ -10,7 +10,7 @@
  *              of calls that waited; f64 since byte 32: wall
  *              clock when the rank's clock was 0, bytes of the heap in use, bytes of the heap; then the length of a text, and
  *              the text (JSON)
- *     1024     a slot for each open communicator, and one for all others, which nobody reads
+ *     1024     a slot for each open communicator, and a last one that is not read, for those without a place
  *
  * A call that does not wait stores its number, and nothing else. The clock is read
  * only for waits that last. All times are clockMs() of the rank.

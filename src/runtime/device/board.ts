@@ -95,7 +95,7 @@ export class Board {
     const words = this.#words;
     let index = 0;
     while (index < SLOTS && words[wordOf(index)] !== slotStates.free) index++;
-    // The last slot is for communicators that find no place: nobody reads it.
+    // The last slot is not read; it is for communicators that find no place.
     const at = wordOf(index);
     words.fill(0, at, at + SLOT_BYTES / 4);
     words[at + slot.rank] = rank;

@@ -22,6 +22,8 @@ export interface BoardFacts {
 
 /** More do not fit on a board. */
 const MOST_CHARACTERS = 700;
+/** Of the shortest range in JSON. */
+const RANGE_CHARACTERS = 26;
 
 /** The facts of this rank's job. Its id reveals nothing of the secret. */
 export function boardFacts({ peers, rank }: Bootstrap, secret: Uint8Array, shared: boolean): BoardFacts {
@@ -35,8 +37,9 @@ export function boardFacts({ peers, rank }: Bootstrap, secret: Uint8Array, share
     }
   }
   const own = hosts.find(({ from, to }) => from <= rank && rank <= to);
-  while (JSON.stringify(hosts).length > MOST_CHARACTERS) hosts.pop();
-  if (own !== undefined && !hosts.includes(own)) hosts.push(own);
+  const shown = hosts.slice(0, Math.floor(MOST_CHARACTERS / RANGE_CHARACTERS));
+  while (JSON.stringify(shown).length > MOST_CHARACTERS) shown.pop();
+  if (own !== undefined && !shown.includes(own)) shown.push(own);
   const job = createHash('sha256').update(secret).digest('hex').slice(0, 8);
-  return { job, version, shared, hosts };
+  return { job, version, shared, hosts: shown };
 }

@@ -27,7 +27,7 @@ export interface Platform {
 
   /** From 0 to below 1, for pauses; not for secrets. */
   readonly random: () => number;
-  /** Bytes that nobody can guess. */
+  /** Cryptographically random bytes. */
   readonly randomBytes: (bytes: number) => Buffer;
   /** From `from` to below `end`. */
   readonly randomInt: (from: number, end: number) => number;
