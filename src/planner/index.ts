@@ -82,7 +82,8 @@ export {
   tryHypothesis,
 } from './expect/expect.js';
 export { type Hypothesis, hypothesesFor } from './expect/hypotheses.js';
-export { readResults, type ResultRow, type Results } from './expect/results.js';
+export type { ResultRow, Results } from './expect/measured.js';
+export { readResults } from './expect/results.js';
 export { checkLog } from './log/verdict/check-log.js';
 export { comparePlan, type PlanComparison, type PlanDifference, planFinding } from './log/checks/compare-plan.js';
 export type { LogFinding, LogFindingCode, LogSeverity } from './log/checks/finding.js';

@@ -47,6 +47,22 @@ describe('tccl expect', () => {
     expect(doubles.stdout).toContain('As expected: 3 of 3 rows.');
   });
 
+  it('compares the rows of a sweep over ranks that are of the cluster, and no times of launches by PyTorch', async () => {
+    const sweep = [2, 8].map((n) => `TRTLLM,2.27.3,NVIDIA H100 80GB HBM3,all_gather,NCCL,half,${n},536870912,2.6`);
+    const perf = file(
+      'nccl_perf.txt',
+      `framework,version,device,op_name,kernel_source,nccl_dtype,num_gpus,message_size,latency\n${sweep.join('\n')}\n`,
+    );
+    const swept = await tccl(['expect', 'dgx-h100', perf]);
+    expect(swept.stdout).toMatch(/AllGather\n.*\n *1 GiB +2\.6\d? ms/);
+    expect(swept.stderr).toContain('1 table of other numbers of ranks is not compared');
+    const bench = '|   32KiB |   1.44GBps |   0.82GBps |\n|   16GiB | 482.26GBps | 275.58GBps |\n';
+    const torch = file('torch.txt', `over 8 ranks\n| payload |    busbw   |    algbw   |\n${bench}`);
+    const { code, stderr } = await tccl(['expect', 'dgx-h200', torch]);
+    expect(code).toBe(0);
+    expect(stderr).toContain("1 row is not compared: PyTorch's launch is a part of such short times");
+  });
+
   it('exits with 1 where they are slow, with explanations, and reads the standard input', async () => {
     const { code, stdout } = await start('sh', ['-c', `"${process.execPath}" "${cliPath}" expect dgx-h100 - --json < "${slow}"`])
       .finished;

@@ -13,7 +13,9 @@ import {
   thresholdsOf,
 } from '../../planner/expect/gate/thresholds.js';
 import { judge, type JudgedTable, slowPart } from '../../planner/expect/gate/verdict.js';
-import { collectiveNamed, readResults, type Results } from '../../planner/expect/results.js';
+import type { Results } from '../../planner/expect/measured.js';
+import { collectiveNamed, readResults } from '../../planner/expect/results.js';
+import { readTorchResults } from '../../planner/expect/torch-results.js';
 import type { LogModel } from '../../planner/log/job/model.js';
 import { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { type ClusterHosts, prepareCluster } from '../../planner/plan/cluster.js';
@@ -185,8 +187,11 @@ function textsOf(name: string): readonly NamedText[] {
 
 /** Tables of a file; none in a file of other outputs. */
 function resultsIn({ text, fileName }: NamedText, collective: string | undefined): Results[] {
-  if (isXml(text) || isCopyJson(text) || (!/^\s*[[{]/.test(text) && modelOf([{ text, fileName }]).tables.length === 0)) return [];
-  return inFile(fileName, () => readResults(text, collective));
+  if (isXml(text) || isCopyJson(text)) return [];
+  return inFile(fileName, () => {
+    if (/^\s*[[{]/.test(text) || modelOf([{ text, fileName }]).tables.length > 0) return readResults(text, collective);
+    return readTorchResults(text, collective === undefined ? undefined : collectiveNamed(collective, '--collective'));
+  });
 }
 
 /** True for the JSON of `nvbandwidth -j`. */

@@ -1,4 +1,4 @@
-import type { Results } from '../../planner/expect/results.js';
+import type { Results } from '../../planner/expect/measured.js';
 import { isPlanned } from '../../planner/parameters.js';
 import { coveredVersions, nearestVersions } from '../../planner/versions/version.js';
 import type { ClusterOptions } from '../cluster-options.js';

@@ -14,7 +14,8 @@ import {
   tryHypothesis,
 } from '../../planner/expect/expect.js';
 import { hypothesesFor } from '../../planner/expect/hypotheses.js';
-import { readResults, type Results } from '../../planner/expect/results.js';
+import type { Results } from '../../planner/expect/measured.js';
+import { readResults } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/format.js';
@@ -32,6 +33,8 @@ import { clusterOptionsOf, type ExpectOptions } from './options.js';
 interface Found {
   readonly input: ClusterInput;
   readonly tables: readonly ExpectedTable[];
+  /** Rows that measure the launch by PyTorch; they are not compared. */
+  readonly tooShort: number;
   /** Rows of sizes that symmetric kernels or copy engines serve; they are not compared. */
   readonly onWindows: number;
   readonly isSlow: boolean;
@@ -49,17 +52,26 @@ export async function showExpected(name: string, resultsName: string, options: E
   if (name === '-' && resultsName === '-')
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
   const file = readOneFile(resultsName, 'what nccl-tests printed, or the JSON that it wrote (-J)');
-  const results = inFile(file.fileName, () => readResults(file.text, options.collective));
-  const { clusterOptions, notes } = clusterOptionsOf(results, options);
+  const all = inFile(file.fileName, () => readResults(file.text, options.collective));
+  const { clusterOptions, notes } = clusterOptionsOf(all, options);
   const input = await readCluster([name], clusterOptions);
   refuseContradictions(input.parameters);
+  const { results, others } = ofCluster(all, input);
   for (const each of results) inFile(file.fileName, () => refuseOther(each, input));
   const found = inFile(input.fileName, () => compare(input, results, limit));
   if (options.json === true) printJson(jsonOf(found, results));
   else print(...lines(found, results));
-  const { onWindows } = found;
+  const { onWindows, tooShort } = found;
   printNotes([
     ...notes,
+    ...(others === 0
+      ? []
+      : [`${counted(others, 'table')} of other numbers of ranks ${others === 1 ? 'is' : 'are'} not compared`]),
+    ...(tooShort === 0
+      ? []
+      : [
+          `${counted(tooShort, 'row')} ${tooShort === 1 ? 'is' : 'are'} not compared: PyTorch's launch is a part of such short times`,
+        ]),
     ...(onWindows === 0
       ? []
       : [
@@ -70,13 +82,28 @@ export async function showExpected(name: string, resultsName: string, options: E
   return found.isSlow;
 }
 
+/** A sweep over numbers of ranks holds tables of other clusters, too: without these, and their number. */
+function ofCluster(all: readonly Results[], input: ClusterInput): { results: readonly Results[]; others: number } {
+  const planned = ranksOf(input);
+  const results = all.filter(({ nRanks }) => nRanks === undefined || nRanks === planned);
+  return results.length === 0 ? { results: all, others: 0 } : { results, others: all.length - results.length };
+}
+
+function ranksOf({ cluster, machines }: ClusterInput): number {
+  const sizes = new Map(machines.map(({ system }) => [system as object, system.gpus.length]));
+  return cluster.hosts.reduce((sum, { machine, count }) => sum + count * (sizes.get(machine) ?? 0), 0);
+}
+
 /** @throws InputError where the results are of another machine than the cluster */
-function refuseOther({ nRanks, hosts, run, rows }: Results, { title, cluster, machines }: ClusterInput): void {
+function refuseOther({ nRanks, hosts, run, rows }: Results, input: ClusterInput): void {
+  const { title, cluster, machines } = input;
   const where = rows[0] === undefined ? '' : ` (${rows[0].place})`;
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
-  const sizes = new Map(machines.map(({ system, root }) => [system as object, { count: system.gpus.length, root }]));
-  const planned = cluster.hosts.reduce((sum, { machine, count }) => sum + count * (sizes.get(machine)?.count ?? 0), 0);
-  const measured = `${nRanks === undefined ? '' : `${counted(nRanks, 'rank')} on `}${counted(hosts.length, 'host')}`;
+  const planned = ranksOf(input);
+  const measured = [
+    ...(nRanks === undefined ? [] : [counted(nRanks, 'rank')]),
+    ...(hosts.length === 0 ? [] : [counted(hosts.length, 'host')]),
+  ].join(' on ');
   if ((nRanks !== undefined && nRanks !== planned) || (hosts.length > 0 && hosts.length < 64 && hosts.length !== nHosts))
     throw new InputError(
       'CONTENT',
@@ -105,16 +132,21 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
   const plan = planPrepared(prepared, parameters);
   const tuning = tune(plan, parameters);
   const simulator = simulatorOf(prepared, parameters, plan, tuning);
-  const general = results.map(({ collective, rows, ...rest }) => ({
+  const long = results.map(({ rows, shortestUs = 0, ...rest }) => ({
+    ...rest,
+    rows: rows.filter(({ timeUs }) => timeUs >= shortestUs),
+  }));
+  const general = long.map(({ collective, rows, ...rest }) => ({
     ...rest,
     collective,
     rows: rows.filter(({ bytes, type }) => !isServedByWindows(tuning, collective, bytes, { dataType: type })),
   }));
-  const onWindows = rowsOf(results) - rowsOf(general);
+  const tooShort = rowsOf(results) - rowsOf(long);
+  const onWindows = rowsOf(long) - rowsOf(general);
   const tables = general.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
   const isSlow = tables.some((table) => table.isSlow);
   const error = errorOf(tables);
-  if (!isSlow) return { input, tables, onWindows, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
+  if (!isSlow) return { input, tables, tooShort, onWindows, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
   const roots = rootsOf({ machines });
   const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
@@ -134,6 +166,7 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
   return {
     input,
     tables,
+    tooShort,
     onWindows,
     isSlow,
     explanations: ranked(tried, error),

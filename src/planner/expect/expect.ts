@@ -7,7 +7,7 @@ import { defaultEnvironment, type Environment } from '../simulate/environment.js
 import { intervalOf } from '../simulate/interval.js';
 import type { Simulator } from '../simulate/simulate.js';
 import type { Hypothesis } from './hypotheses.js';
-import type { ResultRow, Results } from './results.js';
+import type { ResultRow, Results } from './measured.js';
 
 /** A measured time beside the expected one. */
 export interface ExpectedRow extends ResultRow {

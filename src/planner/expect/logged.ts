@@ -26,7 +26,8 @@ import {
   tryHypothesis,
 } from './expect.js';
 import { hypothesesFor, type Hypothesis } from './hypotheses.js';
-import { isAllReduceByFigures, rowsOf, type Results } from './results.js';
+import type { Results } from './measured.js';
+import { isAllReduceByFigures, rowsOf } from './results.js';
 
 /** From this size on, bandwidth rather than latency decides, and a run's launch mode does not matter. */
 const LARGE_BYTES = 32 * 2 ** 20;

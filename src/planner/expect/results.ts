@@ -1,53 +1,21 @@
 import { InputError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
-import { type MeasuredRow, type MeasuredTable, TableReader, type TestRun } from '../log/job/table.js';
+import { type MeasuredRow, type MeasuredTable, TableReader } from '../log/job/table.js';
 import { JsonReader } from '../json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
-
-/** Measurements of one run of an nccl-tests program. */
-export interface Results {
-  readonly collective: ScheduledCollective;
-  /** Undefined if the results lack it. */
-  readonly nRanks: number | undefined;
-  /** Hosts by name; empty if the results lack them. */
-  readonly hosts: readonly string[];
-  readonly run: TestRun;
-  /** Variables of NCCL of the run, if the results have them. */
-  readonly variables: Readonly<Record<string, string>>;
-  readonly rows: readonly ResultRow[];
-}
-
-/** One size. */
-export interface ResultRow {
-  readonly bytes: number;
-  readonly type: DataTypeName;
-  /** The faster of out of place and in place. */
-  readonly timeUs: number;
-  /** Place of the row: `line 12`, `results[3]`. */
-  readonly place: string;
-}
-
-const typesByName: Readonly<Record<string, DataTypeName>> = {
-  char: 'int8',
-  half: 'float16',
-  float: 'float32',
-  double: 'float64',
-  f8e4m3: 'float8e4m3',
-  f8e5m2: 'float8e5m2',
-  fp8_e4m3: 'float8e4m3',
-  fp8_e5m2: 'float8e5m2',
-};
+import { type ResultRow, type Results, typesByName } from './measured.js';
+import { readTorchResults } from './torch-results.js';
 
 /**
- * Reads the output of nccl-tests, also among other lines, or its JSON (`-J FILE`).
+ * Reads the output of nccl-tests, also among other lines, or its JSON (`-J FILE`), and tables of benchmarks of PyTorch.
  *
  * @param collective name in nccl-tests, for tables without one
  * @throws InputError with the line or field: no table, an incomplete row, an unknown collective
  */
 export function readResults(text: string, collective?: string): Results[] {
   const named = collective === undefined ? undefined : collectiveNamed(collective, '--collective');
-  const results = /^\s*\{/.test(text) ? readJson(text, named) : [...readText(text, named), ...readParam(text, named)];
+  const results = /^\s*\{/.test(text) ? readJson(text, named) : [...readText(text, named), ...readTorchResults(text, named)];
   if (results.every(({ rows }) => rows.length === 0)) refuseCopies(text);
   if (results.every(({ rows }) => rows.length === 0))
     throw new InputError(
@@ -106,40 +74,6 @@ function refuseCopies(text: string): void {
       'CONTENT',
       `this is the output of ${tool}, which measures copies and no collective: tccl diagnose FILE names slow GPUs and pairs, tccl expect CLUSTER --gate FILE compares the links`,
     );
-}
-
-/** Sizes of these are those of nccl-tests. */
-const collectivesOfParam: Readonly<Record<string, ScheduledCollective>> = {
-  all_reduce: 'AllReduce',
-  all_to_all: 'AllToAll',
-  all_to_all_single: 'AllToAll',
-  broadcast: 'Broadcast',
-  reduce: 'Reduce',
-};
-
-/** Rows of PARAM's comms benchmarks of PyTorch: `COMMS-RES-all_reduce-float32 SIZE … ALGBW BUSBW`. */
-function readParam(text: string, named: ScheduledCollective | undefined): Results[] {
-  const rows = new Map<ScheduledCollective, ResultRow[]>();
-  text.split(/\r?\n/).forEach((line, index) => {
-    const [, name = '', type = '', rest = ''] = /COMMS-RES-([a-z_]+)-([a-z]+\d+)\S*\s+([\d.\s]+)$/.exec(line) ?? [];
-    if (name === '') return;
-    const collective = named ?? collectivesOfParam[name];
-    if (collective === undefined)
-      throw new InputError(
-        'CONTENT',
-        `the sizes of ${name} of PARAM are not those of nccl-tests; these are read: ${Object.keys(collectivesOfParam).join(', ')}`,
-        { line: index + 1 },
-      );
-    const numbers = rest.trim().split(/\s+/).map(Number);
-    const bytes = numbers[0] ?? 0;
-    const algorithmGBps = numbers.at(-2) ?? 0;
-    if (numbers.length < 3 || !(bytes > 0) || !(algorithmGBps > 0)) return;
-    const known = rows.get(collective) ?? [];
-    if (known.length === 0) rows.set(collective, known);
-    known.push({ bytes, type: type as DataTypeName, timeUs: bytes / algorithmGBps / 1000, place: `line ${index + 1}` });
-  });
-  const run = { nccl: undefined, nProcesses: 0, gpusPerThread: 1, gpus: [], isGraph: false, isCpuTime: false };
-  return [...rows].map(([collective, each]) => ({ collective, nRanks: undefined, hosts: [], run, variables: {}, rows: each }));
 }
 
 /** Rows of a table with a size, and the names of types that the planner has. */

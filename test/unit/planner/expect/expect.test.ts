@@ -9,7 +9,7 @@ import {
   tryHypothesis,
 } from '../../../../src/planner/expect/expect.js';
 import { type Hypothesis, hypothesesFor } from '../../../../src/planner/expect/hypotheses.js';
-import type { Results } from '../../../../src/planner/expect/results.js';
+import type { Results } from '../../../../src/planner/expect/measured.js';
 import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { type ChangeableCluster, changedCluster } from '../../../../src/planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../../../src/planner/plan/cluster.js';

@@ -60,20 +60,6 @@ describe('results of nccl-tests', () => {
     expect(readResults(`${wide}${row}`, 'all_reduce')[0]?.rows).toMatchObject([{ bytes: 2 ** 20, timeUs: 30.94 }]);
   });
 
-  it('rows of PARAM are read, with percentiles and without', () => {
-    const rows = [
-      '0: \tCOMMS-RES-all_reduce-float32        1073741824         41.187      77.226',
-      '\tCOMMS-RES-all_reduce-float32\t 2147483648\t 536870912\t 50000.1\t 50100.2\t 50200.3\t 49000.0\t 50300.4\t 42.9\t 80.4',
-    ].join('\n');
-    const [results] = readResults(rows);
-    expect(results).toMatchObject({ collective: 'AllReduce' });
-    expect(results?.rows.map(({ bytes, timeUs }) => [bytes, Math.round(timeUs)])).toEqual([
-      [1073741824, 26070],
-      [2147483648, 50058],
-    ]);
-    expect(() => readResults(rows.replaceAll('all_reduce', 'all_gather'))).toThrow(/sizes of all_gather of PARAM/);
-  });
-
   it('copies between pairs are named and refused', () => {
     const nvbandwidth = [
       'nvbandwidth Version: v0.4',
