@@ -207,10 +207,10 @@ describe('the end of a job', () => {
   });
 
   it('comes with --timeout after the ranks have said what they wait for', async () => {
-    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '4', node, fixture('late-rank.mjs')]);
+    const { code, stderr } = await tccl(['run', '-n', '2', '--timeout', '8', node, fixture('late-rank.mjs')]);
     expect(code).toBe(124);
     expect(stderr).toMatch(
-      /^\[0\] tccl: rank 0 has waited [\d.]+ s in allReduce of 1 float32 [^\n]*, for rank 1\b.*\n(?:[^\n]*rank 0[^\n]*\n)?tccl run: not finished after 4 s: ending ranks 0,1\n$/,
+      /^\[0\] tccl: rank 0 has waited [\d.]+ s in allReduce of 1 float32 [^\n]*, for rank 1\b.*\n(?:[^\n]*rank 0[^\n]*\n)?tccl run: not finished after 8 s: rank 1 [^\n]*rank 0 waits[^\n]*; ending ranks 0,1\n$/,
     );
   }, 20_000);
 

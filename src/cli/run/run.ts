@@ -265,10 +265,11 @@ async function isOfEachHost(rendezvous: string): Promise<boolean> {
 function limits(
   { grace, timeout }: RunOptions,
   env: NodeJS.ProcessEnv,
-): Pick<LaunchOptions, 'graceMs' | 'timeoutMs' | 'warnAfterMs' | 'report'> {
+): Pick<LaunchOptions, 'graceMs' | 'timeoutMs' | 'warnAfterMs' | 'holdOf' | 'report'> {
   return {
     graceMs: grace * 1000,
     timeoutMs: timeout === undefined ? undefined : timeout * 1000,
+    holdOf: async () => (await import('../inspect/held-up.js')).holdOf(process.pid),
     warnAfterMs: 1000 * seconds(env, 'TCCL_WARN_AFTER', DEFAULT_WARN_AFTER_SECONDS),
     report,
   };

@@ -20,6 +20,8 @@ export interface JobOptions {
   readonly timeoutMs?: number | undefined;
   /** Time after which what the job waits for is reported, milliseconds; 0 or none: never. */
   readonly warnAfterMs?: number | undefined;
+  /** Called at the time limit: resolves to a text about the ranks that hold up the job, if there are any. */
+  readonly holdOf?: (() => Promise<string | undefined>) | undefined;
   /** Called with one line for the user about each problem. */
   readonly report: (line: string) => void;
 }
@@ -75,7 +77,7 @@ export class Job {
     const { timeoutMs, report, graceMs, warnAfterMs = 0 } = this.#options;
     const stopForwarding = this.#forwardSignals();
     this.#waits.push((this.#stopWatching = watchForHolds(this.#groups, warnAfterMs, report)));
-    if (timeoutMs !== undefined) this.#later(timeoutMs, () => this.#timeOut(timeoutMs));
+    if (timeoutMs !== undefined) this.#later(timeoutMs, () => void this.#timeOut(timeoutMs));
     await Promise.all(
       this.#ranks.map(async (rank) => {
         const ending = await rank.ended;
@@ -148,11 +150,17 @@ export class Job {
       : `; the other ranks have ${graceMs / 1000} s to end`;
   }
 
-  #timeOut(timeoutMs: number): void {
-    const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
-    this.#options.report(`not finished after ${timeoutMs / 1000} s: ending ${nameRanks(running)}`);
-    this.#exitCode ||= exitCodes.timedOut;
-    this.#end();
+  async #timeOut(timeoutMs: number): Promise<void> {
+    try {
+      const hold = await this.#options.holdOf?.();
+      const running = this.#ranks.filter((rank) => rank.running).map((rank) => rank.rank);
+      if (running.length === 0) return; // they have ended meanwhile
+      this.#exitCode ||= exitCodes.timedOut;
+      const why = hold === undefined ? '' : `${hold}; `;
+      this.#options.report(`not finished after ${timeoutMs / 1000} s: ${why}ending ${nameRanks(running)}`);
+    } finally {
+      this.#end();
+    }
   }
 
   /** SIGTERM for all, SIGKILL for those that still run after the grace time. */
