@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { fixture, start } from './cli.js';
 import { runRanks } from './ranks.js';
 
 test.each([
@@ -60,4 +61,25 @@ test.each([
     signalInPlace: 'CLOSED',
   };
   expect(records, stderr).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));
+});
+
+test('the stack of an error of refused arguments begins with the program that starts ranks or joins them', async () => {
+  const { stdout, stderr } = await start(process.execPath, [fixture('refused-arguments.mjs')]).finished;
+  const codes = {
+    poolOption: 'UNKNOWN_NAME',
+    poolRanks: 'ARGUMENT_RANGE',
+    poolModule: 'FILE',
+    poolArguments: 'ARGUMENT_TYPE',
+    spawnRanksOf: 'ARGUMENT_RANGE',
+    spawnModule: 'FILE',
+    spawnOption: 'UNKNOWN_NAME',
+    initOption: 'UNKNOWN_NAME',
+    initNothing: 'ARGUMENT_TYPE',
+    initRank: 'ARGUMENT_RANGE',
+  };
+  const lines = stdout.trim().split('\n');
+  expect(
+    lines.map((line) => JSON.parse(line) as object),
+    stderr,
+  ).toEqual(Object.entries(codes).map(([name, code]) => ({ name, code, first: 'the caller' })));
 });

@@ -45,8 +45,8 @@ export function init(options: InitOptions = {}): Promise<Communicator> {
 }
 
 async function join(options: InitOptions): Promise<CommunicatorParts> {
-  const { signal } = options;
   const config = checkOptions('init', options, ['rank', 'nRanks', 'commId', 'device', 'env', 'onWarning']);
+  const { signal } = options;
   checkTypes(options);
   const env = options.env ?? process.env;
   const settings = settingsOf(options, env);

@@ -2,6 +2,7 @@ import { markDead } from '../device/rank-lines.js';
 import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ofCall, TcclError } from '../../errors.js';
+import { withCallerFrames } from '../caller-stack.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform/declarations.js';
 
@@ -34,9 +35,11 @@ export function spawnRanks(nRanks: number, module: string | PlatformURL, options
   try {
     checkOptionNames('spawnRanks', options, optionNames, "{ args: ['--epochs', '3'] }");
     const memory = createMemory();
-    return spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd: (rank) => markDead(memory, rank) });
+    const onEnd = (rank: number): void => markDead(memory, rank);
+    const ended = spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd });
+    return Object.assign(withCallerFrames(ended), { ranks: ended.ranks });
   } catch (error) {
     const named = error instanceof TcclError ? ofCall(error, 'spawnRanks') : error;
-    return Object.assign(Promise.reject(named), { ranks: [] });
+    return Object.assign(withCallerFrames(Promise.reject(named)), { ranks: [] });
   }
 }

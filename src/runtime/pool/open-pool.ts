@@ -86,7 +86,11 @@ const optionNames = Object.keys({
  * const losses = await pool.run('train', { epochs: 3 });   // job.js: export async function train(comm, { epochs }) { … }
  * await pool.close();
  */
-export async function openPool<Module = Readonly<Record<string, PoolFunction>>>(options: PoolOptions): Promise<Pool<Module>> {
+export function openPool<Module = Readonly<Record<string, PoolFunction>>>(options: PoolOptions): Promise<Pool<Module>> {
+  return withCallerFrames(startPool(options) as Promise<unknown> as Promise<Pool<Module>>);
+}
+
+async function startPool(options: PoolOptions): Promise<ThreadPool> {
   checkOptionNames('openPool', options, optionNames, "{ ranks: 4, module: new URL('./job.js', import.meta.url) }");
   const { ranks, module, ...others } = options;
   if (!Number.isInteger(ranks) || ranks < 1) {
@@ -114,8 +118,8 @@ export async function openPool<Module = Readonly<Record<string, PoolFunction>>>(
     threads,
     channels.map(({ port1 }) => port1),
   );
-  await withCallerFrames(pool.ready());
-  return pool as unknown as Pool<Module>;
+  await pool.ready();
+  return pool;
 }
 
 /** An answer of each rank, by rank, and the order in which they came. */
