@@ -32,7 +32,7 @@ const wings = {
     transport: ['bootstrap', 'device'],
     algorithms: ['transport', 'launch', 'bootstrap', 'progress', 'device', 'planner/graph', 'planner/schedule'],
     messages: ['algorithms', 'transport', 'bootstrap', 'progress', 'device'],
-    objects: ['messages', 'algorithms', 'device'],
+    objects: ['messages', 'algorithms', 'bootstrap', 'device'],
     operators: ['algorithms', 'device'],
     windows: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device'],
     programs: ['messages', 'algorithms', 'transport', 'bootstrap', 'progress', 'device', 'planner/schedule'],

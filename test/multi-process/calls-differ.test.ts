@@ -62,6 +62,36 @@ test.each(pairs)('%s and %s are distinguished, in shared memory and over sockets
   }
 });
 
+test.each([
+  ['a collective', 'comm.allReduce(new Int32Array(4))', 'comm.allReduce(new Int32Array(5))'],
+  ['a message', `comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`],
+  ['a window', 'comm.window(comm.alloc(Int32Array, 4))', 'comm.window(comm.alloc(Float32Array, 4))'],
+  ['the root of objects', 'comm.gatherObject(1, 0)', 'comm.gatherObject(1, 1)'],
+])('two ranks that differ in %s both name both', async (_, first, second) => {
+  for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
+    const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });
+    expect(records.map(({ rank, code, about, ranks }) => ({ rank, code, about, ranks })).sort(), stderr).toEqual(
+      expect.arrayContaining([0, 1].map((rank) => ({ rank, code: 'CALL_MISMATCH', about: undefined, ranks: [0, 1] }))),
+    );
+  }
+});
+
+test('among more ranks, a mismatch names the one whose call differs, on every rank', async () => {
+  const calls = ['comm.allReduce(new Int32Array(4))', 'comm.allReduce(new Int32Array(5))', 'comm.allReduce(new Int32Array(4))'];
+  for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
+    const { records, stderr } = await runRanks(4, 'calls-differ.mjs', calls, { env });
+    expect(records, stderr).toHaveLength(4);
+    for (const record of records) {
+      expect(record, stderr).toMatchObject({ code: 'CALL_MISMATCH', ranks: expect.arrayContaining([1]) as number[] });
+      expect(record).not.toHaveProperty('about');
+    }
+  }
+  // All heads are known here, so that the majority is.
+  const roots = ['comm.gatherObject(1, 0)', 'comm.gatherObject(1, 1)', 'comm.gatherObject(1, 0)'];
+  const { records, stderr } = await runRanks(3, 'calls-differ.mjs', roots);
+  for (const record of records) expect(record, stderr).toMatchObject({ code: 'CALL_MISMATCH', ranks: [1] });
+});
+
 /** Calls over the bootstrap network, and collectives of each shape. */
 const apartFromData = ['comm.split(0)', 'comm.stream()', 'comm.window(comm.alloc(Int32Array, 4))', 'comm.grow(3)'];
 const collectives = [

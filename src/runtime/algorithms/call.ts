@@ -1,7 +1,7 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { operatorNames, typeOfCode, type DataType, type OperatorName } from '../device/types.js';
 import type { ScheduledCollective } from '../../planner/schedule/schedule.js';
-import { InternalError, InvalidUsageError } from '../../errors.js';
+import { InternalError } from '../../errors.js';
 
 /** A kind of call, by the name of its method: allReduce, allGatherV … */
 export type CallKind = keyof typeof callKinds;
@@ -342,39 +342,4 @@ export function partsHash(counts: readonly number[]): number {
     hash = Math.imul(hash ^ Math.floor(count / 2 ** 32), 0x01000193);
   }
   return hash >>> 0;
-}
-
-/** A rank's call, with the counts of a V form if known. */
-interface Called {
-  readonly rank: number;
-  readonly call: Call;
-  readonly counts?: readonly number[] | undefined;
-  /** Number of the call among the rank's calls on the communicator. */
-  readonly number?: number | undefined;
-}
-
-/** Error for two ranks whose calls met but differ; its `rank` is the second's. */
-export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
-  const { rank, call, counts } = mine;
-  const [mineText, theirText] = [describeCall(call, counts), describeCall(theirs.call, theirs.counts)];
-  if (mineText === theirText) {
-    const why =
-      mine.number === theirs.number
-        ? 'the description of the call in its message was damaged on the way'
-        : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
-    return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, {
-      rank: theirs.rank,
-      ranks: [rank, theirs.rank],
-    });
-  }
-  const difference =
-    counts === undefined || theirs.counts === undefined
-      ? undefined
-      : describeDifference(rank, counts, theirs.rank, theirs.counts);
-  return new InvalidUsageError(
-    'CALL_MISMATCH',
-    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}${describeArguments([call, theirs.call])}; ` +
-      `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
-    { rank: theirs.rank, ranks: [rank, theirs.rank] },
-  );
 }

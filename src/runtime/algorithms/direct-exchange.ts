@@ -1,3 +1,4 @@
+import { oddRanks } from '../bootstrap/rank-list.js';
 import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
@@ -342,7 +343,7 @@ export class DirectExchange {
         'CALL_MISMATCH',
         `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
           'the count of each sender must equal the count of its receiver',
-        { ranks: [sender, receiver] },
+        { ranks: oddRanks([[sender], [receiver]]) },
       );
     }
     addresses.forEach((address, rank) => (this.#plan.takeFrom[rank] = this.#tables.sendFrom(address, this.#rank)));

@@ -6,7 +6,9 @@ import type { Team } from '../device/team.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
 import { WaitChains, ReportReplies } from './wait-chains.js';
-import { callMismatch, decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
+import { decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
+import { callMismatch } from './mismatch.js';
+import { oddRanks } from '../bootstrap/rank-list.js';
 
 /** Header in front of each message's data: the sender's call and its number. A line of its own keeps data aligned. */
 export const HEADER_BYTES = 64;
@@ -448,7 +450,7 @@ export class Exchange implements Outputs {
     throw new InvalidUsageError(
       'CALL_MISMATCH',
       `rank ${peer} sends ${elements(sent)} to rank ${this.rank}, which expects ${elements(bytes)}, in a message of ${describeCall(call)}: their counts for each other differ`,
-      { rank: peer, ranks: [this.rank, peer] },
+      { ranks: oddRanks([[this.rank], [peer]]) },
     );
   }
 

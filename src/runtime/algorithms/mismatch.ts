@@ -1,4 +1,4 @@
-import { nameRanks } from '../bootstrap/rank-list.js';
+import { nameRanks, oddRanks } from '../bootstrap/rank-list.js';
 import {
   decodeCall,
   describeArguments,
@@ -60,7 +60,7 @@ export function mismatchAmong(
   return new InvalidUsageError(
     'CALL_MISMATCH',
     `ranks do not call the same operation: ${parts.join('; ')}${differing}${differenceOf([...callers.values()])}. All ranks of a communicator must make the same calls in the same order`,
-    { ranks: [...callers.values()].flatMap(({ ranks }) => ranks).sort((a, b) => a - b) },
+    { ranks: oddRanks([...callers.values()].map(({ ranks }) => ranks)) },
   );
 }
 
@@ -76,4 +76,38 @@ function differenceOf([first, second]: readonly Caller[]): string {
   if (first?.counts === undefined || second?.counts === undefined) return '';
   const difference = describeDifference(first.ranks[0] ?? 0, first.counts, second.ranks[0] ?? 0, second.counts);
   return difference === undefined ? '' : `: ${difference}`;
+}
+
+/** A rank's call, with the counts of a V form if known. */
+interface Called {
+  readonly rank: number;
+  readonly call: Call;
+  readonly counts?: readonly number[] | undefined;
+  /** Number of the call among the rank's calls on the communicator. */
+  readonly number?: number | undefined;
+}
+
+/** Error for two ranks whose calls met but differ. */
+export function callMismatch(mine: Called, theirs: Called): InvalidUsageError {
+  const { rank, call, counts } = mine;
+  const [mineText, theirText] = [describeCall(call, counts), describeCall(theirs.call, theirs.counts)];
+  if (mineText === theirText) {
+    const why =
+      mine.number === theirs.number
+        ? 'the description of the call in its message was damaged on the way'
+        : `its message says that this is its call number ${String(theirs.number)}, and rank ${rank} is at number ${String(mine.number)}: it left out or added calls, or the message was damaged on the way`;
+    return new InvalidUsageError('CALL_MISMATCH', `rank ${theirs.rank} called ${theirText}, as rank ${rank} did, but ${why}`, {
+      ranks: oddRanks([[rank], [theirs.rank]]),
+    });
+  }
+  const difference =
+    counts === undefined || theirs.counts === undefined
+      ? undefined
+      : describeDifference(rank, counts, theirs.rank, theirs.counts);
+  return new InvalidUsageError(
+    'CALL_MISMATCH',
+    `rank ${rank} called ${mineText} where rank ${theirs.rank} called ${theirText}${describeArguments([call, theirs.call])}; ` +
+      `${difference === undefined ? '' : `${difference}; `}all ranks of a communicator must make the same calls in the same order`,
+    { ranks: oddRanks([[rank], [theirs.rank]]) },
+  );
 }

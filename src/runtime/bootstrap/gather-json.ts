@@ -1,6 +1,7 @@
 import { InvalidUsageError } from '../../errors.js';
 import type { Bootstrap } from './bootstrap.js';
 import { decodeJson, encodeJson } from './json.js';
+import { oddRanksOf } from './rank-list.js';
 
 /**
  * Exchanges the ranks' data at the beginning of an out-of-band call.
@@ -16,6 +17,6 @@ export async function gatherJson<T extends object>(bootstrap: Bootstrap, call: s
   throw new InvalidUsageError(
     'CALL_MISMATCH',
     `rank ${rank} called ${call} where rank ${other} called ${all[other]?.call ?? ''}; all ranks of a communicator must make the same calls in the same order`,
-    { ranks: [rank, other] },
+    { ranks: oddRanksOf(all.map((one) => one.call)) },
   );
 }

@@ -18,6 +18,22 @@ export function nameRanks(ranks: Iterable<number>): string {
   return /^\d+$/.test(text) ? `rank ${text}` : `ranks ${text}`;
 }
 
+/**
+ * The ranks that a mismatch is about: those that differ from most of the ranks that were compared, or all of these where none is
+ * like most. The same whichever rank finds it.
+ * @param alike lists of ranks that do the same
+ */
+export function oddRanks(alike: readonly (readonly number[])[]): number[] {
+  const all = alike.flat();
+  const most = alike.find((ranks) => ranks.length > all.length / 2);
+  return all.filter((rank) => most?.includes(rank) !== true).sort((a, b) => a - b);
+}
+
+/** The same of values by rank. */
+export function oddRanksOf(values: readonly unknown[]): number[] {
+  return oddRanks([...new Set(values)].map((value) => values.flatMap((other, rank) => (other === value ? [rank] : []))));
+}
+
 /** The first `most` of these hosts, and the number of the others: `a`, `b`, `3 more hosts`. */
 export function firstHosts(hosts: readonly string[], most: number): string[] {
   const more = hosts.length > most ? [`${hosts.length - most} more hosts`] : [];

@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
+import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError } from '../../errors.js';
@@ -126,7 +127,7 @@ export function checkAlike(what: string, wanted: readonly string[]): void {
   throw new InvalidUsageError(
     'ENVIRONMENT',
     `${what} differs between ranks: ${first} on rank 0, ${wanted[other] ?? ''} on rank ${other}; set the same value on all`,
-    { ranks: [0, other] },
+    { ranks: oddRanksOf(wanted) },
   );
 }
 
@@ -154,6 +155,6 @@ export function checkEngines(each: readonly EngineThreads[], facts: readonly Ran
   throw new InvalidUsageError(
     'CALL_MISMATCH',
     `${oneSegment ? 'engine and channels' : 'blocking and engine'} differ between ranks: ${tell(wishes[0])} on rank 0, ${tell(wishes[other])} on rank ${other}; give all ranks the same`,
-    { ranks: [0, other] },
+    { ranks: oddRanksOf(wishes) },
   );
 }

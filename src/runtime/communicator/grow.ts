@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { endReason } from '../bootstrap/end-reason.js';
+import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { openText, sealText } from '../bootstrap/sealed-text.js';
 import { secretOf, UniqueId } from '../bootstrap/unique-id.js';
 import { describeValue } from '../../describe-value.js';
@@ -53,7 +54,7 @@ export async function grow(
     throw new InvalidUsageError(
       'CALL_MISMATCH',
       `rank ${other} grows to ${wishes[other]?.nRanks ?? 0} ranks, rank ${bootstrap.rank} to ${nRanks}, or with another id; all must pass the same`,
-      { rank: other },
+      { ranks: oddRanksOf(wishes.map((wish) => `${wish.nRanks} ${wish.id ?? id ?? ''}`)) },
     );
   }
   if (id === undefined || id === null) {

@@ -2,6 +2,7 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import { describeElements, int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
+import { oddRanks } from '../bootstrap/rank-list.js';
 import type { Activity } from '../algorithms/activity.js';
 import { Operand } from '../algorithms/operand.js';
 import { limitSource, type WaitLimits } from '../progress/wait-limits.js';
@@ -107,7 +108,7 @@ export function transferMismatch(
     'CALL_MISMATCH',
     `rank ${sender} sent ${sent} to rank ${receiver}, which receives ${expected.atMost ? 'at most ' : ''}${describeElements(expected.count, expected.type)} there; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
-    { rank: sender, ranks: [sender, receiver] },
+    { ranks: oddRanks([[sender], [receiver]]) },
   );
 }
 

@@ -1,4 +1,5 @@
 import { InternalError, InvalidUsageError } from '../../errors.js';
+import { oddRanksOf } from '../bootstrap/rank-list.js';
 import type { EncodedValue } from './format.js';
 
 /*
@@ -88,6 +89,6 @@ export function checkRoots(heads: readonly Head[]): void {
   throw new InvalidUsageError(
     'CALL_MISMATCH',
     `rank 0 called gatherObject to rank ${String(root)} where rank ${rank} called gatherObject to rank ${String(heads[rank]?.root)}; all ranks of a communicator must make the same calls in the same order`,
-    { rank, ranks: [0, rank] },
+    { ranks: oddRanksOf(heads.map((head) => head.root)) },
   );
 }

@@ -14,6 +14,7 @@ import { describeValue } from '../../describe-value.js';
 import { type RankWork, scheduleEnds, ScheduleTracks, workOf } from '../algorithms/schedule-tracks.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
+import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { errorOfCall, settlerOf } from '../caller-stack.js';
 import { DONE } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -116,7 +117,7 @@ export class ProgramRunner {
       throw new InvalidUsageError(
         'CALL_MISMATCH',
         `all ranks have to run one program, but ${hashes[other]?.name ?? ''} of rank ${other} differs from ${hashes[0]?.name ?? ''} of rank 0`,
-        { ranks: [0, other] },
+        { ranks: oddRanksOf(hashes.map(({ hash }) => hash)) },
       );
     const pieceBytes = pieceBytesOf(small);
     const ends = scheduleEnds(small, bootstrap.rank, `program ${parts.number}`);

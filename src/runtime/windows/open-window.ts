@@ -9,6 +9,7 @@ import type { Messenger } from '../messages/messenger.js';
 import type { TimedCallParts } from '../messages/timed-call.js';
 import { progressHere } from '../progress/progress.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
+import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { WindowLanes } from './window-lanes.js';
 import { signalBytes } from './window-signals.js';
 
@@ -98,7 +99,7 @@ function checkTypes(ranks: readonly WindowPart[]): void {
   throw new InvalidUsageError(
     'CALL_MISMATCH',
     `a window has one type, but rank 0 made it of ${ranks[0]?.type ?? ''} and rank ${other} of ${ranks[other]?.type ?? ''}; pass arrays of one type`,
-    { ranks: [0, other] },
+    { ranks: oddRanksOf(ranks.map(({ type }) => type)) },
   );
 }
 
