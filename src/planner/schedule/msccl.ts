@@ -4,7 +4,7 @@ import { didYouMean } from '../../suggest.js';
 import type { ChunkPlace, Program, ProgramBlock, ProgramRank, ProgramStep } from './program.js';
 import type { ScheduledCollective } from './schedule.js';
 
-/** The collectives of MSCCL by name; the file does not define the result of `custom` ones. */
+/** The collectives of MSCCL by name. */
 const COLLECTIVES: Readonly<Record<string, ScheduledCollective>> = {
   allreduce: 'AllReduce',
   allgather: 'AllGather',
@@ -13,6 +13,8 @@ const COLLECTIVES: Readonly<Record<string, ScheduledCollective>> = {
   reduce: 'Reduce',
   alltoall: 'AllToAll',
 };
+/** MSCCL's name of an algorithm whose result the file does not define. */
+const WITHOUT_RESULT = 'custom';
 const PROTOCOLS = ['LL', 'LL128', 'Simple'] as const;
 const BUFFERS: Readonly<Record<string, ChunkPlace['buffer']>> = { i: 'input', o: 'output', s: 'scratch' };
 /** Steps by their `type`; `nop` only waits. */
@@ -34,13 +36,14 @@ interface Element {
   readonly name: string;
   readonly attributes: Readonly<Record<string, string>>;
   readonly line: number;
+  readonly parent: Element | undefined;
   readonly children: Element[];
 }
 
 /**
  * Reads an algorithm in MSCCL's XML (`<algo>` with `<gpu>`, `<tb>`, `<step>`), as msccl-tools writes it.
  *
- * @throws InputError with the line: no XML, an attribute that is missing or impossible
+ * @throws InputError with the line, thread block and step: no XML, an attribute that is missing or impossible
  */
 export function readMscclXml(text: string): Program {
   const algo = parse(text);
@@ -48,6 +51,11 @@ export function readMscclXml(text: string): Program {
   const nRanks = integer(algo, 'ngpus', 1);
   const name = attribute(algo, 'coll');
   const collective = Object.hasOwn(COLLECTIVES, name) ? COLLECTIVES[name] : undefined;
+  if (name === WITHOUT_RESULT)
+    throw wrong(
+      algo,
+      `coll="${name}" defines no result, so nothing can be verified; name the collective that it carries out: ${Object.keys(COLLECTIVES).join(', ')}`,
+    );
   if (collective === undefined)
     throw wrong(
       algo,
@@ -116,6 +124,7 @@ function readBlock(
     if (kind === 'nop') continue;
     steps.push({
       kind,
+      id: integer(step, 's', 0),
       ...(kind === 'receive' || kind === 'forward' ? {} : { from: place(step, 'src') }),
       ...(kind === 'send' || kind === 'reduce-send' ? {} : { to: place(step, 'dst') }),
       count: integer(step, 'cnt', 1),
@@ -124,6 +133,7 @@ function readBlock(
     waits = [];
   }
   return {
+    id: integer(tb, 'id', 0),
     channel: integer(tb, 'chan', 0),
     ...(send < 0 ? {} : { sendTo: send }),
     ...(receive < 0 ? {} : { receiveFrom: receive }),
@@ -152,8 +162,17 @@ function integer(element: Element, name: string, least: number): number {
   return value;
 }
 
-function wrong({ line }: Pick<Element, 'line'>, problem: string): InputError {
-  return new InputError('CONTENT', problem, { line });
+function wrong(element: Element, problem: string): InputError {
+  const place = placeOf(element);
+  return new InputError('CONTENT', place === '' ? problem : `${place}: ${problem}`, { line: element.line });
+}
+
+/** `gpu 0, tb 1, step 2`: the numbers that the file gives an element and those around it. */
+function placeOf({ name, attributes, parent }: Element): string {
+  const number = attributes[name === 'step' ? 's' : 'id'];
+  const outer = parent === undefined ? '' : placeOf(parent);
+  if (number === undefined || !['gpu', 'tb', 'step'].includes(name)) return outer;
+  return `${outer === '' ? '' : `${outer}, `}${name} ${number}`;
 }
 
 function parse(text: string): Element {
@@ -166,7 +185,7 @@ function parse(text: string): Element {
   });
   parser.on('opentag', ({ name, attributes }) => {
     if (++count > MOST_ELEMENTS) throw new InputError('TOO_LARGE', `more than ${MOST_ELEMENTS} elements`);
-    const element: Element = { name, attributes, line: parser.line, children: [] };
+    const element: Element = { name, attributes, line: parser.line, parent: open.at(-1), children: [] };
     open.at(-1)?.children.push(element);
     root ??= element;
     open.push(element);

@@ -11,7 +11,10 @@ const COLLECTIVES: Readonly<Record<string, ScheduledCollective>> = {
   reducescatter: 'ReduceScatter',
   alltoall: 'AllToAll',
   broadcast: 'Broadcast',
+  sendrecv: 'SendRecv',
 };
+/** Names of plans that define no result: MSCCL++'s `Collective` and `TestCollective`. */
+const withoutResult = ['custom', 'test'];
 const BUFFERS: Readonly<Record<string, Local['buffer']>> = { i: 'input', o: 'output', s: 'scratch' };
 /** Bytes of scratch that MSCCL++ allocates for plans that use it again and again. */
 const REUSED_SCRATCH_BYTES = 2 ** 26;
@@ -70,6 +73,11 @@ export function readMscclppJson(text: string): OneSidedProgram {
   const file = new JsonReader(json, 'plan');
   const name = file.field('collective').text();
   const collective = Object.hasOwn(COLLECTIVES, name) ? COLLECTIVES[name] : undefined;
+  if (withoutResult.includes(name))
+    throw new InputError(
+      'CONTENT',
+      `plan.collective "${name}" defines no result, so nothing can be verified; name the collective that it carries out: ${Object.keys(COLLECTIVES).join(', ')}`,
+    );
   if (collective === undefined)
     throw new InputError(
       'CONTENT',
@@ -95,11 +103,19 @@ export function readMscclppJson(text: string): OneSidedProgram {
     chunks,
     protocol: file.field('protocol').oneOf(['LL', 'LL128', 'Simple']),
     isInPlace: file.field('inplace').flag(),
+    ...sizesOf(file),
     ...(file.optional('reuse_resources')?.flag() === true && scratchChunks > 0
       ? { scratchChunkBytes: Math.floor(scratchBytes / scratchChunks) }
       : {}),
     ranks: gpus.map((gpu, rank) => readGpu(gpu, rank, nRanks)),
   };
+}
+
+/** Sizes of calls that the plan is for. MSCCL++ writes 2^64 - 1 for any. */
+function sizesOf(file: JsonReader): Pick<OneSidedProgram, 'leastBytes' | 'mostBytes'> {
+  const least = file.optional('min_message_size')?.number() ?? 0;
+  const most = file.optional('max_message_size')?.number() ?? Infinity;
+  return { ...(least > 0 ? { leastBytes: least } : {}), ...(most < MOST_BYTES ? { mostBytes: most } : {}) };
 }
 
 /** The objects that a thread block's operations name by number. */

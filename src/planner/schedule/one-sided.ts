@@ -1,5 +1,13 @@
 import { InputError } from '../../errors.js';
-import { ConnectionTable, type Local, type Move, type Schedule, type ScheduledCollective, type Wait } from './schedule.js';
+import {
+  ConnectionTable,
+  type Local,
+  type Move,
+  placeOf,
+  type Schedule,
+  type ScheduledCollective,
+  type Wait,
+} from './schedule.js';
 import { inputBytes, outputBytes } from './buffers.js';
 
 /**
@@ -18,6 +26,9 @@ export interface OneSidedProgram {
   readonly isInPlace: boolean;
   /** Bytes of each chunk that scratch holds before it is reused; unlimited by default. */
   readonly scratchChunkBytes?: number;
+  /** Sizes of calls that the program is for, as nccl-tests counts them; any by default. */
+  readonly leastBytes?: number;
+  readonly mostBytes?: number;
   readonly ranks: readonly OneSidedRank[];
 }
 
@@ -32,7 +43,8 @@ export interface OneSidedRank {
 
 /**
  * `move` writes the sum of `from` to all of `to`. `signal` and `wait`: the n-th wait on a channel ends after the n-th signal on
- * it. `barrier`: `blocks` blocks of the rank meet. `repeat`: the steps for each piece of the chunks in turn.
+ * it; signals to several ranks are on their way at the same time. `barrier`: `blocks` blocks of the rank meet. `repeat`: the
+ * steps for each piece of the chunks in turn.
  */
 export type OneSidedStep = { /** Place in the file, for messages. */ readonly at?: string } & (
   | {
@@ -85,12 +97,31 @@ const GRAIN_BYTES = 16;
  *     rank 1, memory                      └─ 1: store ─ 2: signal ──┘
  *
  * @param bytes as nccl-tests counts it; rounded to a multiple of the chunks
- * @throws InputError for a program that deadlocks or contradicts itself, naming gpu, block and step
+ * @throws InputError for a program that deadlocks or contradicts itself, naming rank, thread block and step, and for a size that
+ *   it is not for
  */
 export function scheduleOneSided(program: OneSidedProgram, bytes: number, options: ScheduleOptions = {}): Schedule {
+  // Checks with short pieces stand for other sizes.
+  if (options.unitBytes === undefined) checkSize(program, bytes);
   const made = new Maker(program, Math.max(1, Math.round(bytes / program.chunks)), options);
   made.run();
   return made.schedule();
+}
+
+/** The first signal of a program that nobody waits for, as a fault. */
+export function unwaitedSignal(program: OneSidedProgram, bytes: number, options: ScheduleOptions): string | undefined {
+  const made = new Maker(program, Math.max(1, Math.round(bytes / program.chunks)), options);
+  made.run();
+  return made.unwaitedSignal();
+}
+
+/** @throws InputError for a size that the program is not for */
+function checkSize({ name, leastBytes = 0, mostBytes = Infinity }: OneSidedProgram, bytes: number): void {
+  if (bytes < leastBytes || bytes > mostBytes)
+    throw new InputError(
+      'CONTENT',
+      `${name} is for calls of ${bytes < leastBytes ? `${leastBytes} bytes at least` : `${mostBytes} bytes at most`}, this one has ${bytes}`,
+    );
 }
 
 /** A worker whose moves are being recorded. */
@@ -99,6 +130,8 @@ interface Draft {
   readonly channel: number;
   /** Of a memory: the rank that writes and reads it. */
   readonly serves: number | undefined;
+  /** The thread block. */
+  readonly block: number;
   readonly moves: Move[];
 }
 
@@ -121,6 +154,12 @@ type Known = Map<number, number>;
 interface Event {
   readonly after: readonly Wait[];
   readonly known: Known;
+}
+
+interface Signal extends Event {
+  /** Place of the step that sends it. */
+  readonly from: string;
+  readonly to: number;
 }
 
 interface Block {
@@ -165,7 +204,7 @@ class Maker {
   readonly #blocks: Block[] = [];
   readonly #links = new Map<string, Link>();
   readonly #linkOf: Link[] = [];
-  readonly #signals = new Map<string, Event[]>();
+  readonly #signals = new Map<string, Signal[]>();
   readonly #waits = new Map<string, number>();
   readonly #flagged: Flagged[][];
   readonly #releases = new Map<string, Event[]>();
@@ -188,7 +227,7 @@ class Maker {
       );
     program.ranks.forEach(({ blocks }, rank) => {
       blocks.forEach((steps, index) => {
-        const draft: Draft = { rank, channel: index, serves: undefined, moves: [] };
+        const draft: Draft = { rank, channel: index, serves: undefined, block: index, moves: [] };
         this.#blocks.push({
           rank,
           index,
@@ -264,13 +303,14 @@ class Maker {
       call: { collective, bytes: this.#perChunk * chunks, root: 0 },
       nRanks,
       connections: this.#table.all,
-      workers: this.#workers.map(({ rank, channel, serves, moves }) => ({
+      workers: this.#workers.map(({ rank, channel, serves, block, moves }) => ({
         rank,
         channel,
+        block,
         moves: () => moves,
         ...(serves === undefined ? {} : { serves }),
       })),
-      own: { scratchBytes, isInPlace },
+      own: { scratchBytes, isInPlace, chunkBytes: this.#perChunk },
     };
   }
 
@@ -299,13 +339,7 @@ class Maker {
       case 'move':
         return this.#move(block, step, concrete);
       case 'signal':
-        for (const { peer, number } of step.channels) {
-          const link = this.#link(block, peer, false);
-          this.#post(block, [link], { bytes: 0 });
-          const key = `${block.rank} ${peer} ${number}`;
-          const event = { after: [{ worker: link.worker, moves: link.memory.moves.length }], known: new Map(block.known) };
-          pushTo(this.#signals, key, event);
-        }
+        this.#signal(block, step.channels);
         return true;
       case 'wait': {
         const events = step.channels.map(({ peer, number }) => {
@@ -360,6 +394,29 @@ class Maker {
     }
   }
 
+  /** Signals to several ranks are one move: threads of a block send them side by side. */
+  #signal(block: Block, channels: readonly SignalChannel[]): void {
+    const links = new Map(channels.map(({ peer }) => [peer, this.#link(block, peer, false)]));
+    this.#post(block, [...links.values()], { bytes: 0 });
+    const known = new Map(block.known);
+    const from = this.#where(block);
+    for (const { peer, number } of channels) {
+      const link = links.get(peer);
+      const after = link === undefined ? [] : [{ worker: link.worker, moves: link.memory.moves.length }];
+      pushTo(this.#signals, `${block.rank} ${peer} ${number}`, { after, known, from, to: peer });
+    }
+  }
+
+  /** Fault of the first signal that a wait of the next call would take for its own. */
+  unwaitedSignal(): string | undefined {
+    for (const [key, events] of this.#signals) {
+      const left = events[this.#waits.get(key) ?? 0];
+      if (left !== undefined)
+        return `${left.from}: rank ${left.to} does not wait for this signal, so a wait of the next call would end too early`;
+    }
+    return undefined;
+  }
+
   /** @throws InputError if the order of several blocks at one semaphore is undefined */
   #onlyOne(block: Block, how: string, semaphore: number): void {
     const key = `${block.rank} ${semaphore} ${how}`;
@@ -368,7 +425,7 @@ class Maker {
     if (user !== block.index)
       throw new InputError(
         'CONTENT',
-        `${this.#where(block)}: semaphore ${semaphore} is ${how} by block ${user}, too; the order of both is not fixed, so give each block a semaphore of its own`,
+        `${this.#where(block)}: semaphore ${semaphore} is ${how} by thread block ${user}, too; the order of both is not fixed, so give each thread block a semaphore of its own`,
       );
   }
 
@@ -429,7 +486,7 @@ class Maker {
     });
     for (const links of [readers, writers]) {
       if (new Set(links.map(({ link }) => link.number)).size < links.length)
-        throw new InputError('CONTENT', `${this.#where(block)}: it reads or writes twice in the memory of one gpu`);
+        throw new InputError('CONTENT', `${this.#where(block)}: it reads or writes twice in the memory of one rank`);
     }
 
     if (readers.length > 0) {
@@ -495,6 +552,7 @@ class Maker {
       output: -1,
       bytes,
       local: { adds, writes, after: latest([...block.after, ...after]) },
+      ...(block.next === undefined ? {} : { at: stepOf(block.next) }),
     });
     block.after = [];
     links.forEach((link, index) => {
@@ -528,12 +586,12 @@ class Maker {
     if (!Number.isInteger(to) || to < 0 || to >= nRanks || to === block.rank)
       throw new InputError(
         'CONTENT',
-        `${this.#where(block)}: gpu ${to} as its peer: ${to === block.rank ? 'itself' : `there are ${nRanks}`}`,
+        `${this.#where(block)}: rank ${to} as its peer: ${to === block.rank ? 'itself' : `there are ${nRanks}`}`,
       );
     const key = `${block.worker} ${to} ${isSwitch ? 'switch-out' : (reply ?? 'direct')}`;
     let link = this.#links.get(key);
     if (link === undefined) {
-      const memory: Draft = { rank: to, channel: block.index, serves: block.rank, moves: [] };
+      const memory: Draft = { rank: to, channel: block.index, serves: block.rank, block: block.index, moves: [] };
       const number = this.#linkOf.length;
       const connection = this.#table.add(block.rank, to, block.index, isSwitch ? 'switch-out' : 'direct');
       link = { number, to, connection, worker: this.#workers.push(memory) - 1, memory, reply: -1 };
@@ -578,7 +636,7 @@ class Maker {
   }
 
   #where({ rank, index, next }: Block): string {
-    return `gpu ${rank}, block ${index}${next === undefined ? '' : `, step ${next.at} (${next.step.kind})`}`;
+    return placeOf(rank, index, next === undefined ? undefined : stepOf(next));
   }
 
   #awaited({ next, rank }: Block): string {
@@ -589,10 +647,10 @@ class Maker {
           ({ peer, number }) =>
             this.#signals.get(`${peer} ${rank} ${number}`)?.[this.#waits.get(`${peer} ${rank} ${number}`) ?? 0] === undefined,
         );
-        return `waits for a signal of gpu ${missing?.peer ?? -1}`;
+        return `waits for a signal of rank ${missing?.peer ?? -1}`;
       }
       case 'barrier':
-        return `waits for ${step.blocks} blocks at barrier ${step.barrier}`;
+        return `waits for ${step.blocks} thread blocks at barrier ${step.barrier}`;
       case 'acquire':
         return `waits for semaphore ${step.semaphores.join(', ')}`;
       default:
@@ -619,6 +677,10 @@ function eventOf(block: Block): Event {
   };
 }
 
+function stepOf({ at, step }: Concrete): string {
+  return `step ${at} (${step.kind})`;
+}
+
 /** Of each worker, the wait for most moves. */
 function latest(waits: readonly Wait[]): Wait[] {
   const most = new Map<number, number>();
@@ -630,7 +692,7 @@ function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-function pushTo(lists: Map<string, Event[]>, key: string, event: Event): void {
+function pushTo<Kind extends Event>(lists: Map<string, Kind[]>, key: string, event: Kind): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [event]);
   else list.push(event);

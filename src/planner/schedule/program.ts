@@ -1,7 +1,9 @@
 import { InputError } from '../../errors.js';
 import { type OneSidedProgram, scheduleOneSided, type ScheduleOptions } from './one-sided.js';
+import { programFifos } from './fifo.js';
 import {
   ConnectionTable,
+  placeOf,
   type Local,
   type Move,
   type Schedule,
@@ -50,8 +52,10 @@ export interface ProgramRank {
   readonly blocks: readonly ProgramBlock[];
 }
 
-/** A thread block: its steps run in sequence. */
+/** A thread block: its steps run in sequence. No other block of the rank has its peer on its channel. */
 export interface ProgramBlock {
+  /** Its number in a file, for messages; by default its place. */
+  readonly id?: number;
   readonly channel: number;
   readonly sendTo?: number;
   readonly receiveFrom?: number;
@@ -71,6 +75,8 @@ export interface ChunkPlace {
  */
 export interface ProgramStep {
   readonly kind: 'send' | 'receive' | 'forward' | 'reduce-send' | 'reduce-copy' | 'reduce-copy-send' | 'copy' | 'add';
+  /** Its number in a file, for messages; by default its place. */
+  readonly id?: number;
   readonly from?: ChunkPlace;
   readonly to?: ChunkPlace;
   /** Number of consecutive chunks; 1 by default. */
@@ -78,9 +84,6 @@ export interface ProgramStep {
   /** Steps of other blocks of the rank that must be complete before. */
   readonly after?: readonly { readonly block: number; readonly step: number }[];
 }
-
-/** Bytes that a thread block moves at a time, by protocol: half of a connection's buffer with Simple, otherwise a step of it. */
-const chunkBytes = { LL: 16_384, LL128: 73_728, Simple: 2 ** 21 } as const;
 
 /**
  * The schedule of a program for a size.
@@ -111,20 +114,28 @@ export function schedule(program: AnyProgram, bytes: number, options: ScheduleOp
       scratch: scratchChunks * perChunk,
     };
     const first = workers.length;
-    const pieces = piecesOf(options.pieceBytes ?? chunkBytes[program.protocol], perChunk);
+    checkPeers(blocks, rank);
+    const pieces = piecesOf(options.pieceBytes ?? programFifos[program.protocol].messageBytes, perChunk);
     const all = blocks.map((block, index) => ({
       ...block,
-      steps: checkedSteps(block, blocks, room, perChunk, `rank ${rank}, block ${index}`),
+      steps: checkedSteps(block, blocks, room, perChunk, placeOf(rank, block.id ?? index)),
       send: block.sendTo === undefined ? -1 : connect(rank, checkedRank(block.sendTo, rank, nRanks), block.channel),
       receive: block.receiveFrom === undefined ? -1 : connect(checkedRank(block.receiveFrom, rank, nRanks), rank, block.channel),
     }));
     const movesBefore = all.map(({ steps }) => countMoves(steps, pieces.together));
-    all.forEach(({ channel, steps, send, receive }) => {
-      workers.push({ rank, channel, moves: () => movesOf({ steps, send, receive, first, movesBefore, perChunk, ...pieces }) });
+    all.forEach(({ id, channel, steps, send, receive }, index) => {
+      const moves = () => movesOf({ steps, blocks, send, receive, first, movesBefore, perChunk, ...pieces });
+      workers.push({ rank, channel, block: id ?? index, moves });
     });
   });
   const scratchBytes = Math.max(0, ...ranks.map(({ scratchChunks }) => scratchChunks)) * perChunk;
-  return { call, nRanks, connections: table.all, workers, own: { scratchBytes, isInPlace: program.isInPlace } };
+  return {
+    call,
+    nRanks,
+    connections: table.all,
+    workers,
+    own: { scratchBytes, isInPlace: program.isInPlace, chunkBytes: perChunk },
+  };
 }
 
 /** Splits a chunk that is larger than a thread block moves at a time; otherwise joins several chunks. */
@@ -140,6 +151,8 @@ function countMoves(steps: readonly ProgramStep[], together: number): number[] {
 
 interface BlockMoves {
   readonly steps: readonly ProgramStep[];
+  /** All blocks of the rank. */
+  readonly blocks: readonly ProgramBlock[];
   readonly send: number;
   readonly receive: number;
   /** Number of the rank's first worker. */
@@ -151,13 +164,24 @@ interface BlockMoves {
 }
 
 /** All steps for each piece of the chunks in turn. */
-function* movesOf({ steps, send, receive, first, movesBefore, perChunk, pieceBytes, together }: BlockMoves): Generator<Move> {
+function* movesOf({
+  steps,
+  blocks,
+  send,
+  receive,
+  first,
+  movesBefore,
+  perChunk,
+  pieceBytes,
+  together,
+}: BlockMoves): Generator<Move> {
   for (let offset = 0, round = 0; offset < perChunk; offset += pieceBytes, round++) {
     const piece = Math.min(pieceBytes, perChunk - offset);
-    for (const { kind, from, to, count = 1, after = [] } of steps) {
+    for (const [index, { id = index, kind, from, to, count = 1, after = [] }] of steps.entries()) {
       const waits = after.map(({ block, step }): Wait => {
         const counts = movesBefore[block] ?? [];
-        return { worker: first + block, moves: round * (counts.at(-1) ?? 0) + (counts[step] ?? 0) };
+        const awaited = `thread block ${blocks[block]?.id ?? block}, step ${blocks[block]?.steps[step]?.id ?? step}`;
+        return { worker: first + block, moves: round * (counts.at(-1) ?? 0) + (counts[step] ?? 0), at: awaited };
       });
       for (let done = 0; done < count; done += together) {
         const bytes = together === 1 ? piece : Math.min(together, count - done) * perChunk;
@@ -174,9 +198,32 @@ function* movesOf({ steps, send, receive, first, movesBefore, perChunk, pieceByt
           output: -1,
           bytes,
           local: { adds, writes, after: done === 0 ? waits : [] },
+          at: `step ${id} (${kind})`,
         };
       }
     }
+  }
+}
+
+/** @throws InputError if two blocks send or receive through one connection, whose steps both would count */
+function checkPeers(blocks: readonly ProgramBlock[], rank: number): void {
+  for (const [end, way] of [
+    ['sendTo', 'to'],
+    ['receiveFrom', 'from'],
+  ] as const) {
+    const users = new Map<string, number>();
+    blocks.forEach((block, index) => {
+      const [peer, id] = [block[end], block.id ?? index];
+      if (peer === undefined) return;
+      const key = `${peer} ${block.channel}`;
+      const user = users.get(key);
+      if (user !== undefined)
+        throw new InputError(
+          'CONTENT',
+          `rank ${rank}, thread blocks ${user} and ${id}: both have the connection ${way} rank ${peer} on channel ${block.channel}; give one of them another channel`,
+        );
+      users.set(key, id);
+    });
   }
 }
 
@@ -193,8 +240,8 @@ function checkedSteps(
   perChunk: number,
   where: string,
 ): readonly ProgramStep[] {
-  steps.forEach(({ kind, from, to, count = 1, after = [] }, index) => {
-    const wrong = (problem: string) => new InputError('CONTENT', `${where}, step ${index} (${kind}): ${problem}`);
+  steps.forEach(({ id, kind, from, to, count = 1, after = [] }, index) => {
+    const wrong = (problem: string) => new InputError('CONTENT', `${where}, step ${id ?? index} (${kind}): ${problem}`);
     if (kind !== 'send' && kind !== 'copy' && kind !== 'add' && receiveFrom === undefined)
       throw wrong('the block has no rank that it receives from');
     if ((kind === 'send' || kind === 'forward' || kind.endsWith('-send')) && sendTo === undefined)

@@ -61,9 +61,8 @@ export class Races {
         for (const [at, use] of (this.#memory.get(`${rank} ${buffer}`) ?? []).entries()) {
           const late = use === undefined ? undefined : lateUser(use, known);
           if (late === undefined) continue;
-          const { channel = -1, serves } = workers[late] ?? {};
           const name = buffer === 'whole' ? 'buffer' : buffer;
-          return `byte ${at} of the ${name} of rank ${rank} is ${late === use?.writer ? 'written' : 'read'} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and no block of rank ${rank} waits for that before it ends`;
+          return `byte ${at} of the ${name} of rank ${rank} is ${late === use?.writer ? 'written' : 'read'} by ${this.#userOf(late)}, and no thread block of rank ${rank} waits for that before it ends`;
         }
       }
     }
@@ -98,9 +97,13 @@ export class Races {
   }
 
   #told(other: number, buffer: string, offset: number, how: string): string {
-    const { workers } = this.#schedule;
-    const { channel, serves } = workers[other] ?? { channel: -1 };
-    return `byte ${offset} of the ${buffer} is ${how} by channel ${channel}${serves === undefined ? '' : ` of rank ${serves}`}, and neither waits for the other`;
+    return `byte ${offset} of the ${buffer} is ${how} by ${this.#userOf(other)}, and neither waits for the other`;
+  }
+
+  /** Name of the thread block that uses memory as a worker. */
+  #userOf(worker: number): string {
+    const { rank, channel, serves, block } = this.#schedule.workers[worker] ?? { rank: -1, channel: -1 };
+    return `thread block ${block ?? channel} of rank ${serves ?? rank}`;
   }
 
   /** Position of a range in memory: if input and output are one buffer, a rank's part is at its offset in the whole. */

@@ -17,6 +17,8 @@ export interface Schedule {
     readonly scratchBytes: number;
     /** Input and output are one buffer. */
     readonly isInPlace: boolean;
+    /** Bytes of a chunk of input and output, of programs. */
+    readonly chunkBytes?: number;
   };
 }
 
@@ -95,6 +97,8 @@ export interface Worker {
   readonly moves: () => Iterable<Move>;
   /** The rank that writes and reads the memory that the worker stands for; such a worker takes no time. */
   readonly serves?: number;
+  /** Number of its thread block, in programs. */
+  readonly block?: number;
 }
 
 /** One step of a worker. Ranges are in bytes; -1 stands for none. */
@@ -119,6 +123,8 @@ export interface Move {
   readonly exclusive?: boolean;
   /** Messages of several ranges of the data, one after the other; `input`, `output` and `local` of the move are unused. */
   readonly ranges?: readonly MoveRange[];
+  /** Step of a program that it belongs to, for messages. */
+  readonly at?: string;
 }
 
 /** One of several ranges of a move's messages. */
@@ -148,6 +154,13 @@ export interface Local {
 export interface Wait {
   readonly worker: number;
   readonly moves: number;
+  /** The step that is waited for, in messages. */
+  readonly at?: string;
+}
+
+/** Place in a program, for messages. */
+export function placeOf(rank: number, block: number, step?: string): string {
+  return `rank ${rank}, thread block ${block}${step === undefined ? '' : `, ${step}`}`;
 }
 
 /** Numbers connections while a schedule is made. */

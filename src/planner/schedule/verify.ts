@@ -3,11 +3,13 @@ import { Races } from './races.js';
 import {
   type ScheduledConnection,
   NETWORK_RANK,
+  placeOf,
   rangesOf,
   type Move,
   type MoveRange,
   type VerifiableSchedule,
   type VerifiableCall,
+  type Worker,
 } from './schedule.js';
 
 /** First fault of a schedule; `undefined` if there is none. */
@@ -22,16 +24,37 @@ export type ScheduleFault = string | undefined;
  *   lengths differ, workers that use the same memory without waiting for each other, a wrong output
  */
 export function verifySchedule(schedule: VerifiableSchedule, slots: number, seed = 1): ScheduleFault {
-  const { call, nRanks, connections } = schedule;
+  const { call, nRanks } = schedule;
   const inputs = Array.from({ length: nRanks }, (_, rank) => randomNumbers(inputBytes(call, nRanks, rank), seed * 65_537 + rank));
+  const races = schedule.own === undefined ? undefined : new Races(schedule);
+  const done = executeSchedule(schedule, slots, inputs, races);
+  if (done.fault !== undefined) return done.fault;
+  const wrong = wrongByte(call, nRanks, inputs, done.outputs);
+  if (wrong === undefined) return races?.end();
+  const { chunkBytes } = schedule.own ?? {};
+  const chunk = chunkBytes === undefined ? '' : ` (chunk ${Math.floor(wrong.index / chunkBytes)})`;
+  const what = wrong.isUnwritten
+    ? 'is never written'
+    : `is not made of each input once${explainSum(schedule, slots, wrong, inputs)}`;
+  return `byte ${wrong.index}${chunk} of the output of rank ${wrong.rank} ${what}`;
+}
+
+/** Executes the moves of all workers. @returns the first fault, or the outputs of all ranks */
+function executeSchedule(
+  schedule: VerifiableSchedule,
+  slots: number,
+  inputs: readonly Float64Array[],
+  races: Races | undefined,
+): { readonly fault?: string; readonly outputs: readonly Float64Array[] } {
+  const { call, nRanks, connections } = schedule;
   const outputs = Array.from({ length: nRanks }, (_, rank) => new Float64Array(outputBytes(call, nRanks, rank)).fill(Number.NaN));
   const memories = memoriesOf(schedule, inputs, outputs);
   const queues: Float64Array[][] = connections.map(() => []);
-  const races = schedule.own === undefined ? undefined : new Races(schedule);
-  const workers = schedule.workers.map(({ rank, channel, serves, moves }) => ({
+  const workers = schedule.workers.map(({ rank, channel, serves, block, moves }) => ({
     rank,
     channel,
     serves,
+    block,
     moves: moves()[Symbol.iterator](),
     next: undefined as Move | undefined,
     done: false,
@@ -58,7 +81,7 @@ export function verifySchedule(schedule: VerifiableSchedule, slots: number, seed
         )
           break;
         const fault = execute(move, worker.rank, connections, queues, memories) ?? races?.move(index, worker.rank, move);
-        if (fault !== undefined) return `${nameOf(worker)}, move ${worker.count}: ${fault}`;
+        if (fault !== undefined) return { fault: `${nameOf(worker)}, ${stepOf(worker)}: ${fault}`, outputs };
         worker.next = undefined;
         worker.count++;
         isMoving = true;
@@ -66,36 +89,32 @@ export function verifySchedule(schedule: VerifiableSchedule, slots: number, seed
     }
   }
   const stuck = workers.filter(({ done }) => !done);
-  if (stuck.length > 0)
-    return `deadlock: ${stuck
+  if (stuck.length > 0) {
+    const named = stuck
       .slice(0, 3)
-      .map((worker) => `${nameOf(worker)} waits in move ${worker.count} ${awaited(worker.next, connections, queues, workers)}`)
-      .join('; ')}${stuck.length > 3 ? `; and ${stuck.length - 3} more` : ''}`;
+      .map(
+        (worker) => `${nameOf(worker)} waits in ${stepOf(worker)} ${awaited(worker.next, connections, queues, workers, slots)}`,
+      );
+    const more = stuck.length > 3 ? `; and ${stuck.length - 3} more` : '';
+    return { fault: `deadlock: ${named.join('; ')}${more}`, outputs };
+  }
   const left = queues.findIndex(({ length }) => length > 0);
-  if (left >= 0)
-    return `a message from rank ${connections[left]?.from ?? -1} to rank ${connections[left]?.to ?? -1} is never received`;
-  const wrong = wrongOutput(
-    call,
-    nRanks,
-    inputs,
-    memories.map(({ output }) => output),
-  );
-  return wrong ?? races?.end();
+  if (left < 0) return { outputs: memories.map(({ output }) => output) };
+  const { from, to, channel } = connections[left] ?? { from: -1, to: -1, channel: -1 };
+  return { fault: `a message from rank ${from} to rank ${to} on channel ${channel} is never received`, outputs };
 }
 
-/** `rank 0, channel 2`; of a memory also the rank that uses it. */
-function nameOf({
-  rank,
-  channel,
-  serves,
-}: {
-  readonly rank: number;
-  readonly channel: number;
-  readonly serves: number | undefined;
-}) {
-  return serves === undefined
-    ? `rank ${rank}, channel ${channel}`
-    : `memory of rank ${rank} for rank ${serves}, channel ${channel}`;
+type WorkerName = Pick<Worker, 'rank' | 'channel'> & Record<'serves' | 'block', number | undefined>;
+
+/** `rank 0, channel 2`, or its thread block; of a memory also the rank that uses it. */
+function nameOf({ rank, channel, serves, block }: WorkerName): string {
+  if (block === undefined) return `rank ${rank}, channel ${channel}`;
+  return serves === undefined ? placeOf(rank, block) : `memory of rank ${rank} for ${placeOf(serves, block)}`;
+}
+
+/** `step 3 (send)` of a program, otherwise `move 3`. */
+function stepOf({ next, count }: { readonly next: Move | undefined; readonly count: number }): string {
+  return next?.at ?? `move ${count}`;
 }
 
 /** Buffers of a rank. */
@@ -211,58 +230,124 @@ function awaited(
   connections: readonly ScheduledConnection[],
   queues: readonly Float64Array[][],
   workers: readonly { readonly channel: number; readonly count: number }[],
+  slots: number,
 ): string {
   const wait = move?.local?.after.find(({ worker, moves }) => (workers[worker]?.count ?? 0) < moves);
-  if (wait !== undefined) return `for move ${wait.moves - 1} of another block, which is at ${workers[wait.worker]?.count ?? 0}`;
+  if (wait !== undefined)
+    return `for ${wait.at ?? `move ${wait.moves - 1} of another worker, which is at ${workers[wait.worker]?.count ?? 0}`}`;
   const empty = move?.receive.find((number) => queues[number]?.length === 0);
   if (empty !== undefined) return `for a message from rank ${connections[empty]?.from ?? -1}`;
-  return `until rank ${connections[move?.send[0] ?? 0]?.to ?? -1} has room`;
+  const full = move?.send.find((number) => (queues[number]?.length ?? 0) >= slots);
+  return `until rank ${connections[full ?? 0]?.to ?? -1} takes one of the ${slots} messages that their connection holds`;
 }
 
-function wrongOutput(
+/** The inputs that a byte of an output is the sum of: byte `index` of the ranks from `from` to `to - 1`. */
+interface Sources {
+  readonly from: number;
+  readonly to: number;
+  readonly index: number;
+}
+
+/** Inputs that belong into a byte of a rank's output. */
+function sourcesOf({ collective, bytes, root }: VerifiableCall, nRanks: number, rank: number, index: number): Sources {
+  const part = bytes / nRanks;
+  const all = { from: 0, to: nRanks };
+  const one = (source: number, at: number): Sources => ({ from: source, to: source + 1, index: at });
+  const [block, rest] = [Math.floor(index / part), index % part];
+  switch (collective) {
+    case 'AllReduce':
+    case 'Reduce':
+      return { ...all, index };
+    case 'ReduceScatter':
+      return { ...all, index: rank * part + index };
+    case 'AllGather':
+    case 'Gather':
+      return one(block, rest);
+    case 'Broadcast':
+      return one(root, index);
+    case 'AllToAll':
+      return one(block, rank * part + rest);
+    case 'SendRecv':
+      return one((rank - 1 + nRanks) % nRanks, index);
+    case 'Scatter':
+      return one(root, rank * part + index);
+    case 'Scan':
+      return { from: 0, to: rank + 1, index };
+    case 'ExclusiveScan':
+      return { from: 0, to: rank, index };
+  }
+}
+
+/** Inputs that are told apart in one execution, as digits of a number, and most ranks to do so for. */
+const DIGITS = 8;
+const BASE = 64;
+const MOST_EXPLAINED_RANKS = 128;
+const MOST_NAMED = 4;
+
+/** Names inputs that are missing from a wrong byte, counted twice, or do not belong there: executes the schedule on digits. */
+function explainSum(
+  schedule: VerifiableSchedule,
+  slots: number,
+  { rank, index }: WrongByte,
+  inputs: readonly Float64Array[],
+): string {
+  const { call, nRanks } = schedule;
+  if (nRanks > MOST_EXPLAINED_RANKS) return '';
+  const sources = sourcesOf(call, nRanks, rank, index);
+  /** Number of times that the chosen bytes of each of some ranks are in the wrong byte. */
+  const counts = (first: number, isChosen: (at: number) => boolean): number[] => {
+    const digits = inputs.map((input, source) => {
+      const digit = source - first;
+      const value = digit >= 0 && digit < DIGITS ? BASE ** digit : 0;
+      return Float64Array.from(input, (_, at) => (isChosen(at) ? value : 0));
+    });
+    const found = executeSchedule(schedule, slots, digits, undefined).outputs[rank]?.[index] ?? 0;
+    return Array.from({ length: DIGITS }, (_, digit) => Math.floor(found / BASE ** digit) % BASE);
+  };
+  const faults: string[] = [];
+  for (let first = 0; first < nRanks; first += DIGITS) {
+    const right = counts(first, (at) => at === sources.index);
+    const other = counts(first, (at) => at !== sources.index);
+    for (let source = first; source < Math.min(nRanks, first + DIGITS); source++) {
+      const [here, elsewhere] = [right[source - first] ?? 0, other[source - first] ?? 0];
+      const isWanted = source >= sources.from && source < sources.to;
+      if (isWanted && here === 0) faults.push(`that of rank ${source} is missing`);
+      if (isWanted && here > 1) faults.push(`that of rank ${source} is counted ${here === 2 ? 'twice' : `${here} times`}`);
+      if (!isWanted && here > 0) faults.push(`that of rank ${source} does not belong there`);
+      if (elsewhere > 0) faults.push(`another byte of rank ${source} is there`);
+    }
+  }
+  const more = faults.length > MOST_NAMED ? `, and ${faults.length - MOST_NAMED} more` : '';
+  return faults.length === 0 ? '' : `: ${faults.slice(0, MOST_NAMED).join(', ')}${more}`;
+}
+
+interface WrongByte {
+  readonly rank: number;
+  readonly index: number;
+  readonly isUnwritten: boolean;
+}
+
+function wrongByte(
   call: VerifiableCall,
   nRanks: number,
   inputs: readonly Float64Array[],
   outputs: readonly Float64Array[],
-): ScheduleFault {
-  const { collective, bytes, root } = call;
-  const part = bytes / nRanks;
-  const total = (index: number) => inputs.reduce((sum, input) => sum + (input[index] ?? 0), 0);
-  const sums =
-    collective === 'AllReduce' || collective === 'Reduce' || collective === 'ReduceScatter'
-      ? Float64Array.from({ length: bytes }, (_, index) => total(index))
-      : new Float64Array();
-  const prefix = (last: number, index: number) => inputs.slice(0, last + 1).reduce((sum, input) => sum + (input[index] ?? 0), 0);
-  const wanted = (rank: number, index: number): number | undefined => {
-    const from = Math.floor(index / part);
-    switch (collective) {
-      case 'AllReduce':
-      case 'Reduce':
-        return sums[index];
-      case 'ReduceScatter':
-        return sums[rank * part + index];
-      case 'AllGather':
-      case 'Gather':
-        return inputs[from]?.[index - from * part];
-      case 'Broadcast':
-        return inputs[root]?.[index];
-      case 'AllToAll':
-        return inputs[from]?.[rank * part + index - from * part];
-      case 'SendRecv':
-        return inputs[(rank - 1 + nRanks) % nRanks]?.[index];
-      case 'Scatter':
-        return inputs[root]?.[rank * part + index];
-      case 'Scan':
-        return prefix(rank, index);
-      case 'ExclusiveScan':
-        return prefix(rank - 1, index);
-    }
+): WrongByte | undefined {
+  // Sums of all ranks, which most collectives need again and again.
+  const sums: number[] = [];
+  const sum = ({ from, to, index }: Sources) => {
+    let total = 0;
+    for (let rank = from; rank < to; rank++) total += inputs[rank]?.[index] ?? 0;
+    return total;
   };
   for (const [rank, output] of outputs.entries()) {
     for (let index = 0; index < output.length; index++) {
       const found = output[index] ?? Number.NaN;
-      if (Number.isNaN(found)) return `byte ${index} of the output of rank ${rank} is never written`;
-      if (found !== wanted(rank, index)) return `byte ${index} of the output of rank ${rank} is not made of each input once`;
+      if (Number.isNaN(found)) return { rank, index, isUnwritten: true };
+      const sources = sourcesOf(call, nRanks, rank, index);
+      const isWhole = sources.to - sources.from === nRanks;
+      const wanted = isWhole ? (sums[sources.index] ??= sum(sources)) : sum(sources);
+      if (found !== wanted) return { rank, index, isUnwritten: false };
     }
   }
   return undefined;

@@ -1,5 +1,6 @@
 import type { Merged } from '../graph/merge/merge.js';
 import { collectiveSchedule, messagesSchedule, pairsWay } from '../schedule/from-plan.js';
+import { FIFO_STEPS, programFifos } from '../schedule/fifo.js';
 import type { Schedule, ScheduledCall, ScheduledCollective } from '../schedule/schedule.js';
 import type { Choice } from '../tuning/choose.js';
 import { type Collective, collectives, type Protocol } from '../tuning/names.js';
@@ -36,8 +37,6 @@ export interface CallPlan {
   readonly isTree: boolean;
 }
 
-/** Slices that a connection of NCCL holds. */
-const SLOTS = 8;
 /** Slots of a connection to a memory: practically unlimited. */
 const MEMORY_SLOTS = 256;
 
@@ -62,7 +61,7 @@ export function planOfCollective(merged: Merged, { input }: Tuning, collective: 
     peers: 0,
     isSwitch,
     slices,
-    slots: SLOTS / slices,
+    slots: FIFO_STEPS / slices,
     periodBytes: nChannels * chunkBytes * parts,
     schedule: (sized) => collectiveSchedule(merged, sized, choice),
     mayFold: algorithm === 'Ring' || algorithm === 'PAT',
@@ -88,7 +87,7 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
     peers: isCircle ? 1 : nRanks - 1,
     isSwitch: false,
     slices: 1,
-    slots: SLOTS,
+    slots: FIFO_STEPS,
     periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
     schedule: (sized) => messagesSchedule(merged, sized, way, senders),
     mayFold: true,
@@ -99,7 +98,7 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
 /** Plan of a schedule that NCCL does not have, such as a program's. */
 export function planOfSchedule(made: Schedule, protocol: Protocol): CallPlan {
   const isOneSided = made.workers.some(({ serves }) => serves !== undefined);
-  const slices = protocol === 'Simple' && !isOneSided ? 2 : 1;
+  const { slices, messages } = isOneSided ? { slices: 1, messages: MEMORY_SLOTS } : programFifos[protocol];
   return {
     key: '',
     inTurn: 1,
@@ -112,7 +111,7 @@ export function planOfSchedule(made: Schedule, protocol: Protocol): CallPlan {
     peers: 0,
     isSwitch: false,
     slices,
-    slots: isOneSided ? MEMORY_SLOTS : SLOTS / slices,
+    slots: messages * slices,
     periodBytes: Infinity,
     schedule: () => made,
     mayFold: false,

@@ -34,33 +34,35 @@ describe('an execution plan of MSCCL++', () => {
   it('without a wait is a race, reported with both users of the bytes', () => {
     const text = readReduceSend(2).replaceAll('"wait"', '"nop"');
     expect(verifyProgram(readProgram(text))).toMatch(
-      /^byte \d+ of the buffer of rank \d is (read|written) by channel 0 of rank \d, and no block of rank \d waits for that before it ends$/,
+      /^byte \d+ of the buffer of rank \d is (read|written) by thread block 0 of rank \d, and no thread block of rank \d waits for that before it ends$/,
     );
   });
 
   it('whose blocks write bytes that other blocks of the rank use is a race, reported with both', () => {
     const text = readReduceSend(2, 2).replaceAll('"tb_id":1', '"tb_id":0');
     expect(verifyProgram(readProgram(text))).toMatch(
-      /^.*rank \d.*, move \d+: byte \d+ of the input is .*, and neither waits for the other$/,
+      /^.*rank \d.*, step \d+ \(move\): byte \d+ of the input is .*, and neither waits for the other$/,
     );
   });
 
   it('whose second block signals without the barrier is a race', () => {
     const text = putAndSignal(2).replaceAll('"barrier","barrier_id":0,"num_threadblocks":2', '"nop"');
-    expect(verifyProgram(readProgram(text))).toMatch(/no block of rank \d waits for that before it ends/);
+    expect(verifyProgram(readProgram(text))).toMatch(/no thread block of rank \d waits for that before it ends/);
   });
 
-  it('whose signals are missing is a deadlock, with gpu, block and step', () => {
+  it('whose signals are missing is a deadlock, with rank, thread block and step', () => {
     const text = readReduceSend(2).replaceAll('"signal"', '"nop"');
     expect(() => verifyProgram(readProgram(text))).toThrow(
-      'deadlock: gpu 0, block 0, step 1 (wait) waits for a signal of gpu 1; gpu 1, block 0, step 1 (wait) waits for a signal of gpu 0',
+      'deadlock: rank 0, thread block 0, step 1 (wait) waits for a signal of rank 1; rank 1, thread block 0, step 1 (wait) waits for a signal of rank 0',
     );
   });
 
   it('that counts an input twice gives a wrong sum', () => {
     const source = '"src_buff":[{"type":"i","index":0,"size":1},';
     const text = readReduceSend(2).replace(`${source}{"buffer_id":0`, `${source}{"type":"i"`);
-    expect(verifyProgram(readProgram(text))).toMatch(/is not made of each input once/);
+    expect(verifyProgram(readProgram(text))).toMatch(
+      /is not made of each input once: that of rank 0 is counted twice, that of rank 1 is missing$/,
+    );
   });
 
   it('is simulated: more blocks are faster, and a byte crosses NVLink at most as often as in a ring', () => {
@@ -78,7 +80,12 @@ describe('an execution plan of MSCCL++', () => {
   it.each([
     ['no JSON', '{"gpus": [', /^no JSON/],
     ['neither form', 'hello', /neither XML of MSCCL .* nor JSON of MSCCL\+\+/],
-    ['a collective without a promise', good.replace('"allgather"', '"custom"'), /plan\.collective "custom" is none whose result/],
+    ['a collective without a promise', good.replace('"allgather"', '"custom"'), /plan\.collective "custom" defines no result/],
+    [
+      'a collective that there is not',
+      good.replace('"allgather"', '"allgathre"'),
+      /plan\.collective "allgathre" is none whose result.*allgather/,
+    ],
     [
       'an operation that there is not',
       good.replace('"flush"', '"flash"'),
@@ -103,7 +110,7 @@ describe('an execution plan of MSCCL++', () => {
   it('a chunk outside of a buffer is refused with its place', () => {
     const text = good.replace('"type":"o","index":0', '"type":"o","index":5');
     expect(() => verifyProgram(readProgram(text))).toThrow(
-      /^gpu 0, block 0, step \d \(move\): chunks 5 to 5 of the output, which has 2/,
+      /^rank 0, thread block 0, step \d \(move\): chunks 5 to 5 of the output, which has 2/,
     );
   });
 });

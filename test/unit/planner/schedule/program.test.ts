@@ -88,7 +88,9 @@ describe('a program of the caller', () => {
         { ...second, channel: 1, steps: second?.steps ?? [] },
       ],
     }));
-    expect(verifySchedule(schedule({ ...pairs, ranks }, 64), 2)).toMatch(/^deadlock: .*another block/);
+    expect(verifySchedule(schedule({ ...pairs, ranks }, 64), 2)).toMatch(
+      /^deadlock: rank 0, thread block 0 waits in step 0 \(send\) for thread block 1, step 1;/,
+    );
   });
 
   it.each([
@@ -96,7 +98,7 @@ describe('a program of the caller', () => {
     [
       'chunks that there are not',
       { ...pairs, chunks: 1 },
-      /rank 0, block 0, step 0 \(send\): chunks 0 to 1 of the input, which has 1/,
+      /rank 0, thread block 0, step 0 \(send\): chunks 0 to 1 of the input, which has 1/,
     ],
     [
       'a send to nobody',
@@ -155,6 +157,7 @@ describe('XML of MSCCL', () => {
     expect(program.ranks[0]?.blocks[1]?.steps).toEqual([
       {
         kind: 'copy',
+        id: 1,
         from: { buffer: 'input', chunk: 0 },
         to: { buffer: 'scratch', chunk: 0 },
         count: 1,
@@ -171,12 +174,17 @@ describe('XML of MSCCL', () => {
     ['no XML', 'hello', 1, /no XML/],
     ['XML that breaks off', good.slice(0, 200), 4, /no XML/],
     ['another root', '<system/>', 1, /<system> where an MSCCL algorithm has <algo>/],
-    ['a collective without a promise', good.replace('"allreduce"', '"custom"'), 1, /coll="custom" is no collective/],
+    ['a collective without a promise', good.replace('"allreduce"', '"custom"'), 1, /coll="custom" defines no result/],
     ['a protocol that there is not', good.replace('"Simple"', '"simple"'), 1, /proto="simple" is none of LL, LL128, Simple/],
     ['a gpu twice', good.replace('gpu id="1"', 'gpu id="0"'), 9, /gpu 0 is there twice/],
     ['a gpu missing', good.replace('ngpus="2"', 'ngpus="3"'), 1, /gpu 2 of 3 is missing/],
-    ['a step of no kind', good.replace('type="rrcs"', 'type="rrx"'), 5, /type="rrx" is none of/],
-    ['a buffer that there is not', good.replace('srcbuf="i"', 'srcbuf="x"'), 4, /srcbuf="x" is none of i, o, s/],
+    ['a step of no kind', good.replace('type="rrcs"', 'type="rrx"'), 5, /^gpu 0, tb 0, step 1: type="rrx" is none of/],
+    [
+      'a buffer that there is not',
+      good.replace('srcbuf="i"', 'srcbuf="x"'),
+      4,
+      /^gpu 0, tb 0, step 0: srcbuf="x" is none of i, o, s/,
+    ],
     ['a step without its count', good.replace(' cnt="1"', ''), 4, /<step> has no cnt/],
     [
       'a dependency on nothing',

@@ -341,7 +341,9 @@ describe('the verifier names the fault of a schedule', () => {
       worker(0, { input: 0, send: [0] }, { receive: [1], input: 0, output: 0 }),
       worker(1, { receive: [0], input: 0, send: [1], output: 0 }),
     );
-    expect(verifySchedule(schedule, 8)).toBe('byte 0 of the output of rank 0 is not made of each input once');
+    expect(verifySchedule(schedule, 8)).toBe(
+      'byte 0 of the output of rank 0 is not made of each input once: that of rank 0 is counted twice',
+    );
   });
 
   it('an output that stays empty, and one that is written twice', () => {
@@ -359,7 +361,7 @@ describe('the verifier names the fault of a schedule', () => {
     expect(verifySchedule(made(short), 8)).toBe('rank 0, channel 0, move 0: its ranges have 2 bytes, its messages 4');
     const scan = made(worker(0, { input: 0, send: [0] }), worker(1, { receive: [0], input: 0, output: 0 }));
     expect(verifySchedule({ ...scan, call: { ...call, collective: 'ExclusiveScan' } }, 8)).toBe(
-      'byte 0 of the output of rank 1 is not made of each input once',
+      'byte 0 of the output of rank 1 is not made of each input once: that of rank 1 does not belong there',
     );
   });
 
@@ -370,7 +372,9 @@ describe('the verifier names the fault of a schedule', () => {
     expect(verifySchedule(made(worker(0, { input: 1, send: [0] })), 8)).toBe(
       'rank 0, channel 0, move 0: bytes 1 to 5 are outside of an input of 4 bytes',
     );
-    expect(verifySchedule(made(worker(0, { input: 0, send: [0] })), 8)).toBe('a message from rank 0 to rank 1 is never received');
+    expect(verifySchedule(made(worker(0, { input: 0, send: [0] })), 8)).toBe(
+      'a message from rank 0 to rank 1 on channel 0 is never received',
+    );
   });
 });
 
