@@ -24,6 +24,8 @@ export interface CallPlan {
   readonly peers: number;
   /** NVLink SHARP. */
   readonly isSwitch: boolean;
+  /** Blocks write into the memory of other ranks and raise counters there, without FIFOs. */
+  readonly isOneSided: boolean;
   /** Slices of a chunk. */
   readonly slices: number;
   /** Slices that a connection holds. */
@@ -60,6 +62,7 @@ export function planOfCollective(merged: Merged, { input }: Tuning, collective: 
     isPairs: false,
     peers: 0,
     isSwitch,
+    isOneSided: false,
     slices,
     slots: FIFO_STEPS / slices,
     periodBytes: nChannels * chunkBytes * parts,
@@ -86,6 +89,7 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
     isPairs: true,
     peers: isCircle ? 1 : nRanks - 1,
     isSwitch: false,
+    isOneSided: false,
     slices: 1,
     slots: FIFO_STEPS,
     periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
@@ -110,6 +114,7 @@ export function planOfSchedule(made: Schedule, protocol: Protocol): CallPlan {
     isPairs: false,
     peers: 0,
     isSwitch: false,
+    isOneSided,
     slices,
     slots: messages * slices,
     periodBytes: Infinity,

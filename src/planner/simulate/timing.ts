@@ -1,4 +1,5 @@
 import { NETWORK_RANK, type ScheduledConnection, type Worker } from '../schedule/schedule.js';
+import type { Protocol } from '../tuning/names.js';
 import type { CallPlan } from './call-plan.js';
 import { networkExtraUs } from './environment.js';
 import { blockGBps, type Conditions } from './rates.js';
@@ -103,7 +104,7 @@ export function timingOf(
     } else {
       writeRate[number] = rate;
       latencyUs[number] =
-        hop * (plan.protocol === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
+        hop * (arrivalOf(plan) === 'Simple' ? 1 : 1 - common.flagShare) + (medium === 'shm' ? common.shmHopUs : 0);
     }
   });
   const sliceUs = sliceUsOf(plan, hop, conditions);
@@ -144,13 +145,19 @@ export function aloneAtNic({ wireRate, stepUs, nicRate }: ConnectionTiming): Pic
   };
 }
 
+/** Protocol by which a receiver sees that data are there: a counter in memory that it polls is as fast as a flag of LL. */
+function arrivalOf({ isOneSided, protocol }: CallPlan): Protocol {
+  return isOneSided ? 'LL' : protocol;
+}
+
 /** Time of a hop within a host: from the last written byte until the receiver sees it. */
-function hopUs({ isSwitch, protocol, choice }: CallPlan, { physics, generation }: Conditions): number {
+function hopUs(plan: CallPlan, { physics, generation }: Conditions): number {
+  const { isSwitch, choice } = plan;
   const own = physics.of[generation];
   if (isSwitch) return own.nvlsHopUs;
   const threads = (choice?.nThreads ?? MOST_LL_THREADS) / MOST_LL_THREADS;
   const llUs = own.llHopUs * (1 + physics.common.llThreadCost * threads);
-  return { LL: llUs, LL128: own.ll128HopUs, Simple: own.simpleHopUs }[protocol];
+  return { LL: llUs, LL128: own.ll128HopUs, Simple: own.simpleHopUs }[arrivalOf(plan)];
 }
 
 function netLatencyUs({ via }: ScheduledConnection, { protocol }: CallPlan, conditions: Conditions): number {
@@ -162,11 +169,12 @@ function netLatencyUs({ via }: ScheduledConnection, { protocol }: CallPlan, cond
 }
 
 /** Time of a slice besides its bytes. */
-function sliceUsOf({ isSwitch, isPairs, protocol }: CallPlan, hop: number, { physics, generation }: Conditions): number {
+function sliceUsOf(plan: CallPlan, hop: number, { physics, generation }: Conditions): number {
   const { common } = physics;
   const { simpleSliceUs, nvlsSliceUs } = physics.of[generation];
+  const { isSwitch, isPairs } = plan;
   if (isSwitch) return nvlsSliceUs;
-  if (protocol !== 'Simple') return hop * common.flagShare;
+  if (arrivalOf(plan) !== 'Simple') return hop * common.flagShare;
   return isPairs ? common.pairsSliceRatio * simpleSliceUs : simpleSliceUs;
 }
 
