@@ -3,6 +3,9 @@ import { End, failure } from './connection-end.js';
 import { VirtualServer, VirtualSocket } from './sockets.js';
 import type { World } from './world.js';
 
+/** Number of someone who is no rank. */
+const STRANGER = 200;
+
 /** The network between ranks, each of which has an address of its own. */
 export class VirtualNetwork {
   readonly servers = new Map<string, VirtualServer>();
@@ -61,7 +64,7 @@ export class VirtualNetwork {
       const blockedMs = this.opensMs(rank, target) ?? this.opensMs(target, rank);
       if (blockedMs !== undefined) return void world.after(1000, undefined, attempt);
       const server = this.servers.get(`${host}:${theirs}`);
-      if (server === undefined) {
+      if (server?.accepts !== true) {
         world.after(this.delayMs(), rank, () => socket.destroy(failure('ECONNREFUSED', 'connect', ` ${host}:${theirs}`)));
         return;
       }
@@ -93,6 +96,20 @@ export class VirtualNetwork {
   crash(rank: number): void {
     for (const [name, server] of this.servers) if (server.rank === rank) this.servers.delete(name);
     for (const end of [...this.ends]) if (end.rank === rank) end.close(false);
+  }
+
+  /** Someone who is no rank connects to every server, sends bytes, and stays or leaves. */
+  strangerKnocks(bytes: number, stays: boolean): void {
+    const { random } = this.world;
+    for (const name of this.servers.keys()) {
+      const [host = '', port] = name.split(':');
+      const socket = this.connect(STRANGER, { host, port: Number(port) });
+      socket.on('error', () => undefined);
+      socket.once('connect', () => {
+        if (bytes > 0) socket.write(Buffer.from(Array.from({ length: bytes }, () => random.integer(0, 256))));
+        if (!stays) socket.destroy();
+      });
+    }
   }
 
   /** Resets a random connection of two ranks. */

@@ -130,6 +130,8 @@ export class VirtualSocket extends Duplex {
 
 /** A server of net, on the virtual network. */
 export class VirtualServer extends EventEmitter {
+  /** True after `listening`: nobody is let in before. */
+  accepts = false;
   #address: { address: string; port: number; family: string } | undefined;
 
   constructor(
@@ -156,7 +158,10 @@ export class VirtualServer extends EventEmitter {
     else {
       network.servers.set(`${address}:${port}`, this);
       this.#address = { address, port, family: 'IPv4' };
-      network.world.after(0.01, rank, () => this.emit('listening'));
+      network.world.after(0.01, rank, () => {
+        this.accepts = true;
+        this.emit('listening');
+      });
     }
     return this;
   }

@@ -1,8 +1,15 @@
 import { Random } from './random.js';
 
+/** Something that happened, to a rank or to the world. */
+export interface TraceLine {
+  readonly atMs: number;
+  readonly rank: number | undefined;
+  readonly text: string;
+}
+
 /** An action at a virtual time. */
 interface Event {
-  readonly atMs: number;
+  atMs: number;
   readonly order: number;
   /** Rank whose code it runs; undefined for the network's and the world's own. */
   readonly rank: number | undefined;
@@ -15,6 +22,8 @@ export interface Scheduled {
   cancel(): void;
 }
 
+/** Time of an event, of which only slow ranks take a multiple, in milliseconds. */
+const EVENT_MS = 0.02;
 /** Steps that the event loop of Node.js runs before it looks at its own descriptors. */
 const STEPS_PER_TURN = 64;
 
@@ -24,7 +33,7 @@ const STEPS_PER_TURN = 64;
  */
 export class World {
   readonly random: Random;
-  readonly trace: string[] = [];
+  readonly trace: TraceLine[] = [];
   /** Errors that ranks threw into their event loops, which would end a process. */
   readonly thrown: { readonly rank: number; readonly error: unknown }[] = [];
   nowMs = 0;
@@ -33,6 +42,8 @@ export class World {
   /** Events of stopped ranks, in the order in which they came. */
   readonly #held = new Map<number, Event[]>();
   readonly #dead = new Set<number>();
+  /** Of slow ranks: time that each event takes, and until when the rank is busy. */
+  readonly #slow = new Map<number, { readonly eventMs: number; busyUntilMs: number }>();
 
   constructor(readonly seed: number) {
     this.random = new Random(seed);
@@ -40,7 +51,7 @@ export class World {
 
   /** Adds a line to the trace. */
   note(rank: number | undefined, text: string): void {
-    this.trace.push(`${this.nowMs.toFixed(3).padStart(12)} ${rank === undefined ? '      ' : `rank ${rank}`.padEnd(6)} ${text}`);
+    this.trace.push({ atMs: this.nowMs, rank, text });
   }
 
   after(ms: number, rank: number | undefined, run: () => void): Scheduled {
@@ -67,7 +78,12 @@ export class World {
   resume(rank: number): void {
     const held = this.#held.get(rank) ?? [];
     this.#held.delete(rank);
-    for (const event of held) push(this.#heap, { ...event, atMs: this.nowMs, isCancelled: event.isCancelled });
+    for (const event of held) this.#putOff(event, this.nowMs);
+  }
+
+  /** Lets each event of a rank take `factor` times as long as one of others. */
+  slow(rank: number, factor: number): void {
+    this.#slow.set(rank, { eventMs: EVENT_MS * factor, busyUntilMs: this.nowMs });
   }
 
   /** Runs until `isOver`, or until nothing can happen any more, or until `limitMs` of virtual time. */
@@ -96,6 +112,12 @@ export class World {
     });
   }
 
+  /** Moves an event, which can still be cancelled by whoever scheduled it. */
+  #putOff(event: Event, untilMs: number): void {
+    event.atMs = untilMs;
+    push(this.#heap, event);
+  }
+
   #step(limitMs: number): 'nothing left' | 'limit' | undefined {
     while (true) {
       const event = pop(this.#heap);
@@ -103,6 +125,14 @@ export class World {
       if (event.isCancelled || (event.rank !== undefined && this.#dead.has(event.rank))) continue;
       if (event.atMs > limitMs) return 'limit';
       this.nowMs = Math.max(this.nowMs, event.atMs);
+      const slow = event.rank === undefined ? undefined : this.#slow.get(event.rank);
+      if (slow !== undefined) {
+        if (slow.busyUntilMs > this.nowMs) {
+          this.#putOff(event, slow.busyUntilMs);
+          continue;
+        }
+        slow.busyUntilMs = this.nowMs + slow.eventMs;
+      }
       const held = event.rank === undefined ? undefined : this.#held.get(event.rank);
       if (held !== undefined) {
         held.push(event);

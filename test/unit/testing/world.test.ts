@@ -1,39 +1,89 @@
 import { expect, it } from 'vitest';
 import { loadRankCode } from '../../../testing/world/code.js';
-import { runJob } from '../../../testing/world/job.js';
+import { runJob, runSeed, type JobResult } from '../../../testing/world/job.js';
+import { drawJob, kinds, type Fault, type Job } from '../../../testing/world/program.js';
+import { Random } from '../../../testing/world/random.js';
+import { shrinkJob } from '../../../testing/world/shrink.js';
+import { diagramOf, perfettoOf } from '../../../testing/world/trace.js';
+import { runs } from '../../runs.js';
 
 const code = loadRankCode();
 
-it('repeats the trace of a seed, byte for byte', async () => {
+it('repeats the trace of a seed', async () => {
   const [first, second, other] = [
-    await runJob(9, await code, 4),
-    await runJob(9, await code, 4),
-    await runJob(10, await code, 4),
+    await runSeed(9, await code, 4),
+    await runSeed(9, await code, 4),
+    await runSeed(10, await code, 4),
   ];
-  expect(second.trace.join('\n')).toBe(first.trace.join('\n'));
-  expect(other.trace.join('\n')).not.toBe(first.trace.join('\n'));
+  expect(second.trace).toEqual(first.trace);
+  expect(other.trace).not.toEqual(first.trace);
 });
 
-it('finds that ranks end a job without a fault in order, with the right data', async () => {
-  for (let seed = 1; seed <= 5; seed++) {
-    const { broken, trace } = await runJob(seed, await code, 3, []);
+it('makes every kind of call with the right data, in order, without a fault', async () => {
+  const calls = kinds.map((kind) => ({ kind, count: 1000, pauseMs: 0 }));
+  for (const nRanks of [2, 3, 5]) {
+    const { broken, trace } = await runJob({ seed: nRanks, nRanks, calls, faults: [] }, await code);
     expect(broken).toEqual([]);
-    expect(trace.filter((line) => line.endsWith(' ends'))).toHaveLength(3);
+    expect(trace.filter(({ text }) => text === 'ends')).toHaveLength(nRanks);
   }
 });
 
-it('finds that the others of a crashed rank name it and go on without it', async () => {
-  const { broken, trace } = await runJob(4, await code, 4, [{ kind: 'crash', rank: 2, atMs: 320 }]);
-  expect(broken).toEqual([]);
-  expect(trace.filter((line) => line.includes('RANK_DIED'))).toHaveLength(3);
-  expect(trace.filter((line) => line.includes('allReduce of 5 among 3'))).toHaveLength(3);
-});
-
-/** Seeds that failed once, and the fault that they showed. */
-const corpus: readonly (readonly [seed: number, fault: string])[] = [
-  [50, 'a rank of a host without shared memory threw a RangeError when a rank of it could not be reached'],
+const three = ['allReduce', 'ring', 'allGather'] as const;
+const outcomes: readonly (readonly [string, Fault, string])[] = [
+  ['the death of a rank', { kind: 'crash', rank: 2, atMs: 320 }, 'RANK_DIED'],
+  ['a rank that makes another call', { kind: 'odd call', rank: 1, call: 2 }, 'CALL_MISMATCH'],
+  ['a rank that is stopped', { kind: 'stop', rank: 3, atMs: 320, forMs: 60_000 }, 'TIMEOUT'],
+  ['a rank that never comes', { kind: 'late', rank: 1, byMs: 300_000 }, 'RANK_MISSING'],
 ];
 
-it.each(corpus)('seed %i: %s', async (seed) => {
-  expect((await runJob(seed, await code)).broken).toEqual([]);
+it.each(outcomes)('finds that the others learn of %s', async (_, fault, outcome) => {
+  const calls = three.map((kind) => ({ kind, count: 100, pauseMs: 200 }));
+  const { broken, trace } = await runJob({ seed: 4, nRanks: 4, calls, faults: [fault] }, await code);
+  expect(broken).toEqual([]);
+  expect(trace.filter(({ text }) => text.includes(` failed: ${outcome}`)).length).toBeGreaterThanOrEqual(3);
+});
+
+it('shrinks a job to what still fails, and draws it', async () => {
+  const faults: Fault[] = [
+    { kind: 'slow', rank: 0, atMs: 150, factor: 2 },
+    { kind: 'odd call', rank: 1, call: 2 },
+  ];
+  // Every job fails here whose ranks make different calls.
+  const run = async (job: Job): Promise<JobResult> => {
+    const result = await runJob(job, await code);
+    expect(result.broken).toEqual([]);
+    return { ...result, broken: result.trace.flatMap(({ text }) => (text.includes('CALL_MISMATCH') ? [text] : [])) };
+  };
+  const failing = await run({ ...drawJob(new Random(3), 3, 4, []), faults });
+  const { job } = await shrinkJob(failing, run, () => undefined);
+  expect(job).toMatchObject({
+    nRanks: 2,
+    calls: [{ kind: 'barrier', count: 1, pauseMs: 0 }],
+    faults: [{ ...faults[1], call: 0 }],
+  });
+
+  expect(diagramOf(failing)).toMatch(/rank 0 +rank 1 +rank 2 +rank 3\n/);
+  const { traceEvents } = JSON.parse(perfettoOf(failing)) as { traceEvents: { name: string; ph: string }[] };
+  expect(traceEvents.filter(({ name, ph }) => name === 'init' && ph === 'X')).toHaveLength(4);
+});
+
+it.each(Array.from({ length: runs(10, 100) }, (_, index) => index + 1))('seed %i', async (seed) => {
+  expect((await runSeed(seed, await code)).broken).toEqual([]);
+});
+
+/** Jobs that failed once, and the fault that they showed. */
+const corpus: readonly (readonly [fault: string, job: Job])[] = [
+  [
+    'a rank of a host without shared memory threw a RangeError when a rank of it could not be reached',
+    {
+      seed: 50,
+      nRanks: 4,
+      calls: Array.from({ length: 20 }, () => ({ kind: 'allReduce' as const, count: 1000, pauseMs: 100 })),
+      faults: [{ kind: 'partition', from: 2, to: 3, bothWays: false, atMs: 834, forMs: 1e9 }],
+    },
+  ],
+];
+
+it.each(corpus)('%s', async (_, job) => {
+  expect((await runJob(job, await code)).broken).toEqual([]);
 });

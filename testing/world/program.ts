@@ -1,0 +1,85 @@
+import type { Random } from './random.js';
+
+/** Calls that ranks make; each has its way in calls.ts. */
+export const kinds = [
+  'allReduce',
+  'broadcast',
+  'allGather',
+  'reduceScatter',
+  'allToAll',
+  'barrier',
+  'ring',
+  'group',
+  'objects',
+  'window',
+  'split',
+] as const;
+
+export type Kind = (typeof kinds)[number];
+
+/** A call that all ranks make. */
+export interface Call {
+  readonly kind: Kind;
+  readonly count: number;
+  /** Ranks wait before it, each for up to this time of the world. */
+  readonly pauseMs: number;
+}
+
+/** A fault of a job, and its time. */
+export type Fault =
+  | { readonly kind: 'crash'; readonly rank: number; readonly atMs: number }
+  | { readonly kind: 'stop'; readonly rank: number; readonly atMs: number; readonly forMs: number }
+  | { readonly kind: 'slow'; readonly rank: number; readonly atMs: number; readonly factor: number }
+  | { readonly kind: 'late'; readonly rank: number; readonly byMs: number }
+  | { readonly kind: 'odd call'; readonly rank: number; readonly call: number }
+  | {
+      readonly kind: 'partition';
+      readonly from: number;
+      readonly to: number;
+      readonly bothWays: boolean;
+      readonly atMs: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: 'reset'; readonly atMs: number }
+  | { readonly kind: 'stranger'; readonly atMs: number; readonly bytes: number; readonly stays: boolean };
+
+/** All that a seed decides of a job before it runs. */
+export interface Job {
+  readonly seed: number;
+  readonly nRanks: number;
+  readonly calls: readonly Call[];
+  readonly faults: readonly Fault[];
+}
+
+/** Draws a job; `ranks` and `faults` can be given. */
+export function drawJob(random: Random, seed: number, ranks?: number, faults?: readonly Fault[]): Job {
+  const nRanks = ranks ?? random.integer(2, 6);
+  const calls = Array.from({ length: random.integer(1, 20) }, () => ({
+    kind: random.of(kinds),
+    count: random.of([1, 7, 100, 1000, random.chance(0.1) ? 40_000 : 20]),
+    pauseMs: random.chance(0.3) ? random.integer(0, 200) : 0,
+  }));
+  return { seed, nRanks, calls, faults: faults ?? drawFaults(random, nRanks, calls.length) };
+}
+
+function drawFaults(random: Random, nRanks: number, calls: number): Fault[] {
+  const faults: Fault[] = [];
+  while (faults.length < 3 && random.chance(faults.length === 0 ? 0.8 : 0.3)) {
+    const rank = random.integer(0, nRanks);
+    const to = (rank + random.integer(1, nRanks)) % nRanks;
+    const atMs = random.integer(100, 900);
+    faults.push(
+      random.of<Fault>([
+        { kind: 'crash', rank, atMs },
+        { kind: 'stop', rank, atMs, forMs: random.of([50, 2000, 15_000, 60_000]) },
+        { kind: 'slow', rank, atMs, factor: random.of([10, 1000]) },
+        { kind: 'late', rank, byMs: random.of([500, 5000, 60_000]) },
+        { kind: 'odd call', rank, call: random.integer(0, calls) },
+        { kind: 'partition', from: rank, to, bothWays: random.chance(0.7), atMs, forMs: random.of([100, 1000, 1e9]) },
+        { kind: 'reset', atMs },
+        { kind: 'stranger', atMs, bytes: random.of([0, 3, 500]), stays: random.chance(0.5) },
+      ]),
+    );
+  }
+  return faults;
+}

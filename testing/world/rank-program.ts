@@ -1,0 +1,119 @@
+import type { Communicator } from '../../src/runtime/communicator/communicator.js';
+import type { init as initOf } from '../../src/runtime/communicator/init.js';
+import { makeCall } from './calls.js';
+import type { Job } from './program.js';
+import type { World } from './world.js';
+
+/** Limits that ranks are given, in milliseconds of virtual time. */
+export const limits = { initMs: 20_000, callMs: 10_000, heartbeatMs: 3000 } as const;
+
+/** A call of a rank, and its time. */
+export interface Span {
+  readonly rank: number;
+  readonly name: string;
+  readonly limitMs: number;
+  readonly beginMs: number;
+  endMs: number | undefined;
+}
+
+/** Error that ended something. */
+export interface Outcome {
+  readonly code: string;
+  readonly text: string;
+  readonly ranks: readonly number[];
+}
+
+/** Program of one rank: it meets the others, makes the job's calls, and after a failure goes on with those that are left. */
+export class RankProgram {
+  readonly spans: Span[] = [];
+  /** Failure of the first communicator. */
+  outcome: Outcome | undefined;
+  /** Size of the communicator after a failure, or the reason for none. */
+  survived: number | Outcome | undefined;
+  isDone = false;
+  readonly broken: string[] = [];
+
+  constructor(
+    readonly world: World,
+    readonly job: Job,
+    readonly rank: number,
+    readonly init: typeof initOf,
+    /** Host and port where the ranks meet. */
+    readonly commId: string,
+  ) {}
+
+  /** The call in flight. */
+  get current(): Span | undefined {
+    return this.spans.at(-1);
+  }
+
+  async run(): Promise<void> {
+    const first: { comm?: Communicator } = {};
+    try {
+      await this.#makeCalls(first);
+    } catch (error) {
+      this.outcome = this.#outcomeOf(error);
+      if (first.comm !== undefined) await this.#goOn(first.comm);
+    }
+    this.world.note(this.rank, 'ends');
+    this.isDone = true;
+  }
+
+  async #makeCalls(first: { comm?: Communicator }): Promise<void> {
+    const { world, job, rank, commId } = this;
+    const env = {
+      TCCL_HOSTID: 'one',
+      TCCL_COMM_SECRET: 'secret of the virtual world',
+      TCCL_INIT_TIMEOUT: String(limits.initMs / 1000),
+      TCCL_TIMEOUT: String(limits.callMs / 1000),
+      TCCL_HEARTBEAT: String(limits.heartbeatMs / 1000),
+    };
+    const onWarning = (text: string): void => world.note(rank, `warning: ${text}`);
+    const comm = await this.#timed('init', limits.initMs, () => this.init({ rank, nRanks: job.nRanks, commId, env, onWarning }));
+    first.comm = comm;
+    for (const [number, { kind, count, pauseMs }] of job.calls.entries()) {
+      if (pauseMs > 0) await new Promise<void>((resolve) => void world.after(pauseMs * world.random.next(), rank, resolve));
+      const isOdd = job.faults.some((fault) => fault.kind === 'odd call' && fault.rank === rank && fault.call === number);
+      if (isOdd) await this.#timed(`call ${number}: another`, limits.callMs, () => comm.allReduce(new Float64Array(3)));
+      else await this.#checked(`call ${number}: ${kind} of ${count}`, () => makeCall(comm, { kind, count }, number));
+    }
+    await this.#timed('close', limits.callMs, () => comm.close());
+  }
+
+  async #goOn(comm: Communicator): Promise<void> {
+    try {
+      const rest = await this.#timed('shrink', limits.initMs, () => comm.shrink());
+      await this.#checked(`allReduce of 5 among ${rest.nRanks}`, () => makeCall(rest, { kind: 'allReduce', count: 5 }, 99));
+      this.survived = rest.nRanks;
+      await this.#timed('close', limits.callMs, () => rest.close());
+    } catch (error) {
+      this.survived = this.#outcomeOf(error);
+    }
+    await this.#timed('close the first', limits.callMs, () => comm.close().catch(() => undefined));
+  }
+
+  async #checked(name: string, call: () => Promise<string | undefined>): Promise<void> {
+    const wrong = await this.#timed(name, limits.callMs, call);
+    if (wrong !== undefined) this.broken.push(`rank ${this.rank}: ${wrong}`);
+  }
+
+  async #timed<T>(name: string, limitMs: number, call: () => Promise<T>): Promise<T> {
+    const { world, rank } = this;
+    const span: Span = { rank, name, limitMs, beginMs: world.nowMs, endMs: undefined };
+    this.spans.push(span);
+    world.note(rank, name);
+    try {
+      return await call();
+    } finally {
+      span.endMs = world.nowMs;
+    }
+  }
+
+  #outcomeOf(error: unknown): Outcome {
+    const { code = 'none', rank, ranks } = error as { code?: string; rank?: number; ranks?: readonly number[] };
+    const text = error instanceof Error ? error.message : String(error);
+    this.world.note(this.rank, `${this.current?.name ?? ''} failed: ${code} ${text}`);
+    if (code === 'none') this.broken.push(`rank ${this.rank}: an error without a code: ${(error as Error).stack ?? text}`);
+    return { code, text, ranks: ranks ?? (rank === undefined ? [] : [rank]) };
+  }
+}
