@@ -39,6 +39,15 @@ test('packing builds first', () => {
   expect(scripts['prepack']).toBe('npm run --silent build');
 });
 
+test('the public declarations are those of api/', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/api-report.mjs', '--check'], {
+    cwd: repository,
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('');
+  expect(status).toBe(0);
+}, 60_000);
+
 test('the package has the program and its documentation, and nothing else', () => {
   const paths = packed.files.map((file) => file.path);
   for (const path of [
