@@ -28,6 +28,23 @@ describe('tccl graph', () => {
     expect(stdout).toContain('    Result: 12 channels of 20 GB/s, GPUs at most NVL apart.\n');
   });
 
+  it('lists the search step by step, with what links have left', async () => {
+    const { code, stdout } = await tccl(['graph', 'dgx-a100', '--nodes', '2', '--steps', '9']);
+    expect(code).toBe(0);
+    const [, tree = ''] = stdout.split('Pattern 1, ');
+    // Both GPUs of a balanced tree come back to one NIC: each takes half of their own link, and the NIC carries all.
+    expect(tree).toContain(
+      '      + GPU/0-7000 to NET/0-0  12 GB/s   left: DEV/0-7000 to PCI/0-5000 12, PCI/0-5000 to PCI/0-1000 12, PCI/0-1000 to NIC/0-c000 12, NIC/0-c000 to NET/0-0 13\n',
+    );
+    expect(tree).toContain('PCI/0-1000 to NIC/0-c000 0, NIC/0-c000 to NET/0-0 1\n');
+    expect(stdout).toMatch(/    and \d+ lines more \(--steps all\)\n/);
+    expect((await tccl(['graph', 'dgx-a100', '--steps', 'many'])).stderr).toContain("--steps 'many' must be all, or a number");
+  });
+
+  it('lists the rank of each GPU', async () => {
+    expect((await tccl(['graph', 'dgx-a100'])).stdout).toContain('\nRanks: 0 GPU/0-7000, 1 GPU/0-f000, 2 GPU/0-47000, ');
+  });
+
   it('obeys the variables of NCCL, a graph file too', async () => {
     expect((await tccl(['graph', 'dgx-h100', '--nodes', '2'], { env: { NCCL_CROSS_NIC: '0' } })).stdout).toMatch(
       /^Pattern 4, crossNic 0, /,

@@ -8,10 +8,12 @@ import { refuseContradictions } from '../../planner/graph/merge/contradictions.j
 import { channelCountLine, nvlsHeadLines, ringLines, treesLine } from '../../planner/graph/merge/print.js';
 import { describeMergeEvent } from '../../planner/graph/merge/trace.js';
 import { type GraphReport, SearchReport } from '../../planner/graph/search-report.js';
+import { type GraphSteps, SearchSteps } from '../../planner/graph/search-steps.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { type Plan, planPrepared } from '../../planner/plan/plan.js';
 import { planToJson } from '../../planner/plan/plan-json.js';
 import type { LocalSystem } from '../../planner/topology/local-systems.js';
+import { nodeName } from '../../planner/topology/system.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
@@ -22,9 +24,13 @@ export interface GraphOptions extends ClusterOptions {
   readonly whole?: boolean;
   readonly followNccl?: boolean;
   readonly why?: boolean;
+  readonly steps?: string | boolean;
   readonly graphXml?: boolean;
   readonly json?: boolean;
 }
+
+/** Lines of steps of each graph, unless asked for another number. */
+const DEFAULT_STEPS = 20;
 
 /** Ranks of a machine with the same system, and their graphs. */
 interface Searched {
@@ -32,6 +38,7 @@ interface Searched {
   readonly local: LocalSystem;
   readonly graphs: HostGraphs;
   readonly reports: readonly GraphReport[];
+  readonly steps: readonly GraphSteps[];
 }
 
 /** `tccl graph`. */
@@ -40,13 +47,21 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
   if (options.followNccl !== true) refuseContradictions(parameters);
 
   const reports = new Map<string, SearchReport>();
+  const steps = new Map<string, SearchSteps>();
+  const mostSteps = stepCount(options.steps);
   const prepared = inFile(fileName, () =>
     prepareCluster(cluster, parameters, {
       ...given,
-      ...(options.why === true
+      ...(options.why === true || mostSteps > 0
         ? {
             onSearch: (event, { machine, ranks }) => {
               const key = reportKey(machine, ranks);
+              if (mostSteps > 0) {
+                const listed = steps.get(key) ?? new SearchSteps(mostSteps);
+                steps.set(key, listed);
+                listed.listen(event);
+              }
+              if (options.why !== true) return;
               const report = reports.get(key) ?? new SearchReport();
               reports.set(key, report);
               report.listen(event);
@@ -68,7 +83,15 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
         const graphs = host.nodes[node]?.graphs;
         return graphs === undefined
           ? []
-          : [{ machine, local, graphs, reports: reports.get(reportKey(machine, local.ranks))?.graphs ?? [] }];
+          : [
+              {
+                machine,
+                local,
+                graphs,
+                reports: reports.get(reportKey(machine, local.ranks))?.graphs ?? [],
+                steps: steps.get(reportKey(machine, local.ranks))?.graphs ?? [],
+              },
+            ];
       }),
     );
 
@@ -82,6 +105,15 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
     print(...searched.flatMap((each) => [...searchedLines(each, searched), '']), ...channelsLines(plan, options, mergeStory));
   }
   printNotes(notes);
+}
+
+/** Lines of steps for each graph. */
+function stepCount(option: string | boolean | undefined): number {
+  if (option === undefined || option === false) return 0;
+  if (option === true) return DEFAULT_STEPS;
+  if (option === 'all') return Infinity;
+  if (/^[1-9]\d{0,8}$/.test(option)) return Number(option);
+  throw new InvalidArgumentError('ARGUMENT_RANGE', `--steps '${option}' must be all, or a number of lines for each graph`);
 }
 
 /** The graphs that NCCL would dump at the rank of `NCCL_GRAPH_DUMP_FILE_RANK` (0 by default), and the file's name. */
@@ -132,7 +164,7 @@ function toJson({ local, graphs, reports }: Searched): object {
   };
 }
 
-function searchedLines({ machine, local, graphs, reports }: Searched, all: readonly Searched[]): string[] {
+function searchedLines({ machine, local, graphs, reports, steps }: Searched, all: readonly Searched[]): string[] {
   const paint = colorsFor(process.stdout);
   const several = all.some((other) => other.machine !== machine);
   const lines = all.length > 1 ? [paint.bold(`${several ? `${machine}: ` : ''}ranks ${local.ranks.join(' ')}`)] : [];
@@ -143,7 +175,13 @@ function searchedLines({ machine, local, graphs, reports }: Searched, all: reado
     lines.push(`${paint.bold(header)}  ${paint.dim(`# ${name}`)}`, ...channels);
     const report = reports.find(({ id }) => id === graph.id);
     lines.push(...(report?.sentences.map((sentence) => paint.dim(`    ${sentence}`)) ?? []));
+    const listed = steps.find(({ id }) => id === graph.id);
+    lines.push(...(listed?.lines.map((line) => paint.dim(`    ${line}`)) ?? []));
+    if (listed !== undefined && listed.more > 0)
+      lines.push(paint.dim(`    and ${counted(listed.more, 'line')} more (--steps all)`));
   }
+  const names = local.system.gpus.map((gpu) => `${gpu.rank} ${nodeName(gpu)}`);
+  lines.push(paint.dim(`Ranks: ${names.join(', ')}`));
   return lines;
 }
 

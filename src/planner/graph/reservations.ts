@@ -2,7 +2,7 @@ import { PathType } from '../topology/types.js';
 import type { Candidate } from './candidate.js';
 import { Pattern } from './graph.js';
 import type { SearchHost } from './host.js';
-import type { PathRefusal, SearchListener } from './trace.js';
+import type { LinkLeft, PathRefusal, SearchListener } from './trace.js';
 
 /**
  * Paths that a walk reserves for its channel: only of an allowed type, and only where all links have enough bandwidth left.
@@ -36,6 +36,7 @@ export class Reservations {
     const route = this.#host.routes.between(from, to);
     this.#host.residual.release(route, gbps);
     this.#countHops(route, -share);
+    if (this.#trace !== undefined) this.#report('released', from, to, gbps);
   }
 
   #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
@@ -49,7 +50,28 @@ export class Reservations {
     const stuckAt = residual.take(route, gbps);
     if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
     this.#countHops(route, share);
+    if (this.#trace !== undefined) this.#report('taken', from, to, gbps);
     return true;
+  }
+
+  /** Reports a path to the listener. */
+  #report(kind: 'taken' | 'released', from: number, to: number, gbps: number): void {
+    const { routes } = this.#host;
+    const left = () => this.#leftOf(routes.between(from, to));
+    this.#trace?.({ kind, from: routes.nameOf(from), to: routes.nameOf(to), gbps, left });
+  }
+
+  #leftOf(route: number): LinkLeft[] {
+    const {
+      routes,
+      residual,
+      local: { system },
+    } = this.#host;
+    return Array.from(routes.link.subarray(routes.firstHop[route], routes.firstHop[route + 1]), (link) => ({
+      from: routes.nameOfVertex(system.links.from[link] ?? 0),
+      to: routes.nameOfVertex(system.links.to[link] ?? 0),
+      gbps: residual.left[link] ?? 0,
+    }));
   }
 
   /** NCCL adds shares of hops to an integer, which loses fractions. */

@@ -66,6 +66,8 @@ export class SearchReport {
         this.#tries?.end(event.outcome);
         return;
       case 'relaxed':
+      case 'taken':
+      case 'released':
         return;
       default:
         this.#addTries();
@@ -92,7 +94,19 @@ function placeOf({ from, to, reason }: Extract<SearchEvent, { kind: 'refused-pat
 /** The sentence of an event. */
 type OwnSentence = Exclude<
   SearchEvent,
-  { kind: 'search' | 'attempt' | 'refused-path' | 'refused-entry' | 'refused-exit' | 'solution' | 'ended' | 'relaxed' }
+  {
+    kind:
+      | 'search'
+      | 'attempt'
+      | 'refused-path'
+      | 'refused-entry'
+      | 'refused-exit'
+      | 'solution'
+      | 'ended'
+      | 'relaxed'
+      | 'taken'
+      | 'released';
+  }
 >;
 
 function sentenceOf(event: OwnSentence, inter: boolean): string {
@@ -199,13 +213,7 @@ class Tries {
   }
 
   find({ nChannels, gbps: speed, better }: Extract<SearchEvent, { kind: 'solution' }>): void {
-    const why = {
-      first: 'the first solution',
-      bandwidth: 'more bandwidth than before',
-      hops: 'as much over fewer hops',
-      heads: 'one more head',
-    }[better];
-    this.#improved = `${nChannels} × ${gbps(speed)} with ${describe(this.#last, this.#inter)}: ${why}`;
+    this.#improved = `${nChannels} × ${gbps(speed)} with ${describe(this.#last, this.#inter)}: ${improvements[better]}`;
   }
 
   end(outcome: 'perfect' | 'all tried' | 'out of steps'): void {
@@ -239,7 +247,16 @@ class Tries {
   }
 }
 
-function describe(settings: Settings, inter: boolean): string {
+/** Texts of what made a solution better than the best before it. */
+export const improvements = {
+  first: 'the first solution',
+  bandwidth: 'more bandwidth than before',
+  hops: 'as much over fewer hops',
+  heads: 'one more head',
+} as const;
+
+/** Text of the settings of a try, without its speed. */
+export function describe(settings: Settings, inter: boolean): string {
   const parts = [
     settings.sameChannels ? 'all channels alike' : 'channels may differ',
     `GPUs up to ${pathTypeNames[settings.typeIntra]}`,
@@ -251,7 +268,8 @@ function describe(settings: Settings, inter: boolean): string {
   return `(${parts.join(', ')})`;
 }
 
-function speeds(bwIntra: number, bwInter: number): string {
+/** Text of the speed of a channel. */
+export function speeds(bwIntra: number, bwInter: number): string {
   return bwIntra === bwInter ? gbps(bwIntra) : `${gbps(bwIntra)} within and ${gbps(bwInter)} out of the host`;
 }
 

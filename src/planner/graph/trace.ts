@@ -48,8 +48,8 @@ export type Improvement = 'first' | 'bandwidth' | 'hops' | 'heads';
 /**
  * Decisions of a search in their order. Nodes have their names, as `GPU/0-1b000`.
  *
- *     search ─► (attempt ─► refused-path, refused-entry, refused-exit, solution … ─► ended ─► relaxed)* ─► stopped
- *            ─► duplicated? ─► (attempt … ─► ended)* ─► simple-order? ─► result
+ *     search ─► (attempt ─► taken, released, refused-path, refused-entry, refused-exit, solution … ─► ended ─► relaxed)*
+ *            ─► stopped ─► duplicated? ─► (attempt … ─► ended)* ─► simple-order? ─► result
  */
 export type SearchEvent =
   | {
@@ -70,6 +70,14 @@ export type SearchEvent =
   | { readonly kind: 'no-hardware' }
   /** A walk with these settings; in pass 2 it is for more speed with as many channels. */
   | ({ readonly kind: 'attempt'; readonly pass: 1 | 2; readonly steps: number } & Settings)
+  /** A path is in the channel, or is not any more: another alternative comes. `left` is valid until the listener returns. */
+  | {
+      readonly kind: 'taken' | 'released';
+      readonly from: string;
+      readonly to: string;
+      readonly gbps: number;
+      readonly left: () => readonly LinkLeft[];
+    }
   | { readonly kind: 'refused-path'; readonly from: string; readonly to: string; readonly reason: PathRefusal }
   | { readonly kind: 'refused-entry'; readonly nic: string; readonly reason: EntryRefusal }
   | { readonly kind: 'refused-exit'; readonly nic: string; readonly entry: string; readonly reason: ExitRefusal }
@@ -107,6 +115,13 @@ export type SearchEvent =
   /** No solution: one channel in the order of the GPUs, whatever it costs. */
   | { readonly kind: 'simple-order' }
   | { readonly kind: 'result'; readonly graph: ChannelGraph };
+
+/** Bandwidth that a link has left, GB/s. */
+export interface LinkLeft {
+  readonly from: string;
+  readonly to: string;
+  readonly gbps: number;
+}
 
 /** Called with each decision. A search without a listener makes no events. */
 export type SearchListener = (event: SearchEvent) => void;
