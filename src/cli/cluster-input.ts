@@ -7,6 +7,7 @@ import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster
 import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
 import { fabricFault } from '../planner/simulate/fabric.js';
 import { applyOverrides } from '../planner/plan/overrides.js';
+import { isXml } from '../planner/readers/classify.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
@@ -20,7 +21,6 @@ import {
   catalogueInput,
   completeTopology,
   hasEvidence,
-  isXml,
   type NamedText,
   parseHosts,
   parseTopology,

@@ -51,6 +51,14 @@ export async function textOf({ name, blob }: OpenFile): Promise<string> {
   return new TextDecoder(encodingOf(bytes)).decode(bytes);
 }
 
+/** Part that a file has in a cluster: its hosts, the graphs of `NCCL_GRAPH_FILE`, or another. */
+export async function partOfFile(blob: Blob): Promise<'topology' | 'graphs' | 'other'> {
+  const head = await headOf(blob);
+  const text = new TextDecoder(encodingOf(head)).decode(head);
+  const [, name] = /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)*<(system|graphs)\b/.exec(text) ?? [];
+  return name === 'system' ? 'topology' : name === 'graphs' ? 'graphs' : 'other';
+}
+
 /** A file line by line, so that a long one is never whole in memory; recordings and dumps as a whole. */
 async function readOne(name: string, blob: Blob, reader: NcclLogReader, report: (text: string) => void): Promise<void> {
   const head = await headOf(blob);

@@ -1,3 +1,4 @@
+import type { Line } from '../planner/explain/answer.js';
 import type { Outcome } from '../planner/log/verdict/diagnosis.js';
 import type { RingOverview, Use } from '../planner/plan/overview/overview.js';
 import type { Picture } from '../view/draw/picture.js';
@@ -66,12 +67,16 @@ export type ShownPart =
 export interface ShownMachines {
   readonly view: 'machine';
   readonly hosts: readonly { readonly name: string; readonly picture: Picture; readonly channels: readonly number[] }[];
+  /** Channels whose rings go over the selected link; undefined where no link is selected. */
+  readonly over: readonly number[] | undefined;
 }
 
 /** The paths of each kind of hosts. */
 export interface ShownMatrices {
   readonly view: 'matrix';
   readonly hosts: readonly { readonly name: string; readonly picture: Picture }[];
+  /** The path of the selected cell, on its machine. */
+  readonly path: { readonly text: string; readonly picture: Picture } | undefined;
 }
 
 /** The rings of each kind of hosts, with the subjects of their ranks and network ports; and the features in use. */
@@ -134,6 +139,8 @@ export interface ShownTimes {
   readonly view: 'choice';
   /** Bandwidth and choice of all collectives. */
   readonly believed: Picture;
+  /** Kernels on symmetric windows; undefined where no buffer lies in one. */
+  readonly windows: Picture | undefined;
   readonly picture: Picture;
   /** A sentence on what is missing; undefined where nothing is. */
   readonly note: string | undefined;
@@ -197,6 +204,6 @@ export interface ShownLog {
 
 /** An answer, or the reason why there is none. */
 export interface ShownAnswer {
-  readonly title: string;
-  readonly sentences: readonly string[];
+  readonly title: Line;
+  readonly lines: readonly Line[];
 }

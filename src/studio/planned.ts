@@ -1,7 +1,9 @@
 import { describeError } from '../errors.js';
+import type { Line } from '../planner/explain/answer.js';
 import { explain } from '../planner/explain/explain.js';
 import { nearestQuestions } from '../planner/explain/grammar/complete.js';
 import { parseQuestions } from '../planner/explain/grammar/parse.js';
+import { referencesIn } from '../planner/explain/references.js';
 import { situationOf, usesSearches } from '../planner/explain/situation.js';
 import { prepareCluster, type PreparedHosts } from '../planner/plan/cluster.js';
 import { limitText } from '../planner/plan/overview/format.js';
@@ -31,8 +33,8 @@ export interface Planned {
 
 /** Plans a cluster. */
 export function planned(source: Source): Planned {
-  const { cluster, parameters, title, environment } = source;
-  const prepared = prepareCluster(cluster, parameters);
+  const { cluster, parameters, title, environment, given } = source;
+  const prepared = prepareCluster(cluster, parameters, given);
   const plan = planPrepared(prepared, parameters);
   const tuning = tune(plan, parameters);
   return {
@@ -95,23 +97,32 @@ function cardOf({ nodes, links }: System, net: NetNode): string | undefined {
 }
 
 /** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */
-export function answerTo({ cluster, parameters, simulated, machines, environment }: Source, text: string): ShownAnswer {
+export function answerTo({ cluster, parameters, simulated, machines, environment, given }: Source, text: string): ShownAnswer {
   const questions = parseQuestions(text);
   if (questions.length === 0)
     return {
-      title: 'That is no question that can be answered.',
-      sentences: [`The nearest are: ${nearestQuestions(text).join('; ')}.`],
+      title: plainLine('That is no question that can be answered.'),
+      lines: [plainLine(`The nearest are: ${nearestQuestions(text).join('; ')}.`)],
     };
   try {
     const roots = new Map(machines.map(({ system, root }) => [system, root]));
     const searches = questions.some(usesSearches) ? 'all' : 'none';
-    const situation = situationOf(cluster, parameters, { searches, simulated, roots, environment });
+    const situation = situationOf(cluster, parameters, { searches, simulated, roots, environment, ...given });
     const end = performance.now() + HELP_MS;
     const answers = questions.map((question) => explain(situation, question, { keepGoing: () => performance.now() <= end }));
-    const [first, ...others] = answers.map(({ title, lines }) => [title, ...lines.map((line) => line.text)]);
-    const [title = '', ...sentences] = first ?? [];
-    return { title, sentences: [...sentences, ...others.flat()] };
+    return {
+      title: titleLine(answers[0]?.title ?? ''),
+      lines: answers.flatMap(({ title, lines }, index) => [...(index === 0 ? [] : [titleLine(title)]), ...lines]),
+    };
   } catch (error) {
-    return { title: 'There is no answer.', sentences: [describeError(error)] };
+    return { title: plainLine('There is no answer.'), lines: [plainLine(describeError(error))] };
   }
+}
+
+function titleLine(text: string): Line {
+  return { text, references: referencesIn(text) };
+}
+
+function plainLine(text: string): Line {
+  return { text, references: [] };
 }

@@ -1,14 +1,15 @@
 import { inFile, InputError, InvalidArgumentError, TcclError } from '../errors.js';
-import { evidenceIn, type HostFacts } from '../planner/evidence/facts.js';
+import { evidenceIn } from '../planner/evidence/facts.js';
 import { machineOf } from '../planner/evidence/machine-of-tools.js';
 import { topologyInLog } from '../planner/log/machine/topology-in-log.js';
 import { type Parameters, parametersFromEnvironment } from '../planner/parameters.js';
 import { refuseContradictions } from '../planner/graph/merge/contradictions.js';
-import type { Cluster } from '../planner/plan/cluster.js';
+import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
 import { parseClusterFile } from '../planner/plan/cluster-file.js';
 import { unknownVariable } from '../planner/plan/cluster-text.js';
 import { withDeviceEdits } from '../planner/plan/device-edits.js';
 import { applyOverrides, type Overrides } from '../planner/plan/overrides.js';
+import { isHwloc, isXml } from '../planner/readers/classify.js';
 import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
 import { buildSystem } from '../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../planner/topology/catalogue/complete.js';
@@ -16,12 +17,12 @@ import { parseHardware } from '../planner/topology/catalogue/hardware.js';
 import { findMachine, PCIE_BOX_FORM, suggestMachine } from '../planner/topology/catalogue/machines.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
-import { describeNote, type XmlNote } from '../planner/topology/xml/notes.js';
+import { describeNote } from '../planner/topology/xml/notes.js';
 import { parseXml } from '../planner/topology/xml/parse.js';
 import { descendants, type XmlElement } from '../planner/topology/xml/tree.js';
 import { validateTopology } from '../planner/topology/xml/validate.js';
 import { defaultVersion, ncclVersion } from '../planner/versions/version.js';
-import { machinesIn, MOST_NODES, type StudioState } from './state.js';
+import { hostsIn, MOST_NODES, type StudioState } from './state.js';
 
 /** A cluster that is ready to be planned. */
 export interface Source {
@@ -30,6 +31,8 @@ export interface Source {
   readonly machines: readonly SourceMachine[];
   readonly parameters: Parameters;
   readonly environment: Readonly<Record<string, string>>;
+  /** The opened file that `NCCL_GRAPH_FILE` names. */
+  readonly given: Pick<PrepareOptions, 'graphFile'>;
   readonly simulated: Environment;
   readonly notes: readonly string[];
 }
@@ -48,17 +51,18 @@ export interface NamedText {
   readonly text: string;
 }
 
+/** Contents of opened files, by name. */
+export type Texts = ReadonlyMap<string, string>;
+
 /** Hosts of one machine, before devices are taken out. */
 interface Hosts {
   readonly title: string;
+  /** Name for messages; undefined for a machine of the catalogue. */
+  readonly fileName: string | undefined;
   readonly root: XmlElement;
-  readonly notes: readonly XmlNote[];
+  readonly notes: readonly string[];
   readonly count: number;
   readonly overrides: Overrides;
-}
-
-function isXml(text: string): boolean {
-  return /^\uFEFF?\s*</.test(text);
 }
 
 function isClusterFile({ name, text }: NamedText): boolean {
@@ -66,66 +70,63 @@ function isClusterFile({ name, text }: NamedText): boolean {
 }
 
 /**
- * The cluster of a state: a machine of the catalogue, a topology, the machine that a log or a matrix of `nvidia-smi topo -m`
- * has, or a cluster file.
+ * The cluster of a state: a machine of the catalogue, a topology, the machine that a log or an output of a tool has, or a
+ * cluster file; and other hosts beside it.
  *
+ * @param texts the other opened files that the state names
  * @returns undefined for a log without a machine
  * @throws InputError or InvalidArgumentError: one line with the place and the remedy
  */
-export function sourceOf(state: StudioState, file: NamedText | undefined): Source | undefined {
+export function sourceOf(state: StudioState, file: NamedText | undefined, texts: Texts = new Map()): Source | undefined {
   const version = state.nccl === undefined ? defaultVersion : ncclVersion(state.nccl);
   for (const name of Object.keys(state.env)) {
     const problem = unknownVariable(name);
     if (problem !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', problem);
   }
-  if (file === undefined) return assemble(state, [catalogueHosts(state.machine, state.nodes)], {}, version);
-  if (isXml(file.text)) {
-    const hosts = inFile(file.name, () => ({
-      ...parseXml(file.text, { fileName: file.name }),
-      title: file.name,
-      count: state.nodes,
-      overrides: {},
-    }));
-    return assemble(state, [hosts], {}, version, file.name);
-  }
-  const logged = topologyInLog(file.text);
-  if (logged !== undefined) {
-    const hosts = { title: `a machine in ${file.name}`, root: logged, notes: [], count: state.nodes, overrides: {} };
-    return assemble(state, [hosts], {}, version, file.name);
-  }
-  if (isClusterFile(file)) return inFile(file.name, () => clusterFile(state, file, version));
-  const evidence = inFile(file.name, () => evidenceIn({ text: file.text, fileName: file.name }));
-  return evidence === undefined ? undefined : evidentSource(state, evidence, version, file.name);
+  if (file !== undefined && !isXml(file.text) && topologyInLog(file.text) === undefined && isClusterFile(file))
+    return inFile(file.name, () => clusterFile(state, file, version, texts));
+  const hosts = file === undefined ? [catalogueHosts(state.machine, state.nodes)] : hostsOfText(file, state.nodes);
+  return hosts === undefined ? undefined : assemble(state, hosts, {}, version, texts);
 }
 
-/** The hosts that outputs of tools describe; where they describe one, as many as the state wants. */
-function evidentSource(state: StudioState, evidence: readonly HostFacts[], version: string, fileName: string): Source {
-  const isOne = evidence.length === 1 && evidence[0]?.count === 1;
-  const made = evidence.map((host, index) => {
-    const { root, notes } = inFile(fileName, () => machineOf(host, undefined));
-    const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${fileName}`;
-    return { notes, hosts: { title, root, notes: [], count: isOne ? state.nodes : host.count, overrides: {} } };
+/** The hosts that a text describes: one as many times as `count` says, or several; undefined where it describes none. */
+function hostsOfText({ name, text }: NamedText, count: number): Hosts[] | undefined {
+  const common = { fileName: name, overrides: {} };
+  if (isXml(text) && !isHwloc(text)) {
+    const { root, notes } = inFile(name, () => parseXml(text, { fileName: name }));
+    return [{ ...common, title: name, root, notes: notes.map((note) => describeNote(note, name)), count }];
+  }
+  const logged = topologyInLog(text);
+  if (logged !== undefined) return [{ ...common, title: `a machine in ${name}`, root: logged, notes: [], count }];
+  const evidence = inFile(name, () => evidenceIn({ text, fileName: name }));
+  const isOne = evidence?.length === 1 && evidence[0]?.count === 1;
+  return evidence?.map((host, index) => {
+    const { root, notes } = inFile(name, () => machineOf(host, undefined));
+    const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${name}`;
+    return { ...common, title, root, notes, count: isOne ? count : host.count };
   });
-  const source = assemble(
-    state,
-    made.map(({ hosts }) => hosts),
-    {},
-    version,
-    fileName,
-  );
-  return { ...source, notes: [...new Set([...made.flatMap(({ notes }) => notes), ...source.notes])] };
+}
+
+/** Hosts of an opened file or a machine of the catalogue. */
+function namedHosts(name: string, count: number, texts: Texts): Hosts[] {
+  const text = texts.get(name);
+  if (text === undefined) return [catalogueHosts(name, count)];
+  const hosts = hostsOfText({ name, text }, count);
+  if (hosts !== undefined) return hosts;
+  throw new InputError('CONTENT', 'has no machine that could be a host', { file: name });
 }
 
 function catalogueHosts(name: string, count: number): Hosts {
   const machine = findMachine(name);
-  if (machine !== undefined) return { title: machine.name, root: machine.build(), notes: [], count, overrides: {} };
+  if (machine !== undefined)
+    return { title: machine.name, fileName: undefined, root: machine.build(), notes: [], count, overrides: {} };
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
     `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)} (${PCIE_BOX_FORM})`,
   );
 }
 
-function clusterFile(state: StudioState, { name, text }: NamedText, version: string): Source {
+function clusterFile(state: StudioState, { name, text }: NamedText, version: string, texts: Texts): Source {
   const file = parseClusterFile(text);
   const hosts = file.machines.map((machine): Hosts => {
     if (findMachine(machine.machine) === undefined)
@@ -136,12 +137,14 @@ function clusterFile(state: StudioState, { name, text }: NamedText, version: str
     const hardware = machine.hardware === undefined ? undefined : parseHardware(machine.hardware);
     return {
       ...built,
+      fileName: name,
       title: machine.name ?? built.title,
       root: hardware === undefined ? built.root : completeSkeleton(built.root, hardware).root,
       overrides: machine.overrides,
     };
   });
-  const source = assemble(state, hosts, file.environment, version, name);
+  const windows = state.windows === 'none' ? (file.windows ?? 'none') : state.windows;
+  const source = assemble({ ...state, windows }, hosts, file.environment, version, texts);
   return {
     ...source,
     title: file.name ?? source.title,
@@ -154,13 +157,16 @@ function assemble(
   given: readonly Hosts[],
   fileEnvironment: Readonly<Record<string, string>>,
   version: string,
-  fileName?: string,
+  texts: Texts,
 ): Source {
   const environment = { ...fileEnvironment, ...state.env };
-  const { parameters, notes: variableNotes } = parametersFromEnvironment(environment, version);
+  const { parameters, notes: variableNotes } = parametersFromEnvironment(environment, {
+    ncclVersion: version,
+    windows: state.windows,
+  });
   refuseContradictions(parameters);
-  const { name: otherName, count: nOthers = 1 } = machinesIn(state.others);
-  const hosts = otherName === '' ? given : [...given, catalogueHosts(otherName, nOthers)];
+  const others = hostsIn(state.others).flatMap(({ name, count = 1 }) => namedHosts(name, count, texts));
+  const hosts = [...given, ...others];
   const nHosts = hosts.reduce((sum, { count }) => sum + count, 0);
   if (nHosts > MOST_NODES)
     throw new InvalidArgumentError(
@@ -169,8 +175,8 @@ function assemble(
     );
   const notes = variableNotes.map(({ message }) => message);
   const machines = hosts.map((each, position): SourceMachine => {
-    notes.push(...each.notes.map((note) => describeNote(note, fileName)));
-    return inFile(fileName, () => {
+    notes.push(...each.notes);
+    return inFile(each.fileName, () => {
       validateTopology(each.root);
       const complete = isSkeleton(each.root) ? completed(each.root, notes) : each.root;
       const whole = withDeviceEdits(applyOverrides(complete, each.overrides), position === 0 ? state.edits : []);
@@ -188,9 +194,18 @@ function assemble(
     machines,
     parameters,
     environment,
+    given: givenGraphs(environment['NCCL_GRAPH_FILE'], texts),
     simulated: defaultEnvironment,
     notes: [...new Set(notes)],
   };
+}
+
+function givenGraphs(name: string | undefined, texts: Texts): Source['given'] {
+  if (name === undefined || name === '') return {};
+  const text = texts.get(name);
+  if (text === undefined)
+    throw new InvalidArgumentError('FILE', `NCCL_GRAPH_FILE=${name}: open that file in the page, too, or remove the variable`);
+  return { graphFile: { root: parseXml(text, { fileName: name }).root, fileName: name } };
 }
 
 function completed(root: XmlElement, notes: string[]): XmlElement {

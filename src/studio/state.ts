@@ -1,7 +1,9 @@
 import { InvalidArgumentError } from '../errors.js';
 import { type DeviceEdit, type DeviceEditName, describeEdit, deviceEdits } from '../planner/plan/device-edits.js';
 import { type ScheduledCollective, scheduledCollectives } from '../planner/schedule/schedule.js';
+import { windowsText } from '../planner/tuning/symmetric/reasons.js';
 import { defaultVersion } from '../planner/versions/version.js';
+import { windowKinds, type Windows } from '../planner/windows.js';
 
 /** Names of the views, in the order of their tabs. */
 export const viewNames = [
@@ -36,8 +38,10 @@ export interface StudioState {
   readonly nicsOff: readonly string[];
   /** Changes of devices, in their order. */
   readonly edits: readonly DeviceEdit[];
-  /** Other hosts of the cluster: a machine of the catalogue and a count, as `dgx-a100:2`; empty for none. */
+  /** Other hosts of the cluster: machines of the catalogue or opened files, each with a count, as `dgx-a100:2, b.xml`. */
   readonly others: string;
+  /** Buffers of calls in symmetric windows. */
+  readonly windows: Windows;
   readonly view: ViewName;
   /** Channel of the search whose ring is shown alone. */
   readonly channel: number | undefined;
@@ -67,10 +71,11 @@ export const unset = {
   nicsOff: [],
   edits: [],
   others: '',
+  windows: 'none',
 } as const satisfies Partial<StudioState>;
 
 /** Settings of a state as phrases. */
-export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others }: StudioState): string[] {
+export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others, windows }: StudioState): string[] {
   return [
     ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
     ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
@@ -78,6 +83,7 @@ export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others }: Studi
     ...nicsOff.map((name) => `without ${name}`),
     ...edits.map(describeEdit),
     ...(others === '' ? [] : [`with ${others}`]),
+    ...(windows === 'none' ? [] : [`${windowsText(windows)} in symmetric windows`]),
   ];
 }
 
@@ -92,6 +98,7 @@ export const exampleState: StudioState = {
   nicsOff: [],
   edits: [],
   others: '',
+  windows: 'none',
   view: 'machine',
   channel: undefined,
   graph: 'ring',
@@ -124,6 +131,7 @@ export function fragmentOf(state: StudioState): string {
   for (const nic of state.nicsOff) set('nic-off', nic);
   for (const { what, device } of state.edits) set('edit', `${what}:${device}`);
   set('others', state.others);
+  if (state.windows !== 'none') set('windows', state.windows);
   if (state.view !== 'machine') set('view', state.view);
   set('channel', state.channel);
   if (state.graph !== 'ring') set('graph', state.graph);
@@ -153,6 +161,7 @@ export function stateOf(fragment: string): StudioState {
     nicsOff: parameters.getAll('nic-off'),
     edits: parameters.getAll('edit').flatMap((text) => editOf(text) ?? []),
     others: parameters.get('others') ?? '',
+    windows: windowKinds.find((kind) => kind === parameters.get('windows')) ?? 'none',
     view,
     channel: wholeNumber(parameters.get('channel')),
     graph: parameters.get('graph') === 'tree' ? 'tree' : 'ring',
@@ -175,10 +184,30 @@ function editOf(text: string): DeviceEdit | undefined {
   return what === undefined || device === undefined ? undefined : { what, device };
 }
 
-/** A machine and a count, as `dgx-a100:2`. */
-export function machinesIn(text: string): { readonly name: string; readonly count: number | undefined } {
+/** A machine or an opened file, and a count, as `dgx-a100:2`. */
+interface CountedHosts {
+  readonly name: string;
+  readonly count: number | undefined;
+}
+
+/** Reads `dgx-a100:2`. */
+export function machinesIn(text: string): CountedHosts {
   const [, name = '', count] = /^\s*(.*?)(?::(\d{1,9}))?\s*$/s.exec(text) ?? [];
   return { name, count: count === undefined ? undefined : Math.min(MOST_NODES, Math.max(1, Number(count))) };
+}
+
+/** Reads several, separated by commas. */
+export function hostsIn(text: string): CountedHosts[] {
+  return text
+    .split(',')
+    .map(machinesIn)
+    .filter(({ name }) => name !== '');
+}
+
+/** Names in a state that may be those of opened files. */
+export function filesOf({ file, against, others, env }: StudioState): string[] {
+  const names = [file, against, env['NCCL_GRAPH_FILE'], ...hostsIn(others).map(({ name }) => name)];
+  return [...new Set(names.flatMap((name) => (name === undefined || name === '' ? [] : [name])))];
 }
 
 function assignment(text: string): readonly (readonly [string, string])[] | undefined {

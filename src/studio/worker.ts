@@ -5,8 +5,8 @@ import { partOf } from './parts/part.js';
 import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './planned.js';
-import { type NamedText, sourceOf } from './source.js';
-import type { StudioState } from './state.js';
+import { type NamedText, sourceOf, type Texts } from './source.js';
+import { filesOf, type StudioState } from './state.js';
 
 /** Answers requests by replies to `post`, one after the other; a newer request ends the worker. */
 export function serve(post: (reply: Reply) => void): (request: Request) => void {
@@ -26,10 +26,11 @@ const MOST_PLANS = 6;
 
 /** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
-  #text: { readonly key: number; readonly text: string } | undefined;
+  /** Texts of the files that the latest state named, by key. */
+  #texts: ReadonlyMap<number, string> = new Map();
   #job: { readonly key: string; readonly model: LogModel; readonly read: ReadJob | undefined } | undefined;
-  /** Plans by the parts of the state that they depend on, the latest last. */
-  readonly #plans = new Map<string, { readonly text: string | undefined; readonly made: Planned | undefined }>();
+  /** Plans by the parts of the state and the files that they depend on, the latest last. */
+  readonly #plans = new Map<string, Planned | undefined>();
   #answer: { readonly made: Planned; readonly ask: string; readonly answer: ShownAnswer } | undefined;
 
   /** @param early called with views without the answer, which may take seconds */
@@ -38,13 +39,18 @@ class Desk {
     const file = state.file === undefined ? undefined : files.find(({ name }) => name === state.file);
     if (state.file !== undefined && file === undefined)
       throw new InputError('FILE', `this view needs the file ${state.file}: open it, a link does not have its contents`);
-    const named = file === undefined ? undefined : { name: file.name, text: await this.#textOf(file) };
-    const second = files.find(({ name }) => name === state.against);
-    const other = second === undefined ? undefined : { name: second.name, text: await textOf(second) };
+    const texts = await this.#textsOf(files, filesOf(state));
+    const textOfFile = (name: string | undefined): NamedText | undefined => {
+      const text = name === undefined ? undefined : texts.get(name);
+      return name === undefined || text === undefined ? undefined : { name, text };
+    };
+    const [named, other] = [textOfFile(state.file), textOfFile(state.against)];
+    const keys = new Map(files.map(({ name, key }) => [name, key]));
+    const plan = (each: StudioState, text: NamedText | undefined) => this.#planned(each, text, texts, keys);
     const job = file === undefined ? undefined : (await this.#jobOf(files, report)).read;
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
-    const made = this.#plannedBeside(job?.log, state, named);
+    const made = plannedBeside(job?.log, () => plan(state, named));
     const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made) };
     if (made === undefined) {
       if (log !== undefined)
@@ -55,7 +61,6 @@ class Desk {
         { file: state.file ?? '' },
       );
     }
-    const plan = (otherState: StudioState, text: NamedText | undefined) => this.#planned(otherState, text);
     const part = partOf({ made, state, file: named, against: other, tables, plan });
     const shown = { plan: shownPlan(made), log, part, answer: undefined, tookMs: performance.now() - start };
     if (state.ask.trim() === '') return shown;
@@ -66,19 +71,17 @@ class Desk {
     return { ...shown, answer: this.#answer.answer, tookMs: performance.now() - start };
   }
 
-  /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */
-  #plannedBeside(log: ShownLog | undefined, state: StudioState, file: NamedText | undefined): Planned | undefined {
-    try {
-      return this.#planned(state, file);
-    } catch (error) {
-      if (log === undefined || !(error instanceof InputError)) throw error;
-      return undefined;
+  /** Texts of those of the files that are named. */
+  async #textsOf(files: readonly OpenFile[], names: readonly string[]): Promise<Texts> {
+    const kept = new Map<number, string>();
+    const texts = new Map<string, string>();
+    for (const file of files.filter(({ name }) => names.includes(name))) {
+      const text = this.#texts.get(file.key) ?? (await textOf(file));
+      kept.set(file.key, text);
+      texts.set(file.name, text);
     }
-  }
-
-  async #textOf(file: OpenFile): Promise<string> {
-    if (this.#text?.key !== file.key) this.#text = { key: file.key, text: await textOf(file) };
-    return this.#text.text;
+    this.#texts = kept;
+    return texts;
   }
 
   async #jobOf(files: readonly OpenFile[], report: (text: string) => void) {
@@ -90,22 +93,39 @@ class Desk {
     return this.#job;
   }
 
-  #planned(state: StudioState, file: NamedText | undefined): Planned | undefined {
-    const { machine, nodes, nccl, env, gpusOff, nicsOff, edits, others } = state;
-    const key = JSON.stringify([file?.name ?? '', machine, nodes, nccl, env, gpusOff, nicsOff, edits, others]);
+  #planned(
+    state: StudioState,
+    file: NamedText | undefined,
+    texts: Texts,
+    keys: ReadonlyMap<string, number>,
+  ): Planned | undefined {
+    const { machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows } = state;
+    const used = [file?.name ?? '', ...filesOf({ ...state, file: undefined, against: '' })].map((name) => keys.get(name));
+    const key = JSON.stringify([file?.name ?? '', used, machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows]);
+    const isKept = this.#plans.has(key);
     const kept = this.#plans.get(key);
     this.#plans.delete(key);
-    const latest = kept?.text === file?.text && kept !== undefined ? kept : { text: file?.text, made: planOf(state, file) };
-    this.#plans.set(key, latest);
+    const made = isKept ? kept : planOf(state, file, texts);
+    this.#plans.set(key, made);
     for (const oldest of this.#plans.keys()) {
       if (this.#plans.size <= MOST_PLANS) break;
       this.#plans.delete(oldest);
     }
-    return latest.made;
+    return made;
   }
 }
 
-function planOf(state: StudioState, file: NamedText | undefined): Planned | undefined {
-  const source = sourceOf(state, file);
+/** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */
+function plannedBeside(log: ShownLog | undefined, plan: () => Planned | undefined): Planned | undefined {
+  try {
+    return plan();
+  } catch (error) {
+    if (log === undefined || !(error instanceof InputError)) throw error;
+    return undefined;
+  }
+}
+
+function planOf(state: StudioState, file: NamedText | undefined, texts: Texts): Planned | undefined {
+  const source = sourceOf(state, file, texts);
   return source === undefined ? undefined : planned(source);
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,11 +6,14 @@ import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { withDeviceEdits } from '../../src/planner/plan/device-edits.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { RasServer } from '../commands/ras-server.js';
 import { startTccl, tccl } from '../multi-process/cli.js';
+import { runs } from '../runs.js';
+import { lstopoXml } from '../unit/planner/evidence/print-tools.js';
 import { browser as browserPath, missing } from './chromium.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-studio-'));
@@ -65,6 +68,12 @@ function shows(): Promise<void> {
 
 async function openFile(name: string, contents: string | Buffer): Promise<void> {
   await page.getByLabel('Open a file').setInputFiles({ name, mimeType: '', buffer: Buffer.from(contents) });
+  await shows();
+}
+
+async function ask(question: string): Promise<void> {
+  await page.getByLabel('Ask a question about the plan').fill(question);
+  await page.keyboard.press('Enter');
   await shows();
 }
 
@@ -431,6 +440,198 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openFile('topo.txt', matrix);
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine in topo.txt');
     await expect(page.locator('.notes').textContent()).resolves.toContain('assumed: GPUs are');
+  });
+
+  it('opens the XML of lstopo, and several topologies as one cluster', async () => {
+    await openPage();
+    await openFile('host.xml', lstopoXml(machine('pcie-8-a6000')));
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'in host.xml' }).waitFor();
+    expect(await page.locator('rect.t-gpu').count()).toBe(8);
+    const topology = (name: string) => ({ name: `${name}.xml`, mimeType: '', buffer: Buffer.from(writeXml(machine(name))) });
+    await page.getByLabel('Open a file').setInputFiles([topology('hgx-a100-4'), topology('dgx-a100')]);
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'hgx-a100-4.xml + dgx-a100.xml' }).waitFor();
+    await shows();
+    expect(await page.locator('.figures').textContent()).toContain('ranks12');
+  });
+
+  it('opens graphs of NCCL_GRAPH_DUMP_FILE as a setting, and compares with what the search finds', async () => {
+    await openPage('#machine=dgx-a100&nodes=2');
+    const { stdout } = await tccl(['graph', 'dgx-a100', '--nodes', '2', '--graph-xml']);
+    await openFile('graph.xml', stdout.replaceAll('speedinter="24"', 'speedinter="12"'));
+    await page.locator('.chips').filter({ hasText: 'NCCL_GRAPH_FILE=graph.xml' }).waitFor();
+    await tab('Compare').click();
+    await page.getByRole('region', { name: 'Decisions' }).filter({ hasText: '12' }).waitFor();
+    await page.getByRole('button', { name: 'Remove NCCL_GRAPH_FILE' }).click();
+    await panel().filter({ hasText: 'Nothing is set yet' }).waitFor();
+  });
+
+  it('opens a folder of an incident', async () => {
+    const incident = join(folder, 'incident');
+    mkdirSync(join(incident, 'host1'), { recursive: true });
+    writeFileSync(join(incident, 'topo.xml'), writeXml(machine('hgx-a100-4')));
+    writeFileSync(
+      join(incident, 'host1', 'job.log'),
+      'host1:10:10 [0] NCCL INFO NCCL version 2.27.7+cuda12.8\nhost1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n',
+    );
+    await openPage();
+    await page.getByLabel('Open a folder').setInputFiles(incident);
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'incident/topo.xml' }).waitFor();
+    await shows();
+    await expect(tab('Incident').getAttribute('aria-selected')).resolves.toBe('true');
+    expect(await page.locator('.findings').textContent()).toContain('incident/host1/job.log:2');
+  });
+
+  it('answers why there are 4 nodes, and leads from the answer to the views', async () => {
+    await openPage('#machine=dgx-a100&nodes=4');
+    await ask('why 4 nodes');
+    const { stdout } = await tccl(['explain', 'dgx-a100', '--nodes', '4', 'why', '4', 'nodes', '--json']);
+    const { title, lines } = JSON.parse(stdout) as { title: string; lines: readonly { text: string }[] };
+    expect(await page.locator('.answer h2').textContent()).toBe(title);
+    expect(await page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
+    await ask('why does GPU 3 use NIC 3');
+    await page.locator('.answer').getByRole('button', { name: 'gpu 3' }).first().click();
+    await page.locator('rect.chosen').first().waitFor();
+  });
+
+  it('says what limits all-to-all, as tccl explain does', async () => {
+    await openPage('#machine=dgx-h100&nodes=2');
+    await ask('what limits all-to-all');
+    const { stdout } = await tccl(['explain', 'dgx-h100', '--nodes', '2', 'what', 'limits', 'all-to-all', '--json']);
+    const { title, lines } = JSON.parse(stdout) as { title: string; lines: readonly { text: string }[] };
+    expect(await page.locator('.answer h2').textContent()).toBe(title);
+    expect(title).toContain('AllToAll');
+    expect(await page.locator('.answer p').allTextContents()).toEqual(lines.map(({ text }) => text));
+    await page.locator('.answer').getByRole('button', { name: 'AllToAll' }).first().click();
+    await shows();
+    expect(await panel().getByRole('combobox', { name: 'Times of' }).inputValue()).toBe('AllToAll');
+  });
+
+  it('finds why the second network port is idle: no ring goes over its link, and its GPU has one as near', async () => {
+    // A board with two ports at one switch: the rings need one.
+    const root = withDeviceEdits(machine('dgx-h100'), [{ what: 'another', device: 'mlx5_0' }]);
+    await openPage();
+    await openFile('host.xml', writeXml(root));
+    await page.getByLabel('Machines').fill('2');
+    await page.keyboard.press('Enter');
+    await shows();
+    const port = page.locator('path[data-subject^="link/NET/"], path[data-subject*=">NET/"]');
+    const loads = await Promise.all((await port.all()).map(async (link) => (await link.getAttribute('class')) ?? ''));
+    expect(loads.filter((name) => name.includes('s-load0'))).toHaveLength(1);
+    const idle = port.nth(loads.findIndex((name) => name.includes('s-load0')));
+    const number = /NET\/0-(\d+)/.exec((await idle.getAttribute('data-subject')) ?? '')?.[1] ?? '';
+    await idle.dispatchEvent('click');
+    await panel().getByText('No ring goes over the selected link.').waitFor();
+    await ask(`why is NIC ${number} idle`);
+    expect(await page.locator('.answer').textContent()).toContain(`NIC ${number} is as near, but no channel of GPU 0 uses it.`);
+  });
+
+  it('names the channels over a link, the path of a cell, and the reason of a band', async () => {
+    await openPage('#machine=dgx-h100&nodes=2');
+    await page.locator('path[data-subject^="link/NET/"], path[data-subject*=">NET/"]').first().dispatchEvent('click');
+    const channel = panel().getByRole('button', { name: /^Show channel / });
+    await channel.first().waitFor();
+    const name = await channel.first().textContent();
+    await channel.first().click();
+    await shows();
+    expect(new URL(page.url()).hash).toContain(`channel=${name ?? ''}`);
+    await tab('Paths').click();
+    await shows();
+    await page.locator('text[data-subject="path/DEV/0-1b000>NET/0-4"]').click();
+    await panel().locator('.card > p').filter({ hasText: 'GPU 0 to NET 4: PXN' }).waitFor();
+    expect(await panel().locator('.card rect.t-frame').count()).toBe(2);
+    await tab('Choice').click();
+    await shows();
+    await page.locator('rect[data-subject^="call/AllReduce/"]').last().click();
+    await shows();
+    await page
+      .locator('.answer h2')
+      .filter({ hasText: /for AllReduce of/ })
+      .waitFor();
+  });
+
+  it('shows kernels on symmetric windows beside the general choice', async () => {
+    await openPage('#machine=dgx-h100&nodes=1&view=choice');
+    await panel().getByLabel('Buffers in symmetric windows').selectOption('both');
+    await shows();
+    await panel()
+      .getByRole('region', { name: /^Kernels on symmetric windows/ })
+      .waitFor();
+    const kernels = await page.locator('rect.f-Symmetric title').allTextContents();
+    const { stdout } = await tccl(['plan', 'dgx-h100', '--windows', 'both']);
+    const named = kernels.map((text) => /: (\S+),/.exec(text)?.[1] ?? '');
+    expect(named.length).toBeGreaterThan(2);
+    expect(named.filter((kernel) => stdout.includes(kernel)).length).toBeGreaterThan(2);
+    await tab('Compare').click();
+    await panel().filter({ hasText: 'in symmetric windows' }).waitFor();
+  });
+
+  it('adds an NVLink between two GPUs', async () => {
+    await openPage('#machine=dgx-1v&nodes=1');
+    const link = page.locator('path[data-subject="link/DEV/0-2000>DEV/0-b000"]');
+    const before = await page.locator('path.t-nvlink').count();
+    await page.locator('rect.t-gpu').first().click();
+    await page.getByLabel('Add an NVLink to another GPU').selectOption({ label: 'GPU 7' });
+    await shows();
+    await page.getByRole('button', { name: 'Undo: another NVLink between gpu0+gpu7' }).waitFor();
+    expect((await page.locator('path.t-nvlink').count()) + (await link.count())).toBeGreaterThan(before);
+  });
+
+  it('walks a newcomer through the page, by keyboard alone', async () => {
+    await openPage();
+    await page.getByRole('button', { name: 'Tour', exact: true }).press('Enter');
+    const stops = [];
+    for (;;) {
+      const heading = page.locator('.tour h2');
+      stops.push(await heading.textContent());
+      expect(await page.evaluate("document.activeElement === document.querySelector('.tour h2')")).toBe(true);
+      await page.locator('.toured').first().waitFor();
+      const next = page.getByRole('button', { name: /^(Next|Done)$/ });
+      const isLast = (await next.textContent()) === 'Done';
+      await next.press('Enter');
+      await shows();
+      if (isLast) break;
+      await heading.filter({ hasText: `${stops.length + 1} of` }).waitFor();
+    }
+    expect(stops).toHaveLength(7);
+    expect(await page.locator('.tour, .toured').count()).toBe(0);
+  });
+
+  it('saves every view as one picture', async () => {
+    await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0');
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn']) {
+      await tab(name).click();
+      await shows();
+      const button = page.getByRole('button', { name: 'Save the view as SVG' });
+      const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
+      const { root } = parseXml(readFileSync(await download.path(), 'utf8'));
+      expect(root.children.filter((child) => child.name === 'text').length, name).toBeGreaterThan(5);
+    }
+    const [image] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save the view as PNG' }).click(),
+    ]);
+    expect(readFileSync(await image.path()).length).toBeGreaterThan(50_000);
+    expect(complaints).toEqual([]);
+  });
+
+  it('reads a long log to its last line, and stays usable meanwhile', async () => {
+    const bytes = runs(40, 200) * 1e6;
+    const line = 'host1:10:10 [0] NCCL INFO Channel 00/16 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n';
+    const file = join(folder, 'long.log');
+    writeFileSync(file, line.repeat(Math.ceil(bytes / line.length)));
+    appendFileSync(file, 'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n');
+    await openPage();
+    await page.getByLabel('Open a file').setInputFiles(file);
+    await page
+      .getByRole('status')
+      .filter({ hasText: /MiB read/ })
+      .waitFor();
+    // The page answers while its worker reads.
+    await page.getByLabel('Ask a question about the plan').fill('typed meanwhile');
+    expect(await page.locator('main').getAttribute('aria-busy')).toBe('true');
+    await shows();
+    expect(await page.locator('.findings').textContent()).toContain('mlx5_0');
+    rmSync(file);
   });
 
   it('saves the view with its files, and opens it again', async () => {

@@ -21,13 +21,14 @@ import { NcclLogReader } from '../../planner/log/job/read-log.js';
 import { type ClusterHosts, prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate } from '../../planner/plan/overview/format.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
+import { isXml } from '../../planner/readers/classify.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';
 import { devicesOf } from '../../planner/topology/doctor/inventory.js';
 import { didYouMean } from '../../suggest.js';
 import { type ClusterInput, readCluster } from '../cluster-input.js';
 import { colorsFor, print, printData, printJson, printNotes } from '../output.js';
 import { sizesOf } from '../plan/plan.js';
-import { isXml, type NamedText, readText } from '../topo/input.js';
+import { type NamedText, readText } from '../topo/input.js';
 import { clusterOptionsOf, type ExpectOptions } from './options.js';
 
 /** A cluster with the facts that a gate compares. */

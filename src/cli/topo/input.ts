@@ -4,6 +4,7 @@ import { inFile, InputError, InvalidArgumentError } from '../../errors.js';
 import { describeHosts, evidenceIn, type EvidenceText, type HostFacts } from '../../planner/evidence/facts.js';
 import { machineOf } from '../../planner/evidence/machine-of-tools.js';
 import { machineOfProduct } from '../../planner/evidence/named-machine.js';
+import { isHwloc, isXml } from '../../planner/readers/classify.js';
 import { topologyInLog } from '../../planner/log/machine/topology-in-log.js';
 import type { Parameters } from '../../planner/parameters.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
@@ -178,15 +179,6 @@ export function hasEvidence({ text, fileName, parts }: NamedText): boolean {
     if (error instanceof InputError) return true;
     throw error;
   }
-}
-
-function isHwloc(text: string): boolean {
-  return /<topology\b|<object type="/.test(text.slice(0, 2000));
-}
-
-/** Decides by the first character. */
-export function isXml(text: string): boolean {
-  return /^\uFEFF?\s*</.test(text);
 }
 
 /** @throws InvalidArgumentError where the catalogue has no such machine: `name` is no file either */

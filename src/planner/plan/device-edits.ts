@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { busIdNumber } from '../topology/build/attributes.js';
+import { nvlink } from '../topology/catalogue/build.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../topology/xml/tree.js';
 import { copyNic, freeBusId, named } from './machine-edits.js';
 
@@ -10,6 +11,7 @@ export const deviceEdits = {
   'half-lanes': 'half the PCIe lanes of',
   'half-nvlinks': 'half the NVLinks of',
   'no-nvlinks': 'no NVLinks of',
+  'add-nvlink': 'another NVLink between',
   another: 'another card like',
 } as const;
 export type DeviceEditName = keyof typeof deviceEdits;
@@ -72,6 +74,14 @@ function apply(root: XmlElement, { what, device: name }: DeviceEdit): void {
       }
       return;
     }
+    case 'add-nvlink': {
+      const other = second === undefined ? undefined : deviceOf(root, second);
+      if (!isGpu || other?.name !== 'gpu' || card === undefined || peer === undefined || peer === card)
+        throw refuse('it joins two GPUs, as gpu0+gpu3');
+      addNvlink(element, peer);
+      addNvlink(other, card);
+      return;
+    }
     case 'another':
       if (card?.parent === undefined) throw refuse('it has no place on a PCI bus');
       if (isGpu) copyGpu(card, card.parent, root);
@@ -115,6 +125,14 @@ function nvlinksOf(root: XmlElement, gpu: XmlElement, card: XmlElement | undefin
       ? own.has(link) || target === busId
       : (own.has(link) && target === peerId) || (others.has(link) && target === busId);
   });
+}
+
+/** One NVLink more from a GPU to the card of another. */
+function addNvlink(gpu: XmlElement, { attributes }: XmlElement): void {
+  const target = attributes.get('busid') ?? '';
+  const known = gpu.children.find((child) => child.name === 'nvlink' && child.attributes.get('target') === target);
+  if (known === undefined) nvlink(gpu, target, 1, attributes.get('class') ?? '');
+  else known.attributes.set('count', String(Number(known.attributes.get('count') ?? 1) + 1));
 }
 
 function copyGpu(card: XmlElement, parent: XmlElement, root: XmlElement): void {

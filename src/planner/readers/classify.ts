@@ -5,7 +5,8 @@ export type FileKind = 'text' | 'pickle' | 'json' | 'xml' | 'inspector' | 'trace
 
 const forms: readonly (readonly [kind: FileKind, form: RegExp])[] = [
   ['xml', /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:system|graphs)\b/],
-  ['xml', /^\s*<\?xml\b/],
+  // That of lstopo is an output of a tool.
+  ['xml', /^\s*<\?xml\b(?![\s\S]{0,2000}<topology\b)/],
   ['inspector', /^\s*\{\s*"header":\s*\{[^{}]{0,400}\},\s*"metadata":/],
   ['watch', /^\s*\{"tcclWatch":/],
   ['trace', /^\s*\[\s*(?:\{"name":|\{"ph":|\{"cat":)/],
@@ -52,4 +53,14 @@ export function classify(head: Uint8Array): FileKind {
   // A record a line is a log; one value is a file of JSON.
   if (/^\s*\{/.test(text) && !/^\s*\{[^\n]{0,60000}\}\s*\n\s*\{/.test(text)) return 'json';
   return 'text';
+}
+
+/** True for text whose first character is that of XML. */
+export function isXml(text: string): boolean {
+  return /^\uFEFF?\s*</.test(text);
+}
+
+/** True for the XML of `lstopo`, which is no topology of NCCL. */
+export function isHwloc(text: string): boolean {
+  return /<topology\b|<object type="/.test(text.slice(0, 2000));
 }

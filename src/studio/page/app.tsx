@@ -1,12 +1,17 @@
-import type { JSX } from 'preact';
+import { Fragment, type JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { questionForms } from '../../planner/explain/grammar/complete.js';
-import type { Shown, ShownPart } from '../messages.js';
+import type { Line } from '../../planner/explain/answer.js';
+import { completeQuestion } from '../../planner/explain/grammar/complete.js';
+import { shownBy } from '../answer-links.js';
+import type { Device, Shown, ShownPart } from '../messages.js';
 import { savedStudio } from '../saved.js';
 import { exampleState, fragmentOf, type ViewName } from '../state.js';
 import { MotionView } from './motion.js';
 import { Settings } from './settings.js';
-import { save } from './drawing.js';
+import { sheetOfLog, sheetOfPart } from '../sheets.js';
+import { save, savePng, saveSvg } from './drawing.js';
+import { startTour, Tour } from './tour.js';
+import { droppedFiles } from './drops.js';
 import { allFiles, busy, cancel, change, open, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
@@ -54,6 +59,9 @@ export function App(): JSX.Element {
           >
             Save all
           </button>
+          <button type="button" onClick={startTour}>
+            Tour
+          </button>
           <button type="button" onClick={() => window.print()}>
             Print
           </button>
@@ -69,6 +77,7 @@ export function App(): JSX.Element {
         </aside>
         <main aria-busy={busy.value !== undefined || (views === undefined && problem.value === undefined)}>
           <Status />
+          <Tour />
           {views === undefined ? null : <Contents views={views} />}
         </main>
       </div>
@@ -153,6 +162,9 @@ function Tabs({ views: { plan, log, part } }: { readonly views: Shown }): JSX.El
     change({ view: next });
     document.getElementById(`tab-${next}`)?.focus();
   };
+  const title = `${plan?.title ?? state.value.file ?? ''}: ${tabs.find(([name]) => name === view)?.[1] ?? ''}`;
+  const ofPart = part?.view === view ? () => sheetOfPart(title, part) : undefined;
+  const sheet = view === 'log' ? log && (() => sheetOfLog(title, log)) : ofPart;
   return (
     <>
       <div role="tablist" aria-label="Views" onKeyDown={move}>
@@ -175,6 +187,16 @@ function Tabs({ views: { plan, log, part } }: { readonly views: Shown }): JSX.El
         {part === undefined || view === 'log' ? null : <Part part={part} />}
         {log !== undefined && view === 'log' ? <LogView log={log} /> : null}
       </div>
+      {sheet === undefined ? null : (
+        <div class="row export">
+          <button type="button" onClick={() => saveSvg(view, sheet())}>
+            Save the view as SVG
+          </button>
+          <button type="button" onClick={() => void savePng(view, sheet())}>
+            Save the view as PNG
+          </button>
+        </div>
+      )}
     </>
   );
 }
@@ -204,9 +226,10 @@ function Part({ part }: { readonly part: ShownPart }): JSX.Element {
 }
 
 /** The box for questions, with the answer. */
-function Questions({ views: { answer } }: { readonly views: Shown }): JSX.Element {
+function Questions({ views: { answer, plan } }: { readonly views: Shown }): JSX.Element {
   const { ask } = state.value;
   const [text, setText] = useState(ask);
+  const devices = plan?.devices ?? [];
   useEffect(() => setText(ask), [ask]);
   return (
     <section class="questions" aria-label="Questions">
@@ -226,22 +249,59 @@ function Questions({ views: { answer } }: { readonly views: Shown }): JSX.Elemen
         />
         <button type="submit">Ask</button>
         <datalist id="questions">
-          {questionForms.map(({ example, purpose }) => (
-            <option key={example} value={example}>
-              {purpose}
+          {completeQuestion(text).map(({ text: whole, detail }) => (
+            <option key={whole} value={whole}>
+              {detail}
             </option>
           ))}
         </datalist>
       </form>
       {answer === undefined || ask === '' ? null : (
         <div class="card answer" aria-live="polite">
-          <h2>{answer.title}</h2>
-          {answer.sentences.map((sentence, index) => (
-            <p key={index}>{sentence}</p>
+          <h2>
+            <Sentence line={answer.title} devices={devices} />
+          </h2>
+          {answer.lines.map((line, index) => (
+            <p key={index}>
+              <Sentence line={line} devices={devices} />
+            </p>
           ))}
         </div>
       )}
     </section>
+  );
+}
+
+/** A sentence of an answer; a click on what it names shows it. */
+function Sentence({
+  line: { text, references },
+  devices,
+}: {
+  readonly line: Line;
+  readonly devices: readonly Device[];
+}): JSX.Element {
+  const links = references.flatMap((reference) => {
+    const shows = shownBy(reference, devices);
+    return shows === undefined ? [] : [{ reference, shows }];
+  });
+  const ends = [0, ...links.map(({ reference }) => reference.to)];
+  return (
+    <>
+      {links.map(({ reference, shows }, index) => (
+        <Fragment key={index}>
+          {text.slice(ends[index], reference.from)}
+          <button
+            type="button"
+            class="link"
+            aria-label={'number' in reference ? `${reference.kind} ${reference.number}` : undefined}
+            onClick={() => change(shows)}
+          >
+            {text.slice(reference.from, reference.to)}
+          </button>
+        </Fragment>
+      ))}
+      {text.slice(ends.at(-1))}
+    </>
   );
 }
 
@@ -251,7 +311,7 @@ function useDrops(): void {
     const allow = (event: DragEvent) => event.preventDefault();
     const drop = (event: DragEvent) => {
       event.preventDefault();
-      open([...(event.dataTransfer?.files ?? [])].map((blob) => ({ name: blob.name, blob })));
+      void droppedFiles(event.dataTransfer).then(open);
     };
     const paste = (event: ClipboardEvent) => {
       if (event.target instanceof HTMLInputElement) return;

@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks';
 import { type ColourName, colours, type Look, looks } from '../../view/draw/palette.js';
 import type { Mark, Picture } from '../../view/draw/picture.js';
 import { classesOf, looksStyle, overrideStyle, svgFile } from '../../view/draw/svg.js';
+import { questionOf } from '../answer-links.js';
 import { change, selected } from './store.js';
 
 /** Style sheet of all pictures: every look and colour, light and dark. */
@@ -25,7 +26,8 @@ export function Drawing({ picture, name }: { readonly picture: Picture; readonly
   const select = (event: Event) => {
     const mark = event.target instanceof Element ? event.target.closest('[data-subject]') : null;
     const subject = mark?.getAttribute('data-subject') ?? undefined;
-    change({ selected: subject === chosen ? undefined : subject });
+    const ask = subject === undefined ? undefined : questionOf(subject);
+    change({ selected: subject === chosen ? undefined : subject, ...(ask === undefined ? {} : { ask }) });
   };
   return (
     <figure ref={frame}>
@@ -45,10 +47,10 @@ export function Drawing({ picture, name }: { readonly picture: Picture; readonly
         </svg>
       </div>
       <figcaption>
-        <button type="button" onClick={() => save(`${name}.svg`, new Blob([svgFile(picture)], { type: 'image/svg+xml' }))}>
+        <button type="button" onClick={() => saveSvg(name, picture)}>
           Save SVG
         </button>
-        <button type="button" onClick={() => void savePng(`${name}.png`, picture)}>
+        <button type="button" onClick={() => void savePng(name, picture)}>
           Save PNG
         </button>
       </figcaption>
@@ -112,20 +114,34 @@ export function save(name: string, blob: Blob): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-const PNG_SCALE = 2;
+/** Saves a picture as a file of SVG. */
+export function saveSvg(name: string, picture: Picture): void {
+  save(`${name}.svg`, svgBlob(picture));
+}
 
-async function savePng(name: string, picture: Picture): Promise<void> {
-  const url = URL.createObjectURL(new Blob([svgFile(picture)], { type: 'image/svg+xml' }));
+function svgBlob(picture: Picture): Blob {
+  return new Blob([svgFile(picture)], { type: 'image/svg+xml' });
+}
+
+/** Pixels of a PNG for one of the picture. */
+const PNG_SCALE = 2;
+/** Pixels at most on a side: browsers have no larger canvas. */
+const MOST_PNG_SIDE = 16_384;
+
+/** Saves a picture as a PNG. */
+export async function savePng(name: string, picture: Picture): Promise<void> {
+  const url = URL.createObjectURL(svgBlob(picture));
   try {
     const image = new Image();
     image.src = url;
     await image.decode();
+    const scale = Math.min(PNG_SCALE, MOST_PNG_SIDE / picture.width, MOST_PNG_SIDE / picture.height);
     const canvas = document.createElement('canvas');
-    canvas.width = PNG_SCALE * picture.width;
-    canvas.height = PNG_SCALE * picture.height;
+    canvas.width = Math.floor(scale * picture.width);
+    canvas.height = Math.floor(scale * picture.height);
     canvas.getContext('2d')?.drawImage(image, 0, 0, canvas.width, canvas.height);
     const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, 'image/png'));
-    if (blob !== null) save(name, blob);
+    if (blob !== null) save(`${name}.png`, blob);
   } finally {
     URL.revokeObjectURL(url);
   }

@@ -86,12 +86,17 @@ function OthersField(): JSX.Element {
     <label>
       Other hosts beside them
       <input
-        list="machines"
+        list="others"
         value={state.value.others}
-        placeholder="dgx-a100:2"
+        placeholder="dgx-a100:2, b.xml"
         spellcheck={false}
         onChange={({ currentTarget: { value } }) => change({ others: value.trim(), selected: undefined })}
       />
+      <datalist id="others">
+        {[...fileNames.value, ...machines.map(({ name }) => name)].map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
     </label>
   );
 }
@@ -147,16 +152,13 @@ function FileField(): JSX.Element {
   const names = fileNames.value;
   return (
     <>
-      <label class="file">
+      <label class="files">
         Open a file
-        <input
-          type="file"
-          multiple
-          onChange={({ currentTarget }) => {
-            open([...(currentTarget.files ?? [])].map((blob) => ({ name: blob.name, blob })));
-            currentTarget.value = '';
-          }}
-        />
+        <input type="file" multiple onChange={openChosen} />
+      </label>
+      <label>
+        Open a folder, as of an incident
+        <input type="file" {...{ webkitdirectory: true }} onChange={openChosen} />
       </label>
       {names.length < 2 ? null : (
         <label>
@@ -172,6 +174,11 @@ function FileField(): JSX.Element {
       )}
     </>
   );
+}
+
+function openChosen({ currentTarget }: { readonly currentTarget: HTMLInputElement }): void {
+  open([...(currentTarget.files ?? [])].map((blob) => ({ name: blob.webkitRelativePath || blob.name, blob })));
+  currentTarget.value = '';
 }
 
 function Variables(): JSX.Element {
@@ -272,8 +279,9 @@ function Devices(): JSX.Element {
           </li>
         ))}
       </ul>
+      <Selection devices={devices} />
       {device !== undefined ? (
-        <DeviceButtons device={device} />
+        <DeviceButtons device={device} devices={devices} />
       ) : link !== undefined ? (
         <LinkButtons link={link} />
       ) : (
@@ -283,6 +291,30 @@ function Devices(): JSX.Element {
         </p>
       )}
     </fieldset>
+  );
+}
+
+/** Selects a device or link without a pointer. */
+function Selection({ devices }: { readonly devices: readonly Device[] }): JSX.Element {
+  const { selected } = state.value;
+  const part = shown.value?.part;
+  const pictures = part?.view === 'machine' ? part.hosts.map(({ picture }) => picture) : [];
+  const subjects = pictures.flatMap(({ marks }) => marks.flatMap(({ subject }) => subject ?? []));
+  const links = [...new Set(subjects)].filter((subject) => subject.startsWith('link/'));
+  const option = (value: string, name: string) => (
+    <option key={value} value={value} selected={value === selected}>
+      {name}
+    </option>
+  );
+  return (
+    <label>
+      Selected
+      <select onChange={({ currentTarget: { value } }) => change({ selected: value === '' ? undefined : value })}>
+        {option('', 'nothing')}
+        {devices.map(({ subject, name }) => option(subject, name))}
+        {links.map((subject) => option(subject, linkEdits(subject, devices).name))}
+      </select>
+    </label>
   );
 }
 
@@ -305,7 +337,13 @@ function LinkButtons({ link: { name, edits } }: { readonly link: LinkEdits }): J
   );
 }
 
-function DeviceButtons({ device: { name, key, off } }: { readonly device: Device }): JSX.Element {
+function DeviceButtons({
+  device: { name, key, off },
+  devices,
+}: {
+  readonly device: Device;
+  readonly devices: readonly Device[];
+}): JSX.Element {
   const { gpusOff, nicsOff, edits } = state.value;
   const possible: readonly (readonly [DeviceEditName, string])[] = [
     ...('gpu' in off
@@ -333,6 +371,29 @@ function DeviceButtons({ device: { name, key, off } }: { readonly device: Device
           {label}
         </button>
       ))}
+      {'gpu' in off ? <NewNvlink from={key} devices={devices} /> : null}
     </div>
+  );
+}
+
+/** Adds an NVLink from a GPU to a chosen other one. */
+function NewNvlink({ from, devices }: { readonly from: string; readonly devices: readonly Device[] }): JSX.Element {
+  const others = devices.filter(({ key, off }) => 'gpu' in off && key !== from);
+  return (
+    <select
+      aria-label="Add an NVLink to another GPU"
+      onChange={({ currentTarget }) => {
+        const { value } = currentTarget;
+        currentTarget.value = '';
+        if (value !== '') change({ edits: [...state.value.edits, { what: 'add-nvlink', device: `${from}+${value}` }] });
+      }}
+    >
+      <option value="">Add an NVLink to …</option>
+      {others.map(({ key, name }) => (
+        <option key={key} value={key}>
+          {name}
+        </option>
+      ))}
+    </select>
   );
 }

@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { describeError, InputError } from '../../errors.js';
+import { partOfFile } from '../log.js';
 import type { OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
 import { fragmentOf, stateOf, type StudioState } from '../state.js';
@@ -37,8 +38,9 @@ export function change(part: Partial<StudioState>, how: 'push' | 'replace' = 'pu
 function apply(next: StudioState): void {
   const before = state.value;
   state.value = next;
-  // The selection and the tab change what is drawn, not what is computed.
-  const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: '', step: 0 });
+  // The tab and most selections change what is drawn, not what is computed.
+  const needed = ({ selected = '' }: StudioState) => (/^(?:link|path)\//.test(selected) ? selected : '');
+  const key = (each: StudioState) => JSON.stringify({ ...each, view: '', selected: needed(each), step: 0 });
   const isMissing = next.view !== 'log' && shown.value?.part?.view !== next.view;
   if (key(before) !== key(next) || shown.value === undefined || isMissing) request();
 }
@@ -72,7 +74,7 @@ export function allFiles(): OpenFile[] {
   return [...files.values()];
 }
 
-/** Opens files: shows the last of them, or the view of a `.tccl` file. */
+/** Opens files: shows the cluster of the topologies among them, else the last, or the view of a `.tccl` file. */
 export function open(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
   const saved = opened.find(({ name }) => /\.tccl$/i.test(name));
   if (saved !== undefined) {
@@ -87,21 +89,39 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
     files.set(name, { key: nextKey++, name, blob });
   }
   fileNames.value = [...files.keys()];
-  const last = opened.at(-1);
-  if (last === undefined) return;
-  change({
-    file: last.name,
-    nodes: 1,
-    channel: undefined,
-    selected: undefined,
-    gpusOff: [],
-    nicsOff: [],
-    edits: [],
-    others: '',
-    ask: '',
-    view: 'machine',
-  });
+  if (opened.length === 0) return;
+  busy.value = 'reading …';
+  void show(opened);
+}
+
+async function show(opened: readonly { readonly name: string; readonly blob: Blob }[]): Promise<void> {
+  const names: Record<'topology' | 'graphs' | 'other', string[]> = { topology: [], graphs: [], other: [] };
+  for (const { name, blob } of opened) names[await partOf(blob)].push(name);
+  const { topology, graphs, other } = names;
+  const graphFile = graphs.at(-1);
+  const env = graphFile === undefined ? {} : { env: { ...state.value.env, NCCL_GRAPH_FILE: graphFile } };
+  const file = topology[0] ?? other.at(-1);
+  if (file === undefined) change({ ...env, channel: undefined, selected: undefined });
+  else
+    change({
+      ...env,
+      file,
+      nodes: 1,
+      channel: undefined,
+      selected: undefined,
+      gpusOff: [],
+      nicsOff: [],
+      edits: [],
+      others: topology.slice(1).join(', '),
+      ask: '',
+      view: topology.length > 0 && other.length > 0 ? 'log' : 'machine',
+    });
   request();
+}
+
+/** A damaged compressed file is one of no part: the worker says what is wrong. */
+function partOf(blob: Blob): ReturnType<typeof partOfFile> {
+  return partOfFile(blob).catch(() => 'other');
 }
 
 async function openSaved(name: string, blob: Blob): Promise<void> {

@@ -2,13 +2,13 @@ import type { JSX } from 'preact';
 import type { Changes, ShownChanges, ShownChannels, ShownFinding, ShownLog, ShownMachines, ShownMatrices } from '../messages.js';
 import type { Picture } from '../../view/draw/picture.js';
 import { Drawing } from './drawing.js';
-import { machines } from '../../planner/topology/catalogue/machines.js';
-import { change, fileNames, shown, state } from './store.js';
+import { change, shown, state } from './store.js';
 
 /** The machine: links coloured by the load of the rings, all of them or one. */
-export function MachineView({ part: { hosts } }: { readonly part: ShownMachines }): JSX.Element {
+export function MachineView({ part: { hosts, over } }: { readonly part: ShownMachines }): JSX.Element {
   return (
     <>
+      {over === undefined ? null : <ChannelsOver channels={over} />}
       {hosts.map(({ name, picture, channels }) => (
         <section key={name}>
           <LoadPicker channels={channels} />
@@ -17,6 +17,26 @@ export function MachineView({ part: { hosts } }: { readonly part: ShownMachines 
       ))}
       <LoadLegend />
     </>
+  );
+}
+
+/** Channels over the selected link; each can be shown alone. */
+function ChannelsOver({ channels }: { readonly channels: readonly number[] }): JSX.Element {
+  return (
+    <p class="row" aria-live="polite">
+      {channels.length === 0 ? 'No ring goes over the selected link.' : 'Rings over the selected link: channel'}
+      {channels.map((channel) => (
+        <button
+          type="button"
+          class="chip"
+          key={channel}
+          aria-label={`Show channel ${channel}`}
+          onClick={() => change({ channel })}
+        >
+          {channel}
+        </button>
+      ))}
+    </p>
   );
 }
 
@@ -64,13 +84,21 @@ function LoadLegend(): JSX.Element {
 }
 
 /** Path types between all devices. */
-export function MatrixView({ part: { hosts } }: { readonly part: ShownMatrices }): JSX.Element {
+export function MatrixView({ part: { hosts, path } }: { readonly part: ShownMatrices }): JSX.Element {
   return (
     <>
       <MeasuredPairs pictures={shown.value?.log?.pairs ?? []} />
       {hosts.map(({ name, picture }) => (
         <Drawing key={name} picture={picture} name={`${name}-paths`} />
       ))}
+      {path === undefined ? (
+        <p class="hint">Select a cell to see its path on the machine.</p>
+      ) : (
+        <section class="card" aria-live="polite">
+          <p>{path.text}</p>
+          <Drawing picture={path.picture} name="path" />
+        </section>
+      )}
     </>
   );
 }
@@ -181,11 +209,6 @@ function AgainstField(): JSX.Element {
         spellcheck={false}
         onChange={({ currentTarget: { value } }) => change({ against: value.trim() })}
       />
-      <datalist id="others">
-        {[...fileNames.value, ...machines.map(({ name }) => name)].map((name) => (
-          <option key={name} value={name} />
-        ))}
-      </datalist>
     </label>
   );
 }

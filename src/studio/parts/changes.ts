@@ -42,6 +42,7 @@ function changesOf({ made, state, file, against, plan }: PartInput): Changes | u
         from: defaultVersion,
         to: nccl,
         sizes: usualSizes,
+        options: plain.source.given,
       })
     : [];
   return {

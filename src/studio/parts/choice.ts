@@ -1,14 +1,17 @@
 import { counted } from '../../counted.js';
 import type { MeasuredTable } from '../../planner/log/job/table.js';
 import { curveSizes, forecast } from '../../planner/plan/overview/forecast.js';
+import { windowForecast } from '../../planner/plan/overview/windows.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import { predictCall, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests } from '../../planner/schedule/schedule.js';
 import { choose } from '../../planner/tuning/choose.js';
 import { collectives } from '../../planner/tuning/names.js';
 import type { Tuning } from '../../planner/tuning/tune.js';
+import { usesWindows } from '../../planner/windows.js';
 import { charts } from '../../view/choice/charts.js';
 import { predictionPicture } from '../../view/choice/predictions.js';
+import { windowsPicture } from '../../view/choice/windows.js';
 import type { Picture } from '../../view/draw/picture.js';
 import type { ShownTimes } from '../messages.js';
 import type { Planned } from '../planned.js';
@@ -44,6 +47,9 @@ export function shownTimes(
   return {
     view: 'choice',
     believed: beliefPicture(tuning),
+    windows: usesWindows(source.parameters)
+      ? windowsPicture(windowForecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)))
+      : undefined,
     note:
       simulator === undefined
         ? nRanks === 1

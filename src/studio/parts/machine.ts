@@ -1,12 +1,16 @@
 import { computePaths } from '../../planner/topology/paths/compute-paths.js';
 import { loadOfLinks } from '../../planner/plan/overview/fullest-link.js';
 import type { HostOverview } from '../../planner/plan/overview/overview.js';
-import { type GpuNode, nodeName, type System } from '../../planner/topology/system.js';
+import { formatGBps } from '../../planner/topology/format.js';
+import { type GpuNode, type NetNode, nodeName, type System } from '../../planner/topology/system.js';
+import { NodeType, pathTypeNames } from '../../planner/topology/types.js';
 import type { Picture } from '../../view/draw/picture.js';
 import { draw, type Drawing } from '../../view/machine/boxes.js';
-import { linkUses } from '../../view/machine/loads.js';
+import { withWay } from '../../view/machine/highlight.js';
+import { drawnId, linkUses } from '../../view/machine/loads.js';
 import { matrixPicture } from '../../view/machine/matrix.js';
-import { machinePicture } from '../../view/machine/picture.js';
+import { linkKey, machinePicture } from '../../view/machine/picture.js';
+import { pathMeanings } from '../../view/machine/text.js';
 import type { PreparedHosts } from '../../planner/plan/cluster.js';
 import type { ShownChannels, ShownMachines, ShownMatrices } from '../messages.js';
 import type { Planned } from '../planned.js';
@@ -56,7 +60,7 @@ export function machinePictures(made: Planned, channel?: number): Picture[] {
   });
 }
 
-export function shownMachines(made: Planned, { channel }: StudioState): ShownMachines {
+export function shownMachines(made: Planned, { channel, selected }: StudioState): ShownMachines {
   const pictures = machinePictures(made, channel);
   return {
     view: 'machine',
@@ -65,17 +69,67 @@ export function shownMachines(made: Planned, { channel }: StudioState): ShownMac
       const channels = rings.flatMap((ring) => ring.channels).sort((a, b) => a - b);
       return picture === undefined ? [] : [{ name, picture, channels }];
     }),
+    over: selected?.startsWith('link/') === true ? channelsOver(made, selected) : undefined,
   };
 }
 
-export function shownMatrices(made: Planned): ShownMatrices {
+/** Channels whose rings go over a link, in any direction. */
+function channelsOver(made: Planned, subject: string): number[] {
+  const { plan } = made;
+  const [from = '', to = ''] = subject.slice('link/'.length).split('>');
+  const used = [...new Set(plan.ringOfChannel)];
+  const rings = new Set(
+    kindsOf(made).flatMap(({ hosts: { systems, host } }) =>
+      systems.flatMap((local, node) => {
+        const ring = host.nodes[node]?.graphs.ring;
+        if (ring === undefined) return [];
+        return used.filter((each) => {
+          const uses = linkUses(local, loadOfLinks(local, ring, [each], plan.graphs.ring));
+          return [linkKey(from, to), linkKey(to, from)].some((key) => (uses.get(key)?.usedGBps ?? 0) > 0);
+        });
+      }),
+    ),
+  );
+  return [...plan.ringOfChannel].flatMap((ring, channel) => (rings.has(ring) ? [channel] : []));
+}
+
+export function shownMatrices(made: Planned, { selected }: StudioState): ShownMatrices {
   return {
     view: 'matrix',
+    path: selected?.startsWith('path/') === true ? shownPath(made, selected) : undefined,
     hosts: kindsOf(made).map((kind) => ({
       name: kind.host.name,
       picture: matrixPicture(drawingOf(made, kind), subjects(kind.machine.system)),
     })),
   };
+}
+
+/** The path of a cell, device by device. */
+function shownPath(made: Planned, subject: string): ShownMatrices['path'] {
+  const ends = subject.slice('path/'.length).split('>');
+  const pictures = machinePictures(made);
+  for (const [index, kind] of kindsOf(made).entries()) {
+    const { system } = kind.machine;
+    const subjectOf = subjects(system);
+    const all = [...system.gpus, ...system.nets];
+    const [from, to] = ends.map((end) => all.find((node) => subjectOf(nodeName(node)) === end));
+    const picture = pictures[index];
+    if (from === undefined || to === undefined || from === to || picture === undefined) continue;
+    const paths = computePaths(system, made.source.parameters);
+    const path = paths.between(from.type, from.index, to.type, to.index);
+    const nodes = paths.links(path).flatMap((link) => system.nodes[system.links.to[link] ?? -1] ?? []);
+    const places = [from, ...nodes].map((node) => subjectOf(drawnId(node)));
+    const devices = places.filter((place, at) => place !== places[at - 1]);
+    const type = pathTypeNames[paths.type[path] ?? -1] ?? 'DIS';
+    const speed = `${formatGBps(paths.bandwidthGBps[path] ?? 0)} GB/s`;
+    const text = `${nameOf(from)} to ${nameOf(to)}: ${type}, ${pathMeanings.get(type) ?? ''}, ${speed}, by ${devices.join(', ')}`;
+    return { text, picture: withWay(picture, devices, text) };
+  }
+  return undefined;
+}
+
+function nameOf(node: GpuNode | NetNode): string {
+  return `${node.type === NodeType.GPU ? 'GPU' : 'NET'} ${node.dev}`;
 }
 
 export function shownChannels(made: Planned): ShownChannels {

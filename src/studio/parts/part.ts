@@ -17,7 +17,7 @@ export function partOf(input: PartInput): ShownPart | undefined {
     case 'cluster':
       return shownCluster(made, state);
     case 'matrix':
-      return shownMatrices(made);
+      return shownMatrices(made, state);
     case 'choice':
       return shownTimes(made, state, tables);
     case 'channels':

@@ -30,6 +30,7 @@ export function doctorFindings({ machines, parameters }: Source): ShownFinding[]
 function reportsOf({ source, overview }: Planned): ShownReport[] {
   const reports = new Map<string, SearchReport>();
   prepareCluster(source.cluster, source.parameters, {
+    ...source.given,
     onSearch: (event, { machine, ranks }) => {
       const key = `${machine} ${ranks.join(' ')}`;
       const report = reports.get(key) ?? new SearchReport();

@@ -1,7 +1,7 @@
 import { formatBytes, formatWay } from '../../planner/plan/overview/format.js';
 import type { Flip, Way } from '../../planner/tuning/flips.js';
 import type { Protocol } from '../../planner/tuning/names.js';
-import type { Look } from '../draw/palette.js';
+import type { ColourName, Look } from '../draw/palette.js';
 import { at, type Mark, textMark, textWidth } from '../draw/picture.js';
 import type { SizeAxis } from './axis.js';
 
@@ -21,30 +21,54 @@ export interface Bands {
 /** One row: a band for each range of sizes with one choice. */
 export function bandMarks({ title, first, flips, collectives }: Bands, axis: SizeAxis, y: number): Mark[] {
   const starts = [{ bytes: axis.least, way: first }, ...flips.map(({ bytes, to }) => ({ bytes, way: to }))];
-  return starts.flatMap(({ bytes, way }, index): Mark[] => {
-    const end = starts[index + 1]?.bytes ?? axis.most;
+  return bandRow(
+    title,
+    collectives[0] ?? '',
+    starts.map(({ bytes, way }) => ({
+      bytes,
+      labels: [formatWay(way), way?.algorithm ?? ''],
+      look: strength[way?.protocol ?? 'Simple'],
+      fill: way?.algorithm ?? 'none',
+    })),
+    axis,
+    y,
+  );
+}
+
+const strength: Readonly<Record<Protocol, Look>> = { LL: 'bandLL', LL128: 'bandLL128', Simple: 'band' };
+
+/** One choice from a size on. */
+export interface Band {
+  readonly bytes: number;
+  /** The name, and shorter ones for narrow bands. */
+  readonly labels: readonly string[];
+  readonly look: Look;
+  readonly fill: ColourName;
+}
+
+/** A row of bands; each ends where the next begins. */
+export function bandRow(title: string, collective: string, bands: readonly Band[], axis: SizeAxis, y: number): Mark[] {
+  return bands.flatMap(({ bytes, labels, look, fill }, index): Mark[] => {
+    const end = bands[index + 1]?.bytes ?? axis.most;
     const [from, to] = [axis.x(bytes), axis.x(end)];
     const width = Math.max(1, to - from - 1);
-    const label = formatWay(way);
-    const fits = [label, way?.algorithm ?? '', ''].find((text) => textWidth(text, 11) + 10 <= width) ?? '';
-    const tip = `${title}: ${label}, ${formatBytes(Math.round(bytes))} to ${formatBytes(Math.round(end))}`;
+    const fits = [...labels, ''].find((text) => textWidth(text, 11) + 10 <= width) ?? '';
+    const tip = `${title}: ${labels[0] ?? ''}, ${formatBytes(Math.round(bytes))} to ${formatBytes(Math.round(end))}`;
     const middle = Math.round(Math.sqrt(bytes * end));
     return [
       {
         kind: 'rect',
-        look: strength[way?.protocol ?? 'Simple'],
+        look,
         x: at(from),
         y: at(y),
         width: at(width),
         height: BAND_HEIGHT,
         radius: 3,
-        fill: way?.algorithm ?? 'none',
-        subject: `call/${collectives[0] ?? ''}/${middle}`,
+        fill,
+        subject: `call/${collective}/${middle}`,
         tip,
       },
       ...(fits === '' ? [] : [textMark('onband', from + 7, y + 19, fits)]),
     ];
   });
 }
-
-const strength: Readonly<Record<Protocol, Look>> = { LL: 'bandLL', LL128: 'bandLL128', Simple: 'band' };

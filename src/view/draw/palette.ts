@@ -53,6 +53,8 @@ export const colours = {
   CollNetDirect: ['#de9440', '#a96a2a'],
   CollNetChain: ['#c2a92a', '#8f7c1f'],
   PAT: ['#2f9c9c', '#287a7a'],
+  Symmetric: ['#d98ca6', '#8c4a63'],
+  CopyEngines: ['#9aa5b1', '#5b6673'],
 
   // Lines of a chart.
   line0: ['#2563c9', '#6ea8fe'],

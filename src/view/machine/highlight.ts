@@ -8,36 +8,42 @@ export function highlighted(picture: Picture, places: readonly string[], what: s
   const [from, to] = places;
   if (from === undefined) return picture;
   const boxes = places.flatMap((place) => boxOf(picture, place) ?? []);
-  const links = picture.marks.filter(
-    ({ subject }) => to !== undefined && (subject === `link/${from}>${to}` || subject === `link/${to}>${from}`),
-  );
+  const links = to === undefined ? [] : pointedLinks(picture, from, to, what);
   const [a, b] = boxes;
   const line: Mark[] =
     links.length > 0
-      ? links.flatMap((mark) =>
-          mark.kind === 'path' ? [{ ...mark, look: 'pointed', stroke: 'bad', strokeWidth: 6, tip: what }] : [],
-        )
+      ? links
       : a === undefined || b === undefined
         ? []
         : [lineMark('refused', middleOf(a), middleOf(b), { tip: what })];
   return {
     ...picture,
     title: `${picture.title}; ${what}`,
-    marks: [
-      ...picture.marks,
-      ...line,
-      ...boxes.map(({ x, y, width, height, radius = 4 }): Mark => ({
-        kind: 'rect',
-        look: 'frame',
-        x: x - 3,
-        y: y - 3,
-        width: width + 6,
-        height: height + 6,
-        radius: radius + 2,
-        tip: what,
-      })),
-    ],
+    marks: [...picture.marks, ...line, ...boxes.map((box) => frameAround(box, what))],
   };
+}
+
+/** A machine with a way through it pointed at: both ends, and the links between devices that follow each other. */
+export function withWay(picture: Picture, places: readonly string[], what: string): Picture {
+  const ends = [places[0], places.at(-1)].flatMap((place) => (place === undefined ? [] : (boxOf(picture, place) ?? [])));
+  const links = places.slice(1).flatMap((place, index) => pointedLinks(picture, places[index] ?? '', place, what));
+  return {
+    ...picture,
+    title: `${picture.title}; ${what}`,
+    marks: [...picture.marks, ...links, ...ends.map((box) => frameAround(box, what))],
+  };
+}
+
+function pointedLinks({ marks }: Picture, from: string, to: string, what: string): Mark[] {
+  return marks.flatMap((mark): Mark[] =>
+    mark.kind === 'path' && (mark.subject === `link/${from}>${to}` || mark.subject === `link/${to}>${from}`)
+      ? [{ ...mark, look: 'pointed', stroke: 'bad', strokeWidth: 6, tip: what }]
+      : [],
+  );
+}
+
+function frameAround({ x, y, width, height, radius = 4 }: RectMark, what: string): Mark {
+  return { kind: 'rect', look: 'frame', x: x - 3, y: y - 3, width: width + 6, height: height + 6, radius: radius + 2, tip: what };
 }
 
 function boxOf({ marks }: Picture, subject: string): RectMark | undefined {

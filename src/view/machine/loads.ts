@@ -20,6 +20,7 @@ export function linkUses({ system }: Pick<LocalSystem, 'system'>, load: ArrayLik
   return uses;
 }
 
-function drawnId(node: SystemNode): string {
+/** The box of a machine's drawing that a node has. */
+export function drawnId(node: SystemNode): string {
   return node.type === NodeType.NVS ? NVSWITCH_ID : nodeName(node);
 }

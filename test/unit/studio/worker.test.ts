@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { machine } from '../../../src/planner/topology/catalogue/machines.js';
 import type { OpenFile, Reply } from '../../../src/studio/messages.js';
 import { stateOf, viewNames } from '../../../src/studio/state.js';
 import { serve } from '../../../src/studio/worker.js';
+import { lstopoXml } from '../planner/evidence/print-tools.js';
 
 /** Sends a state to a worker, and gives its replies up to the last. */
 function worker() {
@@ -51,5 +53,11 @@ describe('the worker of the studio', () => {
       titles.push(reply?.kind === 'shown' ? reply.shown.plan?.title : reply);
     }
     expect(titles).toEqual(['2 x dgx-a100', '3 x dgx-a100']);
+  });
+
+  it('plans the machine of the XML of lstopo', async () => {
+    const blob = new Blob([lstopoXml(machine('pcie-8-a6000'))]);
+    const [reply] = await worker()('file=host.xml', [{ key: 1, name: 'host.xml', blob }]);
+    expect(reply?.kind === 'shown' ? reply.shown.plan?.title : reply).toBe('the machine in host.xml');
   });
 });

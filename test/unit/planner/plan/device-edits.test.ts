@@ -27,6 +27,19 @@ describe('changes of a device', () => {
     expect(widthOf(edited('dgx-1v', ['half-lanes', '0000:05:00.0']), '0000:05:00.0')).toBe('8');
   });
 
+  it('add an NVLink between two GPUs, or one to those that join them', () => {
+    const links = (root: ReturnType<typeof machine>) => systemOf(root).links.bandwidthGBps.reduce((sum, gbps) => sum + gbps, 0);
+    const count = (root: ReturnType<typeof machine>) => writeXml(root).split('<nvlink').length;
+    const more = edited('dgx-1v', ['add-nvlink', 'gpu0+gpu7']);
+    expect(count(more)).toBe(count(machine('dgx-1v')) + 2);
+    const wider = edited('dgx-1v', ['add-nvlink', 'gpu0+gpu3']);
+    expect(count(wider)).toBe(count(machine('dgx-1v')));
+    expect(links(wider)).toBeGreaterThan(links(machine('dgx-1v')));
+    expect(links(wider)).toBe(links(more));
+    expect(() => edited('dgx-1v', ['add-nvlink', 'gpu0'])).toThrow('it joins two GPUs');
+    expect(() => edited('dgx-1v', ['add-nvlink', 'gpu0+mlx5_0'])).toThrow('it joins two GPUs');
+  });
+
   it('leave the machine as it was, and halve a speed twice', () => {
     const original = machine('dgx-h100');
     const before = writeXml(original);

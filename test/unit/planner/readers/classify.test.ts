@@ -6,6 +6,7 @@ describe('a file', () => {
 
   it('is recognised by its first bytes', () => {
     expect(kind('<?xml version="1.0"?>\n<system version="1">')).toBe('xml');
+    expect(kind('<?xml version="1.0"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n<topology version="2.0">')).toBe('text');
     expect(kind('\t\u001b[4mGPU0\tGPU1\tCPU Affinity\u001b[0m\nGPU0\t X \tNV18\t0-23')).toBe('text');
     expect(kind('GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s')).toBe('text');
     expect(kind("CA 'mlx5_0'\n\tCA type: MT4129")).toBe('text');

@@ -1,0 +1,77 @@
+import { formatRate, formatWay } from '../../planner/plan/overview/format.js';
+import type { WindowForecast } from '../../planner/plan/overview/windows.js';
+import { traitsOf } from '../../planner/tuning/symmetric/kernels.js';
+import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';
+import type { CallWay } from '../../planner/tuning/symmetric/symmetric.js';
+import { type Mark, type Picture, textMark } from '../draw/picture.js';
+import { sizeAxis, sizeTicks } from './axis.js';
+import { type Band, BAND_HEIGHT, bandRow } from './bands.js';
+
+const WIDTH = 960;
+const LEFT = 64;
+const RIGHT = 190;
+const TOP = 64;
+const GAP = 8;
+
+/**
+ * Kernels of calls on symmetric windows by size, a row for each collective, and reasons where a general kernel does the call.
+ *
+ *     AllReduce │ AGxLLMC_R │ RSxLDMC_AGxSTMC      │
+ *               └ 1 KiB ───── 1 MiB ──────── 1 GiB
+ */
+export function windowsPicture({ windows, collectives }: WindowForecast): Picture {
+  const sizes = collectives[0]?.rows.map(({ bytes }) => bytes) ?? [];
+  const axis = sizeAxis(sizes[0] ?? 1, sizes.at(-1) ?? 1, LEFT, WIDTH - RIGHT);
+  const rowY = (index: number) => TOP + index * (BAND_HEIGHT + GAP);
+  const reasons = new Set(
+    collectives.flatMap(({ collective, rows }) =>
+      rows.flatMap(({ way }) => (way.kind === 'general' ? [`${collective}: ${describeNoSymmetric(way.because)}`] : [])),
+    ),
+  );
+  const notes = [...reasons, "Times by NCCL's model, never compared with recorded answers."];
+  const bottom = rowY(collectives.length) - GAP;
+  const title = `Kernels on symmetric windows (${windowsText(windows)}), float32 and sum`;
+  return {
+    title,
+    width: WIDTH,
+    height: bottom + 44 + 18 * notes.length,
+    marks: [
+      textMark('head', LEFT, TOP - 30, title),
+      ...collectives.flatMap(({ collective, rows }, index): Mark[] => [
+        ...bandRow(`${collective} on windows`, collective, bandsOf(rows), axis, rowY(index)),
+        textMark('text', WIDTH - RIGHT + 10, rowY(index) + 19, collective),
+        textMark('dim', LEFT - 8, rowY(index) + 19, bestRate(rows), { anchor: 'end' }),
+      ]),
+      textMark('dim', LEFT - 8, TOP - 8, 'GB/s', { anchor: 'end' }),
+      ...sizeTicks(axis, bottom, 6),
+      ...notes.map((note, index) => textMark('dim', LEFT, bottom + 40 + 18 * index, note)),
+    ],
+  };
+}
+
+type Rows = WindowForecast['collectives'][number]['rows'];
+
+/** Most bus bandwidth of a row, GB/s. */
+function bestRate(rows: Rows): string {
+  return formatRate(Math.max(0, ...rows.map(({ way }) => (way.kind === 'general' ? way.choice?.busGBps : way.busGBps) ?? 0)));
+}
+
+/** One band for neighbouring sizes with one way. */
+function bandsOf(rows: Rows): Band[] {
+  return rows
+    .map(({ bytes, way }): Band => ({ bytes, ...styleOfWay(way) }))
+    .filter(({ labels }, index, all) => index === 0 || all[index - 1]?.labels[0] !== labels[0]);
+}
+
+function styleOfWay(way: CallWay): Omit<Band, 'bytes'> {
+  switch (way.kind) {
+    case 'general':
+      return { labels: [`${formatWay(way.choice)} (general)`, 'general', ''], look: 'bandLL128', fill: 'none' };
+    case 'copy engines':
+      return { labels: ['copy engines', 'copy', ''], look: 'band', fill: 'CopyEngines' };
+    case 'symmetric': {
+      const name = way.kernel.slice(way.kernel.indexOf('_') + 1);
+      return { labels: [name], look: traitsOf(way.kernel).isLl ? 'bandLL' : 'band', fill: 'Symmetric' };
+    }
+  }
+}
