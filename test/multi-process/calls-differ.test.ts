@@ -29,6 +29,7 @@ const named: readonly [first: string, second: string, begins: readonly string[],
     ['sendSync: ', 'recvSync: '],
     'CALL_MISMATCH',
   ],
+  [`comm.sendRecv(${f32(2_000_000)}, 1, ${f32(3)}, 1)`, `comm.recv(${f32(5)}, 0)`, ['send: ', 'recv: '], 'CALL_MISMATCH'],
   [`comm.barrier()`, `comm.recv(${f32(5)}, 0)`, ['barrier: ', 'recv: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
   [`comm.barrierSync()`, `comm.recvObjectSync(0)`, ['barrierSync: ', 'recvObjectSync: '], 'TIMEOUT', { TCCL_TIMEOUT: '1' }],
 ];
@@ -64,14 +65,14 @@ test.each(pairs)('%s and %s are distinguished, in shared memory and over sockets
 
 test.each([
   ['a collective', 'comm.allReduce(new Int32Array(4))', 'comm.allReduce(new Int32Array(5))'],
-  ['a message', `comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`],
+  ['a message', `comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`, 0],
   ['a window', 'comm.window(comm.alloc(Int32Array, 4))', 'comm.window(comm.alloc(Float32Array, 4))'],
   ['the root of objects', 'comm.gatherObject(1, 0)', 'comm.gatherObject(1, 1)'],
-])('two ranks that differ in %s both name both', async (_, first, second) => {
+])('two ranks that differ in %s both name both', async (_, first, second, sender?: number) => {
   for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {
     const { records, stderr } = await runRanks(2, 'calls-differ.mjs', [first, second], { env });
     expect(records.map(({ rank, code, about, ranks }) => ({ rank, code, about, ranks })).sort(), stderr).toEqual(
-      expect.arrayContaining([0, 1].map((rank) => ({ rank, code: 'CALL_MISMATCH', about: undefined, ranks: [0, 1] }))),
+      expect.arrayContaining([0, 1].map((rank) => ({ rank, code: 'CALL_MISMATCH', about: sender, ranks: [0, 1] }))),
     );
   }
 });

@@ -108,7 +108,7 @@ export class Messenger implements Waitable {
   /** Name of the call that an error ends: a message with one of the error's ranks, if there is one. */
   #callOf(error: unknown): string | undefined {
     const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
-    // A mismatch names the sender first.
+    // The rank of a mismatch is the sender.
     const name = this.#pointToPoint.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
     return this.#blocks && name !== undefined ? `${name}Sync` : name;
   }

@@ -108,7 +108,7 @@ export function transferMismatch(
     'CALL_MISMATCH',
     `rank ${sender} sent ${sent} to rank ${receiver}, which receives ${expected.atMost ? 'at most ' : ''}${describeElements(expected.count, expected.type)} there; ` +
       'the n-th send to a rank and its n-th receive from there must agree in type and length',
-    { ranks: oddRanks([[sender], [receiver]]) },
+    { rank: sender, ranks: oddRanks([[sender], [receiver]]) },
   );
 }
 
