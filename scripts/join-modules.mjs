@@ -1,15 +1,23 @@
 // Writes dist/ from the modules that tsc made. Node.js takes 0.2 s of processor time to load the 250 modules of a rank, and
 // 0.04 s to load the same code in few files.
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 
 const modules = resolve('build/modules');
 const kernels = 'src/runtime/device/kernels/kernels.wasm';
 /** The names of the modules that dist/ was made of. */
 const record = 'build/joined.json';
-/** Runs when it is imported: no module that others import may share its file. */
-const program = join(modules, 'cli/main.js');
+/** Modules that a process or a thread starts with. They run when they are imported: no module that others import may share their file. */
+const programs = [
+  'cli/main.js',
+  'perf/algorithm-times-rank.js',
+  'runtime/pool/pool-rank.js',
+  'runtime/threads/direct-thread.js',
+  'runtime/threads/network-thread.js',
+].map((file) => join(modules, file));
+/** Modules that programs of users import. */
+const entries = ['index.js', 'planner/index.js', 'ddp/index.js'].map((file) => join(modules, file));
 
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
@@ -41,12 +49,13 @@ export async function joinModules() {
     treeshake: false,
     preserveEntrySignatures: 'allow-extension',
     checks: { ineffectiveDynamicImport: false },
-    plugins: [kernelsInCode, mapsOfTypeScript],
+    plugins: [kernelsInCode],
   });
   const { output } = await bundle.write({
     dir: 'dist',
     format: 'esm',
-    sourcemap: true,
+    // Editors show those of the declarations.
+    comments: { legal: true, annotation: true, jsdoc: false },
     entryFileNames: '[name].js',
     // src/own-module.ts, which asks for its own folder, is in one of the joined files.
     chunkFileNames: ({ name }) => (name.startsWith('joined-') ? '[name].js' : 'parts/[name].js'),
@@ -56,7 +65,38 @@ export async function joinModules() {
   const written = new Set(output.map(({ fileName }) => fileName));
   for (const file of namesIn('dist')) if (/\.(js|js\.map)$/.test(file) && !written.has(file)) rmSync(join('dist', file));
   chmodSync('dist/cli/main.js', 0o755);
+  writeFileSync('dist/.npmignore', notPublished(output));
   writeFileSync(record, JSON.stringify(files));
+}
+
+/**
+ * Lines for npm, of the files in dist/ that only our tests and benchmarks import, by the path of their module. What users'
+ * programs and the command load, in whatever way, is published, and the declarations that those of the entries import.
+ */
+function notPublished(output) {
+  const chunks = new Map(output.filter(({ type }) => type === 'chunk').map((chunk) => [chunk.fileName, chunk]));
+  const loaded = new Set();
+  const load = (fileName) => {
+    const chunk = chunks.get(fileName);
+    if (chunk === undefined || loaded.has(fileName)) return;
+    loaded.add(fileName);
+    [...chunk.imports, ...chunk.dynamicImports].forEach(load);
+  };
+  const published = [...programs, ...entries].map((id) => relative(modules, id));
+  published.forEach(load);
+
+  const declared = new Set();
+  const declare = (file) => {
+    if (declared.has(file) || !existsSync(join('dist', file))) return;
+    declared.add(file);
+    const imports = readFileSync(join('dist', file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g);
+    for (const [, path] of imports) declare(join(dirname(file), `${path}.d.ts`));
+  };
+  for (const id of entries) declare(relative(modules, id).replace(/js$/, 'd.ts'));
+  const others = namesIn('dist').filter(
+    (file) => (file.endsWith('.js') && !loaded.has(file)) || (file.endsWith('.d.ts') && !declared.has(file)),
+  );
+  return [...others.sort().map((file) => `/${file}`), ''].join('\n');
 }
 
 const namesIn = (folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' });
@@ -87,7 +127,7 @@ function addUser(users, name, context) {
   const visit = (id) => {
     const list = users.get(id) ?? [];
     if (!id.startsWith(modules) || list.includes(name)) return;
-    users.set(id, id === program ? [] : [...list, name]);
+    users.set(id, programs.includes(id) ? [] : [...list, name]);
     context.getModuleInfo(id).importedIds.forEach(visit);
   };
   for (const file of starts[name]) visit(join(modules, file));
@@ -102,10 +142,4 @@ const kernelsInCode = {
 export const kernelsWasm = () => Buffer.from(base64, 'base64');
 `
       : null,
-};
-
-/** Source maps lead from dist/ to src/. */
-const mapsOfTypeScript = {
-  name: 'maps-of-typescript',
-  load: (id) => (existsSync(`${id}.map`) ? { code: readFileSync(id, 'utf8'), map: readFileSync(`${id}.map`, 'utf8') } : null),
 };
