@@ -36,7 +36,7 @@ export function machineOf(host: HostFacts, hardware: Hardware | undefined): Evid
   const pci = knownPci(host);
   const assumed: string[] = [];
   const root = rootOf(host, { gpus, table, pci }, hardware, assumed);
-  return { root, notes: [...permissionNotes(host), ...assumed.map((each) => `assumed: ${each}`), CERTAIN] };
+  return { root, notes: [...permissionNotes(host, table), ...assumed.map((each) => `assumed: ${each}`), CERTAIN] };
 }
 
 interface Known {
@@ -115,11 +115,40 @@ function withoutDown(table: PathTable, { ports }: HostFacts): PathTable {
   return withoutNics(table, down);
 }
 
-function permissionNotes({ permissions }: HostFacts): string[] {
-  const refuses = permissions.some(({ value }) => value.rows.some(({ cells }) => cells.some((cell) => REFUSALS.has(cell))));
-  return refuses
-    ? ['nvidia-smi topo -p2p says that the driver refuses peer-to-peer for some GPUs: plan with --env NCCL_P2P_DISABLE=1']
-    : [];
+/** Pairs that the driver refuses, by `nvidia-smi topo -p2p`: where NVLinks join them, NCCL ends with an error. */
+function permissionNotes({ permissions }: HostFacts, table: PathTable | undefined): string[] {
+  return permissions.flatMap(({ value: { columns, rows }, source }) => {
+    const all = rows.flatMap(({ device, cells }) =>
+      columns.flatMap((other, at) =>
+        device < other && cells[at] !== undefined ? [{ pair: [device, other], word: cells[at] }] : [],
+      ),
+    );
+    const refused = all.filter(({ word }) => REFUSALS.has(word));
+    if (refused.length === 0) return [];
+    const linksOf = ({ pair: [a = '', b = ''] }: (typeof all)[number]) =>
+      table?.nvlinks[table.gpus.indexOf(a)]?.[table.gpus.indexOf(b)] ?? 0;
+    const joined = refused.filter((each) => linksOf(each) > 0);
+    const far = refused.length - joined.length;
+    const name = source.replace(/ \(.*$/, '');
+    const [first] = joined;
+    return [
+      ...(first === undefined
+        ? []
+        : [
+            `${name} says ${first.word} for ${pairsText(joined)}, although ${counted(linksOf(first), 'NVLink')} ${linksOf(first) === 1 ? 'joins' : 'join'} them: NCCL then ends with «P2P is disabled between NVLINK connected GPUs», which hints at broken hardware or MIG; with NCCL_IGNORE_DISABLED_P2P=1 it goes through memory of the host, as with --env NCCL_P2P_DISABLE=1`,
+          ]),
+      ...(far === 0
+        ? []
+        : [
+            `${name} says that the driver refuses peer-to-peer for ${far === all.length ? 'all pairs of GPUs' : pairsText(refused.filter((each) => linksOf(each) === 0))} (of -p2p n it says only that no NVLinks join them): plan with --env NCCL_P2P_DISABLE=1${far === all.length ? '' : ', which refuses it for all'}`,
+          ]),
+    ];
+  });
+}
+
+function pairsText(pairs: readonly { readonly pair: readonly string[] }[]): string {
+  const texts = pairs.slice(0, 3).map(({ pair }) => pair.join(' and '));
+  return pairs.length > 3 ? `${texts.join(', ')} and ${counted(pairs.length - 3, 'other pair')}` : texts.join(', ');
 }
 
 function machineOfTable(

@@ -10,6 +10,7 @@ import type { AgreedGpus } from './agree.js';
 import { contradiction, type HostFacts } from './facts.js';
 import type { KnownDevice, KnownPci } from './known-pci.js';
 import { cpuOfReport, guessCpu, guessNic, hasNvSwitch, nicOfDevice } from './models.js';
+import type { NvlinkEnd } from '../readers/lstopo-links.js';
 import { levels, type PathTable } from './path-table.js';
 import { gpuModelOf, isGpuDescription, isNvSwitch } from './pci-devices.js';
 import { machineOfPci, type PlacedGpu, type PlacedNic } from './pci-machine.js';
@@ -49,7 +50,7 @@ export function placedMachine(facts: PlacedFacts): XmlElement | undefined {
   assumed.push(...notes);
   if (isGuessed) assumed.push('NUMA nodes are those of the bus ids: from 80 on the second CPU, by domain on others');
   const cpu = cpuModel(facts, model, new Set(gpus.map(numaOf)).size);
-  const nvlinks = nvlinksOf(facts, model, gpus.length);
+  const nvlinks = nvlinksOf(facts, model, gpus);
   if (pci.devices.every(({ capable, gbps }) => capable === undefined && gbps === undefined))
     assumed.push('links of PCIe are those of the models, at full speed');
   return machineOfPci({
@@ -241,18 +242,21 @@ function cpuModel({ host, hardware, assumed }: PlacedFacts, gpu: GpuModel, nodes
   return guess;
 }
 
-/** NVLinks: of the matrix; none where all are down; else those of boards with such GPUs. */
+/** NVLinks: of the matrix; of hwloc's bandwidths; none where all are down; else those of boards with such GPUs. */
 function nvlinksOf(
   { host, table, pci, assumed }: PlacedFacts,
   model: GpuModel,
-  count: number,
+  gpus: readonly KnownDevice[],
 ): readonly (readonly number[])[] | 'switch' {
+  const count = gpus.length;
   const none = Array.from({ length: count }, () => Array.from({ length: count }, () => 0));
   if (table !== undefined) {
     if (!hasNvSwitch(table) || model.nvlink === 'pair') return table.nvlinks;
     assumed.push('NVLinks go to NVSwitches');
     return 'switch';
   }
+  const measured = linksOfSpeeds(host, model, gpus, assumed);
+  if (measured !== undefined) return measured;
   const isDown = host.nvlinks.some(({ value }) => value.every((active) => active === 0));
   if (count < 2 || model.nvlink === 'none' || isDown) return none;
   const every = (links: number) => none.map((row, a) => row.map((_, b) => (a === b ? 0 : links)));
@@ -274,6 +278,35 @@ function nvlinksOf(
   }
   say('NVLinks go to NVSwitches');
   return 'switch';
+}
+
+/** MB/s of an NVLink in one direction, by generation, as hwloc counts it. */
+function linkMbps({ sm }: GpuModel): number {
+  return sm >= 100 ? 50_000 : sm >= 70 ? 25_000 : 20_000;
+}
+
+/** NVLinks by the bandwidths of hwloc; undefined where it prints none, or not of all GPUs. */
+function linksOfSpeeds(
+  host: HostFacts,
+  model: GpuModel,
+  gpus: readonly KnownDevice[],
+  assumed: string[],
+): readonly (readonly number[])[] | 'switch' | undefined {
+  const speeds = host.trees.map(({ value }) => value.nvlinks).find((found) => found !== undefined);
+  if (speeds === undefined) return undefined;
+  const { ends, mbps } = speeds;
+  const rows = gpus.map(({ names }) =>
+    ends.findIndex(({ kind, name }) => kind === 'gpu' && names.some((each) => each.name === name)),
+  );
+  if (rows.includes(-1)) return undefined;
+  const links = (from: number, to: number) => (from === to ? 0 : Math.round((mbps[from]?.[to] ?? 0) / linkMbps(model)));
+  const reaches = (kind: NvlinkEnd['kind']) =>
+    rows.some((row) => ends.some((end, to) => end.kind === kind && links(row, to) > 0));
+  if (reaches('cpu')) assumed.push('NVLinks to CPUs carry nothing between GPUs');
+  const counts = rows.map((from) => rows.map((to) => links(from, to)));
+  // hwloc can show GPUs of one switch as if all links of each went to every other.
+  const isThroughSwitch = counts.some((row) => row.reduce((sum, count) => sum + count, 0) > model.nvlinks);
+  return reaches('switch') || isThroughSwitch ? 'switch' : counts;
 }
 
 /** @throws InputError where a pair of devices is near in one output and far in the other */

@@ -1,3 +1,4 @@
+import { linksOfText, linksOfXml, matrixLine, type NvlinkSpeeds } from './lstopo-links.js';
 import { fullBusId, type PciBranch, type PciRoot, type PciTree } from './pci-tree.js';
 import { plainText, type TextPlace, type ToolFormat, type ToolLine } from './section.js';
 
@@ -26,8 +27,8 @@ export const lstopoText: ToolFormat<'lstopo', PciTree> = {
   needles: ['machine (', 'hostbridge'],
   begins: /^\s{0,16}Machine (?:L#0 )?\(.{0,400}\d ?[KMGT]B|^\s{0,40}HostBridge(?: L#\d+| \(buses|\s*$)/,
   restarts: /^\s{0,16}Machine (?:L#0 )?\(.{0,400}\d ?[KMGT]B/,
-  holds: new RegExp(`^\\s*(?:${WORDS})(?:\\b|\\()`),
-  parse: (lines) => treeOf(objectsOfText(lines), lines[0]?.place),
+  holds: new RegExp(`^\\s*(?:${WORDS})(?:\\b|\\()|${matrixLine.source}`),
+  parse: (lines) => treeOf(objectsOfText(lines), lines[0]?.place, linksOfText(lines)),
 };
 
 /** `lstopo --of xml`. */
@@ -38,7 +39,10 @@ export const lstopoXml: ToolFormat<'lstopo', PciTree> = {
   begins: /^\s*<topology\b|^\s*<object type="/,
   restarts: /^\s*<topology\b/,
   holds: /^\s*<|^\s*\.\.\.\s*$/,
-  parse: (lines) => treeOf(objectsOfXml(lines), lines[0]?.place),
+  parse: (lines) => {
+    const objects = objectsOfXml(lines);
+    return treeOf(objects, lines[0]?.place, linksOfXml(lines, namesOf(objects)));
+  },
 };
 
 /** Objects by the indentation of their lines. */
@@ -47,6 +51,7 @@ function objectsOfText(lines: readonly ToolLine[]): HwlocObject[] {
   const open: { readonly indent: number; readonly object: HwlocObject }[] = [];
   for (const { text: raw, place } of lines) {
     const text = plainText(raw).replaceAll('\t', '        ');
+    if (matrixLine.test(text)) continue;
     const indent = text.search(/\S/);
     while ((open.at(-1)?.indent ?? -1) >= indent) open.pop();
     if (open.length > DEEPEST) continue;
@@ -166,7 +171,22 @@ function decode(text: string): string {
   return text.replaceAll(/&(quot|amp|lt|gt|apos);/g, (_, name: string) => entities[name] ?? '');
 }
 
-function treeOf(objects: readonly HwlocObject[], place: TextPlace | undefined): PciTree | undefined {
+/** Names of objects by hwloc's index: those of the system, or bus ids, or `Package`. */
+function namesOf(objects: readonly HwlocObject[]): (index: string) => string | undefined {
+  const names = new Map<string, string>();
+  const visit = ({ type, name, values, children }: HwlocObject): void => {
+    names.set(values.get('gp_index') ?? '', name === '' ? (values.get('busid') ?? type) : name);
+    children.forEach(visit);
+  };
+  objects.forEach(visit);
+  return (index) => names.get(index);
+}
+
+function treeOf(
+  objects: readonly HwlocObject[],
+  place: TextPlace | undefined,
+  nvlinks: NvlinkSpeeds | undefined,
+): PciTree | undefined {
   if (objects.length === 0 || place === undefined) return undefined;
   const roots: PciRoot[] = [];
   const machine = objects.find(({ type }) => type === 'Machine');
@@ -193,6 +213,7 @@ function treeOf(objects: readonly HwlocObject[], place: TextPlace | undefined): 
     product: machine?.values.get('DMIProductName'),
     cpu,
     roots,
+    nvlinks,
     place,
   };
 }

@@ -1,3 +1,4 @@
+import type { NvlinkSpeeds } from './lstopo-links.js';
 import type { TextPlace } from './section.js';
 
 /** A tree of PCI devices below the roots of a host, as `lstopo` and `lspci -tv` print it. */
@@ -11,6 +12,8 @@ export interface PciTree {
   /** Facts about the CPUs in the words of `lscpu`; empty where the tool has none. */
   readonly cpu: ReadonlyMap<string, string>;
   readonly roots: readonly PciRoot[];
+  /** Undefined where the tool does not print them. */
+  readonly nvlinks?: NvlinkSpeeds | undefined;
   readonly place: TextPlace;
 }
 

@@ -111,6 +111,14 @@ describe('nvidia-smi topo -m', () => {
     expect(() => evidenceIn(p2p)).toThrow('add the output of nvidia-smi topo -m');
   });
 
+  it('notes that NCCL ends with an error where peer-to-peer is refused over NVLinks, beside pairs without', () => {
+    const paths = '\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV4\tPHB\nGPU1\tNV4\t X \tPHB\nGPU2\tPHB\tPHB\t X \n';
+    const p2p = '\n \tGPU0\tGPU1\tGPU2\nGPU0\tX\tNS\tNS\nGPU1\tNS\tX\tOK\nGPU2\tNS\tOK\tX\n';
+    const [nvlink, pci] = made(paths + p2p).notes;
+    expect(nvlink).toContain('says NS for GPU0 and GPU1, although 4 NVLinks join them: NCCL then ends with');
+    expect(pci).toContain('refuses peer-to-peer for GPU0 and GPU2 (of -p2p n');
+  });
+
   it('is not seen in other texts', () => {
     for (const text of ['', 'machines: [dgx-h100]', 'GPU0 is slow\nGPU1 is not', '<system version="1"/>'])
       expect(evidenceIn(text)).toBeUndefined();
