@@ -10,10 +10,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Tables of a page that are wider than their place, at some widths of the screen. */
+/** Tables and charts of a page that are wider than their place, at some widths of the screen. */
 function cutTables(page: string): string | undefined {
   const encoded = Buffer.from(page).toString('base64');
-  const widths = [375, 390, 640, 768, 1000, 1280, 1300, 1320, 1340, 1360, 1380, 1400, 1920];
+  const widths = [375, 390, 640, 700, 768, 801, 1000, 1280, 1300, 1320, 1340, 1360, 1380, 1400, 1920];
   const dom = domOf(`<!doctype html>
     ${widths.map((width) => `<iframe width="${width}" height="800"></iframe>`).join('')}<pre id="cut"></pre>
     <script>
@@ -23,7 +23,11 @@ function cutTables(page: string): string | undefined {
         frame.contentDocument.close();
         const tables = [...frame.contentDocument.querySelectorAll('.card:has(table)')];
         if (tables.length === 0) return ['no tables'];
-        return tables.filter((table) => table.scrollWidth > table.clientWidth).map((table) => frame.width + ': ' + table.textContent.slice(0, 40));
+        const charts = [...frame.contentDocument.querySelectorAll('figure.wide, figure.narrow')];
+        const shown = charts.filter((chart) => chart.clientWidth > 0);
+        const lacks = charts.length > 0 && shown.length !== 1 ? [frame.width + ': ' + shown.length + ' charts'] : [];
+        const isCut = (each) => each.scrollWidth > each.clientWidth;
+        return [...lacks, ...[...tables, ...shown].filter(isCut).map((each) => frame.width + ': ' + each.textContent.slice(0, 40))];
       });
       document.getElementById('cut').textContent = JSON.stringify(cut);
     </script>`);
@@ -35,7 +39,7 @@ it.skipIf(missing).each([
   ['a plan without predictions', ['plan', 'dgx-h100', '--nodes', '2', '--no-predict']],
   ['a comparison', ['diff', 'dgx-h100', '--nodes', '2', '--env-b', 'NCCL_NVLS_ENABLE=0']],
   ['an upgrade', ['upgrade', 'dgx-h100', '--nodes', '8', '--from', '2.19.4', '--to', '2.30.7']],
-])(`the page of %s shows all columns of its tables at any screen width${missing}`, async (name, args) => {
+])(`the page of %s shows all columns of its tables, and its chart, at any screen width${missing}`, async (name, args) => {
   const file = join(folder, `${name}.html`);
   await tccl([...args, '--html', file]);
   expect(cutTables(readFileSync(file, 'utf8'))).toBe('[]');

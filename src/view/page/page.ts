@@ -71,7 +71,7 @@ const STYLE = [
   '.uses{display:grid;grid-template-columns:max-content max-content 1fr;gap:8px 14px;align-items:baseline;font-size:14px}.badge{border-radius:999px;padding:1px 10px;font-size:12.5px;font-weight:550}',
   '.yes{color:var(--yes);background:var(--yesbg)}.no{color:var(--no);background:var(--nobg)}.partly{color:var(--part);background:var(--partbg)}',
   'code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--nobg);border-radius:5px;padding:1px 6px}footer{color:var(--dim);font-size:13px;margin-top:36px}',
-  '.stack th{white-space:normal}@media (max-width:640px){.stack thead{display:none}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--line)}.stack tr:last-child{border-bottom:0}',
+  '.stack th{white-space:normal}@media (max-width:740px){.stack thead{display:none}.stack tr{display:block;padding:6px 0;border-bottom:1px solid var(--line)}.stack tr:last-child{border-bottom:0}',
   '.stack td,.stack td.l{display:flex;justify-content:space-between;gap:14px;padding:1px 0;border:0;white-space:normal;text-align:right}.stack td span{min-width:0;overflow-wrap:anywhere}.stack td::before{content:attr(data-name);color:var(--dim);text-align:left}}',
   '@media (max-width:640px){.load{grid-template-columns:1fr}.load .r{text-align:left}.uses{grid-template-columns:max-content 1fr}.uses p{grid-column:1/-1}}',
 ].join('');

@@ -11,7 +11,7 @@ import { formatBytes, formatRate, formatTime, formatWay, limitText } from '../..
 import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
 import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
-import { charts } from '../choice/charts.js';
+import { charts, narrowCharts } from '../choice/charts.js';
 import { escape } from '../draw/markup.js';
 import type { Picture } from '../draw/picture.js';
 import { pictureStyle, svgElement } from '../draw/svg.js';
@@ -25,11 +25,11 @@ export function overviewHtml(
   predictions: readonly PredictedCollective[] = [],
 ): string {
   const tables = callTables(overview.forecasts, predictions);
-  const chart = charts(curves);
+  const [chart, narrow] = [charts(curves), narrowCharts(curves)];
   const isPredicted = tables.some(({ kind }) => kind !== 'believed');
-  return page(`${overview.title} · tccl plan`, pictureStyle([chart, ...pictures]) + PLAN_STYLE, [
+  return page(`${overview.title} · tccl plan`, pictureStyle([chart, narrow, ...pictures]) + PLAN_STYLE, [
     header(overview, tables),
-    section("Bandwidth that NCCL's model believes, and its choice by size", figure(chart)),
+    section("Bandwidth that NCCL's model believes, and its choice by size", figure(chart, 'wide') + figure(narrow, 'narrow')),
     section(
       isPredicted ? 'Predicted, beside what NCCL believes' : 'What NCCL believes',
       `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(overview, predictions)}`,
@@ -37,14 +37,14 @@ export function overviewHtml(
     section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
-    ...(pictures.length === 0 ? [] : [section('Machines', pictures.map(figure).join(''))]),
+    ...(pictures.length === 0 ? [] : [section('Machines', pictures.map((picture) => figure(picture)).join(''))]),
     footer(overview, isPredicted),
   ]);
 }
 
 /** On a narrow screen, the name of the algorithm stands above its numbers. */
 const PLAN_STYLE = [
-  '.calls .i{color:var(--dim)}.meaning{font-size:13.5px;margin-top:12px}',
+  '.narrow{display:none}.narrow svg.tccl{min-width:0}@media (max-width:800px){.wide{display:none}.narrow{display:block}}.calls .i{color:var(--dim)}.meaning{font-size:13.5px;margin-top:12px}',
   '@media (max-width:640px){main{padding:24px 12px 36px}.card{padding:14px 12px}.tables .card{flex:1 1 100%}',
   '.calls tr{display:grid;grid-template-columns:var(--narrow);border-bottom:1px solid var(--line)}.calls td,.calls th{border:0;padding:3px 0 3px 6px;font-size:11.5px}',
   '.calls .way{grid-column:1/-1;grid-row:1;text-align:left;padding:3px 0 0 2px}.calls thead .way{display:none}}',
@@ -82,8 +82,8 @@ function headline(row: CallTable['rows'][number] | undefined): (readonly [string
   return [];
 }
 
-function figure(picture: Picture): string {
-  return `<figure class="card scroll">${svgElement(picture)}</figure>`;
+function figure(picture: Picture, screens = ''): string {
+  return `<figure class="card scroll ${screens}">${svgElement(picture)}</figure>`;
 }
 
 function callTable({ title, kind, rows }: CallTable): string {
