@@ -72,7 +72,7 @@ export function answerChange(
       ...callSentences(effect, 'with', 'without'),
       ...decisionSentences(effect.differences),
       ...(effect.calls.every(isSame) && effect.differences.length === 0
-        ? ['The plan is the same, and so are the simulated times.', ...withoutEffect(effect.after, changes)]
+        ? ['The plan is the same, and so are the simulated times.', ...withoutEffect(situation, effect.after, changes)]
         : []),
       ...reasons(changes),
       ...cautions(changes),
@@ -177,8 +177,11 @@ const switched: Readonly<Record<string, string>> = {
 };
 
 /** The use of a feature that was switched without effect. */
-function withoutEffect(after: Situation, changes: readonly Counterfactual[]): string[] {
+function withoutEffect(before: Situation, after: Situation, changes: readonly Counterfactual[]): string[] {
   const names = changes.flatMap((change) => (change.kind === 'variable' ? [switched[change.name] ?? ''] : []));
+  const unused = usesIn(before).filter(({ name, used }) => names.includes(name) && used === 'no');
+  const sentences = unused.map(({ name, text }) => `${name} is not used as it is, either: ${text}.`);
+  if (sentences.length > 0 && changes.every((change) => change.kind === 'variable' && change.value === '0')) return sentences;
   return usesIn(after)
     .filter(({ name }) => names.includes(name))
     .map(({ name, used, text }) => `${name} then: ${used}, ${text}.`);

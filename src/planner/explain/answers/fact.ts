@@ -5,6 +5,7 @@ import type { Fact } from '../grammar/question.js';
 import { predicted, type Situation } from '../situation.js';
 import { factorHere, hardwareHere, largeHere, linksHere } from './here.js';
 import { type FactText, linkFacts } from './link-facts.js';
+import { usesIn } from './use.js';
 
 /** Sizes that show how bandwidth grows. */
 const shownSizes: readonly number[] = [2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 32];
@@ -12,6 +13,34 @@ const shownSizes: readonly number[] = [2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 
 /** Facts about NCCL and about figures of nccl-tests, with their values here. */
 const facts: Readonly<Record<Fact, FactText>> = {
   ...linkFacts,
+  algorithmNeeds: {
+    title: 'Ring and Tree work on any machine; NVLS and NVLSTree need NVSwitches, CollNet needs SHARP in the network',
+    sentences: (situation) => [
+      'Ring and Tree use what joins the GPUs: NVLinks, PCIe, memory of the host, the network. Neither needs an NVSwitch. Within one node NCCL mostly takes Ring, because there Tree has little to gain.',
+      'NVLS and NVLSTree need NVSwitches of NVLink SHARP: GPUs of compute capability 9.0 or newer. CollNet needs a plugin and switches with SHARP. PAT (2.23 on) is for AllGather and ReduceScatter.',
+      ...usesIn(situation)
+        .filter(({ name }) => name === 'NVLS' || name === 'CollNet')
+        .map(({ name, used, text }) => `${name} here: ${used}, ${text}.`),
+      ...hardwareHere(situation),
+    ],
+  },
+  flatRings: {
+    title: 'rings are flat: each goes through all GPUs of all nodes; trees and NVLSTree are hierarchical',
+    sentences: (situation) => [
+      'A ring visits all GPUs of a node, leaves by a NIC, visits those of the next node, and so on. There is no ring of nodes above rings within nodes.',
+      'A tree reduces within each node first, along a chain of its GPUs, then between nodes, and broadcasts the same way back. As each NIC has a tree with another GPU at its head, this equals a reduce-scatter within nodes, all-reduces between them, and an all-gather. NVLSTree does the first and last part in the NVSwitches.',
+      'Rings and trees are not mixed: a call takes one of them. Both use all NICs at the same time, one channel or more for each.',
+      largeHere(situation),
+    ],
+  },
+  switchLevels: {
+    title: 'NCCL does not see single NVSwitches nor their levels: traffic is spread over all of them by the hardware',
+    sentences: (situation) => [
+      'A GPU sends over all its NVLinks, and these lead to all NVSwitches. Which switch carries, adds or copies a part of the data, the hardware decides; no channel has a switch of its own, and no variable chooses one.',
+      'In a rack (GB200 NVL72 and the like) all GPUs are in one NVLink domain: NCCL knows the domain by the fabric manager’s UUID and clique (NCCL_MNNVL_ENABLE), and uses P2P and NVLink SHARP across hosts in it as within one.',
+      ...hardwareHere(situation),
+    ],
+  },
   factor: {
     title: 'busbw is algbw times what a link of a ring carries of the data: 2 (n - 1) / n for AllReduce',
     sentences: (situation) => [

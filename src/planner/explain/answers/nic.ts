@@ -23,6 +23,7 @@ export function answerNic(
   question: { readonly rank: number | undefined; readonly nic: number | undefined },
 ): Draft {
   const { plan } = situation;
+  const asked = question.rank === undefined && question.nic !== undefined ? usersOfNic(situation, question.nic) : undefined;
   const rank = question.rank ?? rankOfNic(situation, question.nic) ?? 0;
   refuseRank(situation, rank);
   const view = viewOf(situation, plan.nodes.rankToNode[rank] ?? 0);
@@ -39,7 +40,7 @@ export function answerNic(
     nics: nics.map((nic) => ({ nic: nic.dev, path: pathTypeNames[nic.path], gbps: nic.gbps, channels: nic.channels })),
   };
 
-  const sentences: string[] = [];
+  const sentences: string[] = [...(asked?.sentences ?? [])];
   if (nics.length === 0) sentences.push(`${view.name} has no NIC.`);
   else {
     const [best] = nics.filter(({ dev }) => nearest.includes(dev));
@@ -52,7 +53,30 @@ export function answerNic(
     sentences.push(...askedNic(question.nic, nics, nearest, base.gpu));
     sentences.push(...others(nics.filter(({ dev }) => !nearest.includes(dev) && dev !== question.nic)));
   }
-  return { title: `NICs of GPU ${base.gpu} (rank ${rank})`, sentences, evidence: base };
+  return { title: asked?.title ?? `NICs of GPU ${base.gpu} (rank ${rank})`, sentences, evidence: base };
+}
+
+/** A NIC of the first node: the ranks whose rings and trees use it, and causes outside the plan if it is idle all the same. */
+function usersOfNic(situation: Situation, nic: number): Pick<Draft, 'title' | 'sentences'> {
+  const { nNodes } = situation.plan.nodes;
+  const view = viewOf(situation, 0);
+  const users = view.kind.ranks.filter((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === nic));
+  if (nNodes === 1) return { title: `NIC ${nic} is idle: there is one node`, sentences: [] };
+  if (users.length > 0)
+    return {
+      title: `NIC ${nic} is used by rank${users.length === 1 ? '' : 's'} ${list(users.map(String))}`,
+      sentences: [
+        'If its counters stand still all the same, the reason is outside the plan: the port is down or of another link layer, NCCL_IB_HCA leaves it out, or the job has ranks on one node only. The lines «NET/IB : Using» of the log list the NICs that NCCL found.',
+      ],
+    };
+  const all = view.local.system.nets.map(({ dev }) => dev);
+  const used = all.filter((dev) =>
+    view.kind.ranks.some((rank) => networkUse(situation, rank).some(({ connection }) => connection.dev === dev)),
+  );
+  return {
+    title: `NIC ${nic} is idle: no ring or tree of ${view.name} uses it`,
+    sentences: [`Rings and trees use NIC ${list(used.map(String))} of ${counted(all.length, 'NIC')}.`],
+  };
 }
 
 /** @throws InvalidArgumentError where there is no such rank */

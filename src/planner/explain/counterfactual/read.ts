@@ -237,6 +237,10 @@ function featureChanges(text: string, supposes: boolean): Counterfactual[] {
   if (/\bis (?:it possible that )?nccl (?:is )?using\b/.test(text)) return [];
   return features.flatMap(({ name, off, on }) => {
     const named = (before: string) => phrasePattern(`(${before})(?: (?:the|nccl|nccl s|using|use of|my|our))? (${name})`);
+    const isWorth = phrasePattern(
+      `what (?:would|does|do|could|will|can) (?:the |using )?(?:${name}) (?:give|bring|gain|yield|buy|save|add|cost)s?`,
+    );
+    if (isWorth.test(text)) return [off ?? on].flatMap((change) => change ?? []);
     const isOff = named(OFF).test(text) || phrasePattern(`(${name}) ${IS_OFF}`).test(text);
     // `no` and `without` alone describe what is.
     const isSupposedOff = isOff && (supposes || named('without|disabling|turning off|removing|losing').test(text));

@@ -129,7 +129,27 @@ function takeVariables(words: Words): VariableInQuestion[] {
     if (isValue && other !== undefined) found.push({ name, value: other });
     return true;
   });
+  // `crossNic=2`, `cross nic = 2`, `what does cross nic do`.
+  words.take(
+    /(?<![\w/.-])([a-z]{2,}(?:[ -]?[A-Z][a-z0-9]+|[ -][a-z0-9]+){1,3})\s*=\s*(\d+)\b|\b(?:does|of) (?:the )?([a-z]{2,}(?:[ -]?[A-Z][a-z0-9]+|[ -][a-z0-9]+){1,3}?)(?= (?:do|mean|control|set)\b|\s*\?|$)/g,
+    ([, written, value, asked = '']) => {
+      const name = nameOfWords(written ?? asked);
+      if (name === undefined) return false;
+      found.push({ name, value });
+      return true;
+    },
+  );
   return found;
+}
+
+/** The variable whose name has these words: `crossNic`, `cross nic`. */
+function nameOfWords(written: string): string | undefined {
+  const words = written.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').split(/[ -]+/);
+  for (let first = 0; first < words.length - 1; first++) {
+    const name = `NCCL_${words.slice(first).join('_').toUpperCase()}`;
+    if (ncclVariables.has(name)) return name;
+  }
+  return undefined;
 }
 
 function nameOfVariable(written: string): string | undefined {

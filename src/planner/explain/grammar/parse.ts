@@ -146,6 +146,9 @@ function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: 
 
 /** Facts whose words ask for them even beside figures. */
 const surelyAsked: ReadonlySet<Fact> = new Set([
+  'algorithmNeeds',
+  'flatRings',
+  'switchLevels',
   'pairsDiffer',
   'sizeGrows',
   'severalRings',
@@ -162,6 +165,18 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'll128Safe',
   'graceLinks',
 ]);
+
+/** Facts about parts that a question may name as missing. */
+const rulesOfNccl: ReadonlySet<Fact> = new Set(['algorithmNeeds', 'flatRings', 'switchLevels']);
+
+/** True for `4x H100 and 2x A100` of one job; two models beside `or` or `faster than` are compared. */
+function listsModels(text: string, { gpuModels, machine }: Entities): boolean {
+  const isCompared =
+    /\b(?:or|vs|versus|than|instead|compar\w+|replac\w+|upgrad\w+|faster|slower|better|worse|differ\w*|switch\w*|mov\w+)\b/;
+  return (
+    machine === undefined && gpuModels.length > 1 && gpuModels.every(({ count }) => count !== undefined) && !isCompared.test(text)
+  );
+}
 
 /** Features that are used or not. */
 const featureTerms: readonly Term[] = ['p2p', 'shm', 'gdr', 'pxn', 'nvlink', 'nvswitch', 'sockets'];
@@ -226,17 +241,17 @@ export function readSigns(text: string): ReadSigns {
     '#value',
   );
   const isCause = signs.has('why');
-  const { changes, setting } = readSupposed(lower, entities, isCause);
+  const controls = namesIn(controlTable, lower);
+  const isMixed = listsModels(lower, entities);
+  const facts = [...(isMixed ? (['mixedGpus'] as const) : []), ...namesIn(factTable, lower)];
+  // Rules of NCCL hold for any plan: what they name is not supposed.
+  const isAboutRules = isMixed || facts.some((fact) => rulesOfNccl.has(fact));
+  const { changes, setting } = isAboutRules ? { changes: [], setting: [] } : readSupposed(lower, entities, isCause);
   add(changes.length > 0, '#change');
   add((terms.size > 0 || ways.length > 0) && isDefinition(lower, rest), '#definition');
-  const controls = namesIn(controlTable, lower);
-  const facts = namesIn(factTable, lower);
   add(controls.length > 0, '#controlled');
   add(facts.length > 0, '#fact');
-  add(
-    facts.some((fact) => surelyAsked.has(fact)),
-    '#sureFact',
-  );
+  add(isMixed || facts.some((fact) => surelyAsked.has(fact)), '#sureFact');
   add(entities.collectives.length > 1, '#calls');
   add(entities.beyond !== undefined, '#beyond');
   add(entities.gpuCounts.length > 1, '#gpuCounts');

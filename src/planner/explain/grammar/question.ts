@@ -173,6 +173,9 @@ export type Fact =
   | 'memory'
   | 'pairsDiffer'
   | 'sizeGrows'
+  | 'algorithmNeeds'
+  | 'flatRings'
+  | 'switchLevels'
   | LinkFact;
 
 /** Facts about links, NICs, channels and their thread blocks. */

@@ -112,6 +112,18 @@ const DIFFERS = 'lower|less|smaller|half|different|higher|bigger|larger|equal|sa
 /** Facts, by the words that ask for them; the first that is found is told first. */
 export const factPhrases: readonly (readonly [Fact, string])[] = [
   [
+    'algorithmNeeds',
+    '(only|just) (the )?(ring|tree)s?( algorithms?)? .{0,20}(applicable|available|possible|supported|usable|works?|used) .{0,20}(without|if|when)|(ring|tree)s?( algorithms?)? .{0,20}(the )?only .{0,20}(algorithm|one|choice|option)|(which|what) (algorithms?|algos?) .{0,30}(need|require|work|available|applicable|supported|possible)\\w*( \\w+){0,3} (without |an? |no )?(nv ?switch|sharp|nv ?link)',
+  ],
+  [
+    'flatRings',
+    'flat rings?|(rings?|all ?reduce|trees?) .{0,40}hierarch\\w+|hierarch\\w+ .{0,30}(rings?|all ?reduce|algorithms?)|(2|two) ?(d|dimensional|level) (rings?|all ?reduce)|(intra|inter) ?node .{0,30}(handled |treated )?differently',
+  ],
+  [
+    'switchLevels',
+    '(level|layer|tier)s? ?(1|2|one|two)? (of )?(the )?nv ?switch(es)?|(l1|l2|(first|second) (level|layer|tier)) nv ?switch(es)?|nv ?switch(es)? (level|layer|tier)s?|(which|what|choose|select|pick|identify|assign)\\w* (of )?(the |a |each |single |different )*nv ?switch(es)?( is| for|$)|nv ?switch .{0,20}(each|per|every) channel',
+  ],
+  [
     'pairsDiffer',
     '(between|for|with) (nodes?|hosts?|servers?|machines?) ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+ .{0,60}(between |for |with )?(nodes?|hosts?|servers?|machines?)? ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+|(fabric|network|switch|routing) (issue|problem)? ?or (is it )?(a |an )?nccl|(some|certain|other|different) pairs of (nodes?|hosts?|servers?|machines?)',
   ],
