@@ -21,9 +21,10 @@ const wings = {
     expect: ['log', 'evidence', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
     explain: ['expect', 'evidence', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
-  // Every room of the runtime may import platform.
+  // Every room of the runtime may import platform and failure.
   runtime: {
     platform: [],
+    failure: [],
     detect: ['planner/topology'],
     device: ['detect'],
     progress: ['device'],
@@ -89,7 +90,9 @@ const ofThePlatform = [
 /** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
 const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
   Object.entries(rooms).map(([room, allowed]) => {
-    const forbidden = Object.keys(rooms).filter((other) => other !== room && other !== 'platform' && !allowed.includes(other));
+    const forbidden = Object.keys(rooms).filter(
+      (other) => other !== room && other !== 'platform' && other !== 'failure' && !allowed.includes(other),
+    );
     const ofPlanner = allowed.flatMap((name) => (name.startsWith('planner/') ? [name.slice('planner/'.length)] : []));
     const message = `${wing}/${room} may import only: ${allowed.join(', ') || 'no other room'} (see docs/architecture.md).`;
     const above = wing === 'planner' ? '(view|runtime|cli|perf|studio)/' : '(view|cli|perf|studio)/';

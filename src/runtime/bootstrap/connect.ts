@@ -35,6 +35,7 @@ import { setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
 import { WaitQueries } from './wait-queries.js';
+import { graceMs } from '../failure/grace.js';
 
 export interface ConnectOptions {
   readonly id: UniqueId;
@@ -71,9 +72,6 @@ export interface ConnectOptions {
   readonly explainMiss?: ((reason: string) => string) | undefined;
 }
 
-/** After the connection with the root has ended, how long its answer may still take to arrive. */
-const ROOT_GRACE_MS = 1000;
-
 /**
  * Times before the end of the limit at which a step ends that holds the ranks up, at most and as a share of the limit. The step
  * that knows the cause ends first, so that its error arrives everywhere in time; the root gives up before all of them.
@@ -84,9 +82,6 @@ const endsBefore = {
   /** A rank waits for the previous one to connect. */
   accept: { mostMs: 100, part: 1 / 20 },
 } as const;
-
-/** Time for the root's verdict to arrive after the limit: without it, a rank cannot name those that are missing. */
-const VERDICT_GRACE_MS = 400;
 
 /** With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. NCCL's values. */
 const STAGGER_ABOVE_RANKS = 128;
@@ -367,14 +362,14 @@ class SetUp {
     const message = `the root at ${text} ended before all ranks had checked in`;
     const [rank] = details.ranks ?? [];
     const error = rank === undefined ? new SystemError('NETWORK', message) : new RemoteError('RANK_DIED', message, { rank });
-    if (!this.#isAnswered) this.#rootMissed = setTimeout(() => this.#ended.abort(error), ROOT_GRACE_MS).unref();
+    if (!this.#isAnswered) this.#rootMissed = setTimeout(() => this.#ended.abort(error), graceMs.rootAnswer).unref();
   }
 
   async #awaitAnswer(answer: Promise<Answer>, root: Address, answerAddress: string): Promise<Accepted> {
     const { rank, timeoutMs } = this.#options;
     const { text, details } = this.#rootAt(root);
     this.#limit(
-      this.#endMs + VERDICT_GRACE_MS,
+      this.#endMs + graceMs.rootVerdict,
       () =>
         new TimeoutError(
           'TIMEOUT',

@@ -13,6 +13,7 @@ import { otherSource, untilWhen, type Notices } from './notices.js';
 import { RollCall, type Arrival } from './roll-call.js';
 import { setUpHeader } from './set-up-message.js';
 import type { Answer, Confirmation } from './set-up-message.js';
+import { graceMs } from '../failure/grace.js';
 
 interface DeskOptions {
   readonly secret: Uint8Array;
@@ -26,11 +27,7 @@ interface DeskOptions {
   readonly addressOf: () => string;
 }
 
-/** Time for which a root stays after its verdict, beyond the ranks' limits, so that late ranks get it, too. */
-const STAY_MS = 2000;
-
-/** Time before the end of a rank's limit at which the root gives up, at most and as a share: the verdict takes time to arrive. */
-const VERDICT_MS = 500;
+/** Part of a rank's remaining time before whose end the root gives up. */
 const VERDICT_PART = 1 / 5;
 
 /** Longest head start with which other processes' ranks get bad news before this process's. */
@@ -130,7 +127,7 @@ export class Desk {
       void this.#accept();
     } else if (this.#patience.size > 0) {
       const leftMs = this.#earliestMs - this.#clock.look();
-      this.#wait(this.#earliestMs - Math.min(VERDICT_MS, leftMs * VERDICT_PART), () => this.#refuse());
+      this.#wait(this.#earliestMs - Math.min(graceMs.rootVerdictAhead, leftMs * VERDICT_PART), () => this.#refuse());
     } else {
       this.#liftDeadline();
     }
@@ -205,7 +202,7 @@ export class Desk {
   }
 
   #closeAt(time: number): void {
-    this.#wait(Math.max(time, this.#clock.look()) + STAY_MS, () => this.close());
+    this.#wait(Math.max(time, this.#clock.look()) + graceMs.rootStays, () => this.close());
   }
 
   /** Sets the next action, at a time of the clock. */
@@ -232,7 +229,7 @@ export class Desk {
     }
     const giveUp = new AbortController();
     this.#answering.add(giveUp);
-    const stopWaiting = afterWatching(remainingMs + STAY_MS, () => giveUp.abort(), { ref: false });
+    const stopWaiting = afterWatching(remainingMs + graceMs.rootStays, () => giveUp.abort(), { ref: false });
     try {
       const connection = await dial({
         address: inZone(parseAddress(answerAddress), this.#options.zone),

@@ -13,6 +13,7 @@ import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
 import { clockMs } from '../platform/platform.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Addresses of the other ranks, known after the first all-gather. */
 interface Directory {
@@ -27,9 +28,6 @@ interface QueryHandler {
   readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;
 }
-
-/** If nobody listens at a rank's address any more, how long to retry, because its goodbye may still arrive. */
-const REFUSAL_MS = 500;
 
 type FailureNotice = Notice & { readonly kind: 'failed' };
 type FailureListener = (notice: FailureNotice) => void;
@@ -401,7 +399,7 @@ export class Mesh {
         peer.dialFailure = describeError(error);
         const isRefusal = 'code' in error && error.code === 'ECONNREFUSED';
         refusedSince = isRefusal ? (refusedSince ?? clockMs()) : undefined;
-        if (refusedSince === undefined || clockMs() - refusedSince < REFUSAL_MS) return;
+        if (refusedSince === undefined || clockMs() - refusedSince < graceMs.goodbyeAfterRefusal) return;
         const what = `cannot be reached: nobody listens at ${formatAddress(address)} any more, or a firewall refuses connections there${hint === undefined ? '' : `; ${hint}`}`;
         throw this.#forget(peer, 'RANK_DIED', what);
       },

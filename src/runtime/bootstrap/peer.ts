@@ -3,9 +3,7 @@ import type { RemoteError } from '../../errors.js';
 import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
-
-/** After the notice of a loss, how long to wait for the lost rank's own connection to deliver its last messages. */
-const LAST_MESSAGES_MS = 200;
+import { graceMs } from '../failure/grace.js';
 
 /** A remote rank: its connections, mailbox and liveness. */
 export class Peer {
@@ -72,7 +70,7 @@ export class Peer {
       lose();
       return;
     }
-    const timer = setTimeout(() => this.loseNow(), LAST_MESSAGES_MS);
+    const timer = setTimeout(() => this.loseNow(), graceMs.lastMessages);
     timer.unref();
     this.#lose = () => {
       clearTimeout(timer);
@@ -96,7 +94,7 @@ export class Peer {
     const isFinal = error instanceof TcclError && !(error instanceof ConnectionEndedError) && this.#lose === undefined;
     if (this.#gone !== undefined || isFinal) return Promise.resolve(this.#gone ?? error);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), 2 * LAST_MESSAGES_MS);
+      const timer = setTimeout(() => resolve(error), 2 * graceMs.lastMessages);
       void this.whenGone().then((reason) => {
         clearTimeout(timer);
         resolve(reason);

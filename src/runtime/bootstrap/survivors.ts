@@ -3,6 +3,7 @@ import { decodeJson, encodeJson } from './json.js';
 import type { Mesh } from './mesh.js';
 import { formatRanks, nameRanks } from './rank-list.js';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
+import { graceMs } from '../failure/grace.js';
 
 interface SurvivorQuery {
   /** The mesh's rank of each rank in question. */
@@ -44,9 +45,6 @@ interface Minority {
   readonly minority: readonly number[];
 }
 
-/** Time that the others wait longer than the coordinator, so that all name the same ranks. */
-const GRACE_MS = 1000;
-
 const VIEW = 0;
 const VERDICT = 1;
 
@@ -82,7 +80,7 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
       const { data } = await unlessEnded(answered, question.signal, (silent) => ({
         ranks: silent.length > 0 ? silent : [coordinator],
         // A coordinator that answers names the missing ranks itself.
-        afterMs: silent.includes(coordinator) ? 0 : GRACE_MS,
+        afterMs: silent.includes(coordinator) ? 0 : graceMs.coordinator,
       }));
       const verdict = decodeJson(data) as Verdict | Failure | Minority;
       if ('missing' in verdict) throw missingRanks(verdict.missing);

@@ -62,9 +62,7 @@ import type { AnyProgram } from '../../planner/schedule/program.js';
 import { connectBeside, dataHost } from '../algorithms/open-network.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
-
-/** Interval at which a rank that knows of a failure checks whether its calls still make progress. */
-const NEWS_LOOK_MS = 100;
+import { graceMs } from '../failure/grace.js';
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise form
@@ -717,7 +715,7 @@ export class Communicator extends MessageCalls {
       if (!this.#queue.isPending && !this.#messenger.isPending) stepsBefore = -1;
       else if (steps !== stepsBefore) stepsBefore = steps;
       else this.#failWith(error);
-    }, NEWS_LOOK_MS).unref();
+    }, graceMs.progressAfterFailure).unref();
   }
 
   #stopHearing(): void {

@@ -10,9 +10,7 @@ import type { CommunicatorParts } from './shared-resources.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import { setTimeout } from '../platform/platform.js';
 import { withAnySignal } from '../with-any-signal.js';
-
-/** Time to finish a grow after a rank of the old communicator has left, because it may have finished first; milliseconds. */
-const GONE_MS = 1000;
+import { graceMs } from '../failure/grace.js';
 
 /** Data that each rank sends in a grow. */
 interface Wish {
@@ -67,7 +65,7 @@ export async function grow(
   const gone = new AbortController();
   for (const { rank } of bootstrap.peers) {
     if (rank !== bootstrap.rank)
-      void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), GONE_MS).unref());
+      void bootstrap.whyGone(rank).then((reason) => setTimeout(() => gone.abort(reason), graceMs.leftInGrow).unref());
   }
   try {
     return await withAnySignal([signal, gone.signal], (either) =>

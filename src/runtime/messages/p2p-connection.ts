@@ -4,12 +4,10 @@ import { orWhyNot } from '../transport/peers.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { ReceiveConnection, SendConnection, Transport } from '../transport/transport.js';
 import { withAnySignal } from '../with-any-signal.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Added to a connection's tag for the receiver's answer. */
 const ANSWER = 1;
-
-/** Wait for the other end after which this end checks whether that rank still exists. */
-const WATCH_AFTER_MS = 500;
 
 /** Means to make a connection between two ranks. */
 export interface Dialling {
@@ -97,7 +95,7 @@ abstract class Lazy<C extends SendConnection | ReceiveConnection> {
   #watch(): void {
     const now = clockMs();
     this.#waitsSinceMs ??= now;
-    if (now - this.#waitsSinceMs < WATCH_AFTER_MS) return;
+    if (now - this.#waitsSinceMs < graceMs.lateMessage) return;
     this.#watches = true;
     this.dialling.bootstrap.watch(this.peer);
   }

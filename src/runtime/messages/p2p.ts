@@ -20,6 +20,7 @@ import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
 import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
 import { withAnySignal } from '../with-any-signal.js';
+import { graceMs } from '../failure/grace.js';
 
 /** A message that has arrived and is not received yet. */
 export interface Found {
@@ -31,9 +32,6 @@ export interface Found {
 const FIRST_TAG = 0x70327000;
 /** The lane of send and receive. */
 const MESSAGES = 0;
-
-/** After the news that a rank failed, how long connections may still be made. */
-const GIVE_UP_MS = 200;
 
 /**
  * The tag of a lane, see Dialling.
@@ -300,7 +298,9 @@ export class PointToPoint {
   async allMet(connecting: readonly Promise<void>[]): Promise<void> {
     const failed = new AbortController();
     let timer: Timer | undefined;
-    const unwatch = this.#options.bootstrap.onFailure((error) => (timer ??= setTimeout(() => failed.abort(error), GIVE_UP_MS)));
+    const unwatch = this.#options.bootstrap.onFailure(
+      (error) => (timer ??= setTimeout(() => failed.abort(error), graceMs.messageConnections)),
+    );
     try {
       await withAnySignal([this.#stop.signal, failed.signal], (either) => unlessAborted(Promise.all(connecting), either));
     } finally {

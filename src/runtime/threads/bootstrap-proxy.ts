@@ -2,6 +2,7 @@ import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
 import type { TcclError } from '../../errors.js';
 import { sleep } from '../platform/platform.js';
 import { died, packReason, unpackReason } from '../transport/ending.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
 export type BootstrapRequest =
@@ -13,9 +14,6 @@ export type BootstrapRequest =
   | { readonly kind: 'waited'; readonly number: number; readonly peer: number }
   | { readonly kind: 'whyGone'; readonly number: number; readonly peer: number }
   | { readonly kind: 'fail'; readonly number: number; readonly reason: Uint8Array };
-
-/** Longest wait for the rank's own thread to report why another rank is gone. */
-const NEWS_MS = 300;
 
 /** Answers to requests: a result or a packed error; and notices. */
 export type Answer =
@@ -125,7 +123,7 @@ export class BootstrapProxy implements Introduction {
     const answered = this.#ask((number) => ({ kind: 'whyGone', number, peer })).then((reason) =>
       unpackReason(reason as Uint8Array, this.rank),
     );
-    return this.rankMayBlock ? Promise.race([answered, sleep(NEWS_MS).then(() => died(peer))]) : answered;
+    return this.rankMayBlock ? Promise.race([answered, sleep(graceMs.engineThread).then(() => died(peer))]) : answered;
   }
 
   onFailure(listener: (error: Error) => void): () => void {

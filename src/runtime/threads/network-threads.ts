@@ -12,9 +12,7 @@ import type { WaitLimits } from '../progress/wait-limits.js';
 import { ownModule } from '../../own-module.js';
 import { bundleAdvice } from '../launch/bundle-advice.js';
 import { startWithFlags } from '../launch/worker-flags.js';
-
-/** When a rank ends the communicator, how long it waits for its thread to send the reason to the others. */
-const GIVE_UP_MS = 1000;
+import { graceMs } from '../failure/grace.js';
 
 interface NetworkThreadOptions extends NetworkOptions {
   readonly bootstrap: Bootstrap;
@@ -92,7 +90,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     const fail = (error: Error): void => {
       if (memory.reason() !== undefined) return;
       tell({ kind: 'abort', reason: packReason(error) });
-      memory.waitUntilGivenUp(GIVE_UP_MS);
+      memory.waitUntilGivenUp(graceMs.engineThreadSends);
     };
     const engine = new ThreadEngine({
       threads: [{ memory, worker, fail, forwardReport: (report) => tell({ kind: 'waits', report }), left: () => undefined }],

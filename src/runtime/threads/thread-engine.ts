@@ -12,9 +12,7 @@ import type { Engine } from '../algorithms/engine.js';
 import { StagedArrays } from './staged-arrays.js';
 import type { WakeSources } from '../progress/parking.js';
 import { sharesOf } from './shared-calls.js';
-
-/** Time that a leaving rank waits until its idle threads have reported this to the others. */
-const GOODBYE_MS = 1000;
+import { graceMs } from '../failure/grace.js';
 
 /** An engine thread. */
 export interface EngineThread {
@@ -186,7 +184,7 @@ export class ThreadEngine implements Engine {
     for (const { memory } of waiting)
       memory.post({ code: EXIT, root: 0, send: 0, sendLength: 0, recv: 0, recvLength: 0, count: 0, details: undefined });
     // A process that is about to end does not return to its event loop.
-    for (const { memory } of waiting) memory.waitUntilDone(GOODBYE_MS);
+    for (const { memory } of waiting) memory.waitUntilDone(graceMs.threadGoodbye);
     await Promise.all(exits);
     for (const thread of this.#threads) thread.left();
   }

@@ -1,10 +1,7 @@
 import { unreachable } from '../bootstrap/liveness.js';
 import { died } from './ending.js';
 import { clearTimeout, clockMs, setImmediate, setTimeout } from '../platform/platform.js';
-
-/** Longest wait for the reason why a connection broke, also while this rank blocks and cannot receive it. */
-const NEWS_MS = 2000;
-const BLOCKED_NEWS_MS = 200;
+import { graceMs } from '../failure/grace.js';
 
 /** Resolves to the reason why a rank ended, once it is known. */
 export type WhyGone = (peer: number) => Promise<Error>;
@@ -48,7 +45,7 @@ export class Breakage {
       clearTimeout(timer);
       this.#explained(reason);
     };
-    const timer = setTimeout(() => explained(this.#died()), NEWS_MS);
+    const timer = setTimeout(() => explained(this.#died()), graceMs.brokenConnection);
     void this.#whyGone(this.#peer)
       .catch(() => this.#died())
       .then(explained);
@@ -56,7 +53,7 @@ export class Breakage {
 
   /** For callers that block the event loop, which would have brought the reason: returns the death of the rank sooner. */
   look(): Error | undefined {
-    if (this.#sinceMs === undefined || this.#turned || clockMs() - this.#sinceMs < BLOCKED_NEWS_MS) return undefined;
+    if (this.#sinceMs === undefined || this.#turned || clockMs() - this.#sinceMs < graceMs.brokenWhileBlocked) return undefined;
     return this.#died();
   }
 

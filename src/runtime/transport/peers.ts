@@ -16,6 +16,7 @@ import type {
 import { unlessAborted } from './unless-aborted.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
 import { withAnySignal } from '../with-any-signal.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Tag of the bootstrap messages that carry connect information. */
 const TAG = 0xc0111ec7;
@@ -149,8 +150,8 @@ async function connectUnless(
       if (info === undefined) throw new InternalError('INTERNAL', `rank ${peer} knows of no connection ${name}`);
       // A rank that listens does not notice that the one that would dial has gone.
       const late = setTimeout(() => {
-        void bootstrap.whyGone(peer).then((reason) => setTimeout(() => stop.abort(reason), LAST_DIAL_MS));
-      }, LATE_MS);
+        void bootstrap.whyGone(peer).then((reason) => setTimeout(() => stop.abort(reason), graceMs.lastDial));
+      }, graceMs.lateDial);
       try {
         const connection = await orWhyNot(bootstrap, peer, setUp.connect(Buffer.from(info, 'base64'), either), either);
         undo.push((error) => connection.abort(error));
@@ -186,11 +187,6 @@ async function connectUnless(
   }
 }
 
-/** Time after which a connection that is being made is late, and time for the dial of a rank that has gone to arrive. */
-const LATE_MS = 100;
-const LAST_DIAL_MS = 200;
-/** Longest wait for the reason why a connection failed while it was being made. */
-const NEWS_MS = 5000;
 /** Errors of the operating system that a dial gets also because the peer has ended. */
 const endsOfPeers = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH'];
 
@@ -210,7 +206,7 @@ export async function orWhyNot<C>(
   } catch (error) {
     if (!(error instanceof SystemError && error.code === 'NETWORK' && mayBeEnd(error.cause))) throw error;
     throw await new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(error), NEWS_MS);
+      const timer = setTimeout(() => resolve(error), graceMs.failedDial);
       const tell = (reason: unknown): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', stop);

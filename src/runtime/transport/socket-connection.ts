@@ -9,11 +9,7 @@ import { INBOX_BYTES, type SlotMemory } from './socket-memory.js';
 import { NodeWire, SystemWire, type SystemCalls, type Wire } from './socket-wire.js';
 import type { AwaitedNews, FdSources, FifoSize, ReceiveConnection, SendConnection } from './transport.js';
 import type { Socket } from '../platform/platform.js';
-
-/** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
-const DELIVERY_MS = 600_000;
-/** The same after `abort`. */
-const ABORT_MS = 1000;
+import { graceMs } from '../failure/grace.js';
 
 /** Credits are returned for this share of the slots, or of their bytes. */
 const SHORT_CREDITS = 3 / 4;
@@ -219,7 +215,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
       this.#endedHere = closedHere(this.peer);
       this.#leave(frame(frameKinds.goodbye, 0));
     }
-    await this.#finish(DELIVERY_MS);
+    await this.#finish(graceMs.deliveryAfterClose);
     this.#freeUnused();
   }
 
@@ -228,7 +224,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
     this.#endedHere = reason;
     const packed = packReason(reason);
     this.#leave(frame(frameKinds.abort, packed.length, packed));
-    void this.#finish(ABORT_MS);
+    void this.#finish(graceMs.deliveryAfterAbort);
     this.#socket.unref();
     this.#freeUnused();
   }

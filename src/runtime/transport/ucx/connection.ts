@@ -10,13 +10,8 @@ import { UCS_IN_PROGRESS, UCS_OK } from './library.js';
 import { INBOX_BYTES, type UcxMemory } from './memory.js';
 import { NOTE_HEADER_BYTES, noteKinds, noteWords, REPORT_BYTES } from './notes.js';
 import type { UcxEndpoint, UcxWorker } from './worker.js';
+import { graceMs } from '../../failure/grace.js';
 
-/** Time after `close` in which a live peer may read the posted messages: the default timeout of a call. */
-const DELIVERY_MS = 600_000;
-/** The same after `abort`. */
-const ABORT_MS = 1000;
-/** The same for few bytes, which the other side's kernel or network card holds if its process does not read. */
-const GRACE_MS = 200;
 const HELD_BYTES = 48 * 1024;
 
 /** Parts of a connection. It ends the use of the worker and the endpoint, and frees the memory. */
@@ -133,14 +128,14 @@ abstract class UcxConnection implements Connection {
       this.endedHere = closedHere(this.peer);
       this.#leave(noteKinds.goodbye);
     }
-    await (this.#finishing ??= this.#finish(DELIVERY_MS));
+    await (this.#finishing ??= this.#finish(graceMs.deliveryAfterClose));
   }
 
   abort(reason: Error): void {
     if (this.endedHere !== undefined) return;
     this.endedHere = reason;
     this.#leave(noteKinds.abort, packReason(reason));
-    this.#finishing ??= this.#finish(ABORT_MS);
+    this.#finishing ??= this.#finish(graceMs.deliveryAfterAbort);
   }
 
   /** True if UCX no longer needs what this side has sent: messages, and notes but the last one. */
@@ -302,7 +297,8 @@ abstract class UcxConnection implements Connection {
       const waitedMs = clockMs() - sinceMs;
       if (this.endpoint.hasFailed || waitedMs > limitMs) return true;
       if (this.#leaving !== 0 && this.isComplete(this.#leaving)) this.#leaving = 0;
-      if (this.endedThere === undefined) return waitedMs > GRACE_MS && this.unreadBytes <= HELD_BYTES && this.areMessagesSent;
+      if (this.endedThere === undefined)
+        return waitedMs > graceMs.deliveryOfFew && this.unreadBytes <= HELD_BYTES && this.areMessagesSent;
       return this.#isSent && this.#leaving === 0;
     };
     // A failure of UCX ends the connection, too.
