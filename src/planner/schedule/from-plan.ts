@@ -143,13 +143,20 @@ export function pairsWay({ nodes: { nRanks, nNodes }, p2p, buffers }: Merged, { 
  *
  * @param ranks whose part of the schedule is wanted; all by default
  */
-export function messagesSchedule(merged: Merged, call: ScheduledCall, way: PairsWay, ranks?: readonly number[]): Schedule {
+export function messagesSchedule(
+  merged: Merged,
+  call: ScheduledCall,
+  way: PairsWay,
+  ranks?: readonly number[],
+  channels?: ReadonlySet<number>,
+): Schedule {
   const { nRanks, nNodes } = merged.nodes;
   const groupSize = merged.p2p.scheduleGroupSize;
   const perBatch = 8;
   return pairsSchedule(call, {
     nRanks,
     ...(ranks === undefined ? {} : { ranks }),
+    ...(channels === undefined ? {} : { channels }),
     rounds: (rank) => p2pSchedule(merged, rank),
     nChannels: way.nChannels,
     channelsFor: () => way.channelsPerMessage,

@@ -21,6 +21,8 @@ interface PairsInput {
   readonly chunkBytes: number;
   /** The ranks whose part of the schedule is made; all by default. */
   readonly ranks?: readonly number[];
+  /** The channels whose workers are made; all by default. Connections are those of all channels. */
+  readonly channels?: ReadonlySet<number>;
 }
 
 /** Number of rounds whose messages a thread block handles concurrently. */
@@ -40,7 +42,7 @@ interface Message {
  */
 export function pairsSchedule(
   call: ScheduledCall,
-  { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytes, ranks }: PairsInput,
+  { nRanks, rounds, nChannels, channelsFor, channelOfRound, chunkBytes, ranks, channels }: PairsInput,
 ): Schedule {
   const table = new ConnectionTable();
   const numbers = new Map<number, number>();
@@ -57,6 +59,7 @@ export function pairsSchedule(
       const turn = turns[rank * nChannels + channel] ?? 0;
       const batch = Math.floor(turn / ROUNDS_AT_ONCE);
       const connection = from === to ? -1 : connectionOf(table, numbers, { from, to, channel, nRanks, nChannels }, batch);
+      if (channels?.has(channel) === false) continue;
       // Numbers, because texts as keys take most of the time where there are many ranks.
       const key = ((rank * nChannels + channel) * ROUNDS_AT_ONCE + (turn % ROUNDS_AT_ONCE)) * 2 + (isSend ? 0 : 1);
       let job = jobs.get(key);

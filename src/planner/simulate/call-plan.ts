@@ -32,7 +32,8 @@ export interface CallPlan {
   readonly slots: number;
   /** Bytes of the call that one round of chunks on all channels moves. */
   readonly periodBytes: number;
-  readonly schedule: (call: ScheduledCall) => Schedule;
+  /** @param channels whose workers are wanted, where the others can be left out; connections are those of all */
+  readonly schedule: (call: ScheduledCall, channels?: ReadonlySet<number>) => Schedule;
   /** True if every host does the same. */
   readonly mayFold: boolean;
   /** True if hosts form trees. */
@@ -93,7 +94,7 @@ export function planOfPairs(merged: Merged, call: ScheduledCall, foldedRanks: nu
     slices: 1,
     slots: FIFO_STEPS,
     periodBytes: way.channelsPerMessage * way.chunkBytes * (isCircle ? 1 : nRanks),
-    schedule: (sized) => messagesSchedule(merged, sized, way, senders),
+    schedule: (sized, channels) => messagesSchedule(merged, sized, way, senders, channels),
     mayFold: true,
     isTree: false,
   };

@@ -269,13 +269,14 @@ export class Simulator {
     let known = this.#connections.get(ways);
     const kept = this.#workers.get(callKey);
     if (known !== undefined && kept !== undefined && onSlice === undefined) return { known, workers: kept };
-    const made = plan.schedule(call);
+    // The last channel may have fewer data than the others.
+    const last = plan.nChannels - 1;
+    const wanted = known === undefined || onSlice !== undefined ? undefined : new Set([...known.representatives, last]);
+    const made = plan.schedule(call, wanted);
     const schedule = folded === undefined ? made : foldHosts(made, folded);
     known ??= new CallConnections(schedule, plan, folded ?? schedule.nRanks, conditions);
     this.#connections.set(ways, known);
     if (onSlice !== undefined) return { known, workers: schedule.workers };
-    // The last channel may have fewer data than the others.
-    const last = plan.nChannels - 1;
     const workers = schedule.workers.filter(({ channel }) => known.representatives.has(channel) || channel === last);
     if (this.#workers.size < MOST_KEPT_CALLS) this.#workers.set(callKey, workers);
     return { known, workers };
