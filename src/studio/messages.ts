@@ -18,6 +18,8 @@ export interface OpenFile {
 export interface Request {
   readonly id: number;
   readonly state: StudioState;
+  /** Width of the page, by which charts are laid out. */
+  readonly width: number;
   readonly files: readonly OpenFile[];
 }
 

@@ -34,7 +34,7 @@ class Desk {
   #answer: { readonly made: Planned; readonly ask: string; readonly answer: ShownAnswer } | undefined;
 
   /** @param early called with views without the answer, which may take seconds */
-  async show({ state, files }: Request, report: (text: string) => void, early: (shown: Shown) => void): Promise<Shown> {
+  async show({ state, width, files }: Request, report: (text: string) => void, early: (shown: Shown) => void): Promise<Shown> {
     const start = performance.now();
     const file = state.file === undefined ? undefined : files.find(({ name }) => name === state.file);
     if (state.file !== undefined && file === undefined)
@@ -61,7 +61,7 @@ class Desk {
         { file: state.file ?? '' },
       );
     }
-    const part = partOf({ made, state, file: named, against: other, tables, plan });
+    const part = partOf({ made, state, width, file: named, against: other, tables, plan });
     const shown = { plan: shownPlan(made), log, part, answer: undefined, tookMs: performance.now() - start };
     if (state.ask.trim() === '') return shown;
     if (this.#answer?.made !== made || this.#answer.ask !== state.ask) {

@@ -158,7 +158,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openPage('#machine=dgx-1v&nodes=1');
     const link = page.locator('path[data-subject="link/DEV/0-2000>DEV/0-7000"]');
     await link.first().dispatchEvent('click');
-    await page.getByText('Link from GPU 0 to GPU 3').waitFor();
+    await page.locator('.hint').filter({ hasText: 'Link from GPU 0 to GPU 3' }).waitFor();
     await page.getByRole('button', { name: 'Remove it' }).click();
     await shows();
     expect(await link.count()).toBe(0);

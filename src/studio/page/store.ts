@@ -171,7 +171,7 @@ function request(): void {
   busy.value = 'planning …';
   try {
     worker ??= listen(startWorker());
-    const message: Request = { id, state: state.value, files: [...files.values()] };
+    const message: Request = { id, state: state.value, width: window.innerWidth, files: [...files.values()] };
     worker.postMessage(message);
   } catch (error) {
     busy.value = undefined;

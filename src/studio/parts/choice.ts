@@ -9,7 +9,8 @@ import { choose } from '../../planner/tuning/choose.js';
 import { collectives } from '../../planner/tuning/names.js';
 import type { Tuning } from '../../planner/tuning/tune.js';
 import { usesWindows } from '../../planner/windows.js';
-import { charts } from '../../view/choice/charts.js';
+import { CHART_WIDTH, NARROW } from '../../view/choice/axis.js';
+import { charts, narrowCharts } from '../../view/choice/charts.js';
 import { predictionPicture } from '../../view/choice/predictions.js';
 import { windowsPicture } from '../../view/choice/windows.js';
 import type { Picture } from '../../view/draw/picture.js';
@@ -17,6 +18,8 @@ import type { ShownTimes } from '../messages.js';
 import type { Planned } from '../planned.js';
 import type { StudioState } from '../state.js';
 
+/** Pixels of a chart at least. */
+const LEAST_WIDTH = 280;
 const LEAST_BYTES = 2 ** 10;
 const MOST_BYTES = 2 ** 34;
 
@@ -28,7 +31,9 @@ export function shownTimes(
   { source, prepared, plan, tuning }: Planned,
   { collective }: StudioState,
   tables: readonly MeasuredTable[],
+  pageWidth: number,
 ): ShownTimes {
+  const width = chartWidth(pageWidth);
   const { nRanks } = plan.nodes;
   const isQuick = nRanks > 1 && isQuickToPredict(nRanks, predictedSizes.length);
   const simulator = isQuick ? simulatorOf(prepared, source.parameters, plan, tuning) : undefined;
@@ -46,9 +51,9 @@ export function shownTimes(
   const modelled = collectives.find((name) => name === collective);
   return {
     view: 'choice',
-    believed: beliefPicture(tuning),
+    believed: beliefPicture(tuning, width),
     windows: usesWindows(source.parameters)
-      ? windowsPicture(windowForecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)))
+      ? windowsPicture(windowForecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)), width)
       : undefined,
     note:
       simulator === undefined
@@ -56,24 +61,36 @@ export function shownTimes(
           ? 'One rank exchanges nothing.'
           : `${nRanks} ranks are too many to simulate while you look: tccl plan --predict does.`
         : undefined,
-    picture: predictionPicture({
-      title: collective,
-      believed:
-        modelled === undefined
-          ? []
-          : curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1).flatMap((bytes) => {
-              const choice = choose(tuning, modelled, bytes);
-              return choice === undefined ? [] : [{ bytes, choice }];
-            }),
-      predicted: sizes.flatMap((bytes) =>
-        simulator === undefined ? [] : predictCall(simulator, collective, bytes, { environment: source.simulated }),
-      ),
-      measured,
-    }),
+    picture: predictionPicture(
+      {
+        title: collective,
+        believed:
+          modelled === undefined
+            ? []
+            : curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1).flatMap((bytes) => {
+                const choice = choose(tuning, modelled, bytes);
+                return choice === undefined ? [] : [{ bytes, choice }];
+              }),
+        predicted: sizes.flatMap((bytes) =>
+          simulator === undefined ? [] : predictCall(simulator, collective, bytes, { environment: source.simulated }),
+        ),
+        measured,
+      },
+      width,
+    ),
   };
 }
 
+/** Borders of page and frame beside a chart. */
+const BESIDE = 40;
+
+/** Width of a chart: on a narrow page as wide as it. */
+function chartWidth(pageWidth: number): number {
+  return pageWidth < NARROW ? Math.max(LEAST_WIDTH, pageWidth - BESIDE) : CHART_WIDTH;
+}
+
 /** Bandwidth that NCCL believes, and its choice, by size. */
-export function beliefPicture(tuning: Tuning): Picture {
-  return charts(forecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)));
+export function beliefPicture(tuning: Tuning, width: number = CHART_WIDTH): Picture {
+  const draw = width < CHART_WIDTH ? narrowCharts : charts;
+  return draw(forecast(tuning, curveSizes(LEAST_BYTES, MOST_BYTES)));
 }

@@ -10,7 +10,7 @@ import { shownWhy } from './why.js';
 
 /** The contents of the state's view. */
 export function partOf(input: PartInput): ShownPart | undefined {
-  const { made, state, tables } = input;
+  const { made, state, tables, width } = input;
   switch (state.view) {
     case 'machine':
       return shownMachines(made, state);
@@ -19,7 +19,7 @@ export function partOf(input: PartInput): ShownPart | undefined {
     case 'matrix':
       return shownMatrices(made, state);
     case 'choice':
-      return shownTimes(made, state, tables);
+      return shownTimes(made, state, tables, width);
     case 'channels':
       return shownChannels(made);
     case 'motion':

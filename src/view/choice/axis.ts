@@ -1,6 +1,17 @@
 import { formatBytes } from '../../planner/plan/overview/format.js';
 import { lineMark, type Mark, textMark } from '../draw/picture.js';
 
+/** Width of charts where there is room. */
+export const CHART_WIDTH = 960;
+/** Widths below it have no room for names beside a chart. */
+export const NARROW = 700;
+
+/** Borders of a chart's plot. */
+export function bordersOf(width: number): { readonly isNarrow: boolean; readonly left: number; readonly right: number } {
+  const isNarrow = width < NARROW;
+  return { isNarrow, left: isNarrow ? 52 : 64, right: width - (isNarrow ? 16 : 190) };
+}
+
 /** Sizes on a logarithmic axis. */
 export interface SizeAxis {
   readonly least: number;

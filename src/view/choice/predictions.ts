@@ -2,7 +2,7 @@ import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/
 import type { Choice } from '../../planner/tuning/choose.js';
 import type { PredictedRow } from '../../planner/plan/prediction.js';
 import { at, lineMark, type Mark, type Picture, polyline, textMark } from '../draw/picture.js';
-import { type SizeAxis, sizeAxis, sizeTicks } from './axis.js';
+import { bordersOf, CHART_WIDTH, type SizeAxis, sizeAxis, sizeTicks } from './axis.js';
 
 /** Times of one collective: believed by NCCL, predicted by the simulation, and measured. */
 export interface CallTimes {
@@ -13,11 +13,11 @@ export interface CallTimes {
   readonly measured: readonly { readonly bytes: number; readonly timeUs: number; readonly label: string }[];
 }
 
-const WIDTH = 960;
 const LEFT = 76;
-const RIGHT = 190;
 const TOP = 52;
 const HEIGHT = 300;
+/** Height of the legend above the plot, in a narrow place. */
+const NARROW_LEGEND = 126;
 
 /**
  * Times by size, both logarithmic: the belief as a thin line, the prediction as a thick one in the area of its interval,
@@ -28,16 +28,17 @@ const HEIGHT = 300;
  *     10 us │ ●──●──●─────╱      believed
  *           └ 1 KiB ─ 1 MiB ─ 1 GiB
  */
-export function predictionPicture({ title, believed, predicted, measured }: CallTimes): Picture {
+export function predictionPicture({ title, believed, predicted, measured }: CallTimes, width: number = CHART_WIDTH): Picture {
+  const { isNarrow, right } = bordersOf(width);
+  const top = TOP + (isNarrow ? NARROW_LEGEND : 0);
   const sizes = [...believed, ...predicted, ...measured].map(({ bytes }) => bytes);
   const times = [
     ...believed.map(({ choice }) => choice.timeUs),
     ...predicted.flatMap(({ leastUs, mostUs }) => [leastUs, mostUs]),
     ...measured.map(({ timeUs }) => timeUs),
   ].filter((time) => time > 0);
-  const bottom = TOP + HEIGHT;
-  const right = WIDTH - RIGHT;
-  const frame = { title: `${title}: time by size`, width: WIDTH, height: bottom + 36 };
+  const bottom = top + HEIGHT;
+  const frame = { title: `${title}: time by size`, width, height: bottom + 36 };
   const head = [textMark('head', LEFT, TOP - 28, `${title}: time by size`)];
   if (sizes.length === 0 || times.length === 0)
     return {
@@ -45,7 +46,7 @@ export function predictionPicture({ title, believed, predicted, measured }: Call
       marks: [...head, textMark('dim', LEFT, TOP, 'There is nothing to choose from, and nothing is simulated.')],
     };
   const axis = sizeAxis(Math.min(...sizes), Math.max(...sizes), LEFT, right);
-  const values = logAxis(Math.min(...times), Math.max(...times), TOP, bottom);
+  const values = logAxis(Math.min(...times), Math.max(...times), top, bottom);
   return {
     ...frame,
     marks: [
@@ -76,7 +77,7 @@ export function predictionPicture({ title, believed, predicted, measured }: Call
         ...dot('measured', axis.x(bytes), values.y(timeUs), 4),
         tip: `${label}, ${formatBytes(bytes)}: measured ${formatTime(timeUs)}${comparison(predicted, bytes, timeUs)}`,
       })),
-      ...legend(right + 14, [believed.length > 0, predicted.length > 0, measured.length > 0]),
+      ...legend(isNarrow ? LEFT : right + 14, [believed.length > 0, predicted.length > 0, measured.length > 0]),
     ],
   };
 }

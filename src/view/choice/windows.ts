@@ -3,15 +3,14 @@ import type { WindowForecast } from '../../planner/plan/overview/windows.js';
 import { traitsOf } from '../../planner/tuning/symmetric/kernels.js';
 import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';
 import type { CallWay } from '../../planner/tuning/symmetric/symmetric.js';
-import { type Mark, type Picture, textMark } from '../draw/picture.js';
-import { sizeAxis, sizeTicks } from './axis.js';
+import { fitText, type Mark, type Picture, textMark } from '../draw/picture.js';
+import { bordersOf, CHART_WIDTH, sizeAxis, sizeTicks } from './axis.js';
 import { type Band, BAND_HEIGHT, bandRow } from './bands.js';
 
-const WIDTH = 960;
-const LEFT = 64;
-const RIGHT = 190;
 const TOP = 64;
 const GAP = 8;
+/** Height of a name above its row, in a narrow place. */
+const NAME_HEIGHT = 18;
 
 /**
  * Kernels of calls on symmetric windows by size, a row for each collective, and reasons where a general kernel does the call.
@@ -19,32 +18,38 @@ const GAP = 8;
  *     AllReduce │ AGxLLMC_R │ RSxLDMC_AGxSTMC      │
  *               └ 1 KiB ───── 1 MiB ──────── 1 GiB
  */
-export function windowsPicture({ windows, collectives }: WindowForecast): Picture {
+export function windowsPicture({ windows, collectives }: WindowForecast, width: number = CHART_WIDTH): Picture {
+  const { isNarrow, left, right } = bordersOf(width);
+  const nameHeight = isNarrow ? NAME_HEIGHT : 0;
   const sizes = collectives[0]?.rows.map(({ bytes }) => bytes) ?? [];
-  const axis = sizeAxis(sizes[0] ?? 1, sizes.at(-1) ?? 1, LEFT, WIDTH - RIGHT);
-  const rowY = (index: number) => TOP + index * (BAND_HEIGHT + GAP);
+  const axis = sizeAxis(sizes[0] ?? 1, sizes.at(-1) ?? 1, left, right);
+  const rowY = (index: number) => TOP + index * (BAND_HEIGHT + GAP + nameHeight) + nameHeight;
   const reasons = new Set(
     collectives.flatMap(({ collective, rows }) =>
       rows.flatMap(({ way }) => (way.kind === 'general' ? [`${collective}: ${describeNoSymmetric(way.because)}`] : [])),
     ),
   );
   const notes = [...reasons, "Times by NCCL's model, never compared with recorded answers."];
-  const bottom = rowY(collectives.length) - GAP;
+  const bottom = rowY(collectives.length) - nameHeight - GAP;
   const title = `Kernels on symmetric windows (${windowsText(windows)}), float32 and sum`;
   return {
     title,
-    width: WIDTH,
+    width,
     height: bottom + 44 + 18 * notes.length,
     marks: [
-      textMark('head', LEFT, TOP - 30, title),
+      textMark('head', left, TOP - 30, fitText(title, width - left - 8, 12, true), { tip: title }),
       ...collectives.flatMap(({ collective, rows }, index): Mark[] => [
         ...bandRow(`${collective} on windows`, collective, bandsOf(rows), axis, rowY(index)),
-        textMark('text', WIDTH - RIGHT + 10, rowY(index) + 19, collective),
-        textMark('dim', LEFT - 8, rowY(index) + 19, bestRate(rows), { anchor: 'end' }),
+        isNarrow
+          ? textMark('text', left, rowY(index) - 5, collective)
+          : textMark('text', right + 10, rowY(index) + 19, collective),
+        textMark('dim', left - 8, rowY(index) + 19, bestRate(rows), { anchor: 'end' }),
       ]),
-      textMark('dim', LEFT - 8, TOP - 8, 'GB/s', { anchor: 'end' }),
+      textMark('dim', left - 8, TOP - 8, 'GB/s', { anchor: 'end' }),
       ...sizeTicks(axis, bottom, 6),
-      ...notes.map((note, index) => textMark('dim', LEFT, bottom + 40 + 18 * index, note)),
+      ...notes.map((note, index) =>
+        textMark('dim', left, bottom + 40 + 18 * index, fitText(note, width - left - 8, 11), { tip: note }),
+      ),
     ],
   };
 }

@@ -7,6 +7,7 @@ import { machine } from '../../../src/planner/topology/catalogue/machines.js';
 import { choose } from '../../../src/planner/tuning/choose.js';
 import { tune } from '../../../src/planner/tuning/tune.js';
 import { type CallTimes, predictionPicture } from '../../../src/view/choice/predictions.js';
+import { textWidth } from '../../../src/view/draw/picture.js';
 import { drawList } from './draw-list.js';
 
 const sizes = [2 ** 10, 2 ** 20, 2 ** 30];
@@ -40,6 +41,12 @@ describe('belief, prediction and measurement', () => {
     const picture = predictionPicture(timesOf(name, count));
     expect(JSON.stringify(picture)).not.toMatch(/NaN|null|undefined/);
     await expect(drawList(picture)).toMatchFileSnapshot(`golden/times-${count}-${name}.txt`);
+  });
+
+  it.each([335, 640])('fits a place of %d pixels', (width) => {
+    for (const mark of predictionPicture(timesOf('hgx-a100-4', 2), width).marks)
+      if (mark.kind === 'text')
+        expect(mark.x + (mark.anchor === undefined ? textWidth(mark.text, 11) : 0)).toBeLessThanOrEqual(width);
   });
 
   it('says of a measurement where it is in the interval', () => {
