@@ -3,7 +3,7 @@
 // Builds the page of `tccl studio`: one HTML file with its script and style in it, which works from a disk or any web server.
 // The script is also that of its workers (src/studio/main.tsx).
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -110,4 +110,9 @@ function licences(moduleIds) {
 
 // Last, because the page needs all that is above.
 const isCommand = process.argv[1] === fileURLToPath(import.meta.url);
-if (isCommand) await buildStudio(process.argv[2] ?? 'build/studio/tccl-studio.html');
+if (isCommand) {
+  const page = process.argv[2] ?? 'build/studio/tccl-studio.html';
+  await buildStudio(page);
+  // A web server shows this of the folder.
+  if (process.argv[2] === undefined) copyFileSync(page, join(dirname(page), 'index.html'));
+}

@@ -757,9 +757,47 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     }
   });
 
+  // After a wanted change of the page: TCCL_SCREENSHOTS=1 npx vitest run --project browser test/browser/studio.test.ts -t docs
+  it.each([
+    ['machine', ''],
+    ['choice', '&view=choice'],
+    ['compare', '&view=changes&nic-off=mlx5_1'],
+  ])('the docs show %s as it is', async (name, settings) => {
+    await openPage(`#machine=dgx-h100&nodes=2${settings}`, { width: 1200 });
+    await panel().locator('svg').first().waitFor();
+    const shot = await page.screenshot();
+    const file = `docs/guides/images/studio-${name}.png`;
+    if (process.env['TCCL_SCREENSHOTS'] === '1') writeFileSync(file, shot);
+    // Small copies, so that fonts and edges do not count.
+    const urls = [shot, readFileSync(file)].map((png) => `data:image/png;base64,${png.toString('base64')}`);
+    const difference = await page.evaluate<number>(`(async () => {
+      const [a, b] = await Promise.all(${JSON.stringify(urls)}.map(async (url) => {
+        const image = new Image();
+        image.src = url;
+        await image.decode();
+        const canvas = document.createElement('canvas');
+        [canvas.width, canvas.height] = [image.width / 10, image.height / 10];
+        const context = canvas.getContext('2d');
+        context.imageSmoothingQuality = 'high';
+        context.drawImage(image, 0, 0, canvas.width, canvas.height);
+        return context.getImageData(0, 0, canvas.width, canvas.height).data;
+      }));
+      return a.length === b.length ? a.reduce((sum, value, index) => sum + Math.abs(value - b[index]), 0) / a.length : 255;
+    })()`);
+    expect(difference).toBeLessThan(2);
+  });
+
   it.each([375, 768, 1280])('fits a screen of %d pixels', async (width) => {
     await openPage('', { width });
     const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
     expect(wide).toBeLessThanOrEqual(width);
+    await tab('Choice').click();
+    await shows();
+    await panel().locator('svg').first().waitFor();
+    // A chart needs no scrolling on a phone.
+    const charts = await page.evaluate<number>(
+      "Math.max(...[...document.querySelectorAll('#view svg.tccl')].map((svg) => svg.clientWidth))",
+    );
+    expect(charts).toBeLessThanOrEqual(width < 700 ? width : 960);
   });
 });
