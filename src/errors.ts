@@ -55,6 +55,7 @@ export type ErrorCode =
   | 'NO_QUORUM' // too few ranks remain
   | 'JOB_FAILED' // a function that a pool ran threw on a rank
   | 'ABORTED'
+  | 'REVOKED' // a rank ended the communicator so that all recover
   | 'TIMEOUT'
   // system
   | 'OUT_OF_MEMORY'

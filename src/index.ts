@@ -8,6 +8,7 @@ export { UniqueId } from './runtime/bootstrap/unique-id.js';
 export type { Algorithm, CallKind } from './runtime/algorithms/call.js';
 export type { Communicator } from './runtime/communicator/communicator.js';
 export type { ProbedMessage, RecvOptions } from './runtime/communicator/message-exchange.js';
+export type { Agreement } from './runtime/communicator/children.js';
 export type { ChildOptions, CommunicatorConfig, ShrinkOptions } from './runtime/communicator/config.js';
 export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';

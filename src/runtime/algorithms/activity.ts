@@ -3,8 +3,14 @@ import { describeElements, typeOfCode, type DataType } from '../device/types.js'
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** Calls over the bootstrap network. Reports contain the index in this list. */
-const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program'] as const;
+const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program', 'agree'] as const;
 export type OutOfBandCall = (typeof outOfBandCalls)[number];
+/** Calls of the remaining ranks, which no barrier precedes. */
+export type CallOfRest = 'shrink' | 'agree';
+
+export function isOfRest(call: OutOfBandCall): call is CallOfRest {
+  return call === 'shrink' || call === 'agree';
+}
 
 /** A waiting rank's operation, or its last call. The first words of its report carry it to other ranks (wait-chains.ts). */
 export type Activity =

@@ -1,5 +1,6 @@
 import type { TcclError } from '../../errors.js';
 import type { CommitBarrier } from './commit-barrier.js';
+import type { Survivors, SurvivorWish } from './survivors.js';
 import type { WaitQueries } from './wait-queries.js';
 
 /** Members of an out-of-band operation: all ranks, or those on the caller's host. */
@@ -106,11 +107,7 @@ export interface Bootstrap {
    * TimeoutError `RANK_MISSING` when the signal ends the wait, InvalidUsageError `ABORTED` if others exclude this rank,
    * RemoteError `NO_QUORUM` if they are no majority, and a rank asks for one by `quorum`.
    */
-  survivors(
-    excluded: readonly number[],
-    signal: AbortSignal,
-    quorum?: boolean,
-  ): Promise<{ readonly ranks: readonly number[]; readonly number: number }>;
+  survivors(excluded: readonly number[], signal: AbortSignal, wish?: SurvivorWish): Promise<Survivors>;
   /** The barrier that commits something that the ranks make on this network: every rank calls it once, at the beginning. */
   commitBarrier(): CommitBarrier;
   /** Says goodbye; sockets close with the last network on them. Pending operations reject. */

@@ -5,7 +5,7 @@ import { RankGroup } from './group.js';
 import { CommitBarrier } from './commit-barrier.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
-import { agreeOnSurvivors } from './survivors.js';
+import { agreeOnSurvivors, type Survivors, type SurvivorWish } from './survivors.js';
 import { WaitQueries } from './wait-queries.js';
 import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
 
@@ -160,15 +160,17 @@ export class Network implements Bootstrap {
   survivors(
     excluded: readonly number[],
     signal: AbortSignal,
-    quorum = false,
-  ): Promise<{ readonly ranks: readonly number[]; readonly number: number }> {
+    { call = 'shrink', quorum = false, flag = true }: SurvivorWish = {},
+  ): Promise<Survivors> {
     // A query is repeated when a rank dies, by some ranks more often than by others, which knew of the death sooner.
     if (signal !== this.#askedWith) this.#asked++;
     this.#askedWith = signal;
     const question = {
       members: this.#members,
       excluded,
+      call,
       quorum,
+      flag,
       space: this.#firstSpace + spaces.survivors,
       number: this.#asked,
       signal,

@@ -5,13 +5,22 @@ import { formatRanks, nameRanks } from './rank-list.js';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
 
-interface SurvivorQuery {
+/** Part of a query that the caller chooses. */
+export interface SurvivorWish {
+  /** Call for which the ranks agree, in errors. Default `shrink`. */
+  readonly call?: string;
+  /** True if the survivors must be a majority; on one rank, it holds for all. Default false. */
+  readonly quorum?: boolean | undefined;
+  /** The survivors get true if all of them give true. Default true. */
+  readonly flag?: boolean;
+}
+
+interface SurvivorQuery extends Required<SurvivorWish> {
+  readonly quorum: boolean;
   /** The mesh's rank of each rank in question. */
   readonly members: readonly number[];
   /** Ranks (indexes in `members`) that this rank excludes, dead or alive. */
   readonly excluded: readonly number[];
-  /** True if the survivors must be a majority; on one rank, it holds for all. */
-  readonly quorum: boolean;
   /** Message space of queries about these members only. */
   readonly space: number;
   /**
@@ -26,13 +35,16 @@ interface SurvivorQuery {
 interface View {
   readonly out: readonly number[];
   readonly quorum: boolean;
+  readonly flag: boolean;
 }
 
-/** Result of the coordinator. */
-interface Verdict {
+/** Result of the coordinator: the survivors, ascending, and what they agree on. */
+export interface Survivors {
   readonly ranks: readonly number[];
   /** Number for the survivors' network. */
   readonly number: number;
+  /** True if all of them gave true. */
+  readonly flag: boolean;
 }
 
 /** The coordinator's answer if ranks that are not known to be gone have not asked in time. */
@@ -57,12 +69,11 @@ const VERDICT = 1;
  *       │◄──── "without 0" ──────────────────────────────────│
  *       │───── "1, 2, 3" ───────►│──────────────────────────►│
  *
- * @returns the survivors, ascending, and a number for their network
  * @throws InvalidUsageError `ABORTED` if others exclude this rank; TimeoutError `RANK_MISSING` with the ranks that did not
  *   ask before the signal ended the wait; RemoteError `NO_QUORUM` if they must be a majority, and are not
  */
-export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Promise<Verdict> {
-  const { members, excluded, quorum, space, number } = question;
+export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Promise<Survivors> {
+  const { call, members, excluded, quorum, flag, space, number } = question;
   const me = members.indexOf(mesh.rank);
   const out = new Set(excluded);
   const header = (operation: number) => ({ space, operation, number: number * 2 + operation });
@@ -70,22 +81,22 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
     members.forEach((member, rank) => {
       if (mesh.isGone(member)) out.add(rank);
     });
-    if (out.has(me)) throw excludedHere(me);
+    if (out.has(me)) throw excludedHere(call, me);
     const coordinator = members.findIndex((_, rank) => !out.has(rank));
     if (coordinator === me) return coordinate(mesh, question, out);
     const peer = members[coordinator] ?? -1;
     try {
-      const asked = mesh.post(peer, header(VIEW), encodeJson({ out: [...out], quorum } satisfies View));
+      const asked = mesh.post(peer, header(VIEW), encodeJson({ out: [...out], quorum, flag } satisfies View));
       const answered = asked.then(() => mesh.take(peer, header(VERDICT)));
-      const { data } = await unlessEnded(answered, question.signal, (silent) => ({
+      const { data } = await unlessEnded(answered, question, (silent) => ({
         ranks: silent.length > 0 ? silent : [coordinator],
         // A coordinator that answers names the missing ranks itself.
         afterMs: silent.includes(coordinator) ? 0 : graceMs.coordinator,
       }));
-      const verdict = decodeJson(data) as Verdict | Failure | Minority;
-      if ('missing' in verdict) throw missingRanks(verdict.missing);
-      if ('minority' in verdict) throw noQuorum(verdict.minority, members.length);
-      if (!verdict.ranks.includes(me)) throw excludedHere(me);
+      const verdict = decodeJson(data) as Survivors | Failure | Minority;
+      if ('missing' in verdict) throw missingRanks(call, verdict.missing);
+      if ('minority' in verdict) throw noQuorum(call, verdict.minority, members.length);
+      if (!verdict.ranks.includes(me)) throw excludedHere(call, me);
       return verdict;
     } catch (error) {
       if (!mesh.isGone(peer)) throw error;
@@ -93,36 +104,32 @@ export async function agreeOnSurvivors(mesh: Mesh, question: SurvivorQuery): Pro
   }
 }
 
-async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>): Promise<Verdict> {
-  const { members } = question;
+async function coordinate(mesh: Mesh, question: SurvivorQuery, out: Set<number>): Promise<Survivors> {
+  const { call, members } = question;
   const me = members.indexOf(mesh.rank);
   const heard = new Set([me]);
-  let quorum: boolean;
+  let views: Omit<View, 'out'>;
   try {
-    quorum = await hearAll(mesh, question, out, heard);
+    views = await hearAll(mesh, question, out, heard);
   } catch (error) {
     if (error instanceof TimeoutError) tell(mesh, question, heard, { missing: error.ranks ?? [] });
     throw error;
   }
-  if (out.has(me)) throw excludedHere(me);
+  if (out.has(me)) throw excludedHere(call, me);
   const ranks = members.map((_, rank) => rank).filter((rank) => !out.has(rank));
-  if (quorum && !isMajority(ranks, members.length)) {
+  if (views.quorum && !isMajority(ranks, members.length)) {
     tell(mesh, question, ranks, { minority: ranks });
-    throw noQuorum(ranks, members.length);
+    throw noQuorum(call, ranks, members.length);
   }
-  const verdict = { ranks, number: mesh.nextNetworkNumber() };
+  const verdict = { ranks, number: mesh.nextNetworkNumber(), flag: views.flag };
   tell(mesh, question, verdict.ranks, verdict);
   return verdict;
 }
 
-/** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. Resolves to true if a rank asks for a majority. */
-async function hearAll(
-  mesh: Mesh,
-  { members, quorum, space, number, signal }: SurvivorQuery,
-  out: Set<number>,
-  heard: Set<number>,
-): Promise<boolean> {
-  let needsMajority = quorum;
+/** Adds excluded ranks, and ranks that are lost meanwhile, to `out`. Resolves to what all ranks together wish. */
+async function hearAll(mesh: Mesh, question: SurvivorQuery, out: Set<number>, heard: Set<number>): Promise<Omit<View, 'out'>> {
+  const { members, space, number } = question;
+  let { quorum, flag } = question;
   const missing = (): number[] => members.map((_, rank) => rank).filter((rank) => !out.has(rank) && !heard.has(rank));
   await new Promise<void>((resolve, reject) => {
     const consider = (): void => {
@@ -130,11 +137,12 @@ async function hearAll(
     };
     for (const rank of missing()) {
       const view = mesh.take(members[rank] ?? -1, { space, number: number * 2 + VIEW });
-      unlessEnded(view, signal, () => ({ ranks: missing(), afterMs: 0 })).then(
+      unlessEnded(view, question, () => ({ ranks: missing(), afterMs: 0 })).then(
         ({ data }) => {
           heard.add(rank);
           const view = decodeJson(data) as View;
-          needsMajority ||= view.quorum;
+          quorum ||= view.quorum;
+          flag &&= view.flag;
           for (const other of view.out) out.add(other);
           consider();
         },
@@ -147,7 +155,7 @@ async function hearAll(
     }
     consider();
   });
-  return needsMajority;
+  return { quorum, flag };
 }
 
 /**
@@ -158,7 +166,7 @@ function tell(
   mesh: Mesh,
   { members, space, number }: SurvivorQuery,
   ranks: Iterable<number>,
-  verdict: Verdict | Failure | Minority,
+  verdict: Survivors | Failure | Minority,
 ): void {
   const others = [...ranks].map((rank) => members[rank] ?? -1).filter((member) => member !== mesh.rank);
   for (const member of others)
@@ -170,26 +178,26 @@ function isMajority(ranks: readonly number[], nRanks: number): boolean {
   return 2 * ranks.length > nRanks || (2 * ranks.length === nRanks && ranks.includes(0));
 }
 
-function noQuorum(remaining: readonly number[], nRanks: number): TcclError {
+function noQuorum(call: string, remaining: readonly number[], nRanks: number): TcclError {
   const ranks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => !remaining.includes(rank));
   const half = 2 * remaining.length === nRanks ? '; of two halves, the one with rank 0 continues' : '';
   return new RemoteError(
     'NO_QUORUM',
-    `shrink with quorum: only ${remaining.length} of ${nRanks} ranks remain (${formatRanks(remaining)}), which is no majority${half}. The others may continue on the other side of a failed network: end this side, or call shrink() without quorum if ${nameRanks(ranks)} cannot`,
+    `${call} with quorum: only ${remaining.length} of ${nRanks} ranks remain (${formatRanks(remaining)}), which is no majority${half}. The others may continue on the other side of a failed network: end this side, or call shrink() without quorum if ${nameRanks(ranks)} cannot`,
     { ranks },
   );
 }
 
-function excludedHere(me: number): TcclError {
+function excludedHere(call: string, me: number): TcclError {
   return new InvalidUsageError(
     'ABORTED',
-    `rank ${me} was excluded by another rank's shrink, so it cannot be in the new communicator; excluded ranks must not call shrink`,
+    `rank ${me} was excluded by another rank, so it cannot continue with the others; excluded ranks must not call ${call}`,
     { rank: me },
   );
 }
 
-function missingRanks(ranks: readonly number[]): TimeoutError {
-  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call shrink in time; exclude ranks that cannot`, {
+function missingRanks(call: string, ranks: readonly number[]): TimeoutError {
+  return new TimeoutError('RANK_MISSING', `${nameRanks(ranks)} did not call ${call} in time; exclude ranks that cannot`, {
     ranks,
   });
 }
@@ -204,14 +212,18 @@ interface Verge {
  * Resolves as `promise` does, unless the signal ends the wait.
  * @param verge returns what to do then, given the ranks that the signal's reason names
  */
-async function unlessEnded<T>(promise: Promise<T>, signal: AbortSignal, verge: (silent: readonly number[]) => Verge): Promise<T> {
+async function unlessEnded<T>(
+  promise: Promise<T>,
+  { call, signal }: SurvivorQuery,
+  verge: (silent: readonly number[]) => Verge,
+): Promise<T> {
   let timer: Timer | undefined;
   let end = (): void => undefined;
   const ended = new Promise<never>((_, reject) => {
     end = () => {
       const { reason } = signal as { readonly reason: unknown };
       const { ranks, afterMs } = verge(reason instanceof TimeoutError ? (reason.ranks ?? []) : []);
-      timer = setTimeout(() => reject(missingRanks(ranks)), afterMs);
+      timer = setTimeout(() => reject(missingRanks(call, ranks)), afterMs);
     };
     if (signal.aborted) end();
     else signal.addEventListener('abort', end);

@@ -4,6 +4,7 @@ import { packError, unpackError } from '../bootstrap/error-transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { LostNics } from '../channels/location.js';
 import { failedNics, withoutNics } from '../channels/lost-nics.js';
+import { checkLimits, type CallLimits } from '../algorithms/arguments.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, RemoteError, SystemError, TcclError, TimeoutError } from '../../errors.js';
@@ -20,6 +21,7 @@ import {
 import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../bootstrap/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
+import type { Survivors, SurvivorWish } from '../bootstrap/survivors.js';
 
 /** Data that each rank sends in a split. */
 interface Choice {
@@ -72,56 +74,104 @@ export async function split(
   );
 }
 
-/** Checks the arguments of shrink(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
+/** Checks the arguments of agree(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
+export function checkFlag(flag: boolean, limits: CallLimits): void {
+  checkLimits('agree', limits);
+  if (typeof (flag as unknown) !== 'boolean')
+    throw new InvalidArgumentError('ARGUMENT_TYPE', `agree: the flag is true or false, not ${describeValue(flag)}`);
+}
+
+/** Checks the arguments of shrink() or recover(). Throws InvalidArgumentError `ARGUMENT_TYPE`, `ARGUMENT_RANGE`. */
 export function checkShrink(
+  call: 'shrink' | 'recover',
   excluded: readonly number[],
   options: ShrinkOptions,
   { rank, nRanks }: { readonly rank: number; readonly nRanks: number },
 ): void {
-  checkOptions('shrink', options, ['abort', 'quorum']);
-  for (const name of ['abort', 'quorum'] as const) {
+  const flags = call === 'shrink' ? (['abort', 'quorum'] as const) : (['quorum'] as const);
+  checkOptions(call, options, flags);
+  for (const name of flags) {
     const value: unknown = options[name];
     if (value !== undefined && typeof value !== 'boolean')
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `shrink: ${name} is true or false, not ${describeValue(value)}`);
+      throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${name} is true or false, not ${describeValue(value)}`);
   }
   if (!isArray(excluded))
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
-      `shrink: the excluded ranks are an array, as in shrink([2]), not ${describeValue(excluded)}`,
+      `${call}: the excluded ranks are an array, as in ${call}([2]), not ${describeValue(excluded)}`,
     );
   const wrong = excluded.find((other) => !Number.isInteger(other) || other < 0 || other >= nRanks);
   if (wrong !== undefined)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `shrink: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`,
+      `${call}: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`,
     );
   if (excluded.includes(rank))
-    throw new InvalidArgumentError('ARGUMENT_RANGE', `shrink: rank ${rank} excludes itself; only ranks that stay call shrink`);
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: rank ${rank} excludes itself; only ranks that stay call ${call}`);
 }
 
 /**
- * Makes the parts of the communicator without excluded, dead and departed ranks. Every rank that stays calls it; ranks that
- * die meanwhile are left out too.
+ * Makes the parts of the communicator without excluded, dead and departed ranks. Every rank that stays calls it.
  *
- * @param over aborted when the time is over: the ranks then still agree on the ranks that are missing
+ * @param over see {@link amongSurvivors}
  */
-export async function shrink(
+export function shrink(
   parent: CommunicatorParts,
   excluded: readonly number[],
   { quorum, ...given }: ShrinkOptions,
   signal: AbortSignal,
   over: AbortSignal,
 ): Promise<CommunicatorParts> {
-  const { bootstrap, team, resources } = parent;
+  return amongSurvivors(parent, excluded, { quorum }, over, ({ number, ranks }) =>
+    makeChild(parent, number, ranks, given, signal),
+  );
+}
+
+/** Result of {@link Communicator.agree}, the same on all ranks that have it. */
+export interface Agreement {
+  /** True if all these ranks gave true. */
+  readonly flag: boolean;
+  /** The ranks that agree, ascending: all that live and have not closed the communicator. */
+  readonly ranks: readonly number[];
+}
+
+/**
+ * The survivors and their flag, the same on all of them: if a rank dies before all have the result, they agree anew.
+ *
+ * @param over see {@link amongSurvivors}
+ */
+export function agree(parent: CommunicatorParts, mine: boolean, signal: AbortSignal, over: AbortSignal): Promise<Agreement> {
+  return amongSurvivors(parent, [], { call: 'agree', flag: mine }, over, async ({ number, ranks, flag }) => {
+    const network = await together(parent.bootstrap, number, ranks, signal, async (bootstrap) => {
+      await bootstrap.barrier();
+      return bootstrap;
+    });
+    await network.close();
+    return { flag, ranks };
+  });
+}
+
+/**
+ * Runs `work` with the ranks that go on, again without those that die in it.
+ *
+ * @param over aborted when the time is over: the ranks then still agree on the ranks that are missing
+ */
+async function amongSurvivors<T>(
+  { bootstrap, team, resources }: CommunicatorParts,
+  excluded: readonly number[],
+  wish: SurvivorWish,
+  over: AbortSignal,
+  work: (survivors: Survivors) => Promise<T>,
+): Promise<T> {
   const out = new Set(excluded);
   while (true) {
     // Shared memory shows departed ranks earlier than the network.
     (resources.facts.shared ? bootstrap.localRanks : []).forEach((rank, local) => {
       if (rank !== bootstrap.rank && team.isGone(local)) out.add(rank);
     });
-    const { ranks, number } = await bootstrap.survivors([...out], over, quorum);
+    const survivors = await bootstrap.survivors([...out], over, wish);
     try {
-      return await makeChild(parent, number, ranks, given, signal);
+      return await work(survivors);
     } catch (error) {
       if (!(error instanceof RemoteError && error.code === 'RANK_DIED' && error.rank !== undefined)) throw error;
       out.add(error.rank);
@@ -147,14 +197,49 @@ async function makeChild(
   const { resources } = parent;
   const { segment, shared, settings } = resources.facts;
   const config = inherit(parent.config, given);
-  const bootstrap = parent.bootstrap.derive(number, ranks);
-  // If a host's ranks do not share memory, each is a team of its own.
-  const local = shared ? bootstrap.localRanks : [bootstrap.rank];
+  const facts: readonly RankFacts[] = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   let reserved = 0;
   let team: Team | undefined;
   let child: CommunicatorParts | undefined;
+  try {
+    return await together(parent.bootstrap, number, ranks, signal, async (bootstrap) => {
+      // If a host's ranks do not share memory, each is a team of its own.
+      const local = shared ? bootstrap.localRanks : [bootstrap.rank];
+      const oneSegment = inOneSegment(bootstrap, facts);
+      const forced = childAlgorithm(settings, config, given, oneSegment);
+      const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto', lost: lostNics(facts, bootstrap) };
+      const { addresses, liveFacts } = await exchange(bootstrap, wanted, facts, oneSegment, () => {
+        if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
+        return reserved;
+      });
+      const members = local.map(
+        (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
+      );
+      team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
+      return (child = await resources.assemble(bootstrap, team, liveFacts, config, forced, signal));
+    });
+  } catch (error) {
+    if (child !== undefined) abandon(child, error);
+    if (team !== undefined) team.leave();
+    else if (reserved > 0) segment.freeBytes(reserved);
+    throw error;
+  }
+}
+
+/**
+ * Runs `work` on a network of some ranks of another, which all of them complete or none: its result counts once all have theirs.
+ *
+ * @throws errors with the parent's rank numbers
+ */
+async function together<T>(
+  parent: Bootstrap,
+  number: number,
+  ranks: readonly number[],
+  signal: AbortSignal,
+  work: (bootstrap: Bootstrap) => Promise<T>,
+): Promise<T> {
+  const bootstrap = parent.derive(number, ranks);
   const commitBarrier = bootstrap.commitBarrier();
-  let facts: readonly RankFacts[] = ranks.flatMap((rank) => parent.facts[rank] ?? []);
   const giveUp = (): void => {
     const { rank } = bootstrap;
     const reason: unknown = signal.reason;
@@ -167,36 +252,21 @@ async function makeChild(
   };
   signal.addEventListener('abort', giveUp);
   try {
-    const oneSegment = inOneSegment(bootstrap, facts);
-    const forced = childAlgorithm(settings, config, given, oneSegment);
-    const wanted = { threads: engineThreads(config), algorithm: forced ?? 'auto', lost: lostNics(facts, bootstrap) };
-    const { addresses, liveFacts } = await exchange(bootstrap, wanted, facts, oneSegment, () => {
-      if (local[0] === bootstrap.rank) reserved = Team.reserve(segment, local.length);
-      return reserved;
-    });
-    facts = liveFacts;
-    const members = local.map(
-      (rank) => parent.team.members[shared ? parent.bootstrap.localRanks.indexOf(ranks[rank] ?? -1) : 0] ?? 0,
-    );
-    team = new Team(segment, addresses[local[0] ?? bootstrap.rank] ?? 0, members, reserved > 0);
-    child = await resources.assemble(bootstrap, team, facts, config, forced, signal);
+    const result = await work(bootstrap);
     await confirm(bootstrap, commitBarrier, signal);
-    return child;
+    return result;
   } catch (error) {
     commitBarrier.giveUp();
     bootstrap.abort(error as Error);
-    if (child !== undefined) abandon(child, error);
-    if (team !== undefined) team.leave();
-    else if (reserved > 0) segment.freeBytes(reserved);
-    throw await reasonForParent(error, parent.bootstrap, ranks, signal);
+    throw await reasonForParent(error, parent, ranks, signal);
   } finally {
     signal.removeEventListener('abort', giveUp);
   }
 }
 
 /**
- * Waits until all members have the child. If a rank dies now, all members still decide the same: if all had arrived, they keep
- * the child, and its next call fails.
+ * Waits until all members have their results. If a rank dies now, all members still decide the same: if all had arrived, the
+ * results count, and the next call with the dead rank fails.
  */
 async function confirm(bootstrap: Bootstrap, commitBarrier: CommitBarrier, signal: AbortSignal): Promise<void> {
   commitBarrier.reached();
@@ -208,7 +278,7 @@ async function confirm(bootstrap: Bootstrap, commitBarrier: CommitBarrier, signa
   commitBarrier.done();
 }
 
-/** Error of the parent's call if a child could not be made. */
+/** Error of the parent's call if not all members have a result. */
 async function reasonForParent(
   error: unknown,
   parent: Bootstrap,

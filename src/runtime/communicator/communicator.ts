@@ -35,7 +35,7 @@ import { CallQueue } from '../algorithms/call-queue.js';
 import { meetingOf } from '../algorithms/meeting-call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
-import { checkShrink, checkSplit, shrink, split } from './children.js';
+import { agree, checkFlag, checkShrink, checkSplit, shrink, split, type Agreement } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { checkOptions, LONGEST_MS, type ChildOptions, type ShrinkOptions } from './config.js';
 import { onExit } from '../exit.js';
@@ -104,6 +104,13 @@ export class Communicator extends MessageCalls {
   readonly timeoutMs: number;
   /** The algorithm of large all-reduces. */
   readonly algorithm: Algorithm;
+  /**
+   * Resolves with the reason once the communicator has failed on this rank, or another rank of it has died or failed: before
+   * the next call fails with it, if the event loop turns. It never rejects, stays pending after an orderly close(), and does
+   * not keep the process alive.
+   */
+  readonly failed: Promise<TcclError>;
+  readonly #tellFailed: (reason: TcclError) => void;
   #parts: CommunicatorParts;
   #segment: Segment;
   #engine: CompositeEngine;
@@ -152,6 +159,9 @@ export class Communicator extends MessageCalls {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.name = parts.config.name;
     this.timeoutMs = parts.resources.facts.settings.timeoutMs;
+    let tellFailed: (reason: TcclError) => void = () => undefined;
+    this.failed = new Promise((resolve) => (tellFailed = resolve));
+    this.#tellFailed = tellFailed;
     this.algorithm = parts.engine.algorithmOf('allReduce', Infinity);
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
@@ -430,13 +440,50 @@ export class Communicator extends MessageCalls {
    */
   async shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('shrink');
-    this.#ofThisRank(() => checkShrink(excluded, options, this));
+    this.#ofThisRank(() => checkShrink('shrink', excluded, options, this));
     if (options.abort === true) this.abort('shrink was called with abort');
     if (this.#failure === undefined) await this.#queue.drained();
     const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
       shrink(this.#parts, excluded, options, signal, over),
     );
     return new Communicator(parts);
+  }
+
+  /**
+   * Agrees on a flag and on who is left, in spite of deaths: every rank that gets a result gets the same one. Every living rank
+   * calls it, also after the communicator has failed. docs/guides/failures.md has a loop that uses it.
+   *
+   * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called
+   */
+  async agree(flag: boolean, options: CallLimits = {}): Promise<Agreement> {
+    if (this.#closing !== undefined) this.#checkUsable('agree');
+    this.#ofThisRank(() => checkFlag(flag, options));
+    if (this.#failure === undefined) await this.#queue.drained();
+    return this.#outOfBand.withRest('agree', options, (signal, over) => agree(this.#parts, flag, signal, over));
+  }
+
+  /**
+   * Revokes this communicator, replaces it by one of the ranks that are left, on which these agree, and closes it. Every living
+   * rank that is not excluded calls it, after any failure.
+   *
+   * @throws as {@link shrink}; then this communicator stays open, and the call can be repeated, without more ranks
+   */
+  async recover(excluded: readonly number[] = [], options: Omit<ShrinkOptions, 'abort'> = {}): Promise<Communicator> {
+    if (this.#closing !== undefined) this.#checkUsable('recover');
+    this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
+    this.revoke('it called recover');
+    const rest = await this.shrink(excluded, options);
+    try {
+      const { timeoutMs, signal } = options;
+      const { ranks } = await rest.agree(true, { timeoutMs, signal });
+      const next = ranks.length === rest.nRanks ? rest : await rest.recover([], options);
+      await this.close();
+      return next;
+    } catch (error) {
+      rest.abort('recover failed');
+      await rest.close();
+      throw error;
+    }
   }
 
   /**
@@ -504,8 +551,19 @@ export class Communicator extends MessageCalls {
 
   /** Ends the communicator on all ranks: their calls fail and name this rank and the reason. Does nothing after close(). */
   abort(reason = 'it called abort'): void {
+    this.#end(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
+  }
+
+  /**
+   * Ends all calls of the communicator on all ranks with `REVOKED`, so that they meet in {@link agree}, {@link shrink} or
+   * {@link recover}. Does nothing after a failure or close().
+   */
+  revoke(reason = 'it called revoke'): void {
+    this.#end(new RemoteError('REVOKED', `rank ${this.rank} revoked the communicator: ${reason}`, { rank: this.rank }));
+  }
+
+  #end(error: RemoteError): void {
     if (this.#hasLeft) return;
-    const error = new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank });
     if (this.#failure === undefined) this.#parts.team.recordFailure(packReason(error));
     this.#fail(error);
   }
@@ -637,18 +695,18 @@ export class Communicator extends MessageCalls {
   #failWith(cause: unknown, ofRank?: string): TcclError {
     const isOver = this.#hasLeft;
     const call = ofRank ?? (isOver ? undefined : (this.#queue.waiting ?? this.#messenger.waiting));
-    const error =
-      cause instanceof TcclError
-        ? isOver
-          ? cause
-          : this.#unlessAlive(cause)
-        : new InternalError('INTERNAL', `rank ${this.rank} failed: ${describeError(cause)}`, { cause });
-    if (isOver) return withRank(error, this.rank);
-    if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
-    withRank(error, this.rank);
+    const error = isOver ? withRank(asTcclError(cause, this.rank), this.rank) : this.#placed(cause);
+    if (isOver) return error;
     // The other ranks get the message without this rank's call.
     this.#fail(error);
     return call === undefined ? error : ofCall(error, call);
+  }
+
+  /** The error with names of hosts and of this communicator, as its calls throw it. */
+  #placed(cause: unknown): TcclError {
+    const error = this.#unlessAlive(asTcclError(cause, this.rank));
+    if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
+    return withRank(error, this.rank);
   }
 
   /**
@@ -688,6 +746,7 @@ export class Communicator extends MessageCalls {
       },
     } = this.#parts;
     this.#failure = error;
+    this.#tellFailed(error);
     this.#recorder.fail();
     this.#stopHearing();
     // Those of the last call, too, which may be a blocking one.
@@ -709,6 +768,7 @@ export class Communicator extends MessageCalls {
    */
   #hearOf(error: Error): void {
     if (this.#failure !== undefined || this.#newsWatch !== undefined) return;
+    this.#tellFailed(this.#placed(error));
     let stepsBefore = -1;
     this.#newsWatch = setInterval(() => {
       const steps = this.#engine.steps + this.#pointToPoint.steps;
@@ -768,6 +828,11 @@ export class Communicator extends MessageCalls {
     void this.#messenger.leave();
     void this.#parts.bootstrap.close();
   };
+}
+
+function asTcclError(error: unknown, rank: number): TcclError {
+  if (error instanceof TcclError) return error;
+  return new InternalError('INTERNAL', `rank ${rank} failed: ${describeError(error)}`, { cause: error });
 }
 
 /** `await using comm = await init()` closes it at the end of the block. */

@@ -1,5 +1,5 @@
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
-import { describeLate, type OutOfBandCall } from '../algorithms/activity.js';
+import { describeLate, isOfRest, type OutOfBandCall } from '../algorithms/activity.js';
 import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
 import { clearInterval, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
@@ -71,8 +71,8 @@ export class OutOfBandWait {
   late(): number[] {
     const late = this.#waitChains.find(this.#awaited(), this.#limitMs);
     const { elsewhere, call } = this.#parts;
-    // Ranks that wait in a collective have not called shrink.
-    if (elsewhere === undefined || call === 'shrink') return late;
+    // Ranks that wait in a collective have not called it.
+    if (elsewhere === undefined || isOfRest(call)) return late;
     const meeting = late.filter((rank) => this.#others.isInCallOfAll(rank));
     if (meeting.length === 0) return late;
     const behind = this.#others.find(reportsOf(elsewhere, meeting), this.#timeoutMs);

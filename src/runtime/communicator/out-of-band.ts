@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
-import { encodeActivity, type OutOfBandCall } from '../algorithms/activity.js';
+import { encodeActivity, isOfRest, type CallOfRest, type OutOfBandCall } from '../algorithms/activity.js';
 import type { CallLimits } from '../algorithms/arguments.js';
 import type { MeetingCall } from '../algorithms/call.js';
 import type { CallRecorder } from '../device/board.js';
@@ -37,7 +37,7 @@ interface OutOfBandParts {
 }
 
 /**
- * Calls of all ranks over the bootstrap network (split, shrink, grow, window). They run one after the other; each ends when a
+ * Calls of all ranks over the bootstrap network (split, shrink, grow, window …). They run one after the other; each ends when a
  * rank that it needs has gone.
  */
 export class OutOfBandCalls {
@@ -89,7 +89,7 @@ export class OutOfBandCalls {
    * @param work see whileOthersCan()
    */
   withRest<T>(
-    name: 'shrink',
+    name: CallOfRest,
     { timeoutMs = this.#parts.defaultMs, signal }: CallLimits,
     work: (signal: AbortSignal, over: AbortSignal) => Promise<T>,
   ): Promise<T> {
@@ -128,7 +128,7 @@ export class OutOfBandCalls {
       : () => undefined;
     const tooLate = (late: readonly number[]): TimeoutError =>
       new TimeoutError(
-        call === 'shrink' ? 'RANK_MISSING' : 'TIMEOUT',
+        isOfRest(call) ? 'RANK_MISSING' : 'TIMEOUT',
         `${call}: rank ${rank} waited ${limit.ms / 1000} s for ${wait.describe(late)}, without an answer or progress`,
         { ranks: late },
       );

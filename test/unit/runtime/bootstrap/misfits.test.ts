@@ -233,7 +233,7 @@ describe.concurrent('after a timeout or grace period', () => {
     const rest = [0, 1, 2, 3].filter((rank) => !out.includes(rank));
     await withRanks(4, async (ranks) => {
       const ask = (quorum: boolean): Promise<unknown>[] =>
-        rest.map((rank) => ranks[rank]!.survivors(out, new AbortController().signal, quorum && rank === rest.at(-1)));
+        rest.map((rank) => ranks[rank]!.survivors(out, new AbortController().signal, { quorum: quorum && rank === rest.at(-1) }));
       const asked = ask(true);
       const found = isMajority ? await Promise.all(asked) : await Promise.all(asked.map(rejection));
       const expected = isMajority ? { ranks: rest } : { name: 'RemoteError', code: 'NO_QUORUM', ranks: out };
