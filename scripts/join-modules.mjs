@@ -8,7 +8,7 @@ const modules = resolve('build/modules');
 const kernels = 'src/runtime/device/kernels/kernels.wasm';
 /** The names of the modules that dist/ was made of. */
 const record = 'build/joined.json';
-/** Modules that a process or a thread starts with. They run when they are imported: no module that others import may share their file. */
+/** Modules with which a process or a thread starts. They run when they are imported: no other module may share their file. */
 const programs = [
   'cli/main.js',
   'perf/algorithm-times-rank.js',

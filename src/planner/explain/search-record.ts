@@ -88,6 +88,8 @@ export class SearchRecorder {
         if (speed !== undefined && event.outcome === 'out of steps') speed.outOfSteps++;
         return;
       case 'relaxed':
+      case 'taken':
+      case 'released':
         return;
       case 'from-file':
       case 'no-hardware': {
