@@ -49,6 +49,8 @@ export interface Job {
   readonly nRanks: number;
   readonly calls: readonly Call[];
   readonly faults: readonly Fault[];
+  /** After a failure: recover() in place of shrink(). */
+  readonly recovers: boolean;
 }
 
 /** Draws a job; `ranks` and `faults` can be given. */
@@ -59,7 +61,8 @@ export function drawJob(random: Random, seed: number, ranks?: number, faults?: r
     count: random.of([1, 7, 100, 1000, random.chance(0.1) ? 40_000 : 20]),
     pauseMs: random.chance(0.3) ? random.integer(0, 200) : 0,
   }));
-  return { seed, nRanks, calls, faults: faults ?? drawFaults(random, nRanks, calls.length) };
+  const recovers = random.chance(0.5);
+  return { seed, nRanks, calls, faults: faults ?? drawFaults(random, nRanks, calls.length), recovers };
 }
 
 function drawFaults(random: Random, nRanks: number, calls: number): Fault[] {

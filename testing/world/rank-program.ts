@@ -82,7 +82,9 @@ export class RankProgram {
 
   async #goOn(comm: Communicator): Promise<void> {
     try {
-      const rest = await this.#timed('shrink', limits.initMs, () => comm.shrink());
+      const rest = await (this.job.recovers
+        ? this.#timed('recover', 2 * limits.initMs, () => comm.recover())
+        : this.#timed('shrink', limits.initMs, () => comm.shrink()));
       await this.#checked(`allReduce of 5 among ${rest.nRanks}`, () => makeCall(rest, { kind: 'allReduce', count: 5 }, 99));
       this.survived = rest.nRanks;
       await this.#timed('close', limits.callMs, () => rest.close());

@@ -22,7 +22,7 @@ it('repeats the trace of a seed', async () => {
 it('makes every kind of call with the right data, in order, without a fault', async () => {
   const calls = kinds.map((kind) => ({ kind, count: 1000, pauseMs: 0 }));
   for (const nRanks of [2, 3, 5]) {
-    const { broken, trace } = await runJob({ seed: nRanks, nRanks, calls, faults: [] }, await code);
+    const { broken, trace } = await runJob({ seed: nRanks, nRanks, calls, faults: [], recovers: false }, await code);
     expect(broken).toEqual([]);
     expect(trace.filter(({ text }) => text === 'ends')).toHaveLength(nRanks);
   }
@@ -38,7 +38,7 @@ const outcomes: readonly (readonly [string, Fault, string])[] = [
 
 it.each(outcomes)('finds that the others learn of %s', async (_, fault, outcome) => {
   const calls = three.map((kind) => ({ kind, count: 100, pauseMs: 200 }));
-  const { broken, trace } = await runJob({ seed: 4, nRanks: 4, calls, faults: [fault] }, await code);
+  const { broken, trace } = await runJob({ seed: 4, nRanks: 4, calls, faults: [fault], recovers: true }, await code);
   expect(broken).toEqual([]);
   expect(trace.filter(({ text }) => text.includes(` failed: ${outcome}`)).length).toBeGreaterThanOrEqual(3);
 });
@@ -80,6 +80,7 @@ const corpus: readonly (readonly [fault: string, job: Job])[] = [
       nRanks: 4,
       calls: Array.from({ length: 20 }, () => ({ kind: 'allReduce' as const, count: 1000, pauseMs: 100 })),
       faults: [{ kind: 'partition', from: 2, to: 3, bothWays: false, atMs: 834, forMs: 1e9 }],
+      recovers: false,
     },
   ],
 ];
