@@ -65,6 +65,9 @@ const progressForm = /\b(?:steps?|epochs?|iter(?:ation)?s?|batch(?:es)?|loss)\b.
 const troubleForm =
   /error|fail|exception|abort|kill|signal|terminat|exit|clos|shut|crash|died|dead|destroy|traceback|warn|interrupt|timeout|timed out/i;
 
+/** The head of a warning of PyTorch, which is no part of a message. */
+const warningForm = /\[W(?:\d{3,4} [^\]]{1,80}|[^\]\n]{0,60} ?\w{1,60}\.cpp:\d{1,5})\]/;
+
 /** Lines after an exception's that may go on with its message. */
 const TAIL_LINES = 12;
 
@@ -79,6 +82,12 @@ const TEXT_LENGTH = 500;
 const exceptionForm = /^((?:[a-zA-Z_]\w{0,80}\.){0,8}[A-Z]\w{0,80})(?:: (.*)|:?\s*)$/;
 const lonelyForm = /^((?:[a-zA-Z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Expired|Interrupt)): (.{2,})$/;
 const successForm = /\bexits successfully\b|\bexit(?:ed|s)? with (?:exit |return )?code ?=? ?0\b|[Ee]xit ?[Cc]ode: {1,12}0\b/;
+/** Exit codes of a shell. */
+const COMMAND_REFUSED = 126;
+const COMMAND_MISSING = 127;
+/** A launcher of ranks whose command failed, or one that started such a launcher. */
+const failedCommand =
+  /CalledProcessError: Command [^\n]{0,3000}(?:--local[_-]rank|torchrun|torch\.distributed|deepspeed|mpirun|mpiexec|accelerate|srun|ssh)\b[^\n]{0,3000} returned non-zero exit status (\d{1,3})\b/;
 const chained = /^(?:During handling of the above exception|The above exception was the direct cause)/;
 const frameForm = /^\s+File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})/;
 /** Frames of libraries say less than those of the program. */
@@ -137,6 +146,7 @@ export class DeathTracker {
     if (this.#deaths.length >= DEATH_LIMIT) return;
     const line = streamOf(text);
     if (this.#summary !== undefined && this.#readSummary(line.rest, text, place)) return;
+    if (warningForm.test(text)) this.#tail = undefined;
     this.#readTail(line, rule);
     this.#follow(line, rule);
     if (this.#readTraceback(line, text, place, rule)) return;
@@ -270,6 +280,23 @@ export class DeathTracker {
     if (helper >= 0 && this.#readForm(helper, line, text, place, rule)) return;
     const isExplained = rule !== undefined && isCause(rule);
     const ranks = this.#ranksOf(line);
+    const how = howOf(Number((ranks.length > 0 ? null : failedCommand.exec(`${type}: ${message}`))?.[1] ?? 0));
+    if (how.kind === 'signal' || how.code === COMMAND_REFUSED || how.code === COMMAND_MISSING) {
+      this.#add({
+        ranks,
+        host: undefined,
+        how,
+        helper: undefined,
+        isLauncher: false,
+        isFirst: false,
+        isAftermath: false,
+        rule: undefined,
+        frame: undefined,
+        text,
+        place,
+      });
+      return;
+    }
     // A launcher's failed command is its job; a rank's is a tool that the rank called.
     const isOfTool = ranks.length > 0 && type.endsWith('CalledProcessError');
     const death = this.#add({
@@ -363,7 +390,7 @@ function isOfOthers(text: string): boolean {
   return aftermathForm.test(text) && !outsideForm.test(text);
 }
 
-function howOf(code: number): Death['how'] {
+function howOf(code: number): Exclude<Death['how'], { readonly kind: 'exception' }> {
   const signal = signalOfCode(code);
   return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal };
 }

@@ -31,7 +31,8 @@ export const launcherRules: readonly LineRule[] = [
     explains: ['exit-signal', 'exit-child', 'remote-closed', 'store-lost'],
     problem: "the scheduler took the job's hosts away",
     cause: 'preemption or eviction',
-    remedy: 'restart from the last checkpoint; `kubectl describe pod` says why',
+    remedy:
+      'restart from the last checkpoint: sbatch --requeue starts the job again, and --signal=B:USR1@120 asks for a warning before its end; `kubectl describe pod` says why in Kubernetes, `sacct -j` in Slurm',
   },
   {
     code: 'node-failed',
@@ -41,6 +42,16 @@ export const launcherRules: readonly LineRule[] = [
     problem: 'a host of the job failed',
     cause: 'the scheduler lost it',
     remedy: '`scontrol show node <name>`; its console and BMC log',
+  },
+  {
+    code: 'exit-child',
+    kind: 'outcome',
+    needles: ['calledprocesserror'],
+    pattern: /CalledProcessError: Command [^\n]{0,3000}--local[_-]rank[= ',]{1,4}(\d{1,4})\b/,
+    problem:
+      'the launcher says that a rank failed; local rank $1 in its command is the last one that it started, whichever failed',
+    cause: 'torch.distributed.launch keeps one command, that of the last rank; the output of the failed rank says why',
+    remedy: 'look for the first exception of any rank on that host; torchrun names the rank that failed first',
   },
   {
     code: 'exit-child',

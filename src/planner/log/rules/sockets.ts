@@ -244,6 +244,8 @@ export const socketRules: readonly LineRule[] = [
       'error encountered when getting address info',
       'could not resolve host',
     ],
+    // PyTorch asks for an address of IPv6 first, and goes on with IPv4.
+    except: /\[W[^\]\n]{0,60}socket\.cpp:\d{1,5}\][^\n]{0,40} IPv6 network addresses/,
     explains: ['store-timeout', 'init-unfinished', 'connect-failed'],
     problem: 'a host name cannot be resolved',
     cause: 'the name of the first host (MASTER_ADDR, NCCL_COMM_ID) is unknown on another host',
