@@ -4,30 +4,19 @@ import type { Death } from '../deaths/tracker.js';
 import { signalName } from '../deaths/signals.js';
 import { type LogFinding, namedRanks } from './finding.js';
 import type { LogModel } from '../job/model.js';
-import { hasEnded, readyLines } from '../job/outcome.js';
+import { hasEnded, isCaught, isOutlived } from '../job/outcome.js';
 
 /** Ends of processes: the first one that is no answer to another failure is a cause, and all others follow from it. */
 export function checkDeaths(model: LogModel): LogFinding[] {
   if (model.deaths.length === 0) return [];
   if (isCaught(model)) return caught(model.deaths);
-  const ready = readyLines(model);
+  const outlived = isOutlived(model);
   // A process that made a communicator after an exception had caught it.
-  const survived = ({ place }: Death) => place.line < (ready.get(place.file) ?? 0);
-  const deaths = model.deaths.filter((death) => !survived(death));
+  const deaths = model.deaths.filter(({ place }) => !outlived(place));
   const [first] = inOrder(deaths.filter(isOwn));
   const findings = first === undefined ? [] : [finding(first, deaths)];
   const ends = deaths.filter((death) => !isOwn(death) && !death.isAftermath);
   return [...findings, ...outcomes(ends, first !== undefined)].map((each) => (hasEnded(model) ? remark(each) : each));
-}
-
-/** True if all that died are exceptions after which their streams go on, and nothing else failed. */
-function isCaught({ deaths, hits, timeouts, warnings }: LogModel): boolean {
-  return (
-    deaths.every(({ wentOn, rule }) => wentOn && rule === undefined) &&
-    timeouts.length === 0 &&
-    !hits.some(({ rule }) => ['fault', 'failure', 'symptom', 'outcome'].includes(rule.kind)) &&
-    !warnings.some(({ source }) => source === 'returned')
-  );
 }
 
 function caught(deaths: readonly Death[]): LogFinding[] {

@@ -2,8 +2,9 @@ import { counted } from '../../../counted.js';
 import { hostOfFile } from '../job/hosts.js';
 import { byGids } from './gids.js';
 import type { LogFinding, LogSeverity } from './finding.js';
-import { hasEnded, isInitialised, isOnOneHost, readyLines } from '../job/outcome.js';
+import { hasEnded, isCaught, isInitialised, isOnOneHost, isOutlived } from '../job/outcome.js';
 import type { LogModel } from '../job/model.js';
+import type { LogPlace } from '../lines/line.js';
 import type { ApartHit, RuleHit } from '../matching/rule-matcher.js';
 import type { Kind, LineRule } from '../rules/rule.js';
 
@@ -20,11 +21,12 @@ const NAMES_SHOWN = 4;
 
 /** Findings from single lines: one for each code, however many ranks wrote it. */
 export function checkLines(model: LogModel): LogFinding[] {
-  const ready = readyLines(model);
+  const outlived = isOutlived(model);
+  const caught = isCaught(model);
   const byCode = new Map<string, RuleHit[]>();
   for (const hit of model.hits) {
     if (hit.rule.isSilent === true) continue;
-    const key = `${hit.rule.code} ${isSurvived(hit, ready) ? 'survived' : ''}`;
+    const key = `${hit.rule.code} ${isSurvived(hit, outlived) || (caught && hit.rule.isCatchable === true) ? 'survived' : ''}`;
     byCode.set(key, [...(byCode.get(key) ?? []), hit]);
   }
   return [...byCode]
@@ -48,12 +50,12 @@ function remarkOf({ hit, reason }: ApartHit, model: LogModel): LogFinding {
   };
 }
 
-/** Lines after which all ranks of their files completed init in spite of them. */
-function isSurvived({ rule, lastLines }: RuleHit, ready: ReadonlyMap<number, number>): boolean {
+/** True for lines after which all ranks of their files completed init in spite of them. */
+function isSurvived({ rule, lastLines }: RuleHit, outlived: (place: LogPlace) => boolean): boolean {
   return (
     rule.lasts !== true &&
     ['fault', 'failure', 'symptom'].includes(rule.kind) &&
-    [...lastLines].every(([file, line]) => line < (ready.get(file) ?? 0))
+    [...lastLines].every(([file, line]) => outlived({ file, line }))
   );
 }
 
@@ -74,7 +76,9 @@ function finding(first: RuleHit, others: readonly RuleHit[], model: LogModel, is
     severity,
     kind: severity === 'info' ? 'note' : rule.kind,
     problem: `${filled(rule.problem, matches[0]?.groups ?? [])} (${counted(count, 'line')}${names})`,
-    cause: isSurvived ? `${rule.cause}; but all ranks completed init after it` : rule.cause,
+    cause: isSurvived
+      ? `${rule.cause}; but ${rule.isCatchable === true ? 'the program went on' : 'all ranks completed init'} after it`
+      : rule.cause,
     remedy: rule.remedy,
     quote: text,
     places: all.flatMap((hit) => hit.matches.map(({ place }) => place)).slice(0, 8),

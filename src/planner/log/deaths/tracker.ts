@@ -35,6 +35,13 @@ export interface Death {
   readonly timeMs: number | undefined;
 }
 
+/** A line of a rule whose failure programs catch. */
+export interface CatchableLine {
+  readonly rule: LineRule;
+  /** The same stream goes on with lines of a program that works. */
+  readonly wentOn: boolean;
+}
+
 interface OpenTraceback {
   readonly first: StreamLine;
   frame: string | undefined;
@@ -51,7 +58,7 @@ interface Summary {
 
 /** Lines of the program after exceptions, and those among them that tell of progress. */
 interface Follow {
-  readonly deaths: GrowingDeath[];
+  readonly deaths: readonly { wentOn: boolean }[];
   plain: number;
   progress: number;
   left: number;
@@ -81,7 +88,16 @@ const TEXT_LENGTH = 500;
 
 const exceptionForm = /^((?:[a-zA-Z_]\w{0,80}\.){0,8}[A-Z]\w{0,80})(?:: (.*)|:?\s*)$/;
 const lonelyForm = /^((?:[a-zA-Z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Expired|Interrupt)): (.{2,})$/;
-const successForm = /\bexits successfully\b|\bexit(?:ed|s)? with (?:exit |return )?code ?=? ?0\b|[Ee]xit ?[Cc]ode: {1,12}0\b/;
+/** Words of launchers, and of programs at the end of their work. */
+const successForm = new RegExp(
+  [
+    String.raw`\bexits successfully\b|\bexit(?:ed|s)? with (?:exit |return )?code ?=? ?0\b|[Ee]xit ?[Cc]ode: {1,12}0\b`,
+    String.raw`Trainer\.fit\W{1,3}stopped: \W?max_\w{1,20}=\S{1,40} reached|['"]train_runtime['"]: ?\d|^\s{0,4}train_runtime {1,40}= `,
+    String.raw`Job '[\w-]{1,80}' succeeded|State: COMPLETED \(exit code 0\)|worker group successfully finished|\[after training is done\]`,
+    String.raw`^\W{0,4}(?:[\w.]{1,40} ?[-:] )?(?:[Mm]odel )?[Tt]raining (?:is |has |was |has been )?(?:complete|completed|finished|done)(?: successfully)?(?:[.!]|,? (?:in|after) \d|$)`,
+    String.raw`^\W{0,4}(?:[Ff]inished|[Cc]ompleted|[Dd]one) training(?:[.!]|,? in \d|$)|^\d{1,6} epochs completed in \d`,
+  ].join('|'),
+);
 /** Exit codes of a shell. */
 const COMMAND_REFUSED = 126;
 const COMMAND_MISSING = 127;
@@ -117,6 +133,7 @@ export class DeathTracker {
   readonly #tracebacks = new Map<string, OpenTraceback>();
   /** By tag, exceptions and what came after the last one. */
   readonly #follows = new Map<string, Follow>();
+  readonly #catchable: { readonly rule: LineRule; wentOn: boolean }[] = [];
   #summary: Summary | undefined;
   #what: { readonly tag: string; readonly type: string; readonly place: LogPlace } | undefined;
   /** The exception whose message may go on. */
@@ -149,6 +166,7 @@ export class DeathTracker {
     if (warningForm.test(text)) this.#tail = undefined;
     this.#readTail(line, rule);
     this.#follow(line, rule);
+    if (rule?.isCatchable === true) this.#addCaught(line, rule);
     if (this.#readTraceback(line, text, place, rule)) return;
     for (const index of forms) {
       if (index >= deathForms.length) this.#readMark(index - deathForms.length, line, text, place, rule);
@@ -160,7 +178,12 @@ export class DeathTracker {
     return this.#deaths;
   }
 
-  /** Lines in which a launcher says that a process ended without an error. */
+  /** Lines of rules whose failures programs catch. */
+  get catchable(): readonly CatchableLine[] {
+    return this.#catchable;
+  }
+
+  /** Lines in which a launcher or program says that it ended without an error. */
   get successes(): readonly LogPlace[] {
     return this.#successes;
   }
@@ -313,10 +336,20 @@ export class DeathTracker {
       place,
     });
     this.#tail = { death, tag: line.tag, left: TAIL_LINES };
-    const before = this.#follows.get(line.tag)?.deaths ?? [];
-    before.push(death);
-    if (this.#follows.size < OPEN_LIMIT)
-      this.#follows.set(line.tag, { deaths: before, plain: 0, progress: 0, left: FOLLOW_LINES });
+    this.#openFollow(line.tag, death);
+  }
+
+  #openFollow(tag: string, ...added: readonly { wentOn: boolean }[]): void {
+    const deaths = [...(this.#follows.get(tag)?.deaths ?? []), ...added];
+    if (this.#follows.size < OPEN_LIMIT) this.#follows.set(tag, { deaths, plain: 0, progress: 0, left: FOLLOW_LINES });
+  }
+
+  /** A line of a failure that programs catch. */
+  #addCaught({ tag }: StreamLine, rule: LineRule): void {
+    if (this.#catchable.length >= DEATH_LIMIT) return;
+    const line = { rule, wentOn: false };
+    this.#catchable.push(line);
+    this.#openFollow(tag, line);
   }
 
   /** torchrun's summary: `rank : 3 (local_rank: 3)`, `exitcode : -9 (pid: 4711)`. */
@@ -378,7 +411,28 @@ export const deathNeedles: readonly (readonly string[])[] = [
   ['terminate called after throwing'],
   ['what():'],
   ['process name: [', ' running at '],
-  ['exits successfully', 'with code 0', 'code = 0', 'code: 0'],
+  [
+    'exits successfully',
+    'with code 0',
+    'code = 0',
+    'code: 0',
+    'exit code 0)',
+    'trainer.fit',
+    'train_runtime',
+    "' succeeded",
+    'worker group successfully finished',
+    'after training is done',
+    'training complete',
+    'training is complete',
+    'training has complete',
+    'training has been complete',
+    'training finished',
+    'training done',
+    'finished training',
+    'done training',
+    'completed training',
+    'epochs completed in',
+  ],
   ['error: ', 'exception: ', 'expired: ', 'interrupt: '],
 ];
 

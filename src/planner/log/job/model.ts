@@ -4,7 +4,7 @@ import type { NetDevice, SearchResult, Transport } from '../lines/events.js';
 import type { LogPlace } from '../lines/line.js';
 import type { ApartHit, RuleHit } from '../matching/rule-matcher.js';
 import type { LoggedMachine } from './system-block.js';
-import type { Death } from '../deaths/tracker.js';
+import type { CatchableLine, Death } from '../deaths/tracker.js';
 import type { LoggedRun, MeasuredTable } from './table.js';
 import type { KnownRanks } from './known-ranks.js';
 import type { Progress, Timeout } from './watchdog.js';
@@ -40,7 +40,9 @@ export interface LogModel extends WholeFiles {
   readonly knownRanks: KnownRanks;
   /** Outputs of tools, in their order. */
   readonly tools: readonly AnyToolOutput[];
-  /** Lines in which a launcher says that a process ended without an error. */
+  /** Lines of rules whose failures programs catch. */
+  readonly catchable: readonly CatchableLine[];
+  /** Lines in which a launcher or program says that it ended without an error. */
   readonly successes: readonly LogPlace[];
   /** Incomplete lines of NCCL, by host; `''` if the host is unknown. */
   readonly cutLines: ReadonlyMap<string, { readonly count: number; readonly first: LogPlace }>;

@@ -15,6 +15,21 @@ export function isUntroubled({ hits, warnings, timeouts, deaths }: LogModel): bo
   );
 }
 
+/** True if all that failed are exceptions and failures after which the streams of their programs go on. */
+export function isCaught({ deaths, hits, catchable, timeouts, warnings }: LogModel): boolean {
+  return (
+    deaths.every(({ wentOn, rule }) => wentOn && (rule === undefined || rule.isCatchable === true)) &&
+    timeouts.length === 0 &&
+    hits.every(({ rule, count }) => {
+      if (!ends.has(rule.kind)) return true;
+      const lines = catchable.filter((line) => line.rule === rule);
+      // Lines that are not of a program's stream, such as warnings of NCCL, are not among them.
+      return rule.isCatchable === true && lines.length === count && lines.every(({ wentOn }) => wentOn);
+    }) &&
+    !warnings.some(({ source }) => source === 'returned')
+  );
+}
+
 /** True if all ranks in the log completed init, and it has no sign of a failure. */
 export function isInitialised(model: LogModel): boolean {
   if (hasEnded(model)) return true;
@@ -56,11 +71,50 @@ function crashesOf({ deaths }: LogModel): LogPlace[] {
 /** SIGHUP, SIGINT, SIGTERM, with which launchers and users end processes that may end well. */
 const gentle: ReadonlySet<number> = new Set([1, 2, 15]);
 
-/** True for a line after which the ranks of its file completed init, or a launcher reported success. */
+/** True for a line after which the ranks of its file completed init, or a launcher or program reported success. */
 function isBeforeJobs(model: LogModel): (place: LogPlace) => boolean {
+  const outlived = isOutlived(model);
+  const succeeded = isBeforeSuccess(model);
+  return (place) => outlived(place) || succeeded(place);
+}
+
+/** True for a line of a run at whose end a launcher or program reported success: an earlier run in the file is another one. */
+function isBeforeSuccess({ processes, successes }: LogModel): (place: LogPlace) => boolean {
+  const runs = byFile(
+    processes
+      .filter(({ began }) => began !== undefined)
+      .map(({ first, last }) => ({ file: first.file, from: first.line, to: first.file === last.file ? last.line : Infinity })),
+  );
+  const spans = byFile(
+    successes.map(({ file, line }) => {
+      const before = (runs.get(file) ?? []).filter(({ from }) => from < line);
+      return { file, from: before.length < 2 ? 0 : (before.at(-1)?.from ?? 0), to: line };
+    }),
+  );
+  return isIn(spans);
+}
+
+/**
+ * True for a line that ranks of its run outlived: all ranks in its file completed init, and a process that had begun before the
+ * line did so after it, or none had begun. A run that began later says nothing about the one before it.
+ */
+export function isOutlived(model: LogModel): (place: LogPlace) => boolean {
   const ready = readyLines(model);
-  return ({ file, line }) =>
-    line < (ready.get(file) ?? 0) || model.successes.some((success) => success.file === file && success.line > line);
+  const inits = byFile(
+    model.communicators.flatMap(({ ranks }) =>
+      [...ranks.values()].flatMap(({ process: { first }, completed }) =>
+        completed === undefined
+          ? []
+          : [{ file: completed.file, from: first.file === completed.file ? first.line : 0, to: completed.line }],
+      ),
+    ),
+  );
+  const isWithin = isIn(inits);
+  return (place) => {
+    const { file, line } = place;
+    if (line >= (ready.get(file) ?? 0)) return false;
+    return isWithin(place) || line < (inits.get(file)?.[0]?.from ?? 0);
+  };
 }
 
 /** Lines that tell of a failed job, also where they do not say why. */
@@ -77,28 +131,38 @@ function failuresOf({ hits, timeouts, deaths }: LogModel): LogPlace[] {
 
 /** True for a line between the first and the last one of a run, process or launcher, or before ranks completed init. */
 function isWithinJobs(model: LogModel): (place: LogPlace) => boolean {
-  const spans = new Map<number, Span[]>();
-  const add = (file: number, from: number, to: number) => {
-    const known = spans.get(file);
-    if (known === undefined) spans.set(file, [{ from, to }]);
-    else known.push({ from, to });
-  };
+  const spans: (Span & { readonly file: number })[] = [];
+  const add = (file: number, from: number, to: number) => spans.push({ file, from, to });
   for (const { started, ended, last } of model.runs) add(started.file, started.line, (ended ?? last).line);
   for (const { began, first, last } of model.processes) {
     if (began === undefined) continue;
     add(first.file, first.line, first.file === last.file ? last.line : Infinity);
     if (first.file !== last.file) add(last.file, 0, last.line);
   }
-  for (const [file, line] of readyLines(model)) add(file, 0, line - 1);
-  for (const { file, line } of model.successes) add(file, 0, line);
-  const whole = new Map([...spans].map(([file, each]) => [file, joined(each)]));
-  return ({ file, line }) => (whole.get(file) ?? []).some(({ from, to }) => from <= line && line <= to);
+  const isWithin = isIn(byFile(spans));
+  const isBefore = isBeforeJobs(model);
+  return (place) => isWithin(place) || isBefore(place);
 }
 
 /** Lines of a file. */
 interface Span {
   readonly from: number;
   to: number;
+}
+
+/** Spans by file, in their order. */
+function byFile(spans: readonly (Span & { readonly file: number })[]): ReadonlyMap<number, readonly Span[]> {
+  const files = new Map<number, Span[]>();
+  for (const { file, from, to } of spans) {
+    const known = files.get(file);
+    if (known === undefined) files.set(file, [{ from, to }]);
+    else known.push({ from, to });
+  }
+  return new Map([...files].map(([file, each]) => [file, joined(each)]));
+}
+
+function isIn(spans: ReadonlyMap<number, readonly Span[]>): (place: LogPlace) => boolean {
+  return ({ file, line }) => (spans.get(file) ?? []).some(({ from, to }) => from <= line && line <= to);
 }
 
 /** Spans that overlap as one: a file may have those of thousands of processes. */
@@ -113,7 +177,8 @@ function joined(spans: readonly Span[]): Span[] {
 }
 
 function isAllEnded(model: LogModel): boolean {
-  const { runs, processes, successes } = model;
+  const { runs, processes } = model;
+  const succeeded = isBeforeSuccess(model);
   const begun = processes.filter(({ began }) => began !== undefined);
   if (runs.length + begun.length === 0) return false;
   return (
@@ -124,7 +189,7 @@ function isAllEnded(model: LogModel): boolean {
         lostItsEnd(process, model) ||
         runs.some((run) => isOf(process, run)) ||
         runOf(process, runs)?.ended !== undefined ||
-        successes.some(({ file, line }) => file === process.last.file && line > process.last.line),
+        succeeded(process.last),
     )
   );
 }
@@ -163,7 +228,7 @@ export function isOnOneHost({ communicators }: LogModel): boolean {
  * By file, the last line in which a rank completed init, where all ranks with lines in the file did: what stands before it did
  * not stop init.
  */
-export function readyLines({ communicators }: LogModel): ReadonlyMap<number, number> {
+function readyLines({ communicators }: LogModel): ReadonlyMap<number, number> {
   const ready = new Map<number, number>();
   const open = new Set<number>();
   for (const { ranks } of communicators)

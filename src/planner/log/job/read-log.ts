@@ -139,6 +139,7 @@ export class NcclLogReader {
       calls: this.#calls.list(),
       tables: this.#tables.tables,
       runs: this.#tables.runs,
+      catchable: this.#deaths.catchable,
       successes: this.#deaths.successes,
       cutLines: this.#cut,
       unfinishedLine: this.#unfinished,
@@ -197,7 +198,7 @@ export class NcclLogReader {
     const rule =
       rules.length === 0 ? undefined : this.#rules.read(spoken, rules, place, () => rankIn(text) || podIn(text) || this.#pod);
     if (isWarning && rule === undefined) this.#addQuoted(spoken, place);
-    if (deaths.length > 0 || this.#deaths.isOpen) this.#deaths.read(text, place, deaths, rule);
+    if (deaths.length > 0 || rule?.isCatchable === true || this.#deaths.isOpen) this.#deaths.read(text, place, deaths, rule);
     if (!broken) this.#readOther(text, place);
   }
 

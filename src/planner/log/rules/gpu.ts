@@ -335,6 +335,7 @@ export const gpuRules: readonly LineRule[] = [
     pattern:
       /(?:cuda|hip|gpu)[^\n]{0,160}out of memory|out of memory[^\n]{0,80}(?:cuda|gpu|GiB)|OutOfMemoryError|cudaErrorMemoryAllocation|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|desired GPU memory utilization|memory for the cache blocks|OUT_OF_RESOURCES|Not enough memory\. Please try|GPUs may be occupied/i,
     explains: ['remote-closed', 'watchdog-timeout', 'calls-failed', 'nccl-unhandled-cuda'],
+    isCatchable: true,
     problem: 'a GPU ran out of memory',
     cause: 'the program needs more than the GPU has, or another process holds some of it',
     remedy:

@@ -33,6 +33,8 @@ export interface LineRule {
   readonly lasts?: boolean;
   /** A state that holds until the next boot, however old the kernel's line is. */
   readonly untilBoot?: boolean;
+  /** Programs catch this failure and go on: it is none where lines of progress follow, and nothing else failed. */
+  readonly isCatchable?: boolean;
   /** Makes no finding of its own; other checks ask for it. */
   readonly isSilent?: boolean;
   /** Concerns only jobs on several hosts. */
