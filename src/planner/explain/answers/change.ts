@@ -1,4 +1,4 @@
-import { TcclError } from '../../../errors.js';
+import { InvalidArgumentError, TcclError } from '../../../errors.js';
 import { comparePlans, type Difference, type Side } from '../../plan/diff/compare.js';
 import { formatBytes, formatTime, formatWay } from '../../plan/overview/format.js';
 import { isQuickToPredict } from '../../plan/predicted-calls.js';
@@ -60,6 +60,8 @@ export function answerChange(
     effect = effectOf(situation, situationWith(situation, changes), asked, sizes);
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
+    if (error instanceof InvalidArgumentError)
+      return { title: `${what}: not on this machine`, sentences: [`It cannot be planned: ${error.message}.`], evidence };
     return {
       title: `${what}: NCCL fails`,
       sentences: [`With ${what} NCCL makes no communicator: ${error.message}.`],

@@ -171,13 +171,18 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       return { ...subject, simulated: { ...simulated, oversubscription: change.ratio } };
     case 'graph-launch':
       return { ...subject, simulated: { ...simulated, launch: 'graph' } };
-    case 'gpus': {
-      const changed = changedCluster(subject, {});
-      const hosts = changed.cluster.hosts.map((host) =>
-        'gpus' in host.machine ? host : { ...host, machine: applyOverrides(host.machine, { gpus: change.count }) },
-      );
-      return { ...subject, cluster: { hosts }, roots: new Map() };
-    }
+    case 'gpus':
+      return withGpus(subject, () => change.count);
+    case 'gpu-list':
+      return withGpus(subject, () => change.gpus);
+    case 'gpus-out':
+      return withGpus(subject, (root) => {
+        const all = named(root, 'gpu').map(({ attributes }) => Number(attributes.get('dev')));
+        const absent = change.gpus.find((gpu) => !all.includes(gpu));
+        if (absent !== undefined)
+          throw new InvalidArgumentError('ARGUMENT_RANGE', `there is no GPU ${absent} that could be missing`);
+        return all.filter((gpu) => !change.gpus.includes(gpu));
+      });
     case 'nodes': {
       const [only, ...others] = cluster.hosts;
       if (only === undefined || others.length > 0)
@@ -212,6 +217,14 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       };
     }
   }
+}
+
+function withGpus(subject: ChangedSubject, wanted: (root: XmlElement) => number | readonly number[]): ChangedSubject {
+  const changed = changedCluster(subject, {});
+  const hosts = changed.cluster.hosts.map((host) =>
+    'gpus' in host.machine ? host : { ...host, machine: applyOverrides(host.machine, { gpus: wanted(host.machine) }) },
+  );
+  return { ...subject, cluster: { hosts }, roots: new Map() };
 }
 
 function versionOf(environment: Readonly<Record<string, string>>, nccl: string): Parameters {
@@ -256,6 +269,10 @@ export function describeCounterfactual(change: Counterfactual): string {
       return counted(change.count, 'node');
     case 'gpus':
       return `${counted(change.count, 'GPU')} of each host`;
+    case 'gpu-list':
+      return `GPUs ${change.gpus.join(', ')} of each host`;
+    case 'gpus-out':
+      return `each host's ${change.gpus.length === 1 ? 'GPU' : 'GPUs'} ${change.gpus.join(', ')} missing`;
     case 'ranks':
       return `${counted(change.count, 'GPU')} in all`;
     case 'gpu-model': {

@@ -15,6 +15,10 @@ export type Counterfactual =
   | { readonly kind: 'nodes'; readonly count: number }
   /** GPUs of each host. */
   | { readonly kind: 'gpus'; readonly count: number }
+  /** These GPUs of each host, by their numbers. */
+  | { readonly kind: 'gpu-list'; readonly gpus: readonly number[] }
+  /** All GPUs of each host but these. */
+  | { readonly kind: 'gpus-out'; readonly gpus: readonly number[] }
   /** GPUs of all hosts together. */
   | { readonly kind: 'ranks'; readonly count: number }
   /** GPUs of another model, by its id or the beginning of several (`h100`), in the machine that usually has them. */

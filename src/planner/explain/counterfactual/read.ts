@@ -74,7 +74,26 @@ const features: readonly { readonly name: string; readonly off?: Counterfactual;
   { name: '(binary |double )?trees?( only)?', on: variable('NCCL_ALGO', 'Tree'), off: variable('NCCL_ALGO', '^Tree') },
 ];
 
+const GPU_NUMBERS = '(?:gpus?|devices?) ?#?(\\d+(?:(?: ?(?:,|and|&) ?)+(?:gpu )?#?\\d+)*)';
+const numbersIn = (text = ''): number[] => [...new Set((text.match(/\d+/g) ?? []).map(Number))];
+
 const rules: readonly Rule[] = [
+  {
+    pattern: new RegExp(
+      `\\b${GPU_NUMBERS} (?:is|are|were|was|has|have|goes|go|gets|get|being)? ?(?:missing|down|dead|gone|broken|lost|removed|absent|disabled|fail(?:s|ed)?|dies|died|unavailable|fell off|fallen off|off the bus)\\b`,
+      'g',
+    ),
+    isPlain: true,
+    make: ([, list]) => ({ kind: 'gpus-out', gpus: numbersIn(list) }),
+  },
+  {
+    pattern: new RegExp(
+      `\\b(?:without|los(?:e|es|ing)|remov(?:e|es|ing)|exclud(?:e|es|ing)|leav(?:e|es|ing) out) ${GPU_NUMBERS}`,
+      'g',
+    ),
+    isPlain: true,
+    make: ([, list]) => ({ kind: 'gpus-out', gpus: numbersIn(list) }),
+  },
   {
     pattern: phrasePattern(
       `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?\\d+)?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flapping|offline|disabled|breaks?|not working)`,
@@ -165,7 +184,8 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     if (change.kind !== 'without') add(change);
     else if (isFact) setting.push(change);
     else if (!isAboutCause || supposes) add(change);
-  const { counts, perNode, nicMbps, pcie, machine, gpuModels, variables } = entities;
+  const { counts, perNode, nicMbps, pcie, machine, gpuModels, gpuList, variables } = entities;
+  if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out')) setting.push({ kind: 'gpu-list', gpus: gpuList });
   // Hardware is what the question is about, unless the question compares it with what there is.
   const hardware: Counterfactual[] = [
     ...(pcie.generation === undefined ? [] : [{ kind: 'pcie', generation: pcie.generation } as const]),

@@ -24,6 +24,8 @@ export interface Entities {
   readonly ways: readonly PartialWay[];
   readonly terms: ReadonlySet<Term>;
   readonly ranks: readonly number[];
+  /** GPUs of a host that a job uses: a list of three or more, or of CUDA_VISIBLE_DEVICES. */
+  readonly gpuList: readonly number[];
   readonly nic: number | undefined;
   readonly channel: number | undefined;
   /** Numbers with a noun behind: `2 nodes`, `16 channels`. */
@@ -77,6 +79,7 @@ export function takeEntities(words: Words): Entities {
   const times = takeTimes(words);
   const sizes = takeSizes(words);
   const { collective, collectives, isWorkload } = takeCollective(words);
+  const gpuList = takeGpuList(words);
   const { ranks, nic, channel } = takeIds(words);
   const { counts, perNode, comparesNodes, gpuCounts } = takeCounts(words);
   if (gpuNames.length === 1 && gpuNames[0]?.count !== undefined) counts.gpus ??= gpuNames[0].count;
@@ -102,6 +105,7 @@ export function takeEntities(words: Words): Entities {
     ways,
     terms,
     ranks,
+    gpuList,
     nic,
     channel,
     counts,
@@ -458,6 +462,20 @@ function takeCollective(words: Words): Pick<Entities, 'collective' | 'collective
       return true;
     });
   return { collective, collectives, isWorkload };
+}
+
+function takeGpuList(words: Words): number[] {
+  const list: number[] = [];
+  const AND = '\\s*(?:,|and|&)\\s*(?:and\\s+)?(?:gpu\\s*)?';
+  for (const pattern of [
+    new RegExp(`\\b(?:cuda|hip|nvidia)_visible_devices\\s*(?:=|is|set to|to)?\\s*(\\d+(?:\\s*,\\s*\\d+)*)`, 'i'),
+    new RegExp(`\\b(?:gpus?|devices?)[ #]*(\\d+(?:${AND}\\d+){2,})`, 'i'),
+  ])
+    words.take(pattern, ([, digits = '']) => {
+      list.push(...(digits.match(/\d+/g) ?? []).map(Number));
+      return true;
+    });
+  return [...new Set(list)];
 }
 
 function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
