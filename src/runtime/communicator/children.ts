@@ -17,6 +17,7 @@ import {
   type ShrinkOptions,
   type CommunicatorConfig,
   type EngineThreads,
+  type Agreement,
 } from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
 import { endReason } from '../bootstrap/end-reason.js';
@@ -125,14 +126,6 @@ export function shrink(
   return amongSurvivors(parent, excluded, { quorum }, over, ({ number, ranks }) =>
     makeChild(parent, number, ranks, given, signal),
   );
-}
-
-/** Result of {@link Communicator.agree}, the same on all ranks that have it. */
-export interface Agreement {
-  /** True if all these ranks gave true. */
-  readonly flag: boolean;
-  /** The ranks that agree, ascending: all that live and have not closed the communicator. */
-  readonly ranks: readonly number[];
 }
 
 /**

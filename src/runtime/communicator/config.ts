@@ -55,6 +55,14 @@ export interface ShrinkOptions extends ChildOptions {
   readonly quorum?: boolean | undefined;
 }
 
+/** Result of `agree()`, the same on all ranks that have it. */
+export interface Agreement {
+  /** True if all these ranks gave true. */
+  readonly flag: boolean;
+  /** The ranks that agree, ascending: all that live and have not closed the communicator. */
+  readonly ranks: readonly number[];
+}
+
 /** Options of every call that makes a communicator. */
 const optionNames = Object.keys({
   name: true,
