@@ -17,6 +17,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readExhibits } from '../../src/cli/log/read.js';
 import { NcclLogReader } from '../../src/planner/log/job/read-log.js';
+import { cliPath, start } from '../multi-process/cli.js';
 import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-input-'));
@@ -94,6 +95,25 @@ describe('tccl diagnose reads', () => {
     const { code, stdout } = await tccl(['diagnose', cut]);
     expect([code, stdout]).toEqual([1, expect.stringMatching(verdict)]);
     expect(stdout).toContain(`Not whole: ${cut}: it is cut: what unpacks is read\n`);
+  });
+
+  it('the other files of a zip where one is encrypted', async () => {
+    const packed = readFileSync(join(logs, 'packed/encrypted.zip'));
+    const cut = packed.subarray(0, packed.lastIndexOf('PK\u0001\u0002'));
+    for (const archive of [file('encrypted.zip', packed), file('encrypted-cut.zip', cut)]) {
+      const { code, stdout } = await tccl(['diagnose', archive]);
+      expect([code, stdout]).toEqual([1, expect.stringMatching(verdict)]);
+      expect(stdout).toContain(`Not read: ${archive}: secret.log: is encrypted: unpack it with its password`);
+    }
+  });
+
+  it('a pipe that a process writes to, and refuses one without', async () => {
+    const pipe = join(folder, 'pipe');
+    await start('mkfifo', [pipe]).finished;
+    const message = `tccl: ${pipe}: is a pipe to which no process writes; start its writer first, or pipe into -\n`;
+    expect(await tccl(['diagnose', pipe])).toMatchObject({ code: 2, stderr: message });
+    const words = `"${process.execPath}" "${cliPath}" diagnose <(cat "${file('piped.log', log)}")`;
+    expect((await start('bash', ['-c', words]).finished).stdout).toMatch(verdict);
   });
 
   it('what is whole of a zip that is cut', async () => {

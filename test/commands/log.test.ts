@@ -190,6 +190,9 @@ describe('tccl log', () => {
       code: 2,
       stderr: expect.stringContaining('missing.log: there is no such file or folder\n') as string,
     });
+    const beside = await tccl(['log', file('sound.log', text), join(folder, 'missing.log')]);
+    expect(beside.stderr).toMatch(/^note: .*missing\.log is not read: there is no such file or folder\n$/);
+    expect([beside.code, beside.stdout]).toEqual([0, (await tccl(['log', join(folder, 'sound.log')])).stdout]);
     expect(await tccl(['log', folder])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(': is a folder; give its files ') as string,

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { read } from 'node:fs';
+import { constants, read } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { InputError } from '../../errors.js';
@@ -90,19 +90,24 @@ export async function drain(source: ByteSource): Promise<void> {
 
 /** The bytes of a file, or of the standard input for `-`. */
 export function bytesOf(name: string): AsyncGenerator<Buffer> {
-  return name === '-' ? readInput() : readInPlace(name);
+  return name === '-' ? readPieces(STANDARD_INPUT) : readInPlace(name);
 }
 
-/** Reads into one buffer again and again: gigabytes of new ones would outrun the garbage collector. */
+/** Does not wait for a process that opens a pipe; Windows lacks the flag. */
+const READ_FLAGS = constants.O_RDONLY | ((constants as { readonly O_NONBLOCK?: number }).O_NONBLOCK ?? 0);
+
 async function* readInPlace(name: string): AsyncGenerator<Buffer> {
-  const file = await open(name);
+  const file = await open(name, READ_FLAGS);
   try {
-    const buffer = Buffer.allocUnsafe(PIECE_BYTES);
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
+    let isEmpty = true;
+    for await (const piece of readPieces(file.fd)) {
+      isEmpty = false;
+      yield piece;
     }
+    if (isEmpty && (await file.stat()).isFIFO())
+      throw new InputError('CONTENT', 'is a pipe to which no process writes; start its writer first, or pipe into -', {
+        file: name,
+      });
   } finally {
     await file.close();
   }
@@ -113,12 +118,12 @@ const STANDARD_INPUT = 0;
 /** Pause before the next look at an input that does not block and has nothing yet, in milliseconds. */
 const INPUT_PAUSE_MS = 5;
 
-/** The same for the standard input, of which streams make new buffers. */
-async function* readInput(): AsyncGenerator<Buffer> {
+/** Reads into one buffer again and again: gigabytes of new ones would outrun the garbage collector. */
+async function* readPieces(descriptor: number): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   for (;;) {
     try {
-      const { bytesRead } = await readPiece(STANDARD_INPUT, buffer, 0, buffer.length, null);
+      const { bytesRead } = await readPiece(descriptor, buffer, 0, buffer.length, null);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     } catch (error) {

@@ -13,6 +13,8 @@ export interface Unpacked {
   readonly bytes: Peeked;
   /** Set when its bytes are used up, if they end before their packing does. */
   readonly damage: { reason: string | undefined };
+  /** The reason where it cannot be read. */
+  readonly refused?: string;
 }
 
 /** Archives within archives, files of all of them together, and bytes that an archive in memory has. */
@@ -71,7 +73,9 @@ async function* layer(
     for await (const entry of zipEntries(archive, name)) {
       const own = { reason: undefined };
       const source = limited(tolerant(entry.source, own), budget);
-      yield* layer(`${name}: ${entry.name}`, await Peeked.of(source), budget, depth + 1, own, false);
+      const inside = `${name}: ${entry.name}`;
+      if (entry.refused === undefined) yield* layer(inside, await Peeked.of(source), budget, depth + 1, own, false);
+      else yield { name: inside, bytes: await Peeked.of(source), damage: own, refused: entry.refused };
     }
     return;
   }

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { createInflateRaw } from 'node:zlib';
 import type { Entry as ZipEntry, ZipFile } from 'yauzl';
 import { InputError } from '../../errors.js';
@@ -13,11 +13,15 @@ const ENCRYPTED = 1;
 /** Sizes that the header does not say: they follow the file, or stand in an extra field. */
 const UNSAID: ReadonlySet<number> = new Set([0, 0xffff_ffff]);
 
+/** A file of an archive; without bytes, and with the reason, where it cannot be read. */
+interface Entry {
+  readonly name: string;
+  readonly source: ByteSource;
+  readonly refused?: string;
+}
+
 /** The files of a zip archive; those at its beginning where it is cut. */
-export async function* zipEntries(
-  archive: Buffer,
-  file: string,
-): AsyncGenerator<{ readonly name: string; readonly source: ByteSource }> {
+export async function* zipEntries(archive: Buffer, file: string): AsyncGenerator<Entry> {
   const { fromBuffer } = await import('yauzl');
   const zip = await new Promise<ZipFile | undefined>((resolve) => {
     fromBuffer(archive, { lazyEntries: true, autoClose: false }, (error: Error | null, opened: ZipFile) => {
@@ -32,7 +36,10 @@ export async function* zipEntries(
     const entry = await nextEntry(zip, file);
     if (entry === undefined) return;
     if (entry.fileName.endsWith('/')) continue;
-    yield { name: entry.fileName, source: contentOf(zip, entry) };
+    const refused = refusalOf(entry.isEncrypted(), entry.compressionMethod);
+    yield refused === undefined
+      ? { name: entry.fileName, source: contentOf(zip, entry) }
+      : { name: entry.fileName, source: Readable.from([]), refused };
   }
 }
 
@@ -52,10 +59,12 @@ function nextEntry(zip: ZipFile, file: string): Promise<ZipEntry | undefined> {
   });
 }
 
+function refusalOf(isEncrypted: boolean, method: number): string | undefined {
+  if (isEncrypted) return 'is encrypted: unpack it with its password, and give what comes out';
+  return method === STORED || method === DEFLATED ? undefined : `is packed by method ${method}, which few programs know`;
+}
+
 async function* contentOf(zip: ZipFile, entry: ZipEntry): ByteSource {
-  if (entry.isEncrypted()) throw new InputError('CONTENT', `${entry.fileName} is encrypted`);
-  if (entry.compressionMethod !== STORED && entry.compressionMethod !== DEFLATED)
-    throw new InputError('CONTENT', `${entry.fileName} is packed by method ${entry.compressionMethod}, which few programs know`);
   const stream = await new Promise<Readable>((resolve, reject) => {
     zip.openReadStream(entry, (error: Error | null, opened: Readable) => {
       if (error === null) resolve(opened);
@@ -66,7 +75,7 @@ async function* contentOf(zip: ZipFile, entry: ZipEntry): ByteSource {
 }
 
 /** The files of an archive without a directory at its end, which is cut, by the headers before them. */
-function* localEntries(archive: Buffer, file: string): Generator<{ readonly name: string; readonly source: ByteSource }> {
+function* localEntries(archive: Buffer, file: string): Generator<Entry> {
   let found = 0;
   for (let at = 0; at >= 0 && at + HEADER_BYTES <= archive.length;) {
     const [flags, method, size] = [archive.readUInt16LE(at + 6), archive.readUInt16LE(at + 8), archive.readUInt32LE(at + 18)];
@@ -74,15 +83,13 @@ function* localEntries(archive: Buffer, file: string): Generator<{ readonly name
     const start = nameEnd + archive.readUInt16LE(at + 28);
     const name = archive.toString('utf8', at + HEADER_BYTES, nameEnd);
     const end = UNSAID.has(size) ? start : start + size;
-    if (
-      (flags & ENCRYPTED) === 0 &&
-      (method === STORED || method === DEFLATED) &&
-      start < archive.length &&
-      !name.endsWith('/')
-    ) {
+    const refused = refusalOf((flags & ENCRYPTED) !== 0, method);
+    if (start < archive.length && !name.endsWith('/')) {
       found++;
       const packed = archive.subarray(start, end === start ? archive.length : end);
-      yield { name, source: localContent(packed, method, end > archive.length) };
+      yield refused === undefined
+        ? { name, source: localContent(packed, method, end > archive.length) }
+        : { name, source: Readable.from([]), refused };
     }
     at = archive.indexOf(localHeader, end);
   }

@@ -70,7 +70,8 @@ export async function readExhibits(
 }
 
 async function readOne(title: string, file: Unpacked, reader: NcclLogReader, report: (bytes: number) => void): Promise<Exhibit> {
-  const { name, damage } = file;
+  const { name, damage, refused } = file;
+  if (refused !== undefined) return { file: name, kind: 'unreadable', refused };
   reader.openFile(name);
   const exhibit = await readByKind(file, reader, report).catch((error: unknown): Exhibit => {
     // A bomb ends its archive, which is named once.

@@ -31,7 +31,7 @@ export async function showLog(names: readonly string[], options: LogOptions): Pr
   return outcomeCodes[diagnosis.outcome];
 }
 
-/** @throws InvalidArgumentError where a file does not exist; InputError where one is no text */
+/** @throws InputError where no file can be read */
 async function readLogs(names: readonly string[]): Promise<LogModel> {
   if (names.filter((name) => name === '-').length > 1)
     throw new InvalidArgumentError('FILE', 'the standard input (-) is given twice; it can be read once');
@@ -46,8 +46,13 @@ async function readLogs(names: readonly string[]): Promise<LogModel> {
   } finally {
     progress.done();
   }
-  for (const exhibit of exhibits) if (exhibit.refused !== undefined) refuseUnread([exhibit]);
-  printNotes(exhibits.flatMap(({ file, note }) => (note === undefined ? [] : [`${file}: ${note}`])));
+  refuseUnread(exhibits);
+  printNotes(
+    exhibits.flatMap(({ file, refused, note }) => {
+      if (refused !== undefined) return [`${file} is not read: ${refused}`];
+      return note === undefined ? [] : [`${file}: ${note}`];
+    }),
+  );
   return reader.finish();
 }
 
