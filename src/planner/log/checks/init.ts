@@ -98,6 +98,12 @@ export function checkInit(communicator: LoggedCommunicator, model: LogModel): Lo
   ];
 }
 
+/** True if no rank of a communicator is missing or behind the others in init: they wait for none of their own. */
+export function isEven(communicator: LoggedCommunicator): boolean {
+  const isUniform = new Set([...communicator.ranks.values()].map(({ completed }) => completed === undefined)).size < 2;
+  return isUniform && heldInit(communicator).blamed.length === 0;
+}
+
 /** Ranks of a communicator whose init did not end: those that others wait for (missing, or least advanced), and these. */
 export function heldInit(communicator: LoggedCommunicator): {
   readonly absent: readonly number[];

@@ -5,7 +5,7 @@ import { checkChannels } from '../checks/channels.js';
 import { checkDeaths, ruleOfFirstDeath } from '../checks/deaths.js';
 import { checkEnvironment } from '../checks/environment.js';
 import { checkFlight } from '../checks/flight.js';
-import { checkInit, checkVersions } from '../checks/init.js';
+import { checkInit, checkVersions, isEven } from '../checks/init.js';
 import { checkNics } from '../checks/nics.js';
 import { checkNicCounts } from '../checks/nic-counts.js';
 import { besideVariables, checkJoined } from '../checks/joined.js';
@@ -36,6 +36,7 @@ import { aftermath } from '../rules/codes.js';
 import type { LogFinding } from '../checks/finding.js';
 import { masked } from '../lines/mask.js';
 import type { LogModel } from '../job/model.js';
+import { isUntroubled } from '../job/outcome.js';
 import { sortFindings } from './verdict.js';
 
 /** Findings about a log, the likeliest cause first; one finding for each code and kind of object. */
@@ -104,12 +105,17 @@ function withoutSecrets(finding: LogFinding): LogFinding {
   };
 }
 
-/** A log that ends in the middle of a line may go on: unfinished init is a remark there, unless something else went wrong. */
-function followed(findings: readonly LogFinding[], { communicators, unfinishedLine }: LogModel): readonly LogFinding[] {
+/**
+ * A log that ends in the middle of a line, or with all ranks at the same point of init, may go on: unfinished init is a remark
+ * there, unless something else went wrong.
+ */
+function followed(findings: readonly LogFinding[], model: LogModel): readonly LogFinding[] {
+  const { communicators, unfinishedLine } = model;
   const isInit = ({ code }: LogFinding) => code === 'init-unfinished';
-  if (unfinishedLine === undefined || findings.some((each) => each.severity === 'error' && !isInit(each))) return findings;
+  if (findings.some((each) => each.severity !== 'info' && !isInit(each))) return findings;
   const open = communicators.flatMap(({ ranks }) => [...ranks.values()].filter(({ completed }) => completed === undefined));
-  if (!open.every(({ last }) => last.file === unfinishedLine.file)) return findings;
+  const isCut = unfinishedLine !== undefined && open.every(({ last }) => last.file === unfinishedLine.file);
+  if (!isCut && !(communicators.every(isEven) && isUntroubled(model))) return findings;
   return findings.map((each) => (isInit(each) ? { ...each, severity: 'info', kind: 'note' } : each));
 }
 

@@ -2,7 +2,7 @@ import { counted } from '../../../counted.js';
 import { compareVersions } from '../../versions/version.js';
 import { checkLog } from './check-log.js';
 import type { LogFinding } from '../checks/finding.js';
-import { stageHints } from '../checks/init.js';
+import { isEven, stageHints } from '../checks/init.js';
 import { type LogModel, Stage } from '../job/model.js';
 import { hasEnded } from '../job/outcome.js';
 import { firstSuspicion } from '../checks/suspicions.js';
@@ -94,6 +94,13 @@ function openQuestion(model: LogModel, findings: readonly LogFinding[]): OpenQue
         cause: `the rest may follow; or init hangs: ${stageHints[stage]}`,
         command: LOGGED_RUN,
         remedy: 'give the whole log, or the files of all ranks',
+      };
+    if (communicators.every(isEven) && ranks.every(({ completed }) => completed === undefined))
+      return {
+        problem: `the log ends in init, with ${counted(ranks.length, 'rank')} at the same point, and nothing reports a failure`,
+        cause: `init hangs there, goes on, or the log was copied while it went on: ${stageHints[stage]}`,
+        command: 'for p in $(pgrep -f <program>); do py-spy dump --native --pid $p; done',
+        remedy: `run it twice, a minute apart: it hangs if the stacks stay in init. ${stage >= Stage.CHANNELS ? firstSuspicion(model) : 'Then `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=ALL` shows the step'}`,
       };
     return {
       problem: `of ${counted(ranks.length, 'rank')} the files do not show how init ended`,
