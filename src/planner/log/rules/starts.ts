@@ -200,4 +200,13 @@ export const startRules: readonly LineRule[] = [
     cause: 'checkpoints, caches, logs or core files',
     remedy: '`df -h` on that host; the quota of the user; delete old checkpoints',
   },
+  {
+    code: 'disk-full',
+    kind: 'risk',
+    needles: ['object creation will fail if spilling is required'],
+    pattern: /: (\/\S{1,200}) is over (\d[\d.]{0,5}%) full/,
+    problem: 'the disk of Ray is over $2 full ($1)',
+    cause: 'Ray spills objects to it, and workers fail where it cannot; on a large disk the rest may be enough',
+    remedy: '`df -h` on that host; ray start --temp-dir on another disk; delete old sessions below /tmp/ray',
+  },
 ];
