@@ -27,7 +27,7 @@ export interface LogModel extends WholeFiles {
   readonly machines: readonly LoggedMachine[];
   /** Collectives that PyTorch's watchdog gave up on. */
   readonly timeouts: readonly Timeout[];
-  /** The progress bar before the first of them that was not at its end. */
+  /** The work before the first of them: a progress bar that was not at its end, or a line about what one rank does alone. */
   readonly progress: Progress | undefined;
   /** Communicators whose ranks called different collectives. */
   readonly calls: readonly CallDifference[];

@@ -1,4 +1,5 @@
 import type { LogPlace } from '../lines/line.js';
+import { timeOf } from '../deaths/stream.js';
 import { ownText } from '../lines/own-text.js';
 
 /** A rank's collective that PyTorch's watchdog gave up on. */
@@ -17,15 +18,18 @@ export interface Timeout {
   readonly place: LogPlace;
 }
 
-/** A bar such as `Map:  31%|███`. */
+/** A bar such as `Map:  31%|███`, or a line such as `Saving checkpoint` that ends long before the first time-out. */
 export interface Progress {
   readonly name: string;
-  readonly percent: number;
-  /** Seconds that the bar has run; undefined where it does not say. */
+  /** Undefined for a line. */
+  readonly percent: number | undefined;
+  /** Seconds that the work has run; undefined where it does not say. */
   readonly seconds: number | undefined;
 }
 
 const TIMEOUT_LIMIT = 100_000;
+const aloneForm =
+  /\b(?:[Ss]aving|[Ww]riting|[Uu]ploading|[Ee]valuating|[Vv]alidating|[Dd]ownloading|[Tt]okeni[sz]ing|[Pp]re-?processing) [\w ]{3,60}/;
 const workForm =
   /\[(?:PG (?:ID )?([^\]]{0,100}?) )?Rank (\d{1,7})\][^\n]{0,60}(?:Watchdog caught|Caught) collective operation timeout: WorkNCCL\((?:SeqNum=(\d{1,15}), )?OpType=(\w{1,40})(?:, (?:NumelIn=(\d{1,20})|TensorShape=\[([\d, ]{1,100})\]))?(?:, NumelOut=\d{1,20})?(?:[^)]{0,120}Timeout\(ms\)=(\d{1,12}))?/;
 const lastForm =
@@ -35,16 +39,25 @@ const lastForm =
 export class WatchdogTracker {
   readonly #timeouts = new Map<string, Timeout>();
   #progress: Progress | undefined;
+  /** The last dated line about work that ranks do alone. */
+  #work: { readonly name: string; readonly timeMs: number } | undefined;
 
   read(text: string, place: LogPlace): void {
     if (text.includes('aught collective operation timeout')) this.#readWork(text, place);
     else if (text.includes('last enqueued')) this.#readLast(text);
     else if (this.#timeouts.size === 0 && text.includes('%|')) this.#readProgress(text);
+    else if (this.#timeouts.size === 0 && text.includes('ing ')) this.#readWorkBefore(text);
   }
 
   /** The work that a progress bar showed last before the first time-out. */
   get progress(): Progress | undefined {
     return this.#progress;
+  }
+
+  #readWorkBefore(text: string): void {
+    const [name] = aloneForm.exec(text) ?? [];
+    const timeMs = name === undefined ? undefined : timeOf(text);
+    if (name !== undefined && timeMs !== undefined) this.#work = { name: ownText(name.trim()), timeMs };
   }
 
   #readProgress(text: string): void {
@@ -67,6 +80,9 @@ export class WatchdogTracker {
     const elements = numbers ?? shape?.split(',').reduce((product, length) => product * Number(length), 1);
     const key = `${rank} ${sequence ?? ''} ${operation}`;
     if (this.#timeouts.has(key) || this.#timeouts.size >= TIMEOUT_LIMIT) return;
+    const timeMs = timeOf(text);
+    if (this.#timeouts.size === 0 && this.#progress === undefined && this.#work !== undefined && timeMs !== undefined)
+      this.#progress = { name: this.#work.name, percent: undefined, seconds: (timeMs - this.#work.timeMs) / 1000 };
     this.#timeouts.set(key, {
       group: ownText(group),
       rank: Number(rank),
