@@ -12,8 +12,11 @@ const configurations = [
 /** Calls that only wait for data of another rank. */
 const withdrawn = ['recv', 'recv of at most', 'probe', 'recvObject', 'waitSignal', 'recvSync', 'recvSync of at most']
   .concat(['probeSync', 'recvObjectSync', 'waitSignalSync'])
-  // shrink ends on one rank alone, too: the others may make the communicator without this rank.
-  .concat(['shrink']);
+  // These end on one rank alone, too: the others may go on without this rank.
+  .concat(['shrink', 'agree']);
+
+/** True for calls of the ranks that are left, which name those that are missing. */
+const isOfRest = (call: string): boolean => call === 'shrink' || call === 'agree';
 
 /** The name of a call in errors. */
 const nameOf = (call: string): string => (call === 'program.run' ? 'run' : call.replace(/ .*/, ''));
@@ -26,7 +29,7 @@ async function outcomes(kind: string, env: Record<string, string> = {}) {
 
 test.each(configurations)('every promise call with a signal aborted before is refused on its rank alone (%s)', async (_, env) => {
   const records = await outcomes('before', env);
-  expect(records.length).toBe(80);
+  expect(records.length).toBe(84);
   for (const { call, message, code } of records) {
     // A root that lacks its input is refused for that.
     if (code === 'ARGUMENT_TYPE') expect(message).toMatch(/root (passes|, so it needs)|is the root/);
@@ -60,8 +63,8 @@ test.each([
   expect(records.length).toBeGreaterThan(20);
   for (const { rank, call = '', code, message, next } of records) {
     if (rank === (0 as unknown)) {
-      expect({ call, code }).toEqual({ call, code: call === 'shrink' ? 'RANK_MISSING' : 'TIMEOUT' });
-      if (call !== 'shrink')
+      expect({ call, code }).toEqual({ call, code: isOfRest(call) ? 'RANK_MISSING' : 'TIMEOUT' });
+      if (!isOfRest(call))
         expect(message).toMatch(new RegExp(`^${nameOf(call)}: |\\(timeoutMs of its ${nameOf(call).replace('Sync', '')}\\)$`));
     }
     expect({ call, next }).toEqual({ call, next: withdrawn.includes(call) ? 'goes on' : 'TIMEOUT' });
@@ -86,7 +89,7 @@ test('every public method that waits has a signal and a timeout', async () => {
   const { records } = await runRanks(2, 'limits.mjs', ['methods']);
   const unknown = (records[0]?.['unknown'] as string[]).filter((name) => !name.endsWith('Sync'));
   // Methods that do not wait, that close, or that are internal.
-  const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort'];
+  const others = ['explain', 'alloc', 'free', 'register', 'deregister', 'memStats', 'grid', 'poll', 'close', 'abort', 'revoke'];
   const internal = ['collectArrays', 'keepArraysIn', 'prepare', 'start', 'leave', 'neighbours', 'coordinatesOf', 'rankAt'];
   expect(unknown.sort()).toEqual([...others, ...internal].sort());
 });

@@ -471,6 +471,7 @@ export class Communicator extends MessageCalls {
   async recover(excluded: readonly number[] = [], options: Omit<ShrinkOptions, 'abort'> = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('recover');
     this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
+    if (options.signal?.aborted === true) throw options.signal.reason;
     this.revoke('it called recover');
     const rest = await this.shrink(excluded, options);
     try {
