@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
-import { isThorough, runs } from '../runs.js';
+import { runs } from '../runs.js';
 import { runRanks } from './ranks.js';
 
+/** Jobs with five deaths each. */
+const rounds = process.env['TCCL_TEST_LONG'] === '1' ? 10 : runs(1, 3);
 /** Of the deaths; TCCL_TEST_SEED repeats a run that failed. */
 const seed = Number(process.env['TCCL_TEST_SEED'] ?? Math.floor(Math.random() * 1e6));
 const N_RANKS = 7;
@@ -15,7 +17,7 @@ for (const { way, env } of ways) {
   test(
     `the loop of the guide survives random deaths of five ranks of seven, ${way}`,
     async () => {
-      for (let round = 0; round < runs(1, 10); round++) {
+      for (let round = 0; round < rounds; round++) {
         const args = [String(seed + round)];
         const { records, stderr } = await runRanks(N_RANKS, 'recovers.mjs', args, { env, flags: ['--grace', '120'] });
         const [first, second] = records;
@@ -26,7 +28,7 @@ for (const { way, env } of ways) {
         for (const record of records) expect(record['told']).toBeGreaterThan(0);
       }
     },
-    isThorough ? 900_000 : undefined,
+    rounds > 1 ? 900_000 : undefined,
   );
 
   test(`agree, revoke and failed, ${way}`, async () => {
