@@ -81,17 +81,19 @@ export class RankProgram {
   }
 
   async #goOn(comm: Communicator): Promise<void> {
+    let rest: Communicator | undefined;
     try {
-      const rest = await (this.job.recovers
+      const made = await (this.job.recovers
         ? this.#timed('recover', 2 * limits.initMs, () => comm.recover())
         : this.#timed('shrink', limits.initMs, () => comm.shrink()));
-      await this.#checked(`allReduce of 5 among ${rest.nRanks}`, () => makeCall(rest, { kind: 'allReduce', count: 5 }, 99));
-      this.survived = rest.nRanks;
-      await this.#timed('close', limits.callMs, () => rest.close());
+      rest = made;
+      await this.#checked(`allReduce of 5 among ${made.nRanks}`, () => makeCall(made, { kind: 'allReduce', count: 5 }, 99));
+      this.survived = made.nRanks;
     } catch (error) {
       this.survived = this.#outcomeOf(error);
     }
-    await this.#timed('close the first', limits.callMs, () => comm.close().catch(() => undefined));
+    for (const each of [rest, comm])
+      if (each !== undefined) await this.#timed('close', limits.callMs, () => each.close().catch(() => undefined));
   }
 
   async #checked(name: string, call: () => Promise<string | undefined>): Promise<void> {
