@@ -54,6 +54,7 @@ export async function showGraphs(name: string, options: GraphOptions): Promise<v
       ...given,
       ...(options.why === true || mostSteps > 0
         ? {
+            wantsPaths: mostSteps > 0,
             onSearch: (event, { machine, ranks }) => {
               const key = reportKey(machine, ranks);
               if (mostSteps > 0) {

@@ -36,7 +36,7 @@ export class Reservations {
     const route = this.#host.routes.between(from, to);
     this.#host.residual.release(route, gbps);
     this.#countHops(route, -share);
-    if (this.#trace !== undefined) this.#report('released', from, to, gbps);
+    if (this.#trace?.wantsPaths === true) this.#report('released', from, to, gbps);
   }
 
   #take(from: number, to: number, gbps: number, share: number, allowed: PathType): boolean {
@@ -50,7 +50,7 @@ export class Reservations {
     const stuckAt = residual.take(route, gbps);
     if (stuckAt >= 0) return this.#refuse(from, to, gbps, allowed, stuckAt);
     this.#countHops(route, share);
-    if (this.#trace !== undefined) this.#report('taken', from, to, gbps);
+    if (this.#trace?.wantsPaths === true) this.#report('taken', from, to, gbps);
     return true;
   }
 

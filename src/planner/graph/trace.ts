@@ -124,4 +124,8 @@ export interface LinkLeft {
 }
 
 /** Called with each decision. A search without a listener makes no events. */
-export type SearchListener = (event: SearchEvent) => void;
+export interface SearchListener {
+  (event: SearchEvent): void;
+  /** True for a listener that gets `taken` and `released`, too: most events are these. */
+  readonly wantsPaths?: boolean;
+}

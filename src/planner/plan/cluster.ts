@@ -38,6 +38,8 @@ export interface PrepareOptions {
   readonly graphFile?: { readonly root: XmlElement; readonly fileName?: string };
   /** Called with each decision of the search; `node` names the machine and the ranks. */
   readonly onSearch?: (event: SearchEvent, node: { readonly machine: string; readonly ranks: readonly number[] }) => void;
+  /** True if `onSearch` gets each path that is taken and given back. Default: false. */
+  readonly wantsPaths?: boolean;
 }
 
 /** Hosts with the decisions about each of them alone. */
@@ -129,15 +131,16 @@ export function prepareHost(
   name: string,
   nRanks: number,
   parameters: Parameters,
-  { graphFile, onSearch }: PrepareOptions = {},
+  { graphFile, onSearch, wantsPaths = false }: PrepareOptions = {},
 ): Pick<PreparedHosts, 'host' | 'systems'> {
   const systems = localSystems(system, parameters, nRanks);
   const nodes = systems.map((local) => {
+    const listen = (event: SearchEvent): void => onSearch?.(event, { machine: name, ranks: local.ranks });
     const graphs = inFile(graphFile?.fileName, () =>
       searchHostOnce(local, parameters, {
         collnet: parameters.collnetEnable === 1,
         ...(graphFile === undefined ? {} : { graphFile: graphFile.root }),
-        ...(onSearch === undefined ? {} : { trace: (event) => onSearch(event, { machine: name, ranks: local.ranks }) }),
+        ...(onSearch === undefined ? {} : { trace: Object.assign(listen, { wantsPaths }) }),
       }),
     );
     return contributionOf(local, graphs, parameters);
