@@ -36,10 +36,8 @@ export async function* zipEntries(archive: Buffer, file: string): AsyncGenerator
     const entry = await nextEntry(zip, file);
     if (entry === undefined) return;
     if (entry.fileName.endsWith('/')) continue;
-    const refused = refusalOf(entry.isEncrypted(), entry.compressionMethod);
-    yield refused === undefined
-      ? { name: entry.fileName, source: contentOf(zip, entry) }
-      : { name: entry.fileName, source: Readable.from([]), refused };
+    const { fileName: name } = entry;
+    yield refusedEntry(name, entry.isEncrypted(), entry.compressionMethod) ?? { name, source: contentOf(zip, entry) };
   }
 }
 
@@ -59,9 +57,12 @@ function nextEntry(zip: ZipFile, file: string): Promise<ZipEntry | undefined> {
   });
 }
 
-function refusalOf(isEncrypted: boolean, method: number): string | undefined {
-  if (isEncrypted) return 'is encrypted: unpack it with its password, and give what comes out';
-  return method === STORED || method === DEFLATED ? undefined : `is packed by method ${method}, which few programs know`;
+/** The entry of a file that cannot be read; undefined for one that can. */
+function refusedEntry(name: string, isEncrypted: boolean, method: number): Entry | undefined {
+  const refuse = (refused: string): Entry => ({ name, source: Readable.from([]), refused });
+  if (isEncrypted) return refuse('is encrypted: unpack it with its password, and give what comes out');
+  if (method === STORED || method === DEFLATED) return undefined;
+  return refuse(`is packed by method ${method}, which few programs know`);
 }
 
 async function* contentOf(zip: ZipFile, entry: ZipEntry): ByteSource {
@@ -83,13 +84,15 @@ function* localEntries(archive: Buffer, file: string): Generator<Entry> {
     const start = nameEnd + archive.readUInt16LE(at + 28);
     const name = archive.toString('utf8', at + HEADER_BYTES, nameEnd);
     const end = UNSAID.has(size) ? start : start + size;
-    const refused = refusalOf((flags & ENCRYPTED) !== 0, method);
     if (start < archive.length && !name.endsWith('/')) {
       found++;
       const packed = archive.subarray(start, end === start ? archive.length : end);
-      yield refused === undefined
-        ? { name, source: localContent(packed, method, end > archive.length) }
-        : { name, source: Readable.from([]), refused };
+      yield (
+        refusedEntry(name, (flags & ENCRYPTED) !== 0, method) ?? {
+          name,
+          source: localContent(packed, method, end > archive.length),
+        }
+      );
     }
     at = archive.indexOf(localHeader, end);
   }

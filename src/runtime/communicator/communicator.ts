@@ -53,7 +53,7 @@ import { closeAtEndOfBlock, type PlatformAsyncDisposable } from '../platform/dec
 import type { CommunicatorParts } from './shared-resources.js';
 import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
-import { isTimed, limitedInGroup, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
+import { abortedBefore, isTimed, limitedInGroup, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import { ReductionChain, Scratch, type ReductionName } from '../operators/reduction.js';
 import { named, warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
@@ -471,7 +471,7 @@ export class Communicator extends MessageCalls {
   async recover(excluded: readonly number[] = [], options: Omit<ShrinkOptions, 'abort'> = {}): Promise<Communicator> {
     if (this.#closing !== undefined) this.#checkUsable('recover');
     this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
-    if (options.signal?.aborted === true) throw options.signal.reason;
+    await abortedBefore(options);
     this.revoke('it called recover');
     const rest = await this.shrink(excluded, options);
     try {
@@ -696,8 +696,8 @@ export class Communicator extends MessageCalls {
   #failWith(cause: unknown, ofRank?: string): TcclError {
     const isOver = this.#hasLeft;
     const call = ofRank ?? (isOver ? undefined : (this.#queue.waiting ?? this.#messenger.waiting));
-    const error = isOver ? withRank(asTcclError(cause, this.rank), this.rank) : this.#placed(cause);
-    if (isOver) return error;
+    if (isOver) return withRank(asTcclError(cause, this.rank), this.rank);
+    const error = this.#placed(cause);
     // The other ranks get the message without this rank's call.
     this.#fail(error);
     return call === undefined ? error : ofCall(error, call);

@@ -1,5 +1,5 @@
 import type { Entities } from '../grammar/entities.js';
-import { phrasePattern } from '../grammar/phrases.js';
+import { numbersIn, phrasePattern } from '../grammar/phrases.js';
 import type { Counterfactual } from './counterfactual.js';
 
 /** Changes that a question supposes, and the cluster that it is about. */
@@ -75,7 +75,6 @@ const features: readonly { readonly name: string; readonly off?: Counterfactual;
 ];
 
 const GPU_NUMBERS = '(?:gpus?|devices?) ?#?(\\d+(?:(?: ?(?:,|and|&) ?)+(?:gpu )?#?\\d+)*)';
-const numbersIn = (text = ''): number[] => [...new Set((text.match(/\d+/g) ?? []).map(Number))];
 
 const rules: readonly Rule[] = [
   {
@@ -84,7 +83,7 @@ const rules: readonly Rule[] = [
       'g',
     ),
     isPlain: true,
-    make: ([, list]) => ({ kind: 'gpus-out', gpus: numbersIn(list) }),
+    make: ([, list]) => ({ kind: 'gpus-out', gpus: [...new Set(numbersIn(list))] }),
   },
   {
     pattern: new RegExp(
@@ -92,7 +91,7 @@ const rules: readonly Rule[] = [
       'g',
     ),
     isPlain: true,
-    make: ([, list]) => ({ kind: 'gpus-out', gpus: numbersIn(list) }),
+    make: ([, list]) => ({ kind: 'gpus-out', gpus: [...new Set(numbersIn(list))] }),
   },
   {
     pattern: phrasePattern(

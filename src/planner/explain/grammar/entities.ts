@@ -5,7 +5,7 @@ import { findMachine, machines } from '../../topology/catalogue/machines.js';
 import { nicModels } from '../../topology/catalogue/nics.js';
 import { coveredVersions } from '../../versions/version.js';
 import { ncclInTorch } from '../../versions/torch.js';
-import { Words, phraseTable } from './phrases.js';
+import { numbersIn, phraseTable, Words } from './phrases.js';
 import type { Measured, PartialWay, Term, VariableInQuestion } from './question.js';
 import { algorithmPhrases, collectivePhrases, protocolPhrases, termPhrases, workloadPhrases } from './vocabulary.js';
 
@@ -472,7 +472,7 @@ function takeGpuList(words: Words): number[] {
     new RegExp(`\\b(?:gpus?|devices?)[ #]*(\\d+(?:${AND}\\d+){2,})`, 'i'),
   ])
     words.take(pattern, ([, digits = '']) => {
-      list.push(...(digits.match(/\d+/g) ?? []).map(Number));
+      list.push(...numbersIn(digits));
       return true;
     });
   return [...new Set(list)];
@@ -493,7 +493,7 @@ function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
   words.take(
     /(?<!\d[ -]?)\b(?:gpu|rank)[ #]*\d+(?=\s+nic\b)|\b(?:gpus?|ranks?|between|are)[ #]*\d+(?:\s*(?:,|and|to|with|->|-|gpu|rank|\s)+\s*\d+)?(?!\d|\s?(?:nodes?|hosts?|gpus?|servers?|nics?|channels?|ranks?|machines?|x\b))|(?<!\w)\d+\s*(?:->|to|and)\s*(?:gpu |rank )?\d+(?!\s?(?:nodes?|hosts?|gpus?|servers?|nics?|channels?|ranks?|machines?))\b/,
     ([text]) => {
-      ranks.push(...(text.match(/\d+/g) ?? []).map(Number));
+      ranks.push(...numbersIn(text));
       return true;
     },
   );

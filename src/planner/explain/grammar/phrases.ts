@@ -51,3 +51,8 @@ export class Words {
     return pattern.test(this.rest);
   }
 }
+
+/** The whole numbers in a text, in their order. */
+export function numbersIn(text = ''): number[] {
+  return (text.match(/\d+/g) ?? []).map(Number);
+}
