@@ -43,7 +43,7 @@ for (const { way, env } of ways) {
           one: { flag: false, ranks: [0, 1, 2] },
           mismatch: 'CALL_MISMATCH',
           wrong: 'ARGUMENT_TYPE',
-          // Rank 2 has died: the promise tells ranks that make no call.
+          // Rank 2 has died: the promise resolves on ranks that make no call, too.
           failed: { code: 'RANK_DIED', rank: 2 },
           left: { flag: true, ranks: [0, 1] },
           revoked: { code: 'REVOKED', rank: 0 },

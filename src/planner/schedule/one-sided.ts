@@ -108,7 +108,7 @@ export function scheduleOneSided(program: OneSidedProgram, bytes: number, option
   return made.schedule();
 }
 
-/** The first signal of a program that nobody waits for, as a fault. */
+/** The first signal of a program for which no wait follows, as a fault. */
 export function unwaitedSignal(program: OneSidedProgram, bytes: number, options: ScheduleOptions): string | undefined {
   const made = new Maker(program, Math.max(1, Math.round(bytes / program.chunks)), options);
   made.run();

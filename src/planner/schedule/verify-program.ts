@@ -13,7 +13,7 @@ const MOST_UNITS = 72;
 
 /**
  * Executes a program with few bytes on numbers: {@link verifySchedule}. Pieces are so short that repeated steps repeat, and
- * chunks so long that all blocks that share one have work. A signal that nobody waits for is a fault, too.
+ * chunks so long that all blocks that share one have work. A signal for which no wait follows is a fault, too.
  */
 export function verifyProgram(program: AnyProgram): ScheduleFault {
   return 'isOneSided' in program ? verifyOneSided(program) : verifyMessages(program);

@@ -12,7 +12,7 @@ export const graceMs = {
   engineThreadSends: 1000, // an engine thread sends the reason to others before its rank ends the communicator
   // Messages that were sent before an end.
   lastMessages: 200, // after a notice of a loss, the lost rank's own connection delivers its last messages
-  goodbyeAfterRefusal: 500, // nobody listens at a rank's address any more, but its goodbye may arrive
+  goodbyeAfterRefusal: 500, // a rank does not listen at its address any more, but its goodbye may arrive
   lastDial: 200, // a rank has gone, but the connection that it dialled before may arrive
   messageConnections: 200, // a rank has failed, but connections for messages may still be made
   leftInGrow: 1000, // a rank has left during grow(): it may have finished first

@@ -36,7 +36,7 @@ const outcomes: readonly (readonly [string, Fault, string])[] = [
   ['a rank that never comes', { kind: 'late', rank: 1, byMs: 300_000 }, 'RANK_MISSING'],
 ];
 
-it.each(outcomes)('finds that the others learn of %s', async (_, fault, outcome) => {
+it.each(outcomes)('ends the calls of the others after %s', async (_, fault, outcome) => {
   const calls = three.map((kind) => ({ kind, count: 100, pauseMs: 200 }));
   const { broken, trace } = await runJob({ seed: 4, nRanks: 4, calls, faults: [fault], recovers: true }, await code);
   expect(broken).toEqual([]);
