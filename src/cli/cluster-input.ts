@@ -230,7 +230,9 @@ function assembleCluster(
   notes.push(...versionNotes(version, usesWindows(parameters)));
   // A machine in several places is completed once.
   const built = new Map<string, ClusterMachine>();
-  const clusterHosts = hosts.map(({ input, count, name, hardware, overrides, inFile: inCluster }) => {
+  const clusterHosts = hosts.map(({ input, count, name, hardware, overrides: own, inFile: inCluster }) => {
+    // What the cluster file says of a host's NICs counts more than the option for all.
+    const overrides = options.collnet === true ? { sharp: true, ...own } : own;
     const key = JSON.stringify([input.fileName, input.title, hardware, overrides]);
     let machine = built.get(key);
     if (machine === undefined) {

@@ -265,3 +265,11 @@ it.each(['text', 'cluster file'])('topo doctor reads the standard input once: %s
   const { code, stderr } = await tccl(['topo', 'doctor', '-'], { input });
   expect([code, stderr]).toEqual([0, '']);
 });
+
+it('--collnet makes NICs of the catalogue’s machines reduce; a cluster file may except a host', async () => {
+  const { stdout } = await tccl(['plan', 'dgx-h100', '--nodes', '2', '--collnet', '--no-predict']);
+  expect(stdout).toMatch(/^CollNet +yes: the network reduces; 8 heads$/m);
+  writeFileSync(file('no-sharp.yaml'), 'machines:\n  - { machine: dgx-h100, count: 2, overrides: { sharp: false } }\n');
+  const without = await tccl(['plan', file('no-sharp.yaml'), '--collnet', '--no-predict']);
+  expect(without.stdout).toMatch(/^CollNet +no: the network does not reduce$/m);
+});

@@ -72,80 +72,241 @@ interface DirectInput {
   readonly chunkBytes: number;
 }
 
+/** Links of a head: with the network, and with each rank of its node by local rank; -1 with itself. */
+interface HeadLinks {
+  readonly rank: number;
+  readonly up: number;
+  readonly down: number;
+  readonly into: readonly number[];
+  readonly out: readonly number[];
+}
+
+/** A node's ranks, and the links of its heads. */
+interface DirectNode {
+  readonly ranks: readonly number[];
+  readonly heads: readonly HeadLinks[];
+}
+
 /**
- * An all-reduce: each head adds up its share of its node, the network that of all nodes; each rank collects the shares
- * from the heads.
+ * Each head serves its share of the data, the network that of all nodes.
+ *
+ *     AllReduce       ranks ─► head adds ─► network adds ─► head ─► ranks
+ *     AllGather                head ─► network gathers ─► head ─► ranks            every rank is a head of its part
+ *     ReduceScatter   ranks ─► head adds ─► network adds ─► head of the part
  */
-export function collnetDirectSchedule(call: ScheduledCall, { nRanks, nodes, nChannels, chunkBytes }: DirectInput): Schedule {
+export function collnetDirectSchedule(call: ScheduledCall, input: DirectInput): Schedule {
   const table = new ConnectionTable();
-  const nHeads = nodes[0]?.heads.length ?? 0;
   const workers: Worker[] = [];
-  for (let channel = 0; channel < nChannels; channel++) {
-    const own = channelRange(call.bytes, nChannels, channel);
-    const add = (rank: number, moves: Worker['moves']) => void workers.push({ rank, channel, moves });
-    const ofOthers = (heads: readonly number[], rank: number, move: (share: number, chunk: Range) => Move) =>
-      add(rank, () => eachShare(own, heads, rank, chunkBytes, move));
-    const ofOne = (share: number, rank: number, move: (chunk: Range) => Move) =>
-      add(rank, () => ofShare(own, nHeads, share, chunkBytes, move));
-    const into: number[][] = Array.from({ length: nHeads }, () => []);
-    const out: number[][] = Array.from({ length: nHeads }, () => []);
-    for (const { ranks, heads } of nodes) {
-      const scatter = heads.map((head) => ranks.map((rank) => (rank === head ? -1 : table.add(rank, head, channel))));
-      const gather = heads.map((head) => ranks.map((rank) => (rank === head ? -1 : table.add(head, rank, channel))));
-      ranks.forEach((rank, local) => {
-        const towards = (share: number) => [scatter[share]?.[local] ?? 0];
-        const back = (share: number) => [gather[share]?.[local] ?? 0];
-        ofOthers(heads, rank, (share, { offset, bytes }) => ({
-          receive: [],
-          input: offset,
-          send: towards(share),
-          output: -1,
-          bytes,
-        }));
-        ofOthers(heads, rank, (share, { offset, bytes }) => ({
-          receive: back(share),
-          input: -1,
-          send: [],
-          output: offset,
-          bytes,
-        }));
-      });
-      heads.forEach((rank, share) => {
-        const up = table.add(rank, NETWORK_RANK, channel, 'net-in');
-        const down = table.add(NETWORK_RANK, rank, channel, 'net-out');
-        into[share]?.push(up);
-        out[share]?.push(down);
-        const receive = (scatter[share] ?? []).filter((number) => number >= 0);
-        const send = (gather[share] ?? []).filter((number) => number >= 0);
-        ofOne(share, rank, ({ offset, bytes }) => ({ receive, input: offset, send: [up], output: -1, bytes }));
-        ofOne(share, rank, ({ offset, bytes }) => ({ receive: [down], input: -1, send, output: offset, bytes }));
-      });
-    }
-    for (let share = 0; share < nHeads; share++) {
-      const [receive, send] = [into[share] ?? [], out[share] ?? []];
-      ofOne(share, NETWORK_RANK, ({ bytes }) => ({ receive, input: -1, send, output: -1, bytes }));
-    }
+  for (let channel = 0; channel < input.nChannels; channel++) {
+    const nodes = input.nodes.map(({ ranks, heads }): DirectNode => ({
+      ranks,
+      heads: heads.map((rank) => directLinks(table, channel, rank, ranks, call.collective)),
+    }));
+    workers.push(...directWorkers(call, input, channel, nodes).map((worker) => ({ ...worker, channel })));
   }
-  return { call, nRanks, connections: table.all, workers };
+  return { call, nRanks: input.nRanks, connections: table.all, workers };
+}
+
+function directLinks(
+  table: ConnectionTable,
+  channel: number,
+  rank: number,
+  ranks: readonly number[],
+  collective: ScheduledCall['collective'],
+): HeadLinks {
+  const toOthers = (used: boolean, add: (other: number) => number) =>
+    ranks.map((other) => (used && other !== rank ? add(other) : -1));
+  return {
+    rank,
+    up: table.add(rank, NETWORK_RANK, channel, 'net-in'),
+    down: table.add(NETWORK_RANK, rank, channel, 'net-out'),
+    into: toOthers(collective !== 'AllGather', (other) => table.add(other, rank, channel, 'to-head')),
+    out: toOthers(collective !== 'ReduceScatter', (other) => table.add(rank, other, channel, 'from-head')),
+  };
+}
+
+/** The part of the data that a head stands for, and the number of the head on its node. */
+interface Part {
+  readonly head: HeadLinks;
+  readonly share: number;
+}
+
+type ChannelWorker = Omit<Worker, 'channel'>;
+
+function directWorkers(call: ScheduledCall, input: DirectInput, channel: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  const { nRanks, nChannels, chunkBytes } = input;
+  switch (call.collective) {
+    case 'AllReduce':
+      return directAllReduce(channelRange(call.bytes, nChannels, channel), chunkBytes, nodes);
+    case 'AllGather':
+    case 'ReduceScatter': {
+      const part = call.bytes / nRanks;
+      const made = call.collective === 'AllGather' ? directAllGather : directReduceScatter;
+      return made(channelRange(part, nChannels, channel), part, chunkBytes, nodes);
+    }
+    default:
+      throw new RangeError(`CollNetDirect does no ${call.collective}`);
+  }
+}
+
+function directAllReduce(own: Range, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  const nHeads = nodes[0]?.heads.length ?? 0;
+  const worker = (rank: number, share: number, move: (chunk: Range) => Move): ChannelWorker => ({
+    rank,
+    *moves() {
+      for (const round of roundsOf(own, nHeads, chunkBytes)) yield move(chunkOf(round, share));
+    },
+  });
+  return [
+    ...nodes.flatMap(({ ranks, heads }) =>
+      ranks.flatMap((rank, local) => {
+        const ofOthers = (move: (head: HeadLinks, chunk: Range) => Move): ChannelWorker => ({
+          rank,
+          *moves() {
+            for (const round of roundsOf(own, nHeads, chunkBytes))
+              for (const [share, head] of heads.entries()) if (head.rank !== rank) yield move(head, chunkOf(round, share));
+          },
+        });
+        return [ofOthers((head, chunk) => scatter(head, local, chunk)), ofOthers((head, chunk) => gather(head, local, chunk))];
+      }),
+    ),
+    ...nodes.flatMap(({ heads }) =>
+      heads.flatMap((head, share) => [
+        worker(head.rank, share, (chunk) => rise(head, chunk)),
+        worker(head.rank, share, (chunk) => fall(head, chunk)),
+      ]),
+    ),
+    ...Array.from({ length: nHeads }, (_, share) => {
+      const rail = railOf(nodes, share);
+      return worker(NETWORK_RANK, share, ({ bytes }) => exchange(rail, rail, bytes));
+    }),
+  ];
+}
+
+function directAllGather(own: Range, part: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  return [
+    ...nodes.flatMap(({ ranks, heads }) =>
+      heads.flatMap((head, share): ChannelWorker[] => {
+        const local = ranks.indexOf(head.rank);
+        return [
+          {
+            rank: head.rank,
+            moves: () =>
+              each(own, chunkBytes, ({ offset, bytes }) => ({ receive: [], input: offset, send: [head.up], output: -1, bytes })),
+          },
+          { rank: head.rank, moves: () => eachPart(own, part, chunkBytes, ofShare(nodes, share), (chunk) => fall(head, chunk)) },
+          {
+            rank: head.rank,
+            moves: () =>
+              eachPart(own, part, chunkBytes, ofOtherShares(nodes, share), (chunk, of) =>
+                gather(heads[of.share] ?? head, local, chunk),
+              ),
+          },
+        ];
+      }),
+    ),
+    ...(nodes[0]?.heads ?? []).map((_, share): ChannelWorker => {
+      const rail = railOf(nodes, share);
+      return {
+        rank: NETWORK_RANK,
+        moves: () =>
+          eachPart(own, part, chunkBytes, ofShare(nodes, share), ({ bytes }, { head }) => exchange([head], rail, bytes)),
+      };
+    }),
+  ];
+}
+
+function directReduceScatter(own: Range, part: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  return [
+    ...nodes.flatMap(({ ranks, heads }) =>
+      heads.flatMap((head, share): ChannelWorker[] => {
+        const local = ranks.indexOf(head.rank);
+        return [
+          {
+            rank: head.rank,
+            moves: () =>
+              eachPart(own, part, chunkBytes, ofOtherShares(nodes, share), (chunk, of) =>
+                scatter(heads[of.share] ?? head, local, chunk),
+              ),
+          },
+          { rank: head.rank, moves: () => eachPart(own, part, chunkBytes, ofShare(nodes, share), (chunk) => rise(head, chunk)) },
+          {
+            rank: head.rank,
+            moves: () =>
+              each(own, chunkBytes, ({ offset, bytes }) => ({
+                receive: [head.down],
+                input: -1,
+                send: [],
+                output: offset,
+                bytes,
+              })),
+          },
+        ];
+      }),
+    ),
+    ...(nodes[0]?.heads ?? []).map((_, share): ChannelWorker => {
+      const rail = railOf(nodes, share);
+      return {
+        rank: NETWORK_RANK,
+        moves: () =>
+          eachPart(own, part, chunkBytes, ofShare(nodes, share), ({ bytes }, { head }) => exchange(rail, [head], bytes)),
+      };
+    }),
+  ];
+}
+
+/** The heads of one share, one on each node. */
+function railOf(nodes: readonly DirectNode[], share: number): HeadLinks[] {
+  return nodes.flatMap(({ heads }) => heads.slice(share, share + 1));
+}
+
+/** A rank sends a head the head's share of its input. */
+function scatter({ into }: HeadLinks, local: number, { offset, bytes }: Range): Move {
+  return { receive: [], input: offset, send: [into[local] ?? -1], output: -1, bytes };
+}
+
+/** A rank takes a head's result. */
+function gather({ out }: HeadLinks, local: number, { offset, bytes }: Range): Move {
+  return { receive: [out[local] ?? -1], input: -1, send: [], output: offset, bytes };
+}
+
+/** A head adds what the ranks of its node sent to its own input, for the network. */
+function rise({ into, up }: HeadLinks, { offset, bytes }: Range): Move {
+  return { receive: into.filter((number) => number >= 0), input: offset, send: [up], output: -1, bytes };
+}
+
+/** A head passes the network's result on to the ranks of its node. */
+function fall({ out, down }: HeadLinks, { offset, bytes }: Range): Move {
+  return { receive: [down], input: -1, send: out.filter((number) => number >= 0), output: offset, bytes };
+}
+
+/** The network adds messages of some heads, and sends the result to others. */
+function exchange(from: readonly HeadLinks[], to: readonly HeadLinks[], bytes: number): Move {
+  return { receive: from.map(({ up }) => up), input: -1, send: to.map(({ down }) => down), output: -1, bytes };
+}
+
+/** Parts of a share: those of its heads on all nodes. */
+function ofShare(nodes: readonly DirectNode[], share: number): Part[] {
+  return railOf(nodes, share).map((head) => ({ head, share }));
+}
+
+/** Parts of all other shares, node by node, so that all heads are busy. */
+function ofOtherShares(nodes: readonly DirectNode[], share: number): Part[] {
+  return nodes.flatMap(({ heads }) => heads.map((head, of) => ({ head, share: of })).filter(({ share: of }) => of !== share));
+}
+
+/** Moves of the same chunk of each part, chunk by chunk. */
+function* eachPart(
+  own: Range,
+  partBytes: number,
+  chunkBytes: number,
+  parts: readonly Part[],
+  move: (chunk: Range, part: Part) => Move,
+): Generator<Move> {
+  for (const { offset, bytes } of chunksOf(own, chunkBytes))
+    for (const part of parts) yield move({ offset: part.head.rank * partBytes + offset, bytes }, part);
 }
 
 function* each(own: Range, chunkBytes: number, move: (chunk: Range) => Move): Generator<Move> {
   for (const chunk of chunksOf(own, chunkBytes)) yield move(chunk);
-}
-
-/** The shares of all heads except the rank itself. */
-function* eachShare(
-  own: Range,
-  heads: readonly number[],
-  rank: number,
-  chunkBytes: number,
-  move: (share: number, chunk: Range) => Move,
-): Generator<Move> {
-  for (const round of roundsOf(own, heads.length, chunkBytes)) {
-    for (let share = 0; share < heads.length; share++) if (heads[share] !== rank) yield move(share, chunkOf(round, share));
-  }
-}
-
-function* ofShare(own: Range, nHeads: number, share: number, chunkBytes: number, move: (chunk: Range) => Move): Generator<Move> {
-  for (const round of roundsOf(own, nHeads, chunkBytes)) yield move(chunkOf(round, share));
 }

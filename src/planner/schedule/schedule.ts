@@ -81,11 +81,12 @@ export interface ScheduledConnection {
 }
 
 /**
- * `direct`: a rank writes into the buffer of the other. `switch-in`: the NVSwitch reads data in a rank's memory and adds them for
+ * `direct`: a rank writes into the buffer of the other. `to-head`, `from-head`: the same, where a worker of the rank serves all
+ * heads in turn. `switch-in`: the NVSwitch reads data in a rank's memory and adds them for
  * the head. `switch-out`: the NVSwitch writes the head's result to the rank. `net-in`, `net-out`: to and from a network that
  * reduces.
  */
-export type ConnectionKind = 'direct' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
+export type ConnectionKind = 'direct' | 'to-head' | 'from-head' | 'switch-in' | 'switch-out' | 'net-in' | 'net-out';
 
 /** Rank number of the switches of a network that reduces. */
 export const NETWORK_RANK = -1;

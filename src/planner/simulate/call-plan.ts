@@ -47,7 +47,7 @@ const MEMORY_SLOTS = 256;
 export function planOfCollective(merged: Merged, { input }: Tuning, collective: Collective, choice: Choice): CallPlan {
   const { algorithm, protocol, nChannels, nThreads, chunkBytes } = choice;
   const isSwitch = algorithm === 'NVLS' || algorithm === 'NVLSTree';
-  const nHeads = isSwitch ? (input.nvls?.nHeads ?? 1) : 1;
+  const nHeads = isSwitch ? (input.nvls?.nHeads ?? 1) : algorithm === 'CollNetDirect' ? (merged.collnet?.headCount ?? 1) : 1;
   const isShared = collective === 'AllGather' || collective === 'ReduceScatter';
   const goesAround = algorithm === 'Ring' && (isShared || collective === 'AllReduce');
   const parts = isShared || goesAround ? merged.nodes.nRanks : nHeads;

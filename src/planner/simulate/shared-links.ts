@@ -1,4 +1,4 @@
-import type { ScheduledConnection } from '../schedule/schedule.js';
+import type { ConnectionKind, ScheduledConnection } from '../schedule/schedule.js';
 import { type CallPlan, wireBytes } from './call-plan.js';
 import { type Fabric, type FabricTier, fabricUses } from './fabric.js';
 import type { Flows } from './fair-share.js';
@@ -17,6 +17,17 @@ type SharedLink =
   | { readonly kind: 'block' };
 
 const BLOCK: SharedLink = { kind: 'block' };
+
+/** Connections of which a worker serves one after the other. */
+const takesTurns: Readonly<Record<ConnectionKind, boolean>> = {
+  direct: false,
+  'to-head': true,
+  'from-head': true,
+  'switch-in': true,
+  'switch-out': true,
+  'net-in': false,
+  'net-out': false,
+};
 
 /**
  * Collects the links that connections share.
@@ -37,7 +48,7 @@ export function sharedLinks(
   connections.forEach((connection, index) => {
     const { from, to, phase } = connection;
     const { medium, uses, ends } = routes[index] ?? { medium: 'nvlink', uses: [] };
-    const inTurn = connection.via === 'direct' ? 1 : plan.inTurn;
+    const inTurn = takesTurns[connection.via] ? plan.inTurn : 1;
     for (const use of uses) {
       if (isWide(use)) continue;
       const key = ((phase * 4096 + use.link) * 32_768 + use.node) * 4;

@@ -276,6 +276,28 @@ describe('schedules count every input once in every output', () => {
     );
   });
 
+  it('all-gather and reduce-scatter by CollNet direct', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 4 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.constantFrom<ScheduledCollective>('AllGather', 'ReduceScatter'),
+        fc.integer({ min: 1, max: 90 }),
+        fc.record(sizes),
+        (nNodes, perNode, collective, each, { nChannels, chunkBytes, slots }) => {
+          const nRanks = nNodes * perNode;
+          const nodes = Array.from({ length: nNodes }, (_, node) => {
+            const ranks = Array.from({ length: perNode }, (_, local) => node * perNode + local);
+            return { ranks, heads: ranks };
+          });
+          const call = { collective, bytes: each * nRanks, root: 0 };
+          expect(verifySchedule(collnetDirectSchedule(call, { nRanks, nodes, nChannels, chunkBytes }), slots)).toBeUndefined();
+        },
+      ),
+      cases,
+    );
+  });
+
   const clusters: readonly (readonly number[])[] = [[1], [2], [8], [3, 1], [8, 8], [1, 1, 1, 1, 1]];
   it.each(clusters.map((gpus) => [gpus]))('messages between pairs, on hosts of %j GPUs', (gpus) => {
     const made = planOf(gpus);

@@ -114,6 +114,26 @@ it('LL between nodes is limited by memory of the CPU: LL128 is faster from some 
   expect(timeOf('LL128')).toBeLessThan(timeOf('LL') / 2);
 });
 
+describe('CollNetDirect', () => {
+  const withSharp = (gpus: number, nics: number) =>
+    simulator('dgx-h100', 2, { gpus, nics, sharp: true }, { NCCL_COLLNET_ENABLE: '1', NCCL_ALGO: 'CollNetDirect' });
+
+  it.each([2, 4, 8])('of %i GPUs a node sends each byte to the network once: as fast as their NICs, not faster', (gpus) => {
+    const nicsUs = 2 ** 30 / (gpus * 50e3);
+    const { timeUs } = withSharp(gpus, gpus).simulate('AllReduce', 2 ** 30)!;
+    expect(timeUs).toBeGreaterThan(nicsUs);
+    expect(timeUs).toBeLessThan(2 * nicsUs);
+  });
+
+  it('repeats its rounds within 2 percent', () => {
+    const cluster = withSharp(8, 8);
+    for (const collective of ['AllReduce', 'AllGather', 'ReduceScatter'] as const) {
+      const whole = cluster.simulate(collective, 2 ** 30, { onSlice: () => undefined })!.timeUs;
+      expect(Math.abs(cluster.simulate(collective, 2 ** 30)!.timeUs / whole - 1), collective).toBeLessThan(0.02);
+    }
+  });
+});
+
 describe('shortcuts of a simulation', () => {
   const nHosts = runs(12, 32);
   it.each([['AllReduce'], ['AllGather'], ['ReduceScatter'], ['AllToAll'], ['SendRecv']] as const)(
