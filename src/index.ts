@@ -19,6 +19,7 @@ export type { Parts } from './runtime/communicator/parts.js';
 export type { PutOptions, Window } from './runtime/windows/window.js';
 export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from './runtime/operators/operator.js';
 export type { ProgramOperator, ProgramRunner, ScheduleMaker } from './runtime/programs/program.js';
+export type { Scalar, ScalarOf, ScalarOperator } from './runtime/communicator/scalars.js';
 export type { Registration } from './runtime/communicator/registration.js';
 export { openPool, type Pool, type PoolFunction, type PoolOptions, type RankOutcome } from './runtime/pool/open-pool.js';
 export { spawnRanks } from './runtime/communicator/spawn-ranks.js';

@@ -67,6 +67,7 @@ test.each([
   ['a collective', 'comm.allReduce(new Int32Array(4))', 'comm.allReduce(new Int32Array(5))'],
   ['a message', `comm.send(${f32(2_000_000)}, 1)`, `comm.recv(${f32(5)}, 0)`, 0],
   ['a window', 'comm.window(comm.alloc(Int32Array, 4))', 'comm.window(comm.alloc(Float32Array, 4))'],
+  ['the root of combined objects', 'comm.reduceObject(1, Math.max, 0)', 'comm.reduceObject(1, Math.max, 1)'],
   ['the root of objects', 'comm.gatherObject(1, 0)', 'comm.gatherObject(1, 1)'],
 ])('two ranks that differ in %s both name both', async (_, first, second, sender?: number) => {
   for (const env of [{}, { TCCL_SHM_DISABLE: '1' }] as Record<string, string>[]) {

@@ -29,7 +29,7 @@ async function outcomes(kind: string, env: Record<string, string> = {}) {
 
 test.each(configurations)('every promise call with a signal aborted before is refused on its rank alone (%s)', async (_, env) => {
   const records = await outcomes('before', env);
-  expect(records.length).toBe(84);
+  expect(records.length).toBe(94);
   for (const { call, message, code } of records) {
     // A root that lacks its input is refused for that.
     if (code === 'ARGUMENT_TYPE') expect(message).toMatch(/root (passes|, so it needs)|is the root/);

@@ -33,6 +33,8 @@ const derivedCalls = [
   'exscan',
   // barriers
   ...meetingCalls,
+  'reduceObject',
+  'allReduceObject',
 ] as const;
 export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 /** A kind of call of a program, by the name of its method. */
@@ -121,6 +123,8 @@ const shapes: Readonly<Record<CallName, Shape>> = {
   allGatherObject: plain,
   gatherObject: plain,
   scatterObjects: { reduces: false, root: 'from', uneven: false },
+  reduceObject: plain,
+  allReduceObject: plain,
   split: plain,
   stream: plain,
   grow: plain,

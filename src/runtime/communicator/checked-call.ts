@@ -48,7 +48,7 @@ const GATHER_V = callKinds.allToAllV | derivedBits('gatherV');
 const SCATTER_V = callKinds.allToAllV | derivedBits('scatterV');
 
 /** An operator of a reduction, built in or the program's own. */
-type AnyOperator = ReductionOperator | UncheckedOperator;
+export type AnyOperator = ReductionOperator | UncheckedOperator;
 
 /** Empty array of a barrier. */
 const nothing = new Int32Array(0);
@@ -94,7 +94,7 @@ export class CheckedCall {
     return this.#set(callKinds.barrier, int32, 0, nothing, nothing, 0);
   }
 
-  allReduce(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
+  allReduce(send: NumericArray, recv = send, operator: AnyOperator = 'sum', options?: CallOptions): this {
     if (operator === this.#operator && this.#isAsBefore(callKinds.allReduce, 0, send, recv, options)) return this;
     return this.#newAllReduce(send, recv, operator, options);
   }
@@ -113,10 +113,10 @@ export class CheckedCall {
 
   reduce(
     send: NumericArray,
-    recv: NumericArray | null,
-    operator: AnyOperator,
-    root: number,
-    options: CallOptions | undefined,
+    recv: NumericArray | null = send,
+    operator: AnyOperator = 'sum',
+    root = 0,
+    options?: CallOptions,
   ): this {
     if (recv === null || !this.#isAsBefore(callKinds.reduce, root, send, recv, options))
       this.#checkReduce(send, recv, root, options);
@@ -137,11 +137,11 @@ export class CheckedCall {
     });
   }
 
-  scan(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
+  scan(send: NumericArray, recv = send, operator: AnyOperator = 'sum', options?: CallOptions): this {
     return this.#scan('scan', send, recv, operator, options);
   }
 
-  exscan(send: NumericArray, recv: NumericArray, operator: AnyOperator, options: CallOptions | undefined): this {
+  exscan(send: NumericArray, recv = send, operator: AnyOperator = 'sum', options?: CallOptions): this {
     return this.#scan('exscan', send, recv, operator, options);
   }
 

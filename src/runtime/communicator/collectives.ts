@@ -1,9 +1,10 @@
 import type { GivenArray, MovableArray, NumericArray, ReductionOperator } from '../device/types.js';
 import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
 import type { OwnOperator } from '../operators/operator.js';
-import type { CheckedCall } from './checked-call.js';
+import type { AnyOperator, CheckedCall } from './checked-call.js';
 import { refused } from './group.js';
 import type { Parts } from './parts.js';
+import { isScalar, scalarCall, type Scalar, type ScalarOf, type ScalarOperator } from './scalars.js';
 
 /**
  * The collectives of a communicator. Every rank calls the same ones in the same order. Each has a promise form and a blocking
@@ -21,57 +22,105 @@ export abstract class Collectives {
   /** Carries out a call before it returns. */
   protected abstract runSync(call: CheckedCall, options?: TimedCallOptions): void;
 
-  /** Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. */
+  /**
+   * Combines `send` of all ranks element by element into `recv` of every rank. Without `recv`, in place. Of a number,
+   * `allReduce(value, operator)` gives the result.
+   */
+  allReduce<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: TimedCallOptions): Promise<ScalarOf<V>>;
   allReduce<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: TimedCallOptions,
-  ): Promise<void> {
+  ): Promise<void>;
+  allReduce(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
     try {
-      return this.start(this.prepare('allReduce').allReduce(send, recv, operator, options), options);
+      if (isScalar(send)) return this.#startScalar('allReduce', send, recv, operator as TimedCallOptions);
+      return this.start(
+        this.prepare('allReduce').allReduce(send, recv as NumericArray, operator as AnyOperator, options),
+        options,
+      );
     } catch (error) {
       return refused(error);
     }
   }
 
   /** The blocking form of {@link allReduce}. */
+  allReduceSync<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: BlockingCallOptions): ScalarOf<V>;
   allReduceSync<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: BlockingCallOptions,
-  ): void {
-    this.runSync(this.prepare('allReduceSync').allReduce(send, recv, operator, options), options);
+  ): void;
+  allReduceSync(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): unknown {
+    if (isScalar(send)) return this.#runScalar('allReduceSync', send, recv, operator as TimedCallOptions);
+    this.runSync(this.prepare('allReduceSync').allReduce(send, recv as NumericArray, operator as AnyOperator, options), options);
+    return undefined;
   }
 
   /**
    * Combines `send` of all ranks element by element into `recv` of rank `root`; on other ranks `recv` is ignored and may be
-   * null. Without `recv`, in place.
+   * null. Without `recv`, in place. Of a number, `reduce(value, operator, root)` gives the result to rank `root`, null to others.
    */
+  reduce<V extends Scalar>(
+    value: V,
+    operator?: ScalarOperator<V>,
+    root?: number,
+    options?: TimedCallOptions,
+  ): Promise<ScalarOf<V> | null>;
   reduce<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> | null = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
-    root = 0,
+    recv?: GivenArray<T> | null,
+    operator?: ReductionOperator | OwnOperator<T>,
+    root?: number,
     options?: TimedCallOptions,
-  ): Promise<void> {
+  ): Promise<void>;
+  reduce(
+    send: NumericArray | Scalar,
+    recv?: unknown,
+    operator?: unknown,
+    root?: unknown,
+    options?: TimedCallOptions,
+  ): Promise<unknown> {
     try {
-      return this.start(this.prepare('reduce').reduce(send, recv, operator, root, options), options);
+      if (isScalar(send)) return this.#startScalar('reduce', send, recv, root as TimedCallOptions, operator as number);
+      return this.start(
+        this.prepare('reduce').reduce(send, recv as NumericArray, operator as AnyOperator, root as number, options),
+        options,
+      );
     } catch (error) {
       return refused(error);
     }
   }
 
   /** The blocking form of {@link reduce}. */
+  reduceSync<V extends Scalar>(
+    value: V,
+    operator?: ScalarOperator<V>,
+    root?: number,
+    options?: BlockingCallOptions,
+  ): ScalarOf<V> | null;
   reduceSync<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> | null = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
-    root = 0,
+    recv?: GivenArray<T> | null,
+    operator?: ReductionOperator | OwnOperator<T>,
+    root?: number,
     options?: BlockingCallOptions,
-  ): void {
-    this.runSync(this.prepare('reduceSync').reduce(send, recv, operator, root, options), options);
+  ): void;
+  reduceSync(
+    send: NumericArray | Scalar,
+    recv?: unknown,
+    operator?: unknown,
+    root?: unknown,
+    options?: TimedCallOptions,
+  ): unknown {
+    if (isScalar(send)) return this.#runScalar('reduceSync', send, recv, root as TimedCallOptions, operator as number);
+    this.runSync(
+      this.prepare('reduceSync').reduce(send, recv as NumericArray, operator as AnyOperator, root as number, options),
+      options,
+    );
+    return undefined;
   }
 
   /** Copies `send` of rank `root` into `recv` of every rank; other ranks may pass null as `send`. Without `recv`, in place. */
@@ -341,55 +390,70 @@ export abstract class Collectives {
 
   /**
    * Combines `send` of ranks 0 to r element by element into `recv` of rank r: `sum` gives running totals. Without `recv`, in
-   * place. No operator is `avg`.
+   * place. No operator is `avg`. Of a number, `scan(value, operator)` gives the result.
    */
+  scan<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: TimedCallOptions): Promise<ScalarOf<V>>;
   scan<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: TimedCallOptions,
-  ): Promise<void> {
+  ): Promise<void>;
+  scan(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
     try {
-      return this.start(this.prepare('scan').scan(send, recv, operator, options), options);
+      if (isScalar(send)) return this.#startScalar('scan', send, recv, operator as TimedCallOptions);
+      return this.start(this.prepare('scan').scan(send, recv as NumericArray, operator as AnyOperator, options), options);
     } catch (error) {
       return refused(error);
     }
   }
 
   /** The blocking form of {@link scan}. */
+  scanSync<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: BlockingCallOptions): ScalarOf<V>;
   scanSync<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: BlockingCallOptions,
-  ): void {
-    this.runSync(this.prepare('scanSync').scan(send, recv, operator, options), options);
+  ): void;
+  scanSync(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): unknown {
+    if (isScalar(send)) return this.#runScalar('scanSync', send, recv, operator as TimedCallOptions);
+    this.runSync(this.prepare('scanSync').scan(send, recv as NumericArray, operator as AnyOperator, options), options);
+    return undefined;
   }
 
   /**
-   * {@link scan} without the rank's own input: ranks 0 to r - 1 into `recv` of rank r. `recv` of rank 0 keeps what it has.
+   * {@link scan} without the rank's own input: ranks 0 to r - 1 into `recv` of rank r. `recv` of rank 0 keeps what it has. Of a
+   * number, it gives the result, and null to rank 0.
    */
+  exscan<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: TimedCallOptions): Promise<ScalarOf<V> | null>;
   exscan<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: TimedCallOptions,
-  ): Promise<void> {
+  ): Promise<void>;
+  exscan(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): Promise<unknown> {
     try {
-      return this.start(this.prepare('exscan').exscan(send, recv, operator, options), options);
+      if (isScalar(send)) return this.#startScalar('exscan', send, recv, operator as TimedCallOptions);
+      return this.start(this.prepare('exscan').exscan(send, recv as NumericArray, operator as AnyOperator, options), options);
     } catch (error) {
       return refused(error);
     }
   }
 
   /** The blocking form of {@link exscan}. */
+  exscanSync<V extends Scalar>(value: V, operator?: ScalarOperator<V>, options?: BlockingCallOptions): ScalarOf<V> | null;
   exscanSync<T extends NumericArray>(
     send: GivenArray<T>,
-    recv: GivenArray<T> = send,
-    operator: ReductionOperator | OwnOperator<T> = 'sum',
+    recv?: GivenArray<T>,
+    operator?: ReductionOperator | OwnOperator<T>,
     options?: BlockingCallOptions,
-  ): void {
-    this.runSync(this.prepare('exscanSync').exscan(send, recv, operator, options), options);
+  ): void;
+  exscanSync(send: NumericArray | Scalar, recv?: unknown, operator?: unknown, options?: TimedCallOptions): unknown {
+    if (isScalar(send)) return this.#runScalar('exscanSync', send, recv, operator as TimedCallOptions);
+    this.runSync(this.prepare('exscanSync').exscan(send, recv as NumericArray, operator as AnyOperator, options), options);
+    return undefined;
   }
 
   /** Resolves when all ranks have called it. */
@@ -404,5 +468,19 @@ export abstract class Collectives {
   /** The blocking form of {@link barrier}. */
   barrierSync(options?: BlockingLimits): void {
     this.runSync(this.prepare('barrierSync').barrier(options), options);
+  }
+
+  // ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A reduction of a number, as one of an array of one element. */
+  #startScalar(name: string, value: Scalar, operator: unknown, options?: TimedCallOptions, root?: number): Promise<unknown> {
+    const { call, result } = scalarCall(this.prepare(name), value, operator, root, options);
+    return this.start(call, options).then(result);
+  }
+
+  #runScalar(name: string, value: Scalar, operator: unknown, options?: TimedCallOptions, root?: number): Scalar | null {
+    const { call, result } = scalarCall(this.prepare(name), value, operator, root, options);
+    this.runSync(call, options);
+    return result();
   }
 }

@@ -6,6 +6,7 @@ import { InvalidUsageError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { Found } from '../messages/p2p.js';
 import {
+  checkBlockingMessage,
   isTimed,
   limitedInGroup,
   runTimedMessage,
@@ -89,7 +90,9 @@ export class MessageExchange {
     const group = currentGroup();
     if (options !== undefined && isTimed(options)) {
       const timeoutMs = blockingLimit(name, options, this.#rank);
-      runTimedMessage(this.#parts.timed, this.#timedMessage(sends, name, array, peer, type), timeoutMs);
+      const message = this.#timedMessage(sends, name, array, peer, type);
+      checkBlockingMessage(this.#parts.timed, message);
+      runTimedMessage(this.#parts.timed, message, timeoutMs);
     } else if (group === undefined) this.#messenger.run(sends, peer, array, type);
     else void group.addMessage(this.#parts.member, sends, peer, array, type);
   }
@@ -135,6 +138,7 @@ export class MessageExchange {
     this.#checkAlone('recvSync');
     if (!isTimed(others)) return this.#messenger.runAtMost(peer, elements, type);
     const receive = this.#receiveUpTo('recvSync', elements, peer, type);
+    checkBlockingMessage(this.#parts.timed, receive.message);
     runTimedMessage(this.#parts.timed, receive.message, blockingLimit('recvSync', others, this.#rank));
     return receive.count();
   }
@@ -214,7 +218,7 @@ export class MessageExchange {
       this.#messenger.add(sends, peer, array, type, owner);
       return owner;
     };
-    return sends ? { name, peer, add } : { name, peer, add, mayWithdraw: () => true };
+    return sends ? { name, peer, sends, add } : { name, peer, sends, add, mayWithdraw: () => true };
   }
 
   /** A receive of a message of at most so many elements, which `count` gives at its end. */
@@ -235,7 +239,7 @@ export class MessageExchange {
       const transfer = this.#messenger.addAtMost(peer, array, type, owner);
       return owner;
     };
-    return { message: { name, peer, add, mayWithdraw: () => true }, count: () => count };
+    return { message: { name, peer, sends: false, add, mayWithdraw: () => true }, count: () => count };
   }
 
   #timedProbe(name: string, peer: number): { readonly wait: TimedWait; readonly result: () => ProbedMessage } {

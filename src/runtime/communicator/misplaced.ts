@@ -17,12 +17,21 @@ const forms: Readonly<Record<string, string>> = {
   allToAll: 'input [output] options',
 };
 
+/** The same of calls that combine a number. */
+const formsOfNumbers: typeof forms = {
+  allReduce: 'number operator options',
+  reduce: 'number operator root options',
+  scan: 'number operator options',
+  exscan: 'number operator options',
+};
+
 /**
  * The error for a value that belongs in another place of a call, as in `allReduce(x, 'max')`; undefined if none is known.
  * @param place of the value among the call's parameters
+ * @param ofNumber true for a call that combines a number
  */
-export function misplaced(call: string, value: unknown, place: number): InvalidArgumentError | undefined {
-  const parameters = (forms[call.replace(/Sync$/, '')] ?? '').split(' ');
+export function misplaced(call: string, value: unknown, place: number, ofNumber = false): InvalidArgumentError | undefined {
+  const parameters = ((ofNumber ? formsOfNumbers : forms)[call.replace(/Sync$/, '')] ?? '').split(' ');
   const { parameter, text } = meant(value);
   const right = parameters.indexOf(parameter);
   const isWrong = right >= 0 && (right !== place || text !== literal(value));

@@ -1,8 +1,9 @@
 import { InvalidUsageError } from '../../errors.js';
-import { addCallerFrames } from '../caller-stack.js';
+import { addCallerFrames, errorOfCall } from '../caller-stack.js';
 import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 import { signalUnheard } from '../messages/timed-call.js';
-import type { ObjectExchange } from '../objects/object-exchange.js';
+import type { CombineValues, ObjectExchange } from '../objects/object-exchange.js';
+import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
 import { currentGroup, refused } from './group.js';
 
@@ -61,6 +62,40 @@ export abstract class ObjectCalls extends Collectives {
     return this.#runSync(options, 'scatterObjectsSync', () => this.objects.scatterSync(values, root, options)) as T;
   }
 
+  /**
+   * Combines the values of all ranks and gives the result to all. `combine` gets the combination of lower ranks' values and
+   * the value of the next rank: the result is `combine(combine(v0, v1), v2)` and so on, so it need be neither commutative nor
+   * associative. Each rank calls it for itself, and may change its first argument, which on rank 0 is `value` itself.
+   *
+   * @throws InvalidUsageError `OPERATOR_FAILED` on a rank on which `combine` throws; the communicator stays usable
+   */
+  allReduceObject<T>(value: T, combine: (lower: T, higher: T) => T, options?: CallLimits): Promise<T> {
+    return this.#start('allReduceObject', () =>
+      this.objects.allReduce(value, this.#checkCombine('allReduceObject', combine), options),
+    ) as Promise<T>;
+  }
+
+  /** The blocking form of {@link allReduceObject}. */
+  allReduceObjectSync<T>(value: T, combine: (lower: T, higher: T) => T, options?: BlockingLimits): T {
+    return this.#runSync(options, 'allReduceObjectSync', () =>
+      this.objects.allReduceSync(value, this.#checkCombine('allReduceObjectSync', combine), options),
+    ) as T;
+  }
+
+  /** {@link allReduceObject}, for rank `root` only; other ranks get null, and do not call `combine`. */
+  reduceObject<T>(value: T, combine: (lower: T, higher: T) => T, root = 0, options?: CallLimits): Promise<T | null> {
+    return this.#start('reduceObject', () =>
+      this.objects.reduce(value, this.#checkCombine('reduceObject', combine), root, options),
+    ) as Promise<T | null>;
+  }
+
+  /** The blocking form of {@link reduceObject}. */
+  reduceObjectSync<T>(value: T, combine: (lower: T, higher: T) => T, root = 0, options?: BlockingLimits): T | null {
+    return this.#runSync(options, 'reduceObjectSync', () =>
+      this.objects.reduceSync(value, this.#checkCombine('reduceObjectSync', combine), root, options),
+    ) as T | null;
+  }
+
   /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
   sendObject(value: unknown, peer: number, options?: CallLimits): Promise<void> {
     return this.#start('sendObject', () => this.objects.send(value, peer, options)) as Promise<void>;
@@ -80,6 +115,29 @@ export abstract class ObjectCalls extends Collectives {
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
   recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits): T {
     return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options)) as T;
+  }
+
+  /**
+   * Sends a value to rank `to` and resolves with the one that rank `from` sends, by {@link sendObject} or this call; both are in
+   * flight at the same time.
+   */
+  sendRecvObject<T = unknown>(value: unknown, to: number, from: number, options?: CallLimits): Promise<T> {
+    return this.#start('sendRecvObject', () => this.objects.sendRecv(value, to, from, options)) as Promise<T>;
+  }
+
+  /** The blocking form of {@link sendRecvObject}. */
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
+  sendRecvObjectSync<T = unknown>(value: unknown, to: number, from: number, options?: BlockingLimits): T {
+    return this.#runSync(options, 'sendRecvObjectSync', () => this.objects.sendRecvSync(value, to, from, options)) as T;
+  }
+
+  #checkCombine<T>(call: string, combine: (lower: T, higher: T) => T): CombineValues {
+    try {
+      checkFunction(call, combine);
+      return combine as CombineValues;
+    } catch (error) {
+      throw errorOfCall(error, this.rank);
+    }
   }
 
   #start(call: string, work: () => Promise<unknown>): Promise<unknown> {

@@ -15,18 +15,19 @@ export function writeScalar(type: DataType, scalar: number | bigint, buffer: Arr
     throw new InvalidArgumentError('ARGUMENT_TYPE', `premulSum takes a number, not ${describeValue(scalar)}`);
   }
   const elements = new type.array(buffer, address, SCALAR_BYTES / type.bytes);
-  if (!type.isFloat) checkInteger(type, scalar);
+  if (!type.isFloat) checkInteger('premulSum', type, scalar);
   for (let i = 0; i < elements.length; i++) type.write(elements, i, scalar);
 }
 
-function checkInteger(type: DataType, scalar: number | bigint): void {
+/** Throws `ARGUMENT_RANGE` if an integer type cannot represent a number. @param what that takes it, for the error */
+export function checkInteger(what: string, type: DataType, scalar: number | bigint): void {
   const bits = BigInt(type.bytes * 8);
   const fits = (value: bigint) =>
     value === (type.name.startsWith('u') ? BigInt.asUintN(Number(bits), value) : BigInt.asIntN(Number(bits), value));
   if ((typeof scalar === 'number' && !Number.isInteger(scalar)) || !fits(BigInt(scalar))) {
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',
-      `premulSum of ${type.name} takes a whole number that fits the type, not ${String(scalar)}`,
+      `${what} of ${type.name} takes a whole number that fits the type, not ${String(scalar)}`,
     );
   }
 }

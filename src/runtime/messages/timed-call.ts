@@ -101,9 +101,13 @@ export interface TimedMessage {
   /** The call, for errors. */
   readonly name: string;
   readonly peer: number;
+  /** True if it waits until `peer` has taken a message, false if it waits for one. */
+  readonly sends: boolean;
+  /** The receive that belongs to a send, if the call makes both. */
+  readonly and?: TimedMessage;
   /** Starts it without a poll; returns its owner, by which a receive can be withdrawn. */
   readonly add: (settled: (error?: Error) => void) => TransferOwner;
-  /** True if the message of a receive has not begun to arrive; left out for a send. */
+  /** True if the message of a receive has not begun to arrive; left out where nothing can be withdrawn. */
   readonly mayWithdraw?: () => boolean;
 }
 
@@ -124,29 +128,34 @@ function messageThatEnds(parts: TimedCallParts, message: TimedMessage, owner: Tr
   return withdrawn(look, (error) => mayWithdraw() && parts.messenger.withdraw(peer, owner, error), late);
 }
 
-/** The blocking form of {@link startTimedMessage}. */
+/** Throws `UNSUPPORTED` if a blocking message would wait in vain; see Messenger. */
+export function checkBlockingMessage({ messenger, rank }: TimedCallParts, { name, peer, sends, and }: TimedMessage): void {
+  const meetsItself = and !== undefined && peer === rank && and.peer === rank;
+  if (!meetsItself) messenger.checkBlockingCall(name, sends, peer);
+  if (and !== undefined && !meetsItself) messenger.checkBlockingCall(name, false, and.peer);
+}
+
+/** The blocking form of {@link startTimedMessage}, after {@link checkBlockingMessage}. */
 export function runTimedMessage(parts: TimedCallParts, message: TimedMessage, timeoutMs: number): void {
   const { messenger, rank, fail } = parts;
-  const { peer, mayWithdraw } = message;
-  messenger.checkBlockingCall(message.name, mayWithdraw === undefined, peer);
+  const { mayWithdraw } = message;
   let outcome: { readonly error: Error | undefined } | undefined;
   const owner = message.add((error) => (outcome = { error }));
   const isDone = (): boolean => outcome !== undefined;
   if (!messenger.waitWithin(isDone, timeoutMs)) {
     const error = lateMessage(rank, message, timeoutMs);
     if (mayWithdraw === undefined) throw addCallerFrames(fail(error, message.name));
-    if (mayWithdraw() && messenger.withdraw(peer, owner, error)) throw addCallerFrames(error);
+    if (mayWithdraw() && messenger.withdraw(message.peer, owner, error)) throw addCallerFrames(error);
     messenger.waitUntil(isDone);
   }
   const { error } = outcome ?? { error: undefined };
   if (error !== undefined) throw addCallerFrames(error);
 }
 
-function lateMessage(rank: number, { name, peer, mayWithdraw }: TimedMessage, timeoutMs: number): TimeoutError {
-  const what =
-    mayWithdraw === undefined
-      ? `rank ${peer} did not take the message of rank ${rank}`
-      : `no message from rank ${peer} came to rank ${rank}`;
+function lateMessage(rank: number, { name, peer, sends }: TimedMessage, timeoutMs: number): TimeoutError {
+  const what = sends
+    ? `rank ${peer} did not take the message of rank ${rank}`
+    : `no message from rank ${peer} came to rank ${rank}`;
   return new TimeoutError('TIMEOUT', `${name}: ${what} within ${limitText(timeoutMs)}`, { ranks: [peer] });
 }
 

@@ -2,12 +2,13 @@ import { derivedBits, partsHash, type CallDetails, type CallKind, type DerivedCa
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { uint8 } from '../device/types.js';
-import { InvalidArgumentError } from '../../errors.js';
+import { describeError, InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import { describeValue } from '../../describe-value.js';
 import { encodeValue } from './encode.js';
 import type { EncodedValue } from './format.js';
 import { bodyAfterHead, checkRoots, HEAD_BYTES, isLong, readHead, writeHead, type Head } from './head.js';
 import { bytesFor, Incoming } from './incoming.js';
+import type { CombineValues } from './object-exchange.js';
 
 /*
  * Objects through collectives of bytes, in sequence, without another call between them:
@@ -54,8 +55,11 @@ export function* broadcastValue({ call, rank, hold }: Members, value: unknown, r
   return () => incoming.value();
 }
 
-export function* allGatherValues({ call, rank, nRanks, hold }: Members, value: unknown): Exchange<unknown[]> {
-  const name = 'allGatherObject';
+export function* allGatherValues(
+  { call, rank, nRanks, hold }: Members,
+  value: unknown,
+  name: 'allGatherObject' | 'allReduceObject' = 'allGatherObject',
+): Exchange<unknown[]> {
   const encoded = encodeValue(call, value);
   hold(encoded.pieces);
   const heads = yield* exchangeHeads(name, 0, encoded, rank, nRanks);
@@ -72,8 +76,12 @@ export function* allGatherValues({ call, rank, nRanks, hold }: Members, value: u
   return () => values.map((incoming, from) => (from === rank ? value : incoming.value()));
 }
 
-export function* gatherValues({ call, rank, nRanks, hold }: Members, value: unknown, root: number): Exchange<unknown[] | null> {
-  const name = 'gatherObject';
+export function* gatherValues(
+  { call, rank, nRanks, hold }: Members,
+  value: unknown,
+  root: number,
+  name: 'gatherObject' | 'reduceObject' = 'gatherObject',
+): Exchange<unknown[] | null> {
   const isRoot = rank === root;
   const encoded = isRoot ? { body: nothing, pieces: [] } : encodeValue(call, value);
   hold(encoded.pieces);
@@ -94,6 +102,32 @@ export function* gatherValues({ call, rank, nRanks, hold }: Members, value: unkn
     }
   }
   return () => (isRoot ? values.map((incoming, from) => (from === rank ? value : incoming.value())) : null);
+}
+
+/** {@link allGatherValues}; then each rank combines the values for itself, in the order of ranks. */
+export function* allReduceValues(members: Members, value: unknown, combine: CombineValues): Exchange<unknown> {
+  const values = yield* allGatherValues(members, value, 'allReduceObject');
+  return () => combined(members, values(), combine);
+}
+
+/** {@link gatherValues}; then the root combines the values. */
+export function* reduceValues(members: Members, value: unknown, combine: CombineValues, root: number): Exchange<unknown> {
+  const values = yield* gatherValues(members, value, root, 'reduceObject');
+  return () => {
+    const all = values();
+    return all === null ? null : combined(members, all, combine);
+  };
+}
+
+function combined({ call, rank }: Members, values: readonly unknown[], combine: CombineValues): unknown {
+  try {
+    return values.reduce((lower, higher) => combine(lower, higher));
+  } catch (cause) {
+    throw new InvalidUsageError('OPERATOR_FAILED', `${call}: the function threw on rank ${rank}: ${describeError(cause)}`, {
+      rank,
+      cause,
+    });
+  }
 }
 
 export function* scatterValues({ call, rank, nRanks, hold }: Members, values: unknown, root: number): Exchange<unknown> {
@@ -144,7 +178,7 @@ function checkList(call: string, values: unknown, nRanks: number): readonly unkn
 
 /** Sends this rank's head to all ranks, and receives theirs. */
 function* exchangeHeads(
-  name: 'allGatherObject' | 'gatherObject',
+  name: 'allGatherObject' | 'gatherObject' | 'allReduceObject' | 'reduceObject',
   root: number,
   encoded: EncodedValue,
   rank: number,

@@ -15,8 +15,16 @@ const FIXED_BYTES = 32;
 const INLINE_BYTES = HEAD_BYTES - FIXED_BYTES;
 
 /** Calls by their code in the head. */
-const objectCalls = ['broadcastObject', 'allGatherObject', 'gatherObject', 'scatterObjects', 'sendObject'] as const;
-type ObjectCall = (typeof objectCalls)[number];
+const objectCalls = [
+  'broadcastObject',
+  'allGatherObject',
+  'gatherObject',
+  'scatterObjects',
+  'sendObject',
+  'reduceObject',
+  'allReduceObject',
+] as const;
+export type ObjectCall = (typeof objectCalls)[number];
 
 /** The parts of a call of scatterObjects that concern all ranks. */
 interface Scattering {
@@ -83,12 +91,12 @@ export function bodyAfterHead({ bodyBytes, inline }: Head): number {
 
 /** Refuses heads for another root than rank 0's: the same error on every rank. */
 export function checkRoots(heads: readonly Head[]): void {
-  const root = heads[0]?.root;
+  const [{ call, root } = { call: 'gatherObject', root: 0 }] = heads;
   const rank = heads.findIndex((head) => head.root !== root);
   if (rank < 0) return;
   throw new InvalidUsageError(
     'CALL_MISMATCH',
-    `rank 0 called gatherObject to rank ${String(root)} where rank ${rank} called gatherObject to rank ${String(heads[rank]?.root)}; all ranks of a communicator must make the same calls in the same order`,
+    `rank 0 called ${call} to rank ${root} where rank ${rank} called ${call} to rank ${String(heads[rank]?.root)}; all ranks of a communicator must make the same calls in the same order`,
     { ranks: oddRanksOf(heads.map((head) => head.root)) },
   );
 }

@@ -1,5 +1,8 @@
 import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 
+/** Combines the values of lower ranks with that of a higher one. */
+export type CombineValues = (lower: unknown, higher: unknown) => unknown;
+
 /** Carries out the calls with objects. Public declarations name it. */
 export interface ObjectExchange {
   broadcast(value: unknown, root: number, options?: CallLimits): Promise<unknown>;
@@ -10,8 +13,14 @@ export interface ObjectExchange {
   gatherSync(value: unknown, root: number, options?: BlockingLimits): unknown[] | null;
   scatter(values: unknown, root: number, options?: CallLimits): Promise<unknown>;
   scatterSync(values: unknown, root: number, options?: BlockingLimits): unknown;
+  reduce(value: unknown, combine: CombineValues, root: number, options?: CallLimits): Promise<unknown>;
+  reduceSync(value: unknown, combine: CombineValues, root: number, options?: BlockingLimits): unknown;
+  allReduce(value: unknown, combine: CombineValues, options?: CallLimits): Promise<unknown>;
+  allReduceSync(value: unknown, combine: CombineValues, options?: BlockingLimits): unknown;
   send(value: unknown, peer: number, options?: CallLimits): Promise<void>;
   sendSync(value: unknown, peer: number, options?: BlockingLimits): void;
   recv(peer: number, options?: CallLimits): Promise<unknown>;
   recvSync(peer: number, options?: BlockingLimits): unknown;
+  sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown>;
+  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown;
 }

@@ -3,6 +3,7 @@ import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 import { settlerOf } from '../caller-stack.js';
 import type { Messenger } from '../messages/messenger.js';
 import {
+  checkBlockingMessage,
   isTimed,
   lookAt,
   runTimedMessage,
@@ -49,11 +50,24 @@ export class ObjectMessages {
     return receive.value();
   }
 
+  async sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
+    const receive = new ObjectReceive('sendRecvObject', this.#parts.messenger, from);
+    await this.#start(bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
+    return receive.value();
+  }
+
+  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
+    const receive = new ObjectReceive('sendRecvObjectSync', this.#parts.messenger, from);
+    this.#run(bothOf(this.#sendOf(value, to, receive.call), this.#receiveOf(receive)), options);
+    return receive.value();
+  }
+
   #sendOf(value: unknown, peer: number, name: string): TimedMessage {
     const send = new ObjectSend(name, value);
     return {
       name,
       peer,
+      sends: true,
       add: (settled) => {
         send.ended = settled;
         for (const part of send.parts) this.#parts.messenger.add(true, peer, part, objectBytes, send);
@@ -67,6 +81,7 @@ export class ObjectMessages {
     return {
       name,
       peer,
+      sends: false,
       add: (settled) => {
         receive.ended = settled;
         this.#parts.messenger.add(false, peer, head, objectBytes, receive);
@@ -85,16 +100,42 @@ export class ObjectMessages {
   }
 
   #run(message: TimedMessage, { timeoutMs }: BlockingLimits = {}): void {
+    checkBlockingMessage(this.#parts, message);
     if (timeoutMs !== undefined) {
       runTimedMessage(this.#parts, message, timeoutMs);
       return;
     }
     const { messenger } = this.#parts;
     let isDone = false;
-    messenger.checkBlockingCall(message.name, message.mayWithdraw === undefined, message.peer);
     message.add((error) => (isDone = error === undefined));
     messenger.waitUntil(() => isDone);
   }
+}
+
+/** A send and a receive in flight together. Either ends the call with an error; it waits for the send first. */
+function bothOf(send: TimedMessage, receive: TimedMessage): TimedMessage {
+  let isSent = false;
+  return {
+    name: send.name,
+    get peer() {
+      return isSent ? receive.peer : send.peer;
+    },
+    get sends() {
+      return !isSent;
+    },
+    and: receive,
+    add: (settled) => {
+      let open = 2;
+      const one = (error?: Error): void => {
+        if (open > 0 && (open = error === undefined ? open - 1 : 0) === 0) settled(error);
+      };
+      send.add((error) => {
+        isSent = true;
+        one(error);
+      });
+      return receive.add(one);
+    },
+  };
 }
 
 /** A send in flight: the owner of all its parts. */

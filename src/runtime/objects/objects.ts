@@ -3,13 +3,15 @@ import { errorOfCall } from '../caller-stack.js';
 import { isTimed, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import {
   allGatherValues,
+  allReduceValues,
   broadcastValue,
   gatherValues,
+  reduceValues,
   scatterValues,
   type Exchange,
   type Members,
 } from './collective-objects.js';
-import type { ObjectExchange } from './object-exchange.js';
+import type { CombineValues, ObjectExchange } from './object-exchange.js';
 import { ObjectChain } from './object-chain.js';
 import { ObjectMessages } from './object-messages.js';
 
@@ -71,6 +73,22 @@ export class Objects implements ObjectExchange {
     return this.#run('scatterObjectsSync', this.#scatter(values, root), options);
   }
 
+  reduce(value: unknown, combine: CombineValues, root: number, options?: CallLimits): Promise<unknown> {
+    return this.#start('reduceObject', this.#reduce(value, combine, root), options);
+  }
+
+  reduceSync(value: unknown, combine: CombineValues, root: number, options?: BlockingLimits): unknown {
+    return this.#run('reduceObjectSync', this.#reduce(value, combine, root), options);
+  }
+
+  allReduce(value: unknown, combine: CombineValues, options?: CallLimits): Promise<unknown> {
+    return this.#start('allReduceObject', (members) => allReduceValues(members, value, combine), options);
+  }
+
+  allReduceSync(value: unknown, combine: CombineValues, options?: BlockingLimits): unknown {
+    return this.#run('allReduceObjectSync', (members) => allReduceValues(members, value, combine), options);
+  }
+
   #broadcast(value: unknown, root: number): Begin<unknown> {
     return (members) => {
       checkRoot(members.call, root, members.nRanks);
@@ -89,6 +107,13 @@ export class Objects implements ObjectExchange {
     return (members) => {
       checkRoot(members.call, root, members.nRanks);
       return scatterValues(members, values, root);
+    };
+  }
+
+  #reduce(value: unknown, combine: CombineValues, root: number): Begin<unknown> {
+    return (members) => {
+      checkRoot(members.call, root, members.nRanks);
+      return reduceValues(members, value, combine, root);
     };
   }
 
@@ -143,6 +168,18 @@ export class Objects implements ObjectExchange {
   recvSync(peer: number, options?: BlockingLimits): unknown {
     this.#check('recvObjectSync', peer, options);
     return this.#checked(() => this.#messages.recvSync(peer, options));
+  }
+
+  sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
+    this.#check('sendRecvObject', to, options);
+    this.#check('sendRecvObject', from, options);
+    return this.#checked(() => this.#messages.sendRecv(value, to, from, options));
+  }
+
+  sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
+    this.#check('sendRecvObjectSync', to, options);
+    this.#check('sendRecvObjectSync', from, options);
+    return this.#checked(() => this.#messages.sendRecvSync(value, to, from, options));
   }
 
   #check(call: string, peer: number, options: BlockingLimits | undefined): void {

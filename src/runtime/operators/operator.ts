@@ -81,7 +81,8 @@ export function checkOwnOperator(call: string, operator: UncheckedOperator, coun
 
 const LONGEST_UNIT = 2 ** 20;
 
-function checkFunction(call: string, operator: unknown): void {
+/** Throws `ARGUMENT_TYPE` unless an operator is a function that returns its result. */
+export function checkFunction(call: string, operator: unknown): void {
   if (typeof operator === 'function' && !types.isAsyncFunction(operator) && !types.isGeneratorFunction(operator)) return;
   const what =
     typeof operator !== 'function' ? describeValue(operator) : types.isAsyncFunction(operator) ? 'an async one' : 'a generator';
