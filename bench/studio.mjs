@@ -44,6 +44,17 @@ const READ_LOG = `(async () => {
   return { ms: performance.now() - start, longest };
 })()`;
 
+// Milliseconds from the beginning of the navigation until the frame with the plan is painted, by the page's own clock: a driver
+// that looks now and then sees it up to half a second later.
+const FIRST_VIEW = `window.firstView = new Promise((resolve) => {
+  const observer = new MutationObserver(() => {
+    if (document.querySelector('main[aria-busy="false"] svg.tccl') === null) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => resolve(performance.now()), 0));
+  });
+  observer.observe(document, { subtree: true, childList: true, attributes: true });
+})`;
+
 const PAGE = 'build/studio/tccl-studio.html';
 await buildStudio(PAGE);
 const html = readFileSync(PAGE);
@@ -84,6 +95,12 @@ report('page, gzip', Math.round(gzipSync(html).length / 1000), 'kB', 500);
   await page.context().close();
 }
 {
+  // What `tccl studio dgx-a100:2` or a link opens is planned by the worker first.
+  const { page, ms } = await opened('#machine=dgx-a100&nodes=2');
+  report('first view of a link, loopback', ms, 'ms', 1000);
+  await page.context().close();
+}
+{
   const { page } = await opened('#machine=gb200-nvl72&nodes=8');
   const frames = /** @type {number} */ (await page.evaluate(PAN));
   report('panning of 576 GPUs', Math.round(frames), 'frames/s', 30, false);
@@ -107,10 +124,9 @@ process.exitCode = results.every(({ met }) => met) ? 0 : 1;
 async function opened(fragment) {
   const page = await (await browser.newContext({ viewport: { width: 1400, height: 900 } })).newPage();
   page.setDefaultTimeout(0);
-  const start = performance.now();
+  await page.addInitScript(FIRST_VIEW);
   await page.goto(url + fragment);
-  await page.locator('main[aria-busy="false"] svg.tccl').first().waitFor();
-  return { page, ms: Math.round(performance.now() - start) };
+  return { page, ms: Math.round(/** @type {number} */ (await page.evaluate('firstView'))) };
 }
 
 /**

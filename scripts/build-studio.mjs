@@ -1,7 +1,7 @@
 //     node scripts/build-studio.mjs [FILE]        build/studio/tccl-studio.html by default
 //
-// Builds the page of `tccl studio`: one HTML file with its script and style in it, which works from a disk or any web server.
-// The script is also that of its workers (src/studio/main.tsx).
+// Builds the page of `tccl studio`: one HTML file with its scripts and style in it, which works from a disk or any web
+// server. The page's script is small and has the planned example with it: the page draws before its worker has been read.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,26 +12,45 @@ import { rolldown } from 'rolldown';
 export async function buildStudio(page = 'dist/studio/tccl-studio.html') {
   const inputs = [...['src/planner', 'src/studio', 'src/view'].flatMap(filesIn), ...rootFiles(), 'scripts/build-studio.mjs'];
   if (existsSync(page) && statSync(page).mtimeMs > Math.max(...inputs.map((file) => statSync(file).mtimeMs))) return;
+  const [main, worker, planned] = await Promise.all([bundled('main.tsx'), bundled('worker-main.ts'), bundled('beginning.ts')]);
+  const { beginning } = await import(`data:text/javascript;base64,${Buffer.from(planned.code).toString('base64')}`);
+  mkdirSync(dirname(page), { recursive: true });
+  writeFileSync(
+    page,
+    html({
+      script: inScript(main.code),
+      worker: inScript(worker.code),
+      beginning: inScript(JSON.stringify(await beginning())),
+      style: readFileSync('src/studio/style.css', 'utf8').trim(),
+      notices: licences([...main.moduleIds, ...worker.moduleIds]),
+    }),
+  );
+}
+
+/**
+ * A script of the studio in one piece: that of the build as a module, those of the page as they are.
+ *
+ * @param {string} entry
+ */
+async function bundled(entry) {
   const bundle = await rolldown({
-    input: 'src/studio/main.tsx',
+    input: `src/studio/${entry}`,
     platform: 'browser',
     resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
     transform: { jsx: { runtime: 'automatic', importSource: 'preact' }, target: 'es2023' },
   });
-  const { output } = await bundle.generate({ format: 'iife', minify: true, codeSplitting: false });
+  const format = entry === 'beginning.ts' ? 'esm' : 'iife';
+  const { output } = await bundle.generate({ format, minify: format === 'iife', codeSplitting: false });
   await bundle.close();
-  const [{ code, moduleIds }] = output;
-  mkdirSync(dirname(page), { recursive: true });
-  // An end tag within a string would end the script.
-  writeFileSync(
-    page,
-    html(
-      code.trim().replaceAll('</script', '<\\/script'),
-      readFileSync('src/studio/style.css', 'utf8').trim(),
-      licences(moduleIds),
-    ),
-  );
+  return output[0];
 }
+
+/**
+ * A text for an element `script`: an end tag within a string would end it, and a comment's beginning would hide its end tag.
+ *
+ * @param {string} text
+ */
+const inScript = (text) => text.trim().replaceAll('</script', '<\\/script').replaceAll('<!--', '\\u003c!--');
 
 /** @param {string} folder */
 const filesIn = (folder) =>
@@ -43,13 +62,12 @@ const rootFiles = () => ['counted.ts', 'errors.ts', 'printable.ts', 'suggest.ts'
 
 /**
  * The page. Its policy allows this script and style alone, workers and images made by it, and no request at all: names in files
- * that people open cannot run, and nothing of them leaves the page.
+ * that people open cannot run, and nothing of them leaves the page. The worker's script
+ * comes last: the page draws before it is read.
  *
- * @param {string} script
- * @param {string} style
- * @param {string} notices
+ * @param {{ script: string, worker: string, beginning: string, style: string, notices: string }} parts
  */
-function html(script, style, notices) {
+function html({ script, worker, beginning, style, notices }) {
   const hash = (/** @type {string} */ text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   const policy = [
     "default-src 'none'",
@@ -77,7 +95,9 @@ function html(script, style, notices) {
 <div id="studio"></div>
 <noscript>This page plans in your browser: allow its script.</noscript>
 <script type="application/json" id="files">[]</script>
+<script type="application/json" id="beginning">${beginning}</script>
 <script>${script}</script>
+<script type="text/plain" id="worker">${worker}</script>
 <!--
 This page contains:
 

@@ -7,12 +7,11 @@ import { NcclLogReader } from '../planner/log/job/read-log.js';
 import { classify, encodingOf } from '../planner/readers/classify.js';
 import { measuredPairs } from '../view/pairs/pairs.js';
 import { pairsPicture } from '../view/pairs/picture.js';
+import { bytesOf, HEAD_BYTES, headOf, joined } from './files.js';
 import type { OpenFile, ShownFinding, ShownLog } from './messages.js';
 
 /** Characters that are kept of a line: NCCL's own are shorter. */
 const LINE_LIMIT = 65_536;
-/** Bytes by which a file is recognised. */
-const HEAD_BYTES = 65_536;
 /** Bytes of a text in which a topology is looked for. */
 const TEXT_LIMIT = 32 * 2 ** 20;
 /** Bytes at most of a recording or dump, which is read as a whole. */
@@ -49,14 +48,6 @@ export async function textOf({ name, blob }: OpenFile): Promise<string> {
   const bytes = joined(pieces);
   if (classify(bytes.subarray(0, HEAD_BYTES)) === 'binary') throw notText(name);
   return new TextDecoder(encodingOf(bytes)).decode(bytes);
-}
-
-/** Part that a file has in a cluster: its hosts, the graphs of `NCCL_GRAPH_FILE`, or another. */
-export async function partOfFile(blob: Blob): Promise<'topology' | 'graphs' | 'other'> {
-  const head = await headOf(blob);
-  const text = new TextDecoder(encodingOf(head)).decode(head);
-  const [, name] = /^\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)*<(system|graphs)\b/.exec(text) ?? [];
-  return name === 'system' ? 'topology' : name === 'graphs' ? 'graphs' : 'other';
 }
 
 /** A file line by line, so that a long one is never whole in memory; recordings and dumps as a whole. */
@@ -101,37 +92,6 @@ function notText(name: string): InputError {
 /** Without its carriage return, and without the zeros of a log that was emptied while it was written. */
 function cleaned(line: string): string {
   return line.slice(0, LINE_LIMIT).replace(/^\0+|\r$/g, '');
-}
-
-async function bytesOf(blob: Blob): Promise<AsyncIterable<Uint8Array>> {
-  const start = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
-  const isCompressed = start[0] === 0x1f && start[1] === 0x8b;
-  const stream = isCompressed ? blob.stream().pipeThrough(new DecompressionStream('gzip')) : blob.stream();
-  return pieces(stream.getReader());
-}
-
-/** Pieces of a stream; a compressed file that is cut ends where it is cut. */
-async function* pieces(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
-  } finally {
-    await reader.cancel();
-  }
-}
-
-async function headOf(blob: Blob): Promise<Uint8Array> {
-  for await (const piece of await bytesOf(blob)) return piece.subarray(0, HEAD_BYTES);
-  return new Uint8Array(0);
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
 
 /** A job that was read, with its diagnosis. */

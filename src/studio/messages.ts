@@ -51,6 +51,20 @@ export interface ShownPlan {
   /** Sentence on the limit of each kind of host. */
   readonly limits: readonly string[];
   readonly devices: readonly Device[];
+  /** Rules that changed in this version of NCCL; undefined for the oldest one. */
+  readonly news: VersionNews | undefined;
+}
+
+/** Rules that differ from those of the version before, each with a sentence. */
+export interface VersionNews {
+  readonly since: string;
+  readonly rules: readonly (readonly [name: string, text: string])[];
+}
+
+/** Contents that the build puts into the page: the planned example, and the catalogue. */
+export interface Beginning {
+  readonly example: Shown;
+  readonly machines: readonly { readonly name: string; readonly description: string }[];
 }
 
 /** The search of a graph. */

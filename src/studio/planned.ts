@@ -14,7 +14,9 @@ import { type NetNode, nodeName, type System } from '../planner/topology/system.
 import { NodeType } from '../planner/topology/types.js';
 import { descendants } from '../planner/topology/xml/tree.js';
 import { tune, type Tuning } from '../planner/tuning/tune.js';
-import type { Device, ShownAnswer, ShownPlan } from './messages.js';
+import { rulesBetween } from '../planner/versions/describe.js';
+import { coveredVersions } from '../planner/versions/version.js';
+import type { Device, ShownAnswer, ShownPlan, VersionNews } from './messages.js';
 import type { Source, SourceMachine } from './source.js';
 
 /** Time for trying changes, ms. */
@@ -62,7 +64,15 @@ export function shownPlan({ source, overview, devices }: Planned): ShownPlan {
     notes: source.notes,
     limits: overview.hosts.map((host) => `${overview.hosts.length > 1 ? `${host.name}: ` : ''}${limitText(host)}.`),
     devices,
+    news: newsOf(overview.nccl),
   };
+}
+
+function newsOf(version: string): VersionNews | undefined {
+  const since = coveredVersions[coveredVersions.indexOf(version) + 1];
+  if (since === undefined) return undefined;
+  const rules = rulesBetween(since, version);
+  return { since, rules: rules.map(({ name, rule, after }) => [name, `${rule.about} Now: ${after.means}.`]) };
 }
 
 function devicesOf({ root, system }: SourceMachine): Device[] {

@@ -95,6 +95,21 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(complaints).toEqual([]);
   });
 
+  it('draws the example before its worker answers, as the worker draws it', async () => {
+    const picture = () => panel().locator('svg').first().innerHTML();
+    await openPage('#machine=dgx-h100&nodes=2');
+    const planned = await picture();
+    const figures = await page.locator('.figures').textContent();
+    const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
+    context.setDefaultTimeout(0);
+    page = await context.newPage();
+    await page.addInitScript('window.Worker = class { postMessage() {} }');
+    await page.goto(pathToFileURL(pageFile).href);
+    await shows();
+    expect(await picture()).toBe(planned);
+    expect(await page.locator('.figures').textContent()).toBe(figures);
+  });
+
   it('is served under an address with a token, and ends when it is interrupted', async () => {
     const served = startTccl(['studio', '--no-open', 'dgx-a100:2']);
     const line = await served.shown(/end it/);

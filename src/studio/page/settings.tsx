@@ -5,15 +5,13 @@ import { describeError, InvalidArgumentError } from '../../errors.js';
 import { ncclVariables } from '../../planner/nccl-variables.js';
 import { type DeviceEditName, describeEdit } from '../../planner/plan/device-edits.js';
 import { unknownVariable } from '../../planner/plan/cluster-text.js';
-import { machines } from '../../planner/topology/catalogue/machines.js';
 import { parameterTable } from '../../planner/parameters.js';
 import { variableMeanings } from '../../planner/variable-meanings.js';
-import { rulesBetween } from '../../planner/versions/describe.js';
 import { coveredVersions, defaultVersion } from '../../planner/versions/version.js';
 import type { Device } from '../messages.js';
 import { type LinkEdits, linkEdits } from '../links.js';
 import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
-import { change, fileNames, open, problem, shown, state } from './store.js';
+import { change, fileNames, machines, open, problem, shown, state } from './store.js';
 
 /** The machine, its count, the version, variables and devices that are taken out. */
 export function Settings(): JSX.Element {
@@ -71,7 +69,7 @@ function MachineField(): JSX.Element {
         }}
       />
       <datalist id="machines">
-        {machines.map(({ name, description }) => (
+        {machines.value.map(({ name, description }) => (
           <option key={name} value={name}>
             {description}
           </option>
@@ -93,7 +91,7 @@ function OthersField(): JSX.Element {
         onChange={({ currentTarget: { value } }) => change({ others: value.trim(), selected: undefined })}
       />
       <datalist id="others">
-        {[...fileNames.value, ...machines.map(({ name }) => name)].map((name) => (
+        {[...fileNames.value, ...machines.value.map(({ name }) => name)].map((name) => (
           <option key={name} value={name} />
         ))}
       </datalist>
@@ -109,8 +107,7 @@ function VersionField(): JSX.Element {
   const version = state.value.nccl ?? defaultVersion;
   const choose = (chosen: string | undefined) => change({ nccl: chosen === defaultVersion ? undefined : chosen });
   const at = versions.indexOf(version);
-  const before = versions[at - 1];
-  const rules = before === undefined ? [] : rulesBetween(before, version);
+  const news = shown.value?.plan?.news;
   return (
     <fieldset>
       <legend>NCCL</legend>
@@ -132,13 +129,13 @@ function VersionField(): JSX.Element {
           ))}
         </select>
       </div>
-      {before === undefined ? null : (
+      {news === undefined ? null : (
         <details class="hint">
-          <summary>{`${rules.length === 0 ? 'No rule' : counted(rules.length, 'rule')} changed since ${before}`}</summary>
+          <summary>{`${news.rules.length === 0 ? 'No rule' : counted(news.rules.length, 'rule')} changed since ${news.since}`}</summary>
           <ul>
-            {rules.map(({ name, rule, after }) => (
+            {news.rules.map(([name, text]) => (
               <li key={name}>
-                <b>{name}</b>: {rule.about} Now: {after.means}.
+                <b>{name}</b>: {text}
               </li>
             ))}
           </ul>

@@ -1,9 +1,9 @@
 import { computed, signal } from '@preact/signals';
-import { describeError, InputError } from '../../errors.js';
-import { partOfFile } from '../log.js';
-import type { OpenFile, Reply, Request, Shown } from '../messages.js';
+import { describeError } from '../../errors.js';
+import { partOfFile } from '../files.js';
+import type { Beginning, OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
-import { fragmentOf, stateOf, type StudioState } from '../state.js';
+import { exampleState, fragmentOf, stateOf, type StudioState } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
 
@@ -17,6 +17,8 @@ export const problem = signal<string | undefined>(undefined);
 export const busy = signal<string | undefined>(undefined);
 /** Names of the opened files, the newest last. */
 export const fileNames = signal<readonly string[]>([]);
+/** The machines of the catalogue. */
+export const machines = signal<Beginning['machines']>([]);
 /** Subject of the selected marks, with those that go with it. */
 export const selected = computed(() => state.value.selected);
 
@@ -136,12 +138,16 @@ async function openSaved(name: string, blob: Blob): Promise<void> {
   }
 }
 
-/** Source of workers: the page's own script. */
-let startWorker: () => Worker = () => {
-  throw new InputError('CONTENT', 'the page has not begun');
-};
+/** Starts a worker; undefined until the browser has read its script. */
+let startWorker: (() => Worker) | undefined;
 let worker: Worker | undefined;
 let latest = 0;
+
+/** Shows the example, which is planned when the page is built, if neither the address nor a file names something else. */
+export function showBeginning({ example, machines: catalogue }: Beginning, first: readonly unknown[]): void {
+  machines.value = catalogue;
+  if (state.value === exampleState && first.length === 0) shown.value = example;
+}
 
 /** Begins to follow the address, and shows the first state. */
 export function begin(makeWorker: () => Worker, first: readonly { readonly name: string; readonly blob: Blob }[]): void {
@@ -152,8 +158,17 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
   else {
     for (const { name, blob } of first) files.set(name, { key: nextKey++, name, blob });
     fileNames.value = [...files.keys()];
-    request();
+    if (shown.value === undefined || state.value !== exampleState) request();
+    else {
+      // The example is shown already: the worker plans it so that the first change takes as long as later ones.
+      worker = listen(makeWorker());
+      worker.postMessage(messageOf(0));
+    }
   }
+}
+
+function messageOf(id: number): Request {
+  return { id, state: state.value, width: window.innerWidth, files: [...files.values()] };
 }
 
 /** Ends the work on the present state; the views of the latest one stay. */
@@ -167,12 +182,12 @@ export function cancel(): void {
 /** Has the worker show the present state; ends its work on an older one. */
 function request(): void {
   if (busy.value !== undefined) cancel();
+  if (startWorker === undefined) return; // begin() requests what the state is then
   const id = ++latest;
   busy.value = 'planning …';
   try {
     worker ??= listen(startWorker());
-    const message: Request = { id, state: state.value, width: window.innerWidth, files: [...files.values()] };
-    worker.postMessage(message);
+    worker.postMessage(messageOf(id));
   } catch (error) {
     busy.value = undefined;
     problem.value = describeError(error);

@@ -7,9 +7,32 @@ import { lineRules } from '../rules/all.js';
 const owners = [...lineRules.map(({ needles }) => needles), ...deathNeedles, ...sectionNeedles];
 const DEATHS_AT = lineRules.length;
 const TOOLS_AT = DEATHS_AT + deathNeedles.length;
-const needles = [...new Set(owners.flat())];
-const ownersOfNeedle = needles.map((needle) => owners.flatMap((texts, index) => (texts.includes(needle) ? [index] : [])));
-const finder = new NeedleFinder(needles);
+
+interface Index {
+  /** Finds the texts of all owners. */
+  readonly finder: NeedleFinder;
+  /** Adds the owners of a text to those that were found. */
+  readonly collect: (needle: number) => void;
+}
+
+/** Made at the first line: plans, which load this file too, need none. */
+let made: Index | undefined;
+
+function makeIndex(): Index {
+  const byNeedle = new Map<string, number[]>();
+  owners.forEach((texts, owner) => {
+    for (const text of new Set(texts)) {
+      const known = byNeedle.get(text);
+      if (known === undefined) byNeedle.set(text, [owner]);
+      else known.push(owner);
+    }
+  });
+  const ownersOfNeedle = [...byNeedle.values()];
+  const collect = (needle: number) => {
+    for (const owner of ownersOfNeedle[needle] ?? []) found.add(owner);
+  };
+  return { finder: new NeedleFinder([...byNeedle.keys()]), collect };
+}
 
 /** Candidates of one line, in the order of their tables. */
 export interface Candidates {
@@ -23,7 +46,8 @@ const found = new Set<number>();
 
 /** The rules, forms and tools whose texts are in a line, found in one pass over it. */
 export function candidatesOf(text: string): Candidates {
-  finder.find(text, collect);
+  made ??= makeIndex();
+  made.finder.find(text, made.collect);
   if (found.size === 0) return none;
   const ordered = [...found].sort((a, b) => a - b);
   found.clear();
@@ -32,8 +56,4 @@ export function candidatesOf(text: string): Candidates {
     deaths: ordered.filter((index) => index >= DEATHS_AT && index < TOOLS_AT).map((index) => index - DEATHS_AT),
     tools: ordered.filter((index) => index >= TOOLS_AT).map((index) => index - TOOLS_AT),
   };
-}
-
-function collect(needle: number): void {
-  for (const owner of ownersOfNeedle[needle] ?? []) found.add(owner);
 }
