@@ -161,6 +161,12 @@ const settings = {
     ctas,
   ),
   maxCtas: unless(NOT_SET, 'NCCL_MAX_CTAS', 'most channels, as the configuration of a communicator allows them; unset: 64', ctas),
+  unpackDoubleChannels: integer(
+    'NCCL_UNPACK_DOUBLE_NCHANNELS',
+    1,
+    '0 does not double the channels between nodes where NCCL_NET is GPUDirect-TCPX',
+    zeroOrOne,
+  ),
   workArgsBytes: integer(
     'NCCL_WORK_ARGS_BYTES',
     Number.MAX_SAFE_INTEGER,
@@ -305,6 +311,8 @@ export type Parameters = {
   readonly ncclVersion: string;
   /** Buffers of calls in symmetric windows, which other kernels serve. */
   readonly windows: Windows;
+  /** True if GPUs put together what the network received, as with Google's GPUDirect-TCPX (`NCCL_NET`), but not -TCPXO. */
+  readonly unpacksOnGpu: boolean;
 };
 
 /** The path type that a level variable asks for, or undefined when it leaves the choice to NCCL. */
@@ -336,6 +344,7 @@ export const defaultParameters: Parameters = Object.freeze({
   ...Object.fromEntries(Object.entries(settings).map(([name, setting]) => [name, setting.whenUnset])),
   ncclVersion: defaultVersion,
   windows: 'none',
+  unpacksOnGpu: false,
 }) as Parameters;
 
 /** The settings as a table: for help and documentation. */
@@ -360,7 +369,8 @@ export function parametersFromEnvironment(
   of: string | Pick<Parameters, 'ncclVersion' | 'windows'> = defaultVersion,
 ): { readonly parameters: Parameters; readonly notes: readonly EnvironmentNote[] } {
   const { ncclVersion, windows } = typeof of === 'string' ? { ncclVersion: of, windows: defaultParameters.windows } : of;
-  const values: Record<string, unknown> = { ...defaultParameters, ncclVersion, windows };
+  const unpacksOnGpu = /TCPX(?!O)/i.test(environment['NCCL_NET'] ?? '');
+  const values: Record<string, unknown> = { ...defaultParameters, ncclVersion, windows, unpacksOnGpu };
   const notes: EnvironmentNote[] = [];
   const byVariable = new Map(parameterTable.map(({ variable, field }) => [variable, field]));
   for (const [variable, value] of Object.entries(environment)) {
@@ -376,7 +386,7 @@ export function parametersFromEnvironment(
       values[field] = settings[field].read(value, (message) => notes.push({ variable, message, isMisread: true }));
     } else if (!ncclVariables.has(variable)) {
       notes.push({ variable, message: `NCCL has no variable ${variable}${didYouMean(variable, ncclVariables)}` });
-    } else if (value !== '' && outsideThePlan.has(variable)) {
+    } else if (value !== '' && outsideThePlan.has(variable) && !(variable === 'NCCL_NET' && unpacksOnGpu)) {
       notes.push({ variable, message: `${variable} is not part of a plan: ${outsideThePlan.get(variable) ?? ''}` });
     }
   }

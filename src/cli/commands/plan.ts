@@ -16,6 +16,10 @@ export function register(program: Command): void {
     ),
   )
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
+    .option(
+      '--split-from <cluster>',
+      'the communicator that this one was split from and whose resources it shares (splitShare=1): it has no more channels',
+    )
     .option('--sizes <list>', 'sizes of the table, as 1K,1M,1G')
     .option('-b, --minbytes <size>', 'smallest size (default: 1K)')
     .option('-e, --maxbytes <size>', 'largest size (default: 16G)')
@@ -37,6 +41,7 @@ export function register(program: Command): void {
         ['a cluster file, and a page of it', 'tccl plan cluster.yaml --html plan.html'],
         ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
         ['with buffers registered as symmetric windows', 'tccl plan dgx-h100 --windows symmetric'],
+        ['half of a job, split off with splitShare=1', 'tccl plan dgx-h100 --nodes 2 --split-from dgx-h100:4'],
         ["NCCL's own times alone, for a script", 'tccl plan dgx-h100 --nodes 2 --no-predict --json'],
         ['the channels that ranks of tccl made', 'tccl plan --topology topo.*.xml'],
         ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],

@@ -4,7 +4,7 @@ import { parseSize, sweep } from '../../perf/sizes.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/forecast.js';
 import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
-import { planPrepared } from '../../planner/plan/plan.js';
+import { type Plan, planPrepared } from '../../planner/plan/plan.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
@@ -16,6 +16,8 @@ import { overviewLines } from './text.js';
 
 export interface PlanOptions extends ClusterOptions, SizeOptions {
   readonly followNccl?: boolean;
+  /** `--split-from`: a cluster, as the argument of `tccl plan`. */
+  readonly splitFrom?: string;
   /** `--predict`, `--no-predict`; undefined simulates where that takes little time. */
   readonly predict?: boolean;
   readonly json?: boolean;
@@ -37,7 +39,8 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const sizes = sizesOf(options);
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
-  const { overview, tuning, checked, predicted } = makeOverview(input, sizes);
+  const parent = await parentOf(options);
+  const { overview, tuning, checked, predicted } = makeOverview(input, sizes, parent);
   const predicts = options.predict ?? isQuickToPredict(overview.nRanks, sizes.length);
   const predictions = predicts ? await predicted() : [];
   const findings = await checked();
@@ -71,10 +74,20 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   );
 }
 
+/** The plan of the communicator that `--split-from` names. */
+async function parentOf(options: PlanOptions): Promise<Plan | undefined> {
+  const { splitFrom } = options;
+  if (splitFrom === undefined) return undefined;
+  // --nodes is about the other.
+  const { cluster, fileName, parameters, given } = await readCluster([splitFrom], { ...options, nodes: '1' });
+  return inFile(fileName, () => planPrepared(prepareCluster(cluster, parameters, given), parameters));
+}
+
 /** The plan of a cluster with NCCL's times; `predicted` simulates its calls. */
 function makeOverview(
   input: ClusterInput,
   sizes: readonly number[],
+  parent: Plan | undefined,
 ): {
   readonly overview: Overview;
   readonly tuning: Tuning;
@@ -84,7 +97,14 @@ function makeOverview(
   const { title, cluster, fileName, parameters, environment, given, simulated } = input;
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
-    const plan = planPrepared(prepared, parameters);
+    const plan = planPrepared(prepared, parameters, parent === undefined ? {} : { parent });
+    const { nRanks } = plan.nodes;
+    if (parent !== undefined && nRanks > parent.nodes.nRanks) {
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${title} has ${nRanks} ranks, but --split-from has only ${parent.nodes.nRanks}: give the communicator that it was split from`,
+      );
+    }
     const tuning = tune(plan, parameters);
     return {
       overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),

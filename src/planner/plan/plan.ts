@@ -1,5 +1,5 @@
 import { refuseContradictions } from '../graph/merge/contradictions.js';
-import { type Merged, mergeHosts } from '../graph/merge/merge.js';
+import { type Merged, mergeHosts, type Parent } from '../graph/merge/merge.js';
 import type { HostRun } from '../graph/merge/nodes.js';
 import type { MergeListener } from '../graph/merge/trace.js';
 import { defaultParameters, type Parameters } from '../parameters.js';
@@ -26,6 +26,11 @@ export interface PlanOptions extends PrepareOptions {
   readonly contradictions?: 'refuse' | 'follow';
   /** Called with each decision of the merge. */
   readonly onMerge?: MergeListener;
+  /**
+   * The plan of the communicator that this one is split from and whose resources it shares (`splitShare` or `shrinkShare`): it
+   * has no more channels. Of several, the topmost.
+   */
+  readonly parent?: Parent;
 }
 
 /**
@@ -51,10 +56,10 @@ export function plan(cluster: Cluster, parameters: Parameters = defaultParameter
 export function planPrepared(
   prepared: readonly PreparedHosts[],
   parameters: Parameters,
-  { onMerge }: Pick<PlanOptions, 'onMerge'> = {},
+  { onMerge, parent }: Pick<PlanOptions, 'onMerge' | 'parent'> = {},
 ): Plan {
   return {
-    ...mergeHosts(prepared, parameters, onMerge),
+    ...mergeHosts(prepared, parameters, onMerge, parent),
     hosts: prepared.map(({ name, count, host }) => ({ name, count, host })),
     parameters,
   };

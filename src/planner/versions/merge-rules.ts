@@ -72,6 +72,25 @@ export const mergeRules = {
       '2.25.1': ['newer', 'Hopper and newer ones, fewer than 16 channels.'],
     },
   ),
+  channelsDoubledToUnpack: since('2.22.3', {
+    about: 'Channels between nodes where GPUs put together what the network received (GPUDirect-TCPX).',
+    before: 'As many as with other networks.',
+    now: 'Twice as many, where there are fewer than 16.',
+    source: 'src/graph/connect.cc, ncclTopoPostset',
+    undo: 'NCCL_UNPACK_DOUBLE_NCHANNELS=0',
+  }),
+  nvlsChannelsWithinParent: since('2.21.5', {
+    about: 'Channels copied for NVLink SHARP in a communicator that shares the resources of the one it was split from.',
+    before: 'As many as NVLink SHARP has.',
+    now: 'No more than that one has.',
+    source: 'src/graph/connect.cc, ncclTopoPostset',
+  }),
+  nvlsChunksOfParent: since('2.30.3', {
+    about: 'Chunks of NVLink SHARP in a communicator that shares the resources of the one it was split from.',
+    before: 'Its own.',
+    now: 'Those of that one.',
+    source: 'src/transport/nvls.cc, ncclNvlsSetup',
+  }),
   channelsFitArguments: since('2.22.3', {
     about: 'Channels that find room in the arguments of a kernel.',
     before: 'There is no such limit.',

@@ -13,6 +13,8 @@ interface ChannelFacts {
   readonly collnet: boolean;
   /** As many as NVLink SHARP has, in versions that copy channels until there are as many. */
   readonly nvlsChannels: number;
+  /** The communicator whose resources it shares. */
+  readonly parent?: { readonly nChannels: number; readonly nvls: unknown } | undefined;
 }
 
 /**
@@ -29,8 +31,8 @@ export function countChannels(
   parameters: Parameters,
   listen?: MergeListener,
 ): { readonly channels: number[]; readonly collChannels: number } {
-  const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap } = facts;
-  const { mostChannels, channelsDoubledFor } = rulesOf(parameters);
+  const { nRanks, nNodes, graphs, collnet, nvlsChannels, minCompCap, parent } = facts;
+  const { mostChannels, channelsDoubledFor, channelsDoubledToUnpack, nvlsChannelsWithinParent } = rulesOf(parameters);
   let channels = Array.from({ length: Math.min(mostChannels, 2 * graphs.ring.nChannels) }, (_, channel) => channel);
   const become = (step: ChannelStep, count: number) => {
     const before = channels.length;
@@ -47,11 +49,17 @@ export function countChannels(
   const most16 = channelsDoubledFor === 'hopper, up to 16' ? 16 : 15;
   if (isNew && nNodes > 1 && graphs.ring.bwIntra > 45 && channels.length <= most16) become('hopper', 2 * channels.length);
 
+  const unpacks = channelsDoubledToUnpack && parameters.unpacksOnGpu && parameters.unpackDoubleChannels !== 0;
+  if (unpacks && nNodes > 1 && channels.length < 16) become('unpack', 2 * channels.length);
+
   const { fewest, most } = channelLimits(parameters);
+  const shared = parent?.nChannels ?? Infinity;
   become('maximum', Math.min(channels.length, most));
-  become('minimum', Math.max(channels.length, fewest));
+  become('parent', Math.min(channels.length, shared));
+  become('minimum', Math.max(channels.length, Math.min(fewest, shared)));
   const collChannels = channels.length;
-  become('nvls', Math.max(channels.length, nvlsChannels));
+  const withNvls = Math.max(channels.length, nvlsChannels);
+  become('nvls', nvlsChannelsWithinParent && parent?.nvls !== undefined ? Math.min(withNvls, shared) : withNvls);
   return { channels, collChannels };
 }
 

@@ -43,15 +43,19 @@ export interface Merged {
   };
 }
 
+/** Limits of a communicator that was split from another and shares its resources (`splitShare`). */
+export type Parent = Pick<Merged, 'nChannels' | 'p2p' | 'nvls'>;
+
 /**
  * Joins the graphs of all hosts to channels through all ranks, as NCCL does between its second all-gather and its connections.
  * Work and memory grow with ranks × channels; identical hosts are computed once.
  *
  * @param runs hosts in the order of their ranks; hosts that are alike should share one contribution
+ * @param parent the communicator whose resources it shares, the topmost of several
  * @throws InputError where hosts do not fit together: no common channel, a ring that misses a rank, network devices that
  *   differ though the parameters forbid it
  */
-export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, listen?: MergeListener): Merged {
+export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, listen?: MergeListener, parent?: Parent): Merged {
   const rules = rulesOf(parameters);
   const nodes = numberNodes(runs, listen);
   const own = kindOf(nodes, 0);
@@ -62,9 +66,9 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
 
   const collnet = usesCollnet(nodes, graphs, parameters, listen);
   const graphChannels = graphs.ring.nChannels;
-  const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters);
+  const nvls = joinNvls(nodes, graphs, { ...agreement, ownCompCap: own.byRank[0]?.compCap ?? 0 }, parameters, parent);
   const nvlsChannels = rules.channelsForNvls ? (nvls?.nChannels ?? 0) : 0;
-  const { channels, collChannels } = countChannels({ ...agreement, graphs, collnet, nvlsChannels }, parameters, listen);
+  const { channels, collChannels } = countChannels({ ...agreement, graphs, collnet, nvlsChannels, parent }, parameters, listen);
   const ringOfChannel = Uint8Array.from(channels, (channel) => channel % graphChannels);
   const treeOfChannel = Uint8Array.from(channels);
   if (nvls === undefined && nodes.kinds.some((kind) => kind.nvls)) listen?.({ kind: 'no-nvls' });
@@ -87,7 +91,7 @@ export function mergeHosts(runs: readonly HostRun[], parameters: Parameters, lis
     nvls,
     buffers,
     p2p: {
-      ...p2pSizes({ ...agreement, nodes, nChannels: channels.length, maxPeers }, buffers, parameters),
+      ...p2pSizes({ ...agreement, nodes, nChannels: channels.length, maxPeers, parent: parent?.p2p }, buffers, parameters),
       maxPeers,
       scheduleGroupSize: p2pGroupSize(nodes, agreement.maxLocalRanks, parameters),
       order: rules.p2pOrder,

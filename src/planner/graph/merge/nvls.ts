@@ -64,6 +64,7 @@ export function joinNvls(
   graphs: AlignedGraphs,
   facts: Omit<NvlsFacts, 'severalHosts'>,
   parameters: Parameters,
+  parent?: { readonly nvls: Nvls | undefined },
 ): Nvls | undefined {
   if (graphs.nvls.nChannels === 0) return undefined;
   const { nvlsHeadsOnce, nvlsTreesOfAllHeads } = rulesOf(parameters);
@@ -71,16 +72,20 @@ export function joinNvls(
     nvlsHeadsOnce ? headsOf(nvls, nvls?.nChannels ?? 0) : headOfEachChannel(nvls, graphs.nvls.nChannels),
   );
   const nHeads = Math.min(...heads.map(({ length }) => length));
+  const own = sizes({ ...facts, severalHosts: table.rankBase.some((base) => base !== 0) }, graphs.nvls.typeInter, parameters);
   return {
-    ...sizes({ ...facts, severalHosts: table.rankBase.some((base) => base !== 0) }, graphs.nvls.typeInter, parameters),
+    ...own,
+    ...(parent?.nvls === undefined ? {} : sharedSizes(own, parent.nvls, parameters)),
     nHeads,
     treeHeads: nvlsTreesOfAllHeads ? nHeads : Math.min(nHeads, graphs.ring.nChannels),
     heads: heads.map((all) => all.slice(0, nHeads)),
   };
 }
 
+type Sizes = Omit<Nvls, 'nHeads' | 'treeHeads' | 'heads'>;
+
 /** Channels and chunks by architecture, tuned for Blackwell across nodes; parameters take precedence. */
-function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Omit<Nvls, 'nHeads' | 'treeHeads' | 'heads'> {
+function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): Sizes {
   const rules = rulesOf(parameters);
   const severalNodes = rules.nvlsTunedForBlackwell ? facts.nNodes > 1 : facts.severalHosts;
   const tuned =
@@ -101,6 +106,16 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): O
     nChannelsBeforeBlackwell,
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (isLarge ? 64 * KIB : treeChunkBytes),
+  };
+}
+
+/** The sizes where the resources are those of another communicator. */
+function sharedSizes(own: Sizes, parent: Nvls, parameters: Parameters): Partial<Sizes> {
+  const { chunkBytes, treeMaxChunkBytes } = parent;
+  return {
+    nChannels: Math.min(own.nChannels, parent.nChannels),
+    nChannelsBeforeBlackwell: Math.min(own.nChannelsBeforeBlackwell, parent.nChannelsBeforeBlackwell),
+    ...(rulesOf(parameters).nvlsChunksOfParent ? { chunkBytes, treeMaxChunkBytes } : {}),
   };
 }
 

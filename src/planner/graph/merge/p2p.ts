@@ -36,6 +36,8 @@ interface P2pFacts {
   readonly allNvLink: boolean;
   readonly nodes: NodeTable;
   readonly maxPeers: number;
+  /** Those of the communicator whose resources it shares. */
+  readonly parent?: P2pSizes | undefined;
 }
 
 /** Channels and chunk of send and receive. */
@@ -58,7 +60,9 @@ export function p2pSplit(parameters: Parameters): P2pSplit {
 
 export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Parameters): P2pSizes {
   // Peers are mapped to channels by bits, so both numbers are powers of two.
-  const wanted = Math.max(Math.min(facts.nChannels, parameters.maxP2pChannels), parameters.minP2pChannels);
+  const { parent } = facts;
+  const own = Math.max(Math.min(facts.nChannels, parameters.maxP2pChannels), parameters.minP2pChannels);
+  const wanted = Math.min(own, parent?.nChannels ?? Infinity);
   const nChannels = Math.min(powerOfTwoFrom(wanted), powerOfTwoUpTo(mostChannelsInArguments(parameters)));
   const rules = rulesOf(parameters);
   const byBandwidth = rules.p2pNetChannels === 'by bandwidth';
@@ -73,12 +77,9 @@ export function p2pSizes(facts: P2pFacts, buffers: BufferBytes, parameters: Para
   } else {
     channelsPerPeer = Math.min(nChannels, channelsPerPeer);
   }
-  const chunkBytes = p2pChunkBytes(facts, parameters);
-  return {
-    nChannels,
-    channelsPerPeer,
-    chunkBytes: rules.p2pChunkInBuffer ? Math.min(chunkBytes, Math.trunc(buffers.simple / STEPS_PER_BUFFER)) : chunkBytes,
-  };
+  const asked = p2pChunkBytes(facts, parameters);
+  const chunkBytes = rules.p2pChunkInBuffer ? Math.min(asked, Math.trunc(buffers.simple / STEPS_PER_BUFFER)) : asked;
+  return { nChannels, channelsPerPeer, chunkBytes: Math.min(chunkBytes, parent?.chunkBytes ?? Infinity) };
 }
 
 /** The rule of versions before 2.29: each node for itself, fewer with many ranks. */

@@ -9,7 +9,11 @@ export type ChannelStep =
   | 'collnet'
   /** Twice as many, because Hopper and later need four channels to fill a fast link. */
   | 'hopper'
+  /** Twice as many, because GPUs put together what the network received. */
+  | 'unpack'
   | 'maximum'
+  /** No more than the communicator whose resources are shared has. */
+  | 'parent'
   /** As many as NVLink SHARP has, in older versions. */
   | 'nvls'
   | 'minimum';
@@ -73,6 +77,8 @@ const stepReasons: Readonly<Record<ChannelStep, string>> = {
   doubled: 'each is used twice, once for each half of the double binary tree',
   collnet: 'GPUs exchange faster within a host than the network reduces',
   hopper: 'from compute capability 9.0 on it takes more channels to fill fast links between several hosts',
+  unpack: 'GPUs put together what GPUDirect-TCPX received',
+  parent: 'the communicator that it was split from has no more',
   nvls: 'NVLink SHARP has as many',
   maximum: 'the most that NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS or NCCL_WORK_ARGS_BYTES allow',
   minimum: 'NCCL_MIN_NCHANNELS or NCCL_MIN_CTAS asks for more, so the first are copied',

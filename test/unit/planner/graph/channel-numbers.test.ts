@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { GraphId, Pattern } from '../../../../src/planner/graph/graph.js';
 import { contradictions, refuseContradictions } from '../../../../src/planner/graph/merge/contradictions.js';
 import { nvlsLinks } from '../../../../src/planner/graph/merge/links.js';
-import { mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
+import { type Merged, mergeHosts } from '../../../../src/planner/graph/merge/merge.js';
 import { parametersFromEnvironment } from '../../../../src/planner/parameters.js';
+import { plan } from '../../../../src/planner/plan/plan.js';
+import { machine } from '../../../../src/planner/topology/catalogue/machines.js';
 import { CpuArch } from '../../../../src/planner/topology/system.js';
 import { PathType } from '../../../../src/planner/topology/types.js';
 import { graph, host } from './made-hosts.js';
@@ -34,8 +36,47 @@ describe('number of channels', () => {
     ['up to 64', { NCCL_MIN_NCHANNELS: '100' }, {}, 64],
     ['at least NCCL_MIN_CTAS', { NCCL_MIN_CTAS: '7' }, {}, 7],
     ['which NCCL_MAX_CTAS lowers', { NCCL_MIN_CTAS: '9', NCCL_MAX_CTAS: '2' }, {}, 2],
+    ['doubled with GPUDirect-TCPX between hosts', { NCCL_NET: 'GPUDirectTCPX_v7' }, { hosts: 2 }, 12],
+    ['on top of fast links', { NCCL_NET: 'GPUDirectTCPX_v7' }, { hosts: 2, compCap: 90, bwIntra: 48, channels: 2 }, 16],
+    ['not on one host', { NCCL_NET: 'GPUDirectTCPX_v7' }, {}, 6],
+    ['not with its successor', { NCCL_NET: 'FasTrak_TCPXO' }, { hosts: 2 }, 6],
+    ['not from 16 on', { NCCL_NET: 'GPUDirectTCPX_v7' }, { hosts: 2, channels: 8 }, 16],
+    [
+      'not with NCCL_UNPACK_DOUBLE_NCHANNELS=0',
+      { NCCL_NET: 'GPUDirectTCPX_v7', NCCL_UNPACK_DOUBLE_NCHANNELS: '0' },
+      { hosts: 2 },
+      6,
+    ],
   ])('%s', (_, environment, facts, expected) => {
     expect(made(environment, facts).nChannels).toBe(expected);
+  });
+
+  it('of a communicator that shares the resources of another: no more than that has, whatever is asked', () => {
+    const ways = (count: number) => Array.from({ length: count }, () => [0, 1]);
+    const merged = (channels: number, environment: Record<string, string>, parent?: Merged) => {
+      const run = { host: host(ways(channels), { graphs: { ring: graph(ways(channels), { bwIntra: 12 }) } }), count: 2 };
+      return mergeHosts([run], parametersOf(environment), undefined, parent);
+    };
+    const small = merged(2, { NCCL_MAX_P2P_NCHANNELS: '2', NCCL_P2P_NET_CHUNKSIZE: '65536' });
+    expect([small.nChannels, small.p2p.nChannels, small.p2p.chunkBytes]).toEqual([4, 2, 65536]);
+    const child = merged(3, { NCCL_MIN_NCHANNELS: '32', NCCL_MIN_P2P_NCHANNELS: '16' }, small);
+    expect([child.nChannels, child.p2p.nChannels, child.p2p.chunkBytes]).toEqual([4, 2, 65536]);
+    expect(merged(1, {}, small).nChannels).toBe(2);
+  });
+
+  it.each([
+    ['2.30.7', 24, 16, 256],
+    ['2.29.7', 24, 16, 128],
+  ])('of NVLink SHARP that is shared, in NCCL %s', (ncclVersion, parents, childs, chunkKiB) => {
+    const { parameters } = parametersFromEnvironment(
+      { NCCL_NVLS_NCHANNELS: '16', NCCL_NVLS_CHUNKSIZE: String(256 * 1024) },
+      ncclVersion,
+    );
+    const parent = plan({ hosts: [{ machine: machine('dgx-h100'), count: 1 }] }, parameters);
+    expect(parent.nvls?.nChannels).toBe(16);
+    const asked = parametersFromEnvironment({ NCCL_NVLS_NCHANNELS: String(parents) }, ncclVersion).parameters;
+    const child = plan({ hosts: [{ machine: machine('dgx-h100'), count: 1 }] }, asked, { parent });
+    expect([child.nvls?.nChannels, child.nvls?.chunkBytes]).toEqual([childs, chunkKiB * 1024]);
   });
 
   it('channels beyond those of the graphs repeat them from the first', () => {
