@@ -1,6 +1,7 @@
 import { GdrMode } from '../topology/paths/gdr.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import { parameterTable } from '../parameters.js';
+import { accountOf, refusal } from './account.js';
 import type { Answer, Draft } from './answer.js';
 import { answerBandwidth, isModelled } from './answers/bandwidth.js';
 import { answerCallChannels, answerChannels } from './answers/channels.js';
@@ -56,20 +57,24 @@ export interface ExplainOptions {
  */
 export function explain(situation: Situation, question: Question, options: ExplainOptions = {}): Answer {
   const setting = settingOf(situation, question);
-  if (setting.length === 0) return answered(question, draftOf(situation, question, options));
-  const there = situationWith(situation, setting, usesSearches(question) ? 'all' : 'none');
+  const there = setting.length === 0 ? situation : situationWith(situation, setting, usesSearches(question) ? 'all' : 'none');
+  const { deciding, others } = accountOf(there, question);
+  if (deciding.length > 0) return answered('unclear', refusal(there, question, deciding), others);
   const draft = draftOf(there, question, options);
+  if (setting.length === 0) return answered(question.asks, draft, others);
   const what = list(setting.map(describeCounterfactual));
   const variables = setting.filter(({ kind }) => kind === 'variable');
-  return answered(question, {
-    ...draft,
-    title: `with ${what}: ${draft.title}`,
-    sentences: [...draft.sentences, ...(variables.length === 0 ? [] : settingEffect(situation, there, question, what))],
-  });
+  const effect = variables.length === 0 ? [] : settingEffect(situation, there, question, what);
+  return answered(
+    question.asks,
+    { ...draft, title: `with ${what}: ${draft.title}`, sentences: [...draft.sentences, ...effect] },
+    others,
+  );
 }
 
-function answered({ asks }: Question, { title, sentences, evidence }: Draft): Answer {
-  return { asks, title, lines: sentences.map((text) => ({ text, references: referencesIn(text) })), evidence };
+function answered(asks: Question['asks'], { title, sentences, evidence }: Draft, unused: readonly string[]): Answer {
+  const texts = [...sentences, ...(unused.length === 0 ? [] : [`I did not use: ${unused.join(', ')}.`])];
+  return { asks, title, lines: texts.map((text) => ({ text, references: referencesIn(text) })), evidence };
 }
 
 /** Suppositions of the question that are not true of the cluster already, each after those before it. */
@@ -122,6 +127,8 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
         gpus: question.gpuCounts,
         layouts: question.layouts,
         feature: featureOf(question),
+        variants: question.variants,
+        kind: measured?.kind,
       });
     case 'time':
       return answerTime(situation, collective ?? 'AllReduce', bytes ?? USUAL_BYTES);
@@ -292,4 +299,7 @@ const bare: Question = {
   changes: [],
   setting: [],
   versions: [],
+  variants: [],
+  mentions: [],
+  text: '',
 };

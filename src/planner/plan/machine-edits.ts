@@ -1,4 +1,4 @@
-import { linkSpeeds, type PciGeneration } from '../topology/catalogue/build.js';
+import { linkSpeeds, nvlink, type PciGeneration } from '../topology/catalogue/build.js';
 import { cloneElement, descendants, detach, type XmlElement } from '../topology/xml/tree.js';
 
 /** Changes of a machine's topology, for faults, questions and improvements that are tried. Each changes the tree that it gets. */
@@ -41,6 +41,19 @@ export const halveNvlinks: MachineEdit = (machine) => {
   for (const link of named(machine, 'nvlink'))
     link.attributes.set('count', String(Math.max(1, Math.floor(Number(link.attributes.get('count') ?? 1) / 2))));
 };
+
+/** Joins each two GPUs by that many NVLinks, without NVSwitches. */
+export const directNvlinks =
+  (count: number): MachineEdit =>
+  (machine) => {
+    withoutNvlinks(machine);
+    const gpus = named(machine, 'gpu').flatMap((gpu) =>
+      gpu.parent === undefined ? [] : [{ gpu, device: gpu.parent.attributes }],
+    );
+    for (const { gpu, device } of gpus)
+      for (const { device: other } of gpus)
+        if (other !== device) nvlink(gpu, other.get('busid') ?? '', count, other.get('class') ?? '0x030200');
+  };
 
 /** Speed of a lane, GT/s; NaN where it is not given. */
 export function laneSpeed(pci: XmlElement): number {

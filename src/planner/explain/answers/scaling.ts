@@ -8,10 +8,12 @@ import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js'
 import { named } from '../../plan/machine-edits.js';
 import { describeCounterfactual, rootsOf } from '../counterfactual/apply.js';
 import type { Counterfactual } from '../counterfactual/counterfactual.js';
+import type { Measured, Variant } from '../grammar/question.js';
 import { ringUse } from '../../plan/overview/ring-use.js';
 import { pathTypeNames } from '../../topology/types.js';
 import { nodeViews, predicted, type Situation, situationWith } from '../situation.js';
 import { nicsOf } from './bandwidth.js';
+import { answerJudge } from './judge.js';
 
 /** Numbers of nodes that are tried. */
 const usualNodes = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -28,6 +30,9 @@ export interface ScalingQuestion {
   readonly gpus?: readonly number[];
   readonly layouts?: readonly { readonly gpus: number; readonly nodes: number }[];
   readonly feature?: Counterfactual | undefined;
+  /** Figures of layouts or algorithms, of this kind. */
+  readonly variants?: readonly Variant[];
+  readonly kind?: Measured['kind'] | undefined;
 }
 
 /** Gives time and bandwidth of a call by the number of nodes or GPUs, and what bounds it on one node and on several. */
@@ -35,7 +40,7 @@ export function answerScaling(
   situation: Situation,
   collective: ScheduledCollective = 'AllReduce',
   bytes: number = USUAL_BYTES,
-  { most: asked, beyond, gpus = [], layouts = [], feature }: ScalingQuestion,
+  { most: asked, beyond, gpus = [], layouts = [], feature, variants = [], kind = 'bandwidth' }: ScalingQuestion,
 ): Draft {
   const [host, ...others] = situation.cluster.hosts;
   const own = host?.count ?? 1;
@@ -45,6 +50,13 @@ export function answerScaling(
       sentences: ['Scaling is tried with more hosts of one kind: name one machine, as dgx-h100.'],
       evidence: { collective, bytes, rows: [] },
     };
+  if (variants.length > 1)
+    return byLayout(
+      situation,
+      collective,
+      bytes,
+      variants.map(({ state, value }) => ({ name: variantName(state), changes: [state], measured: { kind, value } })),
+    );
   if (layouts.length > 1)
     return byLayout(
       situation,
@@ -130,27 +142,40 @@ function byWay({ choice }: PredictedRow): string {
   return choice === undefined ? '' : ` by ${formatWay(choice)}`;
 }
 
+function variantName(state: Counterfactual): string {
+  return state.kind === 'ranks' ? counted(state.count, 'GPU') : describeCounterfactual(state);
+}
+
 /** A number of GPUs, or of GPUs and hosts, by its name. */
 interface Layout {
   readonly name: string;
   readonly changes: readonly Counterfactual[];
+  readonly measured?: Measured;
 }
 
 /** Bus bandwidth of layouts, with the rings that bound it. */
 function byLayout(situation: Situation, collective: ScheduledCollective, bytes: number, layouts: readonly Layout[]): Draft {
-  const rows = layouts.flatMap(({ name, changes }) => {
-    const there = situationWith(situation, changes);
+  const rows = layouts.flatMap(({ name, changes, measured }) => {
+    const there = situationWith(situation, changes, measured === undefined ? 'none' : 'all');
     const row = predicted(there, collective, bytes);
-    return row === undefined ? [] : [{ name, row, there }];
+    if (row === undefined) return [];
+    const judged = measured === undefined ? undefined : answerJudge(there, measured, collective, [], () => true);
+    return [{ name, row, there, judged }];
   });
+  const judged = rows.flatMap((row) => row.judged ?? []);
+  // The lowest figure is the one that needs causes.
+  const [lowest] = [...judged].sort((a, b) => Number(a.evidence.ratio) - Number(b.evidence.ratio));
   const [first] = rows;
   const last = rows.at(-1);
   return {
     title:
       first === undefined || last === undefined
         ? 'there is nothing to exchange'
-        : `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s of bus bandwidth on ${first.name}, ${formatRate(last.row.busGBps)} on ${last.name}`,
+        : lowest !== undefined
+          ? rows.map(({ name, judged: own }) => `${name}: ${own?.title ?? ''}`).join('; ')
+          : `${collective} of ${formatBytes(bytes)}: ${formatRate(first.row.busGBps)} GB/s of bus bandwidth on ${first.name}, ${formatRate(last.row.busGBps)} on ${last.name}`,
     sentences: [
+      ...(lowest?.sentences ?? []),
       ...rows.map(({ name, row, there }) => {
         const { nRanks } = there.plan.nodes;
         return `${name}: ${formatTime(row.timeUs)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, nRanks))} GB/s of algbw${byWay(row)}. ${ringsOf(there)}`;

@@ -4,6 +4,7 @@ import { type Parameters, parametersFromEnvironment } from '../../parameters.js'
 import { type ChangeableCluster, changedCluster, withVariable } from '../../plan/changed-cluster.js';
 import { MOST_HOSTS, unknownVariable } from '../../plan/cluster-text.js';
 import {
+  directNvlinks,
   doubleNics,
   halveNvlinks,
   keepNics,
@@ -74,6 +75,8 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
       );
     case 'gpu-model':
       return rootsOf(subject).every((root) => modelsOf(root).every((id) => isOfModel(id, change.model)));
+    case 'nvlinks':
+      return rootsOf(subject).every((root) => named(root, 'gpu').every((gpu) => hasNvlinks(gpu, change.count)));
     case 'ranks':
       return hostsFor(subject, change.count) === undefined;
     case 'version':
@@ -85,6 +88,12 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
     default:
       return false;
   }
+}
+
+/** True for a GPU with that many NVLinks in all, or to each other GPU. */
+function hasNvlinks(gpu: XmlElement, count: number): boolean {
+  const counts = named(gpu, 'nvlink').map(({ attributes }) => Number(attributes.get('count')));
+  return counts.reduce((sum, each) => sum + each, 0) === count || (counts.length > 0 && counts.every((each) => each === count));
 }
 
 /** Ids of the models of a machine's GPUs; none for cards that the catalogue lacks. */
@@ -161,6 +170,8 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       return edited(change.what === 'nvlink' ? withoutNvlinks : change.what === 'gdr' ? withoutGdr : keepNics(0));
     case 'nvlinks-halved':
       return edited(halveNvlinks);
+    case 'nvlinks':
+      return edited(directNvlinks(change.count));
     case 'pcie':
       return edited(limitPcie(change.generation));
     case 'pcie-lanes':
@@ -259,6 +270,8 @@ export function describeCounterfactual(change: Counterfactual): string {
       return { nvlink: 'no NVLink', gdr: 'no GPU Direct RDMA', nics: 'no NIC' }[change.what];
     case 'nvlinks-halved':
       return 'half of the NVLinks';
+    case 'nvlinks':
+      return `${change.count} NVLinks between each two GPUs`;
     case 'sockets':
       return "sockets of the kernel in place of the NICs' own plugin";
     case 'pcie':

@@ -9,6 +9,8 @@ export type Counterfactual =
   | { readonly kind: 'nic-speed'; readonly mbps: number }
   | { readonly kind: 'without'; readonly what: 'nvlink' | 'gdr' | 'nics' }
   | { readonly kind: 'nvlinks-halved' }
+  /** NVLinks between each two GPUs. */
+  | { readonly kind: 'nvlinks'; readonly count: number }
   | { readonly kind: 'sockets' }
   | { readonly kind: 'pcie'; readonly generation: 3 | 4 | 5 }
   | { readonly kind: 'pcie-lanes'; readonly lanes: 4 | 8 }

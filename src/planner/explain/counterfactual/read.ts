@@ -37,6 +37,9 @@ interface Rule {
   readonly isPlain?: true;
 }
 
+/** GPUs that NVLinks join without switches. */
+const MOST_JOINED_DIRECTLY = 4;
+
 const variable = (name: string, value: string | null): Counterfactual => ({ kind: 'variable', name, value });
 const NICS = '(nics?|hcas?|mlx5 \\d+|network cards?|adapters?|ib ports?|ports?|rails?|cables?)';
 const MANY = '(a|an|one|two|three|four|\\d+|single|another|some)';
@@ -183,7 +186,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     if (change.kind !== 'without') add(change);
     else if (isFact) setting.push(change);
     else if (!isAboutCause || supposes) add(change);
-  const { counts, perNode, nicMbps, pcie, machine, gpuModels, gpuList, variables } = entities;
+  const { counts, perNode, nicMbps, nvlinks, pcie, machine, gpuModels, gpuList, variables } = entities;
   if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out')) setting.push({ kind: 'gpu-list', gpus: gpuList });
   // Hardware is what the question is about, unless the question compares it with what there is.
   const hardware: Counterfactual[] = [
@@ -193,12 +196,19 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
       ? []
       : [{ kind: 'nics', count: counts.nics } as const]),
     ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps } as const]),
+    // On more GPUs, links lead to switches.
+    ...(nvlinks === undefined || !((counts.gpus ?? gpuModels[0]?.count ?? 8) <= MOST_JOINED_DIRECTLY)
+      ? []
+      : [{ kind: 'nvlinks', count: nvlinks } as const]),
   ];
+  const [variant] = entities.variants;
   const machines: Counterfactual[] = [
     ...(machine === undefined ? [] : [{ kind: 'machine', name: machine } as const]),
     ...(machine === undefined ? gpuModels.map((gpus): Counterfactual => ({ kind: 'gpu-model', ...gpus })) : []),
   ];
-  if (comparesMachines.test(text) || (machines.length > 1 && isComparison.test(text))) for (const each of machines) add(each);
+  const isMeasured = entities.measured !== undefined && machines.length === 1;
+  if ((!isMeasured && comparesMachines.test(text)) || (machines.length > 1 && isComparison.test(text)))
+    for (const each of machines) add(each);
   else if (machines.length === 1) setting.push(...machines);
   if (supposesParts && entities.measured === undefined) for (const each of hardware) add(each);
   else setting.push(...hardware);
@@ -206,7 +216,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     for (const { name, value } of variables) if (value === null) add({ kind: 'variable', name, value });
   // Numbers of nodes and GPUs say which cluster is meant; they are compared only if the question says so.
   const sized: Counterfactual[] = [
-    ...(counts.nodes === undefined ? [] : [{ kind: 'nodes', count: counts.nodes } as const]),
+    ...(counts.nodes === undefined || variant?.state.kind === 'nodes' ? [] : [{ kind: 'nodes', count: counts.nodes } as const]),
     ...(counts.gpus === undefined || entities.gpuCounts.length > 0
       ? []
       : [{ kind: perNode.has('gpus') || /\beach\b/.test(text) ? 'gpus' : 'ranks', count: counts.gpus } as const]),
@@ -225,11 +235,16 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
 
 const OR = '(?:or|and|vs\\.?|versus|/|,|compared (?:to|with)|than)';
 
+/** A figure that moves with a feature: `drops when PXN is enabled`. */
+const MOVES =
+  '(?:drop(?:s|ped)?|fall(?:s|en)?|fell|decreas\\w+|degrad\\w+|declin\\w+|lower|slower|worse|faster|higher|better|improv\\w+|increas\\w+|rises?)';
+
 /** Features that a question compares with their absence: `NVLS on or off`, `with and without PXN`, `P2P or SHM`. */
 function comparedFeatures(text: string): Counterfactual[] {
   if (text.search(peerOrMemory) >= 0) return [variable('NCCL_P2P_DISABLE', '1')];
   return features.flatMap(({ name, off, on }) => {
     const isCompared = [
+      `${MOVES} .{0,40}(?:when|if|after|with|without|once|by) (?:i |we |you )?(?:(?:enabl|disabl|us|turn|switch)(?:e|es|ed|ing) (?:on |off )?)?(?:the )?(?:${name})`,
       `(?:${name}) (?:is |being |set )?(?:turned |switched )?(?:on|enabled|active) ?${OR} ?(?:with |when )?(?:it )?(?:turned |switched )?(?:off|disabled|inactive|not)`,
       `(?:${name}) (?:is |being )?(?:turned |switched )?(?:off|disabled) ?${OR} ?(?:turned |switched )?(?:on|enabled)`,
       `(?:with|using) ?(?:and|or|vs\\.?|versus|/) ?without (?:using |the )?(?:${name})`,

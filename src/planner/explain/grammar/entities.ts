@@ -1,13 +1,13 @@
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { ncclVariables } from '../../nccl-variables.js';
-import { familyOf, gpuModels } from '../../topology/catalogue/gpus.js';
-import { findMachine, machines } from '../../topology/catalogue/machines.js';
-import { nicModels } from '../../topology/catalogue/nics.js';
 import { coveredVersions } from '../../versions/version.js';
 import { ncclInTorch } from '../../versions/torch.js';
-import { numbersIn, phraseTable, Words } from './phrases.js';
-import type { Measured, PartialWay, Term, VariableInQuestion } from './question.js';
-import { algorithmPhrases, collectivePhrases, protocolPhrases, termPhrases, workloadPhrases } from './vocabulary.js';
+import type { Counterfactual } from '../counterfactual/counterfactual.js';
+import { type Rate, takeRates, takeSizes, takeTimes } from './figures.js';
+import { type NamedGpus, type PcieInQuestion, takeGpuModels, takeMachine, takeNics, takeNvlinks, takePcie } from './hardware.js';
+import { countOf, NUMBER, numbersIn, phraseTable, Words } from './phrases.js';
+import type { Measured, Mention, PartialWay, Term, VariableInQuestion, Variant } from './question.js';
+import { algorithmPhrases, collectivePhrases, protocolPhrases, sizePhrases, termPhrases, workloadPhrases } from './vocabulary.js';
 
 /** All that a question names by number or name. */
 export interface Entities {
@@ -47,21 +47,24 @@ export interface Entities {
   readonly versions: readonly string[];
   readonly machine: string | undefined;
   readonly ratio: number | undefined;
-  readonly pcie: { readonly generation?: 3 | 4 | 5; readonly lanes?: 4 | 8 };
+  readonly pcie: PcieInQuestion;
+  /** NVLinks of a GPU, or between two. */
+  readonly nvlinks: number | undefined;
+  readonly variants: readonly Variant[];
+  readonly mentions: readonly Mention[];
 }
 
 type Counted = 'nodes' | 'gpus' | 'channels' | 'nics' | 'ranks';
 
-/** GPUs of a model: its id, or the beginning of several (`h100`), and their number if one stands before it. */
-export interface NamedGpus {
-  readonly model: string;
-  readonly count?: number;
-}
-
 /** Takes all names and numbers out of a question. */
 export function takeEntities(words: Words): Entities {
+  const written = words.written;
+  const flaggedGpus = takeFlags(words);
   const variables = takeVariables(words);
   const versions = takeVersions(words);
+  words.take(software, () => true, 'software');
+  words.take(/(?<![\w.])\d+(?:\.\d+)?\s?(?:%|percent\b)/, () => true, 'number');
+  words.take(/(?<![\w/.])(?:eth|en[ops]\w*|ib|bond|docker|wlan|br-)\d\w*/, () => true, 'interface');
   const machine = takeMachine(words);
   // GPUs of a switch or socket are a part of a host.
   words.take(
@@ -75,20 +78,29 @@ export function takeEntities(words: Words): Entities {
   const gpuNames = takeGpuModels(words);
   const { nicMbps, nicCount } = takeNics(words);
   const pcie = takePcie(words);
+  const nvlinks = takeNvlinks(words);
   const { rates, ratio } = takeRates(words);
   const times = takeTimes(words);
   const sizes = takeSizes(words);
+  if (sizes.length === 0) sizes.push(...sizesInWords(words));
   const { collective, collectives, isWorkload } = takeCollective(words);
   const gpuList = takeGpuList(words);
   const { ranks, nic, channel } = takeIds(words);
-  const { counts, perNode, comparesNodes, gpuCounts } = takeCounts(words);
+  const { counts, perNode, comparesNodes, gpuCounts, places } = takeCounts(words);
+  if (flaggedGpus !== undefined) counts.gpus ??= flaggedGpus;
   if (gpuNames.length === 1 && gpuNames[0]?.count !== undefined) counts.gpus ??= gpuNames[0].count;
   if (nicCount !== undefined) {
     counts.nics ??= nicCount;
     perNode.add('nics');
   }
-  const { ways, terms } = takeNames(words);
+  const { ways, terms, named } = takeNames(words);
   const [rate] = rates;
+  const variants = variantsIn(written, rates, [...places, ...named, ...forcedIn(written)]);
+  // `all_gather gets 200 GB/s. all_reduce gets 340 GB/s`: a figure of another call is none to be judged.
+  if (collectives.length > 1 && rates.length === collectives.length)
+    for (const mention of words.mentions.filter(({ part }) => part === 'figure').slice(1))
+      words.mentions[words.mentions.indexOf(mention)] = { ...mention, part: 'nominal' };
+  for (const [text] of words.written.matchAll(/(?<![\w.#-])\d+(?:\.\d+)?(?: ?[a-z]+)?/gi)) words.mention('number', text);
   const kind = terms.has('busbw') ? 'busbw' : terms.has('algbw') ? 'algbw' : 'bandwidth';
   return {
     variables,
@@ -97,7 +109,7 @@ export function takeEntities(words: Words): Entities {
     nicMbps,
     pcie,
     ratio,
-    measured: rate === undefined ? times[0] : { kind, value: rate },
+    measured: rate === undefined ? times[0] : { kind, value: rate.value },
     sizes,
     collective,
     collectives,
@@ -113,10 +125,84 @@ export function takeEntities(words: Words): Entities {
     comparesNodes,
     gpuCounts,
     layouts: layouts.length > 1 ? layouts : [],
-    figures: new Set([...rates, ...times.map(({ value }) => value)]).size,
+    figures: new Set([...rates, ...times].map(({ value }) => value)).size,
     beyond,
     gpuModels: gpuNames,
+    nvlinks,
+    variants,
+    mentions: words.mentions,
   };
+}
+
+/** Programs with their versions, which plans do not depend on. */
+const software =
+  /\b(?:cuda|driver|ubuntu|debian|centos|rhel|rocky|python|mlnx_ofed|ofed|hpc-?x|open ?mpi|gcc|kernel|firmware|fw|tensorflow|vllm|sglang|megatron|nemo|deepspeed|cudnn|docker|kubernetes|libfabric|aws-ofi-nccl|doca)[ :-]*(?:toolkit |version |driver )?v?\d+(?:[.-]\d+)*\b/;
+
+/**
+ * Takes flags of nccl-tests: `-e 8G` stays as the size; others change no plan.
+ *
+ * @returns GPUs of a process, `-g 2`
+ */
+function takeFlags(words: Words): number | undefined {
+  words.take(
+    /(?<!\S)(?:-[bfnwtcdomuzpN]|-np|--(?:minbytes|stepfactor|iters|warmup_iters|check|datatype|op|ntasks-per-node))[ =]?[\w.]+/,
+    () => true,
+  );
+  let gpus: number | undefined;
+  words.take(/(?<!\S)(?:-g|--ngpus)[ =]?(\d+)/, ([, digits]) => {
+    gpus = Number(digits);
+    return gpus > 1;
+  });
+  return gpus === 1 ? undefined : gpus;
+}
+
+const sizeTable = phraseTable(sizePhrases);
+
+/** Sizes for `small messages`. */
+function sizesInWords(words: Words): readonly number[] {
+  const found = sizeTable.find(({ pattern }) => words.has(pattern));
+  return found?.name ?? [];
+}
+
+/** Something that a figure may belong to, with its place. */
+interface Place {
+  readonly at: number;
+  readonly state: Counterfactual;
+}
+
+/** `NCCL_ALGO=Ring` beside a figure. */
+function forcedIn(text: string): Place[] {
+  return [...text.matchAll(/NCCL_ALGO\s*=\s*([\w^]+)/gi)].map(({ 1: value = '', index }) => ({
+    at: index,
+    state: { kind: 'variable', name: 'NCCL_ALGO', value },
+  }));
+}
+
+/**
+ * Figures that belong to several layouts or algorithms: each stands in a part of the text with one of these.
+ *
+ *     // 480 GB/s on one node and half of it on two nodes
+ *     // [{ value: 480, state: { kind: 'nodes', count: 1 } }, { value: 240, state: { kind: 'nodes', count: 2 } }]
+ */
+function variantsIn(text: string, rates: readonly Rate[], places: readonly Place[]): readonly Variant[] {
+  if (rates.length < 2) return [];
+  // `, and`, `; `, `. `, ` but ` end a part where the next one has a figure of its own.
+  const ends = [...text.matchAll(/[;.?!]\s|,\s|\s(?:and|but|while|whereas|vs\.?|versus|then)\s/gi)].map(({ index }) => index);
+  const partOf = (at: number) => ends.filter((end) => end <= at).length;
+  const groups = new Map<Counterfactual['kind'], Variant[]>();
+  const keyOf = ({ kind }: Counterfactual) => (kind === 'gpus' ? 'ranks' : kind);
+  for (const rate of rates) {
+    const own = places.filter(({ at }) => partOf(at) === partOf(rate.at));
+    for (const kind of new Set(own.map(({ state }) => keyOf(state)))) {
+      const states = own.filter(({ state }) => keyOf(state) === kind);
+      const [first] = states;
+      if (states.length === 1 && first !== undefined)
+        groups.set(kind, [...(groups.get(kind) ?? []), { value: rate.value, state: first.state }]);
+    }
+  }
+  const isDistinct = (group: readonly Variant[]) =>
+    group.length === rates.length && new Set(group.map(({ state }) => JSON.stringify(state))).size === group.length;
+  return [...groups.values()].find(isDistinct) ?? [];
 }
 
 /** `NCCL_X=3`, `NCCL_X set to 3`, `unset NCCL_X`; also without the prefix, where NCCL has such a variable. */
@@ -191,131 +277,6 @@ function coveredFor(text: string): string | undefined {
   return text.split('.').length === 2 ? coveredVersions.find((version) => version.startsWith(`${text}.`)) : undefined;
 }
 
-/** Spellings of machines that are told apart from other words, the longest first. */
-const machineNames = machines
-  .flatMap(({ name, aliases }) => [name, ...aliases].map((each) => [each.replaceAll('-', '[ -]?'), name] as const))
-  .filter(
-    ([pattern, name]) =>
-      /^(?:dgx|hgx|aws|azure|gcp|oci|gh200|gb[23]00|ac922|coreweave|nebius|lambda|polaris|perlmutter)/.test(name) &&
-      // A GPU by itself, without the machine.
-      !/^(?:gb200|gb300|gh200|h800|h20)$/.test(pattern),
-  )
-  .sort((a, b) => b[0].length - a[0].length);
-
-function takeMachine(words: Words): string | undefined {
-  let found: string | undefined;
-  words.take(/\b(gb[23]00)[ -]?nvl[ -]?(\d+)(?:x\d)?\b/, ([, model = '', size = '']) => {
-    found ??= findMachine(`${model}-nvl${size}`.toLowerCase())?.name;
-    return found !== undefined;
-  });
-  for (const [pattern, name] of machineNames)
-    words.take(new RegExp(`(?<![\\w-])${pattern}(?![\\w-])`), () => {
-      found ??= name;
-      return true;
-    });
-  return found;
-}
-
-const NUMBER = '\\d{1,6}|one|a single|single|two|dual|three|four|quad|five|six|seven|eight|sixteen';
-
-/** Spellings of GPUs: of a model, or of several that differ by their form (`h100`). */
-const gpuSpellings = gpuModels
-  .flatMap((model) => [model.id, model.name.toLowerCase(), ...model.aliases].map((spelling) => [spelling, model] as const))
-  .concat(gpuModels.flatMap((model) => (model.id.includes('-') ? [[familyOf(model), model] as const] : [])))
-  .filter(([spelling]) => !/^(?:rtx|grace)$/.test(spelling))
-  .sort((a, b) => b[0].length - a[0].length);
-
-/** `8 x A40`, `4 RTX 4090`, `H100 PCIe`, `A100-SXM4-80GB`. */
-function takeGpuModels(words: Words): NamedGpus[] {
-  const found: NamedGpus[] = [];
-  for (const [spelling, model] of gpuSpellings)
-    words.take(
-      new RegExp(
-        `(?<![\\w.-])(?:(${NUMBER})\\s*(?:x|×|\\*)?[\\s-]*)?(?:nvidia[ -]|tesla[ -]|geforce[ -])*${spelling.replaceAll(/[ -]/g, '[ -]?')}s?(?:[ -](?:\\d{2,3} ?gb|hbm\\d?e?))*(?:[ -]?(sxm|pcie|nvl)\\d?)?(?:[ -](?:\\d{2,3} ?gb))?(?:[ -](?:gpus?|cards?))?(?![\\w])`,
-        'i',
-      ),
-      ({ 0: text, 1: digits, 2: form, index, input }) => {
-        const named = /sxm|pcie|nvl/.test(spelling) ? model.id : familyOf(model);
-        const own = form === undefined ? named : `${familyOf(model)}-${form.toLowerCase()}`;
-        const id = gpuModels.some((each) => each.id === own) ? own : named;
-        const isOfNodes = /^[ -]*(?:nodes?|hosts?|servers?|machines?|box(?:es)?|systems?|instances?|clusters?)\b/i.test(
-          input.slice(index + text.length),
-        );
-        const count = digits === undefined || isOfNodes ? undefined : countOf(digits);
-        if (!found.some(({ model: other }) => other === id || other.startsWith(`${id}-`)))
-          found.push({ model: id, ...(count === undefined ? {} : { count }) });
-        // The number is one of nodes: it is counted later.
-        return !isOfNodes || digits === undefined;
-      },
-    );
-  return found;
-}
-
-function countOf(digits: string): number {
-  return numberWords[digits.toLowerCase().replace(/^a /, '')] ?? Number(digits);
-}
-
-const CARD_NOUN =
-  '(?:nics?|ports?|hcas?|ib|infini ?band|ethernet|roce|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|(?:network |ib )?cards?|adapters?|efa|hdr|ndr|edr|xdr|bluefield)';
-const NETWORK_NOUN = `(?:${CARD_NOUN}|links?|networks?|networking|rdma|fabric|interconnects?|rails?)`;
-
-/** Generations of InfiniBand, Gb/s. */
-const infiniBand: Readonly<Record<string, number>> = { fdr: 56, edr: 100, hdr: 200, ndr: 400, xdr: 800 };
-
-/** Network cards that a text states: `8 x 100 Gb/s NICs`, `NDR`, `two ConnectX-6`. None of these is a measurement. */
-function takeNics(words: Words): { readonly nicMbps: number | undefined; readonly nicCount: number | undefined } {
-  let nicMbps: number | undefined;
-  let nicCount: number | undefined;
-  const UNIT = '(?:g|gb|gbe|gbit|gbps|gb/s|gbit/s|gigabit)(?:/s)?';
-  const COUNT = `(?:(${NUMBER})(?:[ -]*(?:x|×|\\*)[ -]*|[ -]+))?(?:of )?`;
-  const take = (count: string | undefined, mbps: number): true => {
-    nicMbps ??= mbps;
-    if (count !== undefined) nicCount ??= countOf(count);
-    return true;
-  };
-  // `4 x 200G NICs`, `one 100GbE port`; the noun may miss behind a number of cards: `8x400G`.
-  words.take(
-    new RegExp(
-      `(?<![\\w.])${COUNT}(\\d{2,4})\\s?${UNIT}[ -](?:per |each |of |a |our |my |the )*(?:single[ -]port |dual[ -]port |mellanox |nvidia )*(?=${NETWORK_NOUN}\\b)`,
-    ),
-    ([text, count, digits]) => {
-      // Bytes are written GB/s and are no speed of a port, unless it is too large to be one.
-      if (/GB(?:\/s|ps)/.test(text) && Number(digits) < 100) return false;
-      return take(count, Number(digits) * 1000);
-    },
-  );
-  words.take(
-    new RegExp(`(?<![\\w.])(${NUMBER})\\s?[x×*]\\s?(\\d{2,4})\\s?(?:g|gb|Gb|gbe|Gbit|gbps|Gbps|Gb/s)(?![\\w/])`),
-    ([text, count, digits]) => (/GB/.test(text) ? false : take(count, Number(digits) * 1000)),
-  );
-  words.take(new RegExp(`(?<![\\w.])${COUNT}(\\d{2,4}) ?(?:gbe|gige|g ethernet)\\b`), ([, count, digits]) =>
-    take(count, Number(digits) * 1000),
-  );
-  words.take(new RegExp(`(?<![\\w.])${COUNT}(fdr|edr|hdr|ndr|xdr)(?: ?(100|200|400|800))?\\b`), ([, count, name = '', digits]) =>
-    take(count, digits === undefined ? (infiniBand[name.toLowerCase()] ?? 0) * 1000 : Number(digits) * 1000),
-  );
-  // `2 ConnectX-6 200Gb/s`, `InfiniBand at 400 Gb/s`.
-  words.take(
-    new RegExp(
-      `(?<![\\w.])(?:(${NUMBER})[ -]*(?:x|×|\\*)?[ -]*)?(?:mellanox |nvidia )?(?:connect-?x|cx)[ -]?([5-8])(?: ?(?:dx|lx|ex|vpi))?s?\\b(?:[ ,(-]*(?:at )?(\\d{2,3}) ?(?:g|gb|gbe|gbps|gb/s)\\b)?`,
-    ),
-    ([, count, number = '', digits]) => {
-      const model = nicModels.find(({ id }) => id === `connectx-${number}`);
-      if (digits !== undefined) return take(count, Number(digits) * 1000);
-      // The model alone says which speed it can have, not which it has.
-      if (count === undefined || model === undefined) return false;
-      return take(count, model.speedMbps);
-    },
-  );
-  words.take(
-    new RegExp(
-      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa)(?: ?(?:at|of|is|are|with|,|\\())? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
-    ),
-    ([text, digits]) => (/GB(?:\/s|ps)/.test(text) ? false : take(undefined, Number(digits) * 1000)),
-  );
-  return { nicMbps, nicCount };
-}
-
 /** `4 GPUs per node x 2 nodes`, `2 nodes with 4 GPUs each`. They stay in the text. */
 function layoutsIn(words: Words): { readonly gpus: number; readonly nodes: number }[] {
   const found: { readonly gpus: number; readonly nodes: number }[] = [];
@@ -354,87 +315,6 @@ function takeBeyond(words: Words): Entities['beyond'] {
       use(one ?? two ?? three ?? '', oneNoun ?? twoNoun ?? threeNoun ?? '', 0),
   );
   return beyond;
-}
-
-function takePcie(words: Words): Entities['pcie'] {
-  let generation: 3 | 4 | 5 | undefined;
-  let lanes: 4 | 8 | undefined;
-  words.take(/\b(?:pci-?e?\s*)?gen(?:eration)?\s?-?([345])\b|\bpci-?e\s*([345])(?:\.0)?\b/, ([, one, other]) => {
-    generation = Number(one ?? other) as 3 | 4 | 5;
-    return true;
-  });
-  words.take(/(?<![\w.])x([48])\b(?!\s*(?:nics?|gpus?|h\d|a\d))/, ([, digits]) => {
-    lanes = Number(digits) as 4 | 8;
-    return true;
-  });
-  return { ...(generation === undefined ? {} : { generation }), ...(lanes === undefined ? {} : { lanes }) };
-}
-
-/** GB/s by unit. Bits are told from bytes by the letter b. */
-function takeRates(words: Words): { readonly rates: number[]; readonly ratio: number | undefined } {
-  const rates: number[] = [];
-  words.take(
-    /(?<![\w.])~?(\d+(?:[.,]\d+)?)\s?([kmgt])(i?)(b|bytes?|bits?)?\s?(?:\/\s?s(?:ec(?:ond)?)?|ps|\sper\s(?:second|sec|s)|p)(?![\w])/,
-    ([text, digits = '', prefix = '', binary, unit = 'b']) => {
-      const isBits = /bits?$/i.test(unit) || (unit === 'b' && /[kmgt]i?b/i.test(text)) || /[KMGT]bps|[kmgt]bps\b/.test(text);
-      const isBytes = /^B/.test(unit) || /bytes?$/i.test(unit);
-      const base = binary === '' ? 1000 : 1024;
-      const exponent = { k: 1, m: 2, g: 3, t: 4 }[prefix.toLowerCase()] ?? 3;
-      const value = (Number(digits.replace(',', '.')) * base ** exponent) / 1e9;
-      rates.push(isBits && !isBytes ? value / 8 : value);
-      return true;
-    },
-  );
-  // `ours is 830`: a bandwidth without its unit, at the end of a sentence.
-  if (rates.length === 0)
-    words.take(
-      /\b(?:ours|mine|(?:we|i) (?:only |just )?(?:get|got|see|reach|measure|have)|(?:busbw|bandwidth) (?:is|of))(?: is| are)?(?: only| about| around| just)? (\d{2,4}(?:\.\d+)?)\+?(?=\s*(?:[.,;?!]|$))/i,
-      ([, digits]) => {
-        rates.push(Number(digits));
-        return true;
-      },
-    );
-  let ratio: number | undefined;
-  words.take(/(?<![\w.])(\d{1,2})\s?:\s?1\b/, ([, digits]) => {
-    ratio = Number(digits);
-    return true;
-  });
-  return { rates, ratio };
-}
-
-function takeTimes(words: Words): Measured[] {
-  const found: Measured[] = [];
-  words.take(
-    /(?<![\w.])~?(\d+(?:\.\d+)?)\s?(us|µs|μs|usec|micro ?seconds?|ms|msec|milli ?seconds?|s|sec|secs|seconds?)(?![\w/])/,
-    ([, digits = '', unit = '']) => {
-      const lower = unit.toLowerCase();
-      const scale = /^(?:us|µ|μ|micro)/.test(lower) ? 1 : /^m/.test(lower) ? 1e3 : 1e6;
-      found.push({ kind: 'time', value: Number(digits) * scale });
-      return true;
-    },
-  );
-  return found;
-}
-
-const prefixes: Readonly<Record<string, number>> = { k: 10, m: 20, g: 30, t: 40 };
-
-/** Sizes with a unit, or numbers of elements; `70B` of a model's parameters is neither. */
-function takeSizes(words: Words): number[] {
-  const sizes: number[] = [];
-  words.take(/(?<![\w.])\d+(?:\.\d+)?\s?[bm]\s?(?:-?\s?(?:param(?:eter)?s?|model|llama|llm))/, () => true);
-  words.take(
-    /(?<![\w.])(\d+(?:\.\d+)?)\s?(k|m|g|million|billion)?\s?(?:(?:float(?:32|s)?|fp32|bf16|fp16|half|float16|double)\s?)?(elements|floats|numbers|values|entries)(?!\w)/,
-    ([text, digits = '', prefix = '']) => {
-      const scale = { k: 1e3, m: 1e6, g: 1e9, million: 1e6, billion: 1e9 }[prefix.toLowerCase()] ?? 1;
-      sizes.push(Math.floor(Number(digits) * scale) * (/16|half/i.test(text) ? 2 : /double/i.test(text) ? 8 : 4));
-      return true;
-    },
-  );
-  words.take(/(?<![\w.])(\d+(?:\.\d+)?)\s?-?(?:([kmgt])i?(?:b|bytes?)?|bytes?|b)(?![\w/])/, ([, digits = '', prefix]) => {
-    sizes.push(Math.floor(Number(digits) * 2 ** (prefix === undefined ? 0 : (prefixes[prefix.toLowerCase()] ?? 0))));
-    return true;
-  });
-  return sizes.filter((bytes) => Number.isSafeInteger(bytes) && bytes > 0);
 }
 
 const collectiveTable = phraseTable(collectivePhrases);
@@ -482,38 +362,32 @@ function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
   const ranks: number[] = [];
   let nic: number | undefined;
   let channel: number | undefined;
-  words.take(/\b(?:nics?|hcas?|nets?|mlx5|network devices?|port|rail)[ _#/-]*(\d+)(?!\s?(?:gb|g\b|x))/, ([, digits]) => {
-    nic ??= Number(digits);
-    return true;
-  });
-  words.take(/\b(?:rings?|channels?)[ #]*(\d+)\b/, ([, digits]) => {
-    channel ??= Number(digits);
-    return true;
-  });
+  words.take(
+    /\b(?:nics?|hcas?|nets?|mlx5|network devices?|port|rail)[ _#/-]*(\d+)(?![\d.]*\s?(?:gb|g\b|x|%))/,
+    ([, digits]) => {
+      nic ??= Number(digits);
+      return true;
+    },
+    'id',
+  );
+  words.take(
+    /\b(?:rings?|channels?)[ #]*(\d+)\b(?!\.\d|\s?(?:gb|%))/,
+    ([, digits]) => {
+      channel ??= Number(digits);
+      return true;
+    },
+    'id',
+  );
   words.take(
     /(?<!\d[ -]?)\b(?:gpu|rank)[ #]*\d+(?=\s+nic\b)|\b(?:gpus?|ranks?|between|are)[ #]*\d+(?:\s*(?:,|and|to|with|->|-|gpu|rank|\s)+\s*\d+)?(?!\d|\s?(?:nodes?|hosts?|gpus?|servers?|nics?|channels?|ranks?|machines?|x\b))|(?<!\w)\d+\s*(?:->|to|and)\s*(?:gpu |rank )?\d+(?!\s?(?:nodes?|hosts?|gpus?|servers?|nics?|channels?|ranks?|machines?))\b/,
     ([text]) => {
       ranks.push(...numbersIn(text));
       return true;
     },
+    'id',
   );
   return { ranks, nic, channel };
 }
-
-const numberWords: Readonly<Record<string, number>> = {
-  one: 1,
-  single: 1,
-  two: 2,
-  dual: 2,
-  three: 3,
-  four: 4,
-  quad: 4,
-  five: 5,
-  six: 6,
-  seven: 7,
-  eight: 8,
-  sixteen: 16,
-};
 
 const countedNouns: readonly (readonly [Counted, string])[] = [
   ['nodes', 'nodes?|hosts?|servers?|machines?|boxes|instances?'],
@@ -528,12 +402,14 @@ interface Counts {
   readonly perNode: Set<Counted>;
   readonly comparesNodes: boolean;
   readonly gpuCounts: readonly number[];
+  readonly places: readonly Place[];
 }
 
 function takeCounts(words: Words): Counts {
   const counts: Partial<Record<Counted, number>> = {};
   const perNode = new Set<Counted>();
   const gpus = new Set<number>();
+  const places: Place[] = [];
   let comparesNodes = false;
   // `8 vs 4 GPUs`, `with 7 GPUs slower than with 8`: the noun stands once.
   words.take(
@@ -551,7 +427,7 @@ function takeCounts(words: Words): Counts {
       new RegExp(
         `(?<![\\w.])(${NUMBER})[ -]*(?:x[ -]?)?(?:(?:different|separate|of the|of our|of|more|ring|tree|compute|gpu|nvidia|[a-z]{1,3}\\d{1,4}[a-z]?|dgx|hgx)[ -]+)*(?:${noun})\\b(\\s(?:(?:per|a|(?:in|on|of|for) (?:each|every|one))\\s(?:nodes?|hosts?|servers?|machines?)|each\\b)|\\s?\\/\\s?(?:nodes?|hosts?|servers?))?`,
       ),
-      ([, digits = '', per]) => {
+      ({ 0: text, 1: digits = '', 2: per, index }) => {
         // `Does one SM correspond to one channel` counts nothing.
         if (name === 'channels' && /^one$/i.test(digits) && !words.has(/\b(?:only|just)\b/g)) return true;
         const count = countOf(digits);
@@ -559,10 +435,26 @@ function takeCounts(words: Words): Counts {
         counts[name] ??= count;
         if (name === 'gpus') gpus.add(count);
         if (per !== undefined) perNode.add(name);
+        const state = stateOf(name, count, per !== undefined);
+        if (state !== undefined) places.push({ at: index, state });
+        words.mention('count', text, state);
         return true;
       },
     );
-  return { counts, perNode, comparesNodes, gpuCounts: gpus.size > 1 ? [...gpus] : [] };
+  return { counts, perNode, comparesNodes, gpuCounts: gpus.size > 1 ? [...gpus] : [], places };
+}
+
+function stateOf(name: Counted, count: number, isPerNode: boolean): Counterfactual | undefined {
+  switch (name) {
+    case 'nodes':
+    case 'nics':
+      return { kind: name, count };
+    case 'gpus':
+    case 'ranks':
+      return { kind: isPerNode ? 'gpus' : 'ranks', count };
+    case 'channels':
+      return undefined;
+  }
 }
 
 const algorithmTable = phraseTable(algorithmPhrases);
@@ -570,12 +462,13 @@ const protocolTable = phraseTable(protocolPhrases);
 const termTable = phraseTable(termPhrases);
 
 /** Algorithms and protocols in the order in which they are named; a protocol right after an algorithm belongs to it. */
-function takeNames(words: Words): Pick<Entities, 'ways' | 'terms'> {
+function takeNames(words: Words): Pick<Entities, 'ways' | 'terms'> & { readonly named: readonly Place[] } {
   const found: { readonly at: number; readonly end: number; readonly way: PartialWay }[] = [];
   const terms = new Set<Term>();
   for (const { name, pattern } of algorithmTable)
     words.take(pattern, ({ index, 0: text }) => {
       found.push({ at: index, end: index + text.length, way: { algorithm: name } });
+      words.mention('way', text, { kind: 'variable', name: 'NCCL_ALGO', value: name });
       return true;
     });
   for (const { name, pattern } of protocolTable)
@@ -583,6 +476,7 @@ function takeNames(words: Words): Pick<Entities, 'ways' | 'terms'> {
       // `I'll` is no protocol.
       if (name === 'LL' && /['’]ll/i.test(words.written.slice(Math.max(0, index - 1), index + 2))) return false;
       found.push({ at: index, end: index + text.length, way: { protocol: name } });
+      words.mention('way', text, { kind: 'variable', name: 'NCCL_PROTO', value: name });
       return true;
     });
   for (const { name, pattern } of termTable)
@@ -600,5 +494,8 @@ function takeNames(words: Words): Pick<Entities, 'ways' | 'terms'> {
     else if (!ways.some((other) => other.algorithm === way.algorithm && other.protocol === way.protocol)) ways.push(way);
     end = to;
   }
-  return { ways, terms };
+  const named = found.flatMap(({ at, way: { algorithm } }): Place[] =>
+    algorithm === undefined ? [] : [{ at, state: { kind: 'variable', name: 'NCCL_ALGO', value: algorithm } }],
+  );
+  return { ways, terms, named };
 }

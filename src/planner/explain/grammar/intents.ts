@@ -40,6 +40,7 @@ type Named =
   | 'gpuCounts'
   | 'values'
   | 'comparedFigures'
+  | 'variants'
   | 'figures';
 
 /** A subject of questions, and the signs by which it is recognised. */
@@ -147,6 +148,12 @@ export const intents: readonly Intent[] = [
     not: ['#change', '#variable'],
   },
   {
+    asks: 'scaling',
+    example: 'is 480 GB/s on one node and 240 GB/s on 2 nodes good',
+    purpose: 'figures of several layouts or algorithms, each judged',
+    when: [[['#variants']]],
+  },
+  {
     asks: 'calls',
     example: 'why is alltoall at 25 GB/s where all_reduce has 200 GB/s',
     purpose: 'two calls with a figure each: what each sends, and what is to be expected',
@@ -194,7 +201,7 @@ export const intents: readonly Intent[] = [
       [['#gpuCounts'], ['slow', 'exceed', 'improve', 'why', 'bandwidth', 'time', 'good', '#busbw', '#collective']],
       [['#comparedFigures']],
     ],
-    not: ['#ways', '#variable', '#channels'],
+    not: ['#ways', '#variable', '#channels', '#variants'],
   },
   {
     asks: 'variable',

@@ -5,7 +5,7 @@ import { readSupposed } from '../counterfactual/read.js';
 import { type Entities, takeEntities } from './entities.js';
 import { type Intent, intents, type Sign } from './intents.js';
 import { phrasePattern, phraseTable, Words } from './phrases.js';
-import type { Controlled, Fact, Question, Term } from './question.js';
+import type { Controlled, Fact, PartialWay, Question, Term } from './question.js';
 import { corrected, isEnglish } from './spelling.js';
 import { type Concept, conceptPhrases, controlPhrases, factPhrases } from './vocabulary.js';
 
@@ -64,7 +64,13 @@ const needsFigures: ReadonlySet<Question['asks']> = new Set([
 function inContext(clause: string, withStatements: string): Question | undefined {
   const alone = understood(clause);
   const joined = understood(withStatements);
-  if (alone === undefined || joined === undefined || needsFigures.has(alone.asks) || joined.asks === 'fact')
+  if (
+    alone === undefined ||
+    joined === undefined ||
+    needsFigures.has(alone.asks) ||
+    joined.asks === 'fact' ||
+    joined.variants.length > 1
+  )
     return joined ?? alone;
   return {
     ...alone,
@@ -115,7 +121,7 @@ function understood(text: string): Question | undefined {
 function read(text: string): { readonly intent: Intent; readonly question: Question } | undefined {
   const { entities, ...others } = readSigns(text);
   const intent = intents.find((each) => isMet(each, others.signs));
-  return intent && { intent, question: questionOf(intent, entities, others) };
+  return intent && { intent, question: questionOf(intent, entities, others, text) };
 }
 
 /** All that is read in a text, for intents. */
@@ -262,6 +268,7 @@ export function readSigns(text: string): ReadSigns {
     '#values',
   );
   add(entities.figures > 1, '#figures');
+  add(entities.variants.length > 1, '#comparedFigures', '#variants');
   add(
     entities.figures > 1 && (entities.gpuCounts.length > 1 || entities.comparesNodes || entities.layouts.length > 1),
     '#comparedFigures',
@@ -313,8 +320,11 @@ function questionOf(
     terms,
     variables,
     versions,
+    variants,
+    mentions,
   }: Entities,
-  { signs, isNegated, changes, setting, rest, controls, facts }: Omit<ReadSigns, 'entities'>,
+  { signs, isNegated, changes, setting, controls, facts }: Omit<ReadSigns, 'entities'>,
+  text: string,
 ): Question {
   const ofVariables = variables.flatMap(({ name, value }): Counterfactual[] =>
     value === undefined || changes.some((change) => change.kind === 'variable' && change.name === name)
@@ -322,9 +332,10 @@ function questionOf(
       : [{ kind: 'variable', name, value }],
   );
   const isTried = asks === 'change' || asks === 'variable';
+  const forced = asks === 'judge' && !ofVariables.some(({ kind }) => kind === 'variable') ? forcedBy(ways) : [];
   return {
     asks,
-    collective: collective ?? (/\bp2p\b/.test(rest) ? 'SendRecv' : undefined) ?? collectiveOf(ways[0]?.algorithm),
+    collective: collective ?? (asks === 'judge' && terms.has('p2p') ? 'SendRecv' : undefined) ?? collectiveOf(ways[0]?.algorithm),
     sizes,
     ways,
     isNegated,
@@ -343,9 +354,22 @@ function questionOf(
     gpuCounts,
     layouts,
     changes: isTried ? [...changes, ...ofVariables] : changes,
-    setting: [...setting, ...(isTried ? [] : ofVariables)],
+    setting: [...setting, ...(isTried ? [] : ofVariables), ...forced],
     versions,
+    variants,
+    mentions,
+    text,
   };
+}
+
+/** A figure of one algorithm or protocol is one with that forced. */
+function forcedBy(ways: readonly PartialWay[]): Counterfactual[] {
+  const [way, ...others] = ways;
+  if (way === undefined || others.length > 0) return [];
+  return [
+    ...(way.algorithm === undefined ? [] : [{ kind: 'variable', name: 'NCCL_ALGO', value: way.algorithm } as const]),
+    ...(way.protocol === undefined ? [] : [{ kind: 'variable', name: 'NCCL_PROTO', value: way.protocol } as const]),
+  ];
 }
 
 /** PAT is for all-gather and reduce-scatter only. */

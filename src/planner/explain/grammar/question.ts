@@ -76,6 +76,30 @@ export interface Question {
   readonly layouts: readonly { readonly gpus: number; readonly nodes: number }[];
   /** Versions of NCCL, in the order in which they are named. */
   readonly versions: readonly string[];
+  /** Figures that the question gives for several layouts or algorithms. */
+  readonly variants: readonly Variant[];
+  /** All that the question states by number or name: an answer gives account of what it did not use. */
+  readonly mentions: readonly Mention[];
+  /** The question as it was written. */
+  readonly text: string;
+}
+
+/** A measured bandwidth, and what the question names beside it in distinction from others. */
+export interface Variant {
+  readonly value: number;
+  /** The layout or algorithm as a change of the cluster. */
+  readonly state: Counterfactual;
+}
+
+/** Kinds of things that a question states. */
+export type Part =
+  'figure' | 'nominal' | 'size' | 'call' | 'way' | 'count' | 'hardware' | 'id' | 'number' | 'software' | 'interface' | 'word';
+
+/** A thing that a question states, as it was written; with the change that would make a cluster so. */
+export interface Mention {
+  readonly part: Part;
+  readonly text: string;
+  readonly state?: Counterfactual;
 }
 
 /** An algorithm, a protocol or both, as a question names them. */

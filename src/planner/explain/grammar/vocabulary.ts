@@ -34,6 +34,16 @@ export const workloadPhrases: readonly (readonly [ScheduledCollective, string])[
   ],
 ];
 
+const DATA = '(messages?|message sizes?|sizes?|data( sizes?)?|payloads?|buffers?|tensors?|packets?|transfers?)';
+
+/** Sizes that words stand for, bytes. */
+export const sizePhrases: readonly (readonly [readonly number[], string])[] = [
+  [
+    [8, 2 ** 10, 2 ** 16],
+    `(small|tiny|short|little|smaller|few byte)( enough)? (nccl )?${DATA}|small (all ?reduces?|calls?|collectives?)|latency (bound|sensitive|limited)`,
+  ],
+];
+
 export const algorithmPhrases: readonly (readonly [NcclAlgorithm, string])[] = [
   ['NVLSTree', 'nvls ?tree'],
   ['NVLS', 'nvls|nv ?link sharp|nvsharp'],
