@@ -233,14 +233,14 @@ async function moreTeams(bootstrap: Bootstrap, { segment, members }: Team, count
 let saidUnplanned = false;
 
 /**
- * Channels of the algorithms over connections: planned if the ranks are on several hosts. The planner is loaded only then,
- * because it would double the time of init() on one host.
+ * Channels of the algorithms over connections: planned where ranks are far from each other, on several hosts or NUMA nodes, and
+ * where a topology is given. The planner is loaded only then, because it would double the time of init() on one host.
  */
 async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: EngineContext): Promise<ChannelPlan> {
   const { localRanks, nRanks, rank } = bootstrap;
   const locations = facts.map(({ location }) => location);
-  if (localRanks.length === nRanks)
-    return { channels: ringInOrder([localRanks], 'all ranks are on one host'), lines: [], locations };
+  if (localRanks.length === nRanks && topology.topology === undefined && new Set(locations.map((at) => at?.numaNode)).size === 1)
+    return { channels: ringInOrder([localRanks], 'all ranks are near each other'), lines: [], locations };
   const { planChannels } = await import('../channels/plan-channels.js');
   const triesNics = !networkNamed(netOf(facts).name).choosesNics;
   const plan = await unlessAborted(
@@ -248,7 +248,7 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
     signal,
   );
   const { unplanned } = plan.channels;
-  if (unplanned !== undefined && rank === 0 && !saidUnplanned) {
+  if (unplanned !== undefined && rank === 0 && localRanks.length < nRanks && !saidUnplanned) {
     saidUnplanned = true;
     (onWarning ?? warn)(`the ranks form a ring in rank order over one NIC: ${unplanned}; TCCL_TOPO_FILE can name a topology`);
   }
