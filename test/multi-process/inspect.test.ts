@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, watch } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { fixture, startTccl, tccl, type Started } from './cli.js';
 
 interface Cause {
@@ -16,6 +18,16 @@ interface Job {
     readonly calls: number;
     readonly waits: readonly { readonly text: string }[];
   }[];
+}
+
+interface Finding {
+  readonly code: string;
+  readonly problem: string;
+}
+
+interface Recording {
+  readonly rank: number;
+  readonly entries: readonly { readonly profiling_name: string; readonly state: string }[];
 }
 
 const N_RANKS = 3;
@@ -110,6 +122,94 @@ test.each([
 ])('$scenario ends the job, and the errors name rank 1', async ({ scenario, words }) => {
   const { stdout } = await start(scenario).finished;
   expect(stdout).toMatch(words);
+});
+
+describe('the last calls of ranks', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tccl-calls-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** The verdict of `tccl diagnose` on the recordings in a folder. */
+  const diagnosed = async (path: string): Promise<string> => {
+    const { stdout } = await tccl(['diagnose', path, '--json']);
+    const { findings } = JSON.parse(stdout) as { readonly findings: readonly Finding[] };
+    return findings.map(({ code, problem }) => `${code}: ${problem}`).join('\n');
+  };
+
+  test.each(ways)('are written by tccl inspect --record, also of a stopped rank, $way', async ({ env }) => {
+    const job = start('stopped', env);
+    const pids = await pidsOf(job);
+    try {
+      process.kill(pids[1] ?? 0, 'SIGSTOP');
+      await inspected(job.process.pid ?? 0, 'stuck');
+      const path = join(folder, `stopped${Object.keys(env).length}`);
+      const { code, stdout } = await tccl(['inspect', String(job.process.pid), '--record', path]);
+      expect(stdout).toMatch(/the last calls of 3 ranks of 3 are in /);
+      expect(code).toBe(0);
+      expect(await diagnosed(path)).toMatch(/^rank-behind: rank 1 never called allReduce \(sum\)/);
+    } finally {
+      end(job, pids);
+    }
+  });
+
+  test.each([
+    { scenario: 'circle', words: /message-unmatched: rank \d waits to receive from rank \d/ },
+    { scenario: 'groupMember', words: /message-unmatched: rank 2 waits to receive from rank 1 .*does not send to it/ },
+  ])('show messages: $scenario', async ({ scenario, words }) => {
+    const job = start(scenario);
+    const pids = await pidsOf(job);
+    try {
+      await inspected(job.process.pid ?? 0, 'stuck');
+      const path = join(folder, scenario);
+      await tccl(['inspect', String(job.process.pid), '--record', path]);
+      expect(await diagnosed(path)).toMatch(words);
+    } finally {
+      end(job, pids);
+    }
+  });
+
+  test('are written after an error to the file of TCCL_RECORD', async () => {
+    await start('otherCollective', { TCCL_RECORD: join(folder, 'error_%r.json') }).finished;
+    const files = readdirSync(folder).filter((name) => name.startsWith('error_'));
+    expect(files.sort()).toEqual(['error_0.json', 'error_1.json', 'error_2.json']);
+    const recordings = files.map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Recording);
+    expect(recordings.map(({ rank }) => rank)).toEqual([0, 1, 2]);
+    expect(recordings.map(({ entries }) => entries.at(-1)?.profiling_name)).toEqual([
+      'tccl:allReduce (sum)',
+      'tccl:allGather',
+      'tccl:allReduce (sum)',
+    ]);
+  });
+
+  test('are written at SIGUSR2, and the job goes on', async () => {
+    const written = new Promise<void>((resolve) => {
+      const names = new Set<string | null>();
+      const watcher = watch(folder, (_, name) => {
+        if (/^signal_\d\.json$/.test(name ?? '') && names.add(name).size === N_RANKS) {
+          watcher.close();
+          resolve();
+        }
+      });
+    });
+    const job = start('late', { TCCL_RECORD: join(folder, 'signal_%r.json') });
+    const pids = await pidsOf(job);
+    try {
+      await inspected(job.process.pid ?? 0, 'stuck');
+      job.process.kill('SIGUSR2');
+      await written;
+      for (const name of ['signal_0.json', 'signal_1.json', 'signal_2.json']) {
+        const { rank, entries } = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Recording;
+        expect(entries.filter(({ state }) => state === 'started')).toHaveLength(rank === 1 ? 0 : 1);
+      }
+      expect((await inspected(job.process.pid ?? 0, 'stuck')).code).toBe(1);
+    } finally {
+      end(job, pids);
+    }
+  });
+
+  test('need a file for each rank', async () => {
+    const { stdout, stderr } = await start('late', { TCCL_RECORD: 'calls.json' }).finished;
+    expect(stdout + stderr).toMatch(/TCCL_RECORD.*a file name with %r, which becomes the rank/);
+  });
 });
 
 test('without a job it says so', async () => {

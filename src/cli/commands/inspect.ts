@@ -22,6 +22,8 @@ export function register(program: Command): void {
         .default(STUCK_MS, `${STUCK_MS / 1000}s`),
     )
     .option('--command <template>', 'run this for the report of another host; {host} is its name (default: ssh, see below)')
+    .option('--record <folder>', 'write the last 2,000 calls of each rank there, a file a rank, for tccl diagnose')
+    .addOption(new Option('--calls', 'with --here: the last calls, too').hideHelp())
     .option('--here', 'print only the report of this host, as JSON without a verdict')
     .option('--prometheus <address>', 'serve the states of jobs and ranks at /metrics of :PORT or HOST:PORT')
     .option('--json', 'print the result as a line of JSON')
@@ -34,6 +36,7 @@ export function register(program: Command): void {
           'a job in Kubernetes: another way to its hosts',
           "tccl inspect --command 'kubectl exec {host} -- npx tccl inspect --here'",
         ],
+        ['what each rank did last, and a verdict from that', 'tccl inspect --record calls && tccl diagnose calls'],
         ['for a script: exit code 1 when a job is stuck', 'tccl inspect --stuck-after 1m --json'],
         ['numbers for Prometheus', 'tccl inspect --prometheus :9401'],
       )}\nRanks that are stopped or compute are shown like any other: tccl inspect reads memory that they share, and sends them nothing. Other hosts are asked by \`ssh HOST tccl inspect --here\`, with TCCL_SSH in place of ssh if that is set.

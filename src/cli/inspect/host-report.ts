@@ -1,7 +1,9 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { describeCall, type Call } from '../../runtime/algorithms/call.js';
-import { readBoards, type ReadAt, type ShownCommunicator, type ShownRank } from '../../runtime/observe/read-boards.js';
+import { BOARD_BYTES, STATE_BYTES } from '../../runtime/device/board-layout.js';
+import { flightRecording, type FlightRecording } from '../../runtime/observe/flight-recording.js';
+import { boardsIn, readBoard, type ReadAt, type ShownCommunicator, type ShownRank } from '../../runtime/observe/read-boards.js';
 
 /** A rank's process, as /proc shows it. */
 export interface RankProcess {
@@ -20,6 +22,8 @@ export interface InspectedRank extends ShownRank {
   readonly process: RankProcess | undefined;
   /** Text of its last collective, as far as known. */
   readonly lastCall: string | undefined;
+  /** Its last calls, if they were asked for. */
+  readonly recording?: FlightRecording | undefined;
 }
 
 /** The ranks of this user on one host. */
@@ -36,8 +40,9 @@ const TICK_MS = 10;
 /**
  * Reads the boards of all ranks of this user on this host, from the files that they share: a rank that is stopped or computes is
  * read like any other. Files of other users cannot be opened.
+ * @param withCalls true for the last calls of each rank, too: some 600 kB
  */
-export function readHost(): HostReport {
+export function readHost(withCalls = false): HostReport {
   const files = new Map<number, { readonly path: string; readonly pids: number[] }>();
   for (const pid of processes()) {
     for (const { path, inode } of memoryFiles(pid)) {
@@ -49,10 +54,15 @@ export function readHost(): HostReport {
   const atMs = Date.now();
   const found = [...files.values()].flatMap(({ path, pids }) => {
     const holders = pids.map((pid) => ({ pid, inner: innerPid(pid) }));
-    return boardsOf(path).map((board) => ({ board, pid: holders.find(({ inner }) => inner === board.pid)?.pid }));
+    return boardsOf(path, withCalls).flatMap((bytes) => {
+      const board = readBoard(bytes);
+      if (board === undefined) return [];
+      const recording = withCalls ? flightRecording(bytes, hostname(), atMs) : undefined;
+      return [{ board, recording, pid: holders.find(({ inner }) => inner === board.pid)?.pid }];
+    });
   });
   // Of a rank with several segments, as after grow(), every board is one.
-  return { host: hostname(), atMs, ranks: found.map(({ board, pid }) => inspected(board, pid)) };
+  return { host: hostname(), atMs, ranks: found.map(({ board, recording, pid }) => ({ ...inspected(board, pid), recording })) };
 }
 
 function inspected(board: ShownRank, pid: number | undefined): InspectedRank {
@@ -114,7 +124,7 @@ function memoryFiles(pid: number): { readonly path: string; readonly inode: numb
   }
 }
 
-function boardsOf(path: string): ShownRank[] {
+function boardsOf(path: string, areWhole: boolean): Uint8Array[] {
   let fd: number;
   try {
     fd = openSync(path, 'r');
@@ -126,7 +136,7 @@ function boardsOf(path: string): ShownRank[] {
     return buffer.subarray(0, readSync(fd, buffer, 0, bytes, at));
   };
   try {
-    return readBoards(read);
+    return boardsIn(read).map((at) => read(at, areWhole ? BOARD_BYTES : STATE_BYTES));
   } finally {
     closeSync(fd);
   }

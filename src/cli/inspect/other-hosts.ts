@@ -15,12 +15,17 @@ interface Answers {
 /**
  * Runs `tccl inspect --here` on other hosts, all at a time.
  * @param template command in which `{host}` stands for the host; by default ssh, and the same paths as here
+ * @param calls true for the last calls of each rank, too
  */
-export async function askHosts(hosts: readonly string[], template = ownCommand()): Promise<Answers> {
+export async function askHosts(
+  hosts: readonly string[],
+  { template = ownCommand(), calls = false }: { readonly template?: string | undefined; readonly calls?: boolean | undefined },
+): Promise<Answers> {
+  const command = calls ? template.replace(/(?<=\binspect\W+)--here\b/, '--here --calls') : template;
   const answers = await Promise.all(
     hosts.map(async (host): Promise<HostReport | string> => {
       try {
-        const report = await askHost(template.replaceAll('{host}', quoted(host)));
+        const report = await askHost(command.replaceAll('{host}', quoted(host)));
         // Ranks know their host by the name that it had at the start.
         return { ...report, host };
       } catch (error) {

@@ -2,11 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { counted } from '../../counted.js';
 import { formatBytes } from '../../planner/plan/overview/format.js';
 import { nameRanks } from '../../runtime/bootstrap/rank-list.js';
+import { quoted } from '../shell-command.js';
 import { colorsFor, complain, LiveBlock, print, printJson, type Colors } from '../output.js';
 import { readHost, type HostReport } from './host-report.js';
 import { jobsOf, waitsOf, type Job, type JobRank } from './job.js';
 import { JobMetrics } from './metrics.js';
 import { askHosts } from './other-hosts.js';
+import { writeRecordings } from './recordings.js';
 import { verdictOn, waitTime, waitText, type JobState, type Verdict } from './verdict.js';
 
 export interface InspectOptions {
@@ -17,6 +19,10 @@ export interface InspectOptions {
   readonly stuckAfter: number;
   readonly prometheus?: string;
   readonly json?: boolean;
+  /** Folder for the last calls of each rank. */
+  readonly record?: string;
+  /** True if a report of this host has them. */
+  readonly calls?: boolean;
 }
 
 /** Time between the two samples of a single look. */
@@ -25,9 +31,10 @@ const APART_MS = 500;
 /** Prints the jobs of this user, once or again and again. Returns the exit code: 1 for a job that is stuck, 2 for none. */
 export async function inspectJobs(wanted: string | undefined, options: InspectOptions): Promise<number> {
   if (options.here === true) {
-    printJson(readHost());
+    printJson(readHost(options.calls));
     return 0;
   }
+  if (options.record !== undefined) return record(options.record, wanted, options);
   const metrics = options.prometheus === undefined ? undefined : await JobMetrics.listen(options.prometheus);
   if (metrics !== undefined) print(`metrics at http://${metrics.address}/metrics`);
   try {
@@ -68,13 +75,36 @@ interface Sample {
 }
 
 /** The reports of this host, and of the other hosts of the jobs that are looked for. */
-async function sample(wanted: string | undefined, { command }: InspectOptions): Promise<Sample> {
-  const report = readHost();
+async function sample(wanted: string | undefined, { command, calls }: InspectOptions): Promise<Sample> {
+  const report = readHost(calls);
   const jobs = selected(jobsOf([report]), wanted);
   const others = [...new Set(jobs.flatMap(({ hosts }) => hosts))].filter((host) => host !== report.host);
   if (others.length === 0) return { reports: [report], problems: [] };
-  const { reports, problems } = await askHosts(others, command);
+  const { reports, problems } = await askHosts(others, { template: command, calls });
   return { reports: [report, ...reports], problems };
+}
+
+/** Writes the last calls of all ranks of a job. Returns the exit code: 2 if there is no job, or more than one. */
+async function record(folder: string, wanted: string | undefined, options: InspectOptions): Promise<number> {
+  const { reports, problems } = await sample(wanted, { ...options, calls: true });
+  const [job, ...more] = selected(jobsOf(reports), wanted);
+  if (job === undefined || more.length > 0) {
+    const ids = [job, ...more].flatMap((each) => each?.id ?? []).join(', ');
+    complain(
+      'tccl inspect',
+      job === undefined ? noJob(wanted) : `${counted(more.length + 1, 'job')} run here: name one of ${ids}`,
+    );
+    return 2;
+  }
+  const written = writeRecordings(folder, job.ranks);
+  if (options.json === true) printJson({ job: job.id, written, problems });
+  else {
+    print(
+      `the last calls of ${counted(written.length, 'rank')} of ${job.nRanks} are in ${folder}; tccl diagnose ${quoted(folder)} compares them`,
+    );
+    print(...problems.map((problem) => `note: ${problem}`));
+  }
+  return 0;
 }
 
 /** The jobs that a word of the command line means: the start of an id, or the process of a rank or of its launcher. */

@@ -27,6 +27,8 @@ export interface FlightMessage {
 /** Recording of one rank. */
 export interface FlightRecording {
   readonly rank: number;
+  /** True for a rank of tccl, which writes the form of PyTorch. */
+  readonly isOfTccl?: boolean;
   readonly calls: readonly FlightCall[];
   readonly messages: readonly FlightMessage[];
   /** True if older entries of the ring buffer were overwritten. */
@@ -38,7 +40,10 @@ export interface FlightRecording {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** True if a value of JSON or a pickle is a recording of PyTorch (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE). */
+/**
+ * True if a value of JSON or a pickle is a recording of PyTorch (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE) or of tccl
+ * (TCCL_RECORD).
+ */
 export function isFlightRecording(value: unknown): value is Fields {
   return isFields(value) && Array.isArray(value['entries']) && ('pg_config' in value || 'version' in value);
 }
@@ -59,6 +64,7 @@ export function readFlightRecording(value: Fields, name: string, place: TextPlac
   const isMessage = (entry: Fields) => entry['is_p2p'] === true || messagePattern.test(operationOf(entry));
   return {
     rank: own,
+    isOfTccl: /^tccl\b/.test(textOf(value['comm_lib_version'], '')),
     groups,
     place,
     isCut: Number(entries[0]?.['record_id'] ?? 0) > 0,

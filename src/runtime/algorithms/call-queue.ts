@@ -158,7 +158,7 @@ export class CallQueue implements Waitable {
   run(call: QueuedCall): void {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
-      this.#recorder.begin(++this.#begun);
+      this.#recorder.begin(++this.#begun, call.code, call.root, call.count);
       const status = this.#engine.begin(
         call.code,
         call.type,
@@ -234,7 +234,7 @@ export class CallQueue implements Waitable {
     if (this.#requests.length === 0) {
       try {
         const { libc, patience } = this.#parts;
-        this.#recorder.begin(++this.#begun);
+        this.#recorder.begin(++this.#begun, code, root, count);
         let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
         for (let turn = 0; status === PENDING && turn < patience; turn++) {
           libc?.yieldCore();
@@ -356,7 +356,7 @@ export class CallQueue implements Waitable {
     else {
       request.begun = true;
       request.before?.();
-      this.#recorder.begin(++this.#begun);
+      this.#recorder.begin(++this.#begun, request.code, request.root, request.count);
       status = engine.begin(
         request.code,
         request.type,

@@ -327,6 +327,12 @@ export function describeDifference(
   return `their counts differ first for rank ${part}: ${counts[part] ?? 0} on rank ${rank}, ${otherCounts[part] ?? 0} on rank ${otherRank}`;
 }
 
+/** True if ranks agree about a number of elements. */
+export function hasCount(call: Call): boolean {
+  const name = nameOf(call);
+  return !(name === 'barrier' || name.includes('Object') || countless.has(name) || isMeetingCall(name));
+}
+
 /** Names of a call's arguments in messages. The algorithm follows from the others. */
 const argumentNames = { count: 'the number of elements', type: 'the type', operator: 'the operator', root: 'the root' };
 

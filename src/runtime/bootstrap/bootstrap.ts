@@ -50,6 +50,8 @@ export interface Bootstrap {
   readonly id: string;
   readonly rank: number;
   readonly nRanks: number;
+  /** The number of each rank in the job. */
+  readonly members: readonly number[];
   /** Every rank's info, by rank. */
   readonly peers: readonly PeerInfo[];
   /** The ranks on this host in ascending order; a rank's index in it is its local rank. */

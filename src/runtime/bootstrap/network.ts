@@ -28,7 +28,7 @@ export class Network implements Bootstrap {
   readonly localRank: number;
   readonly #mesh: Mesh;
   /** The mesh's rank of each rank. */
-  readonly #members: readonly number[];
+  readonly members: readonly number[];
   readonly #groups: Readonly<Record<Scope, RankGroup>>;
   readonly #firstSpace: number;
   #pending = 0;
@@ -50,7 +50,7 @@ export class Network implements Bootstrap {
    */
   constructor(mesh: Mesh, number: number, members: readonly number[], peers: readonly PeerInfo[], all?: RankGroup) {
     this.#mesh = mesh;
-    this.#members = members;
+    this.members = members;
     this.#firstSpace = number * SPACES_PER_NETWORK;
     this.id = `${number}.${members[0] ?? 0}`;
     this.rank = members.indexOf(mesh.rank);
@@ -114,11 +114,11 @@ export class Network implements Bootstrap {
   }
 
   openWaitQueries(): WaitQueries {
-    return new WaitQueries(this.#mesh, this.#members, this.#tagSpace);
+    return new WaitQueries(this.#mesh, this.members, this.#tagSpace);
   }
 
   openLastingWaitQueries(): WaitQueries {
-    return new WaitQueries(this.#mesh, this.#members, this.#firstSpace + spaces.waits);
+    return new WaitQueries(this.#mesh, this.members, this.#firstSpace + spaces.waits);
   }
 
   onFailure(listener: (error: Error) => void): () => void {
@@ -128,7 +128,7 @@ export class Network implements Bootstrap {
 
   onDeath(listener: (error: Error) => void): () => void {
     return this.#mesh.onDeath((error) => {
-      if (this.#members.includes(error.rank ?? -1)) listener(this.#news(error));
+      if (this.members.includes(error.rank ?? -1)) listener(this.#news(error));
     });
   }
 
@@ -166,7 +166,7 @@ export class Network implements Bootstrap {
     if (signal !== this.#askedWith) this.#asked++;
     this.#askedWith = signal;
     const question = {
-      members: this.#members,
+      members: this.members,
       excluded,
       call,
       quorum,
@@ -179,7 +179,7 @@ export class Network implements Bootstrap {
   }
 
   commitBarrier(): CommitBarrier {
-    return new CommitBarrier(this.#mesh, this.#members, this.#firstSpace + spaces.commitBarrier);
+    return new CommitBarrier(this.#mesh, this.members, this.#firstSpace + spaces.commitBarrier);
   }
 
   close(): Promise<void> {
@@ -217,7 +217,7 @@ export class Network implements Bootstrap {
     // For the last network, the end of the connections says it.
     if (this.#mesh.users > 1) {
       for (const group of Object.values(this.#groups)) group.sayGoodbye();
-      this.#mesh.fallSilent(this.#members, this.#tagSpace, this.#failure);
+      this.#mesh.fallSilent(this.members, this.#tagSpace, this.#failure);
     }
     if (this.#leave(reason) === 0) await this.#mesh.close(reason);
   }
@@ -236,7 +236,7 @@ export class Network implements Bootstrap {
   }
 
   #meshRank(rank: number): number {
-    return this.#members[rank] ?? -1;
+    return this.members[rank] ?? -1;
   }
 
   #check(peer: number, tag: number): void {
@@ -280,7 +280,7 @@ export class Network implements Bootstrap {
   /** Translates an error's rank from the mesh's number to this network's. Errors of this network already have that. */
   #inMyRanks(error: unknown): unknown {
     if (!(error instanceof RemoteError) || error.rank === undefined || isInRanksOfNetwork(error)) return error;
-    const rank = this.#members.indexOf(error.rank);
+    const rank = this.members.indexOf(error.rank);
     if (rank < 0 || rank === error.rank) return error;
     return new RemoteError(error.code, `${error.message} (it is rank ${rank} of this communicator)`, { rank, cause: error });
   }

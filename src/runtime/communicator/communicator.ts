@@ -174,9 +174,11 @@ export class Communicator extends MessageCalls {
     const tell = options.onWarning ?? warnNow;
     const warn = (text: string): void => tell(this.#named(text));
     const progress = (this.#progress = progressHere());
-    const { id } = bootstrap;
-    const recorder = (this.#recorder = this.#segment.board.show({ id, name: this.name, rank: this.rank, nRanks: this.nRanks }));
+    const { id, members } = bootstrap;
+    const { name, rank, nRanks } = this;
+    const recorder = (this.#recorder = this.#segment.board.show({ id, name, rank, nRanks, members }));
     this.#pointToPoint = pointToPoint;
+    pointToPoint.recorder = recorder;
     waitQueries?.setDefaultAnswer(() => this.#queue.lastCall());
     this.#queue = new CallQueue({
       engine,
@@ -742,6 +744,7 @@ export class Communicator extends MessageCalls {
     const {
       team,
       bootstrap,
+      resources,
       resources: {
         facts: { shared },
       },
@@ -761,6 +764,7 @@ export class Communicator extends MessageCalls {
     bootstrap.fail(error);
     this.#queue.abort(error);
     this.#parts.waitQueries?.close();
+    resources.recording?.write();
   }
 
   /**

@@ -161,7 +161,7 @@ async function setUp(
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const location = locationOf(bootstrap, network, id);
     const facts = await agree(bootstrap, settings, config, joined, libc !== undefined, profile, location);
-    const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options });
+    const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options }, bootstrap.rank);
     parts = await resources.assemble(bootstrap, team, facts, config, forcedAlgorithm(settings, config), stop);
     warnOfDoubts(bootstrap, facts, doubt, options);
     segment.ranks.setState(rankStates.ready);

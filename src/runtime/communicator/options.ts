@@ -67,6 +67,8 @@ export interface RuntimeSettings {
   readonly topology: TopologyFiles;
   /** TCCL_TRACE: file for the trace of this host's ranks; `%h` stands for the host's name. docs/guides/feedback.md. */
   readonly tracePath: string | undefined;
+  /** TCCL_RECORD: file for a rank's last calls, with `%r` for the rank. docs/guides/inspect.md. */
+  readonly recordPath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;
   /** All our variables that are set, except those of launchers. */
@@ -107,6 +109,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
       graphDump: value(env, 'TCCL_GRAPH_DUMP_FILE'),
     },
     tracePath: value(env, 'TCCL_TRACE'),
+    recordPath: recordPath(env),
     debug: debugSettings(env),
     variables: Object.fromEntries(
       Object.entries(env).flatMap(([name, text]) =>
@@ -166,6 +169,12 @@ function flag(env: Environment, name: string): boolean {
   const text = value(env, name);
   if (text !== undefined && text !== '0' && text !== '1') throw malformed(env, name, '0 or 1');
   return text === '1';
+}
+
+function recordPath(env: Environment): string | undefined {
+  const path = value(env, 'TCCL_RECORD');
+  if (path?.includes('%r') === false) throw malformed(env, 'TCCL_RECORD', 'a file name with %r, which becomes the rank');
+  return path;
 }
 
 function connectsUpTo(env: Environment): number {

@@ -11,6 +11,7 @@ import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
+import { RecordingFile } from '../observe/recording-file.js';
 import { networkNamed } from '../transport/networks.js';
 import { RailsTransport, type Lanes } from '../transport/rails.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
@@ -66,7 +67,17 @@ export class SharedResources {
   #users = 0;
   #hasFirst = false;
 
-  constructor(readonly facts: SharedFacts) {}
+  /** File of this rank's last calls, if TCCL_RECORD asks for one. */
+  readonly recording: RecordingFile | undefined;
+
+  /** @param rank of this process in the job */
+  constructor(
+    readonly facts: SharedFacts,
+    rank: number,
+  ) {
+    const { recordPath } = facts.settings;
+    this.recording = recordPath === undefined ? undefined : new RecordingFile(recordPath, rank, facts.segment.board);
+  }
 
   /**
    * Makes the parts of a communicator and connects its ranks for data. All its ranks call it.
@@ -179,7 +190,9 @@ export class SharedResources {
   /** Counts one communicator less; after the last one, this rank leaves the segment. */
   leave(): void {
     this.facts.segment.communicators--;
-    if (--this.#users === 0) this.facts.segment.close();
+    if (--this.#users > 0) return;
+    this.recording?.close();
+    this.facts.segment.close();
   }
 }
 

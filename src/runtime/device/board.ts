@@ -2,6 +2,7 @@ import {
   BOARDS,
   boardStates,
   BOARD_BYTES,
+  callBits,
   header,
   HEADER_BYTES,
   HEADER_TEXT,
@@ -18,6 +19,7 @@ import {
   waitKinds,
   type WaitKind,
 } from './board-layout.js';
+import { CallRing } from './call-ring.js';
 import { WaitWords } from './wait-report.js';
 import { clockMs, wallClockMs } from '../platform/platform.js';
 
@@ -36,10 +38,12 @@ interface Shown {
   readonly name: string | undefined;
   readonly rank: number;
   readonly nRanks: number;
+  /** Its members as ranks of the job, in order; left out of the board where they take too much room. */
+  readonly members?: readonly number[];
 }
 
 /**
- * This rank's board (board-layout.ts): identity, communicators and waits. Only one thread writes it. Plain stores
+ * This rank's board (board-layout.ts): identity, communicators, waits and the last calls. Only one thread writes it. Plain stores
  * suffice: a reader is another process, which sees them a moment later.
  */
 export class Board {
@@ -47,6 +51,9 @@ export class Board {
   readonly #at: number;
   readonly #words: Int32Array;
   readonly #doubles: Float64Array;
+  readonly #ring: CallRing;
+  /** Communicators shown so far. */
+  #shown = 0;
 
   /** @param at address of `BOARD_BYTES` bytes */
   constructor(buffer: ArrayBufferLike, at: number) {
@@ -54,6 +61,7 @@ export class Board {
     this.#at = at;
     this.#words = new Int32Array(buffer, at, BOARD_BYTES / 4);
     this.#doubles = new Float64Array(buffer, at, BOARD_BYTES / 8);
+    this.#ring = new CallRing(buffer, at, this.#words);
   }
 
   /** A board that no other process can read. */
@@ -68,6 +76,11 @@ export class Board {
     words[BOARDS + 2] = nRanks;
     words[BOARDS + 3] = at;
     Atomics.store(words, BOARDS, MAGIC);
+  }
+
+  /** A copy of its bytes. */
+  bytes(): Uint8Array {
+    return new Uint8Array(this.#buffer, this.#at, BOARD_BYTES).slice();
   }
 
   open({ rank, nRanks, facts }: Identity): void {
@@ -91,7 +104,7 @@ export class Board {
   }
 
   /** Shows a communicator. If all slots are in use, only its number of calls is shown, once it is closed. */
-  show({ id, name, rank, nRanks }: Shown): CallRecorder {
+  show({ id, name, rank, nRanks, members }: Shown): CallRecorder {
     const words = this.#words;
     let index = 0;
     while (index < SLOTS && words[wordOf(index)] !== slotStates.free) index++;
@@ -100,20 +113,26 @@ export class Board {
     words.fill(0, at, at + SLOT_BYTES / 4);
     words[at + slot.rank] = rank;
     words[at + slot.nRanks] = nRanks;
-    const text = JSON.stringify({ id, name: name?.slice(0, 40) });
-    this.#write(text, at + slot.textLength, at * 4 + SLOT_TEXT, SLOT_BYTES - SLOT_TEXT);
+    const serial = (words[at + slot.serial] = (this.#shown++ % MOST_SERIALS) + 1);
+    const facts = { id, name: name?.slice(0, 40) };
+    const place = [at + slot.textLength, at * 4 + SLOT_TEXT, SLOT_BYTES - SLOT_TEXT] as const;
+    if (!this.#write(JSON.stringify({ ...facts, members }), ...place)) this.#write(JSON.stringify(facts), ...place);
     Atomics.store(words, at, slotStates.open);
-    return new CallRecorder(words, this.#doubles, at);
+    return new CallRecorder(words, this.#doubles, at, this.#ring, serial);
   }
 
-  #write(text: string, lengthWord: number, at: number, room: number): void {
+  /** Writes a text that fits: without its end it is no JSON. */
+  #write(text: string, lengthWord: number, at: number, room: number): boolean {
     const bytes = new TextEncoder().encode(text);
-    // A text without its end is no JSON.
     const fits = bytes.length <= room;
     if (fits) new Uint8Array(this.#buffer, this.#at + at, room).set(bytes);
     this.#words[lengthWord] = fits ? bytes.length : 0;
+    return fits;
   }
 }
+
+/** Serials of communicators have 8 bits; none is 0. */
+const MOST_SERIALS = 255;
 
 function wordOf(index: number): number {
   return (HEADER_BYTES + index * SLOT_BYTES) / 4;
@@ -136,13 +155,18 @@ export class CallRecorder {
   readonly #timesAt: number;
   readonly #reports: readonly WaitWords[];
   readonly #isWaiting: boolean[] = Object.keys(waitKinds).map(() => false);
-  /** Number of the call that waits, or 0. */
+  readonly #ring: CallRing;
+  readonly #serial: number;
+  /** Number of the call that waits, or 0, and its entry in the ring. */
   #waiting = 0;
+  #entry = -1;
 
-  constructor(words: Int32Array, doubles: Float64Array, slotAt: number) {
+  constructor(words: Int32Array, doubles: Float64Array, slotAt: number, ring: CallRing, serial: number) {
     this.#words = words;
     this.#doubles = doubles;
     this.#slotAt = slotAt;
+    this.#ring = ring;
+    this.#serial = serial;
     this.#begunAt = slotAt + slot.begun;
     this.#timesAt = slotAt / 2;
     const at = slotAt + slot.reports;
@@ -153,8 +177,11 @@ export class CallRecorder {
    * Shows that a call begins; one that does not wait counts as ended. It is on the path of every call.
    * @param number of calls that the communicator has begun, this one included
    */
-  begin(number: number): void {
+  begin(number: number, code: number, root: number, count: number): void {
     this.#words[this.#begunAt] = number;
+    const ring = this.#ring;
+    if (--ring.left <= 0 || ring.holder !== this || ring.code !== code || ring.root !== root || ring.count !== count)
+      ring.add(this, this.#serial, number, code, root, count);
   }
 
   /** Shows that the last call waits. */
@@ -168,6 +195,9 @@ export class CallRecorder {
     doubles[timesAt + slotTimes.count] = count;
     doubles[timesAt + slotTimes.order] = words[header.waits] = ((words[header.waits] ?? 0) + 1) | 0;
     words[at + slot.waited] = this.#waiting = number;
+    const ring = this.#ring;
+    if (ring.holder !== this || !ring.isAlone(number)) ring.add(this, this.#serial, number, code, root, count);
+    this.#entry = ring.wait();
   }
 
   /** Shows that the last call has ended, which may have waited. */
@@ -175,7 +205,20 @@ export class CallRecorder {
     if (this.#waiting === 0) return;
     this.#words[this.#slotAt + slot.waited] = -this.#waiting;
     this.#waiting = 0;
+    this.#ring.end(this.#entry, this.#isWaiting[waitKinds.collective] === true);
     this.resolve('collective');
+  }
+
+  /** Records a message that begins. Returns its entry for {@link endMessage}. */
+  beginMessage(sends: boolean, peer: number, typeCode: number, count: number): number {
+    const ring = this.#ring;
+    ring.left--;
+    ring.add(undefined, this.#serial, 0, (typeCode << 4) | (sends ? callBits.send : callBits.recv), peer, count);
+    return ring.wait();
+  }
+
+  endMessage(entry: number): void {
+    this.#ring.end(entry, false);
   }
 
   /**
@@ -189,6 +232,7 @@ export class CallRecorder {
     this.#doubles[this.#timesAt + slotTimes.since + index] = sinceMs;
     this.#reports[index]?.publish([...activity, stillMs | 0, ...late]);
     this.#isWaiting[index] = true;
+    if (kind === 'collective') this.#ring.started(this.#entry, sinceMs);
   }
 
   /** Takes the report of a wait back. */

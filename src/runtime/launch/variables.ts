@@ -41,6 +41,7 @@ const names = [
   'DEBUG_SUBSYS',
   'DEBUG_FILE',
   'TRACE',
+  'RECORD',
   'TOPO_DUMP_FILE',
   'GRAPH_DUMP_FILE',
 ];

@@ -33,6 +33,8 @@ export class Transfer {
   /** True for a receive that also takes a shorter message, whose `count` and `bytes` it then has. */
   atMost = false;
   done = false;
+  /** Its entry in the ring of calls. */
+  entry = -1;
   owner: TransferOwner | undefined;
   /** Called at the end of an observed transfer. */
   ended: ((error?: Error) => void) | undefined;

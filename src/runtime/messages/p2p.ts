@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
+import type { CallRecorder } from '../device/board.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { describeElements, objectBytes, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
@@ -84,6 +85,8 @@ export class PointToPoint {
   pending = 0;
   /** Incremented whenever one of them progresses. */
   steps = 0;
+  /** Records the transfers of a communicator. */
+  recorder: CallRecorder | undefined;
   readonly #options: PointToPointOptions;
   readonly #peers: (Peer | undefined)[] = [];
   /** Peers with transfers in flight. */
@@ -169,8 +172,7 @@ export class PointToPoint {
       peer.lastReceive = transfer;
       peer.receives ??= transfer;
     }
-    this.pending++;
-    transfer.ended = this.#options.observe?.(operationOf(transfer));
+    this.#begun(transfer);
     return transfer;
   }
 
@@ -182,8 +184,14 @@ export class PointToPoint {
     transfer.next = peer.receives;
     peer.receives = transfer;
     peer.lastReceive ??= transfer;
+    this.#begun(transfer);
+  }
+
+  #begun(transfer: Transfer): void {
     this.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
+    const { sends, peer, type, count } = transfer;
+    if (this.recorder !== undefined) transfer.entry = this.recorder.beginMessage(sends, peer, type.code, count);
   }
 
   /**
@@ -203,6 +211,7 @@ export class PointToPoint {
         if (peer.sends === undefined && peer.receives === undefined && place >= 0) this.#busy.splice(place, 1);
         this.pending--;
         transfer.ended?.(error);
+        this.recorder?.endMessage(transfer.entry);
         this.recycle(transfer);
         return true;
       }
@@ -634,6 +643,7 @@ export class PointToPoint {
     this.pending--;
     transfer.done = true;
     transfer.ended?.();
+    this.recorder?.endMessage(transfer.entry);
     const { owner } = transfer;
     if (owner === undefined) return;
     this.recycle(transfer);

@@ -17,6 +17,7 @@ import {
   SLOTS,
   slotStates,
   slotTimes,
+  STATE_BYTES,
   waitKinds,
 } from '../device/board-layout.js';
 import { WaitWords } from '../device/wait-report.js';
@@ -38,6 +39,10 @@ export interface ShownCommunicator {
   readonly name: string | undefined;
   readonly rank: number;
   readonly nRanks: number;
+  /** Its members as ranks of the job, in order, if they fit. */
+  readonly members: readonly number[] | undefined;
+  /** Marks its calls in the ring; see read-calls.ts. */
+  readonly serial: number;
   readonly hasFailed: boolean;
   /** Collectives begun so far, and those that have ended. */
   readonly begun: number;
@@ -78,19 +83,20 @@ export type ReadAt = (at: number, bytes: number) => Uint8Array;
 /** Most ranks of a segment; more are damage. */
 const MOST_RANKS = 1024;
 
-/** The boards in a segment; empty if it is none of this version. */
-export function readBoards(read: ReadAt): ShownRank[] {
+/** Addresses of the boards in a segment; empty if it is none of this version. */
+export function boardsIn(read: ReadAt): number[] {
   const [magic, version, nRanks = 0, at = 0] = wordsOf(read(BOARDS * 4, 16));
   if (magic !== MAGIC || version !== LAYOUT_VERSION || nRanks < 1 || nRanks > MOST_RANKS) return [];
-  return Array.from({ length: nRanks }, (_, rank) => read(at + rank * BOARD_BYTES, BOARD_BYTES)).flatMap(
-    (bytes) => readBoard(bytes) ?? [],
-  );
+  return Array.from({ length: nRanks }, (_, rank) => at + rank * BOARD_BYTES);
 }
 
-/** The content of a board; undefined if no rank shows anything there. */
+/**
+ * The content of a board; undefined if no rank shows anything there.
+ * @param given its first STATE_BYTES, or more
+ */
 export function readBoard(given: Uint8Array): ShownRank | undefined {
-  if (given.length < BOARD_BYTES) return undefined;
-  const bytes = given.slice();
+  if (given.length < STATE_BYTES) return undefined;
+  const bytes = given.slice(0, STATE_BYTES);
   const words = wordsOf(bytes);
   const doubles = new Float64Array(bytes.buffer);
   const state = words[header.state];
@@ -127,7 +133,7 @@ function readSlot(
   const state = words[at + slot.state];
   if (state !== slotStates.open && state !== slotStates.failed) return undefined;
   const text = readText(bytes, words[at + slot.textLength] ?? 0, from + SLOT_TEXT, from + SLOT_BYTES) as
-    { readonly id: string; readonly name?: string } | undefined;
+    { readonly id: string; readonly name?: string; readonly members?: readonly number[] } | undefined;
   if (text === undefined) return undefined;
   const begun = words[at + slot.begun] ?? 0;
   const waited = readWaited(words, doubles, at);
@@ -152,6 +158,8 @@ function readSlot(
     name: text.name,
     rank: words[at + slot.rank] ?? 0,
     nRanks: words[at + slot.nRanks] ?? 0,
+    members: text.members,
+    serial: words[at + slot.serial] ?? 0,
     hasFailed: state === slotStates.failed,
     begun,
     ended,

@@ -1,5 +1,6 @@
 import { aftermath } from '../rules/codes.js';
 import { type LogFinding, namedRanks } from './finding.js';
+import { adviceFor } from './flight-advice.js';
 import type { FlightCall, FlightMessage, FlightRecording } from '../../readers/flight.js';
 
 /** A group of ranks in recordings: several may have the same name, each with ranks of its own. */
@@ -237,7 +238,7 @@ function ranksBehind(
     explains: aftermath,
     problem: `${namedRanks(ranks)} never called ${called(call, group)}, in which ${there} of ${members.length} ranks wait; rank ${first?.rank ?? ''} ${text}`,
     cause: 'these ranks are elsewhere: other code, an exception, slow data or a checkpoint, or they are stuck in another group',
-    remedy: `\`py-spy dump\` of ${namedRanks(ranks)}; look at what follows ${calledAt === '' ? 'their last call' : calledAt}`,
+    remedy: `${adviceFor(members).stacks(namedRanks(ranks))}; look at what follows ${calledAt === '' ? 'their last call' : calledAt}`,
     places: behind.slice(0, 4).map(({ place }) => place),
   };
 }
@@ -299,8 +300,7 @@ function allInside(group: string, call: FlightCall, members: readonly FlightReco
     ranks: members.map(({ rank }) => rank),
     explains: aftermath,
     problem: `${call.sequence < 0 ? `${namedRanks(members.map(({ rank }) => rank))} are at both ends of ${called(call, group)}` : `all ${members.length} ranks are in ${called(call, group)}, of ${call.input},`} and none comes out`,
-    cause: 'the ranks agree, so the program is not at fault: the network, a GPU or a NIC stands still',
-    remedy: "look at NCCL's log, `dmesg -T` and NIC counters (`ethtool -S`) of these hosts; run nccl-tests between pairs of them",
+    ...adviceFor(members).allInside,
     places: members.slice(0, 4).map(({ place }) => place),
   };
 }
@@ -314,8 +314,7 @@ function leftInside(group: string, call: FlightCall, left: readonly FlightRecord
     ranks,
     explains: aftermath,
     problem: `${namedRanks(ranks)} ${ranks.length === 1 ? 'has' : 'have'} not come out of ${called(call, group)}, which ${completed} other ${completed === 1 ? 'rank has' : 'ranks have'} completed`,
-    cause: 'the GPU is busy or stuck with work before it on that stream, or data of the others do not arrive there',
-    remedy: `\`nvidia-smi\` and \`dmesg -T\` (Xid) on the hosts of ${namedRanks(ranks)}; \`py-spy dump\` of ${namedRanks(ranks)}`,
+    ...adviceFor(left).leftInside(namedRanks(ranks)),
     places: left.slice(0, 4).map(({ place }) => place),
   };
 }
@@ -336,7 +335,7 @@ function messageUnmatched(
     explains: aftermath,
     problem: `rank ${recording.rank} waits to ${here} rank ${other.rank} (group ${group}${at}), which does not ${there} it: it ${whereabouts(other).text}`,
     cause: 'the ranks do not agree about their messages: number, order, or a stage of the pipeline that ended early',
-    remedy: `compare the sends and receives of both ranks; py-spy dump of rank ${other.rank}`,
+    remedy: `compare the sends and receives of both ranks; ${adviceFor([recording]).stacks(`rank ${other.rank}`)}`,
     places: [recording.place, other.place],
   };
 }
