@@ -68,6 +68,8 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
       return measurement.gpusPerThread > 1;
     case 'byteSumCost':
       return measurement.type === 'int8';
+    case 'windowCtaRatio':
+      return false;
     case 'netCrowding':
       return isNet && way !== 'NVLS';
     case 'flagShare':
@@ -199,6 +201,7 @@ export const startingPhysics: Physics = {
     netCrowding: 3,
     // NCCL's figure for a step with Simple, 14 µs, less a hop between GPUs.
     netHopUs: 12,
+    windowCtaRatio: 1,
   },
 };
 

@@ -19,10 +19,7 @@ import { readResults } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
 import { formatBytes, formatRate, formatTime } from '../../planner/plan/overview/format.js';
-import { isServedByWindows } from '../../planner/plan/overview/windows.js';
-import { planPrepared } from '../../planner/plan/plan.js';
 import { simulatorOf } from '../../planner/plan/prediction.js';
-import { tune } from '../../planner/tuning/tune.js';
 import { gpuModels } from '../../planner/topology/catalogue/gpus.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import { type Colors, colorsFor, print, printJson, printNotes, progressLine } from '../output.js';
@@ -35,8 +32,6 @@ interface Found {
   readonly tables: readonly ExpectedTable[];
   /** Rows that measure the launch by PyTorch; they are not compared. */
   readonly tooShort: number;
-  /** Rows of sizes that symmetric kernels or copy engines serve; they are not compared. */
-  readonly onWindows: number;
   readonly isSlow: boolean;
   /** The best first. */
   readonly explanations: readonly TriedHypothesis[];
@@ -61,7 +56,7 @@ export async function showExpected(name: string, resultsName: string, options: E
   const found = inFile(input.fileName, () => compare(input, results, limit));
   if (options.json === true) printJson(jsonOf(found, results));
   else print(...lines(found, results));
-  const { onWindows, tooShort } = found;
+  const { tooShort } = found;
   printNotes([
     ...notes,
     ...(others === 0
@@ -71,11 +66,6 @@ export async function showExpected(name: string, resultsName: string, options: E
       ? []
       : [
           `${counted(tooShort, 'row')} ${tooShort === 1 ? 'is' : 'are'} not compared: PyTorch's launch is a part of such short times`,
-        ]),
-    ...(onWindows === 0
-      ? []
-      : [
-          `${counted(onWindows, 'row')} ${onWindows === 1 ? 'is' : 'are'} not compared: symmetric kernels or copy engines serve the size, and no simulation knows these (tccl plan --windows has NCCL's belief).`,
         ]),
     ...input.notes,
   ]);
@@ -129,24 +119,16 @@ function gpuModelNamed(name: string) {
 function compare(input: ClusterInput, results: readonly Results[], seconds: number): Found {
   const { cluster, parameters, environment, given, machines, simulated } = input;
   const prepared = prepareCluster(cluster, parameters, given);
-  const plan = planPrepared(prepared, parameters);
-  const tuning = tune(plan, parameters);
-  const simulator = simulatorOf(prepared, parameters, plan, tuning);
+  const simulator = simulatorOf(prepared, parameters);
   const long = results.map(({ rows, shortestUs = 0, ...rest }) => ({
     ...rest,
     rows: rows.filter(({ timeUs }) => timeUs >= shortestUs),
   }));
-  const general = long.map(({ collective, rows, ...rest }) => ({
-    ...rest,
-    collective,
-    rows: rows.filter(({ bytes, type }) => !isServedByWindows(tuning, collective, bytes, { dataType: type })),
-  }));
   const tooShort = rowsOf(results) - rowsOf(long);
-  const onWindows = rowsOf(long) - rowsOf(general);
-  const tables = general.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
+  const tables = long.map((each) => expectTable(each, simulator, environmentOf(each, simulated)));
   const isSlow = tables.some((table) => table.isSlow);
   const error = errorOf(tables);
-  if (!isSlow) return { input, tables, tooShort, onWindows, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
+  if (!isSlow) return { input, tables, tooShort, isSlow, explanations: [], error, nTried: 0, nLeft: 0 };
   const roots = rootsOf({ machines });
   const changeable: ChangeableCluster = { cluster, roots, parameters, environment, ...given };
   const nHosts = cluster.hosts.reduce((sum, { count }) => sum + count, 0);
@@ -167,7 +149,6 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
     input,
     tables,
     tooShort,
-    onWindows,
     isSlow,
     explanations: ranked(tried, error),
     error,

@@ -6,6 +6,7 @@ import { curveSizes, forecast, usualSizes } from '../../planner/plan/overview/fo
 import { type Overview, overviewOf } from '../../planner/plan/overview/overview.js';
 import { type Plan, planPrepared } from '../../planner/plan/plan.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
+import type { WindowForecast } from '../../planner/plan/overview/windows.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { tune, type Tuning } from '../../planner/tuning/tune.js';
@@ -40,9 +41,10 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   const input = await readCluster(names, options);
   if (options.followNccl !== true) refuseContradictions(input.parameters);
   const parent = await parentOf(options);
-  const { overview, tuning, checked, predicted } = makeOverview(input, sizes, parent);
-  const predicts = options.predict ?? isQuickToPredict(overview.nRanks, sizes.length);
-  const predictions = predicts ? await predicted() : [];
+  const { overview: made, tuning, checked, predicted } = makeOverview(input, sizes, parent);
+  const predicts = options.predict ?? isQuickToPredict(made.nRanks, sizes.length);
+  const { predictions, ...ofWindows } = predicts ? await predicted() : { predictions: [] };
+  const overview = { ...made, ...ofWindows };
   const findings = await checked();
 
   if (options.svg !== undefined || options.html !== undefined) {
@@ -83,6 +85,12 @@ async function parentOf(options: PlanOptions): Promise<Plan | undefined> {
   return inFile(fileName, () => planPrepared(prepareCluster(cluster, parameters, given), parameters));
 }
 
+/** Simulated times: of all collectives, and of calls on symmetric windows. */
+interface Predicted {
+  readonly predictions: readonly PredictedCollective[];
+  readonly windows?: WindowForecast;
+}
+
 /** The plan of a cluster with NCCL's times; `predicted` simulates its calls. */
 function makeOverview(
   input: ClusterInput,
@@ -92,7 +100,7 @@ function makeOverview(
   readonly overview: Overview;
   readonly tuning: Tuning;
   readonly checked: () => Promise<readonly Finding[]>;
-  readonly predicted: () => Promise<readonly PredictedCollective[]>;
+  readonly predicted: () => Promise<Predicted>;
 } {
   const { title, cluster, fileName, parameters, environment, given, simulated } = input;
   return inFile(fileName, () => {
@@ -106,8 +114,9 @@ function makeOverview(
       );
     }
     const tuning = tune(plan, parameters);
+    const overview = overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes });
     return {
-      overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes }),
+      overview,
       tuning,
       checked: async () => {
         const { checkPlan } = await import('../../planner/plan/checks/check-plan.js');
@@ -115,7 +124,15 @@ function makeOverview(
       },
       predicted: async () => {
         const { predictCollectives, simulatorOf } = await import('../../planner/plan/prediction.js');
-        return inFile(fileName, () => predictCollectives(simulatorOf(prepared, parameters, plan, tuning), sizes, simulated));
+        const { predictOnWindows } = await import('../../planner/plan/overview/predict-windows.js');
+        const { windows } = overview;
+        return inFile(fileName, () => {
+          const simulator = simulatorOf(prepared, parameters, plan, tuning);
+          return {
+            predictions: predictCollectives(simulator, sizes, simulated),
+            ...(windows === undefined ? {} : { windows: predictOnWindows(windows, simulator, simulated) }),
+          };
+        });
       },
     };
   });

@@ -9,11 +9,11 @@ import {
 import type { Forecast } from '../../planner/plan/overview/forecast.js';
 import { type GraphOverview, type HostOverview, type Overview, type RingOverview } from '../../planner/plan/overview/overview.js';
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
+import type { WindowRow } from '../../planner/plan/overview/windows.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { formatGBps } from '../../planner/topology/format.js';
 import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';
-import type { CallWay } from '../../planner/tuning/symmetric/symmetric.js';
 import type { Colors } from '../output.js';
 
 interface TextOptions {
@@ -204,15 +204,17 @@ function flipLines(forecasts: readonly Forecast[], paint: TextOptions['paint']):
 function windowLines({ windows }: Overview, paint: TextOptions['paint']): string[] {
   if (windows === undefined) return [];
   const { collectives } = windows;
+  const isPredicted = collectives.some(({ rows: ways }) => ways.some(({ predicted }) => predicted !== undefined));
+  const heads = isPredicted ? ['CTAs', 'predicted', 'busbw', 'believed'] : ['CTAs', 'believed', 'busbw'];
   const rows = [
-    ['size', ...collectives.flatMap(({ collective }) => [collective, 'CTAs', 'believed', 'busbw'])],
+    ['size', ...collectives.flatMap(({ collective }) => [collective, ...heads])],
     ...(collectives[0]?.rows ?? []).map(({ bytes }, index) => [
       formatBytes(bytes),
-      ...collectives.flatMap(({ rows: ways }) => wayCells(ways[index]?.way)),
+      ...collectives.flatMap(({ rows: ways }) => wayCells(ways[index], isPredicted)),
     ]),
   ];
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  const isName = (column: number) => column % 4 === 1;
+  const isName = (column: number) => column % (heads.length + 1) === 1;
   const line = (row: readonly string[]) =>
     row
       .map((cell, column) => (isName(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
@@ -225,29 +227,27 @@ function windowLines({ windows }: Overview, paint: TextOptions['paint']): string
   );
   return [
     '',
-    `${paint.bold('on symmetric windows')} for ${windowsText(windows.windows)}, float32 and sum; times by NCCL's model, never compared with recorded answers`,
+    `${paint.bold('on symmetric windows')} for ${windowsText(windows.windows)}, float32 and sum; NCCL's decisions are read from source, not compared with recorded answers`,
     ...rows.map((row, index) => (index === 0 ? paint.dim(line(row)) : line(row))),
     ...[...reasons].map((reason) => paint.dim(reason)),
   ];
 }
 
-/** The kernel without the name of its collective, its CTAs, time and bus bandwidth. */
-function wayCells(way: CallWay | undefined): string[] {
-  switch (way?.kind) {
-    case undefined:
-      return ['', '', '', ''];
-    case 'general':
-      return [
-        formatWay(way.choice),
-        '',
-        way.choice === undefined ? '' : formatTime(way.choice.timeUs),
-        formatRate(way.choice?.busGBps ?? 0),
-      ];
-    case 'copy engines':
-      return ['copy engines', '0', formatTime(way.timeUs), formatRate(way.busGBps)];
-    case 'symmetric':
-      return [way.kernel.slice(way.kernel.indexOf('_') + 1), String(way.ctas), formatTime(way.timeUs), formatRate(way.busGBps)];
-  }
+/** The kernel without the name of its collective, its CTAs, and times: predicted with their bus bandwidth, and believed. */
+function wayCells(row: WindowRow | undefined, isPredicted: boolean): string[] {
+  if (row === undefined) return isPredicted ? ['', '', '', '', ''] : ['', '', '', ''];
+  const { way, predicted } = row;
+  const believed = way.kind === 'general' ? way.choice : way;
+  const believedCells = believed === undefined ? ['', ''] : [formatTime(believed.timeUs), formatRate(believed.busGBps)];
+  const predictedCells = predicted === undefined ? ['', ''] : [formatTime(predicted.timeUs), formatRate(predicted.busGBps)];
+  return [
+    ...(way.kind === 'general'
+      ? [formatWay(way.choice), '']
+      : way.kind === 'symmetric'
+        ? [way.kernel.slice(way.kernel.indexOf('_') + 1), String(way.ctas)]
+        : ['copy engines', '0']),
+    ...(isPredicted ? [...predictedCells, believedCells[0] ?? ''] : believedCells),
+  ];
 }
 
 /** Meaning of the columns of times, and the distance of measurements from predictions. */

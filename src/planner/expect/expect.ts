@@ -39,9 +39,10 @@ export function environmentOf({ run }: Results, given: Environment = defaultEnvi
 export function expectTable(results: Results, simulator: Simulator, environment = environmentOf(results)): ExpectedTable {
   const { collective } = results;
   const rows = results.rows.flatMap((row): ExpectedRow[] => {
-    const expectedUs = simulator.simulate(collective, row.bytes, { environment, dataType: row.type })?.timeUs;
-    if (expectedUs === undefined) return [];
-    const { least, most } = intervalOf(collective, row.bytes, simulator.usesNetwork);
+    const simulated = simulator.simulate(collective, row.bytes, { environment, dataType: row.type, onWindows: true });
+    if (simulated === undefined) return [];
+    const { timeUs: expectedUs, kernel } = simulated;
+    const { least, most } = intervalOf(collective, row.bytes, simulator.usesNetwork, kernel !== undefined);
     const gbps = (timeUs: number) => (row.bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
     return [
       {
@@ -119,9 +120,11 @@ export function tryHypothesis(
     const timesUs = tables.map((table) => {
       const environment = { ...table.environment, ...hypothesis.simulated };
       return comparedRows(table).map(({ bytes, type, timeUs, verdict }) => {
-        const then = simulator.simulate(table.collective, bytes, { environment, dataType: type })?.timeUs ?? Infinity;
+        const simulated = simulator.simulate(table.collective, bytes, { environment, dataType: type, onWindows: true });
+        const then = simulated?.timeUs ?? Infinity;
         errors.push(Math.abs(Math.log(timeUs / then)));
-        const { least, most } = intervalOf(table.collective, bytes, simulator.usesNetwork);
+        const isOnWindows = simulated?.kernel !== undefined;
+        const { least, most } = intervalOf(table.collective, bytes, simulator.usesNetwork, isOnWindows);
         const beyond = Math.max(0, Math.log(timeUs / then / most), Math.log((then * least) / timeUs));
         outside.push(beyond);
         if (verdict === 'slow' && beyond === 0) explained++;

@@ -1,3 +1,5 @@
+import { predictedWay } from '../plan/overview/format.js';
+import type { PredictedRow } from '../plan/prediction.js';
 import { formatGBps } from '../topology/format.js';
 
 /** Text of numbers and lists in answers; sizes and times are in overview/format. */
@@ -5,6 +7,12 @@ import { formatGBps } from '../topology/format.js';
 /** `370.8 GB/s`. */
 export function rate(gbps: number): string {
   return `${formatGBps(gbps)} GB/s`;
+}
+
+/** ` by Ring Simple`; nothing for messages between pairs of ranks. */
+export function byWay(row: PredictedRow): string {
+  const way = predictedWay(row);
+  return way === undefined ? '' : ` by ${way}`;
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -148,7 +148,11 @@ export function predicted(
   bytes: number,
   options: SimulateOptions = {},
 ): PredictedRow | undefined {
-  return predictCall(simulatorFor(situation), collective, bytes, { environment: situation.simulated, ...options })[0];
+  return predictCall(simulatorFor(situation), collective, bytes, {
+    environment: situation.simulated,
+    onWindows: true,
+    ...options,
+  })[0];
 }
 
 /** A kind of node: its name, its machine, and its first node. */

@@ -29,8 +29,10 @@ export function simulatorOf(
 /** Simulated time of a call, beside NCCL's belief. */
 export interface PredictedRow {
   readonly bytes: number;
-  /** Undefined for messages between pairs, for which NCCL has no model. */
+  /** Undefined for messages between pairs, for which NCCL has no model, and on windows. */
   readonly choice: Choice | undefined;
+  /** A symmetric kernel by its name, or `copy engines`, for buffers in symmetric windows. */
+  readonly kernel?: string;
   readonly timeUs: number;
   /** Bounds between which eight of ten measurements of machines outside the fit lay. */
   readonly leastUs: number;
@@ -66,10 +68,15 @@ export function predictCall(
 ): PredictedRow[] {
   const simulated = simulator.simulate(collective, bytes, options);
   if (simulated === undefined) return [];
-  const { timeUs, choice } = simulated;
-  const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
+  const { timeUs, choice, kernel } = simulated;
+  const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork, kernel !== undefined);
   const busGBps = (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
-  return [{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps }];
+  return [
+    {
+      ...{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps },
+      ...(kernel === undefined ? {} : { kernel }),
+    },
+  ];
 }
 
 /** Bus bandwidth by algorithm bandwidth, as nccl-tests counts it. */

@@ -114,6 +114,12 @@ export const commonParameters = {
     meaning: 'exponent by which the times of steps and of busy NICs are joined: 2 adds much, 8 takes the longer one',
   },
   netHopUs: { unit: 'us', least: 2, most: 30, meaning: 'a hop over the network: two proxies, NIC, wire' },
+  windowCtaRatio: {
+    unit: 'ratio',
+    least: 0.5,
+    most: 2,
+    meaning: "symmetric kernels: throughput of a CTA, by NVIDIA's figures for Blackwell and Rubin",
+  },
 } as const satisfies Record<string, PhysicsParameter>;
 
 export type GenerationParameter = keyof typeof generationParameters;
@@ -242,5 +248,7 @@ export const measuredPhysics: Physics = {
     netSendUs: 1.5,
     netCrowding: 2.84,
     netHopUs: 12.9,
+    // Not fitted: too few times are published.
+    windowCtaRatio: 1,
   },
 };

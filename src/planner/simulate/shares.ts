@@ -15,7 +15,7 @@ const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; 
   { what: 'latency of hops within hosts', kind: 'time', parameters: /^(llHopUs|ll128HopUs|simpleHopUs|nvlsHopUs|shmHopUs)\b/ },
   { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs|netSendUs)\b/ },
   { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
-  { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b/ },
+  { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b|^windowCtaRatio$/ },
   { what: 'bandwidth of NVLinks', kind: 'rate', parameters: /^nvlinkPayload$/ },
   { what: 'bandwidth of PCIe links', kind: 'rate', parameters: /^pci(?:Store)?Payload$/ },
   { what: 'bandwidth of NICs', kind: 'rate', parameters: /^netPayload$/ },

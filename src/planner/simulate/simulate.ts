@@ -3,8 +3,10 @@ import type { ScheduledCall, ScheduledCollective, ScheduledConnection, Schedule,
 import { llCap } from '../tuning/formulas.js';
 import { type Choice, choose } from '../tuning/choose.js';
 import { generationOf } from '../tuning/constants.js';
-import type { DataTypeName, Protocol } from '../tuning/names.js';
+import { collectives, type DataTypeName, type Protocol } from '../tuning/names.js';
 import type { PredictOptions } from '../tuning/predict.js';
+import { traitsOf } from '../tuning/symmetric/kernels.js';
+import { chooseWithWindows } from '../tuning/symmetric/symmetric.js';
 import type { Tuning } from '../tuning/tune.js';
 import {
   type CallPlan,
@@ -27,12 +29,15 @@ import { measuredPhysics, type Physics } from './physics.js';
 import type { Conditions } from './rates.js';
 import { type LinkUse, type Route, Routes, type SimulatedCluster } from './routes.js';
 import { timingOfWorkers } from './timing.js';
+import { windowCallUs } from './windows.js';
 
 /** Simulated time of a call. */
 export interface Simulated {
   readonly timeUs: number;
-  /** As NCCL chooses; undefined for messages between pairs, for which it has no model. */
+  /** As NCCL chooses; undefined for messages between pairs, for which it has no model, and on windows. */
   readonly choice: Choice | undefined;
+  /** A symmetric kernel by its name, or `copy engines`, for buffers in symmetric windows. */
+  readonly kernel?: string;
   /** Protocol of the data. */
   readonly protocol: Protocol;
   readonly nChannels: number;
@@ -51,6 +56,8 @@ export interface SimulateOptions extends PredictOptions {
   readonly root?: number;
   /** Replaces NCCL's choice. */
   readonly choice?: Choice;
+  /** Lets symmetric kernels and copy engines do calls where the windows of the plan's parameters give them some. */
+  readonly onWindows?: boolean;
 }
 
 /** The connections of a call, the links of each, and bytes on the wire by bytes of data. */
@@ -123,6 +130,9 @@ export class Simulator {
   simulate(collective: ScheduledCollective, bytes: number, options: SimulateOptions = {}): Simulated | undefined {
     if (this.nRanks === 1) return undefined;
     const wholeBytes = wholeParts(collective, bytes, this.nRanks);
+    const isFree = options.onWindows === true && options.choice === undefined;
+    const onWindows = isFree ? this.#simulateOnWindows(collective, wholeBytes, options) : undefined;
+    if (onWindows !== undefined) return onWindows;
     const call = { collective, bytes: wholeBytes, root: options.root ?? 0 };
     const plan = this.#planOf(call, options);
     if (plan === undefined) return undefined;
@@ -139,6 +149,30 @@ export class Simulator {
     const timeUs = withLaunches(startUs(plan, physics, generation, environment) + innerUs, physics, environment);
     const { choice, protocol, nChannels } = plan;
     return { timeUs, choice, protocol, nChannels, launchUs: timeUs - innerUs };
+  }
+
+  /** A call that no general kernel does. @returns undefined where one does it */
+  #simulateOnWindows(name: ScheduledCollective, bytes: number, options: SimulateOptions): Simulated | undefined {
+    const collective = collectives.find((each) => each === name);
+    if (collective === undefined) return undefined;
+    const way = chooseWithWindows(this.#tuning, collective, bytes, options);
+    if (way.kind === 'general') return undefined;
+    const conditions = this.#conditions(options);
+    const { physics, generation, environment } = conditions;
+    const { domainRanks } = this.#tuning.input.symmetric;
+    const { dataType = 'float32' } = options;
+    const innerUs = windowCallUs(way, { merged: this.#cluster.merged, domainRanks, conditions, collective, bytes, dataType });
+    // The start of copy engines is a part of theirs.
+    const launchUs = (way.kind === 'symmetric' ? physics.of[generation].launchUs : 0) + (environment.skewUs ?? 0);
+    const timeUs = withLaunches(launchUs + innerUs, physics, environment);
+    return {
+      timeUs,
+      choice: undefined,
+      kernel: way.kind === 'symmetric' ? way.kernel : 'copy engines',
+      protocol: way.kind === 'symmetric' && traitsOf(way.kernel).isLl ? 'LL' : 'Simple',
+      nChannels: way.kind === 'symmetric' ? way.ctas : 0,
+      launchUs: timeUs - innerUs,
+    };
   }
 
   /**

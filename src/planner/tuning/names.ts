@@ -42,6 +42,11 @@ export const dataTypes = [
 /** One of {@link dataTypes}. */
 export type DataTypeName = (typeof dataTypes)[number];
 
+/** Bytes of an element. */
+export function elementBytes(dataType: DataTypeName): number {
+  return Number(/\d+/.exec(dataType)?.[0] ?? 8) / 8;
+}
+
 /** NCCL's reduction operators. */
 export const operators = ['sum', 'prod', 'max', 'min', 'avg'] as const;
 /** One of {@link operators}. */

@@ -5,7 +5,7 @@ import { windowForecast } from '../../planner/plan/overview/windows.js';
 import { isQuickToPredict } from '../../planner/plan/predicted-calls.js';
 import { predictCall, simulatorOf } from '../../planner/plan/prediction.js';
 import { collectivesOfTests } from '../../planner/schedule/schedule.js';
-import { choose } from '../../planner/tuning/choose.js';
+import { wayOf } from '../../planner/plan/diff/cost.js';
 import { collectives } from '../../planner/tuning/names.js';
 import type { Tuning } from '../../planner/tuning/tune.js';
 import { usesWindows } from '../../planner/windows.js';
@@ -68,11 +68,13 @@ export function shownTimes(
           modelled === undefined
             ? []
             : curveSizes(sizes[0] ?? 1, sizes.at(-1) ?? 1).flatMap((bytes) => {
-                const choice = choose(tuning, modelled, bytes);
-                return choice === undefined ? [] : [{ bytes, choice }];
+                const choice = wayOf(tuning, modelled, bytes);
+                return choice === null ? [] : [{ bytes, choice }];
               }),
         predicted: sizes.flatMap((bytes) =>
-          simulator === undefined ? [] : predictCall(simulator, collective, bytes, { environment: source.simulated }),
+          simulator === undefined
+            ? []
+            : predictCall(simulator, collective, bytes, { environment: source.simulated, onWindows: true }),
         ),
         measured,
       },

@@ -1,5 +1,5 @@
-import { formatBytes, formatTime, formatWay } from '../../planner/plan/overview/format.js';
-import type { Choice } from '../../planner/tuning/choose.js';
+import { formatBytes, formatTime, predictedWay } from '../../planner/plan/overview/format.js';
+import type { ChosenWay } from '../../planner/plan/diff/cost.js';
 import type { PredictedRow } from '../../planner/plan/prediction.js';
 import { at, lineMark, type Mark, type Picture, polyline, textMark } from '../draw/picture.js';
 import { bordersOf, CHART_WIDTH, type SizeAxis, sizeAxis, sizeTicks } from './axis.js';
@@ -8,7 +8,7 @@ import { bordersOf, CHART_WIDTH, type SizeAxis, sizeAxis, sizeTicks } from './ax
 export interface CallTimes {
   readonly title: string;
   /** NCCL's own model, by which it chooses; empty for messages between pairs. */
-  readonly believed: readonly { readonly bytes: number; readonly choice: Choice }[];
+  readonly believed: readonly { readonly bytes: number; readonly choice: ChosenWay }[];
   readonly predicted: readonly PredictedRow[];
   readonly measured: readonly { readonly bytes: number; readonly timeUs: number; readonly label: string }[];
 }
@@ -69,9 +69,9 @@ export function predictionPicture({ title, believed, predicted, measured }: Call
         values,
         'curve',
       ),
-      ...predicted.map(({ bytes, timeUs, leastUs, mostUs, choice }): Mark => ({
+      ...predicted.map(({ bytes, timeUs, leastUs, mostUs, choice, ...row }): Mark => ({
         ...dot('dot', axis.x(bytes), values.y(timeUs), 3),
-        tip: `${formatBytes(bytes)}${choice === undefined ? '' : `, ${formatWay(choice)}`}: predicted ${formatTime(timeUs)}, 8 of 10 measurements between ${formatTime(leastUs)} and ${formatTime(mostUs)}${choice === undefined ? '' : `; NCCL believes ${formatTime(choice.timeUs)}`}`,
+        tip: `${formatBytes(bytes)}${predictedName({ choice, ...row })}: predicted ${formatTime(timeUs)}, 8 of 10 measurements between ${formatTime(leastUs)} and ${formatTime(mostUs)}${choice === undefined ? '' : `; NCCL believes ${formatTime(choice.timeUs)}`}`,
       })),
       ...measured.map(({ bytes, timeUs, label }): Mark => ({
         ...dot('measured', axis.x(bytes), values.y(timeUs), 4),
@@ -80,6 +80,11 @@ export function predictionPicture({ title, believed, predicted, measured }: Call
       ...legend(isNarrow ? LEFT : right + 14, [believed.length > 0, predicted.length > 0, measured.length > 0]),
     ],
   };
+}
+
+function predictedName(row: Parameters<typeof predictedWay>[0]): string {
+  const way = predictedWay(row);
+  return way === undefined ? '' : `, ${way}`;
 }
 
 /** Place of a measurement in the interval of the nearest predicted size. */

@@ -29,7 +29,10 @@ export function windowsPicture({ windows, collectives }: WindowForecast, width: 
       rows.flatMap(({ way }) => (way.kind === 'general' ? [`${collective}: ${describeNoSymmetric(way.because)}`] : [])),
     ),
   );
-  const notes = [...reasons, "Times by NCCL's model, never compared with recorded answers."];
+  const notes = [
+    ...reasons,
+    `GB/s: the most bus bandwidth ${isPredicted(collectives) ? 'of the simulation' : "that NCCL's model believes"}. NCCL's decisions are read from source, not compared.`,
+  ];
   const bottom = rowY(collectives.length) - nameHeight - GAP;
   const title = `Kernels on symmetric windows (${windowsText(windows)}), float32 and sum`;
   return {
@@ -56,9 +59,14 @@ export function windowsPicture({ windows, collectives }: WindowForecast, width: 
 
 type Rows = WindowForecast['collectives'][number]['rows'];
 
+function isPredicted(collectives: WindowForecast['collectives']): boolean {
+  return collectives.some(({ rows }) => rows.some(({ predicted }) => predicted !== undefined));
+}
+
 /** Most bus bandwidth of a row, GB/s. */
 function bestRate(rows: Rows): string {
-  return formatRate(Math.max(0, ...rows.map(({ way }) => (way.kind === 'general' ? way.choice?.busGBps : way.busGBps) ?? 0)));
+  const rates = rows.map(({ way, predicted }) => predicted?.busGBps ?? (way.kind === 'general' ? way.choice : way)?.busGBps ?? 0);
+  return formatRate(Math.max(0, ...rates));
 }
 
 /** One band for neighbouring sizes with one way. */

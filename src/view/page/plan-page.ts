@@ -12,6 +12,7 @@ import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
 import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
 import { charts, narrowCharts } from '../choice/charts.js';
+import { windowsPicture } from '../choice/windows.js';
 import { escape } from '../draw/markup.js';
 import type { Picture } from '../draw/picture.js';
 import { pictureStyle, svgElement } from '../draw/svg.js';
@@ -26,14 +27,24 @@ export function overviewHtml(
 ): string {
   const tables = callTables(overview.forecasts, predictions);
   const [chart, narrow] = [charts(curves), narrowCharts(curves)];
+  const { windows } = overview;
+  const windowed = windows === undefined ? [] : [windowsPicture(windows), windowsPicture(windows, NARROW_WIDTH)];
   const isPredicted = tables.some(({ kind }) => kind !== 'believed');
-  return page(`${overview.title} · tccl plan`, pictureStyle([chart, narrow, ...pictures]) + PLAN_STYLE, [
+  return page(`${overview.title} · tccl plan`, pictureStyle([chart, narrow, ...windowed, ...pictures]) + PLAN_STYLE, [
     header(overview, tables),
     section("Bandwidth that NCCL's model believes, and its choice by size", figure(chart, 'wide') + figure(narrow, 'narrow')),
     section(
       isPredicted ? 'Predicted, beside what NCCL believes' : 'What NCCL believes',
       `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(overview, predictions)}`,
     ),
+    ...(windowed.length === 0
+      ? []
+      : [
+          section(
+            'On symmetric windows',
+            windowed.map((picture, index) => figure(picture, index === 0 ? 'wide' : 'narrow')).join(''),
+          ),
+        ]),
     section('What limits it', overview.hosts.map((host) => limitCard(host, overview.hosts.length > 1)).join('')),
     section('Channels', graphTable(overview) + overview.hosts.map((host) => ringList(host, overview.hosts.length > 1)).join('')),
     section('In use', useList(overview)),
@@ -41,6 +52,9 @@ export function overviewHtml(
     footer(overview, isPredicted),
   ]);
 }
+
+/** Width of a figure for narrow screens. */
+const NARROW_WIDTH = 344;
 
 /** On a narrow screen, the name of the algorithm stands above its numbers. */
 const PLAN_STYLE = [

@@ -50,6 +50,14 @@ describe('page and picture', () => {
     expect(html).toContain('prefers-color-scheme:dark');
   });
 
+  it('the page has the kernels on symmetric windows, and why some calls have none', () => {
+    const made = make(hostsOf('dgx-h100', 1), { NCCL_SYM_NOWIN_ENABLE: '1' });
+    const html = overviewHtml(made.overview, curvesOf(made), []);
+    expect(html).toContain('On symmetric windows');
+    expect(html).toContain('AllReduce: The fastest symmetric kernel is an LL kernel');
+    expect(overviewHtml(make(hostsOf('dgx-h100', 1)).overview, curvesOf(made), [])).not.toContain('On symmetric windows');
+  });
+
   it("the page has the simulated times beside NCCL's belief", () => {
     const made = make(hostsOf('dgx-h100', 1), {}, [1024]);
     const choice = choose(made.tuning, 'AllReduce', 1024);

@@ -1,7 +1,8 @@
-import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime, predictedWay } from '../../plan/overview/format.js';
 import { scheduledBusFactor } from '../../plan/prediction.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { Draft } from '../answer.js';
+import { byWay } from '../format.js';
 import { predicted, type Situation, titleOf } from '../situation.js';
 import { boundText } from './bandwidth.js';
 
@@ -28,7 +29,7 @@ export function answerCalls(situation: Situation, collectives: readonly Schedule
     sentences: [
       ...rows.map(
         ({ collective, row }) =>
-          `${collective} of ${formatBytes(bytes)}: ${formatTime(row.timeUs)}${row.choice === undefined ? '' : ` by ${formatWay(row.choice)}`}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, nRanks))} GB/s of algbw.`,
+          `${collective} of ${formatBytes(bytes)}: ${formatTime(row.timeUs)}${byWay(row)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, nRanks))} GB/s of algbw.`,
       ),
       ...collectives.map((collective) => `${collective}: ${traffic[collective](nNodes > 1)}`),
       ...boundText(situation, { busGBps: Math.max(...rows.map(({ row }) => row.busGBps)) }),
@@ -39,7 +40,7 @@ export function answerCalls(situation: Situation, collectives: readonly Schedule
         collective,
         timeUs: row.timeUs,
         busGBps: row.busGBps,
-        way: row.choice === undefined ? 'pairs' : formatWay(row.choice),
+        way: predictedWay(row) ?? 'pairs',
       })),
     },
   };

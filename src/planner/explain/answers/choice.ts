@@ -35,7 +35,7 @@ export interface ChoiceQuestion {
 /** Explains the choice of algorithm and protocol at a size: the time of each candidate, and the cause of the difference. */
 export function answerChoice(situation: Situation, { collective, bytes, claimed, instead }: ChoiceQuestion): Draft {
   const { tuning } = situation;
-  const onWindows = usesWindows(situation.parameters) ? answerWithWindows(tuning, collective, bytes) : undefined;
+  const onWindows = usesWindows(situation.parameters) ? answerWithWindows(situation, collective, bytes) : undefined;
   if (onWindows !== undefined && 'answer' in onWindows) return onWindows.answer;
   const all = predict(tuning, collective, bytes);
   const usable = all.filter(isUsable).sort((a, b) => a.timeUs - b.timeUs);

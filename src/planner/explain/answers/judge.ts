@@ -1,11 +1,12 @@
 import { counted } from '../../../counted.js';
 import { hypothesesFor } from '../../expect/hypotheses.js';
 import { type ExpectedTable, type TriedHypothesis, tryHypothesis } from '../../expect/expect.js';
-import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime } from '../../plan/overview/format.js';
 import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { Draft, Evidence } from '../answer.js';
 import { rootsOf } from '../counterfactual/apply.js';
+import { byWay } from '../format.js';
 import type { Measured } from '../grammar/question.js';
 import { predicted, type Situation, titleOf } from '../situation.js';
 import { boundText } from './bandwidth.js';
@@ -72,7 +73,7 @@ export function answerJudge(
           ? `${said} is ${ratio >= LITTLE ? 'a little ' : ''}low: ${percent(ratio)} of the ${formatRate(best.busGBps)} GB/s of bus bandwidth that ${where} should reach`
           : `${said} is more than expected: ${percent(ratio)} of ${formatRate(best.busGBps)} GB/s of bus bandwidth for ${where}`,
     sentences: [
-      `Expected are ${formatRate(best.busGBps)} GB/s, in eight of ten cases ${formatRate((best.busGBps * best.timeUs) / best.mostUs)} to ${formatRate((best.busGBps * best.timeUs) / best.leastUs)}: ${formatTime(best.timeUs)}${best.choice === undefined ? '' : ` by ${formatWay(best.choice)}`}.`,
+      `Expected are ${formatRate(best.busGBps)} GB/s, in eight of ten cases ${formatRate((best.busGBps * best.timeUs) / best.mostUs)} to ${formatRate((best.busGBps * best.timeUs) / best.leastUs)}: ${formatTime(best.timeUs)}${byWay(best)}.`,
       ...takenAs(measured, asked, busGBps, factor),
       ...(like === undefined
         ? []

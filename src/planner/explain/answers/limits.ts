@@ -2,12 +2,13 @@ import { counted } from '../../../counted.js';
 import { GraphId } from '../../graph/graph.js';
 import type { Collective } from '../../tuning/names.js';
 import { choose } from '../../tuning/choose.js';
-import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime, formatWay, predictedWay } from '../../plan/overview/format.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { timeShares } from '../../simulate/shares.js';
 import { linkKindNames } from '../../plan/overview/fullest-link.js';
 import { heldBackText, ringUse } from '../../plan/overview/ring-use.js';
 import type { Plan } from '../../plan/plan.js';
+import type { PredictedRow } from '../../plan/prediction.js';
 import type { Draft } from '../answer.js';
 import { type NodeView, nodeViews, predicted, searchOf, simulatorFor, type Situation } from '../situation.js';
 import { rate } from '../format.js';
@@ -69,6 +70,13 @@ export function answerLimits(situation: Situation, collective: Collective = 'All
   };
 }
 
+function takenText(row: PredictedRow): string {
+  const { choice } = row;
+  if (choice !== undefined) return `NCCL takes ${formatWay(choice)} and believes ${formatTime(choice.timeUs)}`;
+  const way = predictedWay(row);
+  return way === undefined ? 'NCCL itself has no model of it' : `NCCL takes ${way}`;
+}
+
 /** Explains the limits of one call by the parts of its simulated time. */
 export function answerCallLimits(situation: Situation, collective: ScheduledCollective, bytes: number): Draft {
   const { plan, simulated: environment } = situation;
@@ -76,14 +84,14 @@ export function answerCallLimits(situation: Situation, collective: ScheduledColl
   const call = `${collective} of ${formatBytes(bytes)}`;
   if (row === undefined)
     return { title: `${call} is limited by nothing`, sentences: ['There is one rank.'], evidence: { collective, bytes } };
-  const shares = timeShares(simulatorFor(situation), collective, bytes, { environment });
+  const shares = timeShares(simulatorFor(situation), collective, bytes, { environment, onWindows: true });
   const [most] = shares;
   return {
     title: most === undefined ? `${call} is limited by nothing` : `${call} is limited by ${most.what}`,
     sentences: [
-      `It takes ${formatTime(row.timeUs)} by the simulation, ${formatRate(row.busGBps)} GB/s of bus bandwidth; ${row.choice === undefined ? 'NCCL itself has no model of it' : `NCCL takes ${formatWay(row.choice)} and believes ${formatTime(row.choice.timeUs)}`}.`,
+      `It takes ${formatTime(row.timeUs)} by the simulation, ${formatRate(row.busGBps)} GB/s of bus bandwidth; ${takenText(row)}.`,
       `The time goes to: ${shares.map(({ what, part }) => `${what} ${(100 * part).toFixed(0)} %`).join(', ')}.`,
-      ...(row.choice === undefined ? answerPairChannels(situation, undefined).sentences.slice(0, 2) : []),
+      ...(predictedWay(row) === undefined ? answerPairChannels(situation, undefined).sentences.slice(0, 2) : []),
       ...boundText(situation, row),
       ...hindrances(situation),
     ],

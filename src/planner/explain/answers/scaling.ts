@@ -1,10 +1,10 @@
 import { counted } from '../../../counted.js';
 import { TcclError } from '../../../errors.js';
-import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime, predictedWay } from '../../plan/overview/format.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { Draft } from '../answer.js';
-import { rate } from '../format.js';
-import { scheduledBusFactor, type PredictedRow } from '../../plan/prediction.js';
+import { byWay, rate } from '../format.js';
+import { scheduledBusFactor } from '../../plan/prediction.js';
 import { named } from '../../plan/machine-edits.js';
 import { describeCounterfactual, rootsOf } from '../counterfactual/apply.js';
 import type { Counterfactual } from '../counterfactual/counterfactual.js';
@@ -132,14 +132,10 @@ export function answerScaling(
         nodes: count,
         timeUs: row.timeUs,
         busGBps: row.busGBps,
-        way: row.choice === undefined ? 'pairs' : formatWay(row.choice),
+        way: predictedWay(row) ?? 'pairs',
       })),
     },
   };
-}
-
-function byWay({ choice }: PredictedRow): string {
-  return choice === undefined ? '' : ` by ${formatWay(choice)}`;
 }
 
 function variantName(state: Counterfactual): string {

@@ -7,17 +7,20 @@ import { type CallWay, chooseWithWindows, type KernelPrediction, predictKernels 
 import type { Tuning } from '../../tuning/tune.js';
 import type { Draft } from '../answer.js';
 import { rate } from '../format.js';
+import { predicted, type Situation } from '../situation.js';
 
 /** An answer about a call on windows, or a remark beside the choice of a general kernel. */
 export type WindowsAnswer = { readonly answer: Draft } | { readonly remark: string };
 
 /** Explains what does a call whose buffers lie in symmetric windows. */
-export function answerWithWindows(tuning: Tuning, collective: Collective, bytes: number): WindowsAnswer {
+export function answerWithWindows(situation: Situation, collective: Collective, bytes: number): WindowsAnswer {
+  const { tuning } = situation;
   const way = chooseWithWindows(tuning, collective, bytes);
   const { windows } = tuning.input.symmetric;
   if (way.kind === 'general')
     return { remark: `Symmetric windows for ${windowsText(windows)} change nothing here. ${describeNoSymmetric(way.because)}` };
   const all = predictKernels(tuning, collective, bytes);
+  const simulated = predicted(situation, collective, bytes);
   return {
     answer: {
       title: `${wayName(way)} for ${collective} of ${formatBytes(bytes)}`,
@@ -25,6 +28,9 @@ export function answerWithWindows(tuning: Tuning, collective: Collective, bytes:
         ...(way.kind === 'symmetric'
           ? kernelSentences(way, collective, bytes, all)
           : copyEngineSentences(way, collective, bytes)),
+        ...(simulated === undefined
+          ? []
+          : [`By the simulation it takes ${formatTime(simulated.timeUs)}, ${rate(simulated.busGBps)}.`]),
         ...withoutWindows(tuning, collective, bytes),
         'These decisions are read from source; they were never compared with recorded answers of NCCL.',
       ],
@@ -33,6 +39,7 @@ export function answerWithWindows(tuning: Tuning, collective: Collective, bytes:
         bytes,
         windows,
         chosen: { kernel: wayName(way), timeUs: way.timeUs, ctas: way.kind === 'symmetric' ? way.ctas : 0 },
+        predictedUs: simulated?.timeUs ?? null,
         candidates: all.flatMap(({ kernel, timeUs, ctas }) =>
           timeUs === null || ctas === null ? [] : [{ kernel, timeUs, ctas }],
         ),

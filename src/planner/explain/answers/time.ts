@@ -1,7 +1,9 @@
-import { formatBytes, formatRate, formatTime, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatTime, formatWay, predictedWay } from '../../plan/overview/format.js';
 import type { PredictedRow } from '../../plan/prediction.js';
 import type { ScheduledCollective } from '../../schedule/schedule.js';
 import { timeShares } from '../../simulate/shares.js';
+import { collectives } from '../../tuning/names.js';
+import { chooseWithWindows } from '../../tuning/symmetric/symmetric.js';
 import type { Draft } from '../answer.js';
 import { predicted, simulatorFor, type Situation } from '../situation.js';
 
@@ -17,15 +19,17 @@ export function answerTime(situation: Situation, collective: ScheduledCollective
       sentences: ['There is one rank alone, or nothing that NCCL could choose from.'],
       evidence: { collective, bytes, predictedUs: null },
     };
-  const { choice, timeUs, leastUs, mostUs, busGBps } = row;
-  const shares = timeShares(simulator, collective, bytes, { environment });
+  const { choice, kernel, timeUs, leastUs, mostUs, busGBps } = row;
+  const shares = timeShares(simulator, collective, bytes, { environment, onWindows: true });
   return {
     title: `${call} takes ${formatTime(timeUs)} by the simulation`,
     sentences: [
       `${predictedText(row)}: ${formatRate(busGBps)} GB/s of bus bandwidth.`,
-      choice === undefined
-        ? 'NCCL sends messages between pairs of ranks, and has no model of the time that they take.'
-        : `NCCL takes ${formatWay(choice)} on ${choice.nChannels} channels, and believes ${formatTime(choice.timeUs)}.`,
+      kernel !== undefined
+        ? `On symmetric windows NCCL takes ${kernel}${believedText(situation, collective, bytes)}.`
+        : choice === undefined
+          ? 'NCCL sends messages between pairs of ranks, and has no model of the time that they take.'
+          : `NCCL takes ${formatWay(choice)} on ${choice.nChannels} channels, and believes ${formatTime(choice.timeUs)}.`,
       `The time goes to: ${shares.map(({ what, part }) => `${what} ${(100 * part).toFixed(0)} %`).join(', ')}.`,
     ],
     evidence: {
@@ -37,12 +41,19 @@ export function answerTime(situation: Situation, collective: ScheduledCollective
       busGBps,
       believedUs: choice?.timeUs ?? null,
       shares: shares.map(({ what, part }) => ({ what, part })),
-      way: choice === undefined ? 'pairs' : formatWay(choice),
+      way: predictedWay(row) ?? 'pairs',
     },
   };
 }
 
+function believedText({ tuning }: Situation, name: ScheduledCollective, bytes: number): string {
+  const collective = collectives.find((each) => each === name);
+  const way = collective && chooseWithWindows(tuning, collective, bytes);
+  return way === undefined || way.kind === 'general' ? '' : `, whose model expects ${formatTime(way.timeUs)}`;
+}
+
 /** `175 us, in eight of ten cases 159 us to 209 us`. */
-export function predictedText({ timeUs, leastUs, mostUs }: PredictedRow): string {
+export function predictedText({ timeUs, leastUs, mostUs, kernel }: PredictedRow): string {
+  if (kernel !== undefined) return `${formatTime(timeUs)}, of which only few measurements are published`;
   return `${formatTime(timeUs)}, in eight of ten cases ${formatTime(leastUs)} to ${formatTime(mostUs)}`;
 }

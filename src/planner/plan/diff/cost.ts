@@ -45,7 +45,8 @@ function isSame(a: ChosenWay | null, b: ChosenWay | null): boolean {
   return formatWay(a) === formatWay(b) && isNear;
 }
 
-function wayOf(tuning: Tuning, collective: Collective, bytes: number): ChosenWay | null {
+/** The way of a call, and its believed time; null where NCCL has no candidate. */
+export function wayOf(tuning: Tuning, collective: Collective, bytes: number): ChosenWay | null {
   const way = chooseWithWindows(tuning, collective, bytes);
   if (way.kind !== 'general') return { kernel: way.kind === 'symmetric' ? way.kernel : 'copy engines', timeUs: way.timeUs };
   const { choice } = way;

@@ -42,7 +42,7 @@ export function predictSide(
   if (systems === undefined) return undefined;
   const { parameters } = plan;
   const simulator = new Simulator({ merged: plan, machines: systems, parameters }, tune(plan, parameters));
-  const options = environment === undefined ? {} : { environment };
+  const options = { onWindows: true, ...(environment === undefined ? {} : { environment }) };
   return calls.map(({ collective, bytes }) => predictCall(simulator, collective, bytes, options)[0]);
 }
 

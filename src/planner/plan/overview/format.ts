@@ -1,5 +1,6 @@
 import type { Choice } from '../../tuning/choose.js';
 import type { Collective } from '../../tuning/names.js';
+import type { PredictedRow } from '../prediction.js';
 import type { Forecast } from './forecast.js';
 import type { HostOverview } from './overview.js';
 import { linkKindNames } from './fullest-link.js';
@@ -34,6 +35,11 @@ export function formatBytes(bytes: number): string {
 export function formatWay(way: Pick<Choice, 'algorithm' | 'protocol'> | { readonly kernel: string } | null | undefined): string {
   if (way === null || way === undefined) return 'nothing left';
   return 'kernel' in way ? way.kernel : `${way.algorithm} ${way.protocol}`;
+}
+
+/** Name of the algorithm or kernel of a predicted call; undefined for messages between pairs of ranks. */
+export function predictedWay({ choice, kernel }: Pick<PredictedRow, 'choice' | 'kernel'>): string | undefined {
+  return kernel ?? (choice && formatWay(choice));
 }
 
 /** Name of the link that limits the rings of a host. */

@@ -2,22 +2,28 @@ import type { Collective } from '../../tuning/names.js';
 import type { PredictOptions } from '../../tuning/predict.js';
 import { type CallWay, chooseWithWindows } from '../../tuning/symmetric/symmetric.js';
 import type { Tuning } from '../../tuning/tune.js';
+import type { PredictedRow } from '../prediction.js';
 import type { Windows } from '../../windows.js';
 
 /** Kernels of calls on symmetric windows, by collective and size. */
 export interface WindowForecast {
   readonly windows: Windows;
-  readonly collectives: readonly {
-    readonly collective: Collective;
-    readonly rows: readonly { readonly bytes: number; readonly way: CallWay }[];
-  }[];
+  readonly collectives: readonly { readonly collective: Collective; readonly rows: readonly WindowRow[] }[];
+}
+
+/** The way of a call of one size. */
+export interface WindowRow {
+  readonly bytes: number;
+  readonly way: CallWay;
+  /** Simulated time; undefined where nothing was simulated. */
+  readonly predicted?: PredictedRow;
 }
 
 /** The collectives with symmetric kernels. */
 const symmetricCollectives = ['AllReduce', 'AllGather', 'ReduceScatter'] as const;
 
-/** True where no general kernel does a call, so that neither the simulation nor a tuner plugin knows it. */
-export function isServedByWindows(tuning: Tuning, collective: string, bytes: number, options: PredictOptions = {}): boolean {
+/** True where no general kernel does a call, so that no tuner plugin decides about it. */
+function isServedByWindows(tuning: Tuning, collective: string, bytes: number, options: PredictOptions = {}): boolean {
   const known = symmetricCollectives.find((each) => each === collective);
   return known !== undefined && chooseWithWindows(tuning, known, bytes, options).kind !== 'general';
 }

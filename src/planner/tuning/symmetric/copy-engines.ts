@@ -10,11 +10,18 @@ const { fround, max } = Math;
  * @param bytes of one rank
  */
 export function gatherByCopyEnginesUs({ minCompCap, cpuArch, symmetric: { domainRanks } }: TuningInput, bytes: number): number {
-  const { baseUs, rankUs, linkGBps } = minCompCap >= 100 ? blackwell : hopper;
-  const startUs = fround(baseUs + rankUs * domainRanks);
+  const isBlackwell = minCompCap >= 100;
+  const { linkGBps } = isBlackwell ? blackwell : hopper;
+  const startUs = copyEngineStartUs(isBlackwell, domainRanks);
   const copiesUs = fround(startUs + (bytes * (domainRanks - 1)) / linkGBps / 1000);
   // The own part passes through the memory of a CPU that does not share caches with GPUs.
   return cpuArch === CpuArch.ARM ? copiesUs : max(copiesUs, fround(startUs + bytes / HOST_GBPS / 1000));
+}
+
+/** Time of the launch in that model, µs. */
+export function copyEngineStartUs(isBlackwell: boolean, domainRanks: number): number {
+  const { baseUs, rankUs } = isBlackwell ? blackwell : hopper;
+  return fround(baseUs + rankUs * domainRanks);
 }
 
 const hopper = { baseUs: 17.5, rankUs: 1.957, linkGBps: 392 };

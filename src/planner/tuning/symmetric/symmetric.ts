@@ -1,7 +1,7 @@
 import { type Rules, rulesOf } from '../../versions/rules.js';
 import { busFactor, type Choice, choose } from '../choose.js';
 import type { CallKind } from '../model.js';
-import type { Collective, DataTypeName } from '../names.js';
+import { type Collective, elementBytes } from '../names.js';
 import type { PredictOptions } from '../predict.js';
 import type { Tuning } from '../tune.js';
 import { ctaRange, domainEstimate, type Estimate, mostCtasOf } from './domain-model.js';
@@ -175,11 +175,6 @@ function takesCopyEngines(call: CallKind, bytes: number): boolean {
   const factor = rules.copyEngines === 'later' && !multicasts && copiesByTma ? 4 : 1;
   const threshold = settings.copyEngineThreshold ?? factor * GATHER_ELEMENTS;
   return minCompCap >= 100 && bytes / nRanks / elementBytes(dataType) > threshold;
-}
-
-function elementBytes(dataType: DataTypeName): number {
-  const bits = /\d+/.exec(dataType)?.[0];
-  return Number(bits ?? 8) / 8;
 }
 
 function busGBps({ collective, input }: CallKind, bytes: number, timeUs: number): number {
