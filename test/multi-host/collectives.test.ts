@@ -38,7 +38,7 @@ describe.skipIf(reason !== undefined)(`ranks on two hosts${reason === undefined 
     });
   }
 
-  it.each(['ring', 'tree', 'pat', 'hierarchical', undefined])(
+  it.each(['ring', 'tree', 'pat', 'hierarchical', 'nvlstree', undefined])(
     'match a naive reference, over shared memory within a host and sockets between: %s',
     async (algorithm) => {
       const env: Record<string, string> = algorithm === undefined ? {} : { TCCL_ALGO: algorithm };

@@ -17,6 +17,8 @@ export interface Channels {
   readonly trees: readonly TreeChannel[];
   /** By channel of the plan: which of `trees` it is. */
   readonly treeOfChannel: readonly number[];
+  /** By host: the ranks that each have a share of *nvlstree*, as many on each; left out where the plan has no NVLink SHARP. */
+  readonly heads?: RanksByHost;
   /** Reason why the rings are in rank order; undefined if a plan gave them. */
   readonly unplanned: string | undefined;
 }

@@ -3,6 +3,7 @@ import { InternalError } from '../../errors.js';
 import type { AlgorithmTraits, NetworkAlgorithm } from './algorithm.js';
 import type { Algorithm, CallKind } from './call.js';
 import { hierarchical } from './hierarchical.js';
+import { nvlsTree } from './nvls-tree.js';
 import { pairs } from './pairs.js';
 import { pat } from './pat.js';
 import { ring } from './ring.js';
@@ -19,6 +20,7 @@ export const registry: Readonly<Record<Algorithm, AlgorithmTraits | NetworkAlgor
   pat,
   pairs,
   hierarchical,
+  nvlstree: nvlsTree,
 };
 
 /** True if an algorithm supports a kind of call with this number of ranks. */

@@ -4,9 +4,9 @@ import { treeEnds, TreeWork, type Tree } from '../../planner/schedule/tree.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { FifoSize } from '../transport/transport.js';
-import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
+import type { Ends, NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import { alignedShare } from './alignment.js';
-import type { Channels, TreeChannel } from './channels.js';
+import type { TreeChannel } from './channels.js';
 import type { Combiner } from './combiner.js';
 import { HEADER_BYTES, type Track } from './exchange.js';
 import type { NetworkCall } from './network-call.js';
@@ -15,7 +15,7 @@ import { connected, endsOf, WorkerTrack } from './worker-track.js';
 
 /** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
-const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
+export const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
 /**
  * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured
  * (docs/notes/algorithms.md).
@@ -29,8 +29,9 @@ export const tree: NetworkAlgorithm = {
   // With two ranks, tree and ring are the same.
   defaultUpToBytes: (nRanks) => (nRanks > 2 ? DEFAULT_BYTES : 0),
   fifo: () => treeFifo,
-  ends: (channels, rank) => endsOf(setsOf(channels, rank)),
-  open: ({ combiner, channels, rank, connections }) => new Trees(combiner, channels, rank, connections),
+  ends: ({ trees, rings }, rank) => treesEnds(trees, rings.length, rank),
+  open: ({ combiner, channels: { trees, rings }, rank, connections }) =>
+    new Trees(combiner, trees, rings.length, rank, connections),
 };
 
 /** A tree of the channels, with this rank's work in it. */
@@ -46,15 +47,15 @@ interface RankTree {
  * of a host are a chain, and the chains hang in a double binary tree of hosts (graph/merge/trees.ts). One rank's data reach all
  * others after about 2 log2(n) messages; a ring needs n. See TreeWork (planner/schedule/tree.ts).
  */
-class Trees implements NetworkPlayer {
+export class Trees implements NetworkPlayer {
   readonly #trees: readonly RankTree[];
   readonly #sliceBytes: number;
   readonly #tracks: Track[] = [];
 
-  constructor(combiner: Combiner, channels: Channels, rank: number, connections: PeerConnections) {
-    const sets = setsOf(channels, rank);
+  constructor(combiner: Combiner, trees: readonly TreeChannel[], nRings: number, rank: number, connections: PeerConnections) {
+    const sets = setsOf(trees, nRings, rank);
     const connectionsOf = connected(endsOf(sets), connections);
-    this.#trees = channels.trees.map((tree, number) => {
+    this.#trees = trees.map((tree, number) => {
       const work = new TreeWork(shapeOf(tree), rank);
       const ends = connectionsOf(sets[number] ?? { receives: [], sends: [] });
       return { work, up: new WorkerTrack(combiner, work.up, ends), down: new WorkerTrack(combiner, work.down, ends) };
@@ -103,7 +104,11 @@ function shapeOf({ up, down }: TreeChannel): Tree {
   return { up: (rank) => up[rank] ?? -1, down: (rank) => down[rank] ?? [] };
 }
 
-/** Connections of a rank in each tree, over the NICs of the rings in turn. */
-function setsOf({ trees, rings }: Channels, rank: number): EndSets[] {
-  return trees.map((tree, number) => treeEnds(shapeOf(tree), rank, `tree ${number}`, number % rings.length));
+/** The ends of a rank's connections in some trees, over the NICs of `nRings` rings in turn. */
+export function treesEnds(trees: readonly TreeChannel[], nRings: number, rank: number): Ends {
+  return endsOf(setsOf(trees, nRings, rank));
+}
+
+function setsOf(trees: readonly TreeChannel[], nRings: number, rank: number): EndSets[] {
+  return trees.map((tree, number) => treeEnds(shapeOf(tree), rank, `tree ${number}`, number % nRings));
 }

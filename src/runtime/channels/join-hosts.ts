@@ -1,5 +1,6 @@
-import { mergeHosts } from '../../planner/graph/merge/merge.js';
+import { type Merged, mergeHosts } from '../../planner/graph/merge/merge.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
+import { nvlsHeadRanks } from '../../planner/graph/merge/nvls.js';
 import { TREE_ARITY } from '../../planner/graph/merge/trees.js';
 import { defaultParameters } from '../../planner/parameters.js';
 import type { Channels, PlannedNic, RingChannel, TreeChannel } from '../algorithms/channels.js';
@@ -56,7 +57,15 @@ export function joinHosts(hosts: readonly PlannedHost[]): Channels {
     rings,
     ringOfChannel: [...merged.ringOfChannel],
     trees,
+    ...headsOf(merged, hosts, rankOf),
     treeOfChannel: [...merged.treeOfChannel],
     unplanned: undefined,
   };
+}
+
+/** The heads of NVLink SHARP on each host; none where a host counts as several nodes. */
+function headsOf({ nodes, nvls }: Merged, hosts: readonly PlannedHost[], rankOf: readonly number[]): Pick<Channels, 'heads'> {
+  if (nvls === undefined || nodes.nNodes !== hosts.length) return {};
+  const byShare = Array.from({ length: nvls.nHeads }, (_, head) => nvlsHeadRanks(nodes, nvls, head, nodes.nNodes));
+  return { heads: hosts.map((_, host) => byShare.map((ranks) => rankOf[ranks[host] ?? 0] ?? 0)) };
 }

@@ -112,7 +112,8 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     const reason = facts.find((fact) => !fact.sharedWithHost)?.reason ?? 'they are on several hosts';
     throw new InvalidUsageError(
       'UNSUPPORTED',
-      `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}`,
+      `the algorithm ${forced} (TCCL_ALGO) needs memory that all ranks share, but these do not: ${reason}` +
+        (forced === 'nvls' ? '; nvlstree is its form between hosts' : ''),
     );
   }
   if (settings.protocol === 'll' && !oneSegment) {

@@ -1,7 +1,15 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Algorithm } from '../../../../src/runtime/algorithms/call.js';
+import { shareTrees } from '../../../../src/runtime/algorithms/nvls-tree.js';
 import { networkMemoryBytes } from '../../../../src/runtime/algorithms/open-network.js';
-import { mostNicPairs, nicsBetween, railTurns, ringInOrder, type Channels } from '../../../../src/runtime/algorithms/channels.js';
+import {
+  mostNicPairs,
+  nicsBetween,
+  railTurns,
+  ringInOrder,
+  type Channels,
+  type TreeChannel,
+} from '../../../../src/runtime/algorithms/channels.js';
 
 /** Channels of two hosts with a rank each, whose rings have these NICs, by number. */
 function ringsOver(...nicsOfRings: readonly (readonly [number, number])[]): Channels {
@@ -52,4 +60,54 @@ it('connections over all NICs have shorter slots than connections over one', () 
 it('rings without NICs give none', () => {
   const unplanned = ringInOrder([[0], [1]], 'no plan');
   expect([nicsBetween(unplanned, 0, 1), mostNicPairs(unplanned)]).toEqual([{ nics: [], turns: [] }, 1]);
+});
+
+describe('shares of nvlstree', () => {
+  const joined = (trees: readonly TreeChannel[], nRanks: number) =>
+    trees.map(({ up, down }) => {
+      const seen: number[] = [];
+      const visit = (rank: number): void => {
+        seen.push(rank);
+        for (const child of down[rank]!) {
+          expect(up[child]).toBe(rank);
+          visit(child);
+        }
+      };
+      visit(up.findIndex((parent) => parent === -1));
+      return seen.sort((a, b) => a - b).join() === Array.from({ length: nRanks }, (_, rank) => rank).join();
+    });
+
+  it('are trees of all ranks, as many as the smallest host has', () => {
+    const channels = ringInOrder(
+      [
+        [0, 3, 4],
+        [1, 2],
+        [5, 6, 7, 8],
+      ],
+      '',
+    );
+    const trees = shareTrees(channels);
+    expect(joined(trees, 9)).toEqual([true, true]);
+    expect(trees.map(({ up }) => up)).toEqual([
+      [-1, 5, 1, 0, 0, 0, 5, 5, 5],
+      [3, 2, -1, 2, 3, 6, 3, 6, 6],
+    ]);
+  });
+
+  it('have the heads of the plan, in the order of its channels', () => {
+    const hosts = [
+      [0, 1, 2],
+      [3, 4, 5],
+    ];
+    const trees = shareTrees({ ...ringInOrder(hosts, ''), heads: [[2, 0], [3, 5]] }); // prettier-ignore
+    expect(joined(trees, 6)).toEqual([true, true]);
+    expect(trees[0]!.up[2]).toBe(-1);
+    expect(trees[0]!.up[3]).toBe(2);
+    expect(trees[1]!.up[0]).toBe(5);
+  });
+
+  it('are of single ranks where these share no memory', () => {
+    const trees = shareTrees({ ...ringInOrder([[0, 1, 2]], ''), teams: [[0], [1], [2]], heads: [[0, 1]] });
+    expect(joined(trees, 3)).toEqual([true]);
+  });
 });
