@@ -19,6 +19,7 @@ const uses: Readonly<Partial<Record<Ask, Uses>>> = {
   time: { call: 1, size: 1 },
   choice: { call: 1, size: 1, way: 2 },
   limits: { call: 1, size: 1, nominal: 'all' },
+  flips: { call: 1, size: 'all' },
   channels: { call: 1, size: 1, count: 'all' },
   connection: { id: 'all' },
   nic: { id: 'all' },

@@ -135,7 +135,7 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
     case 'choice':
       return ofChoice(situation, question);
     case 'flips':
-      return answerFlips(situation, modelled(collective));
+      return answerFlips(situation, modelled(collective), bytes);
     case 'use':
       return ways[0] === undefined
         ? answerUse(situation, terms)

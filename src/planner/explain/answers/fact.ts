@@ -5,6 +5,7 @@ import type { Fact } from '../grammar/question.js';
 import { predicted, type Situation } from '../situation.js';
 import { factorHere, hardwareHere, largeHere, linksHere } from './here.js';
 import { type FactText, linkFacts } from './link-facts.js';
+import { systemFacts } from './system-facts.js';
 import { usesIn } from './use.js';
 
 /** Sizes that show how bandwidth grows. */
@@ -13,6 +14,7 @@ const shownSizes: readonly number[] = [2 ** 16, 2 ** 20, 2 ** 24, 2 ** 28, 2 ** 
 /** Facts about NCCL and about figures of nccl-tests, with their values here. */
 const facts: Readonly<Record<Fact, FactText>> = {
   ...linkFacts,
+  ...systemFacts,
   algorithmNeeds: {
     title: 'Ring and Tree work on any machine; NVLS and NVLSTree need NVSwitches, CollNet needs SHARP in the network',
     sentences: (situation) => [

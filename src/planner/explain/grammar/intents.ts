@@ -64,7 +64,7 @@ export const intents: readonly Intent[] = [
     example: 'what is the difference between busbw and algbw',
     purpose: 'what a term means, with its value here',
     when: [[['#definition']]],
-    not: ['#size', '#collective', '#rate', '#change', '#variable', '#value'],
+    not: ['#size', '#collective', '#rate', '#change', '#variable', '#value', '#sureFact'],
   },
   {
     asks: 'hang',
@@ -316,6 +316,13 @@ export const intents: readonly Intent[] = [
     purpose: 'sizes from which another algorithm or protocol is used',
     when: [[['flips'], ['choose', '#way', '#ways', '#collective', 'what']]],
     not: ['#size', '#nic', '#rank', '#nics', '#p2p', '#shm', '#gdr', '#pxn', 'limit', 'bandwidth', 'time', '#busbw'],
+  },
+  {
+    asks: 'flips',
+    example: 'why does all_reduce drop at 64 MiB',
+    purpose: 'sizes around which another algorithm or protocol is used',
+    when: [[['dips'], ['#size'], ['why', 'is', 'what']]],
+    not: ['#rate', '#change', '#way'],
   },
   {
     asks: 'nodes',

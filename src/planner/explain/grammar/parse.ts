@@ -7,7 +7,7 @@ import { type Intent, intents, type Sign } from './intents.js';
 import { phrasePattern, phraseTable, Words } from './phrases.js';
 import type { Controlled, Fact, PartialWay, Question, Term } from './question.js';
 import { corrected, isEnglish } from './spelling.js';
-import { type Concept, conceptPhrases, controlPhrases, factPhrases } from './vocabulary.js';
+import { type Concept, conceptPhrases, controlPhrases, factPhrases, systemFactPhrases } from './vocabulary.js';
 
 /** Most questions that one text may hold. */
 const MOST_QUESTIONS = 3;
@@ -143,7 +143,7 @@ const conceptPatterns = (Object.keys(conceptPhrases) as Concept[]).map((name) =>
 }));
 
 const controlTable = phraseTable(controlPhrases);
-const factTable = phraseTable(factPhrases);
+const factTable = phraseTable([...systemFactPhrases, ...factPhrases]);
 
 /** Names of a table whose phrases a text has. */
 function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], text: string): Name[] {
@@ -170,6 +170,14 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'gpuOrder',
   'll128Safe',
   'graceLinks',
+  'singleTree',
+  'logTrees',
+  'logWays',
+  'acs',
+  'shmSize',
+  'chunks',
+  'idleLink',
+  'sharedGpu',
 ]);
 
 /** Facts about parts that a question may name as missing. */

@@ -200,7 +200,29 @@ export type Fact =
   | 'algorithmNeeds'
   | 'flatRings'
   | 'switchLevels'
-  | LinkFact;
+  | LinkFact
+  | SystemFact;
+
+/** Facts about trees, lines of logs, drivers, containers and networks. */
+export type SystemFact =
+  | 'singleTree'
+  | 'treeInNode'
+  | 'logTrees'
+  | 'logWays'
+  | 'virtualMachine'
+  | 'shmSize'
+  | 'acs'
+  | 'geforce'
+  | 'pcieRate'
+  | 'idleLink'
+  | 'roce'
+  | 'socketsUsed'
+  | 'chunks'
+  | 'smallLatency'
+  | 'proxyThreads'
+  | 'unequalHosts'
+  | 'overlap'
+  | 'sharedGpu';
 
 /** Facts about links, NICs, channels and their thread blocks. */
 export type LinkFact =

@@ -245,6 +245,79 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
 ];
 
+/** Facts about systems around NCCL, before those of `factPhrases`. */
+export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
+  [
+    'logTrees',
+    '(what|how|mean\\w*|read|understand|interpret|explain) .{0,60}trees? ?\\[?\\d?\\]? ?(line|log|\\[|-?\\d+/)|trees \\[\\d+\\] -?\\d+/-?\\d+|(log|debug|output) .{0,40}trees? .{0,30}(mean|format|number)|(mean\\w*|format) .{0,30}(of|in) (the )?(tree|ring|channel)s? (line|log|output|print)',
+  ],
+  [
+    'logWays',
+    'via (p2p|shm|net)|p2p/(ipc|cumem|direct|indirect)|(direct|indirect) pointer|net/ib/\\d|(what|mean\\w*|differ\\w*) .{0,40}(gdrdma|cumem|ipc) .{0,30}(log|output|mean|line|print)?',
+  ],
+  [
+    'singleTree',
+    '(single|one|1) (binary )?trees? .{0,40}(half|50 ?%|bandwidth|bw|instead|enough|not)|(why|what|purpose|reason|advantage|benefit) .{0,40}(double|two|2|dual) (binary )?trees|double (binary )?trees? .{0,60}(why|instead|single|one tree|bandwidth|work|built|build|benefit|advantage)',
+  ],
+  [
+    'treeInNode',
+    '(intra ?node|within (a|the|one) node|inside (a|the) node|single node) .{0,40}(chain|trees?)|trees? .{0,40}(intra ?node|within (a|the|one) node|inside (a|the) node).{0,30}(chain|ring|structure|used|look)?|(why|is) .{0,30}chain .{0,40}(tree|intra|node)|trees? .{0,20}chain',
+  ],
+  [
+    'shmSize',
+    '/?dev/shm|shm ?size|ipc ?=? ?host|no space left|bus error|shared memory .{0,30}(container|docker|pod|kubernetes|too small|size|space)|(docker|container|pod|kubernetes) .{0,40}(shm|shared memory)',
+  ],
+  [
+    'virtualMachine',
+    '(inside|in|on|under|within|with|from) (a |an |the |my |our )?(\\w+ )?(vms?|virtual machines?|containers?|docker|pods?|hypervisors?|kvm|vmware|proxmox|wsl2?|lxc|qemu|passthrough)|(virtuali[sz]ed|virtual) (machines?|environments?|gpus?|topolog\\w+)|(without|no|missing|hid\\w+|empty) /?sys(fs)?( class)?(?! (path|link|between))|virtual ?topology|gpu pass ?through|sr iov',
+  ],
+  ['acs', 'acs|iommu|access control services?|vt ?d|amd vi|ats'],
+  [
+    'geforce',
+    '(geforce|consumer|gaming|desktop|rtx ?[2345]0[6789]0|[2345]090) .{0,60}(p2p|peer|slow|nv ?link|support|shm|shared memory)|(p2p|peer to peer|peer access) .{0,60}(geforce|consumer|gaming|rtx ?[2345]0[6789]0|[2345]090)',
+  ],
+  [
+    'pcieRate',
+    '(pci ?e?|x16|lanes?) .{0,60}(theoretical\\w*|nominal|max\\w*|only|actual\\w*|real|effective|less than|lower than|half).{0,40}(bandwidth|speed|rate|gb/s)?|(theoretical|max\\w*|real|effective|nominal) .{0,30}pci ?e?( bandwidth| speed| rate)?',
+  ],
+  [
+    'idleLink',
+    'lstopo|link (speed|width) .{0,40}(downgrad\\w+|lower|idle)|(downgraded|2\\.5 ?gt) .{0,20}(link|pci|speed)|gen ?1 .{0,40}(idle|instead|but|why|only)',
+  ],
+  [
+    'roce',
+    'roce ?(v?2)? .{0,60}(config\\w*|settings?|set ?up|slow|tun\\w+|variables?|differ\\w*|versus|vs|or|same|as fast|lossless|pfc|ecn|gid|dscp|variable|performance|bandwidth|problem|need\\w*|drop\\w*|work\\w*)|(config\\w*|settings?|set ?up|tun\\w+|lossless|pfc|ecn|dscp|versus|vs|infini ?band) .{0,40}roce|pfc|ecn|priority flow control',
+  ],
+  [
+    'socketsUsed',
+    '(only|just|one|single|always) .{0,20}(eth|ens|eno|bond|ib)\\w*\\d|(which|what|how|why) .{0,50}(network )?interfaces? .{0,40}(use|chosen|choose|select|pick|socket|bootstrap)\\w*|(several|multiple|two|more|all|both) (socket )?interfaces|bootstrap .{0,30}(interface|eth|network|use)|net/socket|falls? back to (tcp|sockets?)|sockets? (instead|rather|although|even)|nsocks|socket nthreads',
+  ],
+  [
+    'chunks',
+    'chunk ?(size|count|s|steps?)? .{0,60}(slice|step|buffer|comput\\w+|calculat\\w+|determin\\w+|decid\\w+|size|pipelin\\w+|loop)|(slice|chunk) ?(steps?|size)|nccl steps|(how|what|why) .{0,50}(chunks?|slices?)( |$)|pipelin\\w+ .{0,40}(chunk|slice|ring|data|buffer)|(split|cut|divid|partition)\\w* .{0,30}(data|buffer|message)s? .{0,30}(chunk|channel|slice|loop)\\w*',
+  ],
+  [
+    'smallLatency',
+    '(what (makes|causes|determines)|why|reduce|lower|improve|minimi[sz]e|optimi[sz]e|cause|high|where) .{0,40}latenc(y|ies) .{0,40}(small|tiny|short|8 ?b|come|consist|high|made|nccl)?|(small|tiny|short) (messages?|sizes?|data|calls?|tensors?|all ?reduces?) .{0,40}(latency|slow|overhead|inefficient|faster)|(overhead) .{0,30}(small|tiny|short)|launch overhead|kernel launch',
+  ],
+  [
+    'proxyThreads',
+    'proxy .{0,40}(thread|cpu|process|progress)|(100|full|high|much) ?%? .{0,10}cpu( usage| load| utili[sz]ation)?|cpu (usage|load|utili[sz]ation|cores?) .{0,40}(nccl|need|proxy|thread|high|100)|busy (wait|poll)\\w*|(does|do|is|are) .{0,20}cpus? .{0,20}(involved|used|needed|matter)',
+  ],
+  [
+    'unequalHosts',
+    '(different|unequal|uneven|not the same|non ?uniform|asymmetric|odd|mixed) (number|count|amount)s? of (gpus|nics|cards|ranks|devices)|(uneven|unequal|asymmetric|non ?uniform) .{0,20}(gpus|nodes|hosts|ranks|distribution|layout)',
+  ],
+  [
+    'overlap',
+    '(overlap\\w*|concurrent\\w*|in parallel|alongside|at the same time|compete\\w*|contention|interfer\\w*) .{0,40}(comput\\w+|gemm|matmul|kernels?)|(comput\\w+|gemm|matmul|kernels?) .{0,40}(overlap\\w*|slower|compete\\w*|contention|interfer\\w*)|(steal|occup|consum|tak)\\w* .{0,20}(sms|multi ?processors)',
+  ],
+  [
+    'sharedGpu',
+    'duplicate gpu|(same|one|single) gpu .{0,40}(ranks|processes|several|multiple|two|share\\w*)|(two|several|multiple|2|many) (ranks|processes) .{0,30}(same|one|single|a) gpu|\\bmig\\b|\\bmps\\b',
+  ],
+];
+
 /** Ideas that questions are made of. */
 export const conceptPhrases = {
   why: 'why|how come|reasons?|causes?|what makes|explain|because of what|how is it (possible|that)|what explains',
@@ -297,6 +370,7 @@ export const conceptPhrases = {
     '(how|where) (can|do|could|should|would) (i|we|one|you) (see|print( out)?|find out|tell|know|log|check|get nccl to print|view|verify|determine)|is there (a|any) (log|flag|indicator|way to (see|know|print|tell|find out))|print(s|ed|ing)? (out )?(which|what|the)|how to (see|print|know|tell|find out|check|log)|(which|what) (variable|setting|log) shows',
   control:
     'how (can|do|does|could|should|would|might|to|shall|must)( (i|we|one|you|someone|nccl|it|a user))? (\\w+ ){0,1}?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is|are) there (a|an|any|some) ([\\w-]+ ){0,3}?(way|variable|option|setting|env|flag|knob|parameter|method|possibility)s?( \\w+){0,2}? (to|for|that (controls?|sets?|limits?|disables?|enables?|forces?))|(which|what) ([\\w-]+ ){0,2}?(variables?|vars?|settings?|options?|flags?|knobs?|parameters?|env)( \\w+){0,2}? (to|do (i|we)|controls?|sets?|limits?|selects?|determines?|disables?|enables?|forces?|should|can (i|we))|can (i|we|you|one) (\\w+ )?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is it|it is) possible to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(want|need|like|trying|try|tried|wish) to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)',
+  dips: 'dips?|sudden(ly)?|notch|glitch(es)?|hump|spikes?|jump(s|ed)?|fluctuat\\w+|valley|non ?monotonic(ally)?|(drops?|dropped|falls?|fell|decreas\\w+|worse|slower|lower) (at|around|from|between|for|when( the)? (size|message)\\w*)',
   aware:
     '(is|are) (nccl )?aware of|(does|can|could|will|would) (the )?(current version of )?(nccl|it|pxn) (know|detect|discover|recogni[sz]e|see|select|choose|pick|find|consider|support|handle|understand)|how does (nccl|pxn|it) (know|detect|discover)|topology aware(ness)?|awareness|(not|doesn t|does not) (consider|know|detect|look at)',
   outside:

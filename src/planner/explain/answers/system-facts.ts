@@ -1,0 +1,166 @@
+import { counted } from '../../../counted.js';
+import { formatBytes, formatTime, formatWay } from '../../plan/overview/format.js';
+import type { SystemFact } from '../grammar/question.js';
+import { predicted, type Situation } from '../situation.js';
+import { hardwareHere } from './here.js';
+import type { FactText } from './link-facts.js';
+
+/** Sizes of calls whose time is latency. */
+const smallSizes: readonly number[] = [8, 2 ** 10, 2 ** 16];
+
+function smallCallsHere(situation: Situation): string[] {
+  return smallSizes.flatMap((bytes) => {
+    const row = predicted(situation, 'AllReduce', bytes);
+    return row === undefined
+      ? []
+      : [
+          `AllReduce of ${formatBytes(bytes)} here: ${formatTime(row.timeUs)}${row.choice === undefined ? '' : ` by ${formatWay(row.choice)}`}.`,
+        ];
+  });
+}
+
+/** Facts about trees, lines of logs, drivers, containers and networks, which hold for any plan. */
+export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
+  singleTree: {
+    title: 'a single tree keeps half of the NICs waiting, so NCCL builds two: each node is inside one and a leaf of the other',
+    sentences: (situation) => [
+      'An inner node of a binary tree receives from two children and sends to two, so each byte crosses its NIC twice in each pass; leaves, half of all nodes, send and receive it once. The NICs of inner nodes bound a single tree to about half of the line rate, while those of leaves idle.',
+      'Two trees of half of the data each (a double binary tree), in which every node is an inner node of one and a leaf of the other, load all NICs equally and reach about the bandwidth of a ring, with a latency that grows with the logarithm of the nodes.',
+      ...hardwareHere(situation),
+    ],
+  },
+  treeInNode: {
+    title: 'trees are between nodes; within a node a tree is a chain of its GPUs',
+    sentences: (situation) => [
+      'Within a node a chain costs no bandwidth, each GPU has one neighbour before and one behind, and its few steps are short. A binary tree there would give GPUs two children, which share its links.',
+      'The head of the chain, or the two GPUs next to the NIC (split and balanced trees), send to other nodes.',
+      `Here there ${situation.plan.nodes.nNodes === 1 ? 'is one node' : `are ${situation.plan.nodes.nNodes} nodes`}; «why Tree and not Ring at 4M» gives the steps of a call.`,
+    ],
+  },
+  logTrees: {
+    title: '«Trees [0] 1/-1/-1->0->-1»: channel [0], children 1/-1/-1 of rank 0, and its parent -1; -1 is none',
+    sentences: () => [
+      'In brackets stands the channel, then up to three children, «->», the rank itself, «->», its parent. A reduction goes from children to the parent, the broadcast back.',
+      'A rank with one child and a parent is within the chain of its node; one with children on other hosts sends to the network. «Channel 00/02 : 0 1 2 3» is the order of a ring: the channel, the number of channels, and the ranks.',
+      'tccl log FILE reads such lines and compares them with a plan; tccl explain … why this ring order says why.',
+    ],
+  },
+  logWays: {
+    title: '«via P2P/IPC», «via SHM», «via NET/IB/0/GDRDMA»: the transport of one connection of a channel',
+    sentences: () => [
+      '«Channel 00/0 : 0[0] -> 1[1] via P2P/IPC»: channel and connection, rank and GPU of the sender, then of the receiver.',
+      'P2P is memory of the other GPU: direct pointer within a process, IPC or CUMEM between processes; «read» means that the receiver reads. SHM is memory of the host. NET/IB/0 and NET/Socket/0 are NICs by number; GDRDMA means that the NIC reaches the memory of the GPU, and without it data go through memory of the host. A number in brackets behind the NIC is the rank whose GPU forwards (PXN).',
+      'Whether P2P is direct, IPC or CUMEM hardly changes the bandwidth; SHM in place of P2P, or a missing GDRDMA, does.',
+    ],
+  },
+  virtualMachine: {
+    title: 'NCCL reads the machine from /sys: where a VM or container hides it, distances are wrong until a file says them',
+    sentences: () => [
+      'In a VM the hypervisor often shows GPUs and NICs without the PCIe switches above them, so all pairs look far (PHB or SYS): GPU Direct RDMA and P2P may then be off, and NICs are taken by number, not by nearness.',
+      'Clouds put a topology file into their images: NCCL reads /var/run/nvidia-topologyd/virtualTopology.xml by itself, or the file of NCCL_TOPO_FILE. A container needs /sys, the devices of RDMA (/dev/infiniband) and libibverbs; without the latter two, NCCL uses sockets.',
+      'This shows what NCCL sees: NCCL_TOPO_DUMP_FILE=topo.xml, then tccl topo doctor topo.xml.',
+    ],
+  },
+  shmSize: {
+    title: 'SHM needs room in /dev/shm: give containers --shm-size=1g or more, or --ipc=host',
+    sentences: () => [
+      'Each connection through memory of the host has its buffers in /dev/shm, several MiB for each channel and neighbour; Docker gives 64 MB by default, and Kubernetes needs an emptyDir of medium Memory. Init then fails with «No space left on device» or a bus error.',
+      'Newer releases may take host memory of CUDA in its place (NCCL_CUMEM_HOST_ENABLE). NCCL_SHM_DISABLE=1 avoids it, and ranks of a host without P2P then use the network, which is slow.',
+    ],
+  },
+  acs: {
+    title: 'with ACS or an IOMMU, PCIe traffic between GPUs goes up to the CPU: P2P is slow, or hangs',
+    sentences: () => [
+      'Access Control Services make switches send every packet to the root complex, which checks it; P2P and GPU Direct RDMA then share the link to the CPU, and may fail silently. Bare machines should have ACS off: lspci -vvv | grep ACSCtl must show SrcValid- on switches; the BIOS or setpci sets it. An IOMMU should be off or in pass-through (iommu=pt).',
+      'In VMs it must stay on; NICs with ATS avoid the detour for GPU Direct RDMA.',
+      'NCCL does not see ACS: it plans P2P as if it were fast. p2pBandwidthLatencyTest shows it; what it costs here: what if P2P is disabled.',
+    ],
+  },
+  geforce: {
+    title: 'GeForce drivers refuse P2P over PCIe, so NCCL goes through memory of the host (SHM)',
+    sentences: (situation) => [
+      'RTX 3090, 4090, 5090 and other GeForce cards have no P2P over PCIe in NVIDIA’s drivers; RTX 3090 and older ones with an NVLink bridge have it over the bridge. Data-centre and workstation cards (L40S, A40, RTX A6000, RTX 6000 Ada) have it. nvidia-smi topo -p2p r shows OK, or NS where it is refused.',
+      'NCCL notices and takes SHM; NCCL_P2P_LEVEL does not help against the driver. Each byte then crosses PCIe up and down and the memory of the CPU, so 8 to 20 GB/s of bus bandwidth are usual for a machine of PCIe cards.',
+      ...hardwareHere(situation),
+    ],
+  },
+  pcieRate: {
+    title: 'a PCIe link of 16 lanes carries about 12 (Gen3), 24 (Gen4) or 48 GB/s (Gen5) of a call in each direction',
+    sentences: (situation) => [
+      'Sixteen lanes have 15.8, 31.5 or 63 GB/s in each direction; headers of packets take a fifth to a quarter. Rings use each link of a GPU once in and once out at the same time.',
+      'GPUs below one switch share its link to the CPU, and paths between sockets share the links of the CPUs, which carry less for P2P than for memory. The slowest hop bounds the whole ring.',
+      ...hardwareHere(situation),
+    ],
+  },
+  idleLink: {
+    title: 'lstopo, lspci and nvidia-smi show the present speed of a PCIe link, which GPUs lower while they idle',
+    sentences: (situation) => [
+      'A GPU at rest takes its link down to Gen1 or so, a quarter to a sixteenth of the speed, and up again when it works: such a figure is no bound of P2P or of NCCL. Read it under load, or its maximum: LnkCap of lspci -vv, Max of nvidia-smi -q.',
+      'A link that stays below its maximum under load (LnkSta «downgraded») is a fault of the slot, the riser or the BIOS. Fewer lanes never come back by load.',
+      'Traffic over NVLink does not touch the PCIe link at all.',
+      ...hardwareHere(situation),
+    ],
+  },
+  roce: {
+    title: 'RoCE is planned like InfiniBand; its settings are the GID, the traffic class and a network without loss',
+    sentences: (situation) => [
+      'NCCL uses the same verbs and counts the speed of the port, so channels, algorithms and thresholds are those of InfiniBand of that speed.',
+      'NCCL_IB_GID_INDEX must be that of a RoCE v2 address that the network routes (show_gids lists them; 3 on many systems); newer releases choose it (NCCL_IB_ROCE_VERSION_NUM, NCCL_IB_ADDR_FAMILY). NCCL_IB_TC must map to the queue that the switches treat without loss (PFC, ECN), and NCCL_IB_HCA name the ports.',
+      'Flows of one connection share a path: where switches hash (ECMP), NCCL_IB_QPS_PER_CONNECTION=4 spreads them, and adaptive routing helps (NCCL_IB_ADAPTIVE_ROUTING=1). Pauses, drops and retransmissions (ethtool -S, counters of the switch) explain bandwidth that falls with nodes.',
+      ...hardwareHere(situation),
+    ],
+  },
+  socketsUsed: {
+    title: 'sockets use the interfaces of NCCL_SOCKET_IFNAME; without it the first that fits: ib*, then any but docker and lo',
+    sentences: (situation) => [
+      'NCCL uses several interfaces for data if the variable names them (NCCL_SOCKET_IFNAME=eth0,eth1) and each is up with an address that reaches the other hosts. Bootstrap takes the first of them only. Without the variable it looks for names that begin with ib, then for others except docker and lo.',
+      'More sockets fill a fast card: NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD for each connection, 64 at most. On AWS and Google NCCL raises them by itself.',
+      '«NET/Socket» beside RDMA cards means that NCCL found none: libibverbs or /dev/infiniband are missing, NCCL_IB_DISABLE=1 or NCCL_NET is set, or NCCL_IB_HCA names no active port. NCCL_DEBUG=INFO says «Using network».',
+      ...hardwareHere(situation),
+    ],
+  },
+  chunks: {
+    title: 'a call is cut into chunks that follow each other through the buffers of each connection, 8 slots of 512 KiB',
+    sentences: ({ plan }) => [
+      'Each connection has a buffer for Simple of NCCL_BUFFSIZE, 4 MiB, in eight slots (NCCL_STEPS). A ring AllReduce sends chunks of four slots in two slices each, so a neighbour works on one slice while the next arrives. Small calls have smaller chunks, so that all channels and steps have work; trees choose chunks by depth.',
+      `Data are first divided among the channels (here ${plan.nChannels}), each channel loops over its part: as many loops as the part has rounds of ranks times chunk.`,
+      'Larger buffers help long-distance networks; NCCL_P2P_NET_CHUNKSIZE is that of send and receive over the network.',
+    ],
+  },
+  smallLatency: {
+    title: 'small calls cost latency only: launch, and the steps of the algorithm one after another',
+    sentences: (situation) => [
+      'A call costs the launch of a kernel (some µs) and its steps: 2 (n - 1) for a ring of n ranks, about 2 log2 of the nodes for a tree and its chains, two for NVLink SHARP. Each step costs about 1 µs over NVLink, and several over PCIe or the network. LL and LL128 avoid waiting for flags, which Simple does.',
+      ...smallCallsHere(situation),
+      'What helps: one large call in place of many small ones (buckets, groups), CUDA graphs for the launch, buffers in symmetric windows (2.27 on), trees or NVLS over many ranks. More channels, NICs or links do not.',
+    ],
+  },
+  proxyThreads: {
+    title: 'threads of NCCL on the CPU: one proxy for each GPU moves network data, and polls while calls run',
+    sentences: () => [
+      'Kernels need no CPU within a host. For the network a proxy thread of each rank posts sends and receives to the NIC, and polls; 100 % of a core for each GPU is normal during calls. A thread of bootstrap and services sleeps.',
+      'It is bound to the cores near the GPU, within the affinity of the process (NCCL_IGNORE_CPU_AFFINITY=1 widens it). With fewer cores than ranks, or with cores of another socket, bandwidth over the network falls: give each rank two cores or more.',
+    ],
+  },
+  unequalHosts: {
+    title: 'hosts may have different numbers of GPUs: all take as many channels as the weakest allows',
+    sentences: ({ plan }) => [
+      'NCCL takes the minimum over all nodes of channels, of their speed and of features; a host with one GPU or one NIC therefore slows all. NVLink SHARP and CollNet need all nodes to have them.',
+      `Here there ${plan.nodes.nNodes === 1 ? 'is one node' : `are ${counted(plan.nodes.nNodes, 'node')}`} with ${counted(plan.nodes.nRanks, 'rank')}. A cluster file plans unequal hosts: a list of machines, each with its gpus.`,
+    ],
+  },
+  overlap: {
+    title: 'NCCL’s kernels take a thread block for each channel, and the bandwidth of memory: kernels beside them are slower',
+    sentences: ({ plan }) => [
+      `Here a large call takes ${counted(plan.nChannels, 'channel')}, as many multiprocessors. If a computation fills the GPU first, NCCL’s kernel waits for room, on all ranks.`,
+      'NCCL_MAX_CTAS leaves more to the computation and costs bandwidth (ask what if NCCL_MAX_CTAS=8). NVLink SHARP needs fewer channels for the same bandwidth. A stream of higher priority lets NCCL start earlier.',
+    ],
+  },
+  sharedGpu: {
+    title: 'a communicator cannot have two ranks on one GPU',
+    sentences: () => [
+      'NCCL refuses it: «Duplicate GPU detected». Two ranks would wait for each other inside kernels that need not run at the same time. Slices of MIG count as the GPU that they are part of, and P2P does not reach them.',
+      'Most often it is a mistake: each process takes device 0, because CUDA_VISIBLE_DEVICES or the local rank is missing.',
+    ],
+  },
+};
