@@ -202,7 +202,7 @@ const docCommentStart = {
 };
 
 export default tseslint.config(
-  { ignores: ['dist/', 'build/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
+  { ignores: ['dist/', 'build/', 'site/build/', 'coverage/', 'src/runtime/device/kernels/assembly/', 'bench/peers/'] },
   {
     files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked],

@@ -1,7 +1,7 @@
 /**
  * tccl: collective communication for TypeScript.
  *
- * @packageDocumentation
+ * @module tccl
  */
 export { getUniqueId, type RootOptions } from './runtime/bootstrap/root.js';
 export { UniqueId } from './runtime/bootstrap/unique-id.js';

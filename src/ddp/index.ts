@@ -1,7 +1,7 @@
 /**
  * tccl/ddp: data-parallel training, and collectives on the tensors of TensorFlow.js and ONNX Runtime.
  *
- * @packageDocumentation
+ * @module tccl/ddp
  */
 export { dataParallel, type DataParallel, type DataParallelOptions } from './data-parallel.js';
 export { tensorCalls, type TensorCalls } from './tensor-calls.js';

@@ -2,7 +2,7 @@
  * tccl/planner: what NCCL decides for a machine or cluster. Pure code: it runs in browsers and in Node.
  * docs/reference/planner.md describes each function and value.
  *
- * @packageDocumentation
+ * @module tccl/planner
  */
 export {
   describeError,

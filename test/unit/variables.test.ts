@@ -24,6 +24,18 @@ test('the page of variables has a row for each, and for no other', () => {
   expect(names.sort()).toEqual([...variables].sort());
 });
 
+test('the page of options of init() has a row for each, and for no other', () => {
+  const optionsIn = (file: string, name: string) =>
+    [...new RegExp(`interface ${name}\\b[^]*?\n}`).exec(readFileSync(file, 'utf8'))![0].matchAll(/^ {2}readonly (\w+)/gm)].map(
+      ([, option]) => option,
+    );
+  const rows = [...readFileSync('docs/reference/init.md', 'utf8').matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+  expect(rows).toEqual([
+    ...optionsIn('src/runtime/communicator/init-options.ts', 'InitOptions'),
+    ...optionsIn('src/runtime/communicator/config.ts', 'CommunicatorConfig'),
+  ]);
+});
+
 test('the page of variables names every algorithm', () => {
   const [row = ''] = /^\| `TCCL_ALGO` .*$/m.exec(readFileSync('docs/reference/variables.md', 'utf8')) ?? [];
   expect([...(row.split('|')[2] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual([...algorithms]);
