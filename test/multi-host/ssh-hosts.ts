@@ -17,6 +17,8 @@ export interface SshHosts extends TwoHosts {
   run(args: readonly string[], options?: StartOptions): Started;
   /** Processes on a host, but for its sshd. */
   processes(host: 0 | 1): number[];
+  /** First process of a host that is apart, as seen from here. */
+  init(host: 0 | 1): number;
   /** Resolves when neither host has processes but its sshd. */
   empty(): Promise<void>;
 }
@@ -27,7 +29,8 @@ export function whyNoSshHosts(): string | undefined {
   return whyNoHosts();
 }
 
-export async function makeSshHosts(): Promise<SshHosts> {
+/** @param apart true for hosts with names and processes of their own, on which everything is run through ssh */
+export async function makeSshHosts(apart = false): Promise<SshHosts> {
   const hosts = makeTwoHosts();
   const directory = mkdtempSync(join(tmpdir(), 'tccl-ssh-'));
   const file = (name: string) => join(directory, name);
@@ -61,7 +64,11 @@ export async function makeSshHosts(): Promise<SshHosts> {
       ].join('\n') + '\n',
     );
     const [ip = '', ...args] = hosts.on[i] ?? [];
-    return spawn(ip, [...args, SSHD, '-D', '-e', '-f', file(`sshd-${i}`)], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const own = ['unshare', '--uts', '--pid', '--fork', '--mount-proc', '--kill-child'];
+    const named = [...own, 'sh', '-c', 'hostname $0 && exec "$@"', ['a', 'b'][i] ?? ''];
+    return spawn(ip, [...args, ...(apart ? named : []), SSHD, '-D', '-e', '-f', file(`sshd-${i}`)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
   });
   await Promise.all(servers.map(listening));
 
@@ -76,6 +83,7 @@ export async function makeSshHosts(): Promise<SshHosts> {
       return start(ip, [...rest, process.execPath, cliPath, 'run', '--ssh', ssh, ...args], options);
     },
     processes,
+    init: (host) => Number(execFileSync('pgrep', ['-P', String(servers[host]?.pid)])),
     async empty() {
       while (processes(0).length + processes(1).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
     },

@@ -22,6 +22,7 @@ export function register(program: Command): void {
         .default(STUCK_MS, `${STUCK_MS / 1000}s`),
     )
     .option('--command <template>', 'run this for the report of another host; {host} is its name (default: ssh, see below)')
+    .option('--report <files...>', 'read what --here printed on hosts that cannot be asked')
     .option('--record <folder>', 'write the last 2,000 calls of each rank there, a file a rank, for tccl diagnose')
     .addOption(new Option('--calls', 'with --here: the last calls, too').hideHelp())
     .option('--here', 'print only the report of this host, as JSON without a verdict')

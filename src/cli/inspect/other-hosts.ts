@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs';
-import { InputError, SystemError } from '../../errors.js';
+import { readFileSync, realpathSync } from 'node:fs';
+import { describeError, InputError, SystemError } from '../../errors.js';
 import { outputOf, quoted } from '../shell-command.js';
 import type { HostReport } from './host-report.js';
 
@@ -29,7 +29,10 @@ export async function askHosts(
         // Ranks know their host by the name that it had at the start.
         return { ...report, host };
       } catch (error) {
-        return `${host} did not answer: ${(error as Error).message}`;
+        return (
+          `${host} did not answer: ${(error as Error).message}; run \`tccl inspect --here > ${host}.json\` there, ` +
+          `and give the file here: --report ${host}.json`
+        );
       }
     }),
   );
@@ -55,6 +58,18 @@ async function askHost(command: string): Promise<HostReport> {
     );
   }
   return parseReport(stdout);
+}
+
+/** Reports of hosts in files. @throws InputError `FILE`, `CONTENT` */
+export function reportsIn(files: readonly string[]): HostReport[] {
+  return files.map((file) => {
+    try {
+      return parseReport(readFileSync(file, 'utf8'));
+    } catch (cause) {
+      if (cause instanceof InputError) throw new InputError('CONTENT', cause.message, { file });
+      throw new InputError('FILE', describeError(cause), { file, cause });
+    }
+  });
 }
 
 /** A report that another host printed. @throws InputError `CONTENT` */

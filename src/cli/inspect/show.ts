@@ -7,7 +7,7 @@ import { colorsFor, complain, LiveBlock, print, printJson, type Colors } from '.
 import { readHost, type HostReport } from './host-report.js';
 import { jobsOf, waitsOf, type Job, type JobRank } from './job.js';
 import { JobMetrics } from './metrics.js';
-import { askHosts } from './other-hosts.js';
+import { askHosts, reportsIn } from './other-hosts.js';
 import { writeRecordings } from './recordings.js';
 import { verdictOn, waitTime, waitText, type JobState, type Verdict } from './verdict.js';
 
@@ -19,6 +19,8 @@ export interface InspectOptions {
   readonly stuckAfter: number;
   readonly prometheus?: string;
   readonly json?: boolean;
+  /** Files with reports of other hosts. */
+  readonly report?: readonly string[];
   /** Folder for the last calls of each rank. */
   readonly record?: string;
   /** True if a report of this host has them. */
@@ -75,13 +77,13 @@ interface Sample {
 }
 
 /** The reports of this host, and of the other hosts of the jobs that are looked for. */
-async function sample(wanted: string | undefined, { command, calls }: InspectOptions): Promise<Sample> {
-  const report = readHost(calls);
-  const jobs = selected(jobsOf([report]), wanted);
-  const others = [...new Set(jobs.flatMap(({ hosts }) => hosts))].filter((host) => host !== report.host);
-  if (others.length === 0) return { reports: [report], problems: [] };
+async function sample(wanted: string | undefined, { command, calls, report: files = [] }: InspectOptions): Promise<Sample> {
+  const known = [readHost(calls), ...reportsIn(files)];
+  const jobs = selected(jobsOf(known), wanted);
+  const others = [...new Set(jobs.flatMap(({ hosts }) => hosts))].filter((host) => known.every((report) => report.host !== host));
+  if (others.length === 0) return { reports: known, problems: [] };
   const { reports, problems } = await askHosts(others, { template: command, calls });
-  return { reports: [report, ...reports], problems };
+  return { reports: [...known, ...reports], problems };
 }
 
 /** Writes the last calls of all ranks of a job. Returns the exit code: 2 if there is no job, or more than one. */

@@ -36,7 +36,7 @@ export function verdictOn(job: Job, stuckAfterMs: number): Verdict {
   const stillMs = Math.max(0, ...job.ranks.map((rank) => stillOf(job, rank)));
   const hasFailed = job.ranks.some(({ communicators }) => communicators.some((communicator) => communicator.hasFailed));
   const waits = [...edges.values()].some((list) => list.length > 0);
-  const hasMoved = job.ranks.some((rank) => rank.hasMoved);
+  const hasMoved = job.ranks.some((rank) => rank.hasMoved || waitsOf(rank).some((wait) => hasProgressed(job, wait)));
   const state: JobState =
     stillMs >= stuckAfterMs ? 'stuck' : hasMoved ? 'moving' : waits ? 'waiting' : hasFailed ? 'failed' : 'idle';
   return {
@@ -57,6 +57,14 @@ function stillOf(job: Job, rank: JobRank): number {
     }),
   );
 }
+
+/** True for a wait in which data have arrived long after its beginning. */
+function hasProgressed({ atMs }: Job, { sinceMs, stillMs }: PlacedWait): boolean {
+  return atMs - sinceMs - stillMs > PROGRESS_MS;
+}
+
+/** A call that ends up waiting for a rank may move some data at its beginning. */
+const PROGRESS_MS = 1500;
 
 function isStopped({ process }: JobRank): boolean {
   return process === undefined || /^[TtZX]/.test(process.state);
@@ -97,7 +105,14 @@ function edgeOf(job: Job, rank: JobRank, wait: PlacedWait): Edge {
   if (stopped.length > 0) return { wait, awaited: stopped.filter((each) => each !== rank.rank) };
   // All are in the call: those that show no wait hold it up.
   const inside = members.flatMap((member) => (member !== undefined && waitsOf(member).length === 0 ? [member.rank] : []));
-  return { wait, awaited: inside.length > 0 && activity.kind === 'collective' ? [] : told.filter((each) => each !== rank.rank) };
+  const awaited = inside.length > 0 && activity.kind === 'collective' ? [] : told.filter((each) => each !== rank.rank);
+  return { wait, awaited: awaited.length > 0 ? awaited : unseen(job, wait) };
+}
+
+/** Members on hosts that did not answer. */
+function unseen(job: Job, { communicator: { nRanks } }: PlacedWait): number[] {
+  if (nRanks !== job.nRanks || job.ranks.length === nRanks) return [];
+  return Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => job.ranks.every((one) => one.rank !== rank));
 }
 
 /** A member that shows this communicator no longer: it has closed it, or its host did not answer and the rank is waited for. */
