@@ -4,6 +4,7 @@ import type { SystemFact } from '../grammar/question.js';
 import { predicted, type Situation } from '../situation.js';
 import { hardwareHere } from './here.js';
 import type { FactText } from './link-facts.js';
+import { usesIn } from './use.js';
 
 /** Sizes of calls whose time is latency. */
 const smallSizes: readonly number[] = [8, 2 ** 10, 2 ** 16];
@@ -92,6 +93,25 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
       ...hardwareHere(situation),
     ],
   },
+  peerOverCpu: {
+    title: 'P2P through a CPU (PHB, NODE, SYS) is possible, and off by default: memory of the host (SHM) is mostly faster there',
+    sentences: (situation) => [
+      'NCCL takes P2P over NVLink and up to PXB, through PCIe switches, because root complexes forward such traffic slowly: writes into memory of the host and reads from it fill a link better. AMD CPUs are an exception, with P2P at any distance: for two GPUs since 2.23, for any number before.',
+      'cudaDeviceCanAccessPeer and nvidia-smi topo -p2p r say that it is possible, not that it is fast. NCCL_P2P_LEVEL=PHB allows it below one CPU, SYS over several sockets: ask what if NCCL_P2P_LEVEL=SYS, or measure both.',
+      'Without NVLink and NICs, GPUs of different sockets so exchange through memory of the host. NET is taken within a host only where a NIC next to each GPU is faster than that.',
+      ...usesIn(situation)
+        .filter(({ name }) => name === 'P2P' || name === 'SHM')
+        .map(({ name, used, text }) => `${name} here: ${used}, ${text}.`),
+    ],
+  },
+  pathNames: {
+    title: 'NCCL has no NODE: PHB is any path through the CPU of one NUMA node, SYS one between NUMA nodes',
+    sentences: () => [
+      'From near to far: LOC the same device, NVL over NVLink, NVB through another GPU, C2C, PIX one PCIe switch, PXB several, PXN through the GPU next to the NIC, PHB the CPU (a host bridge), SYS the link between CPUs, DIS none.',
+      'nvidia-smi topo -m also has NODE, between host bridges of one NUMA node; NCCL counts it as PHB. Where /sys shows no bridges (VMs, some BIOS settings with several NUMA nodes a socket) the two programs can differ.',
+      'The levels of NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL have the same names.',
+    ],
+  },
   idleLink: {
     title: 'lstopo, lspci and nvidia-smi show the present speed of a PCIe link, which GPUs lower while they idle',
     sentences: (situation) => [
@@ -138,7 +158,8 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
   proxyThreads: {
     title: 'threads of NCCL on the CPU: one proxy for each GPU moves network data, and polls while calls run',
     sentences: () => [
-      'Kernels need no CPU within a host. For the network a proxy thread of each rank posts sends and receives to the NIC, and polls; 100 % of a core for each GPU is normal during calls. A thread of bootstrap and services sleeps.',
+      'Kernels need no CPU within a host. For the network a proxy thread of each rank posts sends and receives to the NIC, and polls; 100 % of a core for each GPU is normal during calls. Their number is fixed: no variable adds one. A thread of bootstrap and services sleeps.',
+      'Sockets have helper threads of their own (NCCL_SOCKET_NTHREADS); NCCL_NTHREADS counts threads of the GPU.',
       'It is bound to the cores near the GPU, within the affinity of the process (NCCL_IGNORE_CPU_AFFINITY=1 widens it). With fewer cores than ranks, or with cores of another socket, bandwidth over the network falls: give each rank two cores or more.',
     ],
   },

@@ -188,11 +188,17 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     else if (!isAboutCause || supposes) add(change);
   const { counts, perNode, nicMbps, nvlinks, pcie, machine, gpuModels, gpuList, variables } = entities;
   if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out')) setting.push({ kind: 'gpu-list', gpus: gpuList });
+  // `NCCL_IB_HCA=mlx5_0,mlx5_1` leaves two NICs, whatever the machine has.
+  const selected = variables.find(({ name, value }) => name === 'NCCL_IB_HCA' && /^=?[a-z]/i.test(value ?? ''))?.value;
   // Hardware is what the question is about, unless the question compares it with what there is.
   const hardware: Counterfactual[] = [
     ...(pcie.generation === undefined ? [] : [{ kind: 'pcie', generation: pcie.generation } as const]),
     ...(pcie.lanes === undefined ? [] : [{ kind: 'pcie-lanes', lanes: pcie.lanes } as const]),
-    ...(counts.nics === undefined || !perNode.has('nics') || changes.some(({ kind }) => kind === 'nics-down')
+    ...(typeof selected === 'string' ? [{ kind: 'nics', count: selected.split(',').length } as const] : []),
+    ...(typeof selected === 'string' ||
+    counts.nics === undefined ||
+    !perNode.has('nics') ||
+    changes.some(({ kind }) => kind === 'nics-down')
       ? []
       : [{ kind: 'nics', count: counts.nics } as const]),
     ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps } as const]),

@@ -65,6 +65,16 @@ export function takeEntities(words: Words): Entities {
   words.take(software, () => true, 'software');
   words.take(/(?<![\w.])\d+(?:\.\d+)?\s?(?:%|percent\b)/, () => true, 'number');
   words.take(/(?<![\w/.])(?:eth|en[ops]\w*|ib|bond|docker|wlan|br-)\d\w*/, () => true, 'interface');
+  // `two HGX A100` are hosts.
+  let boxes: number | undefined;
+  words.take(
+    new RegExp(`(?<![\\w.])(${NUMBER})[ -]*(?:x[ -]*)?(?=(?:nvidia )?[dh]gx\\b(?![^.,]{0,20}\\bgpus?\\b))`),
+    ([text, digits = '']) => {
+      boxes ??= countOf(digits);
+      words.mention('count', text, { kind: 'nodes', count: countOf(digits) });
+      return true;
+    },
+  );
   const machine = takeMachine(words);
   // GPUs of a switch or socket are a part of a host.
   words.take(
@@ -88,6 +98,7 @@ export function takeEntities(words: Words): Entities {
   const { ranks, nic, channel } = takeIds(words);
   const { counts, perNode, comparesNodes, gpuCounts, places } = takeCounts(words);
   if (flaggedGpus !== undefined) counts.gpus ??= flaggedGpus;
+  if (boxes !== undefined) counts.nodes ??= boxes;
   if (gpuNames.length === 1 && gpuNames[0]?.count !== undefined) counts.gpus ??= gpuNames[0].count;
   if (nicCount !== undefined) {
     counts.nics ??= nicCount;
@@ -202,7 +213,17 @@ function variantsIn(text: string, rates: readonly Rate[], places: readonly Place
   }
   const isDistinct = (group: readonly Variant[]) =>
     group.length === rates.length && new Set(group.map(({ state }) => JSON.stringify(state))).size === group.length;
-  return [...groups.values()].find(isDistinct) ?? [];
+  const inParts = [...groups.values()].find(isDistinct);
+  if (inParts !== undefined) return inParts;
+  // As many of a kind as figures: in their order.
+  const kinds = [...new Set(places.map(({ state }) => keyOf(state)))];
+  const inOrder = kinds.map((kind) =>
+    places
+      .filter(({ state }) => keyOf(state) === kind)
+      .sort((a, b) => a.at - b.at)
+      .map(({ state }, index): Variant => ({ value: rates[index]?.value ?? 0, state })),
+  );
+  return inOrder.find(isDistinct) ?? [];
 }
 
 /** `NCCL_X=3`, `NCCL_X set to 3`, `unset NCCL_X`; also without the prefix, where NCCL has such a variable. */

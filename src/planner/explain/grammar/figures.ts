@@ -12,6 +12,11 @@ export interface Rate {
 /** Words before a figure that is promised or expected, not measured. */
 const promisedBefore =
   /(?:\b(?:instead of|rather than|gap to|compared (?:to|with)|against|out of|and not|theoretical\w*(?: \w+){0,3}|expect\w*(?: \w+){0,2}|nominal(?: \w+)?|spec\w*(?: \w+){0,2}|line rate|should (?:be|reach|get)|supposed to \w+|advertised|claim\w*(?: \w+){0,2}|up to)|\d\s?(?:[gmt]b(?:\/s|ps)? )?of)(?: of| is| are| be| the| about| around| at|:)*\s*~?$/i;
+/** Programs whose figures are no bandwidth of a call. */
+const ofOtherTool =
+  /\b(?:ib_(?:write|read|send)_bw|perftest|iperf\d?|p2pbandwidthlatencytest|nvbandwidth|nvidia-smi|lstopo)\b[^.;,?]{0,40}$/i;
+/** Largest difference of two figures that are the same in other units: `9.84 GB/s (about 80 Gbps)`. */
+const SAME = 0.06;
 /** Words behind it: `25 GB/s NVLink`. */
 const promisedBehind = /^\s*(?:nv-?\s?links?|pci-?e|theoretical|nominal|line rate|spec\b|advertised|link speed)/i;
 const PARTS: Readonly<Record<string, number>> = { half: 0.5, twice: 2, double: 2, 'a third': 1 / 3, 'a quarter': 1 / 4 };
@@ -44,7 +49,10 @@ export function takeRates(words: Words): {
       const exponent = { k: 1, m: 2, g: 3, t: 4 }[prefix.toLowerCase()] ?? 3;
       const value = (Number(digits.replace(',', '.')) * base ** exponent) / 1e9;
       const gbps = isBits && !isBytes ? value / 8 : value;
-      const isPromised = promisedBefore.test(text.slice(0, index)) || promisedBehind.test(text.slice(index + whole.length));
+      const before = text.slice(0, index);
+      if (/\([^()]*$/.test(before) && rates.some((rate) => Math.abs(rate.value - gbps) <= SAME * gbps)) return true;
+      const isPromised =
+        promisedBefore.test(before) || ofOtherTool.test(before) || promisedBehind.test(text.slice(index + whole.length));
       if (isPromised) promised.push(gbps);
       else rates.push({ value: gbps, at: index });
       words.mention(isPromised ? 'nominal' : 'figure', whole);
@@ -54,6 +62,12 @@ export function takeRates(words: Words): {
   words.take(
     /\b(?:reach|exceed|achieve|get)(?:s|ed|ing)? (?:the )?(\d{2,4})\+?(?=\s*(?:[.,;?!]|$))/,
     ([, digits]) => promised.push(Number(digits)) > 0,
+    'nominal',
+  );
+  // Bits without a time are a speed: `180 Gb`. Sizes are written in bytes.
+  words.take(
+    /(?<![\w.])(\d+(?:\.\d+)?)\s?gbi?t?s?(?![\w/])/,
+    ([whole, digits]) => /Gbi?t?s?$/.test(whole) && promised.push(Number(digits) / 8) > 0,
     'nominal',
   );
   // `ours is 830`: a bandwidth without its unit, at the end of a sentence.

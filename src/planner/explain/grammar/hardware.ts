@@ -78,7 +78,7 @@ export function takeGpuModels(words: Words): NamedGpus[] {
 }
 
 const CARD_NOUN =
-  '(?:nics?|ports?|hcas?|ib|infini ?band|ethernet|roce|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|(?:network |ib )?cards?|adapters?|efa|hdr|ndr|edr|xdr|bluefield)';
+  '(?:nics?|ports?|hcas?|ib|infini ?band|ethernet|roce(?: ?v?[12])?|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|(?:network |ib )?cards?|adapters?|efa|hdr|ndr|edr|xdr|bluefield)';
 const NETWORK_NOUN = `(?:${CARD_NOUN}|links?|networks?|networking|rdma|fabric|interconnects?|rails?)`;
 
 /** Generations of InfiniBand, Gb/s. */
@@ -96,6 +96,19 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
     if (count !== undefined) nicCount ??= countOf(count);
     return true;
   };
+  // `2 ConnectX-6 200Gb/s`, `InfiniBand at 400 Gb/s`.
+  words.take(
+    new RegExp(
+      `(?<![\\w.])(?:(${NUMBER})[ -]*(?:x|×|\\*)?[ -]*)?(?:mellanox |nvidia )?(?:connect-?x|cx)[ -]?([5-8])(?: ?(?:dx|lx|ex|vpi))?s?\\b(?:[ ,(-]*(?:at )?(\\d{2,3}) ?(?:g|gb|gbe|gbps|gb/s)\\b)?`,
+    ),
+    ([text, count, number = '', digits]) => {
+      const model = nicModels.find(({ id }) => id === `connectx-${number}`);
+      if (digits !== undefined) return take(text, count, Number(digits) * 1000);
+      // The model alone says which speed it can have, not which it has.
+      if (count === undefined || model === undefined) return false;
+      return take(text, count, model.speedMbps);
+    },
+  );
   // `4 x 200G NICs`, `one 100GbE port`; the noun may miss behind a number of cards: `8x400G`.
   words.take(
     new RegExp(
@@ -118,19 +131,6 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
     new RegExp(`(?<![\\w.])${COUNT}(fdr|edr|hdr|ndr|xdr)(?: ?(100|200|400|800))?\\b`),
     ([text, count, name = '', digits]) =>
       take(text, count, digits === undefined ? (infiniBand[name.toLowerCase()] ?? 0) * 1000 : Number(digits) * 1000),
-  );
-  // `2 ConnectX-6 200Gb/s`, `InfiniBand at 400 Gb/s`.
-  words.take(
-    new RegExp(
-      `(?<![\\w.])(?:(${NUMBER})[ -]*(?:x|×|\\*)?[ -]*)?(?:mellanox |nvidia )?(?:connect-?x|cx)[ -]?([5-8])(?: ?(?:dx|lx|ex|vpi))?s?\\b(?:[ ,(-]*(?:at )?(\\d{2,3}) ?(?:g|gb|gbe|gbps|gb/s)\\b)?`,
-    ),
-    ([text, count, number = '', digits]) => {
-      const model = nicModels.find(({ id }) => id === `connectx-${number}`);
-      if (digits !== undefined) return take(text, count, Number(digits) * 1000);
-      // The model alone says which speed it can have, not which it has.
-      if (count === undefined || model === undefined) return false;
-      return take(text, count, model.speedMbps);
-    },
   );
   words.take(
     new RegExp(

@@ -210,6 +210,13 @@ export const intents: readonly Intent[] = [
     when: [[['#values']]],
   },
   {
+    asks: 'variable',
+    example: 'what is NCCL_SHM_DISABLE=1 doing and when would you use it',
+    purpose: 'what an option does, with its effect here',
+    when: [[['#variable'], ['optionAsked']]],
+    not: ['#rate'],
+  },
+  {
     asks: 'calls',
     example: 'why is alltoall slower than all_reduce',
     purpose: 'two calls of one size: time, bandwidth and what each sends',

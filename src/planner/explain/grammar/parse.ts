@@ -42,12 +42,16 @@ export function parseQuestions(text: string): readonly Question[] {
   // One clause alone has no more than the whole has: `H100 nodes. Why so slow?`
   if (found.length <= 1 && whole !== undefined && (asking.length === 0 || statements.length === 0 || found.length === 0))
     return [whole];
-  return found.slice(0, MOST_QUESTIONS);
+  // Hardware that another clause states.
+  const stated = whole?.setting.filter(({ kind }) => kind !== 'variable') ?? [];
+  return found
+    .slice(0, MOST_QUESTIONS)
+    .map((question) => (question.setting.length === 0 ? { ...question, setting: stated } : question));
 }
 
 /** A clause that asks; others state what there is. */
 const asks =
-  /\?\s*$|\b(?:how|why|what|which|whats|whether)\b|^(?:and |so |also |but )?(?:is|are|does|do|did|will|would|can|could|should|shall|has|have)\b/i;
+  /\?\s*$|\b(?:how|why|what|whats|whether)\b|(?<!, )\bwhich\b|^(?:and |so |also |but )?(?:is|are|does|do|did|will|would|can|could|should|shall|has|have)\b/i;
 
 /** Subjects whose answer depends on figures that a statement before may have. */
 const needsFigures: ReadonlySet<Question['asks']> = new Set([
@@ -60,10 +64,14 @@ const needsFigures: ReadonlySet<Question['asks']> = new Set([
   'scaling',
 ]);
 
+/** `what is this option doing` names what a statement before does. */
+const refersInside = /\b(?:this|that|the) (?:option|variable|setting|flag|parameter|env\w*)\b/i;
+
 /** Reads a clause that asks, with the hardware, calls and figures of statements around it. */
 function inContext(clause: string, withStatements: string): Question | undefined {
   const alone = understood(clause);
   const joined = understood(withStatements);
+  if (refersInside.test(clause)) return joined ?? alone;
   if (
     alone === undefined ||
     joined === undefined ||
@@ -178,6 +186,9 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'chunks',
   'idleLink',
   'sharedGpu',
+  'proxyThreads',
+  'pathNames',
+  'peerOverCpu',
 ]);
 
 /** Facts about parts that a question may name as missing. */

@@ -215,6 +215,8 @@ export type SystemFact =
   | 'geforce'
   | 'pcieRate'
   | 'idleLink'
+  | 'peerOverCpu'
+  | 'pathNames'
   | 'roce'
   | 'socketsUsed'
   | 'chunks'

@@ -104,10 +104,10 @@ export const controlPhrases: readonly (readonly [Controlled, string])[] = [
     'tcp( sockets?)?|sockets?|plain ethernet|instead of (infini ?band|ib|rdma|roce)|(disable|turn off|without|avoid) (infini ?band|ib|rdma|roce)',
   ],
   ['infiniband', 'infini ?band|ib|rdma|roce|verbs'],
-  ['threads', '(number of )?threads( per block)?|thread block size|block size'],
+  ['threads', '(?<!proxy )threads( per block)?|thread block size|block size'],
   ['buffer', 'buff?er ?sizes?|buff?sizes?|size of (the )?(communication |internal )?buff?ers?'],
   ['memory', '(gpu|device) memory|memory (usage|consumption|footprint)|vram'],
-  ['cpuAffinity', 'cpu affinity|affinity|proxy threads?|cpu cores?|core binding|pin(ning)? (to )?(the )?(cpu|cores?)'],
+  ['cpuAffinity', 'cpu affinity|affinity|cpu cores?|core binding|pin(ning)? (to )?(the )?(cpu|cores?)'],
   ['plugin', '(net(work)?|tuner|custom|aws|ofi|external) ?plug ?ins?|plug ?ins?'],
   ['registration', '(user )?buffer registration|registered buffers?|register (user )?buffers?'],
   ['rackNvlink', 'mnnvl|multi ?node nvlink|nvlink (domain|across nodes)|imex'],
@@ -285,6 +285,14 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
     'lstopo|link (speed|width) .{0,40}(downgrad\\w+|lower|idle)|(downgraded|2\\.5 ?gt) .{0,20}(link|pci|speed)|gen ?1 .{0,40}(idle|instead|but|why|only)',
   ],
   [
+    'peerOverCpu',
+    '(p2p|peer) .{0,60}(phb|sys|root complex|host bridge|numa|sockets)|(phb|sys|numa|sockets) .{0,40}(p2p|peer to peer|peer access)',
+  ],
+  [
+    'pathNames',
+    '(phb|pix|pxb|sys|node) .{0,30}(instead of|rather than|and not|not|versus|vs) (phb|pix|pxb|sys|node)|(recogni[sz]e|report|show|detect|say|print)s? (it as |as )?(phb|pix|pxb|sys)',
+  ],
+  [
     'roce',
     'roce ?(v?2)? .{0,60}(config\\w*|settings?|set ?up|slow|tun\\w+|variables?|differ\\w*|versus|vs|or|same|as fast|lossless|pfc|ecn|gid|dscp|variable|performance|bandwidth|problem|need\\w*|drop\\w*|work\\w*)|(config\\w*|settings?|set ?up|tun\\w+|lossless|pfc|ecn|dscp|versus|vs|infini ?band) .{0,40}roce|pfc|ecn|priority flow control',
   ],
@@ -370,6 +378,8 @@ export const conceptPhrases = {
     '(how|where) (can|do|could|should|would) (i|we|one|you) (see|print( out)?|find out|tell|know|log|check|get nccl to print|view|verify|determine)|is there (a|any) (log|flag|indicator|way to (see|know|print|tell|find out))|print(s|ed|ing)? (out )?(which|what|the)|how to (see|print|know|tell|find out|check|log)|(which|what) (variable|setting|log) shows',
   control:
     'how (can|do|does|could|should|would|might|to|shall|must)( (i|we|one|you|someone|nccl|it|a user))? (\\w+ ){0,1}?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is|are) there (a|an|any|some) ([\\w-]+ ){0,3}?(way|variable|option|setting|env|flag|knob|parameter|method|possibility)s?( \\w+){0,2}? (to|for|that (controls?|sets?|limits?|disables?|enables?|forces?))|(which|what) ([\\w-]+ ){0,2}?(variables?|vars?|settings?|options?|flags?|knobs?|parameters?|env)( \\w+){0,2}? (to|do (i|we)|controls?|sets?|limits?|selects?|determines?|disables?|enables?|forces?|should|can (i|we))|can (i|we|you|one) (\\w+ )?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is it|it is) possible to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(want|need|like|trying|try|tried|wish) to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)',
+  optionAsked:
+    '(option|variable|setting|flag|parameter|env\\w*)s? (is |are |really |actually )*(doing|does|do|means?|mean)|when (would|should|do) (you|i|we|one) .{0,20}(use|set|want|need)|(purpose|meaning) of|user facing|intended',
   dips: 'dips?|sudden(ly)?|notch|glitch(es)?|hump|spikes?|jump(s|ed)?|fluctuat\\w+|valley|non ?monotonic(ally)?|(drops?|dropped|falls?|fell|decreas\\w+|worse|slower|lower) (at|around|from|between|for|when( the)? (size|message)\\w*)',
   aware:
     '(is|are) (nccl )?aware of|(does|can|could|will|would) (the )?(current version of )?(nccl|it|pxn) (know|detect|discover|recogni[sz]e|see|select|choose|pick|find|consider|support|handle|understand)|how does (nccl|pxn|it) (know|detect|discover)|topology aware(ness)?|awareness|(not|doesn t|does not) (consider|know|detect|look at)',
