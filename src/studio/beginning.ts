@@ -1,19 +1,26 @@
 import { machines } from '../planner/topology/catalogue/machines.js';
-import type { Beginning } from './messages.js';
+import type { Beginning, Shown } from './messages.js';
 import { exampleState } from './state.js';
 import { serve } from './worker.js';
 
-/** Width of the page for which the example is drawn, pixels; the picture of a machine does not depend on it. */
-const WIDTH = 1280;
+/** Width of pictures on most phones; on others they are scaled. */
+const PHONE_WIDTH = 350;
 
 /** Plans the example, for the build of the page. */
-export function beginning(): Promise<Beginning> {
+export async function beginning(): Promise<Beginning> {
+  return {
+    page: await example(undefined),
+    phone: await example(PHONE_WIDTH),
+    machines: machines.map(({ name, description }) => ({ name, description })),
+  };
+}
+
+function example(width: number | undefined): Promise<Shown> {
   return new Promise((resolve, reject) => {
     const ask = serve((reply) => {
       if (reply.kind === 'error') reject(new Error(reply.message));
-      else if (reply.kind === 'shown')
-        resolve({ example: reply.shown, machines: machines.map(({ name, description }) => ({ name, description })) });
+      else if (reply.kind === 'shown') resolve(reply.shown);
     });
-    ask({ id: 0, state: exampleState, width: WIDTH, files: [] });
+    ask({ id: 0, state: exampleState, width, files: [] });
   });
 }

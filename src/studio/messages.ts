@@ -18,8 +18,8 @@ export interface OpenFile {
 export interface Request {
   readonly id: number;
   readonly state: StudioState;
-  /** Width of the page, by which charts are laid out. */
-  readonly width: number;
+  /** Width of pictures on a phone; undefined on larger screens, where each has the width that it needs. */
+  readonly width: number | undefined;
   readonly files: readonly OpenFile[];
 }
 
@@ -61,9 +61,10 @@ export interface VersionNews {
   readonly rules: readonly (readonly [name: string, text: string])[];
 }
 
-/** Contents that the build puts into the page: the planned example, and the catalogue. */
+/** Contents that the build puts into the page: the planned example, also drawn for a phone, and the catalogue. */
 export interface Beginning {
-  readonly example: Shown;
+  readonly page: Shown;
+  readonly phone: Shown;
   readonly machines: readonly { readonly name: string; readonly description: string }[];
 }
 

@@ -1,3 +1,4 @@
+import { counted } from '../counted.js';
 import { inFile, InputError, InvalidArgumentError, TcclError } from '../errors.js';
 import { evidenceIn } from '../planner/evidence/facts.js';
 import { machineOf } from '../planner/evidence/machine-of-tools.js';
@@ -85,12 +86,20 @@ export function sourceOf(state: StudioState, file: NamedText | undefined, texts:
   }
   if (file !== undefined && !isXml(file.text) && topologyInLog(file.text) === undefined && isClusterFile(file))
     return inFile(file.name, () => clusterFile(state, file, version, texts));
-  const hosts = file === undefined ? [catalogueHosts(state.machine, state.nodes)] : hostsOfText(file, state.nodes);
+  const set = state.fileSet.flatMap((name): NamedText[] => {
+    const text = texts.get(name);
+    return name === file?.name || text === undefined ? [] : [{ name, text }];
+  });
+  const hosts = file === undefined ? [catalogueHosts(state.machine, state.nodes)] : hostsOfText(file, state.nodes, set);
   return hosts === undefined ? undefined : assemble(state, hosts, {}, version, texts);
 }
 
-/** The hosts that a text describes: one as many times as `count` says, or several; undefined where it describes none. */
-function hostsOfText({ name, text }: NamedText, count: number): Hosts[] | undefined {
+/**
+ * The hosts that a text describes: one as many times as `count` says, or several; undefined where it describes none.
+ *
+ * @param set other outputs of tools about the same hosts
+ */
+function hostsOfText({ name, text }: NamedText, count: number, set: readonly NamedText[] = []): Hosts[] | undefined {
   const common = { fileName: name, overrides: {} };
   if (isXml(text) && !isHwloc(text)) {
     const { root, notes } = inFile(name, () => parseXml(text, { fileName: name }));
@@ -98,11 +107,13 @@ function hostsOfText({ name, text }: NamedText, count: number): Hosts[] | undefi
   }
   const logged = topologyInLog(text);
   if (logged !== undefined) return [{ ...common, title: `a machine in ${name}`, root: logged, notes: [], count }];
-  const evidence = inFile(name, () => evidenceIn({ text, fileName: name }));
+  const texts = [{ name, text }, ...set].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
+  const evidence = inFile(name, () => evidenceIn(...texts.map((each) => ({ text: each.text, fileName: each.name }))));
+  const place = set.length === 0 ? name : `${name} and ${counted(set.length, 'other file')}`;
   const isOne = evidence?.length === 1 && evidence[0]?.count === 1;
   return evidence?.map((host, index) => {
     const { root, notes } = inFile(name, () => machineOf(host, undefined));
-    const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${name}`;
+    const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${place}`;
     return { ...common, title, root, notes, count: isOne ? count : host.count };
   });
 }

@@ -27,6 +27,8 @@ export interface StudioState {
   readonly machine: string;
   /** Name of an opened file. */
   readonly file: string | undefined;
+  /** Names of opened files that describe the same machines as the file, as a folder does for `tccl plan`. */
+  readonly fileSet: readonly string[];
   /** Number of equal machines. */
   readonly nodes: number;
   /** Version of NCCL; undefined for the default. */
@@ -91,6 +93,7 @@ export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others, windows
 export const exampleState: StudioState = {
   machine: 'dgx-h100',
   file: undefined,
+  fileSet: [],
   nodes: 2,
   nccl: undefined,
   env: {},
@@ -124,6 +127,7 @@ export function fragmentOf(state: StudioState): string {
   };
   if (state.file === undefined) set('machine', state.machine);
   set('file', state.file);
+  for (const name of state.fileSet) set('file-set', name);
   set('nodes', state.nodes);
   set('nccl', state.nccl);
   for (const [name, value] of Object.entries(state.env)) set('env', `${name}=${value}`);
@@ -154,6 +158,7 @@ export function stateOf(fragment: string): StudioState {
   return {
     machine: parameters.get('machine') ?? exampleState.machine,
     file: parameters.get('file') ?? undefined,
+    fileSet: parameters.getAll('file-set'),
     nodes: nodes !== undefined && nodes >= 1 && nodes <= MOST_NODES ? nodes : 1,
     nccl: parameters.get('nccl') ?? undefined,
     env: Object.fromEntries(parameters.getAll('env').flatMap((text) => assignment(text) ?? [])),
@@ -205,8 +210,8 @@ export function hostsIn(text: string): CountedHosts[] {
 }
 
 /** Names in a state that may be those of opened files. */
-export function filesOf({ file, against, others, env }: StudioState): string[] {
-  const names = [file, against, env['NCCL_GRAPH_FILE'], ...hostsIn(others).map(({ name }) => name)];
+export function filesOf({ file, fileSet, against, others, env }: StudioState): string[] {
+  const names = [file, ...fileSet, against, env['NCCL_GRAPH_FILE'], ...hostsIn(others).map(({ name }) => name)];
   return [...new Set(names.flatMap((name) => (name === undefined || name === '' ? [] : [name])))];
 }
 

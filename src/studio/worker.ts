@@ -51,7 +51,7 @@ class Desk {
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
     const made = plannedBeside(job?.log, () => plan(state, named));
-    const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made) };
+    const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made, width) };
     if (made === undefined) {
       if (log !== undefined)
         return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
@@ -99,9 +99,22 @@ class Desk {
     texts: Texts,
     keys: ReadonlyMap<string, number>,
   ): Planned | undefined {
-    const { machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows } = state;
+    const { fileSet, machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows } = state;
     const used = [file?.name ?? '', ...filesOf({ ...state, file: undefined, against: '' })].map((name) => keys.get(name));
-    const key = JSON.stringify([file?.name ?? '', used, machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows]);
+    const key = JSON.stringify([
+      file?.name ?? '',
+      fileSet,
+      used,
+      machine,
+      nodes,
+      nccl,
+      env,
+      gpusOff,
+      nicsOff,
+      edits,
+      others,
+      windows,
+    ]);
     const isKept = this.#plans.has(key);
     const kept = this.#plans.get(key);
     this.#plans.delete(key);

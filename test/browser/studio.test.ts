@@ -71,6 +71,15 @@ async function openFile(name: string, contents: string | Buffer): Promise<void> 
   await shows();
 }
 
+/** Drops files on the page. */
+async function drop(files: readonly (readonly [name: string, contents: string])[]): Promise<void> {
+  await page.evaluate(`(() => {
+    const dataTransfer = new DataTransfer();
+    for (const [name, contents] of ${JSON.stringify(files)}) dataTransfer.items.add(new File([contents], name));
+    document.querySelector('main').dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+  })()`);
+}
+
 async function ask(question: string): Promise<void> {
   await page.getByLabel('Ask a question about the plan').fill(question);
   await page.keyboard.press('Enter');
@@ -430,7 +439,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openPage('#machine=dgx-h100&nodes=2&view=changes');
     await page.getByLabel('Compare with another machine').fill('dgx-a100:2');
     await page.keyboard.press('Enter');
-    await panel().filter({ hasText: 'a: 2 x dgx-a100' }).waitFor();
+    await panel().filter({ hasText: 'a 2 x dgx-a100' }).waitFor();
     expect(await page.locator('.sides svg').count()).toBe(4);
     expect(await page.getByRole('region', { name: 'Decisions' }).textContent()).toContain('channels');
     const { stdout } = await tccl(['diff', 'dgx-a100', 'dgx-h100', '--nodes', '2', '--json']);
@@ -467,6 +476,100 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'hgx-a100-4.xml + dgx-a100.xml' }).waitFor();
     await shows();
     expect(await page.locator('.figures').textContent()).toContain('ranks12');
+  });
+
+  it('opens what is dropped: outputs of one host in several files are one machine, as for tccl plan FOLDER', async () => {
+    const outputs = {
+      'topo.txt': [
+        '\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity',
+        'GPU0\t X \tNV18\tPIX\t0-15\t0',
+        'GPU1\tNV18\t X \tPXB\t0-15\t0',
+        'NIC0\tPIX\tPXB\t X ',
+        '',
+        'NIC Legend:',
+        '  NIC0: mlx5_7',
+        '',
+      ],
+      'gpus.txt': [0, 1].map(
+        (index) => `GPU ${index}: NVIDIA H100 80GB HBM3 (UUID: GPU-0000000${index}-0000-0000-0000-000000000000)`,
+      ),
+      'ibstat.txt': [
+        "CA 'mlx5_7'",
+        '\tPort 1:',
+        '\t\tState: Active',
+        '\t\tPhysical state: LinkUp',
+        '\t\tRate: 400',
+        '\t\tLink layer: InfiniBand',
+        '',
+      ],
+    };
+    const host = join(folder, 'outputs');
+    mkdirSync(host, { recursive: true });
+    for (const [name, lines] of Object.entries(outputs)) writeFileSync(join(host, name), `${lines.join('\n')}\n`);
+    const { stdout } = await tccl(['plan', host]);
+    expect(stdout).toContain('50 GB/s');
+    await openPage();
+    await drop(Object.entries(outputs).map(([name, lines]) => [name, `${lines.join('\n')}\n`]));
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'and 2 other files' }).waitFor();
+    await shows();
+    // The matrix has the GPUs, the list their model, ibstat the speed of the port.
+    expect(await panel().textContent()).toMatch(/2 GPUs \(sm 90\), 1 network device \(50 GB\/s\)/);
+    expect(await panel().textContent()).toContain('mlx5_7 50 GB/s');
+    await page.reload();
+    await page.getByRole('alert').filter({ hasText: 'open it, a link does not have its contents' }).waitFor();
+  });
+
+  it('opens a folder that is dropped', async () => {
+    const dropped = join(folder, 'dropped');
+    mkdirSync(join(dropped, 'deep'), { recursive: true });
+    writeFileSync(join(dropped, 'deep', 'job.log'), 'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n');
+    writeFileSync(join(dropped, 'topo.xml'), writeXml(machine('hgx-a100-4')));
+    const dropFolder = async () => {
+      const devtools = await page.context().newCDPSession(page);
+      for (const type of ['dragEnter', 'dragOver', 'drop'] as const)
+        await devtools.send('Input.dispatchDragEvent', {
+          type,
+          x: 600,
+          y: 400,
+          data: { items: [], files: [dropped], dragOperationsMask: 1 },
+        });
+    };
+    const served = startTccl(['studio', '--no-open']);
+    const url = /http:\S+/.exec(await served.shown(/end it/))?.[0] ?? '';
+    const context = await browser.newContext();
+    context.setDefaultTimeout(0);
+    page = await context.newPage();
+    await page.goto(url);
+    await shows();
+    await dropFolder();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'dropped/topo.xml' }).waitFor();
+    await shows();
+    expect(await page.locator('.findings').textContent()).toContain('dropped/deep/job.log:1');
+    served.process.kill('SIGINT');
+    await served.finished;
+    // Chromium does not read a folder that is dropped on a page from a disk.
+    await openPage();
+    await dropFolder();
+    await page.getByRole('alert').filter({ hasText: 'choose it with «Open a folder»' }).waitFor();
+  });
+
+  it('opens what is pasted outside of fields, and leaves a paste into a field alone', async () => {
+    await openPage();
+    const paste = (target: string, text: string) =>
+      page.evaluate(`(() => {
+        const clipboardData = new DataTransfer();
+        clipboardData.setData('text/plain', ${JSON.stringify(text)});
+        document.querySelector(${JSON.stringify(target)}).dispatchEvent(
+          new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+      })()`);
+    await paste('.questions input', 'what limits');
+    await paste('h1', writeXml(machine('hgx-a100-4')));
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: 'pasted text' }).waitFor();
+    await shows();
+    expect(await page.locator('rect.t-gpu').count()).toBe(4);
+    await paste('h1', 'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n');
+    await page.locator('.findings').filter({ hasText: 'mlx5_0' }).waitFor();
+    expect(complaints).toEqual([]);
   });
 
   it('opens graphs of NCCL_GRAPH_DUMP_FILE as a setting, and compares with what the search finds', async () => {
@@ -802,17 +905,25 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(difference).toBeLessThan(2);
   });
 
-  it.each([375, 768, 1280])('fits a screen of %d pixels', async (width) => {
-    await openPage('', { width });
-    const wide = await page.evaluate<number>('document.documentElement.scrollWidth');
-    expect(wide).toBeLessThanOrEqual(width);
-    await tab('Choice').click();
-    await shows();
-    await panel().locator('svg').first().waitFor();
-    // A chart needs no scrolling on a phone.
-    const charts = await page.evaluate<number>(
-      "Math.max(...[...document.querySelectorAll('#view svg.tccl')].map((svg) => svg.clientWidth))",
-    );
-    expect(charts).toBeLessThanOrEqual(width < 700 ? width : 960);
+  it.each([375, 768, 1280])('fits a screen of %d pixels: nothing scrolls to the side but tables', async (width) => {
+    await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0', { width });
+    for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn']) {
+      await tab(name).click();
+      await shows();
+      await page.locator(`#view[aria-labelledby="${(await tab(name).getAttribute('id')) ?? ''}"]`).waitFor();
+      await shows();
+      const [wide, hidden, least] = await page.evaluate<[number, number, number]>(`(() => {
+        const frames = [...document.querySelectorAll('#view .scroll:has(svg)')];
+        const scales = frames.map((frame) => frame.querySelector('svg').clientWidth / frame.querySelector('svg').viewBox.baseVal.width);
+        return [
+          document.documentElement.scrollWidth,
+          Math.max(0, ...frames.map((frame) => frame.scrollWidth - frame.clientWidth)),
+          Math.min(1, ...scales),
+        ];
+      })()`);
+      expect([name, wide, hidden]).toEqual([name, width, 0]);
+      // Texts have 11 pixels: they stay readable.
+      expect(least, name).toBeGreaterThan(0.7);
+    }
   });
 });

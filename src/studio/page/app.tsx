@@ -311,7 +311,11 @@ function useDrops(): void {
     const allow = (event: DragEvent) => event.preventDefault();
     const drop = (event: DragEvent) => {
       event.preventDefault();
-      void droppedFiles(event.dataTransfer).then(open);
+      droppedFiles(event.dataTransfer).then(open, () => {
+        // Chromium has no entries of folders on a page from a disk.
+        problem.value =
+          'the browser does not give this page the files of the folder: choose it with «Open a folder», or drop its files';
+      });
     };
     const paste = (event: ClipboardEvent) => {
       if (event.target instanceof HTMLInputElement) return;

@@ -1,10 +1,10 @@
 import type { JSX } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { type ColourName, colours, type Look, looks } from '../../view/draw/palette.js';
 import type { Mark, Picture } from '../../view/draw/picture.js';
 import { classesOf, looksStyle, overrideStyle, svgFile } from '../../view/draw/svg.js';
 import { questionOf } from '../answer-links.js';
-import { change, selected } from './store.js';
+import { change, phoneWidth, selected } from './store.js';
 
 /** Style sheet of all pictures: every look and colour, light and dark. */
 export function drawingStyle(): string {
@@ -18,10 +18,21 @@ export function drawingStyle(): string {
   ].join('\n');
 }
 
-/** A picture whose marks can be selected, with buttons that save it. */
+/** Pictures that would be scaled more are shown in full size, in a frame that scrolls; on a phone all are fitted. */
+const LEAST_SCALE = 0.6;
+/** A picture that is scaled less is as good as in full size. */
+const NEARLY = 0.95;
+
+/** Pixels of a view beside the settings and within the frame of a picture, as in style.css. */
+function viewWidth(): number {
+  return Math.min(window.innerWidth, 1720) - (window.innerWidth > 860 ? 350 : 24) - 14;
+}
+
+/** A picture whose marks can be selected, with buttons that save it and change its size. */
 export function Drawing({ picture, name }: { readonly picture: Picture; readonly name: string }): JSX.Element {
   const { width, height, title, marks } = picture;
-  const frame = useRef<HTMLElement>(null);
+  const scale = viewWidth() / width;
+  const [isFull, setFull] = useState(scale < LEAST_SCALE && phoneWidth.value === undefined);
   const chosen = selected.value;
   const select = (event: Event) => {
     const mark = event.target instanceof Element ? event.target.closest('[data-subject]') : null;
@@ -30,10 +41,10 @@ export function Drawing({ picture, name }: { readonly picture: Picture; readonly
     change({ selected: subject === chosen ? undefined : subject, ...(ask === undefined ? {} : { ask }) });
   };
   return (
-    <figure ref={frame}>
+    <figure>
       <div class="scroll" tabIndex={0} role="region" aria-label={title}>
         <svg
-          class="tccl"
+          class={isFull ? 'tccl' : 'tccl fitted'}
           viewBox={`0 0 ${width} ${height}`}
           width={width}
           height={height}
@@ -53,6 +64,11 @@ export function Drawing({ picture, name }: { readonly picture: Picture; readonly
         <button type="button" onClick={() => void savePng(name, picture)}>
           Save PNG
         </button>
+        {scale > NEARLY ? null : (
+          <button type="button" aria-pressed={isFull} onClick={() => setFull(!isFull)}>
+            Full size
+          </button>
+        )}
       </figcaption>
     </figure>
   );

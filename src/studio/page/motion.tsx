@@ -7,7 +7,7 @@ import { lanesPicture, type Motion, motionPicture } from '../../view/motion/moti
 import type { ShownMotion } from '../messages.js';
 import { CollectiveField } from './choice.js';
 import { Drawing } from './drawing.js';
-import { change, state } from './store.js';
+import { change, phoneWidth, state } from './store.js';
 
 const sizes = [
   ['8 KiB', 2 ** 13],
@@ -83,7 +83,7 @@ function Player({ motion }: { readonly motion: Motion }): JSX.Element {
         <output>{formatTime(timeUs)}</output>
       </div>
       <Drawing picture={motionPicture(motion, timeUs)} name="motion" />
-      <Drawing picture={lanesPicture(motion, timeUs)} name="slices" />
+      <Drawing picture={lanesPicture(motion, timeUs, phoneWidth.value)} name="slices" />
       <p class="hint">
         A dot is a slice on its way. A number at a receiver counts the slices in its FIFO: the sender has credits for 8 steps of
         each connection, and stops when they are used.

@@ -59,6 +59,7 @@ function MachineField(): JSX.Element {
           change({
             machine: name,
             file: undefined,
+            fileSet: [],
             channel: undefined,
             selected: undefined,
             gpusOff: [],
@@ -160,7 +161,12 @@ function FileField(): JSX.Element {
       {names.length < 2 ? null : (
         <label>
           Opened files
-          <select value={state.value.file} onChange={({ currentTarget: { value } }) => change({ file: value })}>
+          <select
+            value={state.value.file}
+            onChange={({ currentTarget: { value } }) =>
+              change({ file: value, fileSet: state.value.fileSet.includes(value) ? state.value.fileSet : [] })
+            }
+          >
             {names.map((name) => (
               <option key={name} selected={name === state.value.file}>
                 {name}

@@ -3,6 +3,8 @@ import { describeError } from '../../errors.js';
 import { partOfFile } from '../files.js';
 import type { Beginning, OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
+import { NARROW } from '../../view/choice/axis.js';
+import { COMPACT_WIDTH } from '../../view/draw/picture.js';
 import { exampleState, fragmentOf, stateOf, type StudioState } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
@@ -17,13 +19,26 @@ export const problem = signal<string | undefined>(undefined);
 export const busy = signal<string | undefined>(undefined);
 /** Names of the opened files, the newest last. */
 export const fileNames = signal<readonly string[]>([]);
+/** Width of pictures on a phone; undefined on larger screens. */
+export const phoneWidth = signal(phoneWidthNow());
 /** The machines of the catalogue. */
 export const machines = signal<Beginning['machines']>([]);
 /** Subject of the selected marks, with those that go with it. */
 export const selected = computed(() => state.value.selected);
 
+/** Borders of page and frame beside a picture, and pixels of one at least. */
+const BESIDE = 40;
+const LEAST_WIDTH = 280;
+
+function phoneWidthNow(): number | undefined {
+  return window.innerWidth < NARROW ? Math.max(LEAST_WIDTH, window.innerWidth - BESIDE) : undefined;
+}
+
 /** Bytes at most of a file. */
 const MOST_FILE_BYTES = 2 ** 30;
+/** Files at most that describe a machine together, and bytes of each: outputs of tools are short. */
+const MOST_IN_SET = 64;
+const MOST_SET_BYTES = 2 ** 22;
 
 const files = new Map<string, OpenFile>();
 let nextKey = 1;
@@ -98,7 +113,12 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
 
 async function show(opened: readonly { readonly name: string; readonly blob: Blob }[]): Promise<void> {
   const names: Record<'topology' | 'graphs' | 'other', string[]> = { topology: [], graphs: [], other: [] };
-  for (const { name, blob } of opened) names[await partOf(blob)].push(name);
+  const set: string[] = [];
+  for (const { name, blob } of opened) {
+    const part = await partOf(blob);
+    names[part].push(name);
+    if (part === 'other' && blob.size <= MOST_SET_BYTES && set.length < MOST_IN_SET) set.push(name);
+  }
   const { topology, graphs, other } = names;
   const graphFile = graphs.at(-1);
   const env = graphFile === undefined ? {} : { env: { ...state.value.env, NCCL_GRAPH_FILE: graphFile } };
@@ -108,6 +128,7 @@ async function show(opened: readonly { readonly name: string; readonly blob: Blo
     change({
       ...env,
       file,
+      fileSet: topology.length === 0 && set.length > 1 ? set : [],
       nodes: 1,
       channel: undefined,
       selected: undefined,
@@ -144,9 +165,10 @@ let worker: Worker | undefined;
 let latest = 0;
 
 /** Shows the example, which is planned when the page is built, if neither the address nor a file names something else. */
-export function showBeginning({ example, machines: catalogue }: Beginning, first: readonly unknown[]): void {
+export function showBeginning({ page, phone, machines: catalogue }: Beginning, first: readonly unknown[]): void {
   machines.value = catalogue;
-  if (state.value === exampleState && first.length === 0) shown.value = example;
+  if (state.value === exampleState && first.length === 0)
+    shown.value = (phoneWidth.value ?? Infinity) < COMPACT_WIDTH ? phone : page;
 }
 
 /** Begins to follow the address, and shows the first state. */
@@ -154,6 +176,12 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
   startWorker = makeWorker;
   window.addEventListener('popstate', () => apply(stateOf(location.hash)));
   window.addEventListener('hashchange', () => apply(stateOf(location.hash)));
+  window.addEventListener('resize', () => {
+    const width = phoneWidthNow();
+    if (width === phoneWidth.value) return;
+    phoneWidth.value = width;
+    request();
+  });
   if (first.length > 0 && (location.hash.length <= 1 || state.value.file === undefined)) open(first);
   else {
     for (const { name, blob } of first) files.set(name, { key: nextKey++, name, blob });
@@ -168,7 +196,7 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
 }
 
 function messageOf(id: number): Request {
-  return { id, state: state.value, width: window.innerWidth, files: [...files.values()] };
+  return { id, state: state.value, width: phoneWidth.value, files: [...files.values()] };
 }
 
 /** Ends the work on the present state; the views of the latest one stay. */

@@ -220,14 +220,11 @@ function Compared({
 }): JSX.Element {
   return (
     <>
-      <p>
-        a: {from} · b: {to}
-      </p>
       {isMarked ? <p class="hint">Dashed frames and lines: devices and links that are not the same on both sides.</p> : null}
       {pictures.map(([a, b], index) => (
         <div class="sides" key={index}>
-          <Drawing picture={{ ...a, title: `a: ${a.title}` }} name={`a-${index}`} />
-          <Drawing picture={{ ...b, title: `b: ${b.title}` }} name={`b-${index}`} />
+          <Side name="a" of={from} picture={a} index={index} />
+          <Side name="b" of={to} picture={b} index={index} />
         </div>
       ))}
       {rules.map(({ name, lines }) => (
@@ -253,6 +250,27 @@ function Compared({
         <Table name="Decisions" head={['part', 'what', 'a', 'b']} rows={decisions} />
       )}
     </>
+  );
+}
+
+function Side({
+  name,
+  of,
+  picture,
+  index,
+}: {
+  readonly name: string;
+  readonly of: string;
+  readonly picture: Picture;
+  readonly index: number;
+}): JSX.Element {
+  return (
+    <section aria-label={`${name}: ${picture.title}`}>
+      <p class="side">
+        <b>{name}</b> {of}
+      </p>
+      <Drawing picture={{ ...picture, title: `${name}: ${picture.title}` }} name={`${name}-${index}`} />
+    </section>
   );
 }
 

@@ -26,7 +26,7 @@ export function WhyView({ part: { machines, reports, findings } }: { readonly pa
       {findings.length === 0 ? null : <h3>Findings about the machine</h3>}
       <Findings findings={findings} />
       {drawn.length === 0 ? null : (
-        <div class="row">
+        <div class="row steps">
           <button type="button" disabled={at <= 0} onClick={() => go(at - 1)}>
             Previous obstacle
           </button>

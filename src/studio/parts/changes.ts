@@ -13,6 +13,8 @@ import { machinePictures } from './machine.js';
 import type { PartInput } from './input.js';
 
 const MOST_ROWS = 200;
+/** Width of each of two pictures side by side, on every screen. */
+const SIDE_WIDTH = 400;
 
 /** Differences that the settings make, or from another machine. */
 export function shownChanges(input: PartInput): ShownChanges {
@@ -20,7 +22,7 @@ export function shownChanges(input: PartInput): ShownChanges {
 }
 
 /** Differences from the same cluster without version, variables and removed devices; undefined where nothing is set. */
-function changesOf({ made, state, file, against, plan }: PartInput): Changes | undefined {
+function changesOf({ made, state, file, against, plan, width = SIDE_WIDTH }: PartInput): Changes | undefined {
   const { nccl } = state;
   const set = settingsOf(state);
   if (set.length === 0 && state.against === '') return undefined;
@@ -55,10 +57,10 @@ function changesOf({ made, state, file, against, plan }: PartInput): Changes | u
     calls: costs.slice(0, MOST_ROWS).map(costCells),
     isMarked: other === undefined,
     pictures: [
-      ...pairs(machinePictures(plain), machinePictures(made)).map(([a, b]) =>
+      ...pairs(machinePictures(plain, width), machinePictures(made, width)).map(([a, b]) =>
         other === undefined ? ([withDifferences(a, b), withDifferences(b, a)] as const) : ([a, b] as const),
       ),
-      [beliefPicture(plain.tuning), beliefPicture(made.tuning)],
+      [beliefPicture(plain.tuning, width), beliefPicture(made.tuning, width)],
     ],
     decisions: differences.slice(0, MOST_ROWS).map(({ section, what, a, b }) => [section, what, a, b]),
   };
@@ -72,6 +74,7 @@ function otherState(plain: StudioState, against: string, file: NamedText | undef
     nodes: count,
     channel: undefined,
     ...(file === undefined ? { machine: name, file: undefined } : { file: file.name }),
+    fileSet: [],
   };
 }
 

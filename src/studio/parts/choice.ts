@@ -9,7 +9,7 @@ import { wayOf } from '../../planner/plan/diff/cost.js';
 import { collectives } from '../../planner/tuning/names.js';
 import type { Tuning } from '../../planner/tuning/tune.js';
 import { usesWindows } from '../../planner/windows.js';
-import { CHART_WIDTH, NARROW } from '../../view/choice/axis.js';
+import { CHART_WIDTH } from '../../view/choice/axis.js';
 import { charts, narrowCharts } from '../../view/choice/charts.js';
 import { predictionPicture } from '../../view/choice/predictions.js';
 import { windowsPicture } from '../../view/choice/windows.js';
@@ -18,8 +18,6 @@ import type { ShownTimes } from '../messages.js';
 import type { Planned } from '../planned.js';
 import type { StudioState } from '../state.js';
 
-/** Pixels of a chart at least. */
-const LEAST_WIDTH = 280;
 const LEAST_BYTES = 2 ** 10;
 const MOST_BYTES = 2 ** 34;
 
@@ -31,9 +29,8 @@ export function shownTimes(
   { source, prepared, plan, tuning }: Planned,
   { collective }: StudioState,
   tables: readonly MeasuredTable[],
-  pageWidth: number,
+  width: number | undefined,
 ): ShownTimes {
-  const width = chartWidth(pageWidth);
   const { nRanks } = plan.nodes;
   const isQuick = nRanks > 1 && isQuickToPredict(nRanks, predictedSizes.length);
   const simulator = isQuick ? simulatorOf(prepared, source.parameters, plan, tuning) : undefined;
@@ -81,14 +78,6 @@ export function shownTimes(
       width,
     ),
   };
-}
-
-/** Borders of page and frame beside a chart. */
-const BESIDE = 40;
-
-/** Width of a chart: on a narrow page as wide as it. */
-function chartWidth(pageWidth: number): number {
-  return pageWidth < NARROW ? Math.max(LEAST_WIDTH, pageWidth - BESIDE) : CHART_WIDTH;
 }
 
 /** Bandwidth that NCCL believes, and its choice, by size. */

@@ -12,17 +12,17 @@ import { machinePictures } from './machine.js';
 const MOST_FRAMES = 8;
 
 /** Hosts by who waits for whom, positions of ranks, and the machine with the GPUs that others wait for. */
-export function incidentPictures({ model, diagnosis }: ReadJob, made: Planned | undefined): Picture[] {
+export function incidentPictures({ model, diagnosis }: ReadJob, made: Planned | undefined, width: number | undefined): Picture[] {
   const { findings } = diagnosis;
   const roles = new Roles(model, findings);
   const planned = made === undefined ? () => undefined : placesInPlan(made);
   const places = placesOf(model, findings, planned);
-  const hosts = hostsPicture(places, roles);
+  const hosts = hostsPicture(places, roles, width);
   const late = places.filter(({ rank, subject }) => roles.of(rank) === 'late' && !subject.startsWith('rank/'));
   return [
     ...(hosts === undefined ? [] : [hosts]),
     ...standingsOf(model, roles).map(lanesPicture),
-    ...(made === undefined || late.length === 0 ? [] : framed(machinePictures(made), late.slice(0, MOST_FRAMES))),
+    ...(made === undefined || late.length === 0 ? [] : framed(machinePictures(made, width), late.slice(0, MOST_FRAMES))),
   ];
 }
 

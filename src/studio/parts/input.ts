@@ -7,8 +7,8 @@ import type { StudioState } from '../state.js';
 export interface PartInput {
   readonly made: Planned;
   readonly state: StudioState;
-  /** Width of the page. */
-  readonly width: number;
+  /** Width of pictures on a phone; undefined on larger screens. */
+  readonly width: number | undefined;
   /** The file that is shown, and the one that it is compared with. */
   readonly file: NamedText | undefined;
   readonly against: NamedText | undefined;

@@ -15,7 +15,7 @@ import type { PreparedHosts } from '../../planner/plan/cluster.js';
 import type { ShownChannels, ShownMachines, ShownMatrices } from '../messages.js';
 import type { Planned } from '../planned.js';
 import type { SourceMachine } from '../source.js';
-import type { StudioState } from '../state.js';
+import type { PartInput } from './input.js';
 
 /** Hosts of one kind in a plan. */
 interface KindOfHosts {
@@ -42,8 +42,8 @@ export function drawingsOf(made: Planned): Drawing[] {
   return kindsOf(made).map((kind) => drawingOf(made, kind));
 }
 
-/** Each kind of hosts, with the load of the rings of all channels, or of one. */
-export function machinePictures(made: Planned, channel?: number): Picture[] {
+/** Each kind of hosts, with the load of the rings of all channels, or of one; on a phone in its width. */
+export function machinePictures(made: Planned, width: number | undefined, channel?: number): Picture[] {
   const { plan } = made;
   return kindsOf(made).map((kind) => {
     const { systems, host } = kind.hosts;
@@ -56,12 +56,12 @@ export function machinePictures(made: Planned, channel?: number): Picture[] {
         return [...linkUses(local, loadOfLinks(local, ring, used, speed))].filter(([, use]) => node === 0 || use.usedGBps > 0);
       }),
     );
-    return machinePicture(drawingOf(made, kind), { loads });
+    return machinePicture(drawingOf(made, kind), { loads, ...(width === undefined ? {} : { width }) });
   });
 }
 
-export function shownMachines(made: Planned, { channel, selected }: StudioState): ShownMachines {
-  const pictures = machinePictures(made, channel);
+export function shownMachines({ made, state: { channel, selected }, width }: PartInput): ShownMachines {
+  const pictures = machinePictures(made, width, channel);
   return {
     view: 'machine',
     hosts: kindsOf(made).flatMap(({ host: { name, rings } }, index) => {
@@ -93,21 +93,21 @@ function channelsOver(made: Planned, subject: string): number[] {
   return [...plan.ringOfChannel].flatMap((ring, channel) => (rings.has(ring) ? [channel] : []));
 }
 
-export function shownMatrices(made: Planned, { selected }: StudioState): ShownMatrices {
+export function shownMatrices({ made, state: { selected }, width }: PartInput): ShownMatrices {
   return {
     view: 'matrix',
-    path: selected?.startsWith('path/') === true ? shownPath(made, selected) : undefined,
+    path: selected?.startsWith('path/') === true ? shownPath(made, selected, width) : undefined,
     hosts: kindsOf(made).map((kind) => ({
       name: kind.host.name,
-      picture: matrixPicture(drawingOf(made, kind), subjects(kind.machine.system)),
+      picture: matrixPicture(drawingOf(made, kind), subjects(kind.machine.system), width),
     })),
   };
 }
 
 /** The path of a cell, device by device. */
-function shownPath(made: Planned, subject: string): ShownMatrices['path'] {
+function shownPath(made: Planned, subject: string, width: number | undefined): ShownMatrices['path'] {
   const ends = subject.slice('path/'.length).split('>');
-  const pictures = machinePictures(made);
+  const pictures = machinePictures(made, width);
   for (const [index, kind] of kindsOf(made).entries()) {
     const { system } = kind.machine;
     const subjectOf = subjects(system);

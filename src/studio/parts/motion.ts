@@ -18,6 +18,7 @@ const MOST_SLICES = 20_000;
 export function shownMotion(
   { source, prepared, plan, tuning }: Planned,
   { collective, bytes, channel = 0 }: StudioState,
+  width: number | undefined,
 ): ShownMotion {
   const base = { view: 'motion', nChannels: plan.nChannels } as const;
   const { nRanks } = plan.nodes;
@@ -53,7 +54,7 @@ export function shownMotion(
     ...base,
     summary: pairs.size === 0 ? `${summary} All of it goes through the NVSwitches, which is not drawn.` : summary,
     motion: {
-      stage: clusterPicture(model),
+      stage: clusterPicture(model, width),
       slices,
       ranks: model.rows.flatMap((row) => (row.kind === 'node' ? row.gpus.map(({ rank }) => rank) : [])),
       startUs: Math.min(...slices.map(({ startUs }) => startUs)),

@@ -13,19 +13,19 @@ export function partOf(input: PartInput): ShownPart | undefined {
   const { made, state, tables, width } = input;
   switch (state.view) {
     case 'machine':
-      return shownMachines(made, state);
+      return shownMachines(input);
     case 'cluster':
-      return shownCluster(made, state);
+      return shownCluster(input);
     case 'matrix':
-      return shownMatrices(made, state);
+      return shownMatrices(input);
     case 'choice':
       return shownTimes(made, state, tables, width);
     case 'channels':
       return shownChannels(made);
     case 'motion':
-      return shownMotion(made, state);
+      return shownMotion(made, state, width);
     case 'why':
-      return shownWhy(made);
+      return shownWhy(made, width);
     case 'changes':
       return shownChanges(input);
     case 'learn':

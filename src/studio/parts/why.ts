@@ -9,8 +9,8 @@ import type { Source } from '../source.js';
 import { machinePictures, subjects } from './machine.js';
 
 /** The search step by step, and findings of the doctor. */
-export function shownWhy(made: Planned): ShownWhy {
-  return { view: 'why', machines: machinePictures(made), reports: reportsOf(made), findings: doctorFindings(made.source) };
+export function shownWhy(made: Planned, width: number | undefined): ShownWhy {
+  return { view: 'why', machines: machinePictures(made, width), reports: reportsOf(made), findings: doctorFindings(made.source) };
 }
 
 /** The doctor's findings about the machines, as they are before devices are taken out. */

@@ -1,8 +1,20 @@
 import type { Look } from '../draw/palette.js';
-import { at, fitText, lineMark, type Mark, type Picture, type Point, textMark, textWidth } from '../draw/picture.js';
+import {
+  at,
+  COMPACT_WIDTH,
+  fitText,
+  foldText,
+  lineMark,
+  type Mark,
+  type Picture,
+  type Point,
+  textMark,
+  textWidth,
+} from '../draw/picture.js';
 import { type ClusterHop, type ClusterModel, type ClusterRow, viaNames } from './model.js';
 
-const MARGIN = 16;
+/** Baseline of the title. */
+const TOP = 30;
 const HEAD = 58;
 const ROW_HEIGHT = 104;
 const ROW_GAP = 26;
@@ -10,14 +22,24 @@ const OTHERS_HEIGHT = 30;
 /** Room above and below the devices of a node, for the arcs between them. */
 const BOX_TOP = 44;
 const BOX_HEIGHT = 24;
-/** Widths that GPUs and ports share. */
-const GPUS_WIDTH = 500;
-const PORTS_WIDTH = 424;
+/** Width of a picture on a page. */
+const PAGE_WIDTH = 1020;
+/** Part of the width that GPUs have, beside ports. */
+const GPUS_PART = 500 / 924;
 const MOST_CELL = 76;
-const LEAST_CELL = 22;
-/** Gap between the last GPU and the first port. */
-const MIDDLE = 40;
-const PAD = 12;
+
+/** Room around boxes, the least cell, its gaps, and the gap between the last GPU and the first port. */
+interface Spacing {
+  readonly margin: number;
+  readonly pad: number;
+  readonly middle: number;
+  readonly leastCell: number;
+  readonly gpuGap: number;
+  readonly portGap: number;
+}
+
+const wideSpacing: Spacing = { margin: 16, pad: 12, middle: 40, leastCell: 22, gpuGap: 6, portGap: 8 };
+const compactSpacing: Spacing = { margin: 4, pad: 6, middle: 14, leastCell: 17, gpuGap: 3, portGap: 3 };
 
 /** Place of a device: its box. */
 interface Place {
@@ -38,14 +60,18 @@ type NodeRow = Extract<ClusterRow, { kind: 'node' }>;
  *     │  ╰──────────────────────╯  │       │     │
  *     └────────────────────────────│───────│─────┘
  *     ┌ node 1 ────────────────────▼───────│─────┐      rail: a thin line through the ports of one number
+ *
+ * @param wanted width; a cluster that needs more gets more
  */
-export function clusterPicture(model: ClusterModel): Picture {
-  const painter = new ClusterPainter(model);
+export function clusterPicture(model: ClusterModel, wanted: number = PAGE_WIDTH): Picture {
+  const painter = new ClusterPainter(model, wanted);
   return painter.picture();
 }
 
 class ClusterPainter {
   readonly #model: ClusterModel;
+  readonly #spacing: Spacing;
+  readonly #wanted: number;
   readonly #gpuCell: number;
   readonly #portCell: number;
   readonly #nGpus: number;
@@ -56,31 +82,38 @@ class ClusterPainter {
   /** Middle of the row of each node that is not drawn. */
   readonly #others: { readonly first: number; readonly last: number; readonly y: number }[] = [];
 
-  constructor(model: ClusterModel) {
+  constructor(model: ClusterModel, wanted: number) {
     this.#model = model;
+    this.#wanted = wanted;
+    this.#spacing = wanted < COMPACT_WIDTH ? compactSpacing : wideSpacing;
     const nodes = model.rows.filter((row) => row.kind === 'node');
     this.#nGpus = Math.max(1, ...nodes.map(({ gpus }) => gpus.length));
     this.#nPorts = Math.max(0, ...nodes.map(({ nets }) => nets.length));
-    this.#gpuCell = clamp(GPUS_WIDTH / this.#nGpus);
-    this.#portCell = clamp(PORTS_WIDTH / Math.max(1, this.#nPorts));
+    const { margin, pad, middle, leastCell } = this.#spacing;
+    const room = wanted - 2 * margin - 2 * pad - middle;
+    const cell = (width: number) => Math.max(leastCell, Math.min(MOST_CELL, Math.floor(width)));
+    this.#gpuCell = cell((GPUS_PART * room) / this.#nGpus);
+    this.#portCell = cell(((1 - GPUS_PART) * room) / Math.max(1, this.#nPorts));
   }
 
   picture(): Picture {
     const { title, summary, rows, hops } = this.#model;
-    const inner = PAD + this.#nGpus * this.#gpuCell + (this.#nPorts > 0 ? MIDDLE + this.#nPorts * this.#portCell : 0) + PAD;
-    const width = Math.max(inner, 460, textWidth(summary, 11));
+    const { margin, pad, middle } = this.#spacing;
+    const inner = pad + this.#nGpus * this.#gpuCell + (this.#nPorts > 0 ? middle + this.#nPorts * this.#portCell : 0) + pad;
+    const facts = this.#spacing === compactSpacing ? foldText(summary, this.#wanted - 2 * margin, 11) : [summary];
+    const width = Math.max(inner, Math.min(460, this.#wanted - 2 * margin), ...facts.map((line) => textWidth(line, 11)));
     const boxes: Mark[] = [];
     const front: Mark[] = [];
-    let y = HEAD;
+    let y = HEAD + 16 * (facts.length - 1);
     for (const row of rows) {
       if (row.kind === 'others') {
-        front.push(textMark('dim', MARGIN + PAD, y + 18, othersText(row)));
+        front.push(textMark('dim', margin + pad, y + 18, othersText(row)));
         this.#others.push({ first: row.first, last: row.last, y: y + OTHERS_HEIGHT / 2 });
         y += OTHERS_HEIGHT + ROW_GAP;
         continue;
       }
-      boxes.push({ kind: 'rect', look: 'host', x: MARGIN, y, width: at(width), height: ROW_HEIGHT, radius: 8 });
-      front.push(textMark('head', MARGIN + PAD, y + 18, fitText(row.name, width / 2, 12, true)));
+      boxes.push({ kind: 'rect', look: 'host', x: margin, y, width: at(width), height: ROW_HEIGHT, radius: 8 });
+      front.push(textMark('head', margin + pad, y + 18, fitText(row.name, width / 2, 12, true)));
       front.push(...this.#devices(row, y + BOX_TOP));
       y += ROW_HEIGHT + ROW_GAP;
     }
@@ -88,11 +121,11 @@ class ClusterPainter {
     const legend = this.#legend(bottom + 24);
     return {
       title: `${title}: ${summary}`,
-      width: at(width + 2 * MARGIN),
+      width: at(width + 2 * margin),
       height: at(bottom + 40),
       marks: [
-        textMark('title', MARGIN, MARGIN + 14, title),
-        textMark('dim', MARGIN, MARGIN + 32, summary),
+        textMark('title', margin, TOP, title),
+        ...facts.map((line, index) => textMark('dim', margin, TOP + 18 + 16 * index, line)),
         ...boxes,
         ...this.#rails(bottom),
         ...hops.flatMap((hop) => this.#hop(hop)),
@@ -103,16 +136,17 @@ class ClusterPainter {
   }
 
   #devices({ node, gpus, nets }: NodeRow, y: number): Mark[] {
-    const left = MARGIN + PAD;
-    const portLeft = left + this.#nGpus * this.#gpuCell + MIDDLE;
+    const { margin, pad, middle, gpuGap, portGap } = this.#spacing;
+    const left = margin + pad;
+    const portLeft = left + this.#nGpus * this.#gpuCell + middle;
     return [
       ...gpus.flatMap(({ rank, label, subject }, index): Mark[] => {
-        const place = { x: left + index * this.#gpuCell, y, width: this.#gpuCell - 6, subject };
+        const place = { x: left + index * this.#gpuCell, y, width: this.#gpuCell - gpuGap, subject };
         this.#gpus.set(rank, place);
         return device('gpu', place, label, `rank ${rank}`);
       }),
       ...nets.flatMap(({ dev, label, subject }, index): Mark[] => {
-        const place = { x: portLeft + index * this.#portCell, y, width: this.#portCell - 8, subject };
+        const place = { x: portLeft + index * this.#portCell, y, width: this.#portCell - portGap, subject };
         this.#ports.set(`${node}/${dev}`, place);
         const shown = textWidth(label, 11) < place.width - 6 ? label : String(dev);
         return device('card', place, shown, `${label} of node ${node}`);
@@ -197,7 +231,7 @@ class ClusterPainter {
 
   #legend(y: number): Mark[] {
     const used = new Set(this.#model.hops.map(({ via }) => via));
-    let x = MARGIN;
+    let x = this.#spacing.margin;
     return (['P2P', 'SHM', 'NET', 'none'] as const).flatMap((via): Mark[] => {
       if (!used.has(via)) return [];
       const marks: Mark[] = [
@@ -218,10 +252,6 @@ interface HopStyle {
 const emptyPlace: Place = { x: 0, y: 0, width: 0, subject: '' };
 
 const viaLooks = { P2P: 'p2p', SHM: 'shm', NET: 'net', none: 'broken' } as const satisfies Record<ClusterHop['via'], Look>;
-
-function clamp(width: number): number {
-  return Math.max(LEAST_CELL, Math.min(MOST_CELL, Math.floor(width)));
-}
 
 function middleOf({ x, width }: Place): number {
   return x + width / 2;

@@ -129,6 +129,20 @@ function widthOf(character: string): number {
   return character > '\u2e80' ? 1 : 0.58;
 }
 
+/** Pictures that are less wide are for a phone. */
+export const COMPACT_WIDTH = 500;
+
+/** Lines of a text that is folded at its commas and dots to a width. */
+export function foldText(text: string, width: number, size: number): string[] {
+  const lines: string[] = [];
+  for (const part of text.split(/(?<=,|·) /)) {
+    const line = lines.at(-1);
+    if (line !== undefined && textWidth(`${line} ${part}`, size) <= width) lines[lines.length - 1] = `${line} ${part}`;
+    else lines.push(part);
+  }
+  return lines;
+}
+
 /** A text shortened to a width, with an ellipsis. */
 export function fitText(text: string, width: number, size: number, isBold = false): string {
   if (textWidth(text, size, isBold) <= width) return text;

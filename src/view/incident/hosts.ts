@@ -67,18 +67,21 @@ interface Box {
 /**
  * Hosts with their ranks, coloured by their part in the incident, with an arrow from each host whose ranks wait to the first
  * rank that they wait for. Hosts of ranks that others wait for come first; of many equal ones the rest are counted.
+ *
+ * @param wanted width, into which hosts are put side by side
  */
-export function hostsPicture(places: readonly RankPlace[], roles: Roles): Picture | undefined {
+export function hostsPicture(places: readonly RankPlace[], roles: Roles, wanted = Infinity): Picture | undefined {
   if (places.length < 2 || !places.some(({ rank }) => roles.of(rank) !== 'rank')) return undefined;
   const byHost = new Map<string, RankPlace[]>();
   for (const place of places) byHost.set(place.host, [...(byHost.get(place.host) ?? []), place]);
   const weight = (ranks: readonly RankPlace[]) => Math.min(...ranks.map(({ rank }) => order.indexOf(roles.of(rank))));
   const hosts = [...byHost].sort(([, a], [, b]) => weight(a) - weight(b));
   const drawn = hosts.slice(0, MOST_HOSTS);
+  const columns = Math.max(1, Math.min(COLUMNS, Math.floor((wanted - 2 * MARGIN + GAP) / (BOX_WIDTH + GAP))));
   const boxes: Box[] = [];
   let y = HEAD;
-  for (let first = 0; first < drawn.length; first += COLUMNS) {
-    const line = drawn.slice(first, first + COLUMNS);
+  for (let first = 0; first < drawn.length; first += columns) {
+    const line = drawn.slice(first, first + columns);
     const heights = line.map(([, ranks]) => 34 + Math.ceil(Math.min(ranks.length, MOST_CELLS) / PER_ROW) * (CELL - 4) + 6);
     line.forEach(([host, ranks], column) => {
       boxes.push({ host, ranks, x: MARGIN + column * (BOX_WIDTH + GAP), y, height: heights[column] ?? 0 });
@@ -88,7 +91,7 @@ export function hostsPicture(places: readonly RankPlace[], roles: Roles): Pictur
   const wait = roles.waits[0];
   const left = hosts.length - drawn.length;
   const title = wait === undefined ? 'Ranks of the incident' : sentence(wait);
-  const width = 2 * MARGIN + Math.min(COLUMNS, Math.max(2, drawn.length)) * (BOX_WIDTH + GAP) - GAP;
+  const width = 2 * MARGIN + Math.min(columns, Math.max(2, drawn.length)) * (BOX_WIDTH + GAP) - GAP;
   return {
     title,
     width,

@@ -1,6 +1,6 @@
 import { formatGBps } from '../../planner/topology/format.js';
 import { type ColourName, colours } from '../draw/palette.js';
-import { at, type Mark, type Picture, textMark, textWidth } from '../draw/picture.js';
+import { at, fitText, type Mark, type Picture, textMark, textWidth } from '../draw/picture.js';
 import type { Drawing } from './boxes.js';
 import { pathMeanings } from './text.js';
 
@@ -10,6 +10,11 @@ const MOST_ENDPOINTS = 160;
 const MANY_ENDPOINTS = 40;
 const TOP = 56;
 const MARGIN = 16;
+/** Width of cells with text; smaller ones are squares. */
+const CELL_WIDTH = 44;
+const MANY_CELL = 9;
+/** Least width of a cell for the number of its column. */
+const NUMBERED_CELL = 16;
 
 /**
  * Types of paths between GPUs and network devices as coloured cells; rows are where a path begins.
@@ -19,13 +24,21 @@ const MARGIN = 16;
  *     GPU1   NVL    X    PXB          X NVL PIX PXB: legend below
  *
  * @param subjectOf subject of an endpoint by its id; the subject of a cell is `path/FROM>TO`
+ * @param wanted width, for which cells become smaller and lose their text
  */
-export function matrixPicture(drawing: Drawing, subjectOf: (id: string) => string = (id) => id): Picture {
+export function matrixPicture(
+  drawing: Drawing,
+  subjectOf: (id: string) => string = (id) => id,
+  wanted: number = Infinity,
+): Picture {
   const all = drawing.endpoints.length;
   const endpoints = drawing.endpoints.slice(0, MOST_ENDPOINTS);
-  const isDense = endpoints.length > MANY_ENDPOINTS;
-  const [cellWidth, cellHeight] = isDense ? [9, 9] : [44, 24];
   const left = MARGIN + Math.max(48, ...endpoints.map(({ label }) => textWidth(label, 12, true) + 10));
+  const most = endpoints.length > MANY_ENDPOINTS ? MANY_CELL : CELL_WIDTH;
+  const cellWidth = Math.max(MANY_CELL, Math.min(most, Math.floor((wanted - left - MARGIN) / endpoints.length)));
+  const hasText = cellWidth === CELL_WIDTH;
+  const cellHeight = hasText ? 24 : cellWidth;
+  const isDense = cellWidth < NUMBERED_CELL;
   const columnHead = isDense ? 0 : 20;
   const marks: Mark[] = [
     textMark('title', MARGIN, MARGIN + 14, `Paths of ${drawing.title}`),
@@ -33,7 +46,7 @@ export function matrixPicture(drawing: Drawing, subjectOf: (id: string) => strin
       'dim',
       MARGIN,
       MARGIN + 32,
-      all > MOST_ENDPOINTS ? `the first ${MOST_ENDPOINTS} of ${all} devices` : drawing.summary,
+      fitText(all > MOST_ENDPOINTS ? `the first ${MOST_ENDPOINTS} of ${all} devices` : drawing.summary, wanted - 2 * MARGIN, 11),
     ),
   ];
   endpoints.forEach(({ id, label }, index) => {
@@ -42,7 +55,10 @@ export function matrixPicture(drawing: Drawing, subjectOf: (id: string) => strin
       marks.push(textMark('label', left - 8, middle + 4, label, { anchor: 'end', subject: subjectOf(id) }));
     if (!isDense)
       marks.push(
-        textMark('label', left + cellWidth * (index + 0.5), TOP + 12, label, { anchor: 'middle', subject: subjectOf(id) }),
+        textMark('label', left + cellWidth * (index + 0.5), TOP + 12, hasText ? label : label.replace(/^[A-Z]+/, ''), {
+          anchor: 'middle',
+          subject: subjectOf(id),
+        }),
       );
   });
   endpoints.forEach((from, row) => {
@@ -56,7 +72,7 @@ export function matrixPicture(drawing: Drawing, subjectOf: (id: string) => strin
       const subject = `path/${subjectOf(from.id)}>${subjectOf(to.id)}`;
       const place = { x: at(x), y: at(y), width: cellWidth, height: cellHeight };
       marks.push({ kind: 'rect', look: 'cell', fill: colourOfPath(type), ...place, subject, tip });
-      if (!isDense) marks.push(textMark('onband', x + cellWidth / 2, y + 16, type, { anchor: 'middle', subject, tip }));
+      if (hasText) marks.push(textMark('onband', x + cellWidth / 2, y + 16, type, { anchor: 'middle', subject, tip }));
     });
   });
   const bottom = TOP + columnHead + cellHeight * endpoints.length + 16;
@@ -70,7 +86,8 @@ export function matrixPicture(drawing: Drawing, subjectOf: (id: string) => strin
       textMark('text', MARGIN + 44, y + 12, meaning),
     );
   });
-  const width = Math.max(left + cellWidth * endpoints.length, 380, textWidth(drawing.summary, 11)) + MARGIN;
+  const width =
+    Math.max(left + cellWidth * endpoints.length, ...(wanted === Infinity ? [380, textWidth(drawing.summary, 11)] : [])) + MARGIN;
   return { title: `Paths of ${drawing.title}`, width: at(width), height: at(bottom + 20 * used.length + MARGIN), marks };
 }
 

@@ -2,7 +2,9 @@ import { formatGBps } from '../../planner/topology/format.js';
 import { type ColourName, loadColour } from '../draw/palette.js';
 import {
   at,
+  COMPACT_WIDTH,
   fitText,
+  foldText,
   lineMark,
   type Mark,
   type PathMark,
@@ -13,11 +15,11 @@ import {
   textWidth,
 } from '../draw/picture.js';
 import { type Box, type Drawing, foldHosts, type HostDrawing, NVSWITCH_ID, type Wire } from './boxes.js';
-import { headText, type Placed, placeRows } from './layout.js';
+import { compactSpacing, headText, type Placed, placeRows, type Spacing, wideSpacing } from './layout.js';
 
 /** Options of a machine's picture. */
 export interface MachinePictureOptions {
-  /** Wanted width; a machine that needs more gets more. */
+  /** Wanted width; a machine that needs more gets more. Below {@link COMPACT_WIDTH} devices show their names and speeds only. */
   readonly width?: number;
   /** Loads of links, by {@link linkKey}: links are coloured by them. */
   readonly loads?: ReadonlyMap<string, LinkUse>;
@@ -58,7 +60,6 @@ export function machinePicture(drawing: Drawing, options: MachinePictureOptions 
 /** {@link machinePicture} in a width that shows every name. */
 export const MACHINE_WIDTH = 1248;
 
-const MARGIN = 16;
 const GAP = 10;
 /** Gap between adjacent CPUs: room for a line and its bandwidth. */
 const CPU_GAP = 36;
@@ -88,41 +89,53 @@ class MachinePainter {
   readonly #wires: Mark[] = [];
   readonly #front: Mark[] = [];
   readonly #mostNvlGBps: number;
+  readonly #spacing: Spacing;
+  readonly #margin: number;
 
   constructor(drawing: Drawing, options: MachinePictureOptions) {
     this.#drawing = drawing;
     this.#options = options;
+    const isCompact = options.width !== undefined && options.width < COMPACT_WIDTH;
+    this.#spacing = isCompact ? compactSpacing : wideSpacing;
+    this.#margin = isCompact ? 4 : 16;
     this.#mostNvlGBps = Math.max(0, ...drawing.wires.map(({ kind, bandwidthGBps }) => (kind === 'NVL' ? bandwidthGBps : 0)));
   }
 
   picture(): Picture {
     const { title, summary, hosts } = this.#drawing;
-    let y = MARGIN + 46;
-    let width = Math.max(480, textWidth(summary, 12), textWidth(title, 17, true));
+    const facts = this.#spacing.isCompact ? foldText(summary, this.#room(), 11) : [summary];
+    let y = this.#margin + 30 + 16 * facts.length;
+    let width = this.#spacing.isCompact ? 0 : Math.max(480, textWidth(summary, 12), textWidth(title, 17, true));
     for (const { host, label } of foldHosts(hosts, this.#options.host ?? 0)) {
       const size = this.#host(host, label, y);
       width = Math.max(width, size.width);
       y += size.height + GAP;
     }
     const marks: Mark[] = [
-      textMark('title', MARGIN, MARGIN + 14, title),
-      textMark('dim', MARGIN, MARGIN + 32, summary),
+      textMark('title', this.#margin, this.#margin + 14, title),
+      ...facts.map((line, index) => textMark('dim', this.#margin, this.#margin + 32 + 16 * index, line)),
       ...this.#containers,
       ...this.#wires,
       ...this.#front,
     ];
-    return { title: `${title}: ${summary}`, width: at(width + 2 * MARGIN), height: at(y + MARGIN - GAP), marks };
+    return { title: `${title}: ${summary}`, width: at(width + 2 * this.#margin), height: at(y + this.#margin - GAP), marks };
+  }
+
+  /** Width without margins. */
+  #room(): number {
+    return (this.#options.width ?? MACHINE_WIDTH) - 2 * this.#margin;
   }
 
   #host(host: HostDrawing, label: string, top: number): { readonly width: number; readonly height: number } {
     let y = top;
     if (label !== '') {
-      this.#front.push(textMark('head', MARGIN, y + 10, label));
+      this.#front.push(textMark('head', this.#margin, y + 10, label));
       y += 22;
     }
     // NVLinks go down from GPUs: arcs would cross a second row of CPUs, lines to switches a second row within one.
-    const wanted = this.#hasArcs() ? Infinity : (this.#options.width ?? MACHINE_WIDTH) - 2 * MARGIN;
-    const rows = placeRows(host.cpus, wanted, CPU_GAP, this.#mostNvlGBps === 0);
+    const wanted = this.#hasArcs() ? Infinity : this.#room();
+    const wraps = this.#mostNvlGBps === 0 || this.#spacing.isCompact;
+    const rows = placeRows(host.cpus, wanted, CPU_GAP, wraps, this.#spacing);
     const width = Math.max(...rows.map(({ width: own }) => own));
     const gpus: Corners = new Map();
     const places: CpuPlace[] = [];
@@ -133,8 +146,16 @@ class MachinePainter {
       const bottom = y + Math.max(...boxes.map(({ height }) => height));
       for (const placed of boxes) {
         const { box, x } = placed;
-        this.#place(placed, MARGIN, y, inRow);
-        places.push({ id: box.id, row, x: MARGIN + x, right: MARGIN + x + placed.width, y, bottom: y + placed.height });
+        this.#place(placed, this.#margin, y, inRow);
+        places.push({
+          id: box.id,
+          row,
+          x: this.#margin + x,
+          right: this.#margin + x + placed.width,
+          y,
+          bottom: y + placed.height,
+          headWidth: GAP + textWidth(headText(box, this.#spacing.isCompact), 12, true),
+        });
       }
       for (const [id, corner] of inRow) gpus.set(id, corner);
       const barHeight = this.#switches(inRow, bottom, width, bars);
@@ -168,7 +189,9 @@ class MachinePainter {
       if (box.kind === 'gpu') gpus.set(box.id, { x, right: x + width, y, bottom: y + height });
       return;
     }
-    this.#front.push(textMark('head', x + GAP, y + 16, fitText(headText(box), width - 2 * GAP, 12, true)));
+    this.#front.push(
+      textMark('head', x + GAP, y + 16, fitText(headText(box, this.#spacing.isCompact), width - 2 * GAP, 12, true)),
+    );
     for (const child of placed.children) {
       this.#uplink(child, box, x, y);
       this.#place(child, x, y, gpus);
@@ -303,7 +326,9 @@ class MachinePainter {
             [x, here.y],
           ]),
         );
-        this.#front.push(textMark('dim', x - 6, here.y + 16, `${label} GB/s to the CPU above`, { anchor: 'end' }));
+        const text = `${label} GB/s to the CPU above`;
+        if (x - 6 - textWidth(text, 11) > here.x + here.headWidth)
+          this.#front.push(textMark('dim', x - 6, here.y + 16, text, { anchor: 'end' }));
       }
     });
   }
@@ -321,12 +346,7 @@ class MachinePainter {
     if (lines.length === 0) return 0;
     const y = bottom + 20;
     for (const { wire, place } of lines)
-      this.#wires.push(
-        this.#link('nvlink', wireEnds(wire), wire.bandwidthGBps, [
-          [middle(place), place.bottom],
-          [middle(place), y],
-        ]),
-      );
+      this.#wires.push(this.#link('nvlink', wireEnds(wire), wire.bandwidthGBps, lineDown(place, y, gpus)));
     const each = [...new Set(lines.map(({ wire }) => formatGBps(wire.bandwidthGBps)))].join(', ');
     const again = barsBefore > 0 ? ' (the same as above)' : '';
     const { hosts } = this.#drawing;
@@ -336,7 +356,7 @@ class MachinePainter {
       {
         kind: 'rect',
         look: 'nvs',
-        x: MARGIN,
+        x: this.#margin,
         y: at(y),
         width: at(width),
         height: 22,
@@ -344,7 +364,7 @@ class MachinePainter {
         subject: this.#subject(NVSWITCH_ID),
         tip: label,
       },
-      textMark('head', MARGIN + GAP, y + 15, label),
+      textMark('head', this.#margin + GAP, y + 15, label),
     );
     return BAR_ROOM;
   }
@@ -372,7 +392,7 @@ class MachinePainter {
       this.#wires.push({ ...this.#link('nvlink', wireEnds(wire), wire.bandwidthGBps, d), strokeWidth: this.#arcWidth(wire) });
     }
     const widths = new Map(arcs.map((wire) => [formatGBps(wire.bandwidthGBps), this.#arcWidth(wire)]));
-    let x = MARGIN;
+    let x = this.#margin;
     const y = bottom + ARC_ROOM;
     this.#front.push(textMark('head', x, y, 'NVLink'));
     x += textWidth('NVLink', 12, true) + GAP;
@@ -399,10 +419,28 @@ interface CpuPlace {
   readonly right: number;
   readonly y: number;
   readonly bottom: number;
+  /** Width of its head's text, with the gap at its left. */
+  readonly headWidth: number;
 }
 
 function middle({ x, right }: Corner): number {
   return (x + right) / 2;
+}
+
+/** A line from a GPU down to `y`: past its side where another GPU is below it. */
+function lineDown(gpu: Corner, y: number, gpus: Corners): Point[] {
+  const under = [...gpus.values()].filter((other) => other.x === gpu.x && other.y > gpu.y);
+  if (under.length === 0)
+    return [
+      [middle(gpu), gpu.bottom],
+      [middle(gpu), y],
+    ];
+  const x = Math.max(gpu.right, ...under.map(({ right }) => right)) + 2 + 2 * under.length;
+  return [
+    [gpu.right, gpu.bottom - 6],
+    [x, gpu.bottom - 6],
+    [x, y],
+  ];
 }
 
 function wireEnds({ from, to }: Wire): readonly [string, string] {

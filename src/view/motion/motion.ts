@@ -1,7 +1,7 @@
 import { formatBytes, formatTime } from '../../planner/plan/overview/format.js';
 import type { TimelineSlice } from '../../planner/simulate/timeline.js';
 import type { ColourName } from '../draw/palette.js';
-import { at, lineMark, type Mark, type Picture, textMark } from '../draw/picture.js';
+import { at, COMPACT_WIDTH, lineMark, type Mark, type Picture, textMark, textWidth } from '../draw/picture.js';
 import { placeAlong } from './along.js';
 
 /** A simulated call on one channel: a picture of its connections, and what moves over them. Times in µs from the launch on. */
@@ -98,7 +98,7 @@ function waiting({ slices }: Motion, timeUs: number, ways: Ways): Mark[] {
 
 const LANE = 16;
 const LEFT = 76;
-const WIDTH = 980;
+const PAGE_WIDTH = 980;
 const TOP = 44;
 
 const deeds: Readonly<Record<TimelineSlice['what'], { readonly colour: ColourName; readonly letter: string }>> = {
@@ -116,13 +116,13 @@ const deeds: Readonly<Record<TimelineSlice['what'], { readonly colour: ColourNam
  *     rank 1 │     ▬▬▬ ▬▬▬ ▬▬▬
  *            └─────────────┴──────
  */
-export function lanesPicture({ slices, ranks, startUs, endUs }: Motion, timeUs: number): Picture {
+export function lanesPicture({ slices, ranks, startUs, endUs }: Motion, timeUs: number, width: number = PAGE_WIDTH): Picture {
   const rows = new Map(ranks.map((rank, index) => [rank, TOP + index * LANE]));
   const span = Math.max(1e-9, endUs - startUs);
-  const x = (time: number) => LEFT + ((WIDTH - LEFT - 16) * (time - startUs)) / span;
+  const x = (time: number) => LEFT + ((width - LEFT - 16) * (time - startUs)) / span;
   const bottom = TOP + ranks.length * LANE;
   const used = new Set(slices.map(({ what }) => what));
-  let legendX = LEFT;
+  let legendX = width < COMPACT_WIDTH ? 6 : LEFT;
   const legend = (Object.keys(deeds) as TimelineSlice['what'][]).flatMap((what): Mark[] => {
     if (!used.has(what)) return [];
     const label = `${deeds[what].letter}: ${what}`;
@@ -130,17 +130,17 @@ export function lanesPicture({ slices, ranks, startUs, endUs }: Motion, timeUs: 
       { kind: 'rect', look: 'slice', fill: deeds[what].colour, x: legendX, y: 12, width: 14, height: 12, radius: 2 },
       textMark('dim', legendX + 20, 22, label),
     ];
-    legendX += 44 + 7 * label.length;
+    legendX += 36 + textWidth(label, 11);
     return marks;
   });
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) =>
+  const ticks = (width < COMPACT_WIDTH ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((part) =>
     textMark('dim', x(startUs + part * span), bottom + 16, formatTime(startUs + part * span), {
       anchor: part === 1 ? 'end' : 'middle',
     }),
   );
   return {
     title: `Slices of each rank in time, at ${formatTime(timeUs)}`,
-    width: WIDTH,
+    width,
     height: bottom + 26,
     marks: [
       ...legend,
@@ -148,12 +148,12 @@ export function lanesPicture({ slices, ranks, startUs, endUs }: Motion, timeUs: 
       ...slices.flatMap((slice): Mark[] => {
         const y = rows.get(slice.rank);
         if (y === undefined) return [];
-        const width = Math.max(1, x(slice.endUs) - x(slice.startUs) - 0.5);
+        const length = Math.max(1, x(slice.endUs) - x(slice.startUs) - 0.5);
         const { colour, letter } = deeds[slice.what];
-        const place = { x: at(x(slice.startUs)), y: y + 2, width: at(width), height: LANE - 4 };
+        const place = { x: at(x(slice.startUs)), y: y + 2, width: at(length), height: LANE - 4 };
         return [
           { kind: 'rect', look: 'slice', fill: colour, radius: 2, ...place, tip: sliceTip(slice) },
-          ...(width > 14 ? [textMark('slicetext', place.x + width / 2, y + 12, letter, { anchor: 'middle' })] : []),
+          ...(length > 14 ? [textMark('slicetext', place.x + length / 2, y + 12, letter, { anchor: 'middle' })] : []),
         ];
       }),
       lineMark('now', [x(timeUs), TOP - 8], [x(timeUs), bottom + 2]),

@@ -8,7 +8,8 @@ import { stateOf, type StudioState } from '../../../src/studio/state.js';
 function exercises(fragment: string) {
   const state = stateOf(fragment);
   const plan = (each: StudioState) => planned(sourceOf(each, undefined)!);
-  return shownLearn({ made: plan(state), state, file: undefined, against: undefined, tables: [], width: 1280, plan }).exercises;
+  return shownLearn({ made: plan(state), state, file: undefined, against: undefined, tables: [], width: undefined, plan })
+    .exercises;
 }
 
 describe('exercises', () => {

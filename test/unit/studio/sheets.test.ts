@@ -16,7 +16,7 @@ const plan = (state: StudioState, file?: NamedText) => planned(sourceOf(state, f
 function sheetOf(fragment: string) {
   const state = stateOf(fragment);
   const made = plan(state);
-  return sheetOfPart('a view', partOf({ made, state, file: undefined, against: undefined, tables: [], width: 1280, plan })!);
+  return sheetOfPart('a view', partOf({ made, state, file: undefined, against: undefined, tables: [], width: undefined, plan })!);
 }
 
 /** Flight recordings of all ranks, of which one did not begin the last call. */
@@ -90,10 +90,18 @@ describe('a sheet', () => {
 
   it('draws the path of a cell, and names the channels over a link', () => {
     const state = stateOf('machine=dgx-h100&nodes=2&view=matrix&selected=path%2FDEV%2F0-1b000%3ENET%2F0-3');
-    const part = partOf({ made: plan(state), state, file: undefined, against: undefined, tables: [], width: 1280, plan });
+    const part = partOf({ made: plan(state), state, file: undefined, against: undefined, tables: [], width: undefined, plan });
     expect(part?.view === 'matrix' && part.path?.text).toMatch(/^GPU 0 to NET 3: PXN, .*, 48 GB\/s, by DEV\/0-1b000, NVS, /);
     const link = stateOf('machine=dgx-h100&nodes=2&selected=link%2FNET%2F0-0%3ENIC%2F0-18000');
-    const machine = partOf({ made: plan(link), state: link, file: undefined, against: undefined, tables: [], width: 1280, plan });
+    const machine = partOf({
+      made: plan(link),
+      state: link,
+      file: undefined,
+      against: undefined,
+      tables: [],
+      width: undefined,
+      plan,
+    });
     expect(machine?.view === 'machine' && machine.over).toEqual([0, 1, 8, 9]);
   });
 });

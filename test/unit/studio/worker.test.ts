@@ -16,7 +16,7 @@ function worker() {
   return async (fragment: string, files: readonly OpenFile[] = []): Promise<readonly Reply[]> => {
     replies = [];
     const ended = new Promise<void>((resolve) => (done = resolve));
-    answer({ id: 1, state: stateOf(fragment), width: 1280, files });
+    answer({ id: 1, state: stateOf(fragment), width: undefined, files });
     await ended;
     return replies;
   };

@@ -31,6 +31,13 @@ describe('a channel through all nodes', () => {
     await expect(drawList(picture)).toMatchFileSnapshot(`golden/cluster-${count}-${name}.txt`);
   });
 
+  it('on a phone has its width, with every rank and port', () => {
+    const { marks, width } = clusterPicture(modelOf('dgx-h100', 2, { graph: 'ring', channel: 0 }), 350);
+    expect(width).toBeLessThanOrEqual(350);
+    expect(marks.filter(({ kind, look }) => kind === 'rect' && look === 'gpu')).toHaveLength(16);
+    expect(marks.filter(({ kind, look }) => kind === 'rect' && look === 'card')).toHaveLength(16);
+  });
+
   it('has one hop out of each rank of a ring, and the network between nodes', () => {
     const { hops } = modelOf('dgx-h100', 2, { graph: 'ring', channel: 3 });
     expect(new Set(hops.map(({ from }) => from)).size).toBe(16);

@@ -41,6 +41,15 @@ describe('golden views', () => {
 });
 
 describe('pictures', () => {
+  // NVLinks between GPUs are arcs, which need their row: the page scales such machines.
+  it.each(['dgx-h100', 'dgx-a100', 'gb200-nvl72', 'pcie-16-l40s'])('on a phone %s has its width, and every GPU', (name) => {
+    const drawing = drawingOf(name);
+    const { marks, width } = machinePicture(drawing, { width: 350 });
+    expect(width).toBeLessThanOrEqual(400);
+    const count = (all: typeof marks) => all.filter(({ kind, look }) => kind === 'rect' && look === 'gpu').length;
+    expect(count(marks)).toBe(count(machinePicture(drawing).marks));
+  });
+
   const rects = (name: string, look: string) =>
     machinePicture(drawingOf(name)).marks.filter((mark): mark is RectMark => mark.kind === 'rect' && mark.look === look);
 

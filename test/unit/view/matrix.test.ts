@@ -23,6 +23,12 @@ describe('the matrix of paths', () => {
     await expect(drawList(matrixPicture(drawingOf(name)))).toMatchFileSnapshot(`golden/matrix-${name}.txt`);
   });
 
+  it('on a phone has its width, and numbers over its columns', () => {
+    const { marks, width } = matrixPicture(drawingOf('dgx-h100'), undefined, 350);
+    expect(width).toBeLessThanOrEqual(350);
+    expect(marks.flatMap((mark) => (mark.kind === 'text' && mark.y === 68 ? [mark.text] : [])).join('')).toBe('0123456701234567');
+  });
+
   it('has small cells without text for a rack, and a cell for each pair', () => {
     const drawing = drawingOf('gb200-nvl72');
     const { marks } = matrixPicture(drawing);
