@@ -2,6 +2,7 @@ import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/job/model.js';
 import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
+import { inspectionIn, shownInspection } from './inspected.js';
 import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './planned.js';
@@ -47,6 +48,11 @@ class Desk {
     const [named, other] = [textOfFile(state.file), textOfFile(state.against)];
     const keys = new Map(files.map(({ name, key }) => [name, key]));
     const plan = (each: StudioState, text: NamedText | undefined) => this.#planned(each, text, texts, keys);
+    const inspection = inspectionIn(named?.text ?? '');
+    if (inspection !== undefined) {
+      const log = shownInspection(inspection, width);
+      return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
+    }
     const job = file === undefined ? undefined : (await this.#jobOf(files, report)).read;
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];

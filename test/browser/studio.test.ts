@@ -11,7 +11,7 @@ import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { writeXml } from '../../src/planner/topology/xml/write.js';
 import { RasServer } from '../commands/ras-server.js';
-import { startTccl, tccl } from '../multi-process/cli.js';
+import { fixture, startTccl, tccl } from '../multi-process/cli.js';
 import { runs } from '../runs.js';
 import { lstopoXml } from '../unit/planner/evidence/print-tools.js';
 import { browser as browserPath, missing } from './chromium.js';
@@ -402,6 +402,36 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       served.process.kill('SIGINT');
       await served.finished;
       await server.close();
+    }
+  });
+
+  it('follows a job of tccl: names the rank that holds it up, and says when it has ended', async () => {
+    const job = startTccl(['run', '-n', '3', '--no-prefix', '--', process.execPath, fixture('hangs.mjs'), 'late']);
+    const served = startTccl(['studio', '--no-open', '--inspect', String(job.process.pid), '--every', '1s']);
+    try {
+      const started = await job.shown(/(.*"pid".*\s+){3}/);
+      const url = /http:\S+/.exec(await served.shown(/end it/))?.[0] ?? '';
+      const context = await browser.newContext();
+      context.setDefaultTimeout(0);
+      page = await context.newPage();
+      await page.goto(url);
+      const verdict = page.locator('.verdict');
+      await verdict.filter({ hasText: /^Fault: rank 1 .*; ranks 0,2 wait for it in allReduce of 4 int32/ }).waitFor();
+      await panel().getByRole('region', { name: 'ranks 0, 2 wait for rank 1' }).waitFor();
+      await panel()
+        .getByRole('region', { name: /^Calls of the ranks of job/ })
+        .waitFor();
+      expect(await page.locator('.findings').textContent()).toMatch(/rank 1: process \d+ on /);
+      for (const [, pid] of started.matchAll(/"pid":(\d+)/g)) process.kill(Number(pid), 'SIGKILL');
+      await job.finished;
+      await page
+        .getByRole('alert')
+        .filter({ hasText: /the job has ended|no job/ })
+        .waitFor();
+    } finally {
+      job.process.kill('SIGKILL');
+      served.process.kill('SIGINT');
+      await served.finished;
     }
   });
 

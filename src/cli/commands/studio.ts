@@ -18,6 +18,7 @@ export function register(program: Command): void {
     .option('--no-open', 'only print the address, and open no browser')
     .option('--out <file>', 'write the page with these files into a file instead: it works without tccl and without a network')
     .option('--watch <target...>', "follow running jobs at HOST, HOST:PORT or [ADDRESS]:PORT of NCCL's RAS, as tccl watch does")
+    .option('--inspect [job]', 'follow running jobs of tccl on this host, or one of them, as tccl inspect does')
     .addOption(
       new Option('--every <time>', 'time between its reports, at least 1s').argParser(atLeastOneSecond).default(5000, '5s'),
     )
@@ -30,6 +31,7 @@ export function register(program: Command): void {
         ['an incident', 'tccl studio incident-42/'],
         ['a page to send to somebody, with the file in it', 'tccl studio job.log --out job.html'],
         ['a running job, live', 'tccl studio --watch gpu1'],
+        ["jobs of tccl's own ranks, live", 'tccl studio --inspect'],
         ['on a server: forward the port with ssh -L 8123:127.0.0.1:8123', 'tccl studio --no-open --port 8123'],
       )}\nThe page plans in the browser; files that are opened in it never leave it. The address has a token, which other users of the host do not know.`,
     )

@@ -10,8 +10,16 @@ const MOST_CHARACTERS = 2 ** 26;
 /** Seconds that RAS may take to collect. */
 const COLLECT_SECONDS = 5;
 
+/** A source of server-sent events about running jobs. */
+export interface LiveSource {
+  /** Sends a page the events so far and those that follow. */
+  send(response: ServerResponse, headers: Readonly<Record<string, string>>): void;
+  /** Begins to ask; the controller ends it. */
+  begin(): AbortController;
+}
+
 /** Reports of running jobs for pages, as server-sent events: each is a line of the recording that `tccl watch` writes. */
-export class LiveReports {
+export class LiveReports implements LiveSource {
   readonly #sources: readonly ReportSource[];
   readonly #everyMs: number;
   readonly #pages = new Set<ServerResponse>();
@@ -24,7 +32,6 @@ export class LiveReports {
     this.#everyMs = everyMs;
   }
 
-  /** Sends a page the reports so far and those that follow. */
   send(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
     response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
     response.write(this.#lines.map(event).join('') || ': begun\n\n');
@@ -32,7 +39,6 @@ export class LiveReports {
     response.once('close', () => this.#pages.delete(response));
   }
 
-  /** Begins to ask; the controller ends it. */
   begin(): AbortController {
     const controller = new AbortController();
     void this.#run(controller.signal);
@@ -73,6 +79,6 @@ export class LiveReports {
 }
 
 /** A message of server-sent events: a line of text. */
-function event(line: string): string {
+export function event(line: string): string {
   return `data: ${line.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
 }

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { print, writeFile } from '../output.js';
-import { LiveReports } from './live.js';
+import { InspectedJobs } from './inspected.js';
+import { LiveReports, type LiveSource } from './live.js';
 import { studioPage } from './page.js';
 
 /** Options of `tccl studio`. */
@@ -14,6 +15,8 @@ export interface StudioOptions {
   readonly out?: string;
   /** Addresses at which RAS of jobs answers, as `tccl watch` takes it. */
   readonly watch?: readonly string[];
+  /** Jobs of tccl: a job as `tccl inspect` takes it, or true for all. */
+  readonly inspect?: string | true;
   /** Milliseconds between two reports. */
   readonly every: number;
 }
@@ -25,11 +28,11 @@ const EVENTS = 'events';
 /** `tccl studio`: serves the page until it is interrupted, or writes it. */
 export async function showStudio(names: readonly string[], options: StudioOptions): Promise<void> {
   const port = portOf(options.port);
-  const live = options.watch === undefined ? undefined : new LiveReports(options.watch, options.every);
+  const live = liveOf(options);
   if (live !== undefined && options.out !== undefined)
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',
-      '--watch needs a running server: leave --out away; tccl watch --record writes a file',
+      '--watch and --inspect need a running server: leave --out away; tccl watch --record writes a file',
     );
   const { html: page, fragment } = studioPage(names);
   const html = live === undefined ? page : withEvents(page);
@@ -41,6 +44,13 @@ export async function showStudio(names: readonly string[], options: StudioOption
     return;
   }
   await serve(html, fragment, port, options.open, live);
+}
+
+function liveOf({ watch, inspect, every }: StudioOptions): LiveSource | undefined {
+  if (watch !== undefined && inspect !== undefined)
+    throw new InvalidArgumentError('ARGUMENT_TYPE', '--watch follows jobs of NCCL, --inspect those of tccl: give one of them');
+  if (watch !== undefined) return new LiveReports(watch, every);
+  return inspect === undefined ? undefined : new InspectedJobs(inspect === true ? undefined : inspect, every);
 }
 
 /** The page's policy then allows requests to its own server, which sends the reports. */
@@ -58,7 +68,7 @@ function portOf(text: string | undefined): number {
 }
 
 /** Only who knows the address with its token gets the page: other users of the host can connect to the port. */
-async function serve(html: string, fragment: string, port: number, opens: boolean, live: LiveReports | undefined): Promise<void> {
+async function serve(html: string, fragment: string, port: number, opens: boolean, live: LiveSource | undefined): Promise<void> {
   const path = `/${randomBytes(16).toString('hex')}/`;
   const server = createServer((request, response) => {
     if (live !== undefined && request.url === path + EVENTS && request.method === 'GET') live.send(response, headers);

@@ -66,11 +66,15 @@ function apply(next: StudioState): void {
 const MOST_REPORTS = 200;
 const MOST_REPORT_CHARACTERS = 2 ** 26;
 
-/** Shows a job that the page's own server watches: each event is a line of a recording of `tccl watch`. */
+/** Name of what `tccl inspect` says, for the list of opened files. */
+const INSPECTED = 'the inspected jobs';
+
+/** Shows jobs that the page's own server follows, by lines of recordings of `tccl watch` or of `tccl inspect --json`. */
 export function follow(address: string): void {
   const name = 'the watched job';
   const lines: string[] = [];
   let length = 0;
+  let hasBegun = false;
   const events = new EventSource(address);
   events.onmessage = ({ data }: MessageEvent<string>) => {
     lines.push(data);
@@ -82,8 +86,15 @@ export function follow(address: string): void {
     if (lines.length === 1 && state.value.file !== name) change({ file: name, view: 'log' }, 'replace');
     if (state.value.file === name) request();
   };
+  events.addEventListener('inspection', ({ data }: MessageEvent<string>) => {
+    files.set(INSPECTED, { key: nextKey++, name: INSPECTED, blob: new Blob([data, '\n']) });
+    fileNames.value = [...files.keys()];
+    if (state.value.file !== INSPECTED && !hasBegun) change({ file: INSPECTED, fileSet: [], view: 'log' }, 'replace');
+    else if (state.value.file === INSPECTED) request();
+    hasBegun = true;
+  });
   events.addEventListener('problem', ({ data }: MessageEvent<string>) => (problem.value = data));
-  events.onerror = () => (problem.value = 'tccl studio --watch does not answer: what is shown is the last report');
+  events.onerror = () => (problem.value = 'tccl studio does not answer: what is shown is the last report');
 }
 
 /** All opened files, for one that holds them all. */

@@ -2,7 +2,7 @@ import type { Picture } from '../../view/draw/picture.js';
 import { subjectsOfRanks } from '../../view/cluster/model.js';
 import { hostsPicture, placesOf, type RankPlace } from '../../view/incident/hosts.js';
 import { lanesPicture } from '../../view/incident/lanes.js';
-import { Roles, standingsOf } from '../../view/incident/standing.js';
+import { rolesOf, standingsOf } from '../../view/incident/standing.js';
 import { highlighted } from '../../view/machine/highlight.js';
 import type { ReadJob } from '../log.js';
 import type { Planned } from '../planned.js';
@@ -14,7 +14,7 @@ const MOST_FRAMES = 8;
 /** Hosts by who waits for whom, positions of ranks, and the machine with the GPUs that others wait for. */
 export function incidentPictures({ model, diagnosis }: ReadJob, made: Planned | undefined, width: number | undefined): Picture[] {
   const { findings } = diagnosis;
-  const roles = new Roles(model, findings);
+  const roles = rolesOf(model, findings);
   const planned = made === undefined ? () => undefined : placesInPlan(made);
   const places = placesOf(model, findings, planned);
   const hosts = hostsPicture(places, roles, width);

@@ -47,22 +47,16 @@ const MOST_GROUPS = 6;
 /** Ranks of a group whose positions are compared. */
 const MOST_RANKS = 100_000;
 
-/** Roles of the ranks by the findings of a diagnosis, the likeliest cause first. */
+/** Roles of ranks in an incident. */
 export class Roles {
   readonly waits: readonly Wait[];
   readonly #roles = new Map<number, Role>();
 
-  constructor(model: LogModel, findings: readonly LogFinding[]) {
-    const found = findings.flatMap(({ ranks = [], waiting = [], problem }) =>
-      ranks.length === 0 || waiting.length === 0 ? [] : [{ late: ranks, waiting, why: problem }],
-    );
-    const held = model.communicators.map(heldInit).filter(({ blamed }) => blamed.length > 0);
-    this.waits = [
-      ...found,
-      ...held.map(({ blamed, waiting }) => ({ late: blamed, waiting, why: `init waits for ${namedRanks(blamed)}` })),
-    ];
-    for (const { ranks, wentOn } of model.deaths) if (!wentOn) this.#set(ranks, 'gone');
-    for (const { late, waiting } of this.waits) {
+  /** @param gone ranks whose processes have ended */
+  constructor(waits: readonly Wait[], gone: readonly number[]) {
+    this.waits = waits;
+    this.#set(gone, 'gone');
+    for (const { late, waiting } of waits) {
       this.#set(late, 'late');
       this.#set(waiting, 'waits');
     }
@@ -78,6 +72,26 @@ export class Roles {
   }
 }
 
+/** Roles by the files of a job, and the findings about it, the likeliest cause first. */
+export function rolesOf(model: LogModel, findings: readonly LogFinding[]): Roles {
+  const found = findings.flatMap(({ ranks = [], waiting = [], problem }) =>
+    ranks.length === 0 || waiting.length === 0 ? [] : [{ late: ranks, waiting, why: problem }],
+  );
+  const held = model.communicators
+    .map(heldInit)
+    .filter(({ blamed }) => blamed.length > 0)
+    .map(({ blamed, waiting }) => ({ late: blamed, waiting, why: `init waits for ${namedRanks(blamed)}` }));
+  return new Roles(
+    [...found, ...held],
+    model.deaths.flatMap(({ ranks, wentOn }) => (wentOn ? [] : ranks)),
+  );
+}
+
+/** Positions of ranks by their numbers of calls. */
+export function standingsOfCalls(title: string, positions: readonly Position[], roles: Roles): Standings {
+  return numbered(title, positions, String, roles);
+}
+
 /** Positions of ranks in each group that the files are about and that does not go on. */
 export function standingsOf(model: LogModel, roles: Roles): Standings[] {
   const timeouts = grouped(model.timeouts, ({ group }) => group);
@@ -90,7 +104,7 @@ export function standingsOf(model: LogModel, roles: Roles): Standings[] {
 }
 
 /** A rank, or ranks of one report, by numbers of operations. */
-interface Position {
+export interface Position {
   readonly ranks: readonly number[];
   /** Number of ranks, where `ranks` lacks some. */
   readonly size?: number;

@@ -70,7 +70,7 @@ describe.each([
   it('an incident', async () => {
     const made = plan(stateOf(cluster));
     const job = recordings(made.plan.nodes.nRanks, 1);
-    const picture = sheetOfLog('an incident', { ...job.log, ranks: incidentPictures(job, made) });
+    const picture = sheetOfLog('an incident', { ...job.log, ranks: incidentPictures(job, made, undefined) });
     expect(picture.marks.filter(({ look }) => look === 'late').length).toBeGreaterThan(0);
     expect(picture.marks.filter(({ look }) => look === 'frame').length).toBe(1);
     await expect(drawList(picture)).toMatchFileSnapshot(`golden/incident-${nodes}-${name}.txt`);

@@ -6,6 +6,7 @@ describe('the fragment of the address', () => {
     const state: StudioState = {
       machine: 'dgx-h100',
       file: undefined,
+      fileSet: ['a.txt', 'b.txt'],
       nodes: 4,
       nccl: '2.27.7',
       env: { NCCL_ALGO: 'Ring,Tree', NCCL_PROTO: '^LL128', NCCL_TOPO_FILE: 'a=b&c#d' },

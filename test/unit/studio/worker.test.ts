@@ -60,4 +60,33 @@ describe('the worker of the studio', () => {
     const [reply] = await worker()('file=host.xml', [{ key: 1, name: 'host.xml', blob }]);
     expect(reply?.kind === 'shown' ? reply.shown.plan?.title : reply).toBe('the machine in host.xml');
   });
+
+  it('shows a line of tccl inspect as an incident: the last one of several', async () => {
+    const line = (state: string, causes: readonly object[]) =>
+      JSON.stringify({
+        jobs: [
+          {
+            ...{ job: '488c11c4', state, stillMs: 12_000, causes, version: '0.1.0', nRanks: 2, transport: 'shared memory' },
+            ranks: [
+              { rank: 0, host: 'gpu1', pid: 11, process: 'sleeps', calls: 6, waits: [{ text: 'barrier, call 5, for 12 s' }] },
+              { rank: 1, host: 'gpu1', pid: 12, process: 'stopped', calls: 5, lastCall: 'barrier, call 4', waits: [] },
+            ],
+          },
+        ],
+        problems: [],
+      });
+    const cause = { ranks: [1], waiting: [0], text: 'rank 1 is stopped', advice: 'kill -CONT 12 lets it go on' };
+    const shown = async (text: string) => {
+      const [reply] = await worker()('file=job.json&view=log', [{ key: 1, name: 'job.json', blob: new Blob([text]) }]);
+      return reply?.kind === 'shown' ? reply.shown.log : undefined;
+    };
+    const log = await shown(`${line('moving', [])}\n${line('stuck', [cause])}\n`);
+    expect([log?.outcome, log?.verdict, log?.open]).toEqual(['fault', 'rank 1 is stopped', ['kill -CONT 12 lets it go on']]);
+    expect(log?.ranks.map(({ title }) => title)).toEqual([
+      'rank 0 waits for rank 1',
+      'Calls of the ranks of job 488c11c4: rank 1 after barrier, call 4; rank 0 in barrier, call 5, for 12 s',
+    ]);
+    const healthy = await shown(line('moving', []));
+    expect([healthy?.outcome, healthy?.ranks]).toEqual(['healthy', []]);
+  });
 });

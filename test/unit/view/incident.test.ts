@@ -3,7 +3,7 @@ import { diagnoseJob } from '../../../src/planner/log/verdict/diagnosis.js';
 import { NcclLogReader } from '../../../src/planner/log/job/read-log.js';
 import { hostsPicture, placesOf } from '../../../src/view/incident/hosts.js';
 import { lanesPicture } from '../../../src/view/incident/lanes.js';
-import { Roles, standingsOf } from '../../../src/view/incident/standing.js';
+import { rolesOf, standingsOf } from '../../../src/view/incident/standing.js';
 import { drawList } from './draw-list.js';
 
 /** Pictures of an incident whose files have these texts. */
@@ -16,7 +16,7 @@ function picturesOf(texts: readonly (readonly [name: string, text: string])[]) {
   }
   const model = reader.finish();
   const { findings } = diagnoseJob(model);
-  const roles = new Roles(model, findings);
+  const roles = rolesOf(model, findings);
   const standings = standingsOf(model, roles);
   return {
     standings,
