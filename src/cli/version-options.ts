@@ -57,12 +57,15 @@ function ncclOfTorch(torch: string): string {
 /** The note on a machine with GPUs that are newer than the version of NCCL. */
 export function newGpuNotes(title: string, gpus: readonly { readonly sm: number }[], parameters: Parameters): string[] {
   const sm = Math.max(...gpus.map((gpu) => gpu.sm));
-  const { newestGpu, rubinNvLinkGBps } = rulesOf(parameters);
+  const { newestGpu, rubinNvLinkGBps, pipelineModel } = rulesOf(parameters);
+  const version = `NCCL ${parameters.ncclVersion}`;
   if (gpus.some((gpu) => isRubin(gpu.sm)))
     return [
       rubinNvLinkGBps === 'as blackwell'
-        ? `${title}: NCCL ${parameters.ncclVersion} does not know Rubin and plans for it as for Blackwell; 2.32.3 is the first that does`
-        : `${title}: times of Rubin are those of Blackwell's model; NCCL 2.32.6 has a model of its own for it, which is not planned`,
+        ? `${title}: ${version} does not know Rubin and plans for it as for Blackwell; 2.32.3 is the first that does`
+        : pipelineModel
+          ? `${title}: times of Rubin are those of ${version}'s model of it, with Blackwell's limits of LL and LL128: Rubin's own are not public`
+          : `${title}: times of Rubin are those of Blackwell's model; NCCL 2.32.6 is the first with a model of its own`,
     ];
   if (sm <= newestGpu) return [];
   const capability = (value: number) => (value / 10).toFixed(1);

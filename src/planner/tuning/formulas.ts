@@ -122,3 +122,8 @@ export function timeUs(latencyUs: number, bandwidthGBps: number, bytes: number, 
   const us = fround(latencyUs + fround(fround(bytes) / fround(1000 * bandwidthGBps)));
   return isPenalised ? fround(us * FLOAT8_RING_PENALTY) : us;
 }
+
+/** The lesser of both, with a smooth corner. */
+export function softMinimum(value: number, ceiling: number, softness: number): number {
+  return ceiling - softness * Math.log1p((Math.exp(ceiling / softness) - 1) * Math.exp(-value / softness));
+}

@@ -52,6 +52,12 @@ export interface CallKind {
   readonly operations: number;
 }
 
+/** A call whose time is asked for. */
+export interface CostedCall extends CallKind {
+  /** Channels that a candidate uses for a size. */
+  readonly channelsOf: (algorithm: NcclAlgorithm, protocol: Protocol, bytes: number) => number;
+}
+
 /** Time of a call, in NCCL's floats. */
 export interface Cost {
   readonly timeUs: number;
@@ -75,7 +81,7 @@ export interface TuningModel {
   /** Reasons why a call cannot use an algorithm that the communicator has. */
   callReasons(call: CallKind, algorithm: NcclAlgorithm): Reason[];
   /** The time of a call of that size with an enabled candidate. */
-  cost(call: CallKind, algorithm: NcclAlgorithm, protocol: Protocol, model: Model, bytes: number): Cost;
+  cost(call: CostedCall, algorithm: NcclAlgorithm, protocol: Protocol, model: Model, bytes: number): Cost;
   /** Bandwidth of a ring with that model if a call has no candidate; 0 if NCCL does not use it then. */
   lastResortGBps(model: Model, rules: Rules): number;
   /** Sizes besides powers of two where the time of a candidate is not linear. */

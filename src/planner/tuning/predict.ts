@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { rulesOf } from '../versions/rules.js';
-import type { CallKind, Cost, Model, TuningModel } from './model.js';
+import { channelsAndThreads } from './channels.js';
+import type { Cost, CostedCall, Model, TuningModel } from './model.js';
 import { tuningModelOf } from './models.js';
 import {
   type NcclAlgorithm,
@@ -61,7 +62,7 @@ interface Candidate {
 
 /** Costs of one kind of call, at any size. */
 export class CallCosts {
-  readonly #call: CallKind;
+  readonly #call: CostedCall;
   readonly #model: TuningModel;
   readonly #candidates: readonly Candidate[];
   /** The same in the order in which the first of equal ones wins. */
@@ -70,7 +71,7 @@ export class CallCosts {
 
   /** @throws InvalidArgumentError for an unknown name, or a number of operations that is not a whole number above 0 */
   constructor(
-    { input, model }: Tuning,
+    tuning: Tuning,
     collective: Collective,
     { dataType = 'float32', operator = 'sum', operations = 1 }: PredictOptions,
   ) {
@@ -80,8 +81,10 @@ export class CallCosts {
     if (!Number.isInteger(operations) || operations < 1) {
       throw new InvalidArgumentError('ARGUMENT_RANGE', `${operations} operations: it has to be a whole number above 0`);
     }
+    const { input, model } = tuning;
     const rules = rulesOf(input);
-    const call = { input, rules, collective, dataType, operator, operations };
+    const channelsOf: CostedCall['channelsOf'] = (...candidate) => channelsAndThreads(tuning, ...candidate).nChannels;
+    const call = { input, rules, collective, dataType, operator, operations, channelsOf };
     this.#call = call;
     this.#model = tuningModelOf(rules);
     const callReasons = (algorithm: NcclAlgorithm): readonly Reason[] =>

@@ -171,6 +171,17 @@ export const mergeRules = {
       '2.27.3': [{ within: 24, between: 32 }, '24 on one host, 32 on several'],
     },
   ),
+  nvlsChannelsRubin: byVersion<{ readonly within: number; readonly between: number } | 'as blackwell'>(
+    {
+      about: 'Channels of NVLink SHARP on Rubin.',
+      source: 'src/transport/nvls.cc, of a commit after 2.32.3',
+      undo: 'NCCL_NVLS_NCHANNELS',
+    },
+    {
+      '2.18.1': ['as blackwell', 'As many as on Blackwell.'],
+      '2.32.6': [{ within: 48, between: 64 }, '48 on one host, 64 on several'],
+    },
+  ),
   p2pOrder: byVersion(
     { about: 'In which order ranks exchange when all exchange with all.', source: 'src/init.cc, ncclP2pSchedule' },
     {

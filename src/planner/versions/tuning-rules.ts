@@ -12,6 +12,12 @@ export const tuningRules = {
       ],
     },
   ),
+  pipelineModel: since('2.32.6', {
+    about: 'Model of rings, trees, NVLS and NVLSTree on Rubin.',
+    before: 'That of Blackwell.',
+    now: 'A pipeline of slices with round trips of its own: the first slice takes all steps, each other one the slowest link.',
+    source: 'src/tuning/pipeline_model, src/tuning/platforms/rubin.h, of commits after 2.32.3',
+  }),
   tieGoesTo: byVersion(
     { about: 'The choice among candidates of equal time.', source: 'src/tuning/tuning.cc, ncclTuningSelectBestTuning' },
     { '2.18.1': ['first', 'The first.'], '2.31.2': ['last', 'The last: the results are read from the end.'] },

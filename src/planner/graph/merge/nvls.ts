@@ -1,6 +1,7 @@
 import type { Parameters } from '../../parameters.js';
+import { isRubin } from '../../topology/bandwidths.js';
 import { PathType } from '../../topology/types.js';
-import { rulesOf } from '../../versions/rules.js';
+import { type Rules, rulesOf } from '../../versions/rules.js';
 import type { AlignedGraphs } from './align.js';
 import { ctaLimits } from './channel-count.js';
 import { headOfEachChannel, headsOf } from './collnet.js';
@@ -101,12 +102,19 @@ function sizes(facts: NvlsFacts, typeInter: PathType, parameters: Parameters): S
   return {
     nChannels:
       facts.ownCompCap >= BLACKWELL
-        ? channelsFrom(rules.nvlsChannelsBlackwell[severalNodes ? 'between' : 'within'])
+        ? channelsFrom(channelsBy(facts.ownCompCap, rules)[severalNodes ? 'between' : 'within'])
         : nChannelsBeforeBlackwell,
     nChannelsBeforeBlackwell,
     chunkBytes,
     treeMaxChunkBytes: parameters.nvlsTreeMaxChunkBytes ?? tuned.treeMaxChunkBytes ?? (isLarge ? 64 * KIB : treeChunkBytes),
   };
+}
+
+function channelsBy(
+  compCap: number,
+  { nvlsChannelsBlackwell, nvlsChannelsRubin }: Rules,
+): { readonly within: number; readonly between: number } {
+  return isRubin(compCap) && nvlsChannelsRubin !== 'as blackwell' ? nvlsChannelsRubin : nvlsChannelsBlackwell;
 }
 
 /** The sizes where the resources are those of another communicator. */

@@ -1,7 +1,7 @@
 import type { Parameters } from '../../parameters.js';
 import { CpuArch } from '../../topology/system.js';
 import { rulesOf } from '../../versions/rules.js';
-import { treeCorrections } from '../constants.js';
+import { baseLatenciesUs, treeCorrections } from '../constants.js';
 import { isFloat8, latencyCount, networkReduces, reduces, switchReduces, timeUs } from '../formulas.js';
 import type { TuningInput } from '../input.js';
 import { floorLog2 } from '../integers.js';
@@ -9,6 +9,7 @@ import {
   absent,
   type CallKind,
   type Cost,
+  type CostedCall,
   LAST_CHOICE_US,
   type Model,
   type Models,
@@ -32,6 +33,7 @@ import { candidateLatency } from './latency.js';
 import { type Lists, leftOut, readLists } from './lists.js';
 import { ll128Reasons } from './ll128.js';
 import { patGoesThroughNvls } from './pat.js';
+import { mostGBps, pipelineCost, pipelinedOf } from './pipeline.js';
 import { ringPlateau } from './plateau.js';
 
 const { fround } = Math;
@@ -79,9 +81,14 @@ function modelOf(
     return absent({ why: 'simple-only', algorithm, protocol });
   const because = absence(input, algorithm, parameters);
   if (because !== undefined) return absent(because);
+  const piped = pipelinedOf(rulesOf(input), input, algorithm);
   return modelWith(
-    candidateBandwidth(input, collective, algorithm, protocol),
-    candidateLatency(input, collective, algorithm, protocol, parameters),
+    piped === undefined
+      ? candidateBandwidth(input, collective, algorithm, protocol)
+      : { gbps: mostGBps(input, collective, piped, protocol), limit: 'graph' },
+    piped === undefined
+      ? candidateLatency(input, collective, algorithm, protocol, parameters)
+      : fround(baseLatenciesUs[piped][protocol]),
     [
       ...needs(input, collective, algorithm),
       ...(protocol === 'LL128' && lists.leavesLl128(collective) ? ll128Reasons(input, algorithm, parameters) : []),
@@ -176,13 +183,10 @@ function callReasons({ input, rules, collective, dataType, operator }: CallKind,
   return reasons;
 }
 
-function cost(
-  { input, rules, collective, dataType, operations }: CallKind,
-  algorithm: NcclAlgorithm,
-  protocol: Protocol,
-  model: Model,
-  bytes: number,
-): Cost {
+function cost(call: CostedCall, algorithm: NcclAlgorithm, protocol: Protocol, model: Model, bytes: number): Cost {
+  const { input, rules, collective, dataType, operations } = call;
+  const piped = pipelinedOf(rules, input, algorithm);
+  if (piped !== undefined) return pipelineCost(call, piped, protocol, bytes);
   let { bandwidthGBps, latencyUs } = model;
   if (algorithm === 'PAT' && patGoesThroughNvls(input)) return { timeUs: LAST_CHOICE_US, latencyUs, bandwidthGBps };
   if (collective === 'AllReduce' && (algorithm === 'Tree' || algorithm === 'NVLSTree')) {

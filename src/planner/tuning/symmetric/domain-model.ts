@@ -1,4 +1,5 @@
 import type { Rules } from '../../versions/rules.js';
+import { softMinimum } from '../formulas.js';
 import type { TuningInput } from '../input.js';
 import { type SymmetricKernel, traitsOf } from './kernels.js';
 
@@ -111,11 +112,6 @@ function figuresOf({ nRanks, minCompCap }: TuningInput, kernel: SymmetricKernel,
     ctaBandwidth: 55 * GIBPS,
     peakBandwidth: peak * GIBPS * (ownModelOfTma && kernel !== 'AllGather_TmaSTMC' ? 1.07 : 1),
   };
-}
-
-/** The lesser of both, with a smooth corner. */
-function softMinimum(value: number, ceiling: number, softness: number): number {
-  return ceiling - softness * Math.log1p((Math.exp(ceiling / softness) - 1) * Math.exp(-value / softness));
 }
 
 /** The value where it is positive, else 0, with a smooth corner of 1 µs. */
