@@ -81,7 +81,8 @@ async function parentOf(options: PlanOptions): Promise<Plan | undefined> {
   const { splitFrom } = options;
   if (splitFrom === undefined) return undefined;
   // --nodes is about the other.
-  const { cluster, fileName, parameters, given } = await readCluster([splitFrom], { ...options, nodes: '1' });
+  const own: ClusterOptions = Object.fromEntries(Object.entries(options).filter(([name]) => name !== 'nodes'));
+  const { cluster, fileName, parameters, given } = await readCluster([splitFrom], own);
   return inFile(fileName, () => planPrepared(prepareCluster(cluster, parameters, given), parameters));
 }
 
