@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
@@ -36,18 +36,21 @@ const communicator = (launched: readonly number[], hash = '0xfa93daea854b060b'):
 });
 const eight = (count: number, late?: number) => Array.from({ length: 8 }, (_, rank) => (rank === late ? count - 1 : count));
 const job = (version: string, communicators: Manners['communicators']): Manners => ({ version, communicators });
+/** The output of the last one so far. */
+let shown = '';
 /** `tccl watch` with reports as fast as they come, which the command line does not allow. */
 async function watch(
   targets: readonly string[],
   options: Partial<WatchOptions> = {},
 ): Promise<{ readonly code: number; readonly stdout: string }> {
-  let stdout = '';
+  shown = '';
   const spy = vi.spyOn(process.stdout, 'write').mockImplementation((piece) => {
-    stdout += String(piece);
+    shown += String(piece);
     return true;
   });
   try {
-    return { code: await watchJobs(targets, { every: 20, samples: 2, stuckAfter: 1, timeout: 5000, ...options }), stdout };
+    const code = await watchJobs(targets, { every: 20, samples: 2, stuckAfter: 1, timeout: 5000, ...options });
+    return { code, stdout: shown };
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
     return { code: 2, stdout: error.message };
@@ -230,6 +233,79 @@ describe('tccl watch', () => {
     const { code, stdout } = await watch([address], { inspector: dirname(records) });
     expect(stdout).toMatch(words);
     expect(code).toBe(exitCode);
+  });
+
+  it.each([
+    [
+      'all have launched it',
+      eight(640),
+      /none has finished it.*; AllReduce of 1 MiB, as the last one that finished: expected (\d\d\.\d) us, running for/,
+    ],
+    [
+      'one rank has not',
+      eight(640, 5),
+      /rank 5 .* has launched 639 AllReduce.*; AllReduce of 1 MiB, .*: expected (\d\d\.\d) us, running for/,
+    ],
+  ])('says with --cluster how long an operation should take: %s', async (_, launched, words) => {
+    const records = mkdtempSync(join(folder, 'sizes-'));
+    const record = (rank: number) => ({
+      header: { id: '0xfa93daea854b060b', rank, n_ranks: 8, nnodes: 1 },
+      metadata: { inspector_output_format_version: 'v4.0', hostname: 'node1', pid: 4000 + rank },
+      coll_perf: { coll: 'AllReduce', coll_sn: 638, coll_msg_size_bytes: 1_048_576, coll_exec_time_us: 30 },
+    });
+    writeFileSync(
+      join(records, 'ranks.log'),
+      eight(0)
+        .map((_rank, rank) => `${JSON.stringify(record(rank))}\n`)
+        .join(''),
+    );
+    const { address } = await served(job('2.30.7', () => [communicator(launched)]));
+    const { stdout } = await watch([address], { inspector: records, cluster: 'dgx-h100' });
+    const [, us] = words.exec(stdout) ?? [];
+    const { stdout: asked } = await tccl(['explain', 'dgx-h100', '--json', 'how long does allreduce take at 1M']);
+    expect(us, stdout).toBeDefined();
+    expect(asked).toContain(`${us} us`);
+    // Of other communicators nothing is known.
+    const other = await watch([address], { inspector: records, cluster: 'dgx-h100', nodes: '2' });
+    expect(other.stdout).not.toContain('expected');
+    expect((await watch([address], { cluster: 'dgx-h100' })).stdout).toContain('--cluster needs --inspector');
+  });
+
+  it('follows a log that grows', async () => {
+    const log = join(folder, 'job.log');
+    const watching = watch([], { follow: [log], samples: Infinity, untilStuck: 60_000 });
+    const hasSaid = (words: string) => expect(shown).toContain(words);
+    await vi.waitFor(() => hasSaid('nothing that can be read so far'));
+    writeFileSync(log, 'node1:812:812 [0] NCCL INFO NCCL version 2.27.5+cuda12.9\n');
+    await vi.waitFor(() => hasSaid('undecided: '));
+    writeFileSync(log, 'node1:812:900 [0] transport/net_ib.cc:120 NCCL WARN NET/IB : mlx5_3:1 Got async event : port error\n', {
+      flag: 'a',
+    });
+    const { code, stdout } = await watching;
+    expect(stdout).toMatch(/job\.log: fault: a NIC reported an event of its own: port error/);
+    expect(code).toBe(1);
+  });
+
+  it('reads flight recordings as they appear in a folder', async () => {
+    const traces = mkdtempSync(join(folder, 'traces-'));
+    const watching = watch([], { follow: [traces], samples: Infinity, untilStuck: 60_000, json: true });
+    for (const name of ['nccl_trace_rank_0', 'nccl_trace_rank_1']) cpSync(join('test/logs/flight', name), join(traces, name));
+    const { code, stdout } = await watching;
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { outcome?: string; findings: { code: string }[] });
+    expect(lines.at(-1)?.outcome).toBe('fault');
+    expect(lines.at(-1)?.findings[0]?.code).toMatch(/rank-behind|calls-differ|rank-absent|collective-stuck/);
+    expect(code).toBe(1);
+  });
+
+  it('ends with what the followed files say, and refuses the standard input', async () => {
+    expect(await watch([], { follow: [join(folder, 'not-yet.log')] })).toMatchObject({
+      code: 3,
+      stdout: expect.stringContaining('not-yet.log: nothing that can be read so far') as string,
+    });
+    expect((await watch([], { follow: ['-'] })).stdout).toContain('the standard input (-) can be read once');
   });
 
   it('prints events of NCCL 2.29.2 and newer', async () => {

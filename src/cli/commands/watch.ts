@@ -23,6 +23,9 @@ export function register(program: Command): void {
       new Option('--timeout <time>', 'time that RAS may take to collect').argParser(atLeastOneSecond).default(5000, '5s'),
     )
     .option('--inspector <path>', 'a file or folder that NCCL Inspector writes: it shows whether launched operations finish')
+    .option('--cluster <cluster>', 'with --inspector: also print the expected time of the operation that ranks wait in')
+    .option('--nodes <count>', 'number of hosts of --cluster')
+    .option('--follow <path...>', 'files and folders that grow: logs, flight recordings and all else that tccl diagnose reads')
     .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
     .option('--prometheus <address>', 'serve the states of the jobs at /metrics of :PORT or HOST:PORT')
     .option('--json', 'print a line of JSON for each job and report')
@@ -35,6 +38,7 @@ export function register(program: Command): void {
         ['in a container of Kubernetes', "tccl watch train-0 --command 'kubectl exec {host} -- ncclras -f json'"],
         ['over ssh', "tccl watch gpu1 --command 'ssh {host} ncclras -f json'"],
         ['beside a job: end when it hangs', 'tccl watch --until-stuck 5m --json'],
+        ['a log and flight recordings as they are written', 'tccl watch --follow job.log /tmp/traces'],
         ['numbers for Prometheus', 'tccl watch gpu1 --prometheus :9400'],
       )}\nTimes: 500ms, 5s, 2m, 1h. NCCL answers from version 2.24 on (RAS); numbers of healthy communicators come with 2.28.7. tccl only reads: it sends nothing that changes the job.
 Exit codes: 0 healthy, or the job has ended; 1 stuck, or a process is dead; 2 wrong use, or nothing answers; 3 undecided.`,

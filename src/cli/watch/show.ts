@@ -1,12 +1,14 @@
 import { appendFileSync } from 'node:fs';
 import { counted } from '../../counted.js';
 import { InvalidArgumentError, TcclError } from '../../errors.js';
-import { type JobState, lateRankName } from '../../planner/log/live/job-watch.js';
+import { type JobState, lateRankName, type WatchSample } from '../../planner/log/live/job-watch.js';
 import { FinishedCalls } from '../../planner/log/live/finished.js';
 import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { compareVersions } from '../../planner/versions/version.js';
 import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
+import { expectationOf } from './expectation.js';
+import { FollowedFiles } from './followed.js';
 import { InspectorFiles } from './inspector.js';
 import { seconds } from '../times.js';
 import { blockLines, changeLine, clock } from './lines.js';
@@ -24,6 +26,11 @@ export interface WatchOptions {
   readonly record?: string;
   readonly prometheus?: string;
   readonly inspector?: string;
+  /** Files and folders of the job that grow. */
+  readonly follow?: readonly string[];
+  /** Machine or cluster file, for expected times. */
+  readonly cluster?: string;
+  readonly nodes?: string;
   readonly json?: boolean;
 }
 
@@ -44,7 +51,8 @@ export async function watchJobs(targets: readonly string[], options: WatchOption
   for (const signal of signals) process.once(signal, end);
   const { prometheus } = options;
   const metrics = prometheus === undefined ? undefined : await (await import('./metrics.js')).Metrics.listen(prometheus);
-  const watch = new Watch(sources, options, metrics, stop.signal);
+  const expected = await expectationOf(options);
+  const watch = new Watch(sources, options, metrics, expected, stop.signal);
   try {
     return await watch.run();
   } finally {
@@ -57,7 +65,8 @@ export async function watchJobs(targets: readonly string[], options: WatchOption
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-function sourcesOf(targets: readonly string[], { command, timeout }: WatchOptions): ReportSource[] {
+function sourcesOf(targets: readonly string[], { command, timeout, follow }: WatchOptions): ReportSource[] {
+  if (targets.length === 0 && command === undefined && follow !== undefined) return [];
   if (command !== undefined) {
     if (targets.length > 0 && !command.includes('{host}'))
       throw new InvalidArgumentError(
@@ -80,6 +89,8 @@ class Watch {
   readonly #jobs: Jobs;
   readonly #finished = new FinishedCalls();
   readonly #inspector: InspectorFiles | undefined;
+  readonly #files: FollowedFiles | undefined;
+  readonly #expected: WatchSample['expected'];
   /** Sources whose events are followed, and the last events. */
   readonly #followed = new Set<string>();
   readonly #events: string[] = [];
@@ -92,7 +103,15 @@ class Watch {
   #rounds = 0;
   #silentRounds = 0;
 
-  constructor(sources: readonly ReportSource[], options: WatchOptions, metrics: Metrics | undefined, signal: AbortSignal) {
+  constructor(
+    sources: readonly ReportSource[],
+    options: WatchOptions,
+    metrics: Metrics | undefined,
+    expected: WatchSample['expected'],
+    signal: AbortSignal,
+  ) {
+    this.#files = options.follow === undefined ? undefined : new FollowedFiles(options.follow);
+    this.#expected = expected;
     this.#metrics = metrics;
     this.#sources = sources;
     this.#options = options;
@@ -110,16 +129,18 @@ class Watch {
       if (this.#signal.aborted) return this.#exitCode();
       this.#rounds++;
       this.#silentRounds = hasAnswer ? 0 : this.#silentRounds + 1;
-      if (this.#jobs.all.length === 0) throw this.#unanswered();
+      if (this.#jobs.all.length === 0 && this.#sources.length > 0) throw this.#unanswered();
       this.#show();
-      if (this.#silentRounds >= ROUNDS_TO_END) return this.#over();
-      if (untilStuck !== undefined && this.#worst() === 'stuck') return 1;
+      if (this.#silentRounds >= ROUNDS_TO_END && this.#sources.length > 0) return this.#over();
+      if (untilStuck !== undefined && (this.#worst() === 'stuck' || this.#files?.isFault === true)) return 1;
       if (samples !== undefined && this.#rounds >= samples) return this.#exitCode();
       await pause(every - (performance.now() - beganMs), this.#signal);
     }
   }
 
   #exitCode(): number {
+    if (this.#files?.isFault === true) return 1;
+    if (this.#sources.length === 0) return this.#files?.diagnosis?.outcome === 'healthy' ? 0 : 3;
     const worst = this.#worst();
     return worst === 'stuck' || worst === 'dead' ? 1 : worst === 'healthy' ? 0 : 3;
   }
@@ -132,6 +153,7 @@ class Watch {
   async #round(beganMs: number): Promise<boolean> {
     const seen = new Set<number>();
     this.#inspector?.update();
+    await this.#files?.update();
     for (const source of this.#sources) {
       const last = this.#lastJob.get(source.name);
       if (last !== undefined && seen.has(last)) continue;
@@ -148,7 +170,12 @@ class Watch {
     try {
       const { text, report } = await source.ask(this.#signal);
       this.#record(source.name, text);
-      const job = this.#jobs.add(source.name, { report, atMs: performance.now(), finished: this.#finished });
+      const job = this.#jobs.add(source.name, {
+        report,
+        atMs: performance.now(),
+        finished: this.#finished,
+        expected: this.#expected,
+      });
       this.#lastJob.set(source.name, job.number);
       this.#problems.delete(source.name);
       this.#follow(source, report.version);
@@ -204,13 +231,30 @@ class Watch {
     if (json === true) {
       for (const job of this.#jobs.all) printJson({ time: time.toISOString(), ...jsonOf(job) });
       for (const [source, error] of this.#problems) printJson({ time: time.toISOString(), source, error });
+      if (this.#files !== undefined) {
+        const { title, diagnosis } = this.#files;
+        printJson({
+          time: time.toISOString(),
+          followed: title,
+          outcome: diagnosis?.outcome,
+          findings: diagnosis?.findings ?? [],
+        });
+      }
       return;
     }
     if (this.#block !== undefined) {
       const head = `${counted(this.#rounds, 'report')}, one every ${seconds(every)}; Ctrl-C ends`;
-      this.#block.draw([head, ...this.#jobs.all.flatMap(blockLines), ...this.#problems.values(), ...this.#events]);
+      this.#block.draw([
+        head,
+        ...this.#jobs.all.flatMap(blockLines),
+        ...this.#problems.values(),
+        ...this.#filesLines(),
+        ...this.#events,
+      ]);
       return;
     }
+    const files = this.#filesLines();
+    if (files.length > 0) this.#sayOnce('files', files.join(), `${clock(time)} ${files.join('\n         ')}`);
     const colors = colorsFor(process.stdout);
     for (const job of this.#jobs.all) this.#sayOnce(`job ${job.number}`, newsOf(job), changeLine(job, time, colors));
     for (const source of this.#sources) {
@@ -218,6 +262,13 @@ class Watch {
       if (problem === undefined) this.#said.delete(source.name);
       else this.#sayOnce(source.name, problem, `${clock(time)} ${problem}`);
     }
+  }
+
+  /** The verdict on the followed files, and what to do. */
+  #filesLines(): string[] {
+    if (this.#files === undefined) return [];
+    const [verdict = '', ...more] = this.#files.lines;
+    return [`${this.#files.title}: ${verdict}`, ...more.map((line) => `→ ${line}`)];
   }
 
   #sayOnce(about: string, key: string, text: string): void {

@@ -36,6 +36,11 @@ export class FinishedCalls {
     }
   }
 
+  /** The last operation of a kind that a rank of a communicator has finished. */
+  lastOf(name: string, operation: string): LastCall | undefined {
+    return [...this.#of(name, operation).values()].sort((a, b) => b.sequence - a.sequence)[0];
+  }
+
   /** Text of the numbers of a communicator, which changes where a rank finishes something. */
   numbersOf({ name, counts }: RasCommunicator): string {
     return [...counts.keys()]
@@ -56,7 +61,7 @@ export class FinishedCalls {
         if (groups.length !== 1 || launched === undefined || launched.value === 0 || ranks.size === 0) continue;
         const done = [...ranks].filter(([, { sequence }]) => sequence + 1 >= launched.value).map(([rank]) => rank);
         const waiting = [...ranks.keys()].filter((rank) => !done.includes(rank));
-        const [last] = [...ranks.values()].sort((a, b) => b.sequence - a.sequence);
+        const last = this.lastOf(communicator.name, operation);
         if (waiting.length > 0 && last !== undefined)
           return { communicator, operation, number: launched.value, done, waiting: waiting.sort((a, b) => a - b), last };
         isKnown = true;

@@ -1,6 +1,7 @@
 import { counted } from '../../../counted.js';
 import { checkRas, type LateRanks, lateRanks } from '../checks/ras.js';
 import { type LogFinding, namedRanks } from '../checks/finding.js';
+import { formatBytes, formatTime } from '../../plan/overview/format.js';
 import type { FinishedCalls, Unfinished } from './finished.js';
 import type { RasCommunicator, RasReport } from '../../readers/ras.js';
 
@@ -11,6 +12,8 @@ export interface WatchSample {
   readonly atMs: number;
   /** Operations that have finished, where NCCL Inspector writes them. */
   readonly finished?: FinishedCalls;
+  /** Time that an operation of so many ranks should take, microseconds; undefined where it is not known. */
+  readonly expected?: ((operation: string, bytes: number, nRanks: number) => number | undefined) | undefined;
 }
 
 /**
@@ -112,6 +115,7 @@ export class JobWatch {
     this.#previous = sample;
     return {
       ...judged,
+      why: `${judged.why}${this.#expectation(sample, judged)}`,
       stateMs: atMs - this.#stateSinceMs,
       stillMs: this.#stillMs(atMs),
       version: report.version,
@@ -122,6 +126,22 @@ export class JobWatch {
       communicators: report.communicators.map((communicator) => this.#watched(communicator, atMs)),
       findings,
     };
+  }
+
+  /** Expected time of the operation that ranks wait in, and for how long they have: `; AllReduce of …: expected 0.3 ms, …`. */
+  #expectation({ report, atMs, finished, expected }: WatchSample, { state, late }: Pick<JobStatus, 'state' | 'late'>): string {
+    if (expected === undefined || (state !== 'suspect' && state !== 'stuck')) return '';
+    const [first] = late;
+    const unfinished = finished?.unfinished(report.communicators);
+    const name = first?.communicator ?? (unfinished === 'all' ? undefined : unfinished?.communicator.name);
+    const operation = first?.operation ?? (unfinished === 'all' ? undefined : unfinished?.operation);
+    const communicator = report.communicators.find((each) => each.name === name);
+    if (communicator?.size === undefined || operation === undefined) return '';
+    const { bytes } = finished?.lastOf(communicator.name, operation) ?? {};
+    const timeUs = bytes === undefined ? undefined : expected(operation, bytes, communicator.size);
+    if (bytes === undefined || timeUs === undefined) return '';
+    const forMs = atMs - (this.#seen.get(communicator.id)?.movedMs ?? atMs);
+    return `; ${operation} of ${formatBytes(bytes)}, as the last one that finished: expected ${formatTime(timeUs)}, running for ${formatTime(1000 * forMs)}`;
   }
 
   #stillMs(atMs: number): number {
