@@ -71,6 +71,7 @@ export function readTrace(text: string, file: number): Timeline {
     if (phase === 'M') {
       if (name === 'thread_name') tracks.set(track, String(given['name']));
       else if (name === 'process_name') hosts.set(Number(pid), String(given['name']));
+      // Calls of copy engines (CE_COLL) name neither rank nor communicator, so that they cannot be compared.
     } else if (category === 'collective' || category === 'COLL') {
       const key = category === 'COLL' ? `${String(pid)} ${String(id)}` : track;
       if (phase === 'B' || phase === 'b') {

@@ -5,6 +5,7 @@ import {
   collectiveWords,
   LEAST_FIELDS,
   MOST_CHARACTERS,
+  LAST_C_PLUGIN,
   MOST_FIELDS,
   protocolWords,
   type TunerRow,
@@ -43,15 +44,20 @@ export function readTunerTable(text: string): {
     }
     const content = whole.replace(/\r$/, '');
     if (content.trim() === '') continue;
-    if (content.length > MOST_CHARACTERS) wrong(`longer than ${MOST_CHARACTERS} characters: the plugin breaks it in two`);
+    if (content.length > MOST_CHARACTERS)
+      wrong(`longer than ${MOST_CHARACTERS} characters: the plugin breaks it in two, up to NCCL ${LAST_C_PLUGIN}`);
     const fields = content.split(',').map((field) => field.trim());
     const filled = fields.filter((field) => field !== '');
     if (filled.length < LEAST_FIELDS) {
       wrong(`ignored: ${counted(filled.length, 'field')}, and ${LEAST_FIELDS} are needed (colltype,minbytes,…,nNodes,nRanks)`);
       continue;
     }
-    if (filled.length < fields.length) wrong('an empty field: the plugin skips it, so that the next ones move up');
-    if (filled.length > MOST_FIELDS) wrong(`${filled.length} fields: the plugin reads ${MOST_FIELDS}`);
+    if (filled.length < fields.length)
+      wrong(
+        `an empty field: the plugin skips it, so that the next ones move up (up to NCCL ${LAST_C_PLUGIN}; later it counts as 0)`,
+      );
+    if (filled.length > MOST_FIELDS)
+      wrong(`${filled.length} fields: the plugin reads ${MOST_FIELDS} (up to NCCL ${LAST_C_PLUGIN}; later it ignores the row)`);
     rows.push({ line, ...rowOf(filled, wrong) });
   }
   return { rows, findings };

@@ -6,8 +6,9 @@ import type { NcclAlgorithm, Collective, Protocol } from '../../tuning/names.js'
  *     collective,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]
  *     allreduce,0,65535,tree,ll,0,2,16
  *
- * The first row that matches a call and that the communicator supports decides. A call without a row gets NCCL's choice, but ONE
- * channel, because the plugin requests one by default.
+ * The table is the same for each version of the plugin's interface: since v6 a plugin may set chunks, too, for which it has no
+ * field, and v7 adds figures of Rubin to NCCL's constants. The first row that matches a call and that the communicator supports
+ * decides. A call without a row gets NCCL's choice, but ONE channel, because the plugin requests one by default.
  */
 export interface TunerRow {
   readonly collective: Collective;
@@ -52,6 +53,8 @@ export const MOST_CHARACTERS = 255;
 export const LEAST_FIELDS = 8;
 /** Fields that a row may have; more are not read. */
 export const MOST_FIELDS = 10;
+/** Last release whose example plugin is written in C; the later one in C++ reads faulty rows in another way. */
+export const LAST_C_PLUGIN = '2.30.7';
 /** `size_t`'s largest. */
 const LAST_SIZE = '18446744073709551615';
 

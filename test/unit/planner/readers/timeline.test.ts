@@ -148,6 +148,26 @@ describe('traces', () => {
     expect(recordings).toMatchObject([{ rank: 3, calls: [{ state: 'completed' }, { state: 'started', sequence: 1 }] }]);
   });
 
+  it("of NCCL's example profiler may have copy engines, kernels and their phases (interfaces v6 and v7) among their events", () => {
+    const event = (name: string, cat: string, ph: string, id: number, ts: number, args: object) =>
+      `${JSON.stringify({ name, cat, ph, id, pid: 7, tid: 1, ts, args })},`;
+    const coll = { SeqNum: 0, CommHash: 15234, Rank: 3, Count: 64, userTag: 5, isSymColl: 1 };
+    const text = [
+      '[',
+      event('AllGather', 'COLL', 'b', 1, 10, coll),
+      event('KernelCh', 'GPU', 'b', 1, 11, { Channel: 0 }),
+      event('compute', 'GPU', 'b', 1, 12, { Channel: 0, phaseId: 1 }),
+      event('compute', 'GPU', 'e', 1, 13, {}),
+      event('AllGather', 'CE_COLL', 'b', 1, 14, { eventId: 1, count: 64, strategy: 'UC' }),
+      event('CeSync', 'CE_SYNC', 'b', 1, 14, { eventId: 1, nRanks: 8 }),
+      event('AllGather', 'CE_COLL', 'e', 1, 20, {}),
+      event('AllGather', 'COLL', 'e', 1, 30, {}),
+      '{}]',
+    ].join('\n');
+    expect(kindOf(text)).toBe('trace');
+    expect(readTrace(text, 0).timed).toMatchObject([{ group: '15234 AllGather', sequence: 0, rank: 3, durationUs: 20 }]);
+  });
+
   it('that are broken are read up to the damage', () => {
     expect(readTrace('[\n{"name":\n{{{\n]', 0)).toEqual({ timed: [], recordings: [] });
     expect(readInspector('{"header": {}, "metadata": {}, "coll_perf": 3}\n{"header"', 0).timed).toEqual([]);

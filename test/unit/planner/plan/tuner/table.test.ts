@@ -92,6 +92,9 @@ describe('an existing table', () => {
       '4 error',
       '5 error',
     ]);
+    expect(findings.find(({ line }) => line === 4)?.message).toBe(
+      '11 fields: the plugin reads 10 (up to NCCL 2.30.7; later it ignores the row)',
+    );
   });
 
   it('has a finding where calls run on one channel', () => {
