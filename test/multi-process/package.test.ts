@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -83,6 +83,33 @@ test('the package has the program and its documentation, and nothing else', () =
 /** Runs the example in the project, by the installed command. */
 const sumOfTwoRanks = () =>
   start('npx', ['--no-install', '--prefix', project, 'tccl', 'run', '-n', '2', '--', 'node', join(project, 'sum.mjs')]).finished;
+
+test('ranks of different builds of one version do not meet', async () => {
+  const { BUILD: build, version } = (await import(join(repository, 'dist/version.js'))) as { BUILD: string; version: string };
+  expect(build).toMatch(/^[0-9a-f]{8}$/);
+  const other = join(project, 'other');
+  cpSync(join(repository, 'dist'), join(other, 'dist'), { recursive: true });
+  symlinkSync(join(repository, 'node_modules'), join(other, 'node_modules'));
+  writeFileSync(join(other, 'package.json'), '{ "type": "module" }');
+  for (const name of readdirSync(join(other, 'dist'))) {
+    if (!name.startsWith('joined-')) continue;
+    const file = join(other, 'dist', name);
+    writeFileSync(file, readFileSync(file, 'utf8').replace(`"${build}"`, '"01234567"'));
+  }
+  const rank = (number: number, dist: string) =>
+    start(
+      process.execPath,
+      ['--input-type=module', '-e', `import { init } from ${JSON.stringify(join(dist, 'dist/index.js'))}; await init();`],
+      { env: { TCCL_RANK: String(number), TCCL_NRANKS: '2', TCCL_COMM_ID: '127.0.0.1:29871' } },
+    ).finished;
+  const ended = await Promise.all([rank(0, repository), rank(1, other)]);
+  for (const { code, stderr } of ended) {
+    expect(code).toBe(1);
+    expect(stderr).toContain('the ranks have different versions of tccl: ');
+    expect(stderr).toContain(`${version} (build ${build}) at rank 0`);
+    expect(stderr).toContain(`${version} (build 01234567) at rank 1`);
+  }
+});
 
 describe('installed into an empty project', () => {
   test('the command starts ranks that sum', async (context) => {

@@ -8,7 +8,7 @@ import {
   TimeoutError,
   type ErrorDetails,
 } from '../../errors.js';
-import { version as ownVersion } from '../../version.js';
+import { BUILD, version as released } from '../../version.js';
 import { clearTimeout, hostname, randomBytes, setTimeout, sleep, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { formatAddress, inZone, isLoopback, parseAddress } from './address.js';
@@ -36,6 +36,9 @@ import type { Answer, Confirmation } from './set-up-message.js';
 import { secretOf, type UniqueId } from './unique-id.js';
 import { WaitQueries } from './wait-queries.js';
 import { graceMs } from '../failure/grace.js';
+
+/** Version and build of tccl, which all ranks have in common. */
+const OWN_VERSION = BUILD === '' ? released : `${released} (build ${BUILD})`;
 
 export interface ConnectOptions {
   readonly id: UniqueId;
@@ -193,7 +196,7 @@ class SetUp {
   }
 
   async #join(): Promise<Bootstrap> {
-    const { id, rank, nRanks, device, version = ownVersion, hostId, interfaceName, family, onRing } = this.#options;
+    const { id, rank, nRanks, device, version = OWN_VERSION, hostId, interfaceName, family, onRing } = this.#options;
     const { hostname, pid, hostHash, processHash } = identify(hostId);
     const chosen = chooseInterface(systemInterfaces(), {
       interfaceName,
