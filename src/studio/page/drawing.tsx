@@ -18,8 +18,9 @@ export function drawingStyle(): string {
   ].join('\n');
 }
 
-/** Pictures that would be scaled more are shown in full size, in a frame that scrolls; on a phone all are fitted. */
+/** Pictures that would be scaled more are shown in full size, in a frame that scrolls; a phone shows more of them as a whole. */
 const LEAST_SCALE = 0.6;
+const LEAST_PHONE_SCALE = 0.25;
 /** A picture that is scaled less is as good as in full size. */
 const NEARLY = 0.95;
 
@@ -32,7 +33,7 @@ function viewWidth(): number {
 export function Drawing({ picture, name }: { readonly picture: Picture; readonly name: string }): JSX.Element {
   const { width, height, title, marks } = picture;
   const scale = viewWidth() / width;
-  const [isFull, setFull] = useState(scale < LEAST_SCALE && phoneWidth.value === undefined);
+  const [isFull, setFull] = useState(scale < (phoneWidth.value === undefined ? LEAST_SCALE : LEAST_PHONE_SCALE));
   const chosen = selected.value;
   const select = (event: Event) => {
     const mark = event.target instanceof Element ? event.target.closest('[data-subject]') : null;

@@ -38,7 +38,7 @@ export function Settings(): JSX.Element {
       <VersionField />
       <Variables />
       <Devices />
-      {file === undefined ? null : <p class="hint">{file} stays on this computer: the page sends nothing.</p>}
+      {file === undefined ? null : <p class="hint">Opened files stay on this computer: the page sends nothing.</p>}
     </form>
   );
 }

@@ -265,12 +265,12 @@ function Side({
   readonly index: number;
 }): JSX.Element {
   return (
-    <section aria-label={`${name}: ${picture.title}`}>
+    <div>
       <p class="side">
         <b>{name}</b> {of}
       </p>
       <Drawing picture={{ ...picture, title: `${name}: ${picture.title}` }} name={`${name}-${index}`} />
-    </section>
+    </div>
   );
 }
 

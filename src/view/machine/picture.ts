@@ -105,7 +105,7 @@ class MachinePainter {
     const { title, summary, hosts } = this.#drawing;
     const facts = this.#spacing.isCompact ? foldText(summary, this.#room(), 11) : [summary];
     let y = this.#margin + 30 + 16 * facts.length;
-    let width = this.#spacing.isCompact ? 0 : Math.max(480, textWidth(summary, 12), textWidth(title, 17, true));
+    let width = this.#spacing.isCompact ? this.#room() : Math.max(480, textWidth(summary, 12), textWidth(title, 17, true));
     for (const { host, label } of foldHosts(hosts, this.#options.host ?? 0)) {
       const size = this.#host(host, label, y);
       width = Math.max(width, size.width);
@@ -129,7 +129,7 @@ class MachinePainter {
   #host(host: HostDrawing, label: string, top: number): { readonly width: number; readonly height: number } {
     let y = top;
     if (label !== '') {
-      this.#front.push(textMark('head', this.#margin, y + 10, label));
+      this.#front.push(textMark('head', this.#margin, y + 10, fitText(label, this.#room(), 12, true), { tip: label }));
       y += 22;
     }
     // NVLinks go down from GPUs: arcs would cross a second row of CPUs, lines to switches a second row within one.
@@ -364,7 +364,7 @@ class MachinePainter {
         subject: this.#subject(NVSWITCH_ID),
         tip: label,
       },
-      textMark('head', this.#margin + GAP, y + 15, label),
+      textMark('head', this.#margin + GAP, y + 15, fitText(label, width - 2 * GAP, 12, true)),
     );
     return BAR_ROOM;
   }
