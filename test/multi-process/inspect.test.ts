@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
-import { fixture, startTccl, tccl, type Started } from './cli.js';
+import { fixture, start as startProgram, startTccl, tccl, type Started } from './cli.js';
 
 interface Cause {
   readonly ranks: readonly number[];
@@ -99,6 +99,18 @@ describe.each(ways)('a job that hangs $way', ({ env }) => {
       end(job, pids);
     }
   });
+});
+
+test('ranks that are threads are read like processes: which one computes, and the last calls', async () => {
+  const job = startProgram(process.execPath, [fixture('hanging-threads.mjs')]);
+  try {
+    await job.shown(/"pid"/);
+    const { job: shown } = await inspected(job.process.pid ?? 0, 'stuck');
+    expect(shown.causes).toMatchObject([{ ranks: [1], waiting: [0, 2] }]);
+    expect(shown.causes[0]?.text).toMatch(/computes outside tccl.*ranks 0,2 wait for it in barrier/);
+  } finally {
+    job.process.kill('SIGKILL');
+  }
 });
 
 test('a job that moves shows its calls', async () => {

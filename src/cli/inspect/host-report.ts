@@ -5,7 +5,7 @@ import { BOARD_BYTES, STATE_BYTES } from '../../runtime/device/board-layout.js';
 import { flightRecording, type FlightRecording } from '../../runtime/observe/flight-recording.js';
 import { boardsIn, readBoard, type ReadAt, type ShownCommunicator, type ShownRank } from '../../runtime/observe/read-boards.js';
 
-/** A rank's process, as /proc shows it. */
+/** A rank's process, as /proc shows it; of a rank that is a thread, its state and processor time. */
 export interface RankProcess {
   /** Number outside its container, if it has another one inside. */
   readonly pid: number;
@@ -71,7 +71,7 @@ function inspected(board: ShownRank, pid: number | undefined): InspectedRank {
     .sort((a, b) => (b.waited?.order ?? 0) - (a.waited?.order ?? 0));
   return {
     ...board,
-    process: pid === undefined ? undefined : processFacts(pid),
+    process: pid === undefined ? undefined : processFacts(pid, board),
     lastCall: last === undefined ? undefined : lastCallText(last),
   };
 }
@@ -142,14 +142,26 @@ function boardsOf(path: string, areWhole: boolean): Uint8Array[] {
   }
 }
 
-/** Number of a process in its own container. */
-function innerPid(pid: number): number {
-  const [, numbers = String(pid)] = /^NSpid:\s*(.*)$/m.exec(textOf(`/proc/${pid}/status`)) ?? [];
+/** Number of a process or thread in its own container. */
+function innerPid(pid: number, folder = `/proc/${pid}`): number {
+  const [, numbers = String(pid)] = /^NSpid:\s*(.*)$/m.exec(textOf(`${folder}/status`)) ?? [];
   return Number(numbers.trim().split(/\s+/).at(-1));
 }
 
-function processFacts(pid: number): RankProcess | undefined {
-  const stat = textOf(`/proc/${pid}/stat`);
+/** Folder of a rank in /proc: that of its thread, if it is not a process of its own. */
+function folderOf(pid: number, { pid: innerProcess, thread }: Pick<ShownRank, 'pid' | 'thread'>): string {
+  if (thread === 0 || thread === innerProcess) return `/proc/${pid}`;
+  try {
+    const tasks = `/proc/${pid}/task`;
+    // Numbers differ inside containers.
+    return `${tasks}/${readdirSync(tasks).find((task) => innerPid(Number(task), `${tasks}/${task}`) === thread) ?? 'none'}`;
+  } catch {
+    return '/proc/none'; // it has ended
+  }
+}
+
+function processFacts(pid: number, rank: Pick<ShownRank, 'pid' | 'thread'>): RankProcess | undefined {
+  const stat = textOf(`${folderOf(pid, rank)}/stat`);
   // The name, in brackets, may contain anything.
   const fields = stat
     .slice(stat.lastIndexOf(')') + 2)

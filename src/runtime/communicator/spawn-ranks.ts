@@ -1,8 +1,8 @@
 import { markDead } from '../device/rank-lines.js';
-import { createMemory } from '../device/shared-memory.js';
 import { spawnThreads, type SpawnedRanks, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ofCall, TcclError } from '../../errors.js';
 import { withCallerFrames } from '../caller-stack.js';
+import { threadMemory } from './thread-memory.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformURL } from '../platform/declarations.js';
 
@@ -34,10 +34,10 @@ const optionNames = Object.keys({
 export function spawnRanks(nRanks: number, module: string | PlatformURL, options: SpawnRanksOptions = {}): SpawnedRanks {
   try {
     checkOptionNames('spawnRanks', options, optionNames, "{ args: ['--epochs', '3'] }");
-    const memory = createMemory();
+    const { memory, end } = threadMemory(nRanks);
     const onEnd = (rank: number): void => markDead(memory, rank);
     const ended = spawnThreads(nRanks, module, { ...options, call: 'spawnRanks', memory, onEnd });
-    return Object.assign(withCallerFrames(ended), { ranks: ended.ranks });
+    return Object.assign(withCallerFrames(ended.finally(end)), { ranks: ended.ranks });
   } catch (error) {
     const named = error instanceof TcclError ? ofCall(error, 'spawnRanks') : error;
     return Object.assign(withCallerFrames(Promise.reject(named)), { ranks: [] });

@@ -7,7 +7,7 @@
  * A board:
  *
  *     0        header: state, rank, number of ranks, process, number of calls of closed communicators,
- *              of calls that waited; f64 since byte 32: wall
+ *              of calls that waited, of entries in the ring, thread by its number in the kernel; f64 since byte 32: wall
  *              clock when the rank's clock was 0, bytes of the heap in use, bytes of the heap; then the length of a text, and
  *              the text (JSON)
  *     1024     a slot for each open communicator, and a last one that is not read, for those without a place
@@ -22,7 +22,17 @@ export const LAYOUT_VERSION = 2;
 
 export const HEADER_BYTES = 1024;
 /** Words of the header. */
-export const header = { state: 0, rank: 1, nRanks: 2, pid: 3, closedCalls: 4, waits: 5, recorded: 6, textLength: 14 } as const;
+export const header = {
+  state: 0,
+  rank: 1,
+  nRanks: 2,
+  pid: 3,
+  closedCalls: 4,
+  waits: 5,
+  recorded: 6,
+  thread: 7,
+  textLength: 14,
+} as const;
 /** Index of f64 in the header. */
 export const headerTimes = { origin: 4, used: 5, heap: 6 } as const;
 export const HEADER_TEXT = 60;

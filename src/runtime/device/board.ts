@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs';
 import {
   BOARDS,
   boardStates,
@@ -88,6 +89,7 @@ export class Board {
     words[header.rank] = rank;
     words[header.nRanks] = nRanks;
     words[header.pid] = process.pid;
+    words[header.thread] = ownThread();
     this.#doubles[headerTimes.origin] = wallClockMs() - clockMs();
     this.#write(JSON.stringify(facts), header.textLength, HEADER_TEXT, HEADER_BYTES - HEADER_TEXT);
     Atomics.store(words, header.state, boardStates.open);
@@ -133,6 +135,15 @@ export class Board {
 
 /** Serials of communicators have 8 bits; none is 0. */
 const MOST_SERIALS = 255;
+
+/** Number of this thread in the kernel; 0 where it is not known. */
+function ownThread(): number {
+  try {
+    return Number(/\d+$/.exec(readlinkSync('/proc/thread-self'))?.[0] ?? 0);
+  } catch {
+    return 0;
+  }
+}
 
 function wordOf(index: number): number {
   return (HEADER_BYTES + index * SLOT_BYTES) / 4;

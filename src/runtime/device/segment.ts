@@ -164,10 +164,7 @@ export class Segment {
     this.kernels = kernels;
     this.blockBytes = kernels.BLOCK_BYTES.value as number;
 
-    const teamEnd = FIRST_TEAM + teamBytes(nLocalRanks, this.blockBytes);
-    const boards = Math.ceil(teamEnd / PAGE) * PAGE;
-    const controlEnd = boards + nLocalRanks * BOARD_BYTES;
-    const heapsFrom = Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
+    const { boards, controlEnd, heapsFrom } = placesIn(nLocalRanks, this.blockBytes);
     const heapBytes = Math.floor((this.bytes - heapsFrom) / nLocalRanks / HEAP_ALIGNMENT) * HEAP_ALIGNMENT;
     const from = heapsFrom + localRank * heapBytes;
     this.#collectBeyond = Math.min(UNCOLLECTED_BYTES, heapBytes * UNCOLLECTED_PART);
@@ -190,6 +187,16 @@ export class Segment {
    */
   static alone(memory = createMemory(), libc?: Libc): Segment {
     return new Segment({ memory, ...(libc === undefined ? {} : { shown: showBeginning(memory, libc, HEAP_ALIGNMENT) }) }, 0, 1);
+  }
+
+  /**
+   * Lets other processes read the boards of ranks that will be threads, before these use their memory. Returns a function for
+   * their end.
+   */
+  static show(memory: WebAssembly.Memory, nLocalRanks: number, libc: Libc): () => void {
+    const { heapsFrom } = placesIn(nLocalRanks, instantiateKernels(memory).BLOCK_BYTES.value as number);
+    const { fd } = showBeginning(memory, libc, heapsFrom);
+    return () => libc.close(fd);
   }
 
   /** The segment of a rank that is a thread: `memory` is the same object in all threads. */
@@ -544,4 +551,12 @@ export class Segment {
     }
     this.#trustedBytes -= bytes;
   }
+}
+
+/** Addresses of the boards, of the end of all that is no heap, and of the first heap. */
+function placesIn(nLocalRanks: number, blockBytes: number): { boards: number; controlEnd: number; heapsFrom: number } {
+  const teamEnd = FIRST_TEAM + teamBytes(nLocalRanks, blockBytes);
+  const boards = Math.ceil(teamEnd / PAGE) * PAGE;
+  const controlEnd = boards + nLocalRanks * BOARD_BYTES;
+  return { boards, controlEnd, heapsFrom: Math.ceil(controlEnd / HEAP_ALIGNMENT) * HEAP_ALIGNMENT };
 }

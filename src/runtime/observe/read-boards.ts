@@ -67,6 +67,8 @@ export interface ShownRank {
   readonly rank: number;
   readonly nRanks: number;
   readonly pid: number;
+  /** Number of its thread in the kernel; that of the process for a rank that is one. */
+  readonly thread: number;
   readonly hasClosed: boolean;
   readonly facts: BoardFacts;
   /** Bytes of this rank's part of the shared memory, in use and in all. */
@@ -112,6 +114,7 @@ export function readBoard(given: Uint8Array): ShownRank | undefined {
     rank: words[header.rank] ?? 0,
     nRanks: words[header.nRanks] ?? 0,
     pid: words[header.pid] ?? 0,
+    thread: words[header.thread] ?? 0,
     hasClosed: state === boardStates.closed,
     facts,
     usedBytes: doubles[headerTimes.used] ?? 0,

@@ -7,7 +7,7 @@ import { didYouMean } from '../../suggest.js';
 import { withCallerFrames } from '../caller-stack.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { markDead } from '../device/rank-lines.js';
-import { createMemory } from '../device/shared-memory.js';
+import { threadMemory } from '../communicator/thread-memory.js';
 import type { RankPort, ThreadPort } from '../launch/rank-port.js';
 import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
@@ -99,7 +99,7 @@ async function startPool(options: PoolOptions): Promise<ThreadPool> {
   checkModule('openPool', module, "openPool({ ranks: 4, module: new URL('./job.js', import.meta.url) })");
   const user = moduleAt(module);
   const href = typeof user === 'string' ? pathToFileURL(user).href : user.href;
-  const memory = createMemory();
+  const { memory, end } = threadMemory(ranks);
   const channels = Array.from({ length: ranks }, () => new MessageChannel());
   const threads = spawnThreads(ranks, ownModule('runtime/pool/pool-rank.js'), {
     ...others,
@@ -114,6 +114,7 @@ async function startPool(options: PoolOptions): Promise<ThreadPool> {
     onEnd: (rank) => markDead(memory, rank),
     mayEnd: () => pool.isClosing,
   });
+  void threads.then(end, end);
   const pool: ThreadPool = new ThreadPool(
     threads,
     channels.map(({ port1 }) => port1),
