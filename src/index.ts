@@ -7,7 +7,14 @@ export { getUniqueId, type RootOptions } from './runtime/bootstrap/root.js';
 export { UniqueId } from './runtime/bootstrap/unique-id.js';
 export type { Algorithm, CallKind } from './runtime/algorithms/call.js';
 export type { Communicator } from './runtime/communicator/communicator.js';
-export type { ProbedMessage, RecvOptions } from './runtime/communicator/message-exchange.js';
+export type {
+  ProbedMessage,
+  ReceivedMessage,
+  RecvOptions,
+  SendOptions,
+  TaggedLimits,
+} from './runtime/communicator/message-exchange.js';
+export type { AnyObject } from './runtime/objects/object-exchange.js';
 export type { Agreement, ChildOptions, CommunicatorConfig, ShrinkOptions } from './runtime/communicator/config.js';
 export type { CallOptions, TimedCallOptions } from './runtime/algorithms/arguments.js';
 export type { Explanation } from './runtime/communicator/explain.js';

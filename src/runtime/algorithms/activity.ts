@@ -16,13 +16,23 @@ export function isOfRest(call: OutOfBandCall): call is CallOfRest {
 export type Activity =
   /** `number` counts the communicator's collectives from 0, as its log and trace do. */
   | { readonly kind: 'collective' | 'last'; readonly number: number; readonly call: Call }
-  | { readonly kind: 'send' | 'recv'; readonly peer: number; readonly count: number; readonly type: DataType }
+  /** `peer` is ANY_SOURCE in a receive from any rank; `tag` is left out where it is 0 or any. */
+  | {
+      readonly kind: 'send' | 'recv';
+      readonly peer: number;
+      readonly count: number;
+      readonly type: DataType;
+      readonly tag?: number;
+    }
   | { readonly kind: 'window'; readonly peer: number }
   | { readonly kind: 'outOfBand'; readonly call: OutOfBandCall };
 
+/** Peer of a receive that takes a message of any rank. */
+export const ANY_SOURCE = -1;
+
 const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
 
-/** Words of an activity: 1 + kind | number, peer or name | code of the call or type | root | count, low and high. */
+/** Words of an activity: 1 + kind | number, peer or name | code of the call or type | root or tag | count, low and high. */
 export const ACTIVITY_WORDS = 6;
 
 export function encodeActivity(activity: Activity): number[] {
@@ -35,7 +45,7 @@ export function encodeActivity(activity: Activity): number[] {
     }
     case 'send':
     case 'recv':
-      return [kind, activity.peer, activity.type.code, 0, ...halves(activity.count)];
+      return [kind, activity.peer, activity.type.code, activity.tag ?? 0, ...halves(activity.count)];
     case 'window':
       return [kind, activity.peer, 0, 0, 0, 0];
     case 'outOfBand':
@@ -59,7 +69,7 @@ export function decodeActivity(words: readonly number[]): Activity | undefined {
     return name && { kind, call: name };
   }
   const type = typeOfCode(code);
-  return type && { kind, peer: first, count, type };
+  return type && { kind, peer: first, count, type, ...(root > 0 ? { tag: root } : {}) };
 }
 
 /** Text of an activity, such as `allReduce of 1024 float32 (sum, direct), call 17` or `recv of 4 int32 from rank 1`. */
@@ -69,14 +79,18 @@ export function describeActivity(activity: Activity): string {
     case 'last':
       return `${describeCall(activity.call)}, call ${activity.number}`;
     case 'send':
-      return `send of ${describeElements(activity.count, activity.type)} to rank ${activity.peer}`;
+      return `send of ${describeMessage(activity)} to rank ${activity.peer}`;
     case 'recv':
-      return `recv of ${describeElements(activity.count, activity.type)} from rank ${activity.peer}`;
+      return `recv of ${describeMessage(activity)} from ${activity.peer === ANY_SOURCE ? 'any rank' : `rank ${activity.peer}`}`;
     case 'window':
       return `a window's operation with rank ${activity.peer}`;
     case 'outOfBand':
       return activity.call;
   }
+}
+
+function describeMessage({ count, type, tag }: Extract<Activity, { readonly kind: 'send' | 'recv' }>): string {
+  return describeElements(count, type) + (tag === undefined ? '' : ` with tag ${tag}`);
 }
 
 /** True if the report is of a waiting rank. */

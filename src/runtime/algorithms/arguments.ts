@@ -36,9 +36,25 @@ export interface BlockingCallOptions extends CallOptions, BlockingLimits {}
 /** Options of a promise form. */
 export interface TimedCallOptions extends CallOptions, CallLimits {}
 
+/** Option of a message. */
+export interface TagOption {
+  /** Whole number from 0 to 16777215. A send has tag 0 by default; a receive without a tag takes a message of any. */
+  readonly tag?: number | undefined;
+}
+
 const callOptionNames: readonly (keyof CallOptions)[] = ['type'];
 export const timedOptionNames: readonly (keyof TimedCallOptions)[] = ['type', 'signal', 'timeoutMs'];
-const receiveOptionNames: readonly string[] = [...timedOptionNames, 'atMost'];
+const sendNames: readonly string[] = [...timedOptionNames, 'tag'];
+const receiveNames: readonly string[] = [...timedOptionNames, 'atMost', 'tag'];
+/** Names of the options of messages with arrays. */
+const messageOptionNames: Readonly<Record<string, readonly string[]>> = {
+  send: sendNames,
+  sendSync: sendNames,
+  recv: receiveNames,
+  recvSync: receiveNames,
+  recvAny: receiveNames,
+  recvAnySync: receiveNames,
+};
 const limitNames: readonly (keyof CallLimits)[] = ['signal', 'timeoutMs'];
 
 /** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
@@ -51,6 +67,27 @@ export function checkCallOptions(call: string, options: object, names: readonly 
 export function checkLimits(call: string, options: object | undefined): void {
   if (options !== undefined) checkCallOptions(call, options, limitNames);
 }
+
+/** Throws for wrong options of a call that has a tag and limits; returns the tag. */
+export function checkTagged(call: string, options: (TagOption & CallLimits) | undefined): number | undefined {
+  if (options === undefined) return undefined;
+  checkCallOptions(call, options, taggedNames);
+  return checkTag(call, options.tag);
+}
+
+const taggedNames: readonly string[] = [...limitNames, 'tag'];
+
+/** Throws ARGUMENT_TYPE or ARGUMENT_RANGE for a wrong tag; returns it. */
+export function checkTag(call: string, tag: number | undefined): number | undefined {
+  if (tag === undefined || (Number.isInteger(tag) && tag >= 0 && tag <= MOST_TAG)) return tag;
+  throw new InvalidArgumentError(
+    typeof tag === 'number' ? 'ARGUMENT_RANGE' : 'ARGUMENT_TYPE',
+    `${call}: tag is a whole number from 0 to ${MOST_TAG}, not ${describeValue(tag)}`,
+  );
+}
+
+/** Largest tag: the header of a message has 24 bits for it. */
+const MOST_TAG = 2 ** 24 - 1;
 
 function checkLimitValues(call: string, { signal, timeoutMs }: CallLimits): void {
   if (signal !== undefined) checkSignal(call, signal);
@@ -80,7 +117,7 @@ const LONGEST_CALL_MS = 2 ** 31 - 1;
  */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
   if (options !== undefined) {
-    checkCallOptions(call, options, call === 'recv' || call === 'recvSync' ? receiveOptionNames : timedOptionNames);
+    checkCallOptions(call, options, messageOptionNames[call] ?? timedOptionNames);
   }
   const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);

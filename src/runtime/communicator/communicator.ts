@@ -192,9 +192,9 @@ export class Communicator extends MessageCalls {
       fail,
       messages: {
         throwRecordedFailure: () => this.#pointToPoint.throwRecordedFailure(),
-        forwardReport: (report) => this.#pointToPoint.forwardReport(report),
-        readReports: (limitMs) => this.#pointToPoint.readReports(limitMs),
-        doing: (rank) => this.#pointToPoint.doing(rank),
+        forwardReport: (report) => this.#pointToPoint.waits.forwardReport(report),
+        readReports: (limitMs) => this.#pointToPoint.waits.readReports(limitMs),
+        doing: (rank) => this.#pointToPoint.waits.doing(rank),
       },
       progress,
       parkedRanks: this.#segment.parkedRanks,

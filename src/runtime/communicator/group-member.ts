@@ -43,7 +43,7 @@ export function makeGroupMember({
       if (peer === undefined) checkBlocking(call);
       else messenger.checkBlocking(call, peer);
     },
-    addMessage: ({ sends, peer, array, type }, settled) => messenger.add(sends, peer, array, type, { settled }),
+    addMessage: ({ sends, peer, array, type, tag }, settled) => void messenger.add(sends, peer, array, type, { settled }, tag),
     addCollective: (call, settled) => queue.add(call, settled),
     kick: () => {
       messenger.kick();

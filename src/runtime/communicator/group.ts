@@ -24,6 +24,7 @@ interface QueuedMessage {
   readonly peer: number;
   readonly array: NumericArray;
   readonly type: DataType;
+  readonly tag: number | undefined;
 }
 
 /** The part of a communicator that groups use. */
@@ -231,8 +232,15 @@ class Group {
     }
   }
 
-  addMessage(member: GroupMember, sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
-    this.#messages.push({ member, sends, peer, array, type });
+  addMessage(
+    member: GroupMember,
+    sends: boolean,
+    peer: number,
+    array: NumericArray,
+    type: DataType,
+    tag?: number,
+  ): Promise<void> {
+    this.#messages.push({ member, sends, peer, array, type, tag });
     return this.#part;
   }
 

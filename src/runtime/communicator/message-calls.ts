@@ -1,9 +1,20 @@
-import type { BlockingCallOptions, BlockingLimits, CallLimits, TimedCallOptions } from '../algorithms/arguments.js';
+import { ANY_SOURCE } from '../algorithms/activity.js';
+import type { BlockingCallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
 import { asGroup, asGroupSync } from './group.js';
-import type { BlockingRecvOptions, MessageExchange, ProbedMessage, RecvOptions } from './message-exchange.js';
+import type {
+  BlockingRecvOptions,
+  BlockingSendOptions,
+  BlockingTaggedLimits,
+  MessageExchange,
+  ProbedMessage,
+  ReceivedMessage,
+  RecvOptions,
+  SendOptions,
+  TaggedLimits,
+} from './message-exchange.js';
 import { ObjectCalls } from './object-calls.js';
 
 /** Messages between two ranks, and calls made of them. */
@@ -18,21 +29,22 @@ export abstract class MessageCalls extends ObjectCalls {
    * messages, and others that are copied, do not wait for the receiver.
    *
    * Sends and receives are not collectives: all that are in flight progress at the same time, so `Promise.all` of a send and
-   * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive; both must agree in type and
-   * length. docs/guides/p2p.md has examples.
+   * a receive never deadlocks. From one rank to another, the n-th send matches the n-th receive, where no receive has a tag or
+   * takes messages of any rank; both must agree in type and length. docs/guides/p2p.md has examples.
    */
-  send(array: MovableArray, peer: number, options?: TimedCallOptions): Promise<void> {
+  send(array: MovableArray, peer: number, options?: SendOptions): Promise<void> {
     return this.messages.start('send', array, peer, options);
   }
 
   /** The blocking form of {@link send}: where {@link CommunicatorConfig.blocking} allows it. */
-  sendSync(array: MovableArray, peer: number, options?: BlockingCallOptions): void {
+  sendSync(array: MovableArray, peer: number, options?: BlockingSendOptions): void {
     this.messages.run('sendSync', true, array, peer, options);
   }
 
   /**
    * Receives a message from rank `peer` into `array`; see {@link send}. With `{ atMost: true }` the message may be shorter,
-   * and the promise resolves to the number of received elements; the rest of the array is unchanged.
+   * and the promise resolves to the number of received elements; the rest of the array is unchanged. With a `tag`, it receives
+   * the first message with that tag which no earlier receive takes.
    */
   recv(array: MovableArray, peer: number, options: RecvOptions & { readonly atMost: true }): Promise<number>;
   recv(array: MovableArray, peer: number, options?: RecvOptions): Promise<void>;
@@ -48,16 +60,41 @@ export abstract class MessageCalls extends ObjectCalls {
   }
 
   /**
+   * Receives the next message of any rank, or the next with `tag`, and gives its source, tag and number of elements. Messages of
+   * one rank are received in their order. docs/guides/p2p.md has an example.
+   *
+   * @throws RemoteError `RANK_DIED` as all calls after a death; `CLOSED` when all other ranks have closed the communicator
+   */
+  recvAny(array: MovableArray, options?: RecvOptions): Promise<ReceivedMessage> {
+    return this.messages.recvAny(array, options);
+  }
+
+  /** The blocking form of {@link recvAny}; see {@link sendSync}. */
+  recvAnySync(array: MovableArray, options?: BlockingRecvOptions): ReceivedMessage {
+    return this.messages.recvAnySync(array, options);
+  }
+
+  /**
    * Waits for a message of rank `peer` that no receive awaits, and returns its length and type; the message stays for the
    * next {@link recv}, or {@link recvObject} if its type is `object`.
    */
-  probe(peer: number, options?: CallLimits): Promise<ProbedMessage> {
-    return this.messages.probe(peer, options);
+  probe(peer: number, options?: TaggedLimits): Promise<ProbedMessage> {
+    return this.messages.probe('probe', peer, options);
   }
 
   /** The blocking form of {@link probe}; see {@link sendSync}. */
-  probeSync(peer: number, options?: BlockingLimits): ProbedMessage {
-    return this.messages.probeSync(peer, options);
+  probeSync(peer: number, options?: BlockingTaggedLimits): ProbedMessage {
+    return this.messages.probeSync('probeSync', peer, options);
+  }
+
+  /** {@link probe} of the messages of all ranks. `recv(array, source, { tag })` with what it gives receives the message. */
+  probeAny(options?: TaggedLimits): Promise<ProbedMessage> {
+    return this.messages.probe('probeAny', ANY_SOURCE, options);
+  }
+
+  /** The blocking form of {@link probeAny}; see {@link sendSync}. */
+  probeAnySync(options?: BlockingTaggedLimits): ProbedMessage {
+    return this.messages.probeSync('probeAnySync', ANY_SOURCE, options);
   }
 
   /**

@@ -1,6 +1,8 @@
 import type { BlockingCallOptions, BlockingLimits, CallLimits, CallOptions, TimedCallOptions } from '../algorithms/arguments.js';
-import { asElements, checkLimits, checkMoved, checkPeer } from '../algorithms/arguments.js';
-import { addCallerFrames, errorOfCall } from '../caller-stack.js';
+import { asElements, checkMoved, checkPeer, checkTag, checkTagged, type TagOption } from '../algorithms/arguments.js';
+import { ANY_SOURCE } from '../algorithms/activity.js';
+import { ANY_TAG } from '../messages/p2p-transfer.js';
+import { errorOfCall } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
@@ -10,10 +12,11 @@ import {
   isTimed,
   limitedInGroup,
   runTimedMessage,
-  runTimedWait,
+  runWait,
   signalUnheard,
   startTimedMessage,
-  startTimedWait,
+  startWait,
+  waitForAny,
   type TimedCallParts,
   type TimedMessage,
   type TimedWait,
@@ -21,7 +24,7 @@ import {
 import { blockingLimit, currentGroup, refused, type GroupMember } from './group.js';
 
 /** Options of a receive that blocks. */
-export interface BlockingRecvOptions extends BlockingCallOptions {
+export interface BlockingRecvOptions extends BlockingCallOptions, TagOption {
   /** True if the message may be shorter than the array; the call returns the number of received elements. Default false. */
   readonly atMost?: boolean | undefined;
 }
@@ -29,8 +32,32 @@ export interface BlockingRecvOptions extends BlockingCallOptions {
 /** Options of a receive. */
 export interface RecvOptions extends BlockingRecvOptions, CallLimits {}
 
+/** Options of a send. */
+export interface SendOptions extends TimedCallOptions, TagOption {}
+
+/** Options of a send that blocks. */
+export interface BlockingSendOptions extends BlockingCallOptions, TagOption {}
+
+/** Limits of a call that takes a message, and its tag. */
+export interface TaggedLimits extends CallLimits, TagOption {}
+
+/** The same of a call that blocks. */
+export interface BlockingTaggedLimits extends BlockingLimits, TagOption {}
+
+/** A message that {@link MessageCalls.recvAny} received. */
+export interface ReceivedMessage {
+  /** Rank that sent it. */
+  readonly source: number;
+  readonly tag: number;
+  /** Number of received elements. */
+  readonly count: number;
+}
+
 /** A message that has arrived and is not received yet. */
 export interface ProbedMessage {
+  /** Rank that sent it. */
+  readonly source: number;
+  readonly tag: number;
   /** Number of elements; 1 for an object. */
   readonly count: number;
   /** Type of the elements, as the sender gave it; `object` for a value that {@link ObjectCalls.recvObject} takes. */
@@ -61,18 +88,19 @@ export class MessageExchange {
     this.#messenger = parts.timed.messenger;
   }
 
-  start(call: 'send' | 'recv', given: MovableArray, peer: number, options: TimedCallOptions | undefined): Promise<void> {
+  start(call: 'send' | 'recv', given: MovableArray, peer: number, options: SendOptions | undefined): Promise<void> {
     try {
       const array = this.#elements(call, given);
       const type = this.#check(call, array, peer, options);
       const group = currentGroup();
+      const tag = options?.tag;
       if (options !== undefined && isTimed(options)) {
         if (group !== undefined) throw limitedInGroup(call, this.#rank);
-        return startTimedMessage(this.#parts.timed, this.#timedMessage(call === 'send', call, array, peer, type), options);
+        return startTimedMessage(this.#parts.timed, this.#timedMessage(call === 'send', call, array, peer, type, tag), options);
       }
       return group === undefined
-        ? this.#messenger.start(call === 'send', peer, array, type)
-        : group.addMessage(this.#parts.member, call === 'send', peer, array, type);
+        ? this.#messenger.start(call === 'send', peer, array, type, tag)
+        : group.addMessage(this.#parts.member, call === 'send', peer, array, type, tag);
     } catch (error) {
       return refused(error);
     }
@@ -83,18 +111,19 @@ export class MessageExchange {
     sends: boolean,
     given: MovableArray,
     peer: number,
-    options: BlockingCallOptions | undefined,
+    options: BlockingSendOptions | undefined,
   ): void {
     const array = this.#elements(name, given);
     const type = this.#check(name, array, peer, options);
     const group = currentGroup();
+    const tag = options?.tag;
     if (options !== undefined && isTimed(options)) {
       const timeoutMs = blockingLimit(name, options, this.#rank);
-      const message = this.#timedMessage(sends, name, array, peer, type);
+      const message = this.#timedMessage(sends, name, array, peer, type, tag);
       checkBlockingMessage(this.#parts.timed, message);
       runTimedMessage(this.#parts.timed, message, timeoutMs);
-    } else if (group === undefined) this.#messenger.run(sends, peer, array, type);
-    else void group.addMessage(this.#parts.member, sends, peer, array, type);
+    } else if (group === undefined) this.#messenger.run(sends, peer, array, type, tag);
+    else void group.addMessage(this.#parts.member, sends, peer, array, type, tag);
   }
 
   /** Adds a message to the group whose body is running. */
@@ -109,13 +138,14 @@ export class MessageExchange {
     // Without another object of options: messages pass here each time.
     if (options?.atMost === undefined) return this.start('recv', array, peer, options);
     const { atMost, ...others } = options;
+    const { tag } = others;
     if (!atMost) return this.start('recv', array, peer, others);
     try {
       const elements = this.#elements('recv', array);
       const type = this.#check('recv', elements, peer, others);
       this.#checkAlone('recv');
-      if (!isTimed(others)) return this.#messenger.startAtMost(peer, elements, type);
-      const receive = this.#receiveUpTo('recv', elements, peer, type);
+      if (!isTimed(others)) return this.#messenger.startAtMost(peer, elements, type, tag);
+      const receive = this.#receiveUpTo('recv', elements, peer, type, tag);
       return startTimedMessage(this.#parts.timed, receive.message, others).then(receive.count);
     } catch (error) {
       return refused(error);
@@ -129,6 +159,7 @@ export class MessageExchange {
       return undefined;
     }
     const { atMost, ...others } = options;
+    const { tag } = others;
     if (!atMost) {
       this.run('recvSync', false, array, peer, others);
       return undefined;
@@ -136,70 +167,101 @@ export class MessageExchange {
     const elements = this.#elements('recvSync', array);
     const type = this.#check('recvSync', elements, peer, others);
     this.#checkAlone('recvSync');
-    if (!isTimed(others)) return this.#messenger.runAtMost(peer, elements, type);
-    const receive = this.#receiveUpTo('recvSync', elements, peer, type);
+    if (!isTimed(others)) return this.#messenger.runAtMost(peer, elements, type, tag);
+    const receive = this.#receiveUpTo('recvSync', elements, peer, type, tag);
     checkBlockingMessage(this.#parts.timed, receive.message);
     runTimedMessage(this.#parts.timed, receive.message, blockingLimit('recvSync', others, this.#rank));
     return receive.count();
   }
 
-  async probe(peer: number, options: CallLimits | undefined): Promise<ProbedMessage> {
-    this.#checkProbe('probe', peer, options);
-    if (isTimed(options)) {
-      const probe = this.#timedProbe('probe', peer);
-      await startTimedWait(this.#parts.timed, probe.wait, options);
-      return probe.result();
-    }
-    return asProbed(
-      await new Promise<Found>((resolve, reject) => {
-        this.#messenger.probe(peer, (found) => (found instanceof Error ? reject(addCallerFrames(found)) : resolve(found)));
-      }),
-    );
+  /** @param peer rank, or ANY_SOURCE */
+  async probe(call: string, peer: number, options: TaggedLimits | undefined): Promise<ProbedMessage> {
+    const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
+    await startWait(this.#parts.timed, probe.wait, options);
+    return probe.result();
   }
 
-  probeSync(peer: number, options: BlockingLimits | undefined): ProbedMessage {
-    this.#checkProbe('probeSync', peer, options);
-    if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard('probeSync', this.#rank);
-    this.#messenger.checkBlocking('probeSync', peer);
-    if (options?.timeoutMs !== undefined) {
-      const probe = this.#timedProbe('probeSync', peer);
-      runTimedWait(this.#parts.timed, probe.wait, options.timeoutMs);
-      return probe.result();
+  probeSync(call: string, peer: number, options: BlockingTaggedLimits | undefined): ProbedMessage {
+    const probe = this.#probe(call, peer, this.#checkTagged(call, peer, options));
+    this.#checkUnsignalled(call, options);
+    for (const rank of peer === ANY_SOURCE ? this.#messenger.otherRanks : [peer]) this.#messenger.checkBlocking(call, rank);
+    runWait(this.#parts.timed, probe.wait, options);
+    return probe.result();
+  }
+
+  recvAny(given: MovableArray, options: RecvOptions | undefined): Promise<ReceivedMessage> {
+    try {
+      const receive = this.#receiveAny('recvAny', given, options);
+      return startWait(this.#parts.timed, receive.wait, options).then(receive.result);
+    } catch (error) {
+      return refused(error) as Promise<never>;
     }
-    let result: Found | Error | undefined;
-    this.#messenger.probe(peer, (found) => (result = found));
-    this.#messenger.waitUntil(() => result !== undefined);
-    return asProbed(result as unknown as Found);
+  }
+
+  recvAnySync(given: MovableArray, options: BlockingRecvOptions | undefined): ReceivedMessage {
+    const receive = this.#receiveAny('recvAnySync', given, options);
+    this.#checkUnsignalled('recvAnySync', options);
+    this.#messenger.checkBlockingCall('recvAnySync', false, ANY_SOURCE);
+    runWait(this.#parts.timed, receive.wait, options);
+    return receive.result();
+  }
+
+  #receiveAny(
+    call: string,
+    given: MovableArray,
+    options: RecvOptions | undefined,
+  ): { readonly wait: TimedWait; readonly result: () => ReceivedMessage } {
+    const array = this.#elements(call, given);
+    const type = this.#check(call, array, 0, options);
+    this.#checkAlone(call, 'a receive from any rank gives its source');
+    let result: ReceivedMessage | undefined;
+    const { tag = ANY_TAG, atMost = false } = options ?? {};
+    const wait = waitForAny(call, this.#messenger, (settled) => {
+      const owner = {
+        settled: (error?: Error) => {
+          const { claimed } = any;
+          if (claimed !== undefined) result = { source: claimed.peer, tag: claimed.tag, count: claimed.count };
+          settled(error);
+        },
+      };
+      const any = this.#messenger.addAny(array, type, owner, tag, atMost);
+      return any;
+    });
+    return { wait, result: () => result as ReceivedMessage };
   }
 
   #check(call: string, array: NumericArray, peer: number, options: CallOptions | undefined): DataType {
     this.#parts.checkUsable(call);
     try {
       checkPeer(call, peer, this.#parts.nRanks);
-      return checkMoved(call, array, options);
+      const type = checkMoved(call, array, options);
+      checkTag(call, (options as TagOption | undefined)?.tag);
+      return type;
     } catch (error) {
       throw errorOfCall(error, this.#rank);
     }
   }
 
-  #checkProbe(call: string, peer: number, options: CallLimits | undefined): void {
+  #checkTagged(call: string, peer: number, options: TaggedLimits | undefined): number | undefined {
     this.#parts.checkUsable(call);
     try {
-      checkPeer(call, peer, this.#parts.nRanks);
-      checkLimits(call, options);
+      // A caller of probe may have passed the number that stands for any.
+      if (!/^probeAny/.test(call)) checkPeer(call, peer, this.#parts.nRanks);
+      return checkTagged(call, options);
     } catch (error) {
       throw errorOfCall(error, this.#rank);
     }
+  }
+
+  #checkUnsignalled(call: string, options: BlockingLimits | undefined): void {
+    if ((options as CallLimits | undefined)?.signal !== undefined) throw signalUnheard(call, this.#rank);
   }
 
   /** A group's promise cannot give a length. */
-  #checkAlone(call: string): void {
+  #checkAlone(call: string, what = 'a receive with { atMost: true } gives a length'): void {
     if (currentGroup() === undefined) return;
     throw errorOfCall(
-      new InvalidUsageError(
-        'UNSUPPORTED',
-        `${call}: a receive with { atMost: true } gives a length, which a group cannot; call it outside`,
-      ),
+      new InvalidUsageError('UNSUPPORTED', `${call}: ${what}, which a group cannot; call it outside`),
       this.#rank,
     );
   }
@@ -212,10 +274,17 @@ export class MessageExchange {
     }
   }
 
-  #timedMessage(sends: boolean, name: string, array: NumericArray, peer: number, type: DataType): TimedMessage {
+  #timedMessage(
+    sends: boolean,
+    name: string,
+    array: NumericArray,
+    peer: number,
+    type: DataType,
+    tag: number | undefined,
+  ): TimedMessage {
     const add: TimedMessage['add'] = (settled) => {
       const owner = { settled };
-      this.#messenger.add(sends, peer, array, type, owner);
+      this.#messenger.add(sends, peer, array, type, owner, tag);
       return owner;
     };
     return sends ? { name, peer, sends, add } : { name, peer, sends, add, mayWithdraw: () => true };
@@ -227,6 +296,7 @@ export class MessageExchange {
     array: NumericArray,
     peer: number,
     type: DataType,
+    tag: number | undefined,
   ): { readonly message: TimedMessage; readonly count: () => number } {
     let count = 0;
     const add: TimedMessage['add'] = (settled) => {
@@ -236,16 +306,20 @@ export class MessageExchange {
           settled(error);
         },
       };
-      const transfer = this.#messenger.addAtMost(peer, array, type, owner);
+      const transfer = this.#messenger.addAtMost(peer, array, type, owner, tag);
       return owner;
     };
     return { message: { name, peer, sends: false, add, mayWithdraw: () => true }, count: () => count };
   }
 
-  #timedProbe(name: string, peer: number): { readonly wait: TimedWait; readonly result: () => ProbedMessage } {
+  #probe(
+    name: string,
+    peer: number,
+    tag: number | undefined,
+  ): { readonly wait: TimedWait; readonly result: () => ProbedMessage } {
     let result: Found | undefined;
     const begin: TimedWait['begin'] = (settled) => {
-      const condition = this.#messenger.probe(peer, (found) => {
+      const condition = this.#messenger.probe(peer, tag ?? ANY_TAG, (found) => {
         if (found instanceof Error) settled(found);
         else {
           result = found;
@@ -254,11 +328,13 @@ export class MessageExchange {
       });
       return () => this.#messenger.withdrawWait(condition);
     };
-    const wait = { name, missing: `no message from rank ${peer} came`, ranks: () => [peer], begin };
+    const isAny = peer === ANY_SOURCE;
+    const missing = `no message from ${isAny ? 'any rank' : `rank ${peer}`} came`;
+    const wait = { name, missing, ranks: () => (isAny ? this.#messenger.otherRanks : [peer]), begin };
     return { wait, result: () => asProbed(result as Found) };
   }
 }
 
-function asProbed({ count, type }: Found): ProbedMessage {
-  return type === objectBytes ? { count: 1, type: 'object' } : { count, type: type.name };
+function asProbed({ source, tag, count, type }: Found): ProbedMessage {
+  return { source, tag, ...(type === objectBytes ? { count: 1, type: 'object' } : { count, type: type.name }) };
 }

@@ -1,8 +1,8 @@
 import { InvalidUsageError } from '../../errors.js';
 import { addCallerFrames, errorOfCall } from '../caller-stack.js';
-import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
+import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/arguments.js';
 import { signalUnheard } from '../messages/timed-call.js';
-import type { CombineValues, ObjectExchange } from '../objects/object-exchange.js';
+import type { AnyObject, CombineValues, ObjectExchange } from '../objects/object-exchange.js';
 import { checkFunction } from '../operators/operator.js';
 import { Collectives } from './collectives.js';
 import { currentGroup, refused } from './group.js';
@@ -97,24 +97,39 @@ export abstract class ObjectCalls extends Collectives {
   }
 
   /** Sends a value to rank `peer`, which receives it with {@link recvObject}. It takes a place among the sends to that rank. */
-  sendObject(value: unknown, peer: number, options?: CallLimits): Promise<void> {
+  sendObject(value: unknown, peer: number, options?: CallLimits & TagOption): Promise<void> {
     return this.#start('sendObject', () => this.objects.send(value, peer, options)) as Promise<void>;
   }
 
   /** The blocking form of {@link sendObject}. */
-  sendObjectSync(value: unknown, peer: number, options?: BlockingLimits): void {
+  sendObjectSync(value: unknown, peer: number, options?: BlockingLimits & TagOption): void {
     this.#runSync(options, 'sendObjectSync', () => this.objects.sendSync(value, peer, options));
   }
 
   /** Resolves with the value that rank `peer` sends with {@link sendObject}: its type is yours to know. */
-  recvObject<T = unknown>(peer: number, options?: CallLimits): Promise<T> {
+  recvObject<T = unknown>(peer: number, options?: CallLimits & TagOption): Promise<T> {
     return this.#start('recvObject', () => this.objects.recv(peer, options)) as Promise<T>;
   }
 
   /** The blocking form of {@link recvObject}. */
   // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- only the program knows the type
-  recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits): T {
+  recvObjectSync<T = unknown>(peer: number, options?: BlockingLimits & TagOption): T {
     return this.#runSync(options, 'recvObjectSync', () => this.objects.recvSync(peer, options)) as T;
+  }
+
+  /**
+   * Receives the next value that any rank sends to this one with {@link sendObject}, or the next with `tag`, with its source and
+   * tag. Use it in place of several {@link recvObject}s of which all but one are aborted.
+   *
+   * @throws RemoteError `RANK_DIED` as all calls after a death; `CLOSED` when all other ranks have closed the communicator
+   */
+  recvAnyObject<T = unknown>(options?: CallLimits & TagOption): Promise<AnyObject<T>> {
+    return this.#start('recvAnyObject', () => this.objects.recvAny(options)) as Promise<AnyObject<T>>;
+  }
+
+  /** The blocking form of {@link recvAnyObject}. */
+  recvAnyObjectSync<T = unknown>(options?: BlockingLimits & TagOption): AnyObject<T> {
+    return this.#runSync(options, 'recvAnyObjectSync', () => this.objects.recvAnySync(options)) as AnyObject<T>;
   }
 
   /**

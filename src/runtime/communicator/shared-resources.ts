@@ -115,7 +115,7 @@ export class SharedResources {
       id,
       signal,
       threads,
-      forwardReport: (report) => pointToPoint.forwardReport(report),
+      forwardReport: (report) => pointToPoint.waits.forwardReport(report),
       forced,
       onWarning: this.facts.options.onWarning,
       name: config.name,

@@ -1,6 +1,6 @@
 import type { Found, PointToPoint } from './p2p.js';
-import { describeLate, encodeActivity } from '../algorithms/activity.js';
-import { DEADLOCK, transferTimeout, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
+import { ANY_SOURCE, describeLate, encodeActivity } from '../algorithms/activity.js';
+import { DEADLOCK, transferTimeout, type AnyReceive, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
 import type { CallRecorder } from '../device/board.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
@@ -119,9 +119,9 @@ export class Messenger implements Waitable {
   }
 
   /** Sends or receives all of `array` in the promise form. */
-  start(sends: boolean, peer: number, array: NumericArray, type: DataType): Promise<void> {
+  start(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): Promise<void> {
     const p2p = this.#pointToPoint;
-    const transfer = p2p.add(sends, peer, array, type, undefined);
+    const transfer = p2p.add(sends, peer, array, type, undefined, tag);
     this.#try();
     if (transfer.done) {
       p2p.recycle(transfer);
@@ -134,9 +134,9 @@ export class Messenger implements Waitable {
   }
 
   /** Receives a message of at most `array.length` elements; resolves to their number. */
-  startAtMost(peer: number, array: NumericArray, type: DataType): Promise<number> {
+  startAtMost(peer: number, array: NumericArray, type: DataType, tag?: number): Promise<number> {
     const p2p = this.#pointToPoint;
-    const transfer = this.addAtMost(peer, array, type, undefined);
+    const transfer = this.addAtMost(peer, array, type, undefined, tag);
     this.#try();
     if (transfer.done) {
       p2p.recycle(transfer);
@@ -149,10 +149,10 @@ export class Messenger implements Waitable {
   }
 
   /** The blocking form of {@link startAtMost}. */
-  runAtMost(peer: number, array: NumericArray, type: DataType): number {
+  runAtMost(peer: number, array: NumericArray, type: DataType, tag?: number): number {
     this.checkBlockingCall('recvSync', false, peer);
     const p2p = this.#pointToPoint;
-    const transfer = this.addAtMost(peer, array, type, undefined);
+    const transfer = this.addAtMost(peer, array, type, undefined, tag);
     this.#tryInPlace();
     if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
@@ -160,23 +160,27 @@ export class Messenger implements Waitable {
   }
 
   /** Queues a receive of at most `array.length` elements, like {@link add}. Its count is valid when the owner is called. */
-  addAtMost(peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
-    const transfer = this.#pointToPoint.add(false, peer, array, type, owner);
+  addAtMost(peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined, tag?: number): Transfer {
+    const transfer = this.#pointToPoint.add(false, peer, array, type, owner, tag);
     transfer.atMost = true;
     return transfer;
   }
 
-  /** Waits for a message that the next receive from `peer` would take. */
-  probe(peer: number, settle: (found: Found | Error) => void): Condition {
+  /** Waits for a message with this tag that the next receive from `peer`, which may be ANY_SOURCE, would take. */
+  probe(peer: number, tag: number, settle: (found: Found | Error) => void): Condition {
     const p2p = this.#pointToPoint;
-    const text = `probe of a message from rank ${peer}`;
+    const isAny = peer === ANY_SOURCE;
+    const sources = isAny ? p2p.otherRanks : [peer];
+    const text = `probe of a message from ${isAny ? 'any rank' : `rank ${peer}`}`;
     let found: Found | undefined;
     const condition: Condition = {
-      isMet: () => (found = p2p.peek(peer)) !== undefined,
-      awaited: () => [peer],
+      isMet: () => (found = isAny ? p2p.peekAny(tag) : p2p.peek(peer, tag)) !== undefined,
+      awaited: () => sources,
       polled: true,
-      overSockets: peer !== this.#parts.rank && p2p.localOf(peer) < 0,
-      wakeOn: (sources) => p2p.wakeOnMessage(peer, sources),
+      overSockets: sources.some((rank) => rank !== this.#parts.rank && p2p.localOf(rank) < 0),
+      wakeOn: (wake) => {
+        for (const rank of sources) p2p.wakeOnMessage(rank, wake);
+      },
       text,
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
     };
@@ -185,23 +189,40 @@ export class Messenger implements Waitable {
   }
 
   /** Sends or receives in the blocking form. */
-  run(sends: boolean, peer: number, array: NumericArray, type: DataType): void {
+  run(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): void {
     const p2p = this.#pointToPoint;
     this.checkBlockingCall(sends ? 'sendSync' : 'recvSync', sends, peer);
-    const transfer = p2p.add(sends, peer, array, type, undefined);
+    const transfer = p2p.add(sends, peer, array, type, undefined, tag);
     this.#tryInPlace();
     if (!transfer.done) this.waitUntil(() => transfer.done);
     p2p.recycle(transfer);
   }
 
   /** Queues transfers without polling them; `owner` is called at the end of each. `kick` or `waitUntil` starts them. */
-  add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
-    this.#pointToPoint.add(sends, peer, array, type, owner);
+  add(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner, tag?: number): Transfer {
+    return this.#pointToPoint.add(sends, peer, array, type, owner, tag);
+  }
+
+  /** Queues a receive from any rank, like {@link add}; see PointToPoint. */
+  addAny(array: NumericArray, type: DataType, owner: TransferOwner, tag: number, atMost: boolean): AnyReceive {
+    return this.#pointToPoint.addAny(array, type, owner, tag, atMost);
+  }
+
+  /** Withdraws a receive from any rank; see PointToPoint. */
+  withdrawAny(any: AnyReceive, error: Error): boolean {
+    const isWithdrawn = this.#pointToPoint.withdrawAny(any, error);
+    if (isWithdrawn) this.#restIfIdle();
+    return isWithdrawn;
+  }
+
+  /** The other ranks. */
+  get otherRanks(): readonly number[] {
+    return this.#pointToPoint.otherRanks;
   }
 
   /** Queues a receive before all others from a rank; see PointToPoint. */
-  addNext(peer: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
-    this.#pointToPoint.addNext(peer, array, type, owner);
+  addNext(peer: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
+    this.#pointToPoint.addNext(peer, array, type, owner, tag);
   }
 
   /** Withdraws a receive whose message has not begun to arrive; see PointToPoint. */
@@ -362,15 +383,19 @@ export class Messenger implements Waitable {
     }
   }
 
-  /** Throws `UNSUPPORTED` if a blocking call would wait for a message that cannot arrive. */
+  /** Throws `UNSUPPORTED` if a blocking call would wait for a message that cannot arrive. @param peer rank or ANY_SOURCE */
   checkBlockingCall(call: string, sends: boolean, peer: number): void {
-    this.checkBlocking(call, peer);
-    if (peer === this.#parts.rank && !this.#pointToPoint.expectsOwn(sends)) {
+    if (peer === ANY_SOURCE && this.otherRanks.length > 0) {
+      for (const rank of this.otherRanks) this.checkBlocking(call, rank);
+      return;
+    }
+    if (peer !== ANY_SOURCE) this.checkBlocking(call, peer);
+    if ((peer === this.#parts.rank || peer === ANY_SOURCE) && !this.#pointToPoint.expectsOwn(sends)) {
       throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
-          `${call}: rank ${peer} would deadlock with itself; start a ${sends ? 'recv' : 'send'} before, or use a group`,
-          { rank: peer },
+          `${call}: rank ${this.#parts.rank} would deadlock with itself; start a ${sends ? 'recv' : 'send'} before, or use a group`,
+          { rank: this.#parts.rank },
         ),
       );
     }
@@ -505,7 +530,7 @@ export class Messenger implements Waitable {
       throw transferTimeout(rank, limits, late.text, ranks, text);
     }
     const awaited = this.#longWait(this.#clock.gapMs, now);
-    if (awaited !== undefined) this.#pointToPoint.reportWait(awaited, this.#shorterMs);
+    if (awaited !== undefined) this.#pointToPoint.waits.reportWait(awaited, this.#shorterMs);
     const warnAfterMs = untilWarning(limits, this.#longestMs);
     const warned = warnAfterMs === 0 ? undefined : this.#longWait(warnAfterMs, now, true);
     if (warned !== undefined) warn(longWait(rank, warnAfterMs, warned.text, this.#heldUpBy(warned).text));
@@ -560,7 +585,7 @@ export class Messenger implements Waitable {
    * and the error names one that waits for a message: it is this rank if those wait in a call that all ranks make.
    */
   #heldUpBy(wait: LongWait): { readonly ranks: readonly number[]; readonly text: string } {
-    const p2p = this.#pointToPoint;
+    const p2p = this.#pointToPoint.waits;
     const behind = p2p.stragglers(wait.ranks, this.#shorterMs);
     const doing = (rank: number): string | undefined => p2p.doing(rank) ?? this.#parts.collectives.doing(rank);
     if (!p2p.isDeadlock) return { ranks: behind, text: describeLate(behind, doing) };

@@ -1,6 +1,6 @@
 import type { Team } from '../device/team.js';
 import { SystemError } from '../../errors.js';
-import type { Mismatch, Transfer } from './p2p-transfer.js';
+import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
 
 /*
  * A mailbox from one rank to another of its host, in the sender's heap, made at the first send and freed when all
@@ -10,7 +10,7 @@ import type { Mismatch, Transfer } from './p2p-transfer.js';
  *
  *     0      posts taken u32                             written by the receiver
  *     64     1 once the sender has given up u32
- *     128    POSTS posts: | number u32 | type u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
+ *     128    POSTS posts: | number u32 | type and tag u32 | elements u32 u32 | address u32 | bytes u32 | place f64 | data |
  *
  * A message is one or more pieces, each a post. The data of a piece are
  *     in the post          up to INLINE_BYTES
@@ -154,7 +154,7 @@ export class Outbox {
     if (address === 0 && place === 0 && piece > 0) operand.copyTo(post + HEADER_BYTES, moved, piece);
     const words = this.#words;
     const header = post / 4;
-    words[header + TYPE] = transfer.type.code;
+    words[header + TYPE] = typeWord(transfer);
     words[header + COUNT_LOW] = transfer.count;
     words[header + COUNT_HIGH] = transfer.count / 2 ** 32;
     words[header + ADDRESS] = address;
@@ -244,15 +244,14 @@ export class Inbox {
     this.#numbers = new Float64Array(team.segment.buffer, 0, Math.floor(team.segment.bytes / 8));
   }
 
-  /** Type and length of the next message, once its first post is there. Nothing before it may be in flight. */
-  peek(): { readonly type: number; readonly count: number } | undefined {
+  /** Type, tag and length of the next message, once its first post is there. Nothing before it may be in flight. */
+  peek(): MessageHead | undefined {
     if (this.#address === 0 && !this.#find()) return undefined;
     const number = this.#taken + 1;
     const header = (this.#address + FIRST_POST + (number % POSTS) * POST_BYTES) / 4;
     const words = this.#words;
     if (Atomics.load(words, header) !== (number | 0)) return undefined;
-    const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
-    return { type: words[header + TYPE] ?? 0, count };
+    return headOf(words[header + TYPE] ?? 0, words[header + COUNT_LOW] ?? 0, words[header + COUNT_HIGH] ?? 0);
   }
 
   /**
@@ -268,7 +267,7 @@ export class Inbox {
       const header = post / 4;
       if (Atomics.load(words, header) !== (number | 0)) return false;
       if (!transfer.met) {
-        const type = words[header + TYPE] ?? 0;
+        const type = (words[header + TYPE] ?? 0) & 255;
         const count = ((words[header + COUNT_LOW] ?? 0) >>> 0) + ((words[header + COUNT_HIGH] ?? 0) >>> 0) * 2 ** 32;
         if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }

@@ -2,7 +2,7 @@ import { fairSlice, MOST_BUFFERS, type SlotLimits } from '../algorithms/slices.j
 import type { Segment } from '../device/segment.js';
 import { LEAST_IN_PLACE_BYTES, type Connection, type FifoSize, type ReceiveConnection } from '../transport/transport.js';
 import { LazyReceiver, LazySender, type Dialling } from './p2p-connection.js';
-import type { Mismatch, Transfer } from './p2p-transfer.js';
+import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
 
 /** Header in front of each slice: the description of the send. A line of its own keeps data aligned. */
 const HEADER_BYTES = 64;
@@ -43,7 +43,7 @@ export class SocketOutlet extends LazySender {
       const slot = connection.acquire();
       if (slot < 0) return false;
       const words = this.#words;
-      words[slot / 4 + TYPE] = transfer.type.code;
+      words[slot / 4 + TYPE] = typeWord(transfer);
       words[slot / 4 + COUNT_LOW] = transfer.count;
       words[slot / 4 + COUNT_HIGH] = transfer.count / 2 ** 32;
       const bytes = Math.min(transfer.bytes - transfer.moved, connection.size.slotBytes - HEADER_BYTES);
@@ -73,8 +73,8 @@ export class SocketInlet extends LazyReceiver {
     this.#words = new Uint32Array(segment.buffer);
   }
 
-  /** Type and length of the next message, like Inbox.peek. */
-  peek(): { readonly type: number; readonly count: number } | undefined {
+  /** Type, tag and length of the next message, like Inbox.peek. */
+  peek(): MessageHead | undefined {
     if (this.connection === undefined) {
       this.check();
       return undefined;
@@ -82,8 +82,8 @@ export class SocketInlet extends LazyReceiver {
     const slot = this.connection.peek();
     if (slot < 0) return undefined;
     const header = slot / 4;
-    const count = (this.#words[header + COUNT_LOW] ?? 0) + (this.#words[header + COUNT_HIGH] ?? 0) * 2 ** 32;
-    return { type: this.#words[header + TYPE] ?? 0, count };
+    const words = this.#words;
+    return headOf(words[header + TYPE] ?? 0, words[header + COUNT_LOW] ?? 0, words[header + COUNT_HIGH] ?? 0);
   }
 
   /** Takes received data of a message, like Inbox.pull. */
@@ -98,7 +98,7 @@ export class SocketInlet extends LazyReceiver {
       if (slot < 0) return false;
       if (!transfer.met) {
         const words = this.#words;
-        const type = words[slot / 4 + TYPE] ?? 0;
+        const type = (words[slot / 4 + TYPE] ?? 0) & 255;
         const count = (words[slot / 4 + COUNT_LOW] ?? 0) + (words[slot / 4 + COUNT_HIGH] ?? 0) * 2 ** 32;
         if (!transfer.meets(type, count)) throw mismatch(transfer, type, count);
       }

@@ -10,8 +10,32 @@ import { limitSource, type WaitLimits } from '../progress/wait-limits.js';
 /** Called at the end of a transfer; without an argument if it succeeded. */
 export interface TransferOwner {
   settled(error?: Error): void;
-  /** True if the end of its receive may add another one before those in the queue. */
-  readonly leads?: boolean;
+}
+
+/** Tag of a receive that takes messages of any tag. */
+export const ANY_TAG = -1;
+
+/** True if a receive takes a message. */
+export function accepts(wanted: number, tag: number): boolean {
+  return wanted === ANY_TAG || wanted === tag;
+}
+
+/** Type and length of a message, and its tag. */
+export interface MessageHead {
+  /** Code of the type. */
+  readonly type: number;
+  readonly count: number;
+  readonly tag: number;
+}
+
+/** The word of a message's header that has its type and tag. */
+export function typeWord({ type, tag }: Transfer): number {
+  return type.code | (tag << 8);
+}
+
+/** The head of a message, by its header's words. */
+export function headOf(word: number, low: number, high: number): MessageHead {
+  return { type: word & 255, tag: word >>> 8, count: (low >>> 0) + (high >>> 0) * 2 ** 32 };
 }
 
 /** One send or receive in flight. Objects are reused for later transfers. */
@@ -19,6 +43,8 @@ export class Transfer {
   sends = false;
   peer = 0;
   type: DataType = int32;
+  /** Tag of the message; before it has arrived, that of the receive, which may be ANY_TAG. */
+  tag = 0;
   /** Number of elements of the message. */
   count = 0;
   bytes = 0;
@@ -35,6 +61,10 @@ export class Transfer {
   done = false;
   /** Its entry in the ring of calls. */
   entry = -1;
+  /** True for a message that no receive accepted: this rank keeps it for a later one. */
+  isKept = false;
+  /** The receive from any rank of which this is the place at its peer. */
+  any: AnyReceive | undefined;
   owner: TransferOwner | undefined;
   /** Called at the end of an observed transfer. */
   ended: ((error?: Error) => void) | undefined;
@@ -51,14 +81,24 @@ export class Transfer {
     this.operand = new Operand(segment, libc);
   }
 
-  set(sends: boolean, peer: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): void {
+  set(
+    sends: boolean,
+    peer: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    tag = sends ? 0 : ANY_TAG,
+  ): void {
     this.sends = sends;
     this.peer = peer;
     this.type = type;
+    this.tag = tag;
     this.count = array.length;
     this.bytes = array.length * type.bytes;
     this.moved = this.place = 0;
-    this.met = this.atMost = this.done = this.warned = false;
+    this.met = this.atMost = this.done = this.warned = this.isKept = false;
+    this.any = undefined;
+    this.entry = -1;
     this.owner = owner;
     this.next = undefined;
     this.movedBefore = -1;
@@ -87,6 +127,20 @@ export class Transfer {
     this.ended = undefined;
     this.next = undefined;
   }
+}
+
+/** A receive from any rank: its places in the lists of all peers, until a message claims one. */
+export class AnyReceive {
+  /** By rank. */
+  readonly places = new Map<number, Transfer>();
+  /** The receive of the message, once it has begun to arrive; it keeps source, tag and count until its owner was called. */
+  claimed: Transfer | undefined;
+  /** Its entry in the ring of calls. */
+  entry = -1;
+  /** Called at its end, if it is observed and nothing has claimed it. */
+  ended: ((error?: Error) => void) | undefined;
+
+  constructor(readonly owner: TransferOwner) {}
 }
 
 /** Makes the error for a message whose type or length is not the expected one, from the sender's type code and count. */

@@ -5,26 +5,27 @@ import type { CallRecorder } from '../device/board.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { describeElements, objectBytes, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
-import type { WaitReport } from '../device/wait-report.js';
 import { TcclError } from '../../errors.js';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { closedThere, died, packReason, unpackReason } from '../transport/ending.js';
-import type { Connection, Transport } from '../transport/transport.js';
+import type { Transport } from '../transport/transport.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
-import { describeActivity } from '../algorithms/activity.js';
-import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
-import { ReportPace } from '../progress/wait-limits.js';
+import { ANY_SOURCE, describeActivity } from '../algorithms/activity.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Dialling } from './p2p-connection.js';
 import { Inbox, Outbox } from './p2p-mailbox.js';
 import { SocketInlet, SocketOutlet } from './p2p-socket.js';
-import { Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import { acceptingReceive, addFirst, Matching, unlink, type Peer } from './p2p-matching.js';
+import { accepts, ANY_TAG, AnyReceive, Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import { WaitReports } from './p2p-wait-reports.js';
 import { withAnySignal } from '../with-any-signal.js';
 import { graceMs } from '../failure/grace.js';
 
 /** A message that has arrived and is not received yet. */
 export interface Found {
+  readonly source: number;
+  readonly tag: number;
   readonly count: number;
   readonly type: DataType;
 }
@@ -60,21 +61,6 @@ interface PointToPointOptions {
   readonly observe?: Observe | undefined;
 }
 
-/** This rank's relation to another: its link and its transfers. */
-interface Peer {
-  readonly rank: number;
-  /** Local rank in the team, or -1 if it shares no memory with this rank, or is this rank. */
-  readonly local: number;
-  /** Sends in order: those that the peer has not yet received, then, from `posting` on, those not yet handed over. */
-  sends: Transfer | undefined;
-  posting: Transfer | undefined;
-  lastSend: Transfer | undefined;
-  receives: Transfer | undefined;
-  lastReceive: Transfer | undefined;
-  outlet: Outbox | SocketOutlet | undefined;
-  inlet: Inbox | SocketInlet | undefined;
-}
-
 /**
  * Send and receive. All transfers in flight progress at the same time; those from one rank to another are matched in order.
  * Nothing here waits; the link to another rank is made at first use: a mailbox in shared memory (p2p-mailbox.ts), or sockets
@@ -89,13 +75,12 @@ export class PointToPoint {
   recorder: CallRecorder | undefined;
   readonly #options: PointToPointOptions;
   readonly #peers: (Peer | undefined)[] = [];
-  /** Peers with transfers in flight. */
+  /** Peers with transfers in flight, and some without since the last poll. */
   readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
-  readonly #waitChains: WaitChains;
-  readonly #pace = new ReportPace();
-  /** For each awaited rank, the ranks that it waits for itself. */
-  readonly #awaited: (readonly Awaited[])[] = [];
+  readonly #matching: Matching;
+  /** Source of the last message that a receive from any rank took. */
+  #lastSource = 0;
   readonly #stop = new AbortController();
   /** True if a connection may call `onNews`; see listen(). */
   #listens = false;
@@ -103,10 +88,34 @@ export class PointToPoint {
   #transport: Transport | undefined;
   /** True if all ranks that share no memory with this one were connected before the first message. */
   #connectedAll = false;
+  readonly otherRanks: readonly number[];
+  /** Reports of waits, this rank's and those of others. */
+  readonly waits: WaitReports;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
-    this.#waitChains = new WaitChains(options.bootstrap.rank);
+    const { rank: own, nRanks } = options.bootstrap;
+    this.otherRanks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => rank !== own);
+    const { team, shared, waitQueries, forwardInCalls } = options;
+    this.waits = new WaitReports({
+      rank: own,
+      team,
+      shared,
+      waitQueries,
+      forwardInCalls,
+      localOf: (rank) => this.localOf(rank),
+      isPending: () => this.pending > 0,
+      peers: this.#peers,
+    });
+    this.#matching = new Matching({
+      peerOf: (rank) => this.#peers[rank],
+      spare: () => this.#spareTransfer(),
+      recycle: (transfer) => this.recycle(transfer),
+      finish: (transfer) => this.#finish(transfer),
+      mismatch: (...message) => this.#mismatch(...message),
+      count: (more) => (this.pending += more),
+      setBusy: (peer) => this.#setBusy(peer),
+    });
     setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
   }
 
@@ -153,15 +162,36 @@ export class PointToPoint {
 
   /**
    * Queues a transfer of all of `array`. `progress` carries it out.
+   * @param tag by default 0 for a send, any for a receive
    * @throws SystemError `OUT_OF_MEMORY`; then nothing is queued
    */
-  add(sends: boolean, rank: number, array: NumericArray, type: DataType, owner: TransferOwner | undefined): Transfer {
+  add(
+    sends: boolean,
+    rank: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    tag?: number,
+  ): Transfer {
+    const transfer = this.#queue(sends, rank, array, type, owner, tag);
+    this.#begun(transfer);
+    return transfer;
+  }
+
+  #queue(
+    sends: boolean,
+    rank: number,
+    array: NumericArray,
+    type: DataType,
+    owner: TransferOwner | undefined,
+    tag: number | undefined,
+  ): Transfer {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
     if (sends) peer.outlet ??= this.#openOutlet(peer);
     else peer.inlet ??= this.#openInlet(peer);
-    const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
-    transfer.set(sends, rank, array, type, owner);
-    if (peer.sends === undefined && peer.receives === undefined) this.#busy.push(peer);
+    const transfer = this.#spareTransfer();
+    transfer.set(sends, rank, array, type, owner, tag);
+    this.#setBusy(peer);
     if (sends) {
       if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
       peer.lastSend = transfer;
@@ -171,19 +201,46 @@ export class PointToPoint {
       if (peer.lastReceive !== undefined) peer.lastReceive.next = transfer;
       peer.lastReceive = transfer;
       peer.receives ??= transfer;
+      if (tag !== undefined && tag !== ANY_TAG) peer.sorts = true;
     }
-    this.#begun(transfer);
     return transfer;
   }
 
+  /** Queues a receive of all of `array` from any rank, also from this one. Its owner is called once. */
+  addAny(array: NumericArray, type: DataType, owner: TransferOwner, tag: number, atMost: boolean): AnyReceive {
+    const any = new AnyReceive(owner);
+    const { nRanks } = this.#options.bootstrap;
+    // The last peer in the list of busy ones is polled first: the one after the last source.
+    for (let i = 0; i < nRanks; i++) {
+      const place = this.#queue(false, (this.#lastSource + nRanks - i) % nRanks, array, type, owner, tag);
+      place.any = any;
+      place.atMost = atMost;
+      any.places.set(place.peer, place);
+      const peer = this.#peers[place.peer];
+      if (peer !== undefined) peer.sorts = true;
+      this.pending++;
+      if (i === 0) any.ended = this.#options.observe?.(operationOf(place));
+    }
+    if (this.recorder !== undefined) any.entry = this.recorder.beginMessage(false, ANY_SOURCE, type.code, array.length);
+    return any;
+  }
+
+  /** Withdraws a receive from any rank. Returns false if its message has begun to arrive, or it has ended. */
+  withdrawAny(any: AnyReceive, error: Error): boolean {
+    if (any.places.size === 0) return false;
+    this.#matching.removePlaces(any);
+    any.ended?.(error);
+    this.recorder?.endMessage(any.entry);
+    return true;
+  }
+
   /** Queues a receive before all others from a rank; see TransferOwner. */
-  addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner): void {
+  addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
-    const transfer = this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
-    transfer.set(false, rank, array, type, owner);
-    transfer.next = peer.receives;
-    peer.receives = transfer;
-    peer.lastReceive ??= transfer;
+    const transfer = this.#spareTransfer();
+    transfer.set(false, rank, array, type, owner, tag);
+    this.#setBusy(peer);
+    addFirst(peer, 'receives', transfer);
     this.#begun(transfer);
   }
 
@@ -200,32 +257,31 @@ export class PointToPoint {
    */
   withdraw(rank: number, owner: TransferOwner, error: Error): boolean {
     const peer = this.#peers[rank];
-    let before: Transfer | undefined;
-    for (let transfer = peer?.receives; peer !== undefined && transfer !== undefined; transfer = transfer.next) {
-      if (transfer.owner === owner) {
-        if (transfer.met || transfer.moved > 0) return false;
-        if (before === undefined) peer.receives = transfer.next;
-        else before.next = transfer.next;
-        if (peer.lastReceive === transfer) peer.lastReceive = before;
-        const place = this.#busy.indexOf(peer);
-        if (peer.sends === undefined && peer.receives === undefined && place >= 0) this.#busy.splice(place, 1);
-        this.pending--;
-        transfer.ended?.(error);
-        this.recorder?.endMessage(transfer.entry);
-        this.recycle(transfer);
-        return true;
-      }
-      before = transfer;
-    }
-    return false;
+    let transfer = peer?.receives;
+    while (transfer !== undefined && transfer.owner !== owner) transfer = transfer.next;
+    if (peer === undefined || transfer === undefined || transfer.met || transfer.moved > 0) return false;
+    unlink(peer, 'receives', transfer);
+    this.pending--;
+    transfer.ended?.(error);
+    this.recorder?.endMessage(transfer.entry);
+    this.recycle(transfer);
+    return true;
   }
 
-  /** The message for the next receive from a rank, once it has arrived. Throws the reason if none can arrive. */
-  peek(rank: number): Found | undefined {
+  /**
+   * The message for the next receive from a rank with this tag, once it has arrived; others before it are kept. Throws the
+   * reason if none can arrive.
+   */
+  peek(rank: number, tag = ANY_TAG): Found | undefined {
     const peer = (this.#peers[rank] ??= this.#meet(rank));
+    if (rank === this.#options.bootstrap.rank) {
+      let send = peer.sends;
+      while (send !== undefined && !(accepts(tag, send.tag) && acceptingReceive(peer, send.tag) === undefined)) send = send.next;
+      return send && { source: rank, tag: send.tag, count: send.count, type: send.type };
+    }
+    const kept = peer.kept.find((message) => accepts(tag, message.tag));
+    if (kept !== undefined) return { source: rank, tag: kept.tag, count: kept.count, type: kept.type };
     if (peer.receives !== undefined) return undefined;
-    if (rank === this.#options.bootstrap.rank)
-      return peer.sends === undefined ? undefined : { count: peer.sends.count, type: peer.sends.type };
     const inlet = (peer.inlet ??= this.#openInlet(peer));
     if (inlet === undefined) return undefined;
     const head = inlet.peek();
@@ -233,8 +289,32 @@ export class PointToPoint {
       if (inlet.shared && inlet.hasLeft() && inlet.peek() === undefined) throw closedThere(rank);
       return undefined;
     }
+    if (!accepts(tag, head.tag)) {
+      this.#matching.keepNext(peer, head);
+      return undefined;
+    }
     const type = typeOfCode(head.type);
-    return type === undefined ? undefined : { count: head.count, type };
+    return type === undefined ? undefined : { source: rank, tag: head.tag, count: head.count, type };
+  }
+
+  /** {@link peek} at the messages of all ranks. Throws if no other rank is left that could send one. */
+  peekAny(tag: number): Found | undefined {
+    const { nRanks, rank: own } = this.#options.bootstrap;
+    let closed: Error | undefined;
+    let left = 0;
+    for (let i = 1; i <= nRanks; i++) {
+      const rank = (this.#lastSource + i) % nRanks;
+      try {
+        const found = this.peek(rank, tag);
+        if (found !== undefined) return found;
+        if (rank !== own) left++;
+      } catch (error) {
+        if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+        closed = error;
+      }
+    }
+    if (closed !== undefined && left === 0) throw closed;
+    return undefined;
   }
 
   /** Adds the wake sources for a message from a rank. */
@@ -246,6 +326,16 @@ export class PointToPoint {
       inlet.listen(true);
       this.#listens = true;
     }
+  }
+
+  #spareTransfer(): Transfer {
+    return this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
+  }
+
+  #setBusy(peer: Peer): void {
+    if (peer.isBusy) return;
+    peer.isBusy = true;
+    this.#busy.push(peer);
   }
 
   /** Returns the object of a finished transfer for reuse. */
@@ -280,6 +370,7 @@ export class PointToPoint {
         if (peer.receives !== undefined) this.#receive(peer);
       }
       if (peer.sends === undefined && peer.receives === undefined && busy[i] === peer) {
+        peer.isBusy = false;
         const last = busy.pop();
         if (last !== undefined && last !== peer) busy[i] = last;
       }
@@ -377,7 +468,7 @@ export class PointToPoint {
       if (peer.receives === undefined && peer.sends === undefined) continue;
       // Again, because the peer may have ended the communicator since the first check.
       this.throwRecordedFailure();
-      throw closedThere(peer.rank);
+      if (!this.#matching.spare(peer, bootstrap.rank)) throw closedThere(peer.rank);
     }
   }
 
@@ -393,7 +484,8 @@ export class PointToPoint {
         const error = link.failure();
         const isAwaited = (link === peer?.outlet ? peer.sends : peer?.receives) !== undefined;
         const code = error instanceof TcclError ? error.code : undefined;
-        if (error === undefined || (code === 'CLOSED' && !isAwaited)) continue;
+        if (error === undefined) continue;
+        if (code === 'CLOSED' && (!isAwaited || this.#matching.spare(peer as Peer, this.#options.bootstrap.rank))) continue;
         if (found === undefined || !(code === 'CLOSED' || code === 'ABORTED' || code === 'RANK_DIED')) found = error;
       }
     }
@@ -427,6 +519,7 @@ export class PointToPoint {
    */
   longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
     const late: Transfer[] = [];
+    const own = this.#options.bootstrap.rank;
     for (const { sends, receives } of this.#busy) {
       for (const transfer of [receives, sends]) {
         if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
@@ -436,13 +529,20 @@ export class PointToPoint {
     }
     const [first] = late;
     if (first === undefined) return undefined;
-    const { sends, peer, count, type } = first;
-    const activity = { kind: sends ? 'send' : 'recv', peer, count, type } as const;
+    const { sends, peer, count, type, tag, any } = first;
+    const awaited = late.map((transfer) => transfer.peer).filter((rank, i) => late[i]?.any === undefined || rank !== own);
+    const activity = {
+      kind: sends ? 'send' : 'recv',
+      peer: any === undefined || any.claimed !== undefined ? peer : ANY_SOURCE,
+      count,
+      type,
+      ...(tag > 0 ? { tag } : {}),
+    } as const;
     const { steps } = this;
     return {
       text: describeActivity(activity),
       activity,
-      ranks: [...new Set(late.map((transfer) => transfer.peer))],
+      ranks: [...new Set(awaited)],
       holds: () => this.pending > 0 && this.steps === steps,
     };
   }
@@ -455,80 +555,7 @@ export class PointToPoint {
     const peer = this.#busy.find(({ rank }) => ranks.includes(rank)) ?? this.#busy[0];
     const transfer = sends ? (peer?.sends ?? peer?.receives) : (peer?.receives ?? peer?.sends);
     if (transfer === undefined) return undefined;
-    return `${transfer.sends ? 'send' : 'recv'}${transfer.type === objectBytes ? 'Object' : ''}`;
-  }
-
-  /** The ranks at the ends of the wait chains that begin with `ranks`; see WaitChains. */
-  stragglers(ranks: readonly number[], limitMs: number): number[] {
-    return this.#waitChains.find(this.#awaitedOf(ranks), limitMs);
-  }
-
-  /** Text of the operation in which an awaited rank waits itself; see WaitChains. */
-  doing(rank: number): string | undefined {
-    return this.#waitChains.doing(rank);
-  }
-
-  /** See WaitChains. */
-  isInCallOfAll(rank: number): boolean {
-    return this.#waitChains.isInCallOfAll(rank);
-  }
-
-  /** True if ranks are known to wait for each other in a circle. */
-  get isDeadlock(): boolean {
-    return this.#waitChains.isDeadlock;
-  }
-
-  /** Reports to ranks that may wait for this one that it waits too, for messages or windows. */
-  reportWait({ ranks, activity, holds }: LongWait, limitMs: number): void {
-    if (!this.#pace.isDue(limitMs)) return;
-    // In a circle, a rank that waits for messages is at fault, because all ranks make the same collectives.
-    const report = this.#waitChains.look(this.#awaitedOf(ranks), limitMs, activity, true);
-    this.#tell(report);
-    this.#options.forwardInCalls(report);
-    // Connections are made when both ranks have messages for each other; in a circle that may never happen.
-    const { waitQueries } = this.#options;
-    waitQueries?.setAnswer(report, holds);
-    waitQueries?.ask(ranks.filter((rank) => this.localOf(rank) < 0));
-  }
-
-  /** Reports this rank's wait elsewhere to ranks that may wait for its messages. */
-  forwardReport(report: readonly number[]): void {
-    if (this.pending === 0) this.#tell(report);
-  }
-
-  /** Records the reports of all connected ranks, for doing(); called at intervals while this rank waits elsewhere. */
-  readReports(limitMs: number): void {
-    this.#waitChains.hear(this.#awaitedOf([...this.#peers.keys()]), limitMs);
-  }
-
-  #tell(report: readonly number[]): void {
-    if (this.#options.shared) this.#options.team.reportWait(report);
-    for (const connection of this.#connections()) connection.reportWait(report);
-  }
-
-  /** Connections with ranks that share no memory. */
-  #connections(): Connection[] {
-    return this.#peers.flatMap((peer) =>
-      [peer?.outlet, peer?.inlet].flatMap((link) => (link?.shared === false ? (link.connection ?? []) : [])),
-    );
-  }
-
-  #awaitedOf(ranks: readonly number[]): Awaited[] {
-    return ranks.flatMap((rank) => (this.#awaited[rank] ??= this.#await(rank)));
-  }
-
-  #await(rank: number): readonly Awaited[] {
-    const local = this.localOf(rank);
-    if (local >= 0) return [{ peer: rank, waitReport: () => this.#options.team.waitReport(local) }];
-    const linked = (): WaitReport | undefined => {
-      const peer = this.#peers[rank];
-      const link = [peer?.inlet, peer?.outlet].find((one) => one?.shared === false && one.connection !== undefined);
-      return link?.shared === false ? link.connection?.waitReport() : undefined;
-    };
-    return [
-      { peer: rank, waitReport: linked },
-      { peer: rank, waitReport: () => this.#options.waitQueries?.answer(rank) },
-    ];
+    return `${transfer.sends ? 'send' : 'recv'}${transfer.any === undefined ? '' : 'Any'}${transfer.type === objectBytes ? 'Object' : ''}`;
   }
 
   /** Ends immediately: reports the reason to connected ranks and to the owners of transfers in flight. */
@@ -542,10 +569,19 @@ export class PointToPoint {
       for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.shared) link.abort(reason);
       for (const list of [peer.sends, peer.receives]) {
         for (let transfer = list; transfer !== undefined; transfer = transfer.next) {
-          transfer.ended?.(reason);
-          transfer.owner?.settled(reason);
+          const { any } = transfer;
+          if (any === undefined || any.claimed !== undefined) {
+            transfer.ended?.(reason);
+            transfer.owner?.settled(reason);
+          } else if (any.places.size > 0) {
+            // It has a place at each peer.
+            any.places.clear();
+            any.ended?.(reason);
+            any.owner.settled(reason);
+          }
         }
       }
+      peer.isBusy = false;
       peer.sends = peer.posting = peer.receives = peer.lastSend = peer.lastReceive = undefined;
     }
     this.#busy.length = 0;
@@ -572,6 +608,9 @@ export class PointToPoint {
       lastSend: undefined,
       receives: undefined,
       lastReceive: undefined,
+      isBusy: false,
+      sorts: false,
+      kept: [],
       outlet: undefined,
       inlet: undefined,
     };
@@ -613,6 +652,7 @@ export class PointToPoint {
     const { inlet } = peer;
     if (inlet === undefined) return;
     while (peer.receives !== undefined) {
+      if (peer.sorts && !this.#sort(peer, inlet)) return;
       const { receives } = peer;
       const { moved } = receives;
       const all = inlet.pull(receives, this.#mismatch);
@@ -620,12 +660,25 @@ export class PointToPoint {
       if (!all) return;
       peer.receives = receives.next;
       if (peer.receives === undefined) peer.lastReceive = undefined;
+      if (receives.isKept) peer.kept.push(receives);
       this.#finish(receives);
+    }
+  }
+
+  /** Puts first the receive of the next message. A peer that has closed is no source of receives from any rank. */
+  #sort(peer: Peer, inlet: Inbox | SocketInlet): boolean {
+    try {
+      return this.#matching.next(peer, inlet);
+    } catch (error) {
+      const isClosed = error instanceof TcclError && error.code === 'CLOSED';
+      if (isClosed && this.#matching.spare(peer, this.#options.bootstrap.rank)) return false;
+      throw error;
     }
   }
 
   #exchangeWithSelf(own: Peer): void {
     while (own.sends !== undefined && own.receives !== undefined) {
+      if (own.sorts && !this.#matching.pairOwn(own)) return;
       const { sends, receives } = own;
       if (!receives.meets(sends.type.code, sends.count)) throw this.#mismatch(receives, sends.type.code, sends.count);
       receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
@@ -642,6 +695,7 @@ export class PointToPoint {
     this.steps++;
     this.pending--;
     transfer.done = true;
+    if (transfer.any !== undefined) this.#lastSource = transfer.peer;
     transfer.ended?.();
     this.recorder?.endMessage(transfer.entry);
     const { owner } = transfer;
@@ -659,12 +713,13 @@ export class PointToPoint {
   };
 }
 
-function operationOf({ sends, peer, count, type, bytes }: Transfer): Operation {
+function operationOf({ sends, peer, count, type, bytes, any }: Transfer): Operation {
   const name = sends ? 'send' : 'recv';
+  const whom = any === undefined ? `rank ${peer}` : 'any rank';
   return {
     name,
-    text: `${name} of ${describeElements(count, type)} ${sends ? 'to' : 'from'} rank ${peer}`,
-    args: { peer, count, type: type.name, bytes },
+    text: `${name} of ${describeElements(count, type)} ${sends ? 'to' : 'from'} ${whom}`,
+    args: { peer: any === undefined ? peer : ANY_SOURCE, count, type: type.name, bytes },
   };
 }
 

@@ -1,13 +1,13 @@
 import { describeValue } from '../../describe-value.js';
 import { InvalidUsageError, TimeoutError } from '../../errors.js';
-import type { CallLimits } from '../algorithms/arguments.js';
+import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 import { callName } from '../algorithms/call.js';
 import type { CallQueue } from '../algorithms/call-queue.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { Messenger } from './messenger.js';
-import type { TransferOwner } from './p2p-transfer.js';
+import type { AnyReceive, TransferOwner } from './p2p-transfer.js';
 
 /*
  * The rule of cancellation:
@@ -170,8 +170,14 @@ export interface TimedWait {
   readonly begin: (settled: (error?: Error) => void) => (error: Error) => boolean;
 }
 
-/** Waits with a signal or a limit of time. */
-export function startTimedWait({ rank, messenger }: TimedCallParts, wait: TimedWait, options: CallLimits): Promise<void> {
+/** Waits, perhaps with a signal or a limit of time. */
+export function startWait({ rank, messenger }: TimedCallParts, wait: TimedWait, options: CallLimits | undefined): Promise<void> {
+  if (!isTimed(options)) {
+    return new Promise<void>((resolve) => {
+      wait.begin(settlerOf(resolve));
+      lookAt(messenger);
+    });
+  }
   return startTimed(options, (settled) => {
     const withdraw = wait.begin(settled);
     return withdrawn(
@@ -182,16 +188,31 @@ export function startTimedWait({ rank, messenger }: TimedCallParts, wait: TimedW
   });
 }
 
-/** The blocking form of {@link startTimedWait}. */
-export function runTimedWait({ rank, messenger }: TimedCallParts, wait: TimedWait, timeoutMs: number): void {
+/** The blocking form of {@link startWait}. */
+export function runWait({ rank, messenger }: TimedCallParts, wait: TimedWait, { timeoutMs }: BlockingLimits = {}): void {
   let outcome: { readonly error: Error | undefined } | undefined;
   const withdraw = wait.begin((error) => (outcome = { error }));
-  if (!messenger.waitWithin(() => outcome !== undefined, timeoutMs)) {
+  const isDone = (): boolean => outcome !== undefined;
+  if (timeoutMs === undefined) messenger.waitUntil(isDone);
+  else if (!messenger.waitWithin(isDone, timeoutMs)) {
     const error = lateWait(rank, wait, timeoutMs);
     if (withdraw(error)) throw addCallerFrames(error);
   }
   const { error } = outcome ?? { error: undefined };
   if (error !== undefined) throw addCallerFrames(error);
+}
+
+/** A receive from any rank. @param add queues it */
+export function waitForAny(name: string, messenger: Messenger, add: (settled: (error?: Error) => void) => AnyReceive): TimedWait {
+  return {
+    name,
+    missing: 'no message from any rank came',
+    ranks: () => messenger.otherRanks,
+    begin: (settled) => {
+      const any = add(settled);
+      return (error) => messenger.withdrawAny(any, error);
+    },
+  };
 }
 
 function lateWait(rank: number, { name, missing, ranks }: TimedWait, timeoutMs: number): TimeoutError {

@@ -1,4 +1,12 @@
-import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
+import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/arguments.js';
+
+/** A value that {@link ObjectCalls.recvAnyObject} received. */
+export interface AnyObject<T> {
+  readonly value: T;
+  /** Rank that sent it. */
+  readonly source: number;
+  readonly tag: number;
+}
 
 /** Combines the values of lower ranks with that of a higher one. */
 export type CombineValues = (lower: unknown, higher: unknown) => unknown;
@@ -17,10 +25,12 @@ export interface ObjectExchange {
   reduceSync(value: unknown, combine: CombineValues, root: number, options?: BlockingLimits): unknown;
   allReduce(value: unknown, combine: CombineValues, options?: CallLimits): Promise<unknown>;
   allReduceSync(value: unknown, combine: CombineValues, options?: BlockingLimits): unknown;
-  send(value: unknown, peer: number, options?: CallLimits): Promise<void>;
-  sendSync(value: unknown, peer: number, options?: BlockingLimits): void;
-  recv(peer: number, options?: CallLimits): Promise<unknown>;
-  recvSync(peer: number, options?: BlockingLimits): unknown;
+  send(value: unknown, peer: number, options?: CallLimits & TagOption): Promise<void>;
+  sendSync(value: unknown, peer: number, options?: BlockingLimits & TagOption): void;
+  recv(peer: number, options?: CallLimits & TagOption): Promise<unknown>;
+  recvSync(peer: number, options?: BlockingLimits & TagOption): unknown;
+  recvAny(options?: CallLimits & TagOption): Promise<AnyObject<unknown>>;
+  recvAnySync(options?: BlockingLimits & TagOption): AnyObject<unknown>;
   sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown>;
   sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown;
 }

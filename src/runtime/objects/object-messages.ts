@@ -7,11 +7,17 @@ import {
   isTimed,
   lookAt,
   runTimedMessage,
+  runWait,
   startTimedMessage,
+  startWait,
+  waitForAny,
   type TimedCallParts,
   type TimedMessage,
+  type TimedWait,
 } from '../messages/timed-call.js';
-import type { TransferOwner } from '../messages/p2p-transfer.js';
+import { ANY_SOURCE } from '../algorithms/activity.js';
+import { ANY_TAG, type Transfer, type TransferOwner } from '../messages/p2p-transfer.js';
+import type { AnyObject } from './object-exchange.js';
 import { encodeValue } from './encode.js';
 import { HEAD_BYTES, isLong, readHead, writeHead } from './head.js';
 import { Incoming } from './incoming.js';
@@ -30,24 +36,47 @@ export class ObjectMessages {
   }
 
   /** Throws, before anything starts, when the value cannot be sent. */
-  send(value: unknown, peer: number, options?: CallLimits): Promise<void> {
-    return this.#start(this.#sendOf(value, peer, 'sendObject'), options);
+  send(value: unknown, peer: number, tag?: number, options?: CallLimits): Promise<void> {
+    return this.#start(this.#sendOf(value, peer, 'sendObject', tag), options);
   }
 
-  sendSync(value: unknown, peer: number, options?: BlockingLimits): void {
-    this.#run(this.#sendOf(value, peer, 'sendObjectSync'), options);
+  sendSync(value: unknown, peer: number, tag?: number, options?: BlockingLimits): void {
+    this.#run(this.#sendOf(value, peer, 'sendObjectSync', tag), options);
   }
 
-  async recv(peer: number, options?: CallLimits): Promise<unknown> {
-    const receive = new ObjectReceive('recvObject', this.#parts.messenger, peer);
+  async recv(peer: number, tag?: number, options?: CallLimits): Promise<unknown> {
+    const receive = new ObjectReceive('recvObject', this.#parts.messenger, peer, tag);
     await this.#start(this.#receiveOf(receive), options);
     return receive.value();
   }
 
-  recvSync(peer: number, options?: BlockingLimits): unknown {
-    const receive = new ObjectReceive('recvObjectSync', this.#parts.messenger, peer);
+  recvSync(peer: number, tag?: number, options?: BlockingLimits): unknown {
+    const receive = new ObjectReceive('recvObjectSync', this.#parts.messenger, peer, tag);
     this.#run(this.#receiveOf(receive), options);
     return receive.value();
+  }
+
+  async recvAny(tag?: number, options?: CallLimits): Promise<AnyObject<unknown>> {
+    const receive = new ObjectReceive('recvAnyObject', this.#parts.messenger, ANY_SOURCE, tag);
+    await startWait(this.#parts, this.#waitForAny(receive), options);
+    return { value: receive.value(), source: receive.peer, tag: receive.tag };
+  }
+
+  recvAnySync(tag?: number, options?: BlockingLimits): AnyObject<unknown> {
+    const receive = new ObjectReceive('recvAnyObjectSync', this.#parts.messenger, ANY_SOURCE, tag);
+    this.#parts.messenger.checkBlockingCall(receive.call, false, ANY_SOURCE);
+    runWait(this.#parts, this.#waitForAny(receive), options);
+    return { value: receive.value(), source: receive.peer, tag: receive.tag };
+  }
+
+  #waitForAny(receive: ObjectReceive): TimedWait {
+    const { messenger } = this.#parts;
+    return waitForAny(receive.call, messenger, (settled) => {
+      receive.ended = settled;
+      const any = messenger.addAny(receive.head, objectBytes, receive, receive.tag, false);
+      receive.leads = () => any.claimed;
+      return any;
+    });
   }
 
   async sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
@@ -62,7 +91,7 @@ export class ObjectMessages {
     return receive.value();
   }
 
-  #sendOf(value: unknown, peer: number, name: string): TimedMessage {
+  #sendOf(value: unknown, peer: number, name: string, tag?: number): TimedMessage {
     const send = new ObjectSend(name, value);
     return {
       name,
@@ -70,7 +99,7 @@ export class ObjectMessages {
       sends: true,
       add: (settled) => {
         send.ended = settled;
-        for (const part of send.parts) this.#parts.messenger.add(true, peer, part, objectBytes, send);
+        for (const part of send.parts) this.#parts.messenger.add(true, peer, part, objectBytes, send, tag);
         return send;
       },
     };
@@ -84,7 +113,8 @@ export class ObjectMessages {
       sends: false,
       add: (settled) => {
         receive.ended = settled;
-        this.#parts.messenger.add(false, peer, head, objectBytes, receive);
+        const lead = this.#parts.messenger.add(false, peer, head, objectBytes, receive, receive.tag);
+        receive.leads = () => lead;
         return receive;
       },
       mayWithdraw: () => !receive.hasBegun,
@@ -162,7 +192,8 @@ class ObjectSend implements TransferOwner {
 
 /** A receive in flight: each part that arrives starts the receive of the next. */
 class ObjectReceive implements TransferOwner {
-  readonly leads = true;
+  /** The transfer of its head, which has source and tag once it has arrived. */
+  leads: () => Transfer | undefined = () => undefined;
   readonly head = new Uint8Array(HEAD_BYTES);
   /** Called once, with an error if it failed. */
   ended: (error?: Error) => void = () => undefined;
@@ -173,7 +204,8 @@ class ObjectReceive implements TransferOwner {
   constructor(
     readonly call: string,
     readonly messenger: Messenger,
-    readonly peer: number,
+    public peer: number,
+    public tag = ANY_TAG,
   ) {}
 
   /** True if its head has arrived; the rest follows. */
@@ -184,12 +216,15 @@ class ObjectReceive implements TransferOwner {
   settled(error?: Error): void {
     const next = error === undefined ? this.#next() : undefined;
     if (next === undefined) this.ended(error);
-    else this.messenger.addNext(this.peer, next, objectBytes, this);
+    else this.messenger.addNext(this.peer, next, objectBytes, this, this.tag);
   }
 
   /** Memory for the next part. */
   #next(): Uint8Array | undefined {
     if (this.#incoming === undefined) {
+      const { peer, tag } = this.leads() ?? this;
+      this.peer = peer;
+      this.tag = tag;
       this.#incoming = new Incoming(this.call, readHead(this.head));
       if (this.#incoming.rest.length > 0) return this.#incoming.rest;
     }

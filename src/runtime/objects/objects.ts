@@ -1,4 +1,12 @@
-import { checkLimits, checkPeer, checkRoot, type BlockingLimits, type CallLimits } from '../algorithms/arguments.js';
+import {
+  checkLimits,
+  checkPeer,
+  checkRoot,
+  checkTagged,
+  type BlockingLimits,
+  type CallLimits,
+  type TagOption,
+} from '../algorithms/arguments.js';
 import { errorOfCall } from '../caller-stack.js';
 import { isTimed, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import {
@@ -11,7 +19,7 @@ import {
   type Exchange,
   type Members,
 } from './collective-objects.js';
-import type { CombineValues, ObjectExchange } from './object-exchange.js';
+import type { AnyObject, CombineValues, ObjectExchange } from './object-exchange.js';
 import { ObjectChain } from './object-chain.js';
 import { ObjectMessages } from './object-messages.js';
 
@@ -150,42 +158,53 @@ export class Objects implements ObjectExchange {
 
   // ── messages ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  send(value: unknown, peer: number, options?: CallLimits): Promise<void> {
-    this.#check('sendObject', peer, options);
-    return this.#checked(() => this.#messages.send(value, peer, options));
+  send(value: unknown, peer: number, options?: CallLimits & TagOption): Promise<void> {
+    const tag = this.#check('sendObject', peer, options);
+    return this.#checked(() => this.#messages.send(value, peer, tag, options));
   }
 
-  sendSync(value: unknown, peer: number, options?: BlockingLimits): void {
-    this.#check('sendObjectSync', peer, options);
-    this.#checked(() => this.#messages.sendSync(value, peer, options));
+  sendSync(value: unknown, peer: number, options?: BlockingLimits & TagOption): void {
+    const tag = this.#check('sendObjectSync', peer, options);
+    this.#checked(() => this.#messages.sendSync(value, peer, tag, options));
   }
 
-  recv(peer: number, options?: CallLimits): Promise<unknown> {
-    this.#check('recvObject', peer, options);
-    return this.#messages.recv(peer, options);
+  recv(peer: number, options?: CallLimits & TagOption): Promise<unknown> {
+    const tag = this.#check('recvObject', peer, options);
+    return this.#messages.recv(peer, tag, options);
   }
 
-  recvSync(peer: number, options?: BlockingLimits): unknown {
-    this.#check('recvObjectSync', peer, options);
-    return this.#checked(() => this.#messages.recvSync(peer, options));
+  recvSync(peer: number, options?: BlockingLimits & TagOption): unknown {
+    const tag = this.#check('recvObjectSync', peer, options);
+    return this.#checked(() => this.#messages.recvSync(peer, tag, options));
+  }
+
+  recvAny(options?: CallLimits & TagOption): Promise<AnyObject<unknown>> {
+    const tag = this.#checked(() => checkTagged('recvAnyObject', options));
+    return this.#messages.recvAny(tag, options);
+  }
+
+  recvAnySync(options?: BlockingLimits & TagOption): AnyObject<unknown> {
+    const tag = this.#checked(() => checkTagged('recvAnyObjectSync', options));
+    return this.#checked(() => this.#messages.recvAnySync(tag, options));
   }
 
   sendRecv(value: unknown, to: number, from: number, options?: CallLimits): Promise<unknown> {
-    this.#check('sendRecvObject', to, options);
-    this.#check('sendRecvObject', from, options);
+    this.#checked(() => checkLimits('sendRecvObject', options));
+    for (const peer of [to, from]) this.#check('sendRecvObject', peer, options);
     return this.#checked(() => this.#messages.sendRecv(value, to, from, options));
   }
 
   sendRecvSync(value: unknown, to: number, from: number, options?: BlockingLimits): unknown {
-    this.#check('sendRecvObjectSync', to, options);
-    this.#check('sendRecvObjectSync', from, options);
+    this.#checked(() => checkLimits('sendRecvObjectSync', options));
+    for (const peer of [to, from]) this.#check('sendRecvObjectSync', peer, options);
     return this.#checked(() => this.#messages.sendRecvSync(value, to, from, options));
   }
 
-  #check(call: string, peer: number, options: BlockingLimits | undefined): void {
-    this.#checked(() => {
+  /** Checks the arguments of a message; returns its tag. */
+  #check(call: string, peer: number, options: (CallLimits & TagOption) | undefined): number | undefined {
+    return this.#checked(() => {
       checkPeer(call, peer, this.#parts.nRanks);
-      checkLimits(call, options);
+      return checkTagged(call, options);
     });
   }
 

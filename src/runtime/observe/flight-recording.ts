@@ -1,3 +1,4 @@
+import { ANY_SOURCE } from '../algorithms/activity.js';
 import { callArguments, hasCount, nameOf, type Call } from '../algorithms/call.js';
 import { readBoard, type ShownCommunicator, type ShownRank } from './read-boards.js';
 import { readCalls, type RecordedCalls } from './read-calls.js';
@@ -139,7 +140,7 @@ function flightEntry(rank: number, call: PlacedCall, index: number): FlightEntry
   return {
     record_id: index,
     process_group: [communicator.id, communicator.name ?? ''],
-    profiling_name: `tccl:${isCollective ? textOf(of.call) : `${of.kind} ${rank}${of.kind === 'send' ? '->' : '<-'}${of.peer}`}`,
+    profiling_name: `tccl:${isCollective ? textOf(of.call) : `${of.kind} ${rank}${of.kind === 'send' ? '->' : '<-'}${of.peer === ANY_SOURCE ? 'any' : of.peer}`}`,
     is_p2p: !isCollective,
     ...(isCollective ? { collective_seq_id: number } : {}),
     input_sizes: elements === undefined ? [] : [[elements.count]],

@@ -19,15 +19,7 @@ import {
 } from '../algorithms/arguments.js';
 import { describeValue } from '../../describe-value.js';
 import { checkOptionNames } from '../../option-names.js';
-import {
-  abortedBefore,
-  isTimed,
-  limited,
-  runTimedWait,
-  signalUnheard,
-  startTimedWait,
-  type TimedWait,
-} from '../messages/timed-call.js';
+import { abortedBefore, isTimed, limited, runWait, signalUnheard, startWait, type TimedWait } from '../messages/timed-call.js';
 import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
 import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
@@ -177,7 +169,7 @@ export class Window<T extends TypedArray = NumericArray> {
   waitSignal(peers: number | readonly number[], count = 1, options?: CallLimits): Promise<void> {
     try {
       const from = this.#checkWait('waitSignal', peers, count, options);
-      if (isTimed(options)) return startTimedWait(this.#parts.timed, this.#timedWait('waitSignal', from, count), options);
+      if (isTimed(options)) return startWait(this.#parts.timed, this.#timedWait('waitSignal', from, count), options);
       return new Promise((resolve) => {
         this.#signals.wait(from, count, settlerOf(resolve));
       });
@@ -192,8 +184,7 @@ export class Window<T extends TypedArray = NumericArray> {
     if ((options as CallLimits | undefined)?.signal !== undefined)
       throw signalUnheard('waitSignalSync', this.#parts.bootstrap.rank);
     for (const peer of from) this.#checkBlocking('waitSignalSync', peer);
-    if (options?.timeoutMs !== undefined)
-      runTimedWait(this.#parts.timed, this.#timedWait('waitSignalSync', from, count), options.timeoutMs);
+    if (options?.timeoutMs !== undefined) runWait(this.#parts.timed, this.#timedWait('waitSignalSync', from, count), options);
     else this.#block((settle) => this.#signals.wait(from, count, settle));
   }
 

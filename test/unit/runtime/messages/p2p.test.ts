@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
+import { ANY_SOURCE } from '../../../../src/runtime/algorithms/activity.js';
 import { PointToPoint } from '../../../../src/runtime/messages/p2p.js';
+import { ANY_TAG, type Transfer } from '../../../../src/runtime/messages/p2p-transfer.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
@@ -181,4 +183,80 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
   for (const team of teams) team.leave();
   for (const segment of [...segments, ...segments]) segment.settle();
   expect(used()).toBe(before);
+});
+
+test('messages with tags, and receives of any rank, match in the order of each source and of receives', () => {
+  const all = ranks(3);
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('send' as const), from: fc.nat(2), tag: fc.nat(2), count: lengths }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('receive' as const),
+        from: fc.option(fc.nat(2), { nil: ANY_SOURCE }),
+        tag: fc.option(fc.nat(2), { nil: ANY_TAG }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('withdraw' as const), nth: fc.nat(20) }) },
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+      const { p2p } = all[0]!;
+      // Rank 0 receives. Each message is the first of its source that its receive accepts; no earlier receive accepts it.
+      const waiting: { from: number; tag: number; open: boolean; withdraw: () => boolean }[] = [];
+      const arrived: { from: number; tag: number; text: string }[] = [];
+      const takes = (receive: { from: number; tag: number; open: boolean }, message: { from: number; tag: number }): boolean =>
+        receive.open && [ANY_SOURCE, message.from].includes(receive.from) && [ANY_TAG, message.tag].includes(receive.tag);
+      const turn = (): void => {
+        for (let i = 0; i < 40; i++) for (const rank of all) rank.p2p.progress();
+      };
+      const settled = (): void => undefined;
+      for (const [salt, one] of steps.entries()) {
+        if (one.kind === 'send') {
+          const array = new Int32Array(one.count).fill(salt);
+          all[one.from]!.p2p.add(true, 0, array, int32, { settled }, one.tag);
+          arrived.push({ from: one.from, tag: one.tag, text: `${one.from} ${one.count} ${one.count > 0 ? salt : 'none'}` });
+        } else if (one.kind === 'receive') {
+          const room = new Int32Array(150_000);
+          const index = waiting.length;
+          const take = ({ peer, count }: Transfer): void => {
+            const own = waiting[index]!;
+            const isWhole = room.subarray(0, count).every((value) => value === room[0]);
+            const at = arrived.findIndex((message) => message.from === peer && takes(own, message));
+            const [first] = arrived.splice(at, 1);
+            expect(first?.text).toBe(`${peer} ${count} ${count === 0 ? 'none' : isWhole ? room[0] : 'mixed'}`);
+            expect(waiting.slice(0, index).filter((earlier) => takes(earlier, first!))).toEqual([]);
+            own.open = false;
+          };
+          const error = new Error('withdrawn');
+          let withdraw: () => boolean;
+          if (one.from === ANY_SOURCE) {
+            const any = p2p.addAny(room, int32, { settled: () => take(any.claimed!) }, one.tag, true);
+            withdraw = () => p2p.withdrawAny(any, error);
+          } else {
+            const owner = { settled: () => take(transfer) };
+            const transfer = p2p.add(false, one.from, room, int32, owner, one.tag);
+            transfer.atMost = true;
+            const { from } = one;
+            withdraw = () => p2p.withdraw(from, owner, error);
+          }
+          waiting.push({ from: one.from, tag: one.tag, open: true, withdraw });
+        } else {
+          const wanted = waiting[one.nth];
+          if (wanted?.open === true && wanted.withdraw()) wanted.open = false;
+        }
+        turn();
+        expect(waiting.filter((receive) => arrived.some((message) => takes(receive, message)))).toEqual([]);
+      }
+      // The rest is received, so that the next run begins with nothing in flight.
+      for (const { open, withdraw } of waiting) if (open) expect(withdraw()).toBe(true);
+      for (const { from } of arrived) {
+        const room = new Int32Array(150_000);
+        p2p.add(false, from, room, int32, { settled }).atMost = true;
+        turn();
+      }
+      expect(all.map(({ p2p: each }) => each.pending)).toEqual([0, 0, 0]);
+    }),
+    { numRuns: 60 },
+  );
 });
