@@ -27,8 +27,16 @@ export interface Request {
 export type Reply = { readonly id: number } & (
   | { readonly kind: 'progress'; readonly text: string }
   | { readonly kind: 'shown'; readonly shown: Shown; readonly isLast: boolean }
-  | { readonly kind: 'error'; readonly message: string }
+  | { readonly kind: 'error'; readonly message: string; readonly excerpt: Excerpt | undefined }
 );
+
+/** The line of an error in a file, with its place marked. */
+export interface Excerpt {
+  readonly line: number;
+  readonly before: string;
+  readonly marked: string;
+  readonly after: string;
+}
 
 /** The contents of all views for one state. */
 export interface Shown {

@@ -2,6 +2,7 @@ import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/job/model.js';
 import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
+import { excerptAt } from './excerpt.js';
 import { inspectionIn, shownInspection } from './inspected.js';
 import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
@@ -18,7 +19,9 @@ export function serve(post: (reply: Reply) => void): (request: Request) => void 
     const send = (isLast: boolean) => (shown: Shown) => post({ id, kind: 'shown', shown, isLast });
     desk
       .show(request, report, send(false))
-      .then(send(true), (error: unknown) => post({ id, kind: 'error', message: describeError(error) }));
+      .then(send(true), (error: unknown) =>
+        post({ id, kind: 'error', message: describeError(error), excerpt: excerptAt(error, desk.texts) }),
+      );
   };
 }
 
@@ -27,6 +30,8 @@ const MOST_PLANS = 6;
 
 /** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
+  /** The same by name, for places of errors. */
+  texts: Texts = new Map();
   /** Texts of the files that the latest state named, by key. */
   #texts: ReadonlyMap<number, string> = new Map();
   #job: { readonly key: string; readonly model: LogModel; readonly read: ReadJob | undefined } | undefined;
@@ -87,6 +92,7 @@ class Desk {
       texts.set(file.name, text);
     }
     this.#texts = kept;
+    this.texts = texts;
     return texts;
   }
 

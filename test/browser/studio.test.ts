@@ -255,6 +255,18 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await expect(page.locator('.answer').textContent()).resolves.toContain('The nearest are');
   });
 
+  it('gives up a long answer when it is cancelled, and goes on', async () => {
+    await openPage('#machine=dgx-h100&nodes=16');
+    await page.getByLabel('Ask a question about the plan').fill('what would help all_reduce 1G');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await shows();
+    expect(await page.locator('.answer').count()).toBe(0);
+    await tab('Cluster').click();
+    await panel().getByText('ring of channel 0').first().waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
   it('a selected channel shows its ring alone; a selected GPU is selected in all views', async () => {
     await openPage();
     const loaded = () => page.locator('svg .s-load5').count();
@@ -878,6 +890,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openFile(name, contents);
     expect(await alertText()).toMatch(message);
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('dgx-h100');
+    // A broken XML shows the place.
+    expect(await page.locator('.excerpt').allTextContents()).toEqual(name === 'cut.xml' ? ['2: <cpu numaid="0" '] : []);
   });
 
   it('names the nearest variable and machine', async () => {

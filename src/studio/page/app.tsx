@@ -12,7 +12,7 @@ import { sheetOfLog, sheetOfPart } from '../sheets.js';
 import { save, savePng, saveSvg } from './drawing.js';
 import { startTour, Tour } from './tour.js';
 import { droppedFiles } from './drops.js';
-import { allFiles, busy, cancel, change, open, problem, shown, state } from './store.js';
+import { allFiles, busy, cancel, change, open, place, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
 import { LearnView } from './learn.js';
@@ -90,6 +90,7 @@ async function saveAll(): Promise<void> {
 }
 
 function Status(): JSX.Element {
+  const excerpt = place.value?.of === problem.value ? place.value?.excerpt : undefined;
   return (
     <>
       <div role="status" class="status">
@@ -106,6 +107,13 @@ function Status(): JSX.Element {
           <button type="button" onClick={() => (problem.value = undefined)}>
             Close
           </button>
+          {excerpt === undefined ? null : (
+            <code class="excerpt">
+              {excerpt.line}: {excerpt.before}
+              <mark>{excerpt.marked}</mark>
+              {excerpt.after}
+            </code>
+          )}
         </p>
       )}
     </>

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { describeError } from '../../errors.js';
 import { partOfFile } from '../files.js';
-import type { Beginning, OpenFile, Reply, Request, Shown } from '../messages.js';
+import type { Beginning, Excerpt, OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
 import { NARROW } from '../../view/choice/axis.js';
 import { COMPACT_WIDTH } from '../../view/draw/picture.js';
@@ -15,6 +15,8 @@ export const state = signal<StudioState>(stateOf(location.hash));
 export const shown = signal<Shown | undefined>(undefined);
 /** An error of the present state, or of opening a file. */
 export const problem = signal<string | undefined>(undefined);
+/** The place of an error of the worker, with its text: another problem has none. */
+export const place = signal<{ readonly of: string; readonly excerpt: Excerpt | undefined } | undefined>(undefined);
 /** Progress of the worker; undefined while it rests. */
 export const busy = signal<string | undefined>(undefined);
 /** Names of the opened files, the newest last. */
@@ -242,6 +244,7 @@ function listen(started: Worker): Worker {
     }
     busy.value = data.kind === 'shown' && !data.isLast ? 'looking for an answer …' : undefined;
     if (data.kind === 'error') {
+      place.value = { of: data.message, excerpt: data.excerpt };
       problem.value = data.message;
       return;
     }
