@@ -183,7 +183,7 @@ function draftOf(situation: Situation, question: Question, options: ExplainOptio
     case 'fact':
       return answerFact(situation, question.facts);
     case 'calls':
-      return answerCalls(situation, question.collectives, bytes ?? LARGE_BYTES);
+      return answerCalls(situation, question.collectives, bytes ?? LARGE_BYTES, question.figuresOfCalls, measured?.kind);
     case 'aware':
       return answerAware(situation);
     case 'unclear':
@@ -300,6 +300,7 @@ const bare: Question = {
   setting: [],
   versions: [],
   variants: [],
+  figuresOfCalls: [],
   mentions: [],
   text: '',
 };

@@ -4,10 +4,18 @@ import type { ScheduledCollective } from '../../schedule/schedule.js';
 import type { Draft } from '../answer.js';
 import { byWay } from '../format.js';
 import { predicted, type Situation, titleOf } from '../situation.js';
+import type { FigureOfCall, Measured } from '../grammar/question.js';
 import { boundText } from './bandwidth.js';
+import { answerJudge } from './judge.js';
 
-/** Compares calls of one size: time, bandwidth, and what each sends over links and NICs. */
-export function answerCalls(situation: Situation, collectives: readonly ScheduledCollective[], bytes: number): Draft {
+/** Compares calls of one size: time, bandwidth, and what each sends over links and NICs; measured figures are judged each. */
+export function answerCalls(
+  situation: Situation,
+  collectives: readonly ScheduledCollective[],
+  bytes: number,
+  figures: readonly FigureOfCall[],
+  kind: Measured['kind'] = 'bandwidth',
+): Draft {
   const { nRanks, nNodes } = situation.plan.nodes;
   const rows = collectives.flatMap((collective) => {
     const row = predicted(situation, collective, bytes);
@@ -24,9 +32,16 @@ export function answerCalls(situation: Situation, collectives: readonly Schedule
   const factor = ratio > 1 ? ratio : 1 / ratio;
   const order =
     factor < 1.02 ? 'takes as long as' : `takes ${factor.toFixed(2)} times ${ratio > 1 ? 'as long as' : 'less time than'}`;
+  const judged = figures.map(({ collective, value }) => answerJudge(situation, { kind, value }, collective, [bytes], () => true));
   return {
-    title: `${first.collective} of ${formatBytes(bytes)} ${order} ${second.collective} on ${titleOf(situation)}`,
+    title:
+      judged.length > 0
+        ? judged.map(({ title }) => title).join('; ')
+        : `${first.collective} of ${formatBytes(bytes)} ${order} ${second.collective} on ${titleOf(situation)}`,
     sentences: [
+      ...(judged.length > 0
+        ? [`Expected: ${first.collective} of ${formatBytes(bytes)} ${order} ${second.collective} on ${titleOf(situation)}.`]
+        : []),
       ...rows.map(
         ({ collective, row }) =>
           `${collective} of ${formatBytes(bytes)}: ${formatTime(row.timeUs)}${byWay(row)}, ${formatRate(row.busGBps)} GB/s of busbw, ${formatRate(row.busGBps / scheduledBusFactor(collective, nRanks))} GB/s of algbw.`,

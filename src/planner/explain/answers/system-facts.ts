@@ -31,11 +31,28 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
     ],
   },
   treeInNode: {
-    title: 'trees are between nodes; within a node a tree is a chain of its GPUs',
+    title: 'trees are between nodes, two for each NIC; within a node a tree is a chain of its GPUs, and no ring is involved',
+    sentences: ({ plan }) => [
+      'AllReduce by Tree reduces along the chain of each node to the GPU next to a NIC, up a binary tree of nodes, and broadcasts the same way back, in a pipeline of chunks. Two complementary trees share the data, in which each node is inside one and a leaf of the other.',
+      'Each tree has one place for each node; at that place one GPU, or the two next to the NIC (balanced and split trees), talk to other nodes. With several NICs each has its own pair of trees, headed by other GPUs, so together they equal a reduce-scatter within nodes, all-reduces between them, and an all-gather.',
+      'Within a node a chain costs no bandwidth, each GPU has one neighbour before and one behind, and its few steps are short. A binary tree there would give GPUs two children, which share its links. No variable and no graph file makes one: NCCL_GRAPH_FILE gives other chains only.',
+      `Here ${plan.nodes.nNodes === 1 ? 'there is one node, so a tree is one chain' : `each tree has ${plan.nodes.nNodes} nodes and ${counted(plan.nodes.nRanks, 'rank')}`}; «why Tree and not Ring at 4M» gives the steps of a call.`,
+    ],
+  },
+  callWays: {
+    title:
+      'Broadcast and Reduce are pipelined rings; AllReduce has Ring, Tree, NVLS and CollNet; all-to-all is pairs of messages',
     sentences: (situation) => [
-      'Within a node a chain costs no bandwidth, each GPU has one neighbour before and one behind, and its few steps are short. A binary tree there would give GPUs two children, which share its links.',
-      'The head of the chain, or the two GPUs next to the NIC (split and balanced trees), send to other nodes.',
-      `Here there ${situation.plan.nodes.nNodes === 1 ? 'is one node' : `are ${situation.plan.nodes.nNodes} nodes`}; «why Tree and not Ring at 4M» gives the steps of a call.`,
+      'Broadcast and Reduce have Ring only: each rank forwards chunks to the next while later ones arrive, so a large call takes its size divided by the bandwidth of a link, whatever the number of ranks; these add a step of latency each.',
+      'AllReduce by Ring is a reduce-scatter, then an all-gather, on flat rings through all nodes. By Tree it is a reduction up and a broadcast down two trees between nodes, with a chain in each node. NVLS and NVLSTree let NVSwitches add and copy, CollNet the network.',
+      'AllGather and ReduceScatter have Ring, NVLS, CollNetDirect, and PAT (2.23 on, one rank a node): no Tree. If NCCL_ALGO leaves no way, newer releases fail the call, and older ones took Ring.',
+      'AllToAll, Gather, Scatter and SendRecv are messages between pairs of ranks: each goes by P2P, SHM or a NIC, and no ring or tree is used.',
+      ...(['AllReduce', 'Broadcast', 'AllGather'] as const).flatMap((collective) => {
+        const row = predicted(situation, collective, 2 ** 30);
+        return row?.choice === undefined
+          ? []
+          : [`${collective} of 1 GiB here: ${formatWay(row.choice)}, ${formatTime(row.timeUs)}.`];
+      }),
     ],
   },
   logTrees: {

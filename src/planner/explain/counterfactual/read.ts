@@ -167,6 +167,7 @@ function nicsDown(many = 'one'): Counterfactual {
 export function readSupposed(text: string, entities: Entities, isAboutCause: boolean): Supposed {
   supposing.lastIndex = 0;
   const supposes = supposing.test(text);
+  const supposesParts = supposingParts.test(text);
   const changes: Counterfactual[] = [];
   const setting: Counterfactual[] = [];
   const add = (change: Counterfactual) => {
@@ -177,9 +178,10 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     pattern.lastIndex = 0;
     const match = pattern.exec(text);
     const change = match === null ? undefined : make(match, entities);
-    if (change !== undefined) add(change);
+    // `only 5 GB/s over TCP` says how it is.
+    if (change?.kind === 'sockets' && entities.measured !== undefined && !supposesParts) setting.push(change);
+    else if (change !== undefined) add(change);
   }
-  const supposesParts = supposingParts.test(text);
   const isFact = !supposesParts && (entities.measured !== undefined || /\bexpect|\bnormal\b|\bwhat (?:bus|bandwidth)/.test(text));
   for (const change of comparedFeatures(text)) add(change);
   for (const change of !isAboutCause || supposes || isFact ? featureChanges(text, supposes || isFact) : [])

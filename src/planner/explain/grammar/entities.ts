@@ -6,7 +6,7 @@ import type { Counterfactual } from '../counterfactual/counterfactual.js';
 import { type Rate, takeRates, takeSizes, takeTimes } from './figures.js';
 import { type NamedGpus, type PcieInQuestion, takeGpuModels, takeMachine, takeNics, takeNvlinks, takePcie } from './hardware.js';
 import { countOf, NUMBER, numbersIn, phraseTable, Words } from './phrases.js';
-import type { Measured, Mention, PartialWay, Term, VariableInQuestion, Variant } from './question.js';
+import type { FigureOfCall, Measured, Mention, PartialWay, Term, VariableInQuestion, Variant } from './question.js';
 import { algorithmPhrases, collectivePhrases, protocolPhrases, sizePhrases, termPhrases, workloadPhrases } from './vocabulary.js';
 
 /** All that a question names by number or name. */
@@ -51,6 +51,7 @@ export interface Entities {
   /** NVLinks of a GPU, or between two. */
   readonly nvlinks: number | undefined;
   readonly variants: readonly Variant[];
+  readonly figuresOfCalls: readonly FigureOfCall[];
   readonly mentions: readonly Mention[];
 }
 
@@ -107,10 +108,10 @@ export function takeEntities(words: Words): Entities {
   const { ways, terms, named } = takeNames(words);
   const [rate] = rates;
   const variants = variantsIn(written, rates, [...places, ...named, ...forcedIn(written)]);
-  // `all_gather gets 200 GB/s. all_reduce gets 340 GB/s`: a figure of another call is none to be judged.
-  if (collectives.length > 1 && rates.length === collectives.length)
-    for (const mention of words.mentions.filter(({ part }) => part === 'figure').slice(1))
-      words.mentions[words.mentions.indexOf(mention)] = { ...mention, part: 'nominal' };
+  const figuresOfCalls =
+    collectives.length > 1 && rates.length === collectives.length
+      ? collectives.map((name, index) => ({ collective: name, value: rates[index]?.value ?? 0 }))
+      : [];
   for (const [text] of words.written.matchAll(/(?<![\w.#-])\d+(?:\.\d+)?(?: ?[a-z]+)?/gi)) words.mention('number', text);
   const kind = terms.has('busbw') ? 'busbw' : terms.has('algbw') ? 'algbw' : 'bandwidth';
   return {
@@ -141,6 +142,7 @@ export function takeEntities(words: Words): Entities {
     gpuModels: gpuNames,
     nvlinks,
     variants,
+    figuresOfCalls,
     mentions: words.mentions,
   };
 }

@@ -79,7 +79,7 @@ export function takeGpuModels(words: Words): NamedGpus[] {
 
 const CARD_NOUN =
   '(?:nics?|ports?|hcas?|ib|infini ?band|ethernet|roce(?: ?v?[12])?|cx-?[5-8]|connect-?x-?[5-8]?|mellanox|(?:network |ib )?cards?|adapters?|efa|hdr|ndr|edr|xdr|bluefield)';
-const NETWORK_NOUN = `(?:${CARD_NOUN}|links?|networks?|networking|rdma|fabric|interconnects?|rails?)`;
+const NETWORK_NOUN = `(?:${CARD_NOUN}|links?|networks?|networking|lan|rdma|fabric|interconnects?|rails?)`;
 
 /** Generations of InfiniBand, Gb/s. */
 const infiniBand: Readonly<Record<string, number>> = { fdr: 56, edr: 100, hdr: 200, ndr: 400, xdr: 800 };
@@ -134,7 +134,7 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
   );
   words.take(
     new RegExp(
-      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa)(?: ?(?:at|of|is|are|with|,|\\())? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
+      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa|networks?)(?: (?:network|interconnect|speed|bandwidth))?(?: ?(?:at|of|is|are|with|,|\\())? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
     ),
     ([text, digits]) => (/GB(?:\/s|ps)/.test(text) ? false : take(text, undefined, Number(digits) * 1000)),
   );

@@ -41,6 +41,8 @@ type Named =
   | 'values'
   | 'comparedFigures'
   | 'variants'
+  | 'figuresOfCalls'
+  | 'unsettable'
   | 'figures';
 
 /** A subject of questions, and the signs by which it is recognised. */
@@ -104,7 +106,7 @@ export const intents: readonly Intent[] = [
     example: 'how do I force the ring algorithm',
     purpose: 'the variables that set something, their values, and what these change here',
     when: [[['control'], ['#controlled', '#way', '#feature', '#nics', '#channel', '#channels', '#rail', '#chunk', '#nvls']]],
-    not: ['#variable', 'speed', 'slow', '#rate', '#took', 'scale', 'hang'],
+    not: ['#variable', '#unsettable', 'speed', 'slow', '#rate', '#took', 'scale', 'hang'],
   },
   {
     asks: 'fact',
@@ -157,7 +159,7 @@ export const intents: readonly Intent[] = [
     asks: 'calls',
     example: 'why is alltoall at 25 GB/s where all_reduce has 200 GB/s',
     purpose: 'two calls with a figure each: what each sends, and what is to be expected',
-    when: [[['#calls'], ['#pairs'], ['#figures'], ['slow', 'exceed', 'why', 'is', 'bandwidth', 'good', '#busbw']]],
+    when: [[['#figuresOfCalls'], ['slow', 'exceed', 'why', 'is', 'bandwidth', 'good', '#busbw']]],
     not: ['#change', '#variable', 'otherTool'],
   },
   {

@@ -187,9 +187,15 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'idleLink',
   'sharedGpu',
   'proxyThreads',
+  'socketsUsed',
+  'callWays',
+  'treeInNode',
   'pathNames',
   'peerOverCpu',
 ]);
+
+/** Facts about what no variable sets. */
+const unsettable: ReadonlySet<Fact> = new Set(['treeInNode', 'callWays', 'proxyThreads']);
 
 /** Facts about parts that a question may name as missing. */
 const rulesOfNccl: ReadonlySet<Fact> = new Set(['algorithmNeeds', 'flatRings', 'switchLevels']);
@@ -277,6 +283,10 @@ export function readSigns(text: string): ReadSigns {
   add(controls.length > 0, '#controlled');
   add(facts.length > 0, '#fact');
   add(isMixed || facts.some((fact) => surelyAsked.has(fact)), '#sureFact');
+  add(
+    facts.some((fact) => unsettable.has(fact)),
+    '#unsettable',
+  );
   add(entities.collectives.length > 1, '#calls');
   add(entities.beyond !== undefined, '#beyond');
   add(entities.gpuCounts.length > 1, '#gpuCounts');
@@ -288,6 +298,7 @@ export function readSigns(text: string): ReadSigns {
   );
   add(entities.figures > 1, '#figures');
   add(entities.variants.length > 1, '#comparedFigures', '#variants');
+  add(entities.figuresOfCalls.length > 1, '#figuresOfCalls');
   add(
     entities.figures > 1 && (entities.gpuCounts.length > 1 || entities.comparesNodes || entities.layouts.length > 1),
     '#comparedFigures',
@@ -340,6 +351,7 @@ function questionOf(
     variables,
     versions,
     variants,
+    figuresOfCalls,
     mentions,
   }: Entities,
   { signs, isNegated, changes, setting, controls, facts }: Omit<ReadSigns, 'entities'>,
@@ -376,6 +388,7 @@ function questionOf(
     setting: [...setting, ...(isTried ? [] : ofVariables), ...forced],
     versions,
     variants,
+    figuresOfCalls,
     mentions,
     text,
   };

@@ -78,6 +78,8 @@ export interface Question {
   readonly versions: readonly string[];
   /** Figures that the question gives for several layouts or algorithms. */
   readonly variants: readonly Variant[];
+  /** Figures that the question gives for several calls. */
+  readonly figuresOfCalls: readonly FigureOfCall[];
   /** All that the question states by number or name: an answer gives account of what it did not use. */
   readonly mentions: readonly Mention[];
   /** The question as it was written. */
@@ -89,6 +91,12 @@ export interface Variant {
   readonly value: number;
   /** The layout or algorithm as a change of the cluster. */
   readonly state: Counterfactual;
+}
+
+/** A measured bandwidth of one of several calls. */
+export interface FigureOfCall {
+  readonly value: number;
+  readonly collective: ScheduledCollective;
 }
 
 /** Kinds of things that a question states. */
@@ -217,6 +225,7 @@ export type SystemFact =
   | 'idleLink'
   | 'peerOverCpu'
   | 'pathNames'
+  | 'callWays'
   | 'roce'
   | 'socketsUsed'
   | 'chunks'

@@ -245,6 +245,9 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
 ];
 
+const CALLS =
+  '(nccl ?)?(all ?reduce|all ?gather|reduce ?scatter|all ?to ?all|broadcast|bcast|reduce|gather|scatter|send ?recv)s?';
+
 /** Facts about systems around NCCL, before those of `factPhrases`. */
 export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   [
@@ -261,7 +264,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'treeInNode',
-    '(intra ?node|within (a|the|one) node|inside (a|the) node|single node) .{0,40}(chain|trees?)|trees? .{0,40}(intra ?node|within (a|the|one) node|inside (a|the) node).{0,30}(chain|ring|structure|used|look)?|(why|is) .{0,30}chain .{0,40}(tree|intra|node)|trees? .{0,20}chain',
+    '(combin|mix|join)\\w* .{0,30}(trees? and rings?|rings? and trees?)|(how many|number of) (nodes|gpus|trees|children) .{0,30}(in|of|per|each) .{0,15}trees?|graph (file|xml|txt) .{0,80}(tree|chain)|(understand|structure of|shape of|how) .{0,30}(the )?trees? .{0,20}(topolog\\w+|structure|built|constructed|organi[sz]ed|implemented|connect\\w*|reduction)|(2|two|n|double|dual) ?trees?( |,|\\?|$)|rings? .{0,20}under the hood|(intra ?node|within (a|the|one) node|inside (a|the) node|single node) .{0,40}(chain|trees?)|trees? .{0,40}(intra ?node|within (a|the|one) node|inside (a|the) node).{0,30}(chain|ring|structure|used|look)?|(why|is) .{0,30}chain .{0,40}(tree|intra|node)|trees? .{0,20}chain',
   ],
   [
     'shmSize',
@@ -285,6 +288,10 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
     'lstopo|link (speed|width) .{0,40}(downgrad\\w+|lower|idle)|(downgraded|2\\.5 ?gt) .{0,20}(link|pci|speed)|gen ?1 .{0,40}(idle|instead|but|why|only)',
   ],
   [
+    'callWays',
+    `(${CALLS}) .{0,40}implement\\w*|implement\\w* .{0,40}(${CALLS})|exact algorithms? .{0,40}(${CALLS})|explain .{0,60}(${CALLS}) algorithms?`,
+  ],
+  [
     'peerOverCpu',
     '(p2p|peer) .{0,60}(phb|sys|root complex|host bridge|numa|sockets)|(phb|sys|numa|sockets) .{0,40}(p2p|peer to peer|peer access)',
   ],
@@ -298,7 +305,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'socketsUsed',
-    '(only|just|one|single|always) .{0,20}(eth|ens|eno|bond|ib)\\w*\\d|(which|what|how|why) .{0,50}(network )?interfaces? .{0,40}(use|chosen|choose|select|pick|socket|bootstrap)\\w*|(several|multiple|two|more|all|both) (socket )?interfaces|bootstrap .{0,30}(interface|eth|network|use)|net/socket|falls? back to (tcp|sockets?)|sockets? (instead|rather|although|even)|nsocks|socket nthreads',
+    '(only|just|one|single|always) .{0,20}(eth|ens|eno|bond|ib)\\w*\\d|(which|what|how|why) .{0,50}(network )?interfaces? .{0,40}(use|chosen|choose|select|pick|socket|bootstrap)\\w*|(several|multiple|two|more|all|both) (socket )?interfaces|bootstrap .{0,30}(interface|eth|network|use)|net/socket|falls? back to (tcp|sockets?)|sockets? (instead|rather|although|even)|nsocks|socket nthreads|(tcp|sockets?|ethernet).{1,60}(improve|faster|optimi[sz]\\w+|saturat\\w+|fill|full|increase|tun\\w+)|(improve|optimi[sz]e|speed up|increase|tune) .{0,60}(tcp|sockets?)',
   ],
   [
     'chunks',
@@ -369,7 +376,7 @@ export const conceptPhrases = {
   connected:
     'connect(s|ed|ion|ions)?|talk(s)?|communicat(e|es|ion)|reach(es)?|transports?|link(ed)?|path (between|from)|exchange|via|route[sd]?',
   scale:
-    'scal(e|es|ing|ability)|more (nodes|gpus|hosts|servers|machines|ranks)|(the )?number of (nodes|gpus|hosts|ranks|servers|machines)|add(ing)? (more )?(nodes|hosts|servers|machines|gpus)|nodes? (increase|grow)s?|(nodes|gpus|cluster|node count) (increases?|grows?)|larger clusters?|(grow|go|going) from|as (i|we) add|multi ?node (training )?(is )?slower|slower (on|with|than|across) (a |the )?(two|2|multiple|several|multi|single|one|1)',
+    'scal(e|es|ing|ability)|more (nodes|gpus|hosts|servers|machines|ranks)|(the )?number of (nodes|gpus|hosts|ranks|servers|machines|workers|processes)|(increas|grow)\\w* (nearly |almost |about )?linear(ly)?|linear(ly)? (increas|grow|with)\\w*|add(ing)? (more )?(nodes|hosts|servers|machines|gpus)|nodes? (increase|grow)s?|(nodes|gpus|cluster|node count) (increases?|grows?)|larger clusters?|(grow|go|going) from|as (i|we) add|multi ?node (training )?(is )?slower|slower (on|with|than|across) (a |the )?(two|2|multiple|several|multi|single|one|1)',
   oneNode:
     'single node|one node|1 node|one host|one machine|one server|a single (machine|server|host|node)|single (machine|server|host)|intra ?node|within a node',
   mean: 'mean(s|ing|t)?|definition|define[ds]?|stand(s)? for|difference between|differ(s|ent)? from|what (exactly )?(is|are) (an? |the )?|how (is|are) .{0,20}(calculated|computed|defined)|formula|explain the (term|difference|meaning)',
