@@ -30,6 +30,11 @@ export type Reply = { readonly id: number } & (
   | { readonly kind: 'error'; readonly message: string; readonly excerpt: Excerpt | undefined }
 );
 
+/** Texts for fields of the page: variables with their meanings, which a worker sends once, and completions of a question. */
+export type Known =
+  | { readonly kind: 'variables'; readonly variables: readonly (readonly [name: string, meaning: string])[] }
+  | { readonly kind: 'completions'; readonly completions: readonly (readonly [text: string, detail: string])[] };
+
 /** The line of an error in a file, with its place marked. */
 export interface Excerpt {
   readonly line: number;

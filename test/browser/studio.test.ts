@@ -249,6 +249,10 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     const { stdout } = await tccl(['explain', 'dgx-h100', '--nodes', '2', 'why', '16', 'channels', '--json']);
     const { title } = JSON.parse(stdout) as { title: string };
     await expect(page.locator('.answer h2').textContent()).resolves.toBe(title);
+    await page.getByLabel('Ask a question about the plan').fill('what if NCCL_CROSS');
+    await page.locator('#questions option[value="what if NCCL_CROSS_NIC"]').waitFor({ state: 'attached' });
+    await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROSS_NIC=0');
+    expect(await page.locator('#variables option').count()).toBeGreaterThan(200);
     await page.getByLabel('Ask a question about the plan').fill('xyzzy');
     await page.keyboard.press('Enter');
     await shows();

@@ -1,5 +1,5 @@
 import { ncclVariables } from '../nccl-variables.js';
-import { didYouMean } from '../../suggest.js';
+import { unknownAmong } from './unknown-variable.js';
 
 /** Texts and checks that command lines and cluster files share. */
 
@@ -15,7 +15,5 @@ export function splitCount(text: string): { readonly name: string; readonly coun
 
 /** Problem with the name of a variable that is set for a plan, or undefined if NCCL knows it. */
 export function unknownVariable(variable: string): string | undefined {
-  if (ncclVariables.has(variable)) return undefined;
-  const named = variable.startsWith('NCCL_') ? variable : `NCCL_${variable}`;
-  return `NCCL has no variable ${variable}${ncclVariables.has(named) ? `; did you mean ${named}?` : didYouMean(variable, ncclVariables)}`;
+  return unknownAmong(variable, ncclVariables);
 }

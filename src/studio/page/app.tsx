@@ -1,7 +1,6 @@
 import { Fragment, type JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Line } from '../../planner/explain/answer.js';
-import { completeQuestion } from '../../planner/explain/grammar/complete.js';
 import { shownBy } from '../answer-links.js';
 import type { Device, Shown, ShownPart } from '../messages.js';
 import { savedStudio } from '../saved.js';
@@ -12,7 +11,7 @@ import { sheetOfLog, sheetOfPart } from '../sheets.js';
 import { save, savePng, saveSvg } from './drawing.js';
 import { startTour, Tour } from './tour.js';
 import { droppedFiles } from './drops.js';
-import { allFiles, busy, cancel, change, open, place, problem, shown, state } from './store.js';
+import { allFiles, busy, cancel, change, complete, completions, open, place, problem, shown, state } from './store.js';
 import { ClusterView } from './cluster.js';
 import { ChoiceView } from './choice.js';
 import { LearnView } from './learn.js';
@@ -239,6 +238,7 @@ function Questions({ views: { answer, plan } }: { readonly views: Shown }): JSX.
   const [text, setText] = useState(ask);
   const devices = plan?.devices ?? [];
   useEffect(() => setText(ask), [ask]);
+  useEffect(() => complete(text), [text]);
   return (
     <section class="questions" aria-label="Questions">
       <form
@@ -257,7 +257,7 @@ function Questions({ views: { answer, plan } }: { readonly views: Shown }): JSX.
         />
         <button type="submit">Ask</button>
         <datalist id="questions">
-          {completeQuestion(text).map(({ text: whole, detail }) => (
+          {completions.value.map(([whole, detail]) => (
             <option key={whole} value={whole}>
               {detail}
             </option>

@@ -2,16 +2,13 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { counted } from '../../counted.js';
 import { describeError, InvalidArgumentError } from '../../errors.js';
-import { ncclVariables } from '../../planner/nccl-variables.js';
 import { type DeviceEditName, describeEdit } from '../../planner/plan/device-edits.js';
-import { unknownVariable } from '../../planner/plan/cluster-text.js';
-import { parameterTable } from '../../planner/parameters.js';
-import { variableMeanings } from '../../planner/variable-meanings.js';
+import { unknownAmong } from '../../planner/plan/unknown-variable.js';
 import { coveredVersions, defaultVersion } from '../../planner/versions/version.js';
 import type { Device } from '../messages.js';
 import { type LinkEdits, linkEdits } from '../links.js';
 import { machinesIn, MOST_NODES, variablesOf } from '../state.js';
-import { change, fileNames, machines, open, problem, shown, state } from './store.js';
+import { change, fileNames, machines, open, problem, shown, state, variables } from './store.js';
 
 /** The machine, its count, the version, variables and devices that are taken out. */
 export function Settings(): JSX.Element {
@@ -187,12 +184,13 @@ function openChosen({ currentTarget }: { readonly currentTarget: HTMLInputElemen
 function Variables(): JSX.Element {
   const { env } = state.value;
   const [text, setText] = useState('');
+  const known = new Set(variables.value.keys());
   const add = () => {
     if (text.trim() === '') return;
     try {
       const more = variablesOf(text);
       for (const name of Object.keys(more)) {
-        const wrong = unknownVariable(name);
+        const wrong = variables.value.size === 0 ? undefined : unknownAmong(name, known);
         if (wrong !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', wrong);
       }
       setText('');
@@ -202,7 +200,7 @@ function Variables(): JSX.Element {
     }
   };
   const named = text.split('=')[0]?.trim() ?? '';
-  const meaning = parameterTable.find(({ variable }) => variable === named)?.doc ?? variableMeanings.get(named);
+  const meaning = variables.value.get(named) ?? '';
   return (
     <fieldset>
       <legend>Variables of NCCL</legend>
@@ -236,9 +234,9 @@ function Variables(): JSX.Element {
           Set
         </button>
       </div>
-      {meaning === undefined ? null : <p class="hint">{meaning}</p>}
+      {meaning === '' ? null : <p class="hint">{meaning}</p>}
       <datalist id="variables">
-        {[...ncclVariables].map((name) => (
+        {[...known].map((name) => (
           <option key={name} value={`${name}=`} />
         ))}
       </datalist>

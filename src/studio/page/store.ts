@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { describeError } from '../../errors.js';
 import { partOfFile } from '../files.js';
-import type { Beginning, Excerpt, OpenFile, Reply, Request, Shown } from '../messages.js';
+import type { Beginning, Excerpt, Known, OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
 import { NARROW } from '../../view/choice/axis.js';
 import { COMPACT_WIDTH } from '../../view/draw/picture.js';
@@ -23,6 +23,10 @@ export const busy = signal<string | undefined>(undefined);
 export const fileNames = signal<readonly string[]>([]);
 /** Width of pictures on a phone; undefined on larger screens. */
 export const phoneWidth = signal(phoneWidthNow());
+/** Variables of NCCL with their meanings; empty until the worker has begun. */
+export const variables = signal<ReadonlyMap<string, string>>(new Map());
+/** Completions of the question that is typed, with what it gives. */
+export const completions = signal<readonly (readonly [text: string, detail: string])[]>([]);
 /** The machines of the catalogue. */
 export const machines = signal<Beginning['machines']>([]);
 /** Subject of the selected marks, with those that go with it. */
@@ -208,6 +212,11 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
   }
 }
 
+/** Asks for completions of a question. */
+export function complete(question: string): void {
+  worker?.postMessage({ question });
+}
+
 function messageOf(id: number): Request {
   return { id, state: state.value, width: phoneWidth.value, files: [...files.values()] };
 }
@@ -236,7 +245,15 @@ function request(): void {
 }
 
 function listen(started: Worker): Worker {
-  started.onmessage = ({ data }: MessageEvent<Reply>) => {
+  started.onmessage = ({ data }: MessageEvent<Reply | Known>) => {
+    if (data.kind === 'variables') {
+      variables.value = new Map(data.variables);
+      return;
+    }
+    if (data.kind === 'completions') {
+      completions.value = data.completions;
+      return;
+    }
     if (data.id !== latest) return;
     if (data.kind === 'progress') {
       busy.value = data.text;
