@@ -283,7 +283,7 @@ const wrong: Record<string, [code: string, about: RegExp, (checked: CheckedCall)
   'an input that is missing': [
     'ARGUMENT_TYPE',
     /^allReduce: undefined cannot be exchanged/,
-    (c) => c.allReduce(undefined as never, undefined as never, 'sum', undefined),
+    (c) => c.allReduce(undefined as never, undefined, 'sum', undefined),
   ],
   'a root without output in reduce': [
     'ARGUMENT_TYPE',
