@@ -48,6 +48,7 @@ export interface BlockingTaggedLimits extends BlockingLimits, TagOption {}
 export interface ReceivedMessage {
   /** Rank that sent it. */
   readonly source: number;
+  /** Tag that the sender gave it; 0 without one. */
   readonly tag: number;
   /** Number of received elements. */
   readonly count: number;
@@ -57,6 +58,7 @@ export interface ReceivedMessage {
 export interface ProbedMessage {
   /** Rank that sent it. */
   readonly source: number;
+  /** Tag that the sender gave it; 0 without one. */
   readonly tag: number;
   /** Number of elements; 1 for an object. */
   readonly count: number;

@@ -2,9 +2,11 @@ import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/argume
 
 /** A value that {@link ObjectCalls.recvAnyObject} received. */
 export interface AnyObject<T> {
+  /** The value, as the sender's program gave it. */
   readonly value: T;
   /** Rank that sent it. */
   readonly source: number;
+  /** Tag that the sender gave it; 0 without one. */
   readonly tag: number;
 }
 
