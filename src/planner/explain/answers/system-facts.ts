@@ -45,7 +45,7 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
     sentences: (situation) => [
       'Broadcast and Reduce have Ring only: each rank forwards chunks to the next while later ones arrive, so a large call takes its size divided by the bandwidth of a link, whatever the number of ranks; these add a step of latency each.',
       'AllReduce by Ring is a reduce-scatter, then an all-gather, on flat rings through all nodes. By Tree it is a reduction up and a broadcast down two trees between nodes, with a chain in each node. NVLS and NVLSTree let NVSwitches add and copy, CollNet the network.',
-      'AllGather and ReduceScatter have Ring, NVLS, CollNetDirect, and PAT (2.23 on, one rank a node): no Tree. If NCCL_ALGO leaves no way, newer releases fail the call, and older ones took Ring.',
+      'AllGather and ReduceScatter have Ring, NVLS, CollNetDirect, and PAT (2.23 on, mostly with one rank a node): no Tree. If NCCL_ALGO leaves no way, newer releases fail the call, and older ones took Ring.',
       'AllToAll, Gather, Scatter and SendRecv are messages between pairs of ranks: each goes by P2P, SHM or a NIC, and no ring or tree is used.',
       ...(['AllReduce', 'Broadcast', 'AllGather'] as const).flatMap((collective) => {
         const row = predicted(situation, collective, 2 ** 30);
@@ -195,9 +195,10 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
     ],
   },
   sharedGpu: {
-    title: 'a communicator cannot have two ranks on one GPU',
+    title: 'two ranks of a communicator on one GPU are refused; from 2.30 on NCCL_MULTI_RANK_GPU_ENABLE=1 allows them',
     sentences: () => [
-      'NCCL refuses it: «Duplicate GPU detected». Two ranks would wait for each other inside kernels that need not run at the same time. Slices of MIG count as the GPU that they are part of, and P2P does not reach them.',
+      'Without it NCCL says «Duplicate GPU detected» or «Multiple Ranks are using the same GPU»: two ranks would wait for each other inside kernels that need not run at the same time. The variable is experimental: about two ranks a GPU fit, NVLink SHARP is off, and too few multiprocessors or memory hang (NCCL_MAX_CTAS limits the channels).',
+      'Slices of MIG count as the GPU that they are part of, and P2P does not reach them.',
       'Most often it is a mistake: each process takes device 0, because CUDA_VISIBLE_DEVICES or the local rank is missing.',
     ],
   },
