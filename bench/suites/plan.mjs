@@ -23,7 +23,7 @@ const hostCounts = [16, 256, 2048, 12_500];
 const program = new URL('../planner/plan-once.mjs', import.meta.url).pathname;
 
 const cli = new URL('../../dist/cli/main.js', import.meta.url).pathname;
-const command = ['plan', 'dgx-h100', '--nodes', '2'];
+const command = ['plan', 'dgx-h100', '--nodes', '2', '--no-predict'];
 
 /** @param {Context} context */
 export async function run({ options, record, progress, note }) {
