@@ -218,8 +218,8 @@ function assembleCluster(
   const environment: Record<string, string> = {
     ...(Object.fromEntries(ofShell) as Record<string, string>),
     ...fileEnvironment,
-    ...readAssignments(options.env ?? []),
     ...(options.collnet === true ? { NCCL_COLLNET_ENABLE: '1' } : {}),
+    ...readAssignments(options.env ?? []),
   };
   const version = versionOf(options);
   const windows = options.windows === undefined ? 'none' : windowsOf(options.windows);

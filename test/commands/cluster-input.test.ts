@@ -272,4 +272,6 @@ it('--collnet makes NICs of the catalogue’s machines reduce; a cluster file ma
   writeFileSync(file('no-sharp.yaml'), 'machines:\n  - { machine: dgx-h100, count: 2, overrides: { sharp: false } }\n');
   const without = await tccl(['plan', file('no-sharp.yaml'), '--collnet', '--no-predict']);
   expect(without.stdout).toMatch(/^CollNet +no: the network does not reduce$/m);
+  const switchedOff = await tccl(['plan', 'dgx-h100:2', '--collnet', '--env', 'NCCL_COLLNET_ENABLE=0', '--no-predict']);
+  expect(switchedOff.stdout).toMatch(/^CollNet +no: NICs can reduce; NCCL_COLLNET_ENABLE=1 would ask them to$/m);
 });

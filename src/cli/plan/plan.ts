@@ -38,7 +38,8 @@ interface SizeOptions {
 export async function showPlan(names: readonly string[], options: PlanOptions): Promise<void> {
   // Errors of the command line are reported before a file is read.
   const sizes = sizesOf(options);
-  const input = await readCluster(names, options);
+  const given = await readCluster(names, options);
+  const input = options.splitFrom === undefined ? given : { ...given, title: `${given.title}, split from ${options.splitFrom}` };
   if (options.followNccl !== true) refuseContradictions(input.parameters);
   const parent = await parentOf(options);
   const { overview: made, tuning, checked, predicted } = makeOverview(input, sizes, parent);
@@ -111,7 +112,7 @@ function makeOverview(
     if (parent !== undefined && nRanks > parent.nodes.nRanks) {
       throw new InvalidArgumentError(
         'ARGUMENT_RANGE',
-        `${title} has ${nRanks} ranks, but --split-from has only ${parent.nodes.nRanks}: give the communicator that it was split from`,
+        `${nRanks} ranks cannot be split from ${parent.nodes.nRanks}: give in --split-from the communicator that they were split from`,
       );
     }
     const tuning = tune(plan, parameters);

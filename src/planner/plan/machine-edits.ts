@@ -74,6 +74,14 @@ export const limitLanes =
       if (Number(pci.attributes.get('link_width')) > lanes) pci.attributes.set('link_width', String(lanes));
   };
 
+/** An edit of the machine's first network card alone. */
+export const ofFirstNic =
+  (edit: MachineEdit): MachineEdit =>
+  (machine) => {
+    const [nic] = nicDevices(machine);
+    if (nic !== undefined) edit(nic);
+  };
+
 /** Puts a second network card beside each. */
 export const doubleNics: MachineEdit = (machine) => {
   for (const nic of nicDevices(machine)) copyNic(nic, nic.parent ?? machine, machine);

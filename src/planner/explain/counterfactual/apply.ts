@@ -12,6 +12,7 @@ import {
   limitPcie,
   type MachineEdit,
   named,
+  ofFirstNic,
   setNicSpeed,
   withoutGdr,
   withoutNvlinks,
@@ -56,6 +57,7 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
     case 'nics':
       return rootsOf(subject).every((root) => named(root, 'net').length === change.count);
     case 'nic-speed':
+      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'net').every((net) => Number(net.attributes.get('speed')) === change.mbps),
       );
@@ -66,10 +68,12 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
           : named(root, change.what === 'nvlink' ? 'nvlink' : 'net').length === 0,
       );
     case 'pcie':
+      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'pci').every((pci) => !(laneSpeed(pci) > Number.parseFloat(linkSpeeds[change.generation]))),
       );
     case 'pcie-lanes':
+      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'pci').every((pci) => !(Number(pci.attributes.get('link_width')) > change.lanes)),
       );
@@ -129,6 +133,8 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
     const changed = changedCluster(subject, { apply: edit, isOneHost });
     return { ...subject, cluster: changed.cluster, roots: new Map() };
   };
+  const ofNics = (edit: MachineEdit, { isOneNic }: { readonly isOneNic?: true }): ChangedSubject =>
+    isOneNic === true ? edited(ofFirstNic(edit), true) : edited(edit);
   switch (change.kind) {
     case 'variable': {
       const problem = unknownVariable(change.name);
@@ -165,7 +171,7 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
     case 'nics-doubled':
       return edited(doubleNics);
     case 'nic-speed':
-      return edited(setNicSpeed(change.mbps));
+      return ofNics(setNicSpeed(change.mbps), change);
     case 'without':
       return edited(change.what === 'nvlink' ? withoutNvlinks : change.what === 'gdr' ? withoutGdr : keepNics(0));
     case 'nvlinks-halved':
@@ -173,9 +179,9 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
     case 'nvlinks':
       return edited(directNvlinks(change.count));
     case 'pcie':
-      return edited(limitPcie(change.generation));
+      return ofNics(limitPcie(change.generation), change);
     case 'pcie-lanes':
-      return edited(limitLanes(change.lanes));
+      return ofNics(limitLanes(change.lanes), change);
     case 'sockets':
       return { ...edited(withoutGdr), simulated: { ...simulated, network: 'sockets' } };
     case 'oversubscription':
@@ -265,7 +271,9 @@ export function describeCounterfactual(change: Counterfactual): string {
     case 'nics-doubled':
       return 'twice as many NICs';
     case 'nic-speed':
-      return `NICs of ${change.mbps / 1000} Gb/s`;
+      return change.isOneNic === true
+        ? `one NIC of one host at ${change.mbps / 1000} Gb/s`
+        : `NICs of ${change.mbps / 1000} Gb/s`;
     case 'without':
       return { nvlink: 'no NVLink', gdr: 'no GPU Direct RDMA', nics: 'no NIC' }[change.what];
     case 'nvlinks-halved':
@@ -275,9 +283,11 @@ export function describeCounterfactual(change: Counterfactual): string {
     case 'sockets':
       return "sockets of the kernel in place of the NICs' own plugin";
     case 'pcie':
-      return `PCIe Gen${change.generation}`;
+      return `${change.isOneNic === true ? 'one NIC of one host at ' : ''}PCIe Gen${change.generation}`;
     case 'pcie-lanes':
-      return `PCIe links of ${change.lanes} lanes`;
+      return change.isOneNic === true
+        ? `one NIC of one host with ${change.lanes} PCIe lanes`
+        : `PCIe links of ${change.lanes} lanes`;
     case 'nodes':
       return counted(change.count, 'node');
     case 'gpus':

@@ -6,14 +6,14 @@ export type Counterfactual =
   /** NICs of each host that are used. */
   | { readonly kind: 'nics'; readonly count: number }
   | { readonly kind: 'nics-doubled' }
-  | { readonly kind: 'nic-speed'; readonly mbps: number }
+  | ({ readonly kind: 'nic-speed'; readonly mbps: number } & OfOneNic)
   | { readonly kind: 'without'; readonly what: 'nvlink' | 'gdr' | 'nics' }
   | { readonly kind: 'nvlinks-halved' }
   /** NVLinks between each two GPUs. */
   | { readonly kind: 'nvlinks'; readonly count: number }
   | { readonly kind: 'sockets' }
-  | { readonly kind: 'pcie'; readonly generation: 3 | 4 | 5 }
-  | { readonly kind: 'pcie-lanes'; readonly lanes: 4 | 8 }
+  | ({ readonly kind: 'pcie'; readonly generation: 3 | 4 | 5 } & OfOneNic)
+  | ({ readonly kind: 'pcie-lanes'; readonly lanes: 4 | 8 } & OfOneNic)
   | { readonly kind: 'nodes'; readonly count: number }
   /** GPUs of each host. */
   | { readonly kind: 'gpus'; readonly count: number }
@@ -29,3 +29,8 @@ export type Counterfactual =
   | { readonly kind: 'oversubscription'; readonly ratio: number }
   | { readonly kind: 'machine'; readonly name: string }
   | { readonly kind: 'graph-launch' };
+
+/** Set for a change of one NIC of one host; else it is one of all. */
+interface OfOneNic {
+  readonly isOneNic?: true;
+}

@@ -154,6 +154,10 @@ const rules: readonly Rule[] = [
   },
 ];
 
+/** One NIC that is or does something: `one NIC runs at`, `mlx5_3 is`. */
+const oneNic =
+  /\b(?:(?:one|1|a single|a) (?:[a-z]+ )?(?:nics?|hcas?|port|(?:network )?cards?|rail)|(?:link|slot) of [a-z]+\d*_\d+|mlx5_\d+) (?:(?:of|on|in) (?:a|one|the) (?:host|node|server) )?(?:is|are|has|runs?|only|goes|falls|trains?|negotiate[sd]?|gets)\b/;
+
 function nicsDown(many = 'one'): Counterfactual {
   return { kind: 'nics-down', count: manyWords[many] ?? Math.max(1, Number(many) || 1) };
 }
@@ -192,10 +196,12 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
   if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out')) setting.push({ kind: 'gpu-list', gpus: gpuList });
   // `NCCL_IB_HCA=mlx5_0,mlx5_1` leaves two NICs, whatever the machine has.
   const selected = variables.find(({ name, value }) => name === 'NCCL_IB_HCA' && /^=?[a-z]/i.test(value ?? ''))?.value;
+  // `what if one NIC runs at x8` is about that NIC, `a NIC of 200 Gb/s in each host` about all.
+  const ofOne = supposes && oneNic.test(text) ? ({ isOneNic: true } as const) : {};
   // Hardware is what the question is about, unless the question compares it with what there is.
   const hardware: Counterfactual[] = [
-    ...(pcie.generation === undefined ? [] : [{ kind: 'pcie', generation: pcie.generation } as const]),
-    ...(pcie.lanes === undefined ? [] : [{ kind: 'pcie-lanes', lanes: pcie.lanes } as const]),
+    ...(pcie.generation === undefined ? [] : [{ kind: 'pcie', generation: pcie.generation, ...ofOne } as const]),
+    ...(pcie.lanes === undefined ? [] : [{ kind: 'pcie-lanes', lanes: pcie.lanes, ...ofOne } as const]),
     ...(typeof selected === 'string' ? [{ kind: 'nics', count: selected.split(',').length } as const] : []),
     ...(typeof selected === 'string' ||
     counts.nics === undefined ||
@@ -203,7 +209,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     changes.some(({ kind }) => kind === 'nics-down')
       ? []
       : [{ kind: 'nics', count: counts.nics } as const]),
-    ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps } as const]),
+    ...(nicMbps === undefined ? [] : [{ kind: 'nic-speed', mbps: nicMbps, ...ofOne } as const]),
     // On more GPUs, links lead to switches.
     ...(nvlinks === undefined || !((counts.gpus ?? gpuModels[0]?.count ?? 8) <= MOST_JOINED_DIRECTLY)
       ? []
