@@ -82,7 +82,7 @@ const GPU_NUMBERS = '(?:gpus?|devices?) ?#?(\\d+(?:(?: ?(?:,|and|&) ?)+(?:gpu )?
 const rules: readonly Rule[] = [
   {
     pattern: new RegExp(
-      `\\b${GPU_NUMBERS} (?:is|are|were|was|has|have|goes|go|gets|get|being)? ?(?:missing|down|dead|gone|broken|lost|removed|absent|disabled|fail(?:s|ed)?|dies|died|unavailable|fell off|fallen off|off the bus)\\b`,
+      `(?<!\\b(?:(?:nv-? ?)?links?|nics?|ports?|lanes?) of (?:the )?)\\b${GPU_NUMBERS} (?:is|are|were|was|has|have|goes|go|gets|get|being)? ?(?:missing|down|dead|gone|broken|lost|removed|absent|disabled|fail(?:s|ed)?|dies|died|unavailable|fell off|fallen off|off the bus)\\b`,
       'g',
     ),
     isPlain: true,
@@ -98,7 +98,7 @@ const rules: readonly Rule[] = [
   },
   {
     pattern: phrasePattern(
-      `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?\\d+)?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flapping|offline|disabled|breaks?|not working)`,
+      `(?:${MANY} )?${OF_ALL}(?:[a-z]+ )?${NICS}(?: #?\\d+)?(?: (?:of|on|in) (?:a|one|the|each|every) (?:host|node|server|machine))? (?:is|are|goes|go|gets|was|were|has|have)? ?(?:down|fail(?:s|ed|ing)?|dead|broken|lost|missing|dies|die|unplugged|flap(?:s|ping)|offline|disabled|breaks?|not working)`,
     ),
     isPlain: true,
     make: ([, many]) => nicsDown(many),
@@ -132,7 +132,7 @@ const rules: readonly Rule[] = [
   },
   {
     pattern:
-      /\b(?:half|some) (?:of )?(?:the |my |our )?nv-?\s?links?\b|\bnv-?\s?links? (?:is|are|goes|go|were) (?:down|degraded|inactive|broken)\b/g,
+      /\b(?:half|some) (?:of )?(?:the |my |our )?nv-?\s?links?\b|(?<!\b(?:one|1|an?|single) )\bnv-?\s?links? (?:is|are|goes|go|were) (?:down|degraded|inactive|broken)\b/g,
     make: () => ({ kind: 'nvlinks-halved' }),
   },
   {

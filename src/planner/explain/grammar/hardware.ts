@@ -134,7 +134,7 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
   );
   words.take(
     new RegExp(
-      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa|networks?)(?: (?:network|interconnect|speed|bandwidth))?(?: ?(?:at|of|is|are|with|,|\\())? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
+      `(?<=\\b(?:infini ?band|ib|roce|ethernet|nics?|hcas?|efa|networks?)(?: (?:network|interconnect|speed|bandwidth))?(?: ?(?:at|of|is|are|with|,|\\(|(?:runs?|goes|trains?|negotiates?) (?:only )?at|has|have|gets?))?(?: only)? ?)(\\d{2,4}) ?(?:gbe|gbps|gbit/s|gb/s|g)\\b`,
     ),
     ([text, digits]) => (/GB(?:\/s|ps)/.test(text) ? false : take(text, undefined, Number(digits) * 1000)),
   );

@@ -406,7 +406,7 @@ export const plainWords = new Set(
   `a about above actually add after again against all almost alone along already also although always am among an and another any anyone
   anything are aren around as ask at away back be because been before began being below better between big both bound but by came can cannot
   case check clear come comes compare compared comparison could couldn count current currently day default despite did didn differ different do
-  does doesn doing don done down due during each either else end enough even ever every everything exactly example far few find first for found
+  does doesn doing don done down due during each either else end enough even ever every everything exactly example far few find first flap flapping flaps for found
   from full further gave get gets getting give given go goes going gone good got great had half happen happened happens happy has have having he
   hello help her here hey hi high higher how however i idea if im in instead into is isn it its itself just keep kind know last late later least
   less let like likely little ll long look looking looks lot low lower made mainly make makes making many matter may maybe me mean means might

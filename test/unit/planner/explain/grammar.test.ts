@@ -85,6 +85,8 @@ describe('a question in free words', () => {
   it.each<[string, Question['changes']]>([
     ['what if one NIC is down', [{ kind: 'nics-down', count: 1 }]],
     ['what if one NIC runs at PCIe x8', [{ kind: 'pcie-lanes', lanes: 8, isOneNic: true }]],
+    ['what if one NIC flaps', [{ kind: 'nics-down', count: 1 }]],
+    ['what if one NIC runs at 200G', [{ kind: 'nic-speed', mbps: 200_000, isOneNic: true }]],
     ['what if one NIC is 200 Gb/s', [{ kind: 'nic-speed', mbps: 200_000, isOneNic: true }]],
     ['what if the link of mlx5_3 is PCIe Gen4', [{ kind: 'pcie', generation: 4, isOneNic: true }]],
     ['what if the NICs are 200 Gb/s', [{ kind: 'nic-speed', mbps: 200_000 }]],
