@@ -3,14 +3,14 @@ import type { ServerResponse } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ownPath } from '../../own-module.js';
-import { event, type LiveSource } from './live.js';
+import { began, event, type LiveSource, Pages, problem } from './pages.js';
 
 /** Jobs of tccl for pages: each message is a line of `tccl inspect --json`, or what it says where there is no job. */
 export class InspectedJobs implements LiveSource {
   readonly #args: readonly string[];
   readonly #everyMs: number;
-  readonly #pages = new Set<ServerResponse>();
-  #latest = ': begun\n\n';
+  readonly #pages = new Pages();
+  #latest = '';
 
   /** @param job start of the id of a job, or a process of it; undefined for all jobs of this user */
   constructor(job: string | undefined, everyMs: number) {
@@ -19,16 +19,11 @@ export class InspectedJobs implements LiveSource {
   }
 
   send(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
-    response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
-    response.write(this.#latest);
-    this.#pages.add(response);
-    response.once('close', () => this.#pages.delete(response));
+    this.#pages.add(response, headers, this.#latest);
   }
 
   begin(): AbortController {
-    const controller = new AbortController();
-    void this.#run(controller.signal);
-    return controller;
+    return began((signal) => this.#run(signal));
   }
 
   /** `tccl inspect` ends with its jobs: it is started again for the next ones. */
@@ -53,9 +48,8 @@ export class InspectedJobs implements LiveSource {
 
   #write(message: string): void {
     this.#latest = message;
-    for (const page of this.#pages) page.write(message);
+    this.#pages.write(message);
   }
 }
 
 const inspection = (line: string) => `event: inspection\n${event(line)}`;
-const problem = (line: string) => `event: problem\n${event(line)}`;

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describeError, TcclError } from '../../errors.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { type ReportSource, socketSource } from '../watch/source.js';
+import { began, event, type LiveSource, Pages, problem } from './pages.js';
 
 /** Reports at most that a page gets which is opened later, and their characters. */
 const MOST_REPORTS = 200;
@@ -10,19 +11,11 @@ const MOST_CHARACTERS = 2 ** 26;
 /** Seconds that RAS may take to collect. */
 const COLLECT_SECONDS = 5;
 
-/** A source of server-sent events about running jobs. */
-export interface LiveSource {
-  /** Sends a page the events so far and those that follow. */
-  send(response: ServerResponse, headers: Readonly<Record<string, string>>): void;
-  /** Begins to ask; the controller ends it. */
-  begin(): AbortController;
-}
-
 /** Reports of running jobs for pages, as server-sent events: each is a line of the recording that `tccl watch` writes. */
 export class LiveReports implements LiveSource {
   readonly #sources: readonly ReportSource[];
   readonly #everyMs: number;
-  readonly #pages = new Set<ServerResponse>();
+  readonly #pages = new Pages();
   readonly #lines: string[] = [];
   #length = 0;
 
@@ -33,16 +26,11 @@ export class LiveReports implements LiveSource {
   }
 
   send(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
-    response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
-    response.write(this.#lines.map(event).join('') || ': begun\n\n');
-    this.#pages.add(response);
-    response.once('close', () => this.#pages.delete(response));
+    this.#pages.add(response, headers, this.#lines.map(event).join(''));
   }
 
   begin(): AbortController {
-    const controller = new AbortController();
-    void this.#run(controller.signal);
-    return controller;
+    return began((signal) => this.#run(signal));
   }
 
   async #run(signal: AbortSignal): Promise<void> {
@@ -61,7 +49,7 @@ export class LiveReports implements LiveSource {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof TcclError)) throw error;
-      this.#write(`event: problem\n${event(describeError(error))}`);
+      this.#pages.write(problem(describeError(error)));
     }
   }
 
@@ -70,15 +58,6 @@ export class LiveReports implements LiveSource {
     this.#length += line.length;
     while (this.#lines.length > MOST_REPORTS || (this.#length > MOST_CHARACTERS && this.#lines.length > 2))
       this.#length -= this.#lines.shift()?.length ?? 0;
-    this.#write(event(line));
+    this.#pages.write(event(line));
   }
-
-  #write(text: string): void {
-    for (const page of this.#pages) page.write(text);
-  }
-}
-
-/** A message of server-sent events: a line of text. */
-export function event(line: string): string {
-  return `data: ${line.replaceAll(/[\r\n]+/g, ' ')}\n\n`;
 }

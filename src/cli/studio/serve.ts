@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { print, writeFile } from '../output.js';
 import { InspectedJobs } from './inspected.js';
-import { LiveReports, type LiveSource } from './live.js';
+import { LiveReports } from './live.js';
+import type { LiveSource } from './pages.js';
 import { studioPage } from './page.js';
 
 /** Options of `tccl studio`. */

@@ -183,74 +183,52 @@ function directAllReduce(own: Range, chunkBytes: number, nodes: readonly DirectN
   ];
 }
 
-function directAllGather(own: Range, part: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
-  return [
-    ...nodes.flatMap(({ ranks, heads }) =>
-      heads.flatMap((head, share): ChannelWorker[] => {
-        const local = ranks.indexOf(head.rank);
-        return [
-          {
-            rank: head.rank,
-            moves: () =>
-              each(own, chunkBytes, ({ offset, bytes }) => ({ receive: [], input: offset, send: [head.up], output: -1, bytes })),
-          },
-          { rank: head.rank, moves: () => eachPart(own, part, chunkBytes, ofShare(nodes, share), (chunk) => fall(head, chunk)) },
-          {
-            rank: head.rank,
-            moves: () =>
-              eachPart(own, part, chunkBytes, ofOtherShares(nodes, share), (chunk, of) =>
-                gather(heads[of.share] ?? head, local, chunk),
-              ),
-          },
-        ];
-      }),
-    ),
-    ...(nodes[0]?.heads ?? []).map((_, share): ChannelWorker => {
-      const rail = railOf(nodes, share);
-      return {
-        rank: NETWORK_RANK,
-        moves: () =>
-          eachPart(own, part, chunkBytes, ofShare(nodes, share), ({ bytes }, { head }) => exchange([head], rail, bytes)),
-      };
-    }),
-  ];
+function directAllGather(own: Range, partBytes: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  const parts = (of: readonly Part[], move: (chunk: Range, part: Part) => Move) => eachPart(own, partBytes, chunkBytes, of, move);
+  return ofHeads(
+    nodes,
+    (head, share, local, heads) => [
+      () => each(own, chunkBytes, ({ offset, bytes }) => ({ receive: [], input: offset, send: [head.up], output: -1, bytes })),
+      () => parts(ofShare(nodes, share), (chunk) => fall(head, chunk)),
+      () => parts(ofOtherShares(nodes, share), (chunk, of) => gather(heads[of.share] ?? head, local, chunk)),
+    ],
+    (share, rail) => parts(ofShare(nodes, share), ({ bytes }, { head }) => exchange([head], rail, bytes)),
+  );
 }
 
-function directReduceScatter(own: Range, part: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+function directReduceScatter(own: Range, partBytes: number, chunkBytes: number, nodes: readonly DirectNode[]): ChannelWorker[] {
+  const parts = (of: readonly Part[], move: (chunk: Range, part: Part) => Move) => eachPart(own, partBytes, chunkBytes, of, move);
+  return ofHeads(
+    nodes,
+    (head, share, local, heads) => [
+      () => parts(ofOtherShares(nodes, share), (chunk, of) => scatter(heads[of.share] ?? head, local, chunk)),
+      () => parts(ofShare(nodes, share), (chunk) => rise(head, chunk)),
+      () => each(own, chunkBytes, ({ offset, bytes }) => ({ receive: [head.down], input: -1, send: [], output: offset, bytes })),
+    ],
+    (share, rail) => parts(ofShare(nodes, share), ({ bytes }, { head }) => exchange(rail, [head], bytes)),
+  );
+}
+
+/**
+ * Workers where every rank is a head.
+ *
+ * @param ofHead moves of each worker of a head, by its share and its place among the ranks of its node
+ * @param ofNetwork moves of the network for a share, whose heads are `rail`
+ */
+function ofHeads(
+  nodes: readonly DirectNode[],
+  ofHead: (head: HeadLinks, share: number, local: number, heads: readonly HeadLinks[]) => readonly Worker['moves'][],
+  ofNetwork: (share: number, rail: readonly HeadLinks[]) => Iterable<Move>,
+): ChannelWorker[] {
   return [
     ...nodes.flatMap(({ ranks, heads }) =>
-      heads.flatMap((head, share): ChannelWorker[] => {
-        const local = ranks.indexOf(head.rank);
-        return [
-          {
-            rank: head.rank,
-            moves: () =>
-              eachPart(own, part, chunkBytes, ofOtherShares(nodes, share), (chunk, of) =>
-                scatter(heads[of.share] ?? head, local, chunk),
-              ),
-          },
-          { rank: head.rank, moves: () => eachPart(own, part, chunkBytes, ofShare(nodes, share), (chunk) => rise(head, chunk)) },
-          {
-            rank: head.rank,
-            moves: () =>
-              each(own, chunkBytes, ({ offset, bytes }) => ({
-                receive: [head.down],
-                input: -1,
-                send: [],
-                output: offset,
-                bytes,
-              })),
-          },
-        ];
-      }),
+      heads.flatMap((head, share) =>
+        ofHead(head, share, ranks.indexOf(head.rank), heads).map((moves) => ({ rank: head.rank, moves })),
+      ),
     ),
     ...(nodes[0]?.heads ?? []).map((_, share): ChannelWorker => {
       const rail = railOf(nodes, share);
-      return {
-        rank: NETWORK_RANK,
-        moves: () =>
-          eachPart(own, part, chunkBytes, ofShare(nodes, share), ({ bytes }, { head }) => exchange(rail, [head], bytes)),
-      };
+      return { rank: NETWORK_RANK, moves: () => ofNetwork(share, rail) };
     }),
   ];
 }

@@ -15,7 +15,7 @@ import { connected, endsOf, WorkerTrack } from './worker-track.js';
 
 /** Shortest slice: below, hand-overs cost more than an earlier start of the others gains. */
 const LEAST_SLICE_BYTES = 8 * 1024;
-export const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
+const treeFifo: FifoSize = { steps: 8, slotBytes: HEADER_BYTES + BUFFER_SLICE_BYTES };
 /**
  * Largest call, one slice of a tree, for which a tree's few messages are faster than a ring's many; measured
  * (docs/notes/algorithms.md).

@@ -49,6 +49,7 @@ export function changedSubject(
 /** True if the cluster is already as a change would make it. */
 export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): boolean {
   const { cluster, parameters, environment } = subject;
+  if ('isOneNic' in change) return false;
   switch (change.kind) {
     case 'nodes':
       return cluster.hosts.reduce((sum, { count }) => sum + count, 0) === change.count;
@@ -57,7 +58,6 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
     case 'nics':
       return rootsOf(subject).every((root) => named(root, 'net').length === change.count);
     case 'nic-speed':
-      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'net').every((net) => Number(net.attributes.get('speed')) === change.mbps),
       );
@@ -68,12 +68,10 @@ export function isAsItIs(subject: ChangeableCluster, change: Counterfactual): bo
           : named(root, change.what === 'nvlink' ? 'nvlink' : 'net').length === 0,
       );
     case 'pcie':
-      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'pci').every((pci) => !(laneSpeed(pci) > Number.parseFloat(linkSpeeds[change.generation]))),
       );
     case 'pcie-lanes':
-      if (change.isOneNic === true) return false;
       return rootsOf(subject).every((root) =>
         named(root, 'pci').every((pci) => !(Number(pci.attributes.get('link_width')) > change.lanes)),
       );
