@@ -30,6 +30,19 @@ export function isInRanksOfNetwork(error: Error): boolean {
   return ofNetworks.has(error);
 }
 
+/** Errors that every rank throws by itself, so no rank has to hear of them. */
+const ofEveryRank = new WeakSet<Error>();
+
+/** Marks an error that all ranks have agreed on: a rank that ends with it leaves; an abort could overtake the agreement. */
+export function thrownByEveryRank<E extends Error>(error: E): E {
+  ofEveryRank.add(error);
+  return error;
+}
+
+export function isThrownByEveryRank(error: unknown): boolean {
+  return error instanceof Error && ofEveryRank.has(error);
+}
+
 export function packError(error: TcclError): TransferredError {
   const { name, code, message, rank, ranks } = error;
   return { name, code, message, ...(rank !== undefined && { rank }), ...(ranks !== undefined && { ranks }) };

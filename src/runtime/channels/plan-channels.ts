@@ -8,7 +8,7 @@ import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { ringInOrder, type Channels, type PlannedNic } from '../algorithms/channels.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { packError, unpackError, type TransferredError } from '../bootstrap/error-transfer.js';
+import { packError, thrownByEveryRank, unpackError, type TransferredError } from '../bootstrap/error-transfer.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
@@ -90,7 +90,7 @@ export async function planChannels(given: PlanContext): Promise<ChannelPlan> {
   const verdict = await bootstrap.broadcast(rank === 0 ? encodeJson(judge(words, hosts)) : new Uint8Array(), 0);
   const judged = decodeJson(verdict) as Verdict;
   if (judged.kind === 'channels') return { channels: judged.channels, lines, locations };
-  throw own ?? unpackError(judged.error);
+  throw thrownByEveryRank(own ?? unpackError(judged.error));
 }
 
 interface Spoken {

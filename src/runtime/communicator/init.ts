@@ -1,6 +1,7 @@
 import type { Bootstrap, PeerInfo } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
+import { isThrownByEveryRank } from '../bootstrap/error-transfer.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
@@ -170,7 +171,8 @@ async function setUp(
     stop.throwIfAborted();
     return parts;
   } catch (error) {
-    end(error);
+    if (isThrownByEveryRank(error)) await bootstrap.close();
+    else end(error);
     if (parts !== undefined) abandon(parts, error);
     joined?.segment.close();
     throw error;
