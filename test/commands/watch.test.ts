@@ -2,10 +2,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
-import { watchJobs, type WatchOptions } from '../../src/cli/watch/show.js';
-import { TcclError } from '../../src/errors.js';
 import { tccl } from './in-process.js';
 import { type Manners, RasServer, type ServedCommunicator } from './ras-server.js';
+import { shownSoFar, watch } from './watching.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-watch-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -36,29 +35,6 @@ const communicator = (launched: readonly number[], hash = '0xfa93daea854b060b'):
 });
 const eight = (count: number, late?: number) => Array.from({ length: 8 }, (_, rank) => (rank === late ? count - 1 : count));
 const job = (version: string, communicators: Manners['communicators']): Manners => ({ version, communicators });
-/** The output of the last one so far. */
-let shown = '';
-/** `tccl watch` with reports as fast as they come, which the command line does not allow. */
-async function watch(
-  targets: readonly string[],
-  options: Partial<WatchOptions> = {},
-): Promise<{ readonly code: number; readonly stdout: string }> {
-  shown = '';
-  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((piece) => {
-    shown += String(piece);
-    return true;
-  });
-  try {
-    const code = await watchJobs(targets, { every: 20, samples: 2, stuckAfter: 1, timeout: 5000, ...options });
-    return { code, stdout: shown };
-  } catch (error) {
-    if (!(error instanceof TcclError)) throw error;
-    return { code: 2, stdout: error.message };
-  } finally {
-    spy.mockRestore();
-  }
-}
-
 describe('tccl watch', () => {
   it.each(['2.28.7', '2.28.9', '2.29.2', '2.30.7', '2.32.3'])(
     'says of NCCL %s which rank lags, and where it runs',
@@ -274,7 +250,7 @@ describe('tccl watch', () => {
   it('follows a log that grows', async () => {
     const log = join(folder, 'job.log');
     const watching = watch([], { follow: [log], samples: Infinity, untilStuck: 60_000 });
-    const hasSaid = (words: string) => expect(shown).toContain(words);
+    const hasSaid = (words: string) => expect(shownSoFar()).toContain(words);
     await vi.waitFor(() => hasSaid('nothing that can be read so far'));
     writeFileSync(log, 'node1:812:812 [0] NCCL INFO NCCL version 2.27.5+cuda12.9\n');
     await vi.waitFor(() => hasSaid('undecided: '));
@@ -306,6 +282,14 @@ describe('tccl watch', () => {
       stdout: expect.stringContaining('not-yet.log: nothing that can be read so far') as string,
     });
     expect((await watch([], { follow: ['-'] })).stdout).toContain('the standard input (-) can be read once');
+  });
+
+  it('keeps nothing of a report after it', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning');
+    const { address } = await served(job('2.30.7', (n) => [communicator(eight(640 + n))]));
+    await watch([address], { samples: 15 });
+    expect(warnings.mock.calls.flat().map(String).join()).not.toContain('MaxListeners');
+    warnings.mockRestore();
   });
 
   it('prints events of NCCL 2.29.2 and newer', async () => {

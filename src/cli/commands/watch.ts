@@ -26,6 +26,16 @@ export function register(program: Command): void {
     .option('--cluster <cluster>', 'with --inspector: also print the expected time of the operation that ranks wait in')
     .option('--nodes <count>', 'number of hosts of --cluster')
     .option('--follow <path...>', 'files and folders that grow: logs, flight recordings and all else that tccl diagnose reads')
+    .option('--gpus', 'when a job stands still: run nvidia-smi on the hosts of the ranks that hold it up')
+    .option('--stacks', 'when a job stands still: run py-spy dump for these ranks, which stops each for some milliseconds')
+    .option(
+      '--torch-dump <prefix>',
+      'when a job stands still: ask PyTorch for flight recordings, by pipes PREFIX*.pipe (see the guide)',
+    )
+    .option(
+      '--tool-command <template>',
+      'way to the hosts for these three, with {host} and {command} (default: ssh, or directly on this host)',
+    )
     .option('--record <file>', 'append all reports to a file, which tccl diagnose reads')
     .option('--prometheus <address>', 'serve the states of the jobs at /metrics of :PORT or HOST:PORT')
     .option('--json', 'print a line of JSON for each job and report')
@@ -39,6 +49,7 @@ export function register(program: Command): void {
         ['over ssh', "tccl watch gpu1 --command 'ssh {host} ncclras -f json'"],
         ['beside a job: end when it hangs', 'tccl watch --until-stuck 5m --json'],
         ['a log and flight recordings as they are written', 'tccl watch --follow job.log /tmp/traces'],
+        ['GPUs and Python stacks of the ranks that hold it up', 'tccl watch gpu1 --gpus --stacks'],
         ['numbers for Prometheus', 'tccl watch gpu1 --prometheus :9400'],
       )}\nTimes: 500ms, 5s, 2m, 1h. NCCL answers from version 2.24 on (RAS); numbers of healthy communicators come with 2.28.7. tccl only reads: it sends nothing that changes the job.
 Exit codes: 0 healthy, or the job has ended; 1 stuck, or a process is dead; 2 wrong use, or nothing answers; 3 undecided.`,

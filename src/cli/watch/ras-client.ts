@@ -106,8 +106,13 @@ class Conversation {
 
   async open(): Promise<void> {
     const { host, port } = this.#address;
-    const socket = connect({ host, port, signal: this.#signal });
+    const socket = connect({ host, port });
     this.#socket = socket;
+    // The option `signal` of connect() leaves its listener when the socket has closed.
+    const abort = () => void socket.destroy(new SystemError('NETWORK', `${addressText(this.#address)}: the wait was ended`));
+    if (this.#signal.aborted) abort();
+    this.#signal.addEventListener('abort', abort, { once: true });
+    socket.once('close', () => this.#signal.removeEventListener('abort', abort));
     socket.setTimeout(this.#limitMs, () => {
       const what = socket.connecting ? 'no connection' : 'no answer';
       socket.destroy(

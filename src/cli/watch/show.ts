@@ -14,9 +14,10 @@ import { seconds } from '../times.js';
 import { blockLines, changeLine, clock } from './lines.js';
 import type { Metrics } from './metrics.js';
 import { commandSource, type ReportSource, socketSource } from './source.js';
+import { type ToolNews, type ToolOptions, Tools } from './tools.js';
 
 /** Options of `tccl watch`; times are milliseconds. */
-export interface WatchOptions {
+export interface WatchOptions extends ToolOptions {
   readonly command?: string;
   readonly every: number;
   readonly samples?: number;
@@ -40,6 +41,10 @@ const MOST_TRIES = 4;
 const EVENTS_SINCE = '2.29.2';
 /** Events that stay on a terminal. */
 const SHOWN_EVENTS = 5;
+/** Lines of tools about a job that stay on a terminal. */
+const SHOWN_NEWS = 16;
+/** Rounds in which recordings that PyTorch was asked for may still appear. */
+const ROUNDS_FOR_RECORDINGS = 3;
 /** Rounds without any answer after which a job has ended. */
 const ROUNDS_TO_END = 2;
 
@@ -94,6 +99,11 @@ class Watch {
   /** Sources whose events are followed, and the last events. */
   readonly #followed = new Set<string>();
   readonly #events: string[] = [];
+  readonly #tools: Tools | undefined;
+  /** By job: the last news of tools. */
+  readonly #toolNews = new Map<number, string[]>();
+  /** Rounds that a run without an end still waits for recordings that PyTorch was asked for. */
+  #patience = 0;
   readonly #block: LiveBlock | undefined;
   /** By source: its problem, and the job that it answered for last. */
   readonly #problems = new Map<string, string>();
@@ -118,6 +128,15 @@ class Watch {
     this.#signal = signal;
     this.#inspector = options.inspector === undefined ? undefined : new InspectorFiles(options.inspector, this.#finished);
     this.#jobs = new Jobs(options.untilStuck ?? options.stuckAfter);
+    if (Tools.isAsked(options) && sources.length === 0)
+      throw new InvalidArgumentError(
+        'ARGUMENT_TYPE',
+        '--gpus, --stacks and --torch-dump need a target: reports of RAS say which ranks to look at',
+      );
+    this.#tools =
+      Tools.isAsked(options) || options.toolCommand !== undefined
+        ? new Tools(options, (job, news) => this.#sayTool(job, news))
+        : undefined;
     this.#block = options.json !== true && process.stdout.isTTY ? new LiveBlock() : undefined;
   }
 
@@ -131,8 +150,10 @@ class Watch {
       this.#silentRounds = hasAnswer ? 0 : this.#silentRounds + 1;
       if (this.#jobs.all.length === 0 && this.#sources.length > 0) throw this.#unanswered();
       this.#show();
+      await this.#runTools(samples !== undefined && this.#rounds >= samples);
       if (this.#silentRounds >= ROUNDS_TO_END && this.#sources.length > 0) return this.#over();
-      if (untilStuck !== undefined && (this.#worst() === 'stuck' || this.#files?.isFault === true)) return 1;
+      const isOver = this.#worst() === 'stuck' && this.#patience-- <= 0;
+      if (untilStuck !== undefined && (isOver || this.#files?.isFault === true)) return 1;
       if (samples !== undefined && this.#rounds >= samples) return this.#exitCode();
       await pause(every - (performance.now() - beganMs), this.#signal);
     }
@@ -197,6 +218,23 @@ class Watch {
     source.follow((event) => this.#sayEvent(source.name, event), this.#signal).then(again, again);
   }
 
+  async #runTools(isLast: boolean): Promise<void> {
+    if (this.#tools === undefined) return;
+    const { torchDump, follow } = this.#options;
+    for (const job of this.#jobs.all) {
+      if ((await this.#tools.update(job, isLast, this.#signal)) && torchDump !== undefined && follow !== undefined)
+        this.#patience = ROUNDS_FOR_RECORDINGS;
+    }
+  }
+
+  #sayTool({ number }: WatchedJob, { text, facts }: ToolNews): void {
+    const time = new Date();
+    const news = [...(this.#toolNews.get(number) ?? []), `${clock(time)} ${text}`].slice(-SHOWN_NEWS);
+    this.#toolNews.set(number, news);
+    if (this.#options.json === true) printJson({ time: time.toISOString(), job: number, ...facts });
+    else if (this.#block === undefined) print(`${clock(time)} job ${number}: ${text}`);
+  }
+
   #sayEvent(source: string, event: string): void {
     const time = new Date();
     this.#events.push(`${clock(time)} ${source}: ${event}`);
@@ -246,7 +284,10 @@ class Watch {
       const head = `${counted(this.#rounds, 'report')}, one every ${seconds(every)}; Ctrl-C ends`;
       this.#block.draw([
         head,
-        ...this.#jobs.all.flatMap(blockLines),
+        ...this.#jobs.all.flatMap((job) => [
+          ...blockLines(job),
+          ...(this.#toolNews.get(job.number) ?? []).map((line) => `  ${line}`),
+        ]),
         ...this.#problems.values(),
         ...this.#filesLines(),
         ...this.#events,

@@ -49,6 +49,8 @@ export interface RasProcess {
   readonly pid: number;
   /** Number of its GPU in CUDA's order; undefined where the report has none. */
   readonly gpu: number | undefined;
+  /** The same in NVML's order, which is that of `nvidia-smi`. */
+  readonly nvml?: number | undefined;
 }
 
 /** Ranks with the same report; without their numbers where RAS gives only how many they are. */
@@ -132,8 +134,13 @@ export function readRasJson(value: Fields, place: TextPlace): RasReport {
 }
 
 function processOf(rank: Fields): RasProcess {
-  const { cuda_dev: gpu, pid } = rank;
-  return { host: textOf(rank['host']), pid: Number(pid ?? 0), gpu: typeof gpu === 'number' ? gpu : undefined };
+  const { cuda_dev: gpu, nvml_dev: nvml, pid } = rank;
+  return {
+    host: textOf(rank['host']),
+    pid: Number(pid ?? 0),
+    gpu: typeof gpu === 'number' ? gpu : undefined,
+    nvml: typeof nvml === 'number' ? nvml : undefined,
+  };
 }
 
 function groupsBy<Value extends string | number>(ranks: readonly Fields[], valueOf: (rank: Fields) => Value): RankGroup<Value>[] {

@@ -3,7 +3,7 @@ import { checkRas, type LateRanks, lateRanks } from '../checks/ras.js';
 import { type LogFinding, namedRanks } from '../checks/finding.js';
 import { formatBytes, formatTime } from '../../plan/overview/format.js';
 import type { FinishedCalls, Unfinished } from './finished.js';
-import type { RasCommunicator, RasReport } from '../../readers/ras.js';
+import type { RasCommunicator, RasProcess, RasReport } from '../../readers/ras.js';
 
 /** A report of RAS, and when it was asked for. */
 export interface WatchSample {
@@ -37,6 +37,12 @@ export interface LateRank {
   readonly behind: number;
 }
 
+/** A rank and its process; no rank where the report leaves it open. */
+export interface PlacedRank {
+  readonly rank: number | undefined;
+  readonly process: RasProcess;
+}
+
 /** A communicator as the last report shows it. */
 export interface WatchedCommunicator {
   readonly name: string;
@@ -59,6 +65,10 @@ export interface JobStatus {
   readonly ranks: number | undefined;
   readonly communicators: readonly WatchedCommunicator[];
   readonly late: readonly LateRank[];
+  /** Processes that may show the cause: of late ranks, of ranks with an unfinished operation, or of one where all stand still. */
+  readonly look: readonly PlacedRank[];
+  /** Hosts of all processes that the report names. */
+  readonly hosts: readonly string[];
   /** One sentence about the numbers. */
   readonly why: string;
   /** A command that would decide or mend it; undefined for a healthy job. */
@@ -124,6 +134,8 @@ export class JobWatch {
         undefined,
       ),
       communicators: report.communicators.map((communicator) => this.#watched(communicator, atMs)),
+      look: lookAt(sample, judged),
+      hosts: [...new Set(report.communicators.flatMap(({ processes }) => [...processes.values()].map(({ host }) => host)))],
       findings,
     };
   }
@@ -188,6 +200,29 @@ export class JobWatch {
   #isStill({ id }: RasCommunicator, atMs: number): boolean {
     return (this.#seen.get(id)?.movedMs ?? atMs) < atMs;
   }
+}
+
+function lookAt({ report, finished }: WatchSample, { state, late }: Pick<JobStatus, 'state' | 'late'>): PlacedRank[] {
+  const { communicators, dead } = report;
+  if (state === 'healthy' || state === 'unknown') return [];
+  if (state === 'dead') return dead.slice(0, MOST_LATE);
+  const placed = (communicator: RasCommunicator | undefined, rank: number): PlacedRank[] => {
+    const process = communicator?.processes.get(rank);
+    return process === undefined ? [] : [{ rank, process }];
+  };
+  if (late.length > 0)
+    return late.flatMap(({ communicator, rank }) =>
+      placed(
+        communicators.find(({ name }) => name === communicator),
+        rank,
+      ),
+    );
+  const unfinished = finished?.unfinished(communicators);
+  if (unfinished !== undefined && unfinished !== 'all' && unfinished.done.length > 0)
+    return unfinished.waiting.slice(0, MOST_LATE).flatMap((rank) => placed(unfinished.communicator, rank));
+  const [largest] = [...communicators].sort((a, b) => (b.size ?? 0) - (a.size ?? 0));
+  const [rank = 0] = largest?.processes.keys() ?? [];
+  return placed(largest, rank);
 }
 
 /** Text of all numbers and states of a communicator: it changes where anything moves. */
