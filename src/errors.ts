@@ -190,8 +190,21 @@ export function withRank<E>(error: E, rank: number): E {
  * not say which of this rank's calls it ended.
  */
 export function ofCall<E extends TcclError>(error: E, call: string): E {
-  if (namesNoCall.has(error.code) && !/^\w+: /.test(error.message)) error.message = `${call}: ${error.message}`;
+  if (!namesNoCall.has(error.code) || isNamingCall(error)) return error;
+  error.message = `${call}: ${error.message}`;
+  return namingCall(error);
+}
+
+const namingCalls = new WeakSet<Error>();
+
+/** Marks an error whose message names the call that it ended. */
+export function namingCall<E extends Error>(error: E): E {
+  namingCalls.add(error);
   return error;
+}
+
+export function isNamingCall(error: Error): boolean {
+  return namingCalls.has(error);
 }
 
 /** Codes of errors that may come from deep below a call. */

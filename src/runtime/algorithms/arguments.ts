@@ -8,7 +8,7 @@ import {
   type NumericArray,
 } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError, namingCall } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import type { PlatformAbortSignal } from '../platform/declarations.js';
 
@@ -244,10 +244,12 @@ function checkAlive(call: string, array: NumericArray): void {
 }
 
 function gone(call: string, cause: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(
-    'BUFFER_DETACHED',
-    `${call}: an array's memory was transferred to another thread or resized; pass an array that was not detached`,
-    { cause },
+  return namingCall(
+    new InvalidArgumentError(
+      'BUFFER_DETACHED',
+      `${call}: an array's memory was transferred to another thread or resized; pass an array that was not detached`,
+      { cause },
+    ),
   );
 }
 

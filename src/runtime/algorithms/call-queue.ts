@@ -8,6 +8,7 @@ import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { NumericArray } from '../device/types.js';
 import { TcclError, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
+import type { End } from '../failure/ending.js';
 import type { Engine } from './engine.js';
 import type { QueuedCall } from './queued-call.js';
 import { clockMs, setImmediate } from '../platform/platform.js';
@@ -62,6 +63,8 @@ interface CallQueueParts {
   readonly progressed?: (steps: number) => void;
   /** Ends the communicator for an error, of a call if one is given, and returns the error to throw. */
   readonly fail: (error: unknown, call?: string) => unknown;
+  /** The end of the communicator. */
+  readonly ending: End;
 }
 
 /** A call of the promise form that could not finish immediately. */
@@ -116,8 +119,6 @@ export class CallQueue implements Waitable {
   #shown = 0;
   #shownMs = 0;
   #late: readonly number[] = [];
-  /** Error with which the calls failed. */
-  #failure: Error | undefined;
   /** Called when no call is left, for drained(). */
   #idle: (() => void) | undefined;
 
@@ -211,7 +212,7 @@ export class CallQueue implements Waitable {
   /** Operations keep their order: queued promise calls come first. */
   #finishRequests(): void {
     this.#parts.progress.runUntil(this, () => this.#requests.length === 0);
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#parts.ending.throwIfEnded();
   }
 
   #finish(call: QueuedCall): void {
@@ -219,7 +220,7 @@ export class CallQueue implements Waitable {
     this.#stillSinceMs = undefined;
     this.#recorder.wait(this.#begun, call);
     this.#parts.progress.runUntil(this, this.#isUnblocked);
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#parts.ending.throwIfEnded();
     this.#recorder.end();
   }
 
@@ -491,7 +492,6 @@ export class CallQueue implements Waitable {
 
   /** Rejects all calls. */
   abort(error: TcclError): void {
-    this.#failure = error;
     this.#blocks = false;
     for (const request of this.#requests.splice(0)) request.settled(error);
     this.#parts.progress.remove(this);

@@ -8,7 +8,7 @@ import type { Libc } from '../device/libc.js';
 import type { AbortReason, Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { withRank, type ErrorCode, type TcclError } from '../../errors.js';
-import { packReason } from '../transport/ending.js';
+import { packReason } from '../failure/transfer.js';
 import type { Engine } from './engine.js';
 import { callOfPost, lastCallOf, mismatchAmong } from './mismatch.js';
 import { teamError } from './team-error.js';

@@ -8,7 +8,7 @@ import { nicsBetween, type Channels } from './channels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
-import { REASON_BYTES } from '../transport/ending.js';
+import { REASON_BYTES } from '../failure/transfer.js';
 import { connectPeers, type PeerConnections, type TransportFor, type WantedEnd } from '../transport/peers.js';
 import { inLanes } from '../transport/rails.js';
 import type { Ends } from './algorithm.js';

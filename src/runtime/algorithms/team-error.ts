@@ -1,6 +1,7 @@
 import type { AbortReason, Team } from '../device/team.js';
 import { RemoteError, type TcclError } from '../../errors.js';
-import { died, unpackReason } from '../transport/ending.js';
+import { closedTooEarly, died } from '../failure/reasons.js';
+import { unpackReason } from '../failure/transfer.js';
 
 /**
  * Error for a failure that a rank of this host had, or caused, as the team's abort word reports it.
@@ -20,9 +21,4 @@ export function teamError(
   const words = team.recordedFailure();
   if (words !== undefined) return unpackReason(words, rank);
   return new RemoteError('ABORTED', `rank ${rank} failed and ended the communicator; its own error says why`, { rank });
-}
-
-/** Error for a rank that others still wait for. */
-export function closedTooEarly(rank: number): RemoteError {
-  return new RemoteError('CLOSED', `rank ${rank} closed its communicator or exited, but others still call it`, { rank });
 }

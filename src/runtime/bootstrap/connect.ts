@@ -16,7 +16,7 @@ import type { Address } from './address.js';
 import type { Bootstrap } from './bootstrap.js';
 import type { BootstrapConnection } from './connection.js';
 import { dial, endedHere, OtherJob } from './dial.js';
-import { packError, unpackError } from './error-transfer.js';
+import { packError, unpackError } from '../failure/transfer.js';
 import { RankGroup } from './group.js';
 import { purposes, ROOT_RANK, sessionSecret } from './handshake.js';
 import { identify } from './identity.js';

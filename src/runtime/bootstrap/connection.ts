@@ -1,10 +1,12 @@
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import type { ConnectionKeys } from './handshake.js';
-import { HostSilent, watchHost } from './liveness.js';
+import { silenceOf } from '../failure/silence.js';
+import { watchHost } from './liveness.js';
 import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
 import { setTimeout, type Socket } from '../platform/platform.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Identification of a message, so that messages of several operations can share a connection. */
 export interface MessageHeader {
@@ -37,11 +39,6 @@ export interface ConnectionEvents {
 
 /** Longest message of a connection. */
 const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
-
-/** Time limit for the other side to receive a goodbye and everything written before it. */
-const GOODBYE_MS = 10_000;
-/** Time limit for the other side to read sent data before a connection is closed without a goodbye. */
-const LINGER_MS = 500;
 
 const MESSAGE_HEADER_BYTES = 16;
 /** Pieces with at most this total length are copied into one write. */
@@ -93,7 +90,7 @@ export class BootstrapConnection {
     const ended = (): void => this.#end(failure ?? this.#writeError ?? new ConnectionEndedError('was closed by the other side'));
     socket.on('error', (error) => {
       failure = error;
-      if (error instanceof HostSilent) ended();
+      if (silenceOf(error) !== undefined) ended();
     });
     // The socket closes some turns later; by then, the reason may have arrived from another rank.
     socket.on('end', ended);
@@ -151,14 +148,14 @@ export class BootstrapConnection {
         this.#write(this.#writer.seal(recordKinds.notice, Buffer.from(text)));
       this.#write(this.#writer.seal(recordKinds.goodbye));
     }
-    await endSocket(this.#socket, GOODBYE_MS);
+    await endSocket(this.#socket, graceMs.goodbye);
   }
 
   /** Closes without a goodbye; data already written, such as a notice, may still arrive. */
   destroy(): void {
     this.#end(new ConnectionEndedError('was closed by this side'));
     this.#socket.destroySoon();
-    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref(); // time for data that the other side does not read
+    setTimeout(() => this.#socket.destroy(), graceMs.unreadData).unref(); // time for data that the other side does not read
   }
 
   #open(): void {

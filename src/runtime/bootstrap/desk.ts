@@ -4,7 +4,7 @@ import { afterWatching, WatchClock } from '../progress/watch-clock.js';
 import { inZone, parseAddress } from './address.js';
 import type { BootstrapConnection } from './connection.js';
 import { dial } from './dial.js';
-import { packError } from './error-transfer.js';
+import { packError } from '../failure/transfer.js';
 import { purposes, ROOT_RANK } from './handshake.js';
 import { identify } from './identity.js';
 import { encodeJson } from './json.js';
@@ -30,8 +30,6 @@ interface DeskOptions {
 /** Part of a rank's remaining time before whose end the root gives up. */
 const VERDICT_PART = 1 / 5;
 
-/** Longest head start with which other processes' ranks get bad news before this process's. */
-const HEAD_START_MS = 200;
 /** Number of ranks that the root answers at the same time. */
 const ANSWERS_AT_ONCE = 256;
 /**
@@ -170,7 +168,7 @@ export class Desk {
       checkIns.filter((checkIn) => !isOwn(checkIn)),
       () => answer,
     );
-    void Promise.race([othersTold, sleep(HEAD_START_MS, { ref: false })]).then(() =>
+    void Promise.race([othersTold, sleep(graceMs.newsOfOthersFirst, { ref: false })]).then(() =>
       this.#answerAll(checkIns.filter(isOwn), () => answer),
     );
     this.#closeAt(this.#latest);

@@ -1,5 +1,6 @@
 import { InvalidUsageError, TcclError } from '../../errors.js';
-import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
+import { inRanksOfNetwork, packError, unpackError } from '../failure/transfer.js';
+import { Ending } from '../failure/ending.js';
 import type { Mesh } from './mesh.js';
 
 /** Collective operations, with their numbers in messages. */
@@ -28,8 +29,7 @@ export class RankGroup {
   /**
    * Error of the first member that failed: it died, gave up, or ended the network with an error. Closing is not a failure.
    */
-  #memberFailure: Error | undefined;
-  readonly #failureListeners = new Set<(error: Error) => void>();
+  readonly #memberEnding = new Ending();
   #tellFailure: (error: Error) => void = () => undefined;
   #failed: { readonly sequence: number; readonly error: Error } | undefined;
 
@@ -49,13 +49,13 @@ export class RankGroup {
         // A running operation may have all it needs of that rank; otherwise it detects the end itself.
         if (!ranks.includes(rank)) return;
         this.#fail(this.#sequence, error);
-        this.#tellMemberFailure(error);
+        this.#memberEnding.end(error);
       }),
       mesh.onFailure(name, (notice) => {
         const error = unpackError(notice.error);
         if (notice.own === true) inRanksOfNetwork(error);
         this.#fail(notice.sequence, error);
-        if (notice.own === true) this.#tellMemberFailure(error);
+        if (notice.own === true) this.#memberEnding.end(error);
       }),
     ];
   }
@@ -72,16 +72,9 @@ export class RankGroup {
     this.#mesh.spread({ kind: 'failed', group: this.#name, sequence, error: packError(error), own: true });
   }
 
-  /** Calls `listener` for each failure of a member, including those before this call. Returns a function that removes it. */
+  /** Calls `listener` for the first failure of a member, which may be past. Returns a function that removes it. */
   onFailure(listener: (error: Error) => void): () => void {
-    this.#failureListeners.add(listener);
-    if (this.#memberFailure !== undefined) listener(this.#memberFailure);
-    return () => this.#failureListeners.delete(listener);
-  }
-
-  #tellMemberFailure(error: Error): void {
-    this.#memberFailure ??= error;
-    for (const listener of this.#failureListeners) listener(error);
+    return this.#memberEnding.onEnd(listener);
   }
 
   /** Reports to the others that this rank takes part in no further operations, so that operations that wait for it fail. */

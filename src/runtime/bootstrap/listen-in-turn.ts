@@ -8,6 +8,7 @@ import { listenAt, type Root } from './root.js';
 import type { Notices } from './notices.js';
 import { ClosedSilently } from './read-exactly.js';
 import { secretOf, type UniqueId } from './unique-id.js';
+import { graceMs } from '../failure/grace.js';
 
 interface TurnOptions {
   /** True if the job has an id or a secret, so that its ranks cannot be taken for those of another one. */
@@ -21,10 +22,6 @@ interface TurnOptions {
 
 /** Time between two attempts to listen. */
 const PAUSE_MS = 100;
-/** Time that the process which listens there may take to answer. */
-const ANSWER_MS = 2000;
-/** Time for which a port may be in use without an answer: by a connection, or by a root that has just closed. */
-const BUSY_MS = 5000;
 
 /**
  * Opens the root at an address that the ranks know already, as {@link listenAt} does. A root of another job there closes as soon
@@ -59,7 +56,7 @@ async function takeTurn(id: UniqueId, { timeoutMs, signal, notices, isDistinct, 
       const nowMs = clock.look();
       if (occupant === 'another job') seenMs = nowMs;
       if (occupant === 'this job') throw startedTwice(id, isDistinct);
-      if (occupant === 'another program' || nowMs - begunMs > timeoutMs || nowMs - seenMs > BUSY_MS) throw error;
+      if (occupant === 'another program' || nowMs - begunMs > timeoutMs || nowMs - seenMs > graceMs.busyPort) throw error;
       if (occupant === 'another job' && isFirst) {
         isFirst = false;
         const where = formatAddress(id.root);
@@ -96,7 +93,7 @@ async function whoListens(id: UniqueId): Promise<'this job' | 'another job' | 'a
       secret: secretOf(id),
       greeting: { purpose: purposes.checkIn, from: 0, to: ROOT_RANK, job: id.job },
       events: { end: () => undefined },
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(graceMs.occupant),
     });
     await connection.leave();
     return 'this job';

@@ -1,6 +1,7 @@
 import { SystemError } from '../../errors.js';
 import { systemInterfaces, whyUnused } from './interfaces.js';
 import { readStates, type StateReader } from './socket-state.js';
+import { ofSilence, type Silence } from '../failure/silence.js';
 import {
   clearInterval,
   clearTimeout,
@@ -50,53 +51,22 @@ export function setHeartbeat(ms: number): void {
   heartbeatMs = ms;
 }
 
-/** Error of a connection whose other host is silent. A reset follows, so its owner gives notice at once. */
-export class HostSilent extends SystemError {
-  constructor(message: string) {
-    super('NETWORK', message);
-  }
-}
-
-const UNREACHABLE = 'cannot be reached';
 /** Also where all data are small: their acknowledgement may travel in a large packet. */
 const DROPS = 'the network seems to drop large packets, packets of this connection, or all in one direction';
-
-/**
- * Text about a rank whose connection broke for that reason, otherwise undefined: `cannot be reached from 10.0.0.1: its host
- * 10.0.0.2 …`. It names both ends, because the rank in question may get this text too.
- */
-export function unreachable(cause: unknown): string | undefined {
-  return cause instanceof HostSilent ? `${UNREACHABLE} ${cause.message}` : undefined;
-}
-
-/** True if an error has such a text, from whichever rank. */
-export function isUnreachable({ message }: Error): boolean {
-  return message.includes(`${UNREACHABLE} from `);
-}
 
 /** True if the last connection of this thread between two addresses ended because the other host was silent. */
 export function wasSilent(local: string, remote: string): boolean {
   return silentPairs.has(`${local} ${remote}`);
 }
 
-/** Begins the part of the text about an interface of the host that cannot reach the other. */
-const OWN_INTERFACE = 'its own interface ';
-
-/** True if an error says that the interface of the host that noticed is down, so that the other host may live. */
-export function isOfOwnInterface({ message }: Error): boolean {
-  return message.includes(`: ${OWN_INTERFACE}`);
-}
-
-/**
- * The interface of this host that another host's error is about (`its host 10.0.0.2 has not answered`), and why it does not run;
- * undefined if it does.
- */
-export function ownFaultOf({ message }: Error): string | undefined {
-  const [, address] = /its host (\S+) has not answered/.exec(message) ?? [];
-  const one = [...watched].find(({ socket }) => plain(socket.localAddress) === plain(address));
+/** The interface of this host that another host finds silent, and why it does not run; undefined if it does. */
+export function ownFaultOf({ host }: Silence): string | undefined {
+  const one = [...watched].find(({ socket }) => plain(socket.localAddress) === plain(host));
   const fault = one && ownFault(one);
   return fault && `${OWN_INTERFACE}${fault}`;
 }
+
+const OWN_INTERFACE = 'its own interface ';
 
 /** Watches a connected socket, unless both ends are on this host, whose kernel reports every end. */
 export function watchHost(socket: Socket): void {
@@ -175,9 +145,12 @@ function look(): void {
         : `${lives}, so ${DROPS}: compare the MTU of both interfaces and of the way between, and look for firewalls`;
     const silence = `its host ${remoteAddress} has not answered ${what} (TCCL_HEARTBEAT is ${heartbeatMs / 1000} s)`;
     const own = ownFault(one);
-    const error = new HostSilent(
-      `from ${localAddress}: ${own === undefined ? `${silence}: ${advice}` : `${OWN_INTERFACE}${own}; ${silence}`}`,
-    );
+    const why = own === undefined ? `${silence}: ${advice}` : `${OWN_INTERFACE}${own}; ${silence}`;
+    // A reset follows, so the socket's owner gives notice at once.
+    const error = ofSilence(new SystemError('NETWORK', `from ${localAddress}: ${why}`), {
+      host: remoteAddress,
+      isOfOwnInterface: own !== undefined,
+    });
     silentPairs.add(pairOf(socket));
     socket.emit('error', error);
     silent.push(socket);

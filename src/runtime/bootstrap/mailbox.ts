@@ -1,3 +1,4 @@
+import type { Ending } from '../failure/ending.js';
 import type { Message, MessageHeader } from './connection.js';
 
 interface Waiter {
@@ -11,9 +12,18 @@ export class Mailbox {
   readonly #messages = new Map<string, Message[]>();
   /** Waiting receivers, oldest first. At most one of the two maps has a key. */
   readonly #waiters = new Map<string, Waiter[]>();
+  readonly #ending: Ending;
   /** Reasons why no more messages of a space will arrive. */
   readonly #ended = new Map<number, Error>();
-  #closed: Error | undefined;
+
+  /** @param ending after which no more messages will arrive: waiting and later receivers reject */
+  constructor(ending: Ending) {
+    this.#ending = ending;
+    ending.onEnd((error) => {
+      for (const waiters of this.#waiters.values()) for (const { reject } of waiters) reject(error);
+      this.#waiters.clear();
+    });
+  }
 
   deliver(message: Message): void {
     const key = keyOf(message);
@@ -22,25 +32,17 @@ export class Mailbox {
     else waiter.resolve(message);
   }
 
-  /** Takes the next message. Messages from before the mailbox was closed can still be taken. */
+  /** Takes the next message. Messages from before the end can still be taken. */
   take(header: Pick<MessageHeader, 'space' | 'number'>): Promise<Message> {
     const key = keyOf(header);
     const message = shift(this.#messages, key);
     if (message !== undefined) return Promise.resolve(message);
-    const reason = this.#closed ?? this.#ended.get(header.space);
+    const reason = this.#ending.reason ?? this.#ended.get(header.space);
     if (reason !== undefined) return Promise.reject(reason);
     return new Promise((resolve, reject) => push(this.#waiters, key, { resolve, reject }));
   }
 
-  /** No more messages will arrive: waiting and later receivers reject with `error`. */
-  close(error: Error): void {
-    if (this.#closed !== undefined) return;
-    this.#closed = error;
-    for (const waiters of this.#waiters.values()) for (const { reject } of waiters) reject(error);
-    this.#waiters.clear();
-  }
-
-  /** No more messages of a space will arrive, as after `close`. */
+  /** No more messages of a space will arrive. */
   end(space: number, error: Error): void {
     this.#ended.set(space, error);
     this.#rejectWaiters(space, error);

@@ -6,14 +6,15 @@ import { formatAddress, inZone } from './address.js';
 import type { Address } from './address.js';
 import type { BootstrapConnection, ConnectionEvents, Message, MessageHeader } from './connection.js';
 import { dial } from './dial.js';
-import { inRanksOfNetwork, packError, unpackError } from './error-transfer.js';
+import { inRanksOfNetwork, packError, unpackError } from '../failure/transfer.js';
 import { purposes } from './handshake.js';
-import { unreachable } from './liveness.js';
 import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
 import { clockMs } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
+import { cannotBeReached } from '../failure/reasons.js';
+import { ofSilence, silenceOf, type Silence } from '../failure/silence.js';
 
 /** Addresses of the other ranks, known after the first all-gather. */
 interface Directory {
@@ -27,6 +28,14 @@ interface QueryHandler {
   /** Returns the answer to queries. */
   readonly words: () => readonly number[] | undefined;
   readonly answered: (rank: number, words: readonly number[]) => void;
+}
+
+/** End of a rank without a goodbye. */
+interface Loss {
+  readonly code: 'RANK_DIED' | 'ABORTED';
+  /** Continues the rank's name. */
+  readonly what: string;
+  readonly silence?: Silence | undefined;
 }
 
 type FailureNotice = Notice & { readonly kind: 'failed' };
@@ -104,13 +113,13 @@ export class Mesh {
 
   /** True if a rank is known to be gone: dead, aborted or closed. */
   isGone(rank: number): boolean {
-    return this.#peers.get(rank)?.gone !== undefined;
+    const reason = this.#peers.get(rank)?.gone;
+    return reason !== undefined && reason !== this.signal.reason;
   }
 
   /** Resolves with the reason when a rank is gone, or this one leaves. */
   whenGone(rank: number): Promise<Error> {
-    const peer = this.#peer(rank);
-    return peer.gone === undefined && this.signal.aborted ? Promise.resolve(this.signal.reason as Error) : peer.whenGone();
+    return this.#peer(rank).whenGone();
   }
 
   /** Drops the messages of a space that is no longer used; waiting receivers reject with `reason`. */
@@ -371,6 +380,7 @@ export class Mesh {
     let peer = this.#peers.get(rank);
     if (peer === undefined) {
       peer = new Peer(rank);
+      if (this.signal.aborted) peer.shut(this.signal.reason as Error);
       this.#peers.set(rank, peer);
     }
     return peer;
@@ -401,7 +411,7 @@ export class Mesh {
         refusedSince = isRefusal ? (refusedSince ?? clockMs()) : undefined;
         if (refusedSince === undefined || clockMs() - refusedSince < graceMs.goodbyeAfterRefusal) return;
         const what = `cannot be reached: nobody listens at ${formatAddress(address)} any more, or a firewall refuses connections there${hint === undefined ? '' : `; ${hint}`}`;
-        throw this.#forget(peer, 'RANK_DIED', what);
+        throw this.#forget(peer, { code: 'RANK_DIED', what });
       },
     });
     this.#keep(connection);
@@ -433,7 +443,9 @@ export class Mesh {
     if (cause !== undefined && peer.hasEnded) peer.loseNow();
     if (this.signal.aborted || peer.gone !== undefined || peer.hasLeft) return;
     const { rank } = peer;
-    this.spread(cause === undefined ? { kind: 'left', rank } : { kind: 'died', rank, why: unreachable(cause) });
+    const silence = silenceOf(cause);
+    const why = silence && cannotBeReached(cause as Error);
+    this.spread(cause === undefined ? { kind: 'left', rank } : { kind: 'died', rank, why, silence });
     if (cause === undefined) this.#takeLeave(peer);
   }
 
@@ -462,11 +474,15 @@ export class Mesh {
         return;
       }
       case 'died':
-        if (notice.rank === this.rank && notice.why === undefined) this.#giveUp('RANK_DIED', 'its connections to them broke');
-        else this.#loseLater(notice.rank, 'RANK_DIED', notice.why ?? 'died: its connections broke without a goodbye');
+        if (notice.rank === this.rank && notice.why === undefined)
+          this.#giveUp({ code: 'RANK_DIED', what: 'its connections to them broke' });
+        else {
+          const { rank, why = 'died: its connections broke without a goodbye', silence } = notice;
+          this.#loseLater(rank, { code: 'RANK_DIED', what: why, silence });
+        }
         return;
       case 'aborted':
-        this.#loseLater(notice.rank, 'ABORTED', `aborted: ${notice.reason}`);
+        this.#loseLater(notice.rank, { code: 'ABORTED', what: `aborted: ${notice.reason}` });
         return;
       case 'closed': {
         const { rank, group, sequence } = notice;
@@ -499,34 +515,35 @@ export class Mesh {
   }
 
   /** Loses a rank once all messages that it sent have been read, if they can still arrive. */
-  #loseLater(rank: number, code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    if (rank === this.rank) this.#giveUp(code, `it ${what}`);
+  #loseLater(rank: number, loss: Loss): void {
+    if (rank === this.rank) this.#giveUp({ ...loss, what: `it ${loss.what}` });
     else {
       this.#losing.add(rank);
       this.#peer(rank).loseLater(() => {
         this.#losing.delete(rank);
         if (this.signal.aborted) return;
-        this.#lose(this.#peer(rank), code, what);
+        this.#lose(this.#peer(rank), loss);
         if (this.#losing.size === 0) for (const then of this.#afterLosses.splice(0)) then();
       });
     }
   }
 
   /** The other ranks have lost this rank. */
-  #giveUp(code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    this.#shut(new RemoteError(code, `rank ${this.rank} was given up by the other ranks: ${what}`, { rank: this.rank }));
+  #giveUp({ code, what, silence }: Loss): void {
+    const text = `rank ${this.rank} was given up by the other ranks: ${what}`;
+    this.#shut(ofSilence(new RemoteError(code, text, { rank: this.rank }), silence));
     for (const connection of this.#connections) connection.destroy();
   }
 
-  #lose(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): void {
-    if (peer.hasLeft && code === 'RANK_DIED') return;
-    const error = this.#forget(peer, code, what);
+  #lose(peer: Peer, loss: Loss): void {
+    if (peer.hasLeft && loss.code === 'RANK_DIED') return;
+    const error = this.#forget(peer, loss);
     for (const listener of this.#lostListeners) listener(peer.rank, error);
   }
 
   /** Ends all traffic with the peer. */
-  #forget(peer: Peer, code: 'RANK_DIED' | 'ABORTED', what: string): Error {
-    return peer.forget(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }));
+  #forget(peer: Peer, { code, what, silence }: Loss): Error {
+    return peer.forget(ofSilence(new RemoteError(code, `${this.nameOf(peer.rank)} ${what}`, { rank: peer.rank }), silence));
   }
 
   #closedBy(rank: number): RemoteError {

@@ -1,8 +1,9 @@
 import { InvalidArgumentError, InvalidUsageError, RemoteError, TcclError } from '../../errors.js';
 import type { Bootstrap, PeerInfo, Scope } from './bootstrap.js';
-import { isInRanksOfNetwork, packError, unpackError } from './error-transfer.js';
+import { isInRanksOfNetwork, packError, unpackError } from '../failure/transfer.js';
 import { RankGroup } from './group.js';
 import { CommitBarrier } from './commit-barrier.js';
+import { ofSilence, silenceOf } from '../failure/silence.js';
 import type { Mesh } from './mesh.js';
 import { ranksOnHost } from './peer-info.js';
 import { agreeOnSurvivors, type Survivors, type SurvivorWish } from './survivors.js';
@@ -282,6 +283,7 @@ export class Network implements Bootstrap {
     if (!(error instanceof RemoteError) || error.rank === undefined || isInRanksOfNetwork(error)) return error;
     const rank = this.members.indexOf(error.rank);
     if (rank < 0 || rank === error.rank) return error;
-    return new RemoteError(error.code, `${error.message} (it is rank ${rank} of this communicator)`, { rank, cause: error });
+    const message = `${error.message} (it is rank ${rank} of this communicator)`;
+    return ofSilence(new RemoteError(error.code, message, { rank, cause: error }), silenceOf(error));
   }
 }

@@ -1,9 +1,10 @@
-import type { TransferredError } from './error-transfer.js';
+import type { Silence } from '../failure/silence.js';
+import type { TransferredError } from '../failure/transfer.js';
 
 /** Notices about ranks. Those for all ranks travel along the ring; each event is reported once, however many ranks saw it. */
 export type Notice =
-  /** The rank's connections broke without a goodbye; `why` if that is not its death. */
-  | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined }
+  /** The rank's connections broke without a goodbye; `why` if that is not its death, because its host is silent. */
+  | { readonly kind: 'died'; readonly rank: number; readonly why?: string | undefined; readonly silence?: Silence | undefined }
   /** The rank gave up, for the given reason. */
   | { readonly kind: 'aborted'; readonly rank: number; readonly reason: string }
   /** The rank said goodbye. */

@@ -3,11 +3,14 @@ import type { RemoteError } from '../../errors.js';
 import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
 import { Mailbox } from './mailbox.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
+import { Ending } from '../failure/ending.js';
 import { graceMs } from '../failure/grace.js';
 
 /** A remote rank: its connections, mailbox and liveness. */
 export class Peer {
-  readonly mailbox = new Mailbox();
+  /** The end of all traffic with the peer: its own, or this rank's. */
+  readonly #ending = new Ending();
+  readonly mailbox = new Mailbox(this.#ending);
   /** Connection that the peer made; its messages come on it. */
   incoming: BootstrapConnection | undefined;
   /** True if that connection has ended, so that all its messages have arrived. */
@@ -19,9 +22,6 @@ export class Peer {
   /** Ends the wait for the last messages of a peer whose loss others have reported. */
   #lose: (() => void) | undefined;
   #hasLeft = false;
-  #gone: Error | undefined;
-  /** Listeners for the peer's end, or this rank's. */
-  readonly #waiting: ((reason: Error) => void)[] = [];
 
   constructor(readonly rank: number) {}
 
@@ -35,9 +35,9 @@ export class Peer {
     this.#hasLeft = true;
   }
 
-  /** Reason why all traffic with the peer has ended. */
+  /** Reason why all traffic with the peer has ended; the end of this rank is one. */
   get gone(): Error | undefined {
-    return this.#gone;
+    return this.#ending.reason;
   }
 
   /** Sends a notice on the connection that the peer made. Returns false if there is none. */
@@ -58,10 +58,7 @@ export class Peer {
   /** Ends all traffic with the peer. Returns the reason; the first one is kept. */
   forget(reason: RemoteError): Error {
     if (reason.code === 'CLOSED') this.leave();
-    this.#gone ??= reason;
-    this.#tellGone(this.#gone);
-    this.mailbox.close(this.#gone);
-    return this.#gone;
+    return this.#ending.end(reason);
   }
 
   /** Calls `lose` once all messages that the peer sent have been read, if they can still arrive. */
@@ -86,13 +83,13 @@ export class Peer {
 
   /** Resolves with the reason when the peer is gone, or this rank closes. */
   whenGone(): Promise<Error> {
-    return this.#gone === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(this.#gone);
+    return this.#ending.whenEnded();
   }
 
   /** Reason why a write failed. Waits briefly in case the peer has sent the reason on its other connection. */
   whyBroken(error: unknown): Promise<unknown> {
     const isFinal = error instanceof TcclError && !(error instanceof ConnectionEndedError) && this.#lose === undefined;
-    if (this.#gone !== undefined || isFinal) return Promise.resolve(this.#gone ?? error);
+    if (this.gone !== undefined || isFinal) return Promise.resolve(this.gone ?? error);
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(error), 2 * graceMs.lastMessages);
       void this.whenGone().then((reason) => {
@@ -104,12 +101,7 @@ export class Peer {
 
   /** This rank closes: receivers that wait for the peer reject. */
   shut(reason: Error): void {
-    this.#tellGone(reason);
-    this.mailbox.close(reason);
+    this.#ending.end(reason);
     this.mailbox.clear();
-  }
-
-  #tellGone(reason: Error): void {
-    for (const tell of this.#waiting.splice(0)) tell(reason);
   }
 }

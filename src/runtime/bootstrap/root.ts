@@ -12,6 +12,7 @@ import { decodeCheckIn } from './set-up-message.js';
 import type { HandshakeLimits } from './handshake-limits.js';
 import { SECRET_BYTES, secretOf, UniqueId } from './unique-id.js';
 import { hostname, randomBytes } from '../platform/platform.js';
+import { graceMs } from '../failure/grace.js';
 
 /** Address and time limits of a communicator's root. */
 export interface RootOptions {
@@ -48,8 +49,6 @@ export interface Root {
   /** Gives up: ranks without an answer time out. */
   close(): void;
 }
-
-const DEFAULT_SETTLE_MS = 2000;
 
 /**
  * Opens a root in this process and returns the id for its ranks.
@@ -115,7 +114,7 @@ async function open(
   const desk = new Desk({
     secret,
     zone: zoneOf(at.host),
-    settleMs: options.settleMs ?? DEFAULT_SETTLE_MS,
+    settleMs: options.settleMs ?? graceMs.rootSettles,
     notices: options.notices,
     stopListening: () => listener.close(),
     addressOf: () => formatAddress(idOf(listener.address).root),

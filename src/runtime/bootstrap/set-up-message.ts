@@ -1,6 +1,6 @@
 import { SystemError } from '../../errors.js';
 import type { MessageHeader } from './connection.js';
-import type { TransferredError } from './error-transfer.js';
+import type { TransferredError } from '../failure/transfer.js';
 import { decodeJson } from './json.js';
 import type { CheckIn } from './roll-call.js';
 

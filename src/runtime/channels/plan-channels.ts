@@ -8,7 +8,7 @@ import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js
 import { writeXml } from '../../planner/topology/xml/write.js';
 import { ringInOrder, type Channels, type PlannedNic } from '../algorithms/channels.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { packError, thrownByEveryRank, unpackError, type TransferredError } from '../bootstrap/error-transfer.js';
+import { packError, thrownByEveryRank, unpackError, type TransferredError } from '../failure/transfer.js';
 import type { Nic } from '../bootstrap/interfaces.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { nodeOf } from '../bootstrap/peer-info.js';

@@ -3,7 +3,7 @@ import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, namingCall } from '../../errors.js';
 import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '../transport/networks.js';
 import type { RankLocation } from '../channels/location.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
@@ -97,10 +97,12 @@ function netsOf(wanted: string | undefined, isShared: boolean): Pick<RankFacts, 
 function checkNets(facts: readonly RankFacts[]): void {
   const refusing = facts.findIndex(({ netRefusal }) => netRefusal !== undefined);
   if (refusing >= 0)
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `init: rank ${refusing} cannot use TCCL_NET=${facts[refusing]?.nets[0] ?? ''}: ${facts[refusing]?.netRefusal ?? ''}`,
-      { rank: refusing },
+    throw namingCall(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        `init: rank ${refusing} cannot use TCCL_NET=${facts[refusing]?.nets[0] ?? ''}: ${facts[refusing]?.netRefusal ?? ''}`,
+        { rank: refusing },
+      ),
     );
   if (facts.some(({ nets }) => nets.length === 0) || commonNet(facts) !== undefined) return;
   checkAlike(

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { CommitBarrier } from '../bootstrap/commit-barrier.js';
-import { packError, unpackError } from '../bootstrap/error-transfer.js';
+import { packError, unpackError } from '../failure/transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { LostNics } from '../channels/location.js';
 import { failedNics, withoutNics } from '../channels/lost-nics.js';
@@ -20,7 +20,7 @@ import {
   type Agreement,
 } from './config.js';
 import { abandon, type CommunicatorParts } from './shared-resources.js';
-import { endReason } from '../bootstrap/end-reason.js';
+import { endReason } from '../failure/end-reason.js';
 import { gatherJson } from '../bootstrap/gather-json.js';
 import type { Survivors, SurvivorWish } from '../bootstrap/survivors.js';
 

@@ -1,11 +1,8 @@
 import { netOf } from './agree.js';
-import { isOfOwnInterface, isUnreachable, ownFaultOf } from '../bootstrap/liveness.js';
-import { nodeOf, withHosts } from '../bootstrap/peer-info.js';
+import { nodeOf } from '../bootstrap/peer-info.js';
 import { callName, type Algorithm, type CallKind } from '../algorithms/call.js';
 import { PointToPoint } from '../messages/p2p.js';
 import type { SegmentMemory } from '../device/memory-use.js';
-import { rankStates } from '../device/rank-lines.js';
-import type { CallRecorder } from '../device/board.js';
 import type { Segment } from '../device/segment.js';
 import {
   type AllocatedArray,
@@ -14,18 +11,7 @@ import {
   type NumericArrayConstructor,
   type TypedArray,
 } from '../device/types.js';
-import {
-  describeError,
-  InternalError,
-  InvalidUsageError,
-  ofCall,
-  RemoteError,
-  SystemError,
-  TcclError,
-  withRank,
-} from '../../errors.js';
-import { clearInterval, setInterval, type Timer } from '../platform/platform.js';
-import { packReason } from '../transport/ending.js';
+import { InvalidUsageError, ofCall, RemoteError, TcclError } from '../../errors.js';
 import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { turnSoon } from '../progress/event-loop-turns.js';
@@ -38,12 +24,11 @@ import { CheckedCall } from './checked-call.js';
 import { agree, checkFlag, checkShrink, checkSplit, shrink, split } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
 import { checkOptions, LONGEST_MS, type Agreement, type ChildOptions, type ShrinkOptions } from './config.js';
-import { onExit } from '../exit.js';
-import { raiseTeamAbort } from '../algorithms/direct-engine.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
 import { checkGrow, grow } from './grow.js';
+import { Lifecycle } from './lifecycle.js';
 import { Messenger } from '../messages/messenger.js';
 import { MessageCalls } from './message-calls.js';
 import { MessageExchange } from './message-exchange.js';
@@ -55,14 +40,13 @@ import { OutOfBandCalls } from './out-of-band.js';
 import type { Registration } from './registration.js';
 import { abortedBefore, isTimed, limitedInGroup, startTimedCollective, type TimedCallParts } from '../messages/timed-call.js';
 import { ReductionChain, Scratch, type ReductionName } from '../operators/reduction.js';
-import { named, warnNow } from '../warn.js';
+import { warnNow } from '../warn.js';
 import { checkWindow } from '../windows/window-arguments.js';
 import { Window } from '../windows/window.js';
 import type { AnyProgram } from '../../planner/schedule/program.js';
 import { connectBeside, dataHost } from '../algorithms/open-network.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import { ProgramRunner, type ScheduleMaker } from '../programs/program.js';
-import { graceMs } from '../failure/grace.js';
 
 /**
  * A group of ranks that exchange data. Every rank calls the same operations in the same order; each call has a promise form
@@ -110,7 +94,7 @@ export class Communicator extends MessageCalls {
    * not keep the process alive.
    */
   readonly failed: Promise<TcclError>;
-  readonly #tellFailed: (reason: TcclError) => void;
+  readonly #life: Lifecycle;
   #parts: CommunicatorParts;
   #segment: Segment;
   #engine: CompositeEngine;
@@ -119,7 +103,6 @@ export class Communicator extends MessageCalls {
   #pointToPoint: PointToPoint;
   #messenger: Messenger;
   #queue: CallQueue;
-  #recorder: CallRecorder;
   /** True if blocking calls are allowed and possible. */
   readonly #mayBlock: boolean;
   /** Numbers of windows and programs made so far. */
@@ -133,14 +116,6 @@ export class Communicator extends MessageCalls {
   #timed: TimedCallParts;
   /** Memory of reductions by operators of the program's own. */
   readonly #scratch = new Scratch();
-  #stopExit: () => void;
-  #stopNews: () => void;
-  /** Checks whether calls still make progress after another rank has failed. */
-  #newsWatch: Timer | undefined;
-  #release: () => void;
-  #failure: TcclError | undefined;
-  #closing: Promise<void> | undefined;
-  #hasLeft = false;
   /** Memory use at close(). */
   #lastMemory: SegmentMemory | undefined;
   readonly #registrations = new Set<Registration>();
@@ -159,9 +134,8 @@ export class Communicator extends MessageCalls {
     ({ node: this.node, nNodes: this.nNodes } = nodeOf(parts.bootstrap.peers, this.rank));
     this.name = parts.config.name;
     this.timeoutMs = parts.resources.facts.settings.timeoutMs;
-    let tellFailed: (reason: TcclError) => void = () => undefined;
-    this.failed = new Promise((resolve) => (tellFailed = resolve));
-    this.#tellFailed = tellFailed;
+    const life = (this.#life = new Lifecycle(parts));
+    this.failed = life.whenFailed();
     this.algorithm = parts.engine.algorithmOf('allReduce', Infinity);
     this.#call = new CheckedCall(this.rank, this.nRanks);
     this.#mayBlock = parts.config.blocking !== false && parts.engine.blocking;
@@ -170,13 +144,14 @@ export class Communicator extends MessageCalls {
     resources.use();
     const crowded = this.nLocalRanks > nCores;
     const spins = spinsFor(this.nLocalRanks, nCores);
-    const fail = (error: unknown, call?: string): TcclError => this.#failWith(error, call);
-    const tell = options.onWarning ?? warnNow;
-    const warn = (text: string): void => tell(this.#named(text));
+    const fail = (error: unknown, call?: string): TcclError => life.fail(error, call);
+    const { ending } = life;
+    const { onWarning = warnNow } = options;
+    const warn = (text: string): void => onWarning(life.named(text));
     const progress = (this.#progress = progressHere());
     const { id, members } = bootstrap;
     const { name, rank, nRanks } = this;
-    const recorder = (this.#recorder = this.#segment.board.show({ id, name, rank, nRanks, members }));
+    const recorder = this.#segment.board.show({ id, name, rank, nRanks, members });
     this.#pointToPoint = pointToPoint;
     pointToPoint.recorder = recorder;
     waitQueries?.setDefaultAnswer(() => this.#queue.lastCall());
@@ -190,6 +165,7 @@ export class Communicator extends MessageCalls {
       waitQueries,
       warn,
       fail,
+      ending,
       messages: {
         throwRecordedFailure: () => this.#pointToPoint.throwRecordedFailure(),
         forwardReport: (report) => this.#pointToPoint.waits.forwardReport(report),
@@ -210,6 +186,7 @@ export class Communicator extends MessageCalls {
       limits: settings,
       warn,
       fail,
+      ending,
       collectives: { check: () => this.#queue.checkForMessages(), doing: (rank) => this.#queue.doing(rank) },
     });
     this.#outOfBand = new OutOfBandCalls({
@@ -223,9 +200,7 @@ export class Communicator extends MessageCalls {
       warn,
       fail,
       abort: (reason) => this.abort(reason),
-      checkAlive: () => {
-        if (this.#failure !== undefined) throw this.#failure;
-      },
+      checkAlive: () => ending.throwIfEnded(),
     });
     this.#member = makeGroupMember({
       rank: this.rank,
@@ -257,21 +232,21 @@ export class Communicator extends MessageCalls {
       timed: this.#timed,
       checkBlocking: (call) => this.#checkBlocking(call),
     });
-    const stopNews = [
-      bootstrap.onFailure((error) => this.#hearOf(error)),
-      // A call that is under way may have all that it needs; later ones do not begin.
-      bootstrap.onDeath((error) => {
-        if (!this.#queue.isPending && !this.#messenger.isPending) this.#failWith(error);
-      }),
-    ];
-    this.#stopNews = () => {
-      for (const stop of stopNews) stop();
-    };
-    this.#stopExit = onExit(this.#leave);
-    this.#release = this.#segment.keep({
+    const release = this.#segment.keep({
       uses: this.#usesArray,
       why: 'a call that uses the array is under way; await it first',
       forget: () => this.#call.forget(),
+    });
+    life.begin({
+      queue: this.#queue,
+      messenger: this.#messenger,
+      outOfBand: this.#outOfBand,
+      recorder,
+      abandonArrays: () => this.#abandonArrays(),
+      left: () => {
+        release();
+        this.#forget();
+      },
     });
   }
 
@@ -282,7 +257,7 @@ export class Communicator extends MessageCalls {
    * @param bytes the call's count, as NCCL counts it, times the size of an element: for allGather, this rank's own block
    */
   explain(collective: CallKind, bytes: number): Explanation {
-    if (this.#hasLeft) this.#refuse('explain');
+    if (this.#life.hasLeft) this.#refuse('explain');
     return this.#ofThisRank(() => explainCall(collective, bytes, explainContextOf(this.#parts)));
   }
 
@@ -390,7 +365,7 @@ export class Communicator extends MessageCalls {
             ),
           checkUsable: (call) => this.#checkUsable(call),
           timed: this.#timed,
-          fail: (error) => this.#failWith(error),
+          fail: (error) => this.#life.fail(error),
           observe: this.#engine.observe,
         },
         program,
@@ -441,10 +416,10 @@ export class Communicator extends MessageCalls {
    *   are lost, if the others are no majority and a rank asks for one
    */
   async shrink(excluded: readonly number[] = [], options: ShrinkOptions = {}): Promise<Communicator> {
-    if (this.#closing !== undefined) this.#checkUsable('shrink');
+    if (this.#life.isClosing) this.#checkUsable('shrink');
     this.#ofThisRank(() => checkShrink('shrink', excluded, options, this));
     if (options.abort === true) this.abort('shrink was called with abort');
-    if (this.#failure === undefined) await this.#queue.drained();
+    if (this.#life.ending.reason === undefined) await this.#queue.drained();
     const parts = await this.#outOfBand.withRest('shrink', options, (signal, over) =>
       shrink(this.#parts, excluded, options, signal, over),
     );
@@ -458,9 +433,9 @@ export class Communicator extends MessageCalls {
    * @throws TimeoutError `RANK_MISSING` with the ranks that neither left nor called
    */
   async agree(flag: boolean, options: CallLimits = {}): Promise<Agreement> {
-    if (this.#closing !== undefined) this.#checkUsable('agree');
+    if (this.#life.isClosing) this.#checkUsable('agree');
     this.#ofThisRank(() => checkFlag(flag, options));
-    if (this.#failure === undefined) await this.#queue.drained();
+    if (this.#life.ending.reason === undefined) await this.#queue.drained();
     return this.#outOfBand.withRest('agree', options, (signal, over) => agree(this.#parts, flag, signal, over));
   }
 
@@ -471,7 +446,7 @@ export class Communicator extends MessageCalls {
    * @throws as {@link shrink}; then this communicator stays open, and the call can be repeated, without more ranks
    */
   async recover(excluded: readonly number[] = [], options: Omit<ShrinkOptions, 'abort'> = {}): Promise<Communicator> {
-    if (this.#closing !== undefined) this.#checkUsable('recover');
+    if (this.#life.isClosing) this.#checkUsable('recover');
     this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
     await abortedBefore(options);
     this.revoke('it called recover');
@@ -548,13 +523,12 @@ export class Communicator extends MessageCalls {
    * returns the same promise.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#life.close();
   }
 
   /** Ends the communicator on all ranks: their calls fail and name this rank and the reason. Does nothing after close(). */
   abort(reason = 'it called abort'): void {
-    this.#end(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
+    this.#life.abort(new RemoteError('ABORTED', `rank ${this.rank} aborted the communicator: ${reason}`, { rank: this.rank }));
   }
 
   /**
@@ -562,33 +536,27 @@ export class Communicator extends MessageCalls {
    * {@link recover}. Does nothing after a failure or close().
    */
   revoke(reason = 'it called revoke'): void {
-    this.#end(new RemoteError('REVOKED', `rank ${this.rank} revoked the communicator: ${reason}`, { rank: this.rank }));
-  }
-
-  #end(error: RemoteError): void {
-    if (this.#hasLeft) return;
-    if (this.#failure === undefined) this.#parts.team.recordFailure(packReason(error));
-    this.#fail(error);
+    this.#life.abort(new RemoteError('REVOKED', `rank ${this.rank} revoked the communicator: ${reason}`, { rank: this.rank }));
   }
 
   /** @internal False once it has failed or was closed. */
   get isUsable(): boolean {
-    return this.#failure === undefined && this.#closing === undefined;
+    return this.#life.isUsable;
   }
 
   /** @internal Frees arrays of the last job that the program no longer has. */
   collectArrays(leastBytes: number): void {
-    if (!this.#hasLeft) this.#segment.collectArrays(leastBytes);
+    if (!this.#life.hasLeft) this.#segment.collectArrays(leastBytes);
   }
 
   /** @internal Never collects the arrays in a value that another thread gets. */
   keepArraysIn(value: unknown): void {
-    if (!this.#hasLeft) this.#segment.keepArraysIn(value);
+    if (!this.#life.hasLeft) this.#segment.keepArraysIn(value);
   }
 
   /** Checks for failures first; see CallQueue.run(). */
   protected override prepare(call: string): CheckedCall {
-    if (this.#failure !== undefined || this.#closing !== undefined) this.#refuse(call);
+    if (!this.#life.isUsable) this.#refuse(call);
     const checked = this.#call;
     if (checked.name !== call) checked.name = call;
     return checked;
@@ -612,7 +580,8 @@ export class Communicator extends MessageCalls {
   }
 
   #refuse(call: string): never {
-    if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
+    const failure = this.#life.ending.reason;
+    if (failure !== undefined) throw addCallerFrames(failure);
     throw addCallerFrames(
       new InvalidUsageError('CLOSED', `${call}: rank ${this.rank} has closed the communicator`, { rank: this.rank }),
     );
@@ -689,123 +658,13 @@ export class Communicator extends MessageCalls {
     throw addCallerFrames(new InvalidUsageError('UNSUPPORTED', `${call}: ${why}`, { rank: this.rank }));
   }
 
-  // ── failure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+  // ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * Ends the communicator for any error of an operation, also an unexpected one, so that the other ranks do not wait without end.
-   * @param call that the error ended
-   */
-  #failWith(cause: unknown, ofRank?: string): TcclError {
-    const isOver = this.#hasLeft;
-    const call = ofRank ?? (isOver ? undefined : (this.#queue.waiting ?? this.#messenger.waiting));
-    if (isOver) return withRank(asTcclError(cause, this.rank), this.rank);
-    const error = this.#placed(cause);
-    // The other ranks get the message without this rank's call.
-    this.#fail(error);
-    return call === undefined ? error : ofCall(error, call);
-  }
-
-  /** The error with names of hosts and of this communicator, as its calls throw it. */
-  #placed(cause: unknown): TcclError {
-    const error = this.#unlessAlive(asTcclError(cause, this.rank));
-    if (this.#failure === undefined) error.message = this.#named(error.message, error.rank);
-    return withRank(error, this.rank);
-  }
-
-  /**
-   * The same error, or NETWORK if its rank did not die: another host may take a rank of this host for dead, if one of several
-   * networks between them fails; and a host whose own interface is down reaches no other.
-   */
-  #unlessAlive(error: TcclError): TcclError {
-    const { team, bootstrap, resources } = this.#parts;
-    const { rank = -1 } = error;
-    if (error.code !== 'RANK_DIED' || !isUnreachable(error)) return error;
-    // Only a team of all ranks of the host knows about them.
-    const local = resources.facts.shared ? bootstrap.localRanks.indexOf(rank) : -1;
-    // A rank that has just been killed may still look alive; one that has failed may already have ended.
-    const lives = rank === this.rank || (local >= 0 && (!team.isGone(local) || team.recordedFailure() !== undefined));
-    if (!lives) return isOfOwnInterface(error) ? new SystemError('NETWORK', error.message) : error;
-    const fault = ownFaultOf(error);
-    const reason = fault === undefined ? 'another host' : `${fault}; another host`;
-    return new SystemError('NETWORK', `rank ${rank} lives, but ${reason} reports: ${error.message}`, { rank });
-  }
-
-  /**
-   * Adds the hosts of ranks and the communicator's name to a message. Another rank's error may already have them.
-   * @param about rank that the message is about
-   */
-  #named(text: string, about?: number): string {
-    const { bootstrap, config } = this.#parts;
-    return named(withHosts(text, bootstrap.peers, about), config.name);
-  }
-
-  #fail(error: TcclError): void {
-    if (this.#failure !== undefined) return;
-    const {
-      team,
-      bootstrap,
-      resources,
-      resources: {
-        facts: { shared },
-      },
-    } = this.#parts;
-    this.#failure = error;
-    this.#tellFailed(error);
-    this.#recorder.fail();
-    this.#stopHearing();
-    // Those of the last call, too, which may be a blocking one.
+  /** Never reuses the memory of running calls and of the last one, which may block: other ranks may still write it. */
+  #abandonArrays(): void {
     const { send, recv } = this.#call;
     const ofLast = (from: number, to: number): boolean => [send, recv].some((array) => this.#segment.overlaps(array, from, to));
     this.#segment.abandonArrays((from, to) => this.#usesArray(from, to) || ofLast(from, to));
-    this.#messenger.abort(error);
-    this.#engine.abort(error);
-    // Wake ranks that are blocked outside the engine.
-    raiseTeamAbort(team, shared ? bootstrap.localRanks : [this.rank], error);
-    bootstrap.fail(error);
-    this.#queue.abort(error);
-    this.#parts.waitQueries?.close();
-    resources.recording?.write();
-  }
-
-  /**
-   * Handles the failure of another rank. Its data may still be in flight, so only a call without progress ends with this error,
-   * whichever ranks it waits for.
-   */
-  #hearOf(error: Error): void {
-    if (this.#failure !== undefined || this.#newsWatch !== undefined) return;
-    this.#tellFailed(this.#placed(error));
-    let stepsBefore = -1;
-    this.#newsWatch = setInterval(() => {
-      const steps = this.#engine.steps + this.#pointToPoint.steps;
-      if (!this.#queue.isPending && !this.#messenger.isPending) stepsBefore = -1;
-      else if (steps !== stepsBefore) stepsBefore = steps;
-      else this.#failWith(error);
-    }, graceMs.progressAfterFailure).unref();
-  }
-
-  #stopHearing(): void {
-    this.#stopNews();
-    clearInterval(this.#newsWatch);
-  }
-
-  // ── leaving ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  async #close(): Promise<void> {
-    await this.#outOfBand.ended();
-    await this.#queue.drained();
-    await this.#messenger.close();
-    this.#stopExit();
-    this.#stopHearing();
-    this.#parts.waitQueries?.close();
-    // Also after a failure: data may still arrive from the segment.
-    await this.#engine.close();
-    this.#recorder.close();
-    this.#parts.team.leave();
-    this.#parts.resources.leave();
-    await this.#parts.bootstrap.close();
-    this.#release();
-    this.#hasLeft = true;
-    this.#forget();
   }
 
   /** Drops what leads to the memory, which takes 10 GB of addresses: the program may keep a closed communicator. */
@@ -814,30 +673,13 @@ export class Communicator extends MessageCalls {
     // Every call is refused before it uses them.
     const gone = undefined as never;
     this.#parts = this.#segment = this.#engine = this.#pointToPoint = this.#messenger = this.#queue = gone;
-    this.#member = this.#timed = this.#outOfBand = this.#recorder = gone;
-    this.#stopExit = this.#stopNews = this.#release = gone;
+    this.#member = this.#timed = this.#outOfBand = gone;
     const { rank, nRanks } = this;
     const timed = { rank, queue: gone, messenger: gone, fail: gone, abort: gone };
     this.messages = new MessageExchange({ nRanks, timed, member: gone, checkUsable: (call) => this.#checkUsable(call) });
     this.objects = gone;
     this.#call.forget();
   }
-
-  /** Reports to the other ranks that this process exits in order without close(), so that they need not detect it. */
-  readonly #leave = (exitCode: number): void => {
-    if (exitCode !== 0) return;
-    this.#segment.ranks.setState(rankStates.closed);
-    if (this.#failure !== undefined) return;
-    this.#parts.team.leave();
-    void this.#engine.close();
-    void this.#messenger.leave();
-    void this.#parts.bootstrap.close();
-  };
-}
-
-function asTcclError(error: unknown, rank: number): TcclError {
-  if (error instanceof TcclError) return error;
-  return new InternalError('INTERNAL', `rank ${rank} failed: ${describeError(error)}`, { cause: error });
 }
 
 /** `await using comm = await init()` closes it at the end of the block. */

@@ -3,7 +3,7 @@ import type { Observe, Operation } from '../algorithms/operation.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, TimeoutError } from '../../errors.js';
+import { InvalidArgumentError, namingCall, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import {
   checkCallOptions,
@@ -289,7 +289,7 @@ class Group {
   /** The error of a group that took too long. */
   late(call: string, timeoutMs: number): TimeoutError {
     const left = `${this.#outstanding} of its operations had not ended`;
-    return new TimeoutError('TIMEOUT', `${call}: ${left} within ${limitText(timeoutMs)}`);
+    return namingCall(new TimeoutError('TIMEOUT', `${call}: ${left} within ${limitText(timeoutMs)}`));
   }
 
   /** Starts all operations and blocks until all are done. */

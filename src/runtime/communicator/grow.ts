@@ -1,5 +1,5 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { endReason } from '../bootstrap/end-reason.js';
+import { endReason } from '../failure/end-reason.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { openText, sealText } from '../bootstrap/sealed-text.js';
 import { secretOf, UniqueId } from '../bootstrap/unique-id.js';

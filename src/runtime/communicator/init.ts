@@ -1,7 +1,7 @@
 import type { Bootstrap, PeerInfo } from '../bootstrap/bootstrap.js';
 import { readBootstrapEnvironment, type BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseNics, systemInterfaces } from '../bootstrap/interfaces.js';
-import { isThrownByEveryRank } from '../bootstrap/error-transfer.js';
+import { isThrownByEveryRank } from '../failure/transfer.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { processOf } from '../bootstrap/peer-info.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';

@@ -3,12 +3,7 @@ import { describeLate, isOfRest, type OutOfBandCall } from '../algorithms/activi
 import { WaitChains, type Awaited } from '../algorithms/wait-chains.js';
 import { clearInterval, clockMs, setImmediate, setInterval, setTimeout, type Timer } from '../platform/platform.js';
 import { afterWatching, WatchClock } from '../progress/watch-clock.js';
-
-/**
- * Longest limit by which ranks judge reports, milliseconds: a rank without a report for a quarter of it does not wait (see
- * WaitChains). So the ranks that hold a call up are known soon after its limit, even if they stopped right before.
- */
-const LONGEST_LIMIT_MS = 2000;
+import { graceMs } from '../failure/grace.js';
 
 interface OutOfBandWaitParts {
   readonly call: OutOfBandCall;
@@ -52,7 +47,7 @@ export class OutOfBandWait {
     const { rank, nRanks, queries } = parts;
     this.#parts = parts;
     this.#timeoutMs = timeoutMs;
-    this.#limitMs = Math.min(timeoutMs, LONGEST_LIMIT_MS);
+    this.#limitMs = Math.min(timeoutMs, graceMs.waitReports);
     this.#waitChains = new WaitChains(rank);
     this.#others = new WaitChains(rank);
     this.#peers = Array.from({ length: nRanks }, (_, peer) => ({ peer, waitReport: () => queries.answer(peer) }));
@@ -174,9 +169,6 @@ interface Ends {
   readonly check?: (() => void) | undefined;
 }
 
-/** Interval at which a waiting rank checks whether the others can still arrive. */
-const LOOK_EVERY_MS = 20;
-
 /**
  * Returns the result of `work`, which ends soon after its signal: aborted when the time is over and the ranks that hold the call
  * up are known, when `signal` is, or when `check` throws.
@@ -209,7 +201,7 @@ export async function whileOthersCan<T>(
       } catch (error) {
         end(error);
       }
-    }, LOOK_EVERY_MS);
+    }, graceMs.presence);
   try {
     return await work(stop.signal, over.signal);
   } finally {

@@ -5,8 +5,9 @@ import type { CallLimits } from '../algorithms/arguments.js';
 import type { MeetingCall } from '../algorithms/call.js';
 import type { CallRecorder } from '../device/board.js';
 import type { Team } from '../device/team.js';
-import { InvalidArgumentError, ofCall, TcclError, TimeoutError } from '../../errors.js';
-import { died, unpackReason } from '../transport/ending.js';
+import { InvalidArgumentError, namingCall, ofCall, TcclError, TimeoutError } from '../../errors.js';
+import { died } from '../failure/reasons.js';
+import { unpackReason } from '../failure/transfer.js';
 import { withCallerFrames } from '../caller-stack.js';
 import { reasonText } from '../messages/timed-call.js';
 import { cutOff, OutOfBandWait, TimeLimit, whileOthersCan, type Elsewhere } from './out-of-band-wait.js';
@@ -127,10 +128,12 @@ export class OutOfBandCalls {
       ? afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, call, wait.describe(wait.late()))))
       : () => undefined;
     const tooLate = (late: readonly number[]): TimeoutError =>
-      new TimeoutError(
-        isOfRest(call) ? 'RANK_MISSING' : 'TIMEOUT',
-        `${call}: rank ${rank} waited ${limit.ms / 1000} s for ${wait.describe(late)}, without an answer or progress`,
-        { ranks: late },
+      namingCall(
+        new TimeoutError(
+          isOfRest(call) ? 'RANK_MISSING' : 'TIMEOUT',
+          `${call}: rank ${rank} waited ${limit.ms / 1000} s for ${wait.describe(late)}, without an answer or progress`,
+          { ranks: late },
+        ),
       );
     try {
       return await whileOthersCan(wait, { limit, tooLate, signal, check }, work);

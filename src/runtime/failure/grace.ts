@@ -19,15 +19,23 @@ export const graceMs = {
   threadGoodbye: 1000, // a leaving rank's idle engine threads report that to the others
   deliveryAfterClose: 600_000, // a live peer reads what was posted before close(): the default time limit of a call
   deliveryAfterAbort: 1000, // the same after abort()
+  goodbye: 10_000, // the other side receives a goodbye of the bootstrap network, and everything before it
+  unreadData: 500, // the other side reads what was sent before a connection is closed without a goodbye
   deliveryOfFew: 200, // the same for few bytes over UCX, which the other side's card holds if its process does not read
   // When to check for an end.
   lateDial: 100, // a connection that is being made is late
   lateMessage: 500, // the other side of a message is late
+  presence: 20, // interval of checks that the ranks of an out-of-band call can still arrive
   progressAfterFailure: 100, // another rank has failed: interval of checks that calls still progress
   // Verdicts that ranks share.
   rootAnswer: 1000, // the root's answer after its connection has ended
   rootVerdict: 400, // the root's verdict after this rank's limit: only it names the missing ranks
   rootVerdictAhead: 500, // the root's verdict before a rank's limit, at most: it takes time to arrive
   rootStays: 2000, // the root stays beyond the ranks' limits, so that late ranks get its verdict
+  rootSettles: 2000, // after a conflict between ranks, one more rank may check in
+  newsOfOthersFirst: 200, // ranks of other processes get bad news before this one's, at most
+  waitReports: 2000, // longest limit by which reports are judged: without one for a quarter of it, a rank does not wait
+  occupant: 2000, // the process that listens at the root's address answers
+  busyPort: 5000, // a port is in use without an answer: by a connection, or by a root that has just closed
   coordinator: 1000, // ranks that shrink wait longer than their coordinator, so that all name the same ranks
 } as const;

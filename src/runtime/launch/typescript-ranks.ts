@@ -1,6 +1,6 @@
 import nodeModule from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, namingCall } from '../../errors.js';
 
 /** Options of Node that load something before a program, which may read TypeScript. */
 const loader = /(?:^|\s)(?:--import|--loader|--experimental-loader|--experimental-(?:strip|transform)-types)(?:[=\s]+(\S*)|$)/g;
@@ -32,9 +32,11 @@ export function tsxFor(
     const variant = resolveTsx(path, 'tsx/esm/api');
     return pathToFileURL(variant.replace(/\.cjs$/, '.mjs')).href;
   } catch {
-    throw new InvalidUsageError(
-      'UNSUPPORTED',
-      `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${THREAD_REMEDY}`,
+    throw namingCall(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        `${call}: Node ${process.versions.node} cannot run ${path}, which is TypeScript; ${THREAD_REMEDY}`,
+      ),
     );
   }
 }

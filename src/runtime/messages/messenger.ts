@@ -6,6 +6,7 @@ import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
+import type { End } from '../failure/ending.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import { isTurnDue, nextTurn } from '../progress/event-loop-turns.js';
 import type { Progress, Waitable } from '../progress/progress.js';
@@ -30,6 +31,8 @@ export interface Condition {
   readonly wakeOn: (sources: WakeSources) => void;
   /** Description for errors and warnings. */
   readonly text: string;
+  /** The program's call, if errors name it. */
+  readonly call?: string;
   /** Number of completed steps of a wait with several. */
   readonly steps?: number;
   /** Called when the wait has ended; with an error when the communicator failed. */
@@ -62,6 +65,8 @@ interface MessengerParts {
   readonly recorder: CallRecorder;
   /** Ends the communicator for an error, of a call if one is given; returns the error. */
   readonly fail: (error: unknown, call?: string) => unknown;
+  /** The end of the communicator. */
+  readonly ending: End;
 }
 
 /** Sends, receives and waits for signals in flight. A wait for any of them progresses all. */
@@ -81,8 +86,6 @@ export class Messenger implements Waitable {
   #isStarting = false;
   /** Limit of the time of the blocking call that runs, if it has one. */
   #limit: { readonly clock: WatchClock; readonly look: () => void } | undefined;
-  /** Error with which everything in flight failed. */
-  #failure: Error | undefined;
   /** Called when nothing is in flight, for close(). */
   #idle: (() => void) | undefined;
   /** True while a blocking call waits. */
@@ -114,8 +117,8 @@ export class Messenger implements Waitable {
   }
 
   #nameOfCondition(): string | undefined {
-    for (const { text } of this.#conditions) return /^\w+(?= of )/.exec(text)?.[0];
-    return undefined;
+    const [condition] = this.#conditions;
+    return condition?.call;
   }
 
   /** Sends or receives all of `array` in the promise form. */
@@ -182,6 +185,7 @@ export class Messenger implements Waitable {
         for (const rank of sources) p2p.wakeOnMessage(rank, wake);
       },
       text,
+      call: 'probe',
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
     };
     this.waitFor(condition);
@@ -251,7 +255,7 @@ export class Messenger implements Waitable {
       return;
     }
     // The failure was reported before: nothing would end this wait.
-    if (this.#failure !== undefined) throw addCallerFrames(this.#failure);
+    this.#throwIfEnded();
     this.#conditions.add(condition);
     this.#startLater();
   }
@@ -322,8 +326,13 @@ export class Messenger implements Waitable {
       throw addCallerFrames(this.#parts.fail(error, this.#callOf(error)));
     }
     if (isDone()) return;
-    this.#parts.progress.runUntil(this, () => isDone() || this.#failure !== undefined);
-    if (this.#failure !== undefined && !isDone()) throw addCallerFrames(this.#failure);
+    this.#parts.progress.runUntil(this, () => isDone() || this.#parts.ending.reason !== undefined);
+    if (!isDone()) this.#throwIfEnded();
+  }
+
+  #throwIfEnded(): void {
+    const { reason } = this.#parts.ending;
+    if (reason !== undefined) throw addCallerFrames(reason);
   }
 
   /** Blocks until `isDone`, for a limited time. False if time was over before. Throws if everything here fails. */
@@ -348,7 +357,6 @@ export class Messenger implements Waitable {
 
   /** Fails everything in flight with `error`. */
   abort(error: Error): void {
-    this.#failure = error;
     this.#pointToPoint.abort(error);
     for (const dependent of this.dependents) dependent.abort(error);
     for (const condition of this.#conditions) condition.settled(error);

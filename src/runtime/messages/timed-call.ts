@@ -1,5 +1,5 @@
 import { describeValue } from '../../describe-value.js';
-import { InvalidUsageError, TimeoutError } from '../../errors.js';
+import { InvalidUsageError, namingCall, TimeoutError } from '../../errors.js';
 import type { BlockingLimits, CallLimits } from '../algorithms/arguments.js';
 import { callName } from '../algorithms/call.js';
 import type { CallQueue } from '../algorithms/call-queue.js';
@@ -156,7 +156,7 @@ function lateMessage(rank: number, { name, peer, sends }: TimedMessage, timeoutM
   const what = sends
     ? `rank ${peer} did not take the message of rank ${rank}`
     : `no message from rank ${peer} came to rank ${rank}`;
-  return new TimeoutError('TIMEOUT', `${name}: ${what} within ${limitText(timeoutMs)}`, { ranks: [peer] });
+  return namingCall(new TimeoutError('TIMEOUT', `${name}: ${what} within ${limitText(timeoutMs)}`, { ranks: [peer] }));
 }
 
 /** A wait for a condition that other ranks bring about, such as a signal. */
@@ -216,7 +216,8 @@ export function waitForAny(name: string, messenger: Messenger, add: (settled: (e
 }
 
 function lateWait(rank: number, { name, missing, ranks }: TimedWait, timeoutMs: number): TimeoutError {
-  return new TimeoutError('TIMEOUT', `${name}: ${missing} to rank ${rank} within ${limitText(timeoutMs)}`, { ranks: ranks() });
+  const text = `${name}: ${missing} to rank ${rank} within ${limitText(timeoutMs)}`;
+  return namingCall(new TimeoutError('TIMEOUT', text, { ranks: ranks() }));
 }
 
 /** Limits a call that has a promise already; it ends the communicator when it ends before its time. */
@@ -233,7 +234,8 @@ export function limited(
       name,
       [parts],
       () => lookAt(parts.messenger),
-      (timeoutMs) => new TimeoutError('TIMEOUT', `${name}: rank ${parts.rank} did not end it within ${limitText(timeoutMs)}`),
+      (timeoutMs) =>
+        namingCall(new TimeoutError('TIMEOUT', `${name}: rank ${parts.rank} did not end it within ${limitText(timeoutMs)}`)),
     );
   });
 }

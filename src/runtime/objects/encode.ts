@@ -1,5 +1,5 @@
 import { Serializer } from 'node:v8';
-import { InvalidArgumentError, SystemError } from '../../errors.js';
+import { InvalidArgumentError, namingCall, SystemError } from '../../errors.js';
 import { cloneFormat } from './clone-format.js';
 import type { DecodedValue, EncodedValue, ObjectFormat } from './format.js';
 import { BODY_LIMIT, bytesText } from './limits.js';
@@ -68,9 +68,11 @@ export function decodeValue(call: string, body: Uint8Array, format = ownFormat):
     return format.read(body);
   } catch (error) {
     if (error instanceof RangeError) {
-      throw new SystemError('OUT_OF_MEMORY', `${call}: there is no memory for the value that came: ${error.message}`, {
-        cause: error,
-      });
+      throw namingCall(
+        new SystemError('OUT_OF_MEMORY', `${call}: there is no memory for the value that came: ${error.message}`, {
+          cause: error,
+        }),
+      );
     }
     throw new InvalidArgumentError(
       'ARGUMENT_TYPE',

@@ -1,4 +1,4 @@
-import { InternalError, SystemError } from '../../errors.js';
+import { InternalError, namingCall, SystemError } from '../../errors.js';
 import { decodeValue } from './encode.js';
 import type { DecodedValue } from './format.js';
 import { bodyAfterHead, type Head } from './head.js';
@@ -38,6 +38,6 @@ export function bytesFor(call: string, bytes: number): Uint8Array {
   try {
     return new Uint8Array(bytes);
   } catch (cause) {
-    throw new SystemError('OUT_OF_MEMORY', `${call}: there is no memory for the ${bytes} bytes that come`, { cause });
+    throw namingCall(new SystemError('OUT_OF_MEMORY', `${call}: there is no memory for the ${bytes} bytes that come`, { cause }));
   }
 }

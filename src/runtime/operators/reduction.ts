@@ -2,7 +2,7 @@ import { derivedBits, type CallKind, type DerivedCall } from '../algorithms/call
 import type { CallChain, QueuedCall } from '../algorithms/queued-call.js';
 import { callKinds } from '../device/kernels/call-kinds.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError } from '../../errors.js';
+import { InvalidArgumentError, namingCall } from '../../errors.js';
 import { foldOf, type Fold } from './fold.js';
 import type { CheckedOperator } from './operator.js';
 
@@ -212,8 +212,10 @@ class Steps {
 }
 
 function gone(call: string): InvalidArgumentError {
-  return new InvalidArgumentError(
-    'BUFFER_DETACHED',
-    `${call}: an array's memory was transferred or resized away before the call had ended; keep it until then`,
+  return namingCall(
+    new InvalidArgumentError(
+      'BUFFER_DETACHED',
+      `${call}: an array's memory was transferred or resized away before the call had ended; keep it until then`,
+    ),
   );
 }

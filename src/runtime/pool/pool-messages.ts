@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import { TcclError } from '../../errors.js';
-import { packError, unpackError, type TransferredError } from '../bootstrap/error-transfer.js';
+import { packError, unpackError, type TransferredError } from '../failure/transfer.js';
 
 /** Data with which a rank of a pool starts. */
 export interface PoolRankData {

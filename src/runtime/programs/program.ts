@@ -264,6 +264,7 @@ export class ProgramRunner {
           overSockets: exchange.hasSockets,
           wakeOn: (sources) => exchange.wakeOn(sources),
           text,
+          call: this.#make.collective,
           settled: settlerOf(resolve),
         };
         messenger.waitFor(condition);

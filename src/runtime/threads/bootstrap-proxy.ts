@@ -1,7 +1,9 @@
 import type { Introduction, PeerInfo, Scope } from '../bootstrap/bootstrap.js';
 import type { TcclError } from '../../errors.js';
 import { sleep } from '../platform/platform.js';
-import { died, packReason, unpackReason } from '../transport/ending.js';
+import { died } from '../failure/reasons.js';
+import { packReason, unpackReason } from '../failure/transfer.js';
+import { Ending } from '../failure/ending.js';
 import { graceMs } from '../failure/grace.js';
 
 /** Requests of another thread of a rank to the bootstrap network, which the rank's own thread has. */
@@ -78,10 +80,10 @@ export class BootstrapProxy implements Introduction {
   readonly localRanks: readonly number[];
   readonly #post: (question: BootstrapRequest) => void;
   readonly #open = new Map<number, { readonly resolve: (value: AnswerValue) => void; readonly reject: (error: Error) => void }>();
-  readonly #listeners = new Set<(error: Error) => void>();
+  /** The first failure of a member. */
+  readonly #ending = new Ending();
   /** True once a call may block the rank's thread, which then gets no notices. */
   rankMayBlock = false;
-  #failure: Error | undefined;
   #asked = 0;
 
   /** @param post sends requests to the rank's thread, whose answers go to `take` */
@@ -127,16 +129,12 @@ export class BootstrapProxy implements Introduction {
   }
 
   onFailure(listener: (error: Error) => void): () => void {
-    this.#listeners.add(listener);
-    if (this.#failure !== undefined) listener(this.#failure);
-    return () => this.#listeners.delete(listener);
+    return this.#ending.onEnd(listener);
   }
 
   take(news: Answer): void {
     if (news.kind === 'failure') {
-      const error = unpackReason(news.reason, this.rank);
-      this.#failure ??= error;
-      for (const listener of this.#listeners) listener(error);
+      this.#ending.end(unpackReason(news.reason, this.rank));
       return;
     }
     const asker = this.#open.get(news.number);

@@ -4,7 +4,7 @@ import { DONE } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
-import { packReason } from '../transport/ending.js';
+import { packReason } from '../failure/transfer.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import { progressHere, type Waitable } from '../progress/progress.js';
 import type { WakeSources } from '../progress/parking.js';

@@ -1,7 +1,7 @@
 import { typeCodeOf, type CallDetails } from '../algorithms/call.js';
 import { int32, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
 import { setImmediate } from '../platform/platform.js';
-import { REASON_BYTES } from '../transport/ending.js';
+import { REASON_BYTES } from '../failure/transfer.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 
 /*

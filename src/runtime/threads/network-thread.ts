@@ -11,7 +11,8 @@ import { Segment, type SegmentInThread } from '../device/segment.js';
 import { Team } from '../device/team.js';
 import type { TcclError } from '../../errors.js';
 import { clockMs } from '../platform/platform.js';
-import { packReason, unpackReason } from '../transport/ending.js';
+import { Ending } from '../failure/ending.js';
+import { packReason, unpackReason } from '../failure/transfer.js';
 import { BootstrapProxy, type Answer, type Members, type BootstrapRequest } from './bootstrap-proxy.js';
 import { progressHere } from '../progress/progress.js';
 import { CallQueue } from '../algorithms/call-queue.js';
@@ -107,10 +108,10 @@ async function open(): Promise<NetworkEngine | undefined> {
 
 /** Carries out calls until the rank leaves, or a call fails. */
 async function serve(engine: NetworkEngine): Promise<void> {
-  let failed = false;
+  const ending = new Ending();
   const fail = (error: unknown): unknown => {
-    if (failed) return error;
-    failed = true;
+    if (ending.reason !== undefined) return error;
+    ending.end(error as Error);
     engine.abort(error as Error);
     queue.abort(error as TcclError);
     memory.gaveUp(packReason(error as Error));
@@ -127,6 +128,7 @@ async function serve(engine: NetworkEngine): Promise<void> {
     limits,
     warn,
     fail,
+    ending,
     messages: {
       throwRecordedFailure: () => undefined,
       forwardReport: (report) => post({ kind: 'waits', report }),

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { SystemError } from '../../errors.js';
-import { packReason, unpackReason } from '../transport/ending.js';
+import { packReason, unpackReason } from '../failure/transfer.js';
 import { answerer } from './bootstrap-proxy.js';
 import { engineThreadBuffer, EngineThreadMemory } from './engine-thread-memory.js';
 import type { FromNetworkThread, NetworkThreadData, ToNetworkThread } from './network-thread.js';

@@ -6,7 +6,7 @@ import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../../errors.js';
-import { unpackReason } from '../transport/ending.js';
+import { unpackReason } from '../failure/transfer.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
 import type { Engine } from '../algorithms/engine.js';
 import { StagedArrays } from './staged-arrays.js';

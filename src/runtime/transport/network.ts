@@ -1,7 +1,7 @@
 import type { Nic } from '../bootstrap/interfaces.js';
 import type { Libc } from '../device/libc.js';
 import type { Segment } from '../device/segment.js';
-import type { WhyGone } from './breakage.js';
+import type { WhyGone } from '../failure/breakage.js';
 import type { FifoSize, Transport } from './transport.js';
 
 /** A transport for ranks that share no memory. */

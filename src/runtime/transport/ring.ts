@@ -1,7 +1,7 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
-import { packReason, unpackReason } from './ending.js';
+import { packReason, unpackReason } from '../failure/transfer.js';
 import { connectEnds, describeOffer, isAlike, type Agreement, type Offer, type TransportFor, type WantedEnd } from './peers.js';
 import type { ReceiveConnection, SendConnection } from './transport.js';
 

@@ -1,6 +1,7 @@
 import type { Segment } from '../device/segment.js';
 import { WaitWords, type WaitReport } from '../device/wait-report.js';
-import { closedHere, closedThere, packReason, REASON_BYTES, unpackReason } from './ending.js';
+import { closedHere, closedThere } from '../failure/reasons.js';
+import { packReason, REASON_BYTES, unpackReason } from '../failure/transfer.js';
 import type { Connection, FifoSize } from './transport.js';
 
 /*

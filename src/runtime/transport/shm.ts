@@ -1,6 +1,6 @@
 import type { Team } from '../device/team.js';
 import { InternalError } from '../../errors.js';
-import { died } from './ending.js';
+import { died } from '../failure/reasons.js';
 import {
   decodeInfo,
   encodeInfo,

@@ -1,5 +1,5 @@
 import type { Segment } from '../device/segment.js';
-import { REASON_BYTES } from './ending.js';
+import { REASON_BYTES } from '../failure/transfer.js';
 import { CREDITS_SHIFT, FRAME_HEADER_BYTES, KIND_MASK, REPORT_BYTES } from './socket-frames.js';
 import type { FifoSize } from './transport.js';
 

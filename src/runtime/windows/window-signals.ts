@@ -73,6 +73,7 @@ export class WindowSignals {
         for (const peer of peers) wakeOn(peer, sources);
       },
       text,
+      call: 'waitSignal',
       settled: (error) => {
         this.#waits.delete(wait);
         ended?.(error);

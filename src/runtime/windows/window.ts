@@ -4,7 +4,7 @@ import type { WindowCommand, WindowLane } from './p2p-window.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
-import { closedThere } from '../transport/ending.js';
+import { closedThere } from '../failure/reasons.js';
 import {
   checkCallOptions,
   checkLimits,

@@ -1,6 +1,6 @@
 import type { Libc } from '../../device/libc.js';
 import type { Segment } from '../../device/segment.js';
-import { REASON_BYTES } from '../ending.js';
+import { REASON_BYTES } from '../../failure/transfer.js';
 import type { FifoSize } from '../transport.js';
 import { NOTE_HEADER_BYTES, REPORT_BYTES } from './notes.js';
 import type { UcxWorker } from './worker.js';

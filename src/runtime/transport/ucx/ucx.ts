@@ -1,7 +1,7 @@
 import type { Libc } from '../../device/libc.js';
 import type { Segment } from '../../device/segment.js';
 import { describeError, SystemError } from '../../../errors.js';
-import type { WhyGone } from '../breakage.js';
+import type { WhyGone } from '../../failure/breakage.js';
 import type { ConnectionSetUp, FifoSize, ReceiveConnection, SendConnection, Transport } from '../transport.js';
 import { UcxReceiver, UcxSender, type UcxMeans } from './connection.js';
 import { MOST_HELLO_BYTES, ReceiverHandshake, SenderHandshake, WELCOME_BYTES } from './handshake.js';

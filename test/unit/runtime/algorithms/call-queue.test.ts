@@ -3,6 +3,7 @@ import { CallQueue } from '../../../../src/runtime/algorithms/call-queue.js';
 import { CheckedCall } from '../../../../src/runtime/communicator/checked-call.js';
 import type { Engine } from '../../../../src/runtime/algorithms/engine.js';
 import type { QueuedCall } from '../../../../src/runtime/algorithms/queued-call.js';
+import { Ending } from '../../../../src/runtime/failure/ending.js';
 import { Board } from '../../../../src/runtime/device/board.js';
 import { DONE, PENDING } from '../../../../src/runtime/device/kernels/kernels.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
@@ -51,6 +52,7 @@ function queue() {
     limits: { timeoutMs: TIMEOUT_MS, warnAfterMs: 0 },
     warn: () => undefined,
     fail,
+    ending: new Ending(),
     messages: {
       throwRecordedFailure: () => undefined,
       forwardReport: () => undefined,

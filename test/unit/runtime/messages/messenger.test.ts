@@ -1,6 +1,7 @@
 import { Board } from '../../../../src/runtime/device/board.js';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Messenger, type Condition } from '../../../../src/runtime/messages/messenger.js';
+import { Ending } from '../../../../src/runtime/failure/ending.js';
 import { Progress } from '../../../../src/runtime/progress/progress.js';
 import { int32 } from '../../../../src/runtime/device/types.js';
 import { ranks, type Rank } from '../algorithms/ranks-in-one-thread.js';
@@ -14,7 +15,7 @@ afterEach(() => {
 
 const idle = { check: () => undefined, doing: () => undefined };
 
-function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): Messenger {
+function messenger({ p2p, segment }: Rank, progress = new Progress(undefined), ending = new Ending()): Messenger {
   return new Messenger({
     recorder: Board.ofOwn().show({ id: '0.0', name: undefined, rank: 0, nRanks: 2 }),
     rank: 0,
@@ -26,6 +27,7 @@ function messenger({ p2p, segment }: Rank, progress = new Progress(undefined)): 
     warn: () => undefined,
     collectives: idle,
     fail: (error) => error,
+    ending,
   });
 }
 
@@ -55,8 +57,9 @@ test('a wait that is ended after its rank has left fails like one that is ended 
 
 test('a wait that begins after the communicator failed fails immediately, such as the flush of a closed window', () => {
   const [a] = ranks(2) as [Rank, Rank];
-  const messages = messenger(a);
-  messages.abort(new Error('rank 1 did not call'));
+  const ending = new Ending();
+  const messages = messenger(a, new Progress(undefined), ending);
+  messages.abort(ending.end(new Error('rank 1 did not call')));
   const waitFor = (isMet: boolean): string => {
     let outcome = 'waits';
     const settled = (): void => void (outcome = 'met');

@@ -7,7 +7,7 @@ import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
-import type { WhyGone } from '../../../../src/runtime/transport/breakage.js';
+import type { WhyGone } from '../../../../src/runtime/failure/breakage.js';
 import { socketNetwork } from '../../../../src/runtime/transport/socket.js';
 import type { FifoSize, ReceiveConnection, SendConnection, Transport } from '../../../../src/runtime/transport/transport.js';
 

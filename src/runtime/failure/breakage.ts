@@ -1,7 +1,7 @@
-import { unreachable } from '../bootstrap/liveness.js';
-import { died } from './ending.js';
+import { died } from './reasons.js';
+import { silenceOf } from './silence.js';
 import { clearTimeout, clockMs, setImmediate, setTimeout } from '../platform/platform.js';
-import { graceMs } from '../failure/grace.js';
+import { graceMs } from './grace.js';
 
 /** Resolves to the reason why a rank ended, once it is known. */
 export type WhyGone = (peer: number) => Promise<Error>;
@@ -36,7 +36,7 @@ export class Breakage {
     if (this.#sinceMs !== undefined) return;
     this.#sinceMs = clockMs();
     this.#cause = cause;
-    if (this.#whyGone === undefined || unreachable(cause) !== undefined) {
+    if (this.#whyGone === undefined || silenceOf(cause) !== undefined) {
       this.#explained(this.#died());
       return;
     }
