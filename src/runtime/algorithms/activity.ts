@@ -25,12 +25,14 @@ export type Activity =
       readonly tag?: number;
     }
   | { readonly kind: 'window'; readonly peer: number }
+  /** `peer` may be ANY_SOURCE. */
+  | { readonly kind: 'probe'; readonly peer: number }
   | { readonly kind: 'outOfBand'; readonly call: OutOfBandCall };
 
 /** Peer of a receive that takes a message of any rank. */
 export const ANY_SOURCE = -1;
 
-const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last'];
+const kinds: readonly Activity['kind'][] = ['collective', 'send', 'recv', 'window', 'outOfBand', 'last', 'probe'];
 
 /** Words of an activity: 1 + kind | number, peer or name | code of the call or type | root or tag | count, low and high. */
 export const ACTIVITY_WORDS = 6;
@@ -47,6 +49,7 @@ export function encodeActivity(activity: Activity): number[] {
     case 'recv':
       return [kind, activity.peer, activity.type.code, activity.tag ?? 0, ...halves(activity.count)];
     case 'window':
+    case 'probe':
       return [kind, activity.peer, 0, 0, 0, 0];
     case 'outOfBand':
       return [kind, outOfBandCalls.indexOf(activity.call), 0, 0, 0, 0];
@@ -62,7 +65,7 @@ export function decodeActivity(words: readonly number[]): Activity | undefined {
     const call = readCall(code, root >>> 0, count);
     return call && { kind, number: first, call };
   }
-  if (kind === 'window') return { kind, peer: first };
+  if (kind === 'window' || kind === 'probe') return { kind, peer: first };
   if (kind === undefined) return undefined;
   if (kind === 'outOfBand') {
     const name = outOfBandCalls[first];
@@ -81,12 +84,18 @@ export function describeActivity(activity: Activity): string {
     case 'send':
       return `send of ${describeMessage(activity)} to rank ${activity.peer}`;
     case 'recv':
-      return `recv of ${describeMessage(activity)} from ${activity.peer === ANY_SOURCE ? 'any rank' : `rank ${activity.peer}`}`;
+      return `recv of ${describeMessage(activity)} from ${nameSource(activity.peer)}`;
     case 'window':
       return `a window's operation with rank ${activity.peer}`;
+    case 'probe':
+      return `probe of a message from ${nameSource(activity.peer)}`;
     case 'outOfBand':
       return activity.call;
   }
+}
+
+function nameSource(peer: number): string {
+  return peer === ANY_SOURCE ? 'any rank' : `rank ${peer}`;
 }
 
 function describeMessage({ count, type, tag }: Extract<Activity, { readonly kind: 'send' | 'recv' }>): string {

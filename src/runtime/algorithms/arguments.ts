@@ -52,9 +52,16 @@ const messageOptionNames: Readonly<Record<string, readonly string[]>> = {
   sendSync: sendNames,
   recv: receiveNames,
   recvSync: receiveNames,
+  sendRecv: sendNames,
+  sendRecvSync: sendNames,
   recvAny: receiveNames,
   recvAnySync: receiveNames,
 };
+/** Throws for wrong options of a call with arrays. */
+export function checkMessageOptions(call: string, options: object): void {
+  checkCallOptions(call, options, messageOptionNames[call] ?? timedOptionNames);
+}
+
 const limitNames: readonly (keyof CallLimits)[] = ['signal', 'timeoutMs'];
 
 /** Throws ARGUMENT_TYPE, ARGUMENT_RANGE or UNKNOWN_NAME for options of a call that do not exist or have a wrong value. */
@@ -117,7 +124,7 @@ const LONGEST_CALL_MS = 2 ** 31 - 1;
  */
 export function checkArray(call: string, array: NumericArray, options: CallOptions | undefined, typeOf = dataTypeOf): DataType {
   if (options !== undefined) {
-    checkCallOptions(call, options, messageOptionNames[call] ?? timedOptionNames);
+    checkMessageOptions(call, options);
   }
   const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);

@@ -564,7 +564,7 @@ export class Communicator extends MessageCalls {
 
   /** True if a call in flight uses memory between two addresses. */
   readonly #usesArray = (from: number, to: number): boolean =>
-    this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.uses(from, to);
+    this.#queue.arrays().some((array) => this.#segment.overlaps(array, from, to)) || this.#pointToPoint.inFlight.uses(from, to);
 
   #checkUsable(call: string): void {
     this.prepare(call);
@@ -650,7 +650,7 @@ export class Communicator extends MessageCalls {
     const why =
       this.#parts.config.blocking === false
         ? 'this communicator was made with blocking: false, which refuses blocking calls: use the promise form'
-        : this.#pointToPoint.connectsAll
+        : this.#pointToPoint.links.connectsAll
           ? 'system calls cannot reach the sockets of this process, since this Node.js hides their descriptors: use the promise form, or ' +
             "engine: 'thread'"
           : 'these ranks talk over sockets and make connections at first use, which a call that blocks cannot: pass blocking: true to ' +

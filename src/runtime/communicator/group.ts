@@ -6,12 +6,12 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, namingCall, TimeoutError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import {
-  checkCallOptions,
   checkLimits,
-  timedOptionNames,
+  checkMessageOptions,
   type BlockingLimits,
   type CallLimits,
   type CallOptions,
+  type TagOption,
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
 import { endingAll, isTimed, limitedInGroup, limitText, signalUnheard, startTimed } from '../messages/timed-call.js';
@@ -69,28 +69,28 @@ export function group(body: () => void, options?: CallLimits): Promise<void> {
 /** Messages that the program calls by one name, with their type. */
 export function asGroup(
   call: string,
-  options: TimedCallOptions | undefined,
-  body: (type: CallOptions | undefined) => void,
+  options: (TimedCallOptions & TagOption) | undefined,
+  body: (options: (CallOptions & TagOption) | undefined) => void,
 ): Promise<void> {
   if (options === undefined) return groupAs(call, () => body(undefined), undefined);
   try {
-    checkCallOptions(call, options, timedOptionNames);
+    checkMessageOptions(call, options);
   } catch (error) {
     return refused(error);
   }
-  const { type, ...limits } = options;
-  return groupAs(call, () => body({ type }), limits);
+  const { signal, timeoutMs, ...others } = options;
+  return groupAs(call, () => body(others), { signal, timeoutMs });
 }
 
 /** The blocking form of {@link asGroup}. */
 export function asGroupSync(
   call: string,
-  options: TimedCallOptions | undefined,
-  body: (type: CallOptions | undefined) => void,
+  options: (TimedCallOptions & TagOption) | undefined,
+  body: (options: (CallOptions & TagOption) | undefined) => void,
 ): void {
-  if (options !== undefined) checkCallOptions(call, options, timedOptionNames);
-  const { type, ...limits } = options ?? {};
-  groupSyncAs(call, () => body({ type }), limits);
+  if (options !== undefined) checkMessageOptions(call, options);
+  const { signal, timeoutMs, ...others } = options ?? {};
+  groupSyncAs(call, () => body(others), { signal, timeoutMs });
 }
 
 function groupAs(call: string, body: () => void, options: CallLimits | undefined): Promise<void> {

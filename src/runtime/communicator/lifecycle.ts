@@ -184,7 +184,7 @@ export class Lifecycle {
     const { engine, pointToPoint } = this.#parts;
     let stepsBefore = -1;
     this.#newsWatch = setInterval(() => {
-      const steps = engine.steps + pointToPoint.steps;
+      const steps = engine.steps + pointToPoint.inFlight.steps;
       if (!this.#isPending) stepsBefore = -1;
       else if (steps !== stepsBefore) stepsBefore = steps;
       else this.fail(error);

@@ -1,9 +1,8 @@
 import { ANY_SOURCE } from '../algorithms/activity.js';
-import type { BlockingCallOptions, TimedCallOptions } from '../algorithms/arguments.js';
 import type { MovableArray } from '../device/types.js';
 import { errorOfCall } from '../caller-stack.js';
 import { Grid, type GridOptions } from './grid.js';
-import { asGroup, asGroupSync } from './group.js';
+import { asGroup, asGroupSync, refused } from './group.js';
 import type {
   BlockingRecvOptions,
   BlockingSendOptions,
@@ -114,20 +113,29 @@ export abstract class MessageCalls extends ObjectCalls {
 
   /**
    * Sends `send` to rank `to` and receives a message from rank `from` into `recv`, both at the same time. The arrays may not
-   * overlap.
+   * overlap. A `tag` is that of the sent message, and the only one that is received.
    */
-  sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: TimedCallOptions): Promise<void> {
-    return asGroup('sendRecv', options, (type) => {
-      this.messages.add('sendRecv', true, send, to, type);
-      this.messages.add('sendRecv', false, recv, from, type);
+  sendRecv(send: MovableArray, to: number, recv: MovableArray, from: number, options?: SendOptions): Promise<void> {
+    if (options === undefined) {
+      try {
+        const received = this.messages.startSendRecv(send, to, recv, from);
+        if (received !== undefined) return received;
+      } catch (error) {
+        return refused(error);
+      }
+    }
+    return asGroup('sendRecv', options, (each) => {
+      this.messages.add('sendRecv', true, send, to, each);
+      this.messages.add('sendRecv', false, recv, from, each);
     });
   }
 
   /** The blocking form of {@link sendRecv}; see {@link sendSync}. */
-  sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: BlockingCallOptions): void {
-    asGroupSync('sendRecvSync', options, (type) => {
-      this.messages.add('sendRecvSync', true, send, to, type);
-      this.messages.add('sendRecvSync', false, recv, from, type);
+  sendRecvSync(send: MovableArray, to: number, recv: MovableArray, from: number, options?: BlockingSendOptions): void {
+    if (options === undefined && this.messages.runSendRecv(send, to, recv, from)) return;
+    asGroupSync('sendRecvSync', options, (each) => {
+      this.messages.add('sendRecvSync', true, send, to, each);
+      this.messages.add('sendRecvSync', false, recv, from, each);
     });
   }
 }

@@ -6,7 +6,7 @@ import { errorOfCall } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
-import type { Found } from '../messages/p2p.js';
+import type { Found } from '../messages/p2p-matching.js';
 import {
   checkBlockingMessage,
   isTimed,
@@ -22,6 +22,7 @@ import {
   type TimedWait,
 } from '../messages/timed-call.js';
 import { blockingLimit, currentGroup, refused, type GroupMember } from './group.js';
+import { overlappingBytes } from './messages-apart.js';
 
 /** Options of a receive that blocks. */
 export interface BlockingRecvOptions extends BlockingCallOptions, TagOption {
@@ -128,11 +129,36 @@ export class MessageExchange {
     else void group.addMessage(this.#parts.member, sends, peer, array, type, tag);
   }
 
+  /** A sendRecv whose send need not wait, outside groups; undefined, without any effect, for another one. */
+  startSendRecv(send: MovableArray, to: number, recv: MovableArray, from: number): Promise<void> | undefined {
+    const type = this.#sendNow('sendRecv', send, to, recv, from);
+    return type && this.#messenger.start(false, from, asElements('sendRecv', recv), type);
+  }
+
+  /** The blocking form of {@link startSendRecv}; false, without any effect, for another one. */
+  runSendRecv(send: MovableArray, to: number, recv: MovableArray, from: number): boolean {
+    if (!this.#messenger.isBlocking(from)) return false;
+    const type = this.#sendNow('sendRecvSync', send, to, recv, from);
+    if (type !== undefined) this.#messenger.run(false, from, asElements('sendRecvSync', recv), type);
+    return type !== undefined;
+  }
+
+  /** Sends the first message of a sendRecv. Returns the type of the other one, or undefined if the first has to wait. */
+  #sendNow(call: string, givenSend: MovableArray, to: number, givenRecv: MovableArray, from: number): DataType | undefined {
+    if (currentGroup() !== undefined || from === this.#rank) return undefined;
+    const send = this.#elements(call, givenSend);
+    const type = this.#check(call, send, to, undefined);
+    const recv = this.#elements(call, givenRecv);
+    const recvType = this.#check(call, recv, from, undefined);
+    if (overlappingBytes(send, recv) > 0) return undefined;
+    return this.#messenger.sendNow(to, send, type) ? recvType : undefined;
+  }
+
   /** Adds a message to the group whose body is running. */
-  add(call: string, sends: boolean, given: MovableArray, peer: number, options: CallOptions | undefined): void {
+  add(call: string, sends: boolean, given: MovableArray, peer: number, options: (CallOptions & TagOption) | undefined): void {
     const array = this.#elements(call, given);
     const type = this.#check(call, array, peer, options);
-    void currentGroup()?.addMessage(this.#parts.member, sends, peer, array, type);
+    void currentGroup()?.addMessage(this.#parts.member, sends, peer, array, type, options?.tag);
   }
 
   /** Resolves to the number of received elements if the message may be shorter. */

@@ -22,7 +22,7 @@ export function checkApart(call: string, messages: readonly GroupedMessage[]): v
     const first = messages[0];
     const second = messages[1];
     if (first === undefined || second === undefined || (first.sends && second.sends)) return;
-    if (overlappingBytes(first, second) > 0) throw overlap(call, first, second);
+    if (overlappingBytes(first.array, second.array) > 0) throw overlap(call, first, second);
     return;
   }
   const ofBuffers = new Map<ArrayBufferLike, GroupedMessage[]>();
@@ -42,7 +42,7 @@ function checkSweep(call: string, messages: GroupedMessage[]): void {
   let received: GroupedMessage | undefined;
   for (const message of messages) {
     for (const other of message.sends ? [received] : [received, sent]) {
-      if (other !== undefined && overlappingBytes(other, message) > 0) throw overlap(call, other, message);
+      if (other !== undefined && overlappingBytes(other.array, message.array) > 0) throw overlap(call, other, message);
     }
     if (message.sends) sent = farther(sent, message);
     else received = farther(received, message);
@@ -50,16 +50,17 @@ function checkSweep(call: string, messages: GroupedMessage[]): void {
 }
 
 function farther(a: GroupedMessage | undefined, b: GroupedMessage): GroupedMessage {
-  return a !== undefined && endOf(a) > endOf(b) ? a : b;
+  return a !== undefined && endOf(a.array) > endOf(b.array) ? a : b;
 }
 
-function endOf({ array }: GroupedMessage): number {
+function endOf(array: NumericArray): number {
   return array.byteOffset + array.byteLength;
 }
 
-function overlappingBytes(a: GroupedMessage, b: GroupedMessage): number {
-  const bytes = Math.min(endOf(a), endOf(b)) - Math.max(a.array.byteOffset, b.array.byteOffset);
-  return bytes > 0 && a.array.buffer === b.array.buffer ? bytes : 0;
+/** Number of bytes that two arrays share. */
+export function overlappingBytes(a: NumericArray, b: NumericArray): number {
+  const bytes = Math.min(endOf(a), endOf(b)) - Math.max(a.byteOffset, b.byteOffset);
+  return bytes > 0 && a.buffer === b.buffer ? bytes : 0;
 }
 
 function overlap(call: string, a: GroupedMessage, b: GroupedMessage): InvalidUsageError {
@@ -69,7 +70,7 @@ function overlap(call: string, a: GroupedMessage, b: GroupedMessage): InvalidUsa
   return errorOfCall(
     new InvalidUsageError(
       'BUFFER_OVERLAP',
-      `${call}: ${text(first)} and ${text(second)} overlap by ${overlappingBytes(a, b)} bytes; pass arrays apart`,
+      `${call}: ${text(first)} and ${text(second)} overlap by ${overlappingBytes(a.array, b.array)} bytes; pass arrays apart`,
     ),
     a.member.rank,
   );

@@ -173,7 +173,7 @@ export class SharedResources {
       forced,
     };
     try {
-      if (threads.connectsAll) await unlessAborted(pointToPoint.connectAll(), signal);
+      if (threads.connectsAll) await unlessAborted(pointToPoint.links.connectAll(), signal);
       return parts;
     } catch (error) {
       abandon(parts, error);

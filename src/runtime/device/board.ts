@@ -222,10 +222,15 @@ export class CallRecorder {
 
   /** Records a message that begins. Returns its entry for {@link endMessage}. */
   beginMessage(sends: boolean, peer: number, typeCode: number, count: number): number {
+    this.addMessage(sends, peer, typeCode, count);
+    return this.#ring.wait();
+  }
+
+  /** Records a message that has ended. */
+  addMessage(sends: boolean, peer: number, typeCode: number, count: number): void {
     const ring = this.#ring;
     ring.left--;
     ring.add(undefined, this.#serial, 0, (typeCode << 4) | (sends ? callBits.send : callBits.recv), peer, count);
-    return ring.wait();
   }
 
   endMessage(entry: number): void {

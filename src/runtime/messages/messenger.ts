@@ -1,5 +1,6 @@
-import type { Found, PointToPoint } from './p2p.js';
-import { ANY_SOURCE, describeLate, encodeActivity } from '../algorithms/activity.js';
+import type { PointToPoint } from './p2p.js';
+import type { Found } from './p2p-matching.js';
+import { ANY_SOURCE, describeActivity, describeLate, encodeActivity, type Activity } from '../algorithms/activity.js';
 import { DEADLOCK, transferTimeout, type AnyReceive, type LongWait, type Transfer, type TransferOwner } from './p2p-transfer.js';
 import type { CallRecorder } from '../device/board.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
@@ -33,6 +34,8 @@ export interface Condition {
   readonly text: string;
   /** The program's call, if errors name it. */
   readonly call?: string;
+  /** The same for other ranks; by default an operation of a window. */
+  readonly activity?: Activity;
   /** Number of completed steps of a wait with several. */
   readonly steps?: number;
   /** Called when the wait has ended; with an error when the communicator failed. */
@@ -100,7 +103,7 @@ export class Messenger implements Waitable {
   }
 
   get isPending(): boolean {
-    return this.#pointToPoint.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
+    return this.#pointToPoint.inFlight.pending > 0 || this.#conditions.size > 0 || this.#limit !== undefined;
   }
 
   /** Name of a call that waits here, in its blocking form where it blocks; undefined if none does. */
@@ -112,7 +115,7 @@ export class Messenger implements Waitable {
   #callOf(error: unknown): string | undefined {
     const { rank, ranks = [rank ?? -1] } = error instanceof TcclError ? error : ({} as Partial<TcclError>);
     // The rank of a mismatch is the sender.
-    const name = this.#pointToPoint.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
+    const name = this.#pointToPoint.inFlight.nameInFlight(ranks, rank === this.#parts.rank) ?? this.#nameOfCondition();
     return this.#blocks && name !== undefined ? `${name}Sync` : name;
   }
 
@@ -124,6 +127,10 @@ export class Messenger implements Waitable {
   /** Sends or receives all of `array` in the promise form. */
   start(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): Promise<void> {
     const p2p = this.#pointToPoint;
+    if (sends ? p2p.sendNow(peer, array, type, tag) : p2p.recvNow(peer, array, type, tag, 0)) {
+      this.#parkedRanks.wake();
+      return isTurnDue() ? nextTurn() : finished;
+    }
     const transfer = p2p.add(sends, peer, array, type, undefined, tag);
     this.#try();
     if (transfer.done) {
@@ -174,27 +181,40 @@ export class Messenger implements Waitable {
     const p2p = this.#pointToPoint;
     const isAny = peer === ANY_SOURCE;
     const sources = isAny ? p2p.otherRanks : [peer];
-    const text = `probe of a message from ${isAny ? 'any rank' : `rank ${peer}`}`;
+    const activity = { kind: 'probe', peer } as const;
+    const text = describeActivity(activity);
     let found: Found | undefined;
     const condition: Condition = {
-      isMet: () => (found = isAny ? p2p.peekAny(tag) : p2p.peek(peer, tag)) !== undefined,
+      isMet: () => (found = isAny ? p2p.matching.peekAny(tag) : p2p.matching.peek(peer, tag)) !== undefined,
       awaited: () => sources,
       polled: true,
-      overSockets: sources.some((rank) => rank !== this.#parts.rank && p2p.localOf(rank) < 0),
+      overSockets: sources.some((rank) => rank !== this.#parts.rank && p2p.links.localOf(rank) < 0),
       wakeOn: (wake) => {
-        for (const rank of sources) p2p.wakeOnMessage(rank, wake);
+        for (const rank of sources) p2p.links.wakeOnMessage(rank, wake);
       },
       text,
       call: 'probe',
+      activity,
       settled: (error) => settle(error ?? found ?? new InternalError('INTERNAL', `${text} found none`)),
     };
     this.waitFor(condition);
     return condition;
   }
 
+  /** Sends a short message at once; false, without any effect, if it has to wait. */
+  sendNow(peer: number, array: NumericArray, type: DataType, tag?: number): boolean {
+    if (!this.#pointToPoint.sendNow(peer, array, type, tag)) return false;
+    this.#parkedRanks.wake();
+    return true;
+  }
+
   /** Sends or receives in the blocking form. */
   run(sends: boolean, peer: number, array: NumericArray, type: DataType, tag?: number): void {
     const p2p = this.#pointToPoint;
+    if (sends ? p2p.sendNow(peer, array, type, tag) : p2p.recvNow(peer, array, type, tag, this.#polls)) {
+      this.#parkedRanks.wake();
+      return;
+    }
     this.checkBlockingCall(sends ? 'sendSync' : 'recvSync', sends, peer);
     const transfer = p2p.add(sends, peer, array, type, undefined, tag);
     this.#tryInPlace();
@@ -294,7 +314,7 @@ export class Messenger implements Waitable {
 
   #restIfIdle(): void {
     if (this.isPending) return;
-    this.#pointToPoint.listen(false);
+    this.#pointToPoint.links.listen(false);
     this.#parts.progress.remove(this);
     this.#idle?.();
   }
@@ -373,16 +393,21 @@ export class Messenger implements Waitable {
 
   /** Says goodbye without waiting for transfers in flight. Sends it immediately; resolves when it has been sent. */
   async leave(): Promise<void> {
-    await Promise.all([this.#pointToPoint.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
+    await Promise.all([this.#pointToPoint.links.close(), ...[...this.dependents].map((dependent) => dependent.leave())]);
+  }
+
+  /** True if this rank may wait for `peer` in a blocking call. */
+  isBlocking(peer: number): boolean {
+    return this.#pointToPoint.links.isBlocking(peer);
   }
 
   /** Throws `UNSUPPORTED` if this rank needs its event loop to wait for `peer` in a call. */
   checkBlocking(call: string, peer: number): void {
-    if (!this.#pointToPoint.isBlocking(peer)) {
+    if (!this.isBlocking(peer)) {
       throw addCallerFrames(
         new InvalidUsageError(
           'UNSUPPORTED',
-          this.#pointToPoint.connectsAll
+          this.#pointToPoint.links.connectsAll
             ? `${call}: a blocking call cannot wait for rank ${peer}: system calls cannot reach the sockets of this process, since koffi cannot be loaded or this Node.js hides their descriptors; use the promise form`
             : `${call}: a blocking call needs memory shared with rank ${peer}, or a connection that is there before: pass blocking: true to init() on all ranks, or use the promise form`,
           { rank: this.#parts.rank },
@@ -445,14 +470,19 @@ export class Messenger implements Waitable {
     return parkAfterMs(this.#hasSockets);
   }
 
+  /** Number of polls of one message alone. */
+  get #polls(): number {
+    return this.#conditions.size > 0 ? 0 : this.#parts.spins;
+  }
+
   get #hasSockets(): boolean {
     for (const condition of this.#conditions) if (condition.overSockets) return true;
-    return this.#pointToPoint.hasSockets;
+    return this.#pointToPoint.inFlight.hasSockets;
   }
 
   /** True if news is found only by polling. */
   get polled(): boolean {
-    if (this.#pointToPoint.polled) return true;
+    if (this.#pointToPoint.inFlight.polled) return true;
     for (const condition of this.#conditions) if (condition.polled) return true;
     return false;
   }
@@ -473,17 +503,17 @@ export class Messenger implements Waitable {
     const p2p = this.#pointToPoint;
     let hasMoved = false;
     for (let looks = 0; looks <= spins && this.isPending; looks++) {
-      const { steps } = p2p;
-      if (p2p.pending > 0) p2p.progress();
+      const { steps } = p2p.inFlight;
+      if (p2p.inFlight.pending > 0) p2p.progress();
       const moved = this.#conditions.size > 0 && this.#lookAtConditions();
-      if (p2p.steps === steps && !moved) continue;
+      if (p2p.inFlight.steps === steps && !moved) continue;
       hasMoved = true;
       looks = 0;
       this.#parkedRanks.wake();
     }
     if (!this.isPending) {
       this.#parts.recorder.resolve('message');
-      p2p.listen(false);
+      p2p.links.listen(false);
       this.#idle?.();
     }
     return hasMoved;
@@ -561,7 +591,7 @@ export class Messenger implements Waitable {
    * @param unwarned only waits without a warning so far; they are then marked as warned
    */
   #longWait(ms: number, now: number, unwarned = false): LongWait | undefined {
-    const wait = this.#pointToPoint.longWait(now, ms, unwarned);
+    const wait = this.#pointToPoint.inFlight.longWait(now, ms, unwarned);
     const ranks = new Set(wait?.ranks);
     let first: Condition | undefined;
     for (const condition of this.#conditions) {
@@ -577,13 +607,13 @@ export class Messenger implements Waitable {
     return {
       text: condition.text,
       ranks: [...ranks],
-      activity: { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
+      activity: condition.activity ?? { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
       holds: () => this.#conditions.has(condition),
     };
   }
 
   #oldestMs(now: number): number {
-    let oldest = this.#pointToPoint.oldestMs(now);
+    let oldest = this.#pointToPoint.inFlight.oldestMs(now);
     for (const { sinceMs } of this.#conditions) oldest = Math.min(oldest, sinceMs ?? now);
     return oldest;
   }

@@ -1,4 +1,5 @@
 import type { Team } from '../device/team.js';
+import { DONE } from '../device/kernels/kernels.js';
 import { SystemError } from '../../errors.js';
 import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
 
@@ -18,6 +19,9 @@ import { headOf, typeWord, type MessageHead, type Mismatch, type Transfer } from
  *     in the array         an array in the segment: the receiver copies from it, and the send completes afterwards
  *     in the sender        a long array elsewhere, if the receiver can read it (device/peer-memory.ts): like "in the array"
  *     in a staging slot    any other array: copied to slots in turn, from which the receiver copies
+ *
+ * A message that is copied, or has arrived, and that nothing before it waits for, takes one kernel on each side and no Transfer
+ * (device/kernels/assembly/messages.ts).
  */
 const TAKEN = 0;
 const GIVEN_UP = 64;
@@ -30,7 +34,7 @@ const INLINE_BYTES = POST_BYTES - HEADER_BYTES;
 const MAILBOX_BYTES = FIRST_POST + POSTS * POST_BYTES;
 
 /** Messages up to this length are copied twice, so that the sender need not wait. */
-const EAGER_BYTES = 4096;
+export const EAGER_BYTES = 4096;
 /** Number of staging slots, and the longest slot: small enough to be in the cache when the receiver copies from it. */
 const STAGE_SLOTS = 4;
 const STAGE_SLOT_BYTES = 128 * 1024;
@@ -54,12 +58,14 @@ const PLACE = 24;
 /** Shortest message that the receiver reads directly in the sender's memory. */
 const OPEN_BYTES = 32 * 1024;
 
+const WAIT = -1;
+const NO_SLOT = -2;
+
 /** The sender's end. */
 export class Outbox {
   readonly shared = true;
   readonly #team: Team;
   readonly #words: Int32Array;
-  readonly #numbers: Float64Array;
   readonly #address: number;
   /** Number of the last post made. */
   #posted = 0;
@@ -79,7 +85,6 @@ export class Outbox {
     this.#team = team;
     const { segment } = team;
     this.#words = new Int32Array(segment.buffer);
-    this.#numbers = new Float64Array(segment.buffer, 0, Math.floor(segment.bytes / 8));
     this.#address = team.allocateBytes(MAILBOX_BYTES);
     new Uint8Array(segment.buffer, this.#address, MAILBOX_BYTES).fill(0);
     this.#eagerSlots = new Slots(team, POSTS);
@@ -94,6 +99,19 @@ export class Outbox {
       if (!this.#postPiece(transfer)) return false;
     } while (transfer.moved < transfer.bytes);
     transfer.lastPost = this.#posted;
+    return true;
+  }
+
+  /**
+   * Hands over a message in the segment, of at most EAGER_BYTES, before which none waits. False, without any effect, if there is
+   * no room.
+   * @param word type and tag
+   */
+  postNow(word: number, count: number, source: number, bytes: number): boolean {
+    if (this.#posted - this.#taken === POSTS && !this.#look()) return false;
+    const address = bytes > INLINE_BYTES ? this.#slot(this.#eagerSlots, bytes) : 0;
+    if (address < 0) return false;
+    this.#team.kernels.postPiece(this.#address, ++this.#posted, word, count, address, bytes, 0, source);
     return true;
   }
 
@@ -140,30 +158,28 @@ export class Outbox {
       operand.checkAttached(bytes);
       piece = Math.min(left, PLACED_PIECE_BYTES);
       place = transfer.place + moved;
-    } else if (bytes > INLINE_BYTES) {
-      const staged = bytes > EAGER_BYTES && this.#stagingSlots.haveRoom(Math.min(bytes, STAGE_SLOT_BYTES));
-      const slots = staged ? this.#stagingSlots : this.#eagerSlots;
-      if (!staged && !slots.haveRoom(Math.min(bytes, EAGER_BYTES))) piece = Math.min(left, INLINE_BYTES);
-      else {
-        if (slots.lastPost > this.#taken && !(this.#look() && slots.lastPost <= this.#taken)) return false;
-        piece = Math.min(left, slots.slotBytes);
-        address = slots.use(number, this.#taken);
-        operand.copyTo(address, moved, piece);
+    } else {
+      if (bytes > INLINE_BYTES) {
+        const staged = bytes > EAGER_BYTES && this.#stagingSlots.haveRoom(Math.min(bytes, STAGE_SLOT_BYTES));
+        const slots = staged ? this.#stagingSlots : this.#eagerSlots;
+        address = this.#slot(slots, staged ? 0 : Math.min(bytes, EAGER_BYTES));
+        if (address === WAIT) return false;
+        if (address === NO_SLOT) address = 0;
+        piece = Math.min(left, address === 0 ? INLINE_BYTES : slots.slotBytes);
       }
+      if (piece > 0) operand.copyTo(address === 0 ? post + HEADER_BYTES : address, moved, piece);
     }
-    if (address === 0 && place === 0 && piece > 0) operand.copyTo(post + HEADER_BYTES, moved, piece);
-    const words = this.#words;
-    const header = post / 4;
-    words[header + TYPE] = typeWord(transfer);
-    words[header + COUNT_LOW] = transfer.count;
-    words[header + COUNT_HIGH] = transfer.count / 2 ** 32;
-    words[header + ADDRESS] = address;
-    words[header + BYTES] = piece;
-    this.#numbers[(post + PLACE) / 8] = place;
-    Atomics.store(words, header, number | 0);
+    this.#team.kernels.postPiece(this.#address, number, typeWord(transfer), transfer.count, address, piece, place, 0);
     this.#posted = number;
     transfer.moved += piece;
     return true;
+  }
+
+  /** Address of a slot for the next post; WAIT while the receiver needs it, NO_SLOT if there is no memory. */
+  #slot(slots: Slots, bytes: number): number {
+    if (!slots.haveRoom(bytes)) return NO_SLOT;
+    if (slots.lastPost > this.#taken && !(this.#look() && slots.lastPost <= this.#taken)) return WAIT;
+    return slots.use(this.#posted + 1, this.#taken);
   }
 }
 
@@ -252,6 +268,20 @@ export class Inbox {
     const words = this.#words;
     if (Atomics.load(words, header) !== (number | 0)) return undefined;
     return headOf(words[header + TYPE] ?? 0, words[header + COUNT_LOW] ?? 0, words[header + COUNT_HIGH] ?? 0);
+  }
+
+  /**
+   * Takes a message that is one post, after so many polls at most. Nothing before it may be in flight. False, without any effect,
+   * if it has not come, or another one has.
+   * @param word type and tag, of which the bits of `mask` are compared
+   */
+  pullNow(mask: number, word: number, count: number, destination: number, bytes: number, spins: number): boolean {
+    if (this.#address === 0 && !this.#find()) return false;
+    const number = this.#taken + 1;
+    const { kernels } = this.#team;
+    if (kernels.takeMessage(this.#address, number, mask, word, count, destination, bytes, spins) !== DONE) return false;
+    this.#taken = number;
+    return true;
   }
 
   /**

@@ -1,8 +1,11 @@
-import { SystemError } from '../../errors.js';
-import { describeElements, typeOfCode } from '../device/types.js';
-import type { Inbox, Outbox } from './p2p-mailbox.js';
-import type { SocketInlet, SocketOutlet } from './p2p-socket.js';
-import { accepts, type AnyReceive, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
+import { SystemError, TcclError } from '../../errors.js';
+import { closedThere } from '../failure/reasons.js';
+import type { InFlight } from './p2p-in-flight.js';
+import { describeElements, typeOfCode, type DataType } from '../device/types.js';
+import type { Inbox } from './p2p-mailbox.js';
+import type { Links, Peer } from './p2p-links.js';
+import type { SocketInlet } from './p2p-socket.js';
+import { accepts, ANY_TAG, type AnyReceive, type MessageHead, type Mismatch, type Transfer } from './p2p-transfer.js';
 
 /*
  * Receives with a tag, and from any rank. Messages of two ranks arrive in order. Each goes to the first receive, in the order of
@@ -16,45 +19,34 @@ import { accepts, type AnyReceive, type MessageHead, type Mismatch, type Transfe
  * place in the list of each; the first message for one of them claims it and removes the others.
  */
 
-/** This rank's relation to another: its link and its transfers. */
-export interface Peer {
-  readonly rank: number;
-  /** Local rank in the team, or -1 if it shares no memory with this rank, or is this rank. */
-  readonly local: number;
-  /** True while it is among the peers whose transfers are progressed. */
-  isBusy: boolean;
-  /** Sends in order: those that the peer has not yet received, then, from `posting` on, those not yet handed over. */
-  sends: Transfer | undefined;
-  posting: Transfer | undefined;
-  lastSend: Transfer | undefined;
-  receives: Transfer | undefined;
-  lastReceive: Transfer | undefined;
-  /** True if a message need not be for the first receive: there are receives with a tag or from any rank, or kept messages. */
-  sorts: boolean;
-  /** Messages that arrived before a receive accepted them, in order. */
-  readonly kept: Transfer[];
-  outlet: Outbox | SocketOutlet | undefined;
-  inlet: Inbox | SocketInlet | undefined;
+/** A message that has arrived and is not received yet. */
+export interface Found {
+  readonly source: number;
+  readonly tag: number;
+  readonly count: number;
+  readonly type: DataType;
 }
 
 /** Most bytes of kept messages of a communicator. */
 const KEPT_BYTES = 2 ** 30;
 
 interface MatchingParts {
-  readonly peerOf: (rank: number) => Peer | undefined;
+  readonly ownRank: number;
+  readonly nRanks: number;
+  readonly links: Links;
+  readonly inFlight: InFlight;
   /** A transfer for reuse, or a new one. */
   readonly spare: () => Transfer;
   /** Takes a transfer that a queue had for reuse. */
   readonly recycle: (transfer: Transfer) => void;
   readonly finish: (transfer: Transfer) => void;
   readonly mismatch: Mismatch;
-  /** Adds to the number of transfers in flight. */
-  readonly count: (more: number) => void;
-  readonly setBusy: (peer: Peer) => void;
 }
 
 /** Decides which receive a message is for, at peers that sort. */
 export class Matching {
+  /** Source of the last message that a receive from any rank took. */
+  lastSource = 0;
   readonly #parts: MatchingParts;
   #keptBytes = 0;
 
@@ -103,9 +95,9 @@ export class Matching {
     this.#keptBytes += bytes;
     transfer.set(false, peer.rank, new type.array(new ArrayBuffer(bytes), 0, count), type, undefined, tag);
     transfer.isKept = peer.sorts = true;
-    this.#parts.setBusy(peer);
+    this.#parts.inFlight.add(peer);
     addFirst(peer, 'receives', transfer);
-    this.#parts.count(1);
+    this.#parts.inFlight.pending++;
   }
 
   /** Puts first a send of this rank to itself and its receive. False if none fit together. */
@@ -126,6 +118,56 @@ export class Matching {
     return false;
   }
 
+  /**
+   * The message for the next receive from a rank with this tag, once it has arrived; others before it are kept. Throws the
+   * reason if none can arrive.
+   */
+  peek(rank: number, tag = ANY_TAG): Found | undefined {
+    const { links, ownRank } = this.#parts;
+    const peer = links.of(rank);
+    if (rank === ownRank) {
+      let send = peer.sends;
+      while (send !== undefined && !(accepts(tag, send.tag) && acceptingReceive(peer, send.tag) === undefined)) send = send.next;
+      return send && { source: rank, tag: send.tag, count: send.count, type: send.type };
+    }
+    const kept = peer.kept.find((message) => accepts(tag, message.tag));
+    if (kept !== undefined) return { source: rank, tag: kept.tag, count: kept.count, type: kept.type };
+    if (peer.receives !== undefined) return undefined;
+    const inlet = links.inletOf(peer);
+    if (inlet === undefined) return undefined;
+    const head = inlet.peek();
+    if (head === undefined) {
+      if (inlet.shared && inlet.hasLeft() && inlet.peek() === undefined) throw closedThere(rank);
+      return undefined;
+    }
+    if (!accepts(tag, head.tag)) {
+      this.keepNext(peer, head);
+      return undefined;
+    }
+    const type = typeOfCode(head.type);
+    return type === undefined ? undefined : { source: rank, tag: head.tag, count: head.count, type };
+  }
+
+  /** {@link peek} at the messages of all ranks. Throws if no other rank is left that could send one. */
+  peekAny(tag: number): Found | undefined {
+    const { nRanks, ownRank } = this.#parts;
+    let closed: Error | undefined;
+    let left = 0;
+    for (let i = 1; i <= nRanks; i++) {
+      const rank = (this.lastSource + i) % nRanks;
+      try {
+        const found = this.peek(rank, tag);
+        if (found !== undefined) return found;
+        if (rank !== ownRank) left++;
+      } catch (error) {
+        if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
+        closed = error;
+      }
+    }
+    if (closed !== undefined && left === 0) throw closed;
+    return undefined;
+  }
+
   /** Removes the places of a receive from any rank, except the one that its message has. */
   removePlaces(any: AnyReceive, claimed?: Transfer): void {
     for (const place of any.places.values()) if (place !== claimed) this.#removePlace(place);
@@ -136,7 +178,8 @@ export class Matching {
    * Removes receives from any rank at a peer that has closed. False if a message of that rank alone is awaited, or no other rank
    * is left that might send.
    */
-  spare(peer: Peer, ownRank: number): boolean {
+  spare(peer: Peer): boolean {
+    const { ownRank } = this.#parts;
     if (peer.sends !== undefined) return false;
     const awaited = listOf(peer.receives);
     const isElsewhere = ({ any, met }: Transfer): boolean =>
@@ -150,9 +193,9 @@ export class Matching {
   }
 
   #removePlace(place: Transfer): void {
-    const peer = this.#parts.peerOf(place.peer);
+    const peer = this.#parts.links.peers[place.peer];
     if (peer !== undefined) unlink(peer, 'receives', place);
-    this.#parts.count(-1);
+    this.#parts.inFlight.pending--;
     this.#parts.recycle(place);
   }
 

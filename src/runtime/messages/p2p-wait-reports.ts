@@ -4,7 +4,7 @@ import type { Team } from '../device/team.js';
 import type { WaitReport } from '../device/wait-report.js';
 import { ReportPace } from '../progress/wait-limits.js';
 import type { Connection } from '../transport/transport.js';
-import type { Peer } from './p2p-matching.js';
+import type { Peer } from './p2p-links.js';
 import type { LongWait } from './p2p-transfer.js';
 
 interface WaitReportsParts {

@@ -1,59 +1,24 @@
-import { setMaxListeners } from 'node:events';
-import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
 import type { CallRecorder } from '../device/board.js';
 import type { Libc } from '../device/libc.js';
-import type { Team } from '../device/team.js';
-import { describeElements, objectBytes, typeOfCode, type DataType, type NumericArray } from '../device/types.js';
+import type { DataType, NumericArray } from '../device/types.js';
 import { TcclError } from '../../errors.js';
-import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 import { closedThere, died } from '../failure/reasons.js';
 import { packReason, unpackReason } from '../failure/transfer.js';
-import type { Transport } from '../transport/transport.js';
-import { unlessAborted } from '../transport/unless-aborted.js';
-import type { Observe, Operation } from '../algorithms/operation.js';
-import { ANY_SOURCE, describeActivity } from '../algorithms/activity.js';
+import type { Observe } from '../algorithms/operation.js';
+import { ANY_SOURCE } from '../algorithms/activity.js';
 import type { WakeSources } from '../progress/parking.js';
-import type { Dialling } from './p2p-connection.js';
-import { Inbox, Outbox } from './p2p-mailbox.js';
-import { SocketInlet, SocketOutlet } from './p2p-socket.js';
-import { acceptingReceive, addFirst, Matching, unlink, type Peer } from './p2p-matching.js';
-import { accepts, ANY_TAG, AnyReceive, Transfer, transferMismatch, type LongWait, type TransferOwner } from './p2p-transfer.js';
+import { InFlight, operationOf } from './p2p-in-flight.js';
+import { Links, type LinksParts, type Peer } from './p2p-links.js';
+import { EAGER_BYTES, type Inbox } from './p2p-mailbox.js';
+import { Passage } from './passage.js';
+import type { SocketInlet } from './p2p-socket.js';
+import { addFirst, Matching, unlink } from './p2p-matching.js';
+import { ANY_TAG, AnyReceive, Transfer, transferMismatch, type TransferOwner } from './p2p-transfer.js';
 import { WaitReports } from './p2p-wait-reports.js';
-import { withAnySignal } from '../with-any-signal.js';
-import { graceMs } from '../failure/grace.js';
 
-/** A message that has arrived and is not received yet. */
-export interface Found {
-  readonly source: number;
-  readonly tag: number;
-  readonly count: number;
-  readonly type: DataType;
-}
-
-/** Tags of the bootstrap messages that set up connections. A lane is one purpose of connections between two ranks. */
-const FIRST_TAG = 0x70327000;
-/** The lane of send and receive. */
-const MESSAGES = 0;
-
-/**
- * The tag of a lane, see Dialling.
- * @param lane a small whole number, the same at both ends: 0 for send and receive
- */
-function laneTag(lane: number): number {
-  return FIRST_TAG + 2 * lane;
-}
-
-interface PointToPointOptions {
-  readonly bootstrap: Introduction;
-  readonly team: Team;
+interface PointToPointOptions extends LinksParts {
   readonly libc: Libc | undefined;
-  /** True if the ranks of this host share the team's memory. */
-  readonly shared: boolean;
-  /** Connects ranks that share no memory; called at first use. */
-  readonly openTransport: () => Transport;
-  /** Called when there may be news from ranks whose connections are not polled. */
-  readonly onNews: () => void;
   /** Queries to ranks that share no memory about their waits; without it they report on their connections only. */
   readonly waitQueries?: WaitQueries | undefined;
   /** Reports this rank's wait to ranks that may wait for it in a collective. */
@@ -68,96 +33,54 @@ interface PointToPointOptions {
  * (p2p-socket.ts).
  */
 export class PointToPoint {
-  /** Number of transfers in flight. */
-  pending = 0;
-  /** Incremented whenever one of them progresses. */
-  steps = 0;
+  readonly inFlight: InFlight;
+  readonly links: Links;
+  readonly matching: Matching;
   /** Records the transfers of a communicator. */
   recorder: CallRecorder | undefined;
   readonly #options: PointToPointOptions;
-  readonly #peers: (Peer | undefined)[] = [];
-  /** Peers with transfers in flight, and some without since the last poll. */
-  readonly #busy: Peer[] = [];
   readonly #spare: Transfer[] = [];
-  readonly #matching: Matching;
-  /** Source of the last message that a receive from any rank took. */
-  #lastSource = 0;
-  readonly #stop = new AbortController();
-  /** True if a connection may call `onNews`; see listen(). */
-  #listens = false;
-  /** Transport of messages and of connections for other purposes. */
-  #transport: Transport | undefined;
-  /** True if all ranks that share no memory with this one were connected before the first message. */
-  #connectedAll = false;
+  /** Short arrays outside the segment on their way out and in. */
+  readonly #out: Passage;
+  readonly #in: Passage;
   readonly otherRanks: readonly number[];
   /** Reports of waits, this rank's and those of others. */
   readonly waits: WaitReports;
 
   constructor(options: PointToPointOptions) {
     this.#options = options;
+    this.links = new Links(options);
+    this.inFlight = new InFlight(options.bootstrap.rank);
     const { rank: own, nRanks } = options.bootstrap;
     this.otherRanks = Array.from({ length: nRanks }, (_, rank) => rank).filter((rank) => rank !== own);
     const { team, shared, waitQueries, forwardInCalls } = options;
+    this.#out = new Passage(team, EAGER_BYTES);
+    this.#in = new Passage(team, EAGER_BYTES);
     this.waits = new WaitReports({
       rank: own,
       team,
       shared,
       waitQueries,
       forwardInCalls,
-      localOf: (rank) => this.localOf(rank),
-      isPending: () => this.pending > 0,
-      peers: this.#peers,
+      localOf: (rank) => this.links.localOf(rank),
+      isPending: () => this.inFlight.pending > 0,
+      peers: this.links.peers,
     });
-    this.#matching = new Matching({
-      peerOf: (rank) => this.#peers[rank],
+    this.matching = new Matching({
+      ownRank: own,
+      nRanks,
+      links: this.links,
+      inFlight: this.inFlight,
       spare: () => this.#spareTransfer(),
       recycle: (transfer) => this.recycle(transfer),
       finish: (transfer) => this.#finish(transfer),
       mismatch: (...message) => this.#mismatch(...message),
-      count: (more) => (this.pending += more),
-      setBusy: (peer) => this.#setBusy(peer),
     });
-    setMaxListeners(0, this.#stop.signal); // one listener for each connection during its set-up
-  }
-
-  /** True if this rank may wait for `peer` without returning to its event loop, which makes connections. */
-  isBlocking(peer: number): boolean {
-    if (peer === this.#options.bootstrap.rank || this.localOf(peer) >= 0) return true;
-    const { outlet, inlet } = this.#peers[peer] ?? {};
-    return this.#connectedAll && [outlet, inlet].every((link) => link?.shared === false && link.polled);
-  }
-
-  /** True if news of the transfers in flight is found only by polling. */
-  get polled(): boolean {
-    for (const { local } of this.#busy) if (local >= 0) return true;
-    return this.hasSockets;
-  }
-
-  /** True if a transfer in flight uses sockets by system calls. */
-  get hasSockets(): boolean {
-    for (const { sends, receives, outlet, inlet } of this.#busy) {
-      if (sends !== undefined && outlet?.shared === false && outlet.polled) return true;
-      if (receives !== undefined && inlet?.shared === false && inlet.polled) return true;
-    }
-    return false;
-  }
-
-  /** True if a transfer in flight uses the segment's bytes between these addresses. */
-  uses(from: number, to: number): boolean {
-    for (const { sends, receives } of this.#busy) {
-      for (const first of [sends, receives]) {
-        for (let transfer = first; transfer !== undefined; transfer = transfer.next) {
-          const { operand, bytes } = transfer;
-          if (operand.placed && operand.address(0) < to && operand.address(bytes) > from) return true;
-        }
-      }
-    }
-    return false;
   }
 
   /** True if a transfer from this rank to itself waits for its counterpart of this direction. */
   expectsOwn(sends: boolean): boolean {
-    const own = this.#peers[this.#options.bootstrap.rank];
+    const own = this.links.peers[this.#options.bootstrap.rank];
     return (sends ? own?.receives : own?.sends) !== undefined;
   }
 
@@ -179,6 +102,39 @@ export class PointToPoint {
     return transfer;
   }
 
+  /** Sends a short message in shared memory, unless another one or an observer waits. False, without any effect, otherwise. */
+  sendNow(rank: number, array: NumericArray, type: DataType, tag = 0): boolean {
+    const bytes = array.length * type.bytes;
+    const peer = this.links.peers[rank];
+    if (bytes > EAGER_BYTES || peer === undefined || peer.posting !== undefined) return false;
+    const { outlet } = peer;
+    if (outlet?.shared !== true || this.#options.observe !== undefined) return false;
+    const source = this.#out.enter(array, type);
+    if (source === 0 || !outlet.postNow(type.code | (tag << 8), array.length, source, bytes)) return false;
+    this.inFlight.steps++;
+    this.recorder?.addMessage(true, rank, type.code, array.length);
+    return true;
+  }
+
+  /** Receives like {@link sendNow} a message that arrives within so many polls. */
+  recvNow(rank: number, array: NumericArray, type: DataType, tag = ANY_TAG, spins = 0): boolean {
+    const bytes = array.length * type.bytes;
+    const peer = this.links.peers[rank];
+    if (bytes > EAGER_BYTES || peer === undefined || peer.receives !== undefined || peer.sorts) return false;
+    const { inlet } = peer;
+    if (inlet?.shared !== true || this.#options.observe !== undefined) return false;
+    const address = this.#in.addressFor(array, type);
+    if (address === 0) return false;
+    const isAny = tag === ANY_TAG;
+    const word = isAny ? type.code : type.code | (tag << 8);
+    const polls = this.inFlight.pending > 0 ? 0 : spins;
+    if (!inlet.pullNow(isAny ? 255 : -1, word, array.length, address, bytes, polls)) return false;
+    this.#in.leave(address, array);
+    this.inFlight.steps++;
+    this.recorder?.addMessage(false, rank, type.code, array.length);
+    return true;
+  }
+
   #queue(
     sends: boolean,
     rank: number,
@@ -187,12 +143,12 @@ export class PointToPoint {
     owner: TransferOwner | undefined,
     tag: number | undefined,
   ): Transfer {
-    const peer = (this.#peers[rank] ??= this.#meet(rank));
-    if (sends) peer.outlet ??= this.#openOutlet(peer);
-    else peer.inlet ??= this.#openInlet(peer);
+    const peer = this.links.of(rank);
+    if (sends) this.links.outletOf(peer);
+    else this.links.inletOf(peer);
     const transfer = this.#spareTransfer();
     transfer.set(sends, rank, array, type, owner, tag);
-    this.#setBusy(peer);
+    this.inFlight.add(peer);
     if (sends) {
       if (peer.lastSend !== undefined) peer.lastSend.next = transfer;
       peer.lastSend = transfer;
@@ -213,13 +169,13 @@ export class PointToPoint {
     const { nRanks } = this.#options.bootstrap;
     // The last peer in the list of busy ones is polled first: the one after the last source.
     for (let i = 0; i < nRanks; i++) {
-      const place = this.#queue(false, (this.#lastSource + nRanks - i) % nRanks, array, type, owner, tag);
+      const place = this.#queue(false, (this.matching.lastSource + nRanks - i) % nRanks, array, type, owner, tag);
       place.any = any;
       place.atMost = atMost;
       any.places.set(place.peer, place);
-      const peer = this.#peers[place.peer];
+      const peer = this.links.peers[place.peer];
       if (peer !== undefined) peer.sorts = true;
-      this.pending++;
+      this.inFlight.pending++;
       if (i === 0) any.ended = this.#options.observe?.(operationOf(place));
     }
     if (this.recorder !== undefined) any.entry = this.recorder.beginMessage(false, ANY_SOURCE, type.code, array.length);
@@ -229,7 +185,7 @@ export class PointToPoint {
   /** Withdraws a receive from any rank. Returns false if its message has begun to arrive, or it has ended. */
   withdrawAny(any: AnyReceive, error: Error): boolean {
     if (any.places.size === 0) return false;
-    this.#matching.removePlaces(any);
+    this.matching.removePlaces(any);
     any.ended?.(error);
     this.recorder?.endMessage(any.entry);
     return true;
@@ -237,16 +193,16 @@ export class PointToPoint {
 
   /** Queues a receive before all others from a rank; see TransferOwner. */
   addNext(rank: number, array: NumericArray, type: DataType, owner: TransferOwner, tag: number): void {
-    const peer = (this.#peers[rank] ??= this.#meet(rank));
+    const peer = this.links.of(rank);
     const transfer = this.#spareTransfer();
     transfer.set(false, rank, array, type, owner, tag);
-    this.#setBusy(peer);
+    this.inFlight.add(peer);
     addFirst(peer, 'receives', transfer);
     this.#begun(transfer);
   }
 
   #begun(transfer: Transfer): void {
-    this.pending++;
+    this.inFlight.pending++;
     transfer.ended = this.#options.observe?.(operationOf(transfer));
     const { sends, peer, type, count } = transfer;
     if (this.recorder !== undefined) transfer.entry = this.recorder.beginMessage(sends, peer, type.code, count);
@@ -257,86 +213,20 @@ export class PointToPoint {
    * @param owner of the receive
    */
   withdraw(rank: number, owner: TransferOwner, error: Error): boolean {
-    const peer = this.#peers[rank];
+    const peer = this.links.peers[rank];
     let transfer = peer?.receives;
     while (transfer !== undefined && transfer.owner !== owner) transfer = transfer.next;
     if (peer === undefined || transfer === undefined || transfer.met || transfer.moved > 0) return false;
     unlink(peer, 'receives', transfer);
-    this.pending--;
+    this.inFlight.pending--;
     transfer.ended?.(error);
     this.recorder?.endMessage(transfer.entry);
     this.recycle(transfer);
     return true;
   }
 
-  /**
-   * The message for the next receive from a rank with this tag, once it has arrived; others before it are kept. Throws the
-   * reason if none can arrive.
-   */
-  peek(rank: number, tag = ANY_TAG): Found | undefined {
-    const peer = (this.#peers[rank] ??= this.#meet(rank));
-    if (rank === this.#options.bootstrap.rank) {
-      let send = peer.sends;
-      while (send !== undefined && !(accepts(tag, send.tag) && acceptingReceive(peer, send.tag) === undefined)) send = send.next;
-      return send && { source: rank, tag: send.tag, count: send.count, type: send.type };
-    }
-    const kept = peer.kept.find((message) => accepts(tag, message.tag));
-    if (kept !== undefined) return { source: rank, tag: kept.tag, count: kept.count, type: kept.type };
-    if (peer.receives !== undefined) return undefined;
-    const inlet = (peer.inlet ??= this.#openInlet(peer));
-    if (inlet === undefined) return undefined;
-    const head = inlet.peek();
-    if (head === undefined) {
-      if (inlet.shared && inlet.hasLeft() && inlet.peek() === undefined) throw closedThere(rank);
-      return undefined;
-    }
-    if (!accepts(tag, head.tag)) {
-      this.#matching.keepNext(peer, head);
-      return undefined;
-    }
-    const type = typeOfCode(head.type);
-    return type === undefined ? undefined : { source: rank, tag: head.tag, count: head.count, type };
-  }
-
-  /** {@link peek} at the messages of all ranks. Throws if no other rank is left that could send one. */
-  peekAny(tag: number): Found | undefined {
-    const { nRanks, rank: own } = this.#options.bootstrap;
-    let closed: Error | undefined;
-    let left = 0;
-    for (let i = 1; i <= nRanks; i++) {
-      const rank = (this.#lastSource + i) % nRanks;
-      try {
-        const found = this.peek(rank, tag);
-        if (found !== undefined) return found;
-        if (rank !== own) left++;
-      } catch (error) {
-        if (!(error instanceof TcclError && error.code === 'CLOSED')) throw error;
-        closed = error;
-      }
-    }
-    if (closed !== undefined && left === 0) throw closed;
-    return undefined;
-  }
-
-  /** Adds the wake sources for a message from a rank. */
-  wakeOnMessage(rank: number, sources: WakeSources): void {
-    const { local, inlet } = this.#peers[rank] ?? {};
-    if (local !== undefined && local >= 0) sources.addMember(this.#options.team, local);
-    if (inlet instanceof SocketInlet) {
-      inlet.wakeOn(sources);
-      inlet.listen(true);
-      this.#listens = true;
-    }
-  }
-
   #spareTransfer(): Transfer {
     return this.#spare.pop() ?? new Transfer(this.#options.team.segment, this.#options.libc);
-  }
-
-  #setBusy(peer: Peer): void {
-    if (peer.isBusy) return;
-    peer.isBusy = true;
-    this.#busy.push(peer);
   }
 
   /** Returns the object of a finished transfer for reuse. */
@@ -360,7 +250,7 @@ export class PointToPoint {
   }
 
   #progressAll(): void {
-    const busy = this.#busy;
+    const busy = this.inFlight.peers;
     // From the end, because peers leave the list meanwhile.
     for (let i = busy.length - 1; i >= 0; i--) {
       const peer = busy[i];
@@ -378,75 +268,10 @@ export class PointToPoint {
     }
   }
 
-  /** Connects with all ranks that share no memory with this one, so that blocking calls may wait for them. All ranks call it. */
-  async connectAll(): Promise<void> {
-    const { nRanks, rank: own } = this.#options.bootstrap;
-    const links: (SocketOutlet | SocketInlet)[] = [];
-    for (let rank = 0; rank < nRanks; rank++) {
-      if (rank === own || this.localOf(rank) >= 0) continue;
-      const peer = (this.#peers[rank] ??= this.#meet(rank));
-      for (const link of [(peer.outlet ??= this.#openOutlet(peer)), (peer.inlet ??= this.#openInlet(peer))])
-        if (link?.shared === false) links.push(link);
-    }
-    await this.allMet(links.map((link) => link.met()));
-    this.#connectedAll = true;
-  }
-
-  /**
-   * Waits for connections that all ranks make at the same time. Gives up when this communicator ends, or some time after any
-   * rank failed: the connections of others may be about to be made.
-   */
-  async allMet(connecting: readonly Promise<void>[]): Promise<void> {
-    const failed = new AbortController();
-    let timer: Timer | undefined;
-    const unwatch = this.#options.bootstrap.onFailure(
-      (error) => (timer ??= setTimeout(() => failed.abort(error), graceMs.messageConnections)),
-    );
-    try {
-      await withAnySignal([this.#stop.signal, failed.signal], (either) => unlessAborted(Promise.all(connecting), either));
-    } finally {
-      clearTimeout(timer);
-      unwatch();
-    }
-  }
-
-  /** True if {@link connectAll} has made all connections: windows then connect in advance, too. */
-  get connectsAll(): boolean {
-    return this.#connectedAll;
-  }
-
-  /**
-   * Means to make a connection for a purpose.
-   * @param lane see laneTag()
-   */
-  dialling(lane: number, onNews: () => void): Dialling {
-    const transport = (this.#transport ??= this.#options.openTransport());
-    return { bootstrap: this.#options.bootstrap, transport, tag: laneTag(lane), onNews, signal: this.#stop.signal };
-  }
-
-  /** Local rank of a rank that shares memory with this one, or -1. */
-  localOf(rank: number): number {
-    return this.#options.shared ? this.#options.bootstrap.localRanks.indexOf(rank) : -1;
-  }
-
   /** Adds the wake sources of the transfers in flight. */
   wakeOn(sources: WakeSources): void {
-    for (const { local, sends, receives, outlet, inlet } of this.#busy) {
-      if (local >= 0) sources.addMember(this.#options.team, local);
-      if (sends !== undefined && outlet instanceof SocketOutlet) outlet.wakeOn(sources);
-      if (receives !== undefined && inlet instanceof SocketInlet) inlet.wakeOn(sources);
-    }
-    this.listen(true);
-  }
-
-  /** Enables or disables news: while enabled, connections call `onNews` and keep the process alive. */
-  listen(wanted: boolean): void {
-    // Every blocking message ends with a call of this.
-    if (!wanted && !this.#listens) return;
-    this.#listens = wanted;
-    for (const peer of this.#peers) {
-      for (const link of [peer?.outlet, peer?.inlet]) if (link !== undefined && !link.shared) link.listen(wanted);
-    }
+    this.inFlight.wakeOn(sources, this.#options.team);
+    this.links.listen(true);
   }
 
   /**
@@ -461,7 +286,7 @@ export class PointToPoint {
     const dead = team.findDead();
     if (dead >= 0) throw died(bootstrap.localRanks[dead] ?? dead);
     this.checkSockets();
-    for (const peer of [...this.#busy]) {
+    for (const peer of [...this.inFlight.peers]) {
       const link = peer.inlet ?? peer.outlet;
       if (link?.shared !== true || !link.hasLeft()) continue;
       // First, because posts from before the peer left are valid.
@@ -469,7 +294,7 @@ export class PointToPoint {
       if (peer.receives === undefined && peer.sends === undefined) continue;
       // Again, because the peer may have ended the communicator since the first check.
       this.throwRecordedFailure();
-      if (!this.#matching.spare(peer, bootstrap.rank)) throw closedThere(peer.rank);
+      if (!this.matching.spare(peer)) throw closedThere(peer.rank);
     }
   }
 
@@ -479,14 +304,14 @@ export class PointToPoint {
    */
   checkSockets(): void {
     let found: Error | undefined;
-    for (const peer of this.#peers) {
+    for (const peer of this.links.peers) {
       for (const link of [peer?.outlet, peer?.inlet]) {
         if (link === undefined || link.shared) continue;
         const error = link.failure();
         const isAwaited = (link === peer?.outlet ? peer.sends : peer?.receives) !== undefined;
         const code = error instanceof TcclError ? error.code : undefined;
         if (error === undefined) continue;
-        if (code === 'CLOSED' && (!isAwaited || this.#matching.spare(peer as Peer, this.#options.bootstrap.rank))) continue;
+        if (code === 'CLOSED' && (!isAwaited || this.matching.spare(peer as Peer))) continue;
         if (found === undefined || !(code === 'CLOSED' || code === 'ABORTED' || code === 'RANK_DIED')) found = error;
       }
     }
@@ -504,70 +329,11 @@ export class PointToPoint {
     if (words !== undefined) throw words;
   }
 
-  /** Time since which the transfer that has not moved for longest stands still, as of the last longWait(). */
-  oldestMs(nowMs: number): number {
-    let oldest = nowMs;
-    for (const { sends, receives } of this.#busy) {
-      if (sends !== undefined && sends.sinceMs > 0) oldest = Math.min(oldest, sends.sinceMs);
-      if (receives !== undefined && receives.sinceMs > 0) oldest = Math.min(oldest, receives.sinceMs);
-    }
-    return oldest;
-  }
-
-  /**
-   * The messages that have not moved for longer than `limitMs`; call it from time to time.
-   * @param unwarned only those without a warning so far; they are then marked as warned
-   */
-  longWait(nowMs: number, limitMs: number, unwarned = false): LongWait | undefined {
-    const late: Transfer[] = [];
-    const own = this.#options.bootstrap.rank;
-    for (const { sends, receives } of this.#busy) {
-      for (const transfer of [receives, sends]) {
-        if (transfer === undefined || !isLate(transfer, nowMs, limitMs) || (unwarned && transfer.warned)) continue;
-        if (unwarned) transfer.warned = true;
-        late.push(transfer);
-      }
-    }
-    const [first] = late;
-    if (first === undefined) return undefined;
-    const { sends, peer, count, type, tag, any } = first;
-    const awaited = late.map((transfer) => transfer.peer).filter((rank, i) => late[i]?.any === undefined || rank !== own);
-    const activity = {
-      kind: sends ? 'send' : 'recv',
-      peer: any === undefined || any.claimed !== undefined ? peer : ANY_SOURCE,
-      count,
-      type,
-      ...(tag > 0 ? { tag } : {}),
-    } as const;
-    const { steps } = this;
-    return {
-      text: describeActivity(activity),
-      activity,
-      ranks: [...new Set(awaited)],
-      holds: () => this.pending > 0 && this.steps === steps,
-    };
-  }
-
-  /**
-   * Name of the call of a message in flight, with one of these ranks if there is one.
-   * @param sends true to prefer sends
-   */
-  nameInFlight(ranks: readonly number[], sends: boolean): string | undefined {
-    const peer = this.#busy.find(({ rank }) => ranks.includes(rank)) ?? this.#busy[0];
-    const transfer = sends ? (peer?.sends ?? peer?.receives) : (peer?.receives ?? peer?.sends);
-    if (transfer === undefined) return undefined;
-    return `${transfer.sends ? 'send' : 'recv'}${transfer.any === undefined ? '' : 'Any'}${transfer.type === objectBytes ? 'Object' : ''}`;
-  }
-
   /** Ends immediately: reports the reason to connected ranks and to the owners of transfers in flight. */
   abort(reason: Error): void {
-    if (this.#stop.signal.aborted) return;
-    this.#stop.abort(reason);
-    this.#transport?.close();
-    for (const peer of this.#peers) {
+    if (!this.links.abort(reason)) return;
+    for (const peer of this.links.peers) {
       if (peer === undefined) continue;
-      if (peer.outlet?.shared === true) peer.outlet.giveUp();
-      for (const link of [peer.outlet, peer.inlet]) if (link !== undefined && !link.shared) link.abort(reason);
       for (const list of [peer.sends, peer.receives]) {
         for (let transfer = list; transfer !== undefined; transfer = transfer.next) {
           const { any } = transfer;
@@ -585,48 +351,8 @@ export class PointToPoint {
       peer.isBusy = false;
       peer.sends = peer.posting = peer.receives = peer.lastSend = peer.lastReceive = undefined;
     }
-    this.#busy.length = 0;
-    this.pending = 0;
-  }
-
-  /** Says goodbye. Nothing is in flight. */
-  async close(): Promise<void> {
-    if (!this.#stop.signal.aborted) this.#stop.abort(new Error('closed'));
-    this.#transport?.close();
-    const links = this.#peers.splice(0).flatMap((peer) => [peer?.outlet, peer?.inlet]);
-    // The ends of sockets close in parallel.
-    await Promise.all(links.map(async (link) => (link?.shared === false ? link.close() : undefined)));
-  }
-
-  // ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  #meet(rank: number): Peer {
-    return {
-      rank,
-      local: rank === this.#options.bootstrap.rank ? -1 : this.localOf(rank),
-      sends: undefined,
-      posting: undefined,
-      lastSend: undefined,
-      receives: undefined,
-      lastReceive: undefined,
-      isBusy: false,
-      sorts: false,
-      kept: [],
-      outlet: undefined,
-      inlet: undefined,
-    };
-  }
-
-  #openOutlet({ rank, local }: Peer): Peer['outlet'] {
-    const { bootstrap, team, onNews } = this.#options;
-    if (rank === bootstrap.rank) return undefined;
-    return local >= 0 ? new Outbox(team, local) : new SocketOutlet(team.segment, rank, this.dialling(MESSAGES, onNews));
-  }
-
-  #openInlet({ rank, local }: Peer): Peer['inlet'] {
-    const { bootstrap, team, onNews } = this.#options;
-    if (rank === bootstrap.rank) return undefined;
-    return local >= 0 ? new Inbox(team, local) : new SocketInlet(team.segment, rank, this.dialling(MESSAGES, onNews));
+    this.inFlight.peers.length = 0;
+    this.inFlight.pending = 0;
   }
 
   // ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -637,7 +363,7 @@ export class PointToPoint {
     while (peer.posting !== undefined) {
       const { moved } = peer.posting;
       const all = outlet.post(peer.posting);
-      if (peer.posting.moved !== moved || all) this.steps++;
+      if (peer.posting.moved !== moved || all) this.inFlight.steps++;
       if (!all) break;
       peer.posting = peer.posting.next;
     }
@@ -657,11 +383,14 @@ export class PointToPoint {
       const { receives } = peer;
       const { moved } = receives;
       const all = inlet.pull(receives, this.#mismatch);
-      if (receives.moved !== moved) this.steps++;
+      if (receives.moved !== moved) this.inFlight.steps++;
       if (!all) return;
       peer.receives = receives.next;
-      if (peer.receives === undefined) peer.lastReceive = undefined;
       if (receives.isKept) peer.kept.push(receives);
+      if (peer.receives === undefined) {
+        peer.lastReceive = undefined;
+        peer.sorts = peer.kept.length > 0;
+      }
       this.#finish(receives);
     }
   }
@@ -669,17 +398,17 @@ export class PointToPoint {
   /** Puts first the receive of the next message. A peer that has closed is no source of receives from any rank. */
   #sort(peer: Peer, inlet: Inbox | SocketInlet): boolean {
     try {
-      return this.#matching.next(peer, inlet);
+      return this.matching.next(peer, inlet);
     } catch (error) {
       const isClosed = error instanceof TcclError && error.code === 'CLOSED';
-      if (isClosed && this.#matching.spare(peer, this.#options.bootstrap.rank)) return false;
+      if (isClosed && this.matching.spare(peer)) return false;
       throw error;
     }
   }
 
   #exchangeWithSelf(own: Peer): void {
     while (own.sends !== undefined && own.receives !== undefined) {
-      if (own.sorts && !this.#matching.pairOwn(own)) return;
+      if (own.sorts && !this.matching.pairOwn(own)) return;
       const { sends, receives } = own;
       if (!receives.meets(sends.type.code, sends.count)) throw this.#mismatch(receives, sends.type.code, sends.count);
       receives.operand.copyFrom(sends.operand, 0, 0, sends.bytes);
@@ -693,10 +422,10 @@ export class PointToPoint {
   }
 
   #finish(transfer: Transfer): void {
-    this.steps++;
-    this.pending--;
+    this.inFlight.steps++;
+    this.inFlight.pending--;
     transfer.done = true;
-    if (transfer.any !== undefined) this.#lastSource = transfer.peer;
+    if (transfer.any !== undefined) this.matching.lastSource = transfer.peer;
     transfer.ended?.();
     this.recorder?.endMessage(transfer.entry);
     const { owner } = transfer;
@@ -712,23 +441,4 @@ export class PointToPoint {
     team.recordFailure(packReason(error));
     return error;
   };
-}
-
-function operationOf({ sends, peer, count, type, bytes, any }: Transfer): Operation {
-  const name = sends ? 'send' : 'recv';
-  const whom = any === undefined ? `rank ${peer}` : 'any rank';
-  return {
-    name,
-    text: `${name} of ${describeElements(count, type)} ${sends ? 'to' : 'from'} ${whom}`,
-    args: { peer: any === undefined ? peer : ANY_SOURCE, count, type: type.name, bytes },
-  };
-}
-
-/** True if a transfer has not moved for `limitMs`. */
-function isLate(transfer: Transfer, nowMs: number, limitMs: number): boolean {
-  if (transfer.moved !== transfer.movedBefore) {
-    transfer.movedBefore = transfer.moved;
-    transfer.sinceMs = nowMs;
-  }
-  return nowMs - transfer.sinceMs > limitMs;
 }

@@ -110,7 +110,7 @@ function lanesFor(
   signals: number,
 ): WindowLanes {
   const peers = Array.from({ length: nRanks }, (_, peer) => peer).filter(
-    (peer) => peer !== rank && pointToPoint.localOf(peer) < 0,
+    (peer) => peer !== rank && pointToPoint.links.localOf(peer) < 0,
   );
   return new WindowLanes({ number, peers, address, bytes, signals, pointToPoint, segment, libc, progress: progressHere() });
 }

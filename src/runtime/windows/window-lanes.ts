@@ -50,7 +50,7 @@ export class WindowLanes implements Waitable {
 
   /** True if this rank may wait for that one without returning to its event loop. */
   isBlocking(peer: number): boolean {
-    return this.#parts.pointToPoint.connectsAll && this.#lanes.get(peer)?.canBlock === true;
+    return this.#parts.pointToPoint.links.connectsAll && this.#lanes.get(peer)?.canBlock === true;
   }
 
   /**
@@ -61,7 +61,7 @@ export class WindowLanes implements Waitable {
     const { number, peers, address, bytes, signals, pointToPoint, segment, libc, progress } = this.#parts;
     const words = new Int32Array(segment.buffer);
     for (const peer of peers) {
-      const dialling = pointToPoint.dialling(number, () => {
+      const dialling = pointToPoint.links.dialling(number, () => {
         if (this.#hasEnded) return;
         const lane = this.#lanes.get(peer);
         lane?.progress();
@@ -74,9 +74,9 @@ export class WindowLanes implements Waitable {
         new WindowLane({ segment, libc, peer, address, bytes, dialling, onSignal: () => countSignal(words, signals, peer) }),
       );
     }
-    if (!pointToPoint.connectsAll) return;
+    if (!pointToPoint.links.connectsAll) return;
     try {
-      await pointToPoint.allMet([...this.#lanes.values()].map((lane) => lane.connect()));
+      await pointToPoint.links.allMet([...this.#lanes.values()].map((lane) => lane.connect()));
     } catch (error) {
       this.abort(error as Error);
       throw error;

@@ -96,7 +96,7 @@ export class Window<T extends TypedArray = NumericArray> {
       isPolled: (peer) => lanes.of(peer)?.polled ?? peer !== rank,
       isOverSockets: (peer) => lanes.of(peer) !== undefined,
       wakeOn: (peer, sources) => {
-        const local = parts.pointToPoint.localOf(peer);
+        const local = parts.pointToPoint.links.localOf(peer);
         if (local >= 0) sources.addMember(parts.team, local);
         else lanes.of(peer)?.wakeOn(sources);
       },
@@ -379,7 +379,7 @@ export class Window<T extends TypedArray = NumericArray> {
     const { team, pointToPoint } = this.#parts;
     const lane = this.#lanes.of(peer);
     if (lane !== undefined) return lookAt(lane);
-    const local = pointToPoint.localOf(peer);
+    const local = pointToPoint.links.localOf(peer);
     return local >= 0 && team.hasLeft(local) ? (pointToPoint.recordedFailure() ?? closedThere(peer)) : undefined;
   }
 

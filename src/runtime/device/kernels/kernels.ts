@@ -57,11 +57,40 @@ export interface Arithmetic {
   takeFlagged(line: number, flag: number, destination: number, headerWords: number, headerBytes: number): number;
 }
 
+/** Pieces of messages in mailboxes (messages/p2p-mailbox.ts), which need no state. */
+export interface MailboxKernels {
+  /**
+   * Posts a piece of `bytes` bytes: copied from `source`, unless that is 0, to `address`, or into the post if that is 0.
+   * @param type of the message, and its tag
+   */
+  postPiece(
+    mailbox: number,
+    number: number,
+    type: number,
+    count: number,
+    address: number,
+    bytes: number,
+    place: number,
+    source: number,
+  ): void;
+  /** Takes a message that is one piece: DONE, PENDING while it is not there, or another number for another message. */
+  takeMessage(
+    mailbox: number,
+    number: number,
+    mask: number,
+    type: number,
+    count: number,
+    destination: number,
+    bytes: number,
+    spins: number,
+  ): number;
+}
+
 /**
  * The kernels of one rank of a team, compiled from assembly/*.ts. Counts are in elements. `spins` limits the number of unset
  * flags that a call polls before it returns PENDING.
  */
-export interface Kernels extends Arithmetic {
+export interface Kernels extends Arithmetic, MailboxKernels {
   attach(blocks: number, rank: number, nRanks: number, stageBytes: number): void;
   allReduce(code: number, send: number, recv: number, count: number, smallBytes: number, staged: number, spins: number): number;
   /** Sets the memory for data of small operations that do not fit into a post (56 bytes): two halves of `bytes` bytes. */

@@ -26,7 +26,7 @@ const call: fc.Arbitrary<Call> = fc.record({
 const activities: fc.Arbitrary<Activity> = fc.oneof(
   fc.record({ kind: fc.constantFrom('collective', 'last'), number: fc.nat(), call }),
   fc.record({ kind: fc.constantFrom('send', 'recv'), peer: rank, count, type }),
-  fc.record({ kind: fc.constant('window'), peer: rank }),
+  fc.record({ kind: fc.constantFrom('window', 'probe'), peer: rank }),
   fc.record({ kind: fc.constant('outOfBand'), call: fc.constantFrom('init', 'split', 'program') }),
 );
 
@@ -46,6 +46,10 @@ test('a report without an activity has no text', () => {
     undefined,
     undefined,
   ]);
+});
+
+test('a probe reports as one', () => {
+  expect(describeReport(encodeActivity({ kind: 'probe', peer: -1 }))).toBe('waiting in probe of a message from any rank');
 });
 
 test('ranks with the same activity are named together', () => {

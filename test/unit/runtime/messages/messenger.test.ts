@@ -92,7 +92,7 @@ test('a message that begins during a long wait for another one is polled immedia
   const sent = messages.start(true, 1, a.segment.alloc(Int32Array, 100_000), int32);
   b.p2p.add(false, 0, new Int32Array(100_000), int32, { settled: () => undefined });
   b.p2p.progress();
-  expect(b.p2p.pending).toBe(0);
+  expect(b.p2p.inFlight.pending).toBe(0);
   await sent;
 });
 

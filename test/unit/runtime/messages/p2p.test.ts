@@ -24,6 +24,7 @@ test('messages arrive complete and in order, for any order of calls and any memo
     count: lengths,
     sentPlaced: fc.boolean(),
     receivedPlaced: fc.boolean(),
+    inOneCall: fc.boolean(),
   });
   fc.assert(
     fc.property(fc.array(message, { maxLength: 12 }), fc.infiniteStream(fc.nat(2)), (messages, turns) => {
@@ -33,19 +34,34 @@ test('messages arrive complete and in order, for any order of calls and any memo
         const received = receivedPlaced ? all[to]!.segment.alloc(Int32Array, count) : new Int32Array(count);
         return { sent, received };
       });
-      const starts = messages.flatMap(({ from, to }, i) => [
-        { rank: from, start: () => void all[from]!.p2p.add(true, to, arrays[i]!.sent, int32, { settled: () => undefined }) },
-        { rank: to, start: () => void all[to]!.p2p.add(false, from, arrays[i]!.received, int32, { settled: () => undefined }) },
+      const starts = messages.flatMap(({ from, to, inOneCall }, i) => [
+        {
+          rank: from,
+          start: () => {
+            const { sent } = arrays[i]!;
+            if (inOneCall && all[from]!.p2p.sendNow(to, sent, int32)) sent.fill(-1);
+            else all[from]!.p2p.add(true, to, sent, int32, { settled: () => undefined });
+          },
+        },
+        {
+          rank: to,
+          start: () => {
+            const { received } = arrays[i]!;
+            if (!inOneCall || !all[to]!.p2p.recvNow(from, received, int32))
+              all[to]!.p2p.add(false, from, received, int32, { settled: () => undefined });
+          },
+        },
       ]);
       // Each rank starts its own in order; the interleaving of ranks is random.
       const queues = [0, 1, 2].map((rank) => starts.filter((start) => start.rank === rank));
-      for (let step = 0; all.some(({ p2p }) => p2p.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
+      for (let step = 0; all.some(({ p2p }) => p2p.inFlight.pending > 0) || queues.some((queue) => queue.length > 0); step++) {
         const turn = turns.next().value as number;
         queues[turn]!.shift()?.start();
         all[turn]!.p2p.progress();
         if (step > 100_000) throw new Error('they wait for each other');
       }
-      for (const { sent, received } of arrays) expect(received.every((value, i) => value === sent[i])).toBe(true);
+      for (const [salt, { received }] of arrays.entries())
+        expect(received.every((value, i) => value === i * 3 + salt)).toBe(true);
       messages.forEach(({ from, to, sentPlaced, receivedPlaced }, i) => {
         if (sentPlaced) all[from]!.segment.free(arrays[i]!.sent);
         if (receivedPlaced) all[to]!.segment.free(arrays[i]!.received);
@@ -59,15 +75,48 @@ test('sends of small messages complete before the receive is called, as long as 
   const [a, b] = ranks(2) as [Rank, Rank];
   for (let i = 0; i < 20; i++) a.p2p.add(true, 1, Int32Array.of(i), int32, { settled: () => undefined });
   a.p2p.progress();
-  expect(a.p2p.pending).toBe(4);
+  expect(a.p2p.inFlight.pending).toBe(4);
   const received = Array.from({ length: 20 }, () => new Int32Array(1));
   for (const array of received) b.p2p.add(false, 0, array, int32, { settled: () => undefined });
-  while (b.p2p.pending > 0) {
+  while (b.p2p.inFlight.pending > 0) {
     b.p2p.progress();
     a.p2p.progress();
   }
   expect(received.map((array) => array[0])).toEqual(Array.from({ length: 20 }, (_, i) => i));
 });
+
+test('a message in one call passes none that waits, and takes none of another type, length or tag', () => {
+  const [a, b] = ranks(2) as [Rank, Rank];
+  const sent = Int32Array.of(7);
+  const room = new Int32Array(1);
+  // Both have to meet first.
+  expect(a.p2p.sendNow(1, sent, int32)).toBe(false);
+  expect(b.p2p.recvNow(0, room, int32)).toBe(false);
+  exchange(a, b, sent, room);
+  expect(a.p2p.sendNow(1, sent, int32, 5)).toBe(true);
+  expect(b.p2p.recvNow(0, new Float32Array(1), float32)).toBe(false);
+  expect(b.p2p.recvNow(0, new Int32Array(2), int32)).toBe(false);
+  expect(b.p2p.recvNow(0, room, int32, 4)).toBe(false);
+  room.fill(0);
+  expect(b.p2p.recvNow(0, room, int32, 5)).toBe(true);
+  expect(room[0]).toBe(7);
+  for (let i = 0; i < 16; i++) expect(a.p2p.sendNow(1, Int32Array.of(i), int32)).toBe(true);
+  expect(a.p2p.sendNow(1, sent, int32)).toBe(false);
+  a.p2p.add(true, 1, sent, int32, { settled: () => undefined });
+  a.p2p.progress();
+  expect(b.p2p.recvNow(0, room, int32)).toBe(true);
+  // There is room for one, which is for the send that waits.
+  expect(a.p2p.sendNow(1, Int32Array.of(99), int32)).toBe(false);
+  b.p2p.add(false, 0, room, int32, { settled: () => undefined });
+  expect(b.p2p.recvNow(0, room, int32)).toBe(false);
+});
+
+function exchange(a: Rank, b: Rank, sent: Int32Array, room: Int32Array): void {
+  a.p2p.add(true, 1, sent, int32, { settled: () => undefined });
+  b.p2p.add(false, 0, room, int32, { settled: () => undefined });
+  a.p2p.progress();
+  b.p2p.progress();
+}
 
 test('an array in the segment is not copied twice: its send waits until the receiver has it', () => {
   const [a, b] = ranks(2) as [Rank, Rank];
@@ -104,11 +153,11 @@ test('a rank that waits too long is distinguished from one that progresses', () 
   const [a, b] = ranks(3) as [Rank, Rank];
   a.p2p.add(false, 1, new Int32Array(200_000), int32, { settled: () => undefined });
   a.p2p.add(false, 2, new Int32Array(1), int32, { settled: () => undefined });
-  expect(a.p2p.longWait(1000, 500)?.ranks).toBeUndefined();
+  expect(a.p2p.inFlight.longWait(1000, 500)?.ranks).toBeUndefined();
   b.p2p.add(true, 0, new Int32Array(200_000), int32, { settled: () => undefined });
   b.p2p.progress();
   a.p2p.progress();
-  expect(a.p2p.longWait(1600, 500)?.ranks).toEqual([2]);
+  expect(a.p2p.inFlight.longWait(1600, 500)?.ranks).toEqual([2]);
 });
 
 test('an abort ends all waits, and no message is in flight any more', () => {
@@ -120,7 +169,7 @@ test('an abort ends all waits, and no message is in flight any more', () => {
   const reason = new Error('enough');
   a.p2p.abort(reason);
   expect(outcomes).toEqual([reason, reason]);
-  expect(a.p2p.pending).toBe(0);
+  expect(a.p2p.inFlight.pending).toBe(0);
 });
 
 test('a message is not received from an array whose sender has given up', () => {
@@ -164,7 +213,7 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
     const received = new Int32Array(count);
     a.add(true, 1, sent, int32, { settled: () => undefined });
     b.add(false, 0, received, int32, { settled: () => undefined });
-    while (a.pending + b.pending > 0) {
+    while (a.inFlight.pending + b.inFlight.pending > 0) {
       a.progress();
       b.progress();
     }
@@ -177,8 +226,8 @@ test('a mailbox takes no more memory than its messages need, and gives it back w
   // Longer slots replace shorter ones while those may still be read.
   for (let round = 0; round < 40; round++) for (const count of [30, 250, 1000, 5000, 1 << 15, 1 << 18]) exchange(count);
   expect(used() - before).toBeLessThan(700 * 1024);
-  await a.close();
-  await b.close();
+  await a.links.close();
+  await b.links.close();
   expect(used()).toBeGreaterThan(before);
   for (const team of teams) team.leave();
   for (const segment of [...segments, ...segments]) segment.settle();
@@ -255,7 +304,7 @@ test('messages with tags, and receives of any rank, match in the order of each s
         p2p.add(false, from, room, int32, { settled }).atMost = true;
         turn();
       }
-      expect(all.map(({ p2p: each }) => each.pending)).toEqual([0, 0, 0]);
+      expect(all.map(({ p2p: each }) => each.inFlight.pending)).toEqual([0, 0, 0]);
     }),
     { numRuns: 60 },
   );
