@@ -1,4 +1,3 @@
-import { machines } from '../planner/topology/catalogue/machines.js';
 import type { Beginning, Shown } from './messages.js';
 import { exampleState } from './state.js';
 import { serve } from './worker.js';
@@ -8,11 +7,7 @@ const PHONE_WIDTH = 350;
 
 /** Plans the example, for the build of the page. */
 export async function beginning(): Promise<Beginning> {
-  return {
-    page: await example(undefined),
-    phone: await example(PHONE_WIDTH),
-    machines: machines.map(({ name, description }) => ({ name, description })),
-  };
+  return { page: await example(undefined), phone: await example(PHONE_WIDTH) };
 }
 
 function example(width: number | undefined): Promise<Shown> {

@@ -54,6 +54,7 @@ export function shownInspection({ jobs, problems }: Inspection, width: number | 
   const [first] = [...held, ...jobs];
   return {
     outcome: held.length > 0 ? 'fault' : waits || jobs.length === 0 ? 'undecided' : 'healthy',
+    byFile: [],
     verdict: first === undefined ? 'no job runs' : (first.causes[0]?.text ?? jobText(first)),
     open: first?.causes[0] === undefined ? [] : [first.causes[0].advice],
     facts: [...jobs.map(jobText), ...problems],

@@ -21,6 +21,8 @@ const PROGRESS_STEP = 4 * 2 ** 20;
 const MOST_PLACES = 5;
 const MOST_COMMUNICATORS = 4;
 const MOST_MAPS = 6;
+/** Files at most that are named with the likeliest cause in them. */
+const MOST_FILES = 8;
 
 /** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
 export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
@@ -126,6 +128,7 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
   const isHealthy = moving.length > 0 && moving.every(({ status: { state } }) => state === 'healthy');
   return {
     outcome: isHealthy ? 'healthy' : outcome,
+    byFile: moving.length > 0 ? [] : causesByFile(verdict.causes, files),
     verdict: moving[0]?.status.why ?? verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
     open: open === undefined || moving.length > 0 ? [] : [open.cause, open.command, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
@@ -153,6 +156,16 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
       ...new Set(tools.map(({ tool }) => `output of ${tool}`)),
     ],
   };
+}
+
+/** The likeliest cause in each file, where there are several files: they can be those of several jobs. */
+function causesByFile(causes: readonly LogFinding[], files: readonly string[]): ShownLog['byFile'] {
+  if (files.length < 2) return [];
+  const first = new Map<string, string>();
+  for (const { problem, places } of causes)
+    for (const name of new Set(places.map(({ file }) => files[file])))
+      if (name !== undefined && !first.has(name)) first.set(name, problem);
+  return [...first].slice(0, MOST_FILES);
 }
 
 function tablesText(tables: LogModel['tables']): string[] {

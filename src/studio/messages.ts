@@ -30,9 +30,15 @@ export type Reply = { readonly id: number } & (
   | { readonly kind: 'error'; readonly message: string; readonly excerpt: Excerpt | undefined }
 );
 
-/** Texts for fields of the page: variables with their meanings, which a worker sends once, and completions of a question. */
+/** Texts for fields of the page: what a worker sends once, and completions of a question. */
 export type Known =
-  | { readonly kind: 'variables'; readonly variables: readonly (readonly [name: string, meaning: string])[] }
+  | {
+      readonly kind: 'tables';
+      /** Variables of NCCL with their meanings. */
+      readonly variables: readonly (readonly [name: string, meaning: string])[];
+      /** Machines of the catalogue with their descriptions. */
+      readonly machines: readonly (readonly [name: string, description: string])[];
+    }
   | { readonly kind: 'completions'; readonly completions: readonly (readonly [text: string, detail: string])[] };
 
 /** The line of an error in a file, with its place marked. */
@@ -48,6 +54,8 @@ export interface Shown {
   /** Undefined for a file without a machine, such as a log of warnings. */
   readonly plan: ShownPlan | undefined;
   readonly log: ShownLog | undefined;
+  /** The reason why the machine that the files describe is not planned; undefined where it is, or where they describe none. */
+  readonly unplanned: string | undefined;
   readonly answer: ShownAnswer | undefined;
   /** The contents of the view. */
   readonly part: ShownPart | undefined;
@@ -61,9 +69,15 @@ export interface ShownPlan {
   /** Number, and what it counts. */
   readonly figures: readonly (readonly [value: string, label: string])[];
   readonly notes: readonly string[];
-  /** Sentence on the limit of each kind of host. */
-  readonly limits: readonly string[];
+  /** All that is assumed about the machines, and the command whose output leaves nothing to assume. */
+  readonly assumed: { readonly facts: readonly string[]; readonly command: string };
+  /** Limit of each kind of host, a sentence; its name where there are several kinds. */
+  readonly limits: readonly { readonly name: string | undefined; readonly text: string }[];
   readonly devices: readonly Device[];
+  /** Equal hosts of the first kind, which changes of devices are about. */
+  readonly nEqual: number;
+  /** Hosts of the opened file, where it says how many; undefined where the state does. */
+  readonly ownCount: number | undefined;
   /** Rules that changed in this version of NCCL; undefined for the oldest one. */
   readonly news: VersionNews | undefined;
 }
@@ -74,11 +88,10 @@ export interface VersionNews {
   readonly rules: readonly (readonly [name: string, text: string])[];
 }
 
-/** Contents that the build puts into the page: the planned example, also drawn for a phone, and the catalogue. */
+/** The planned example, which the build puts into the page, also drawn for a phone. */
 export interface Beginning {
   readonly page: Shown;
   readonly phone: Shown;
-  readonly machines: readonly { readonly name: string; readonly description: string }[];
 }
 
 /** The search of a graph. */
@@ -122,7 +135,7 @@ export interface ShownRing extends RingOverview {
   readonly ends: readonly (string | undefined)[];
 }
 
-/** The search of each graph, and the doctor's findings. */
+/** The search of each graph, and the doctor's findings about the machines and the cluster. */
 export interface ShownWhy {
   readonly view: 'why';
   /** Picture of each kind of hosts. */
@@ -160,7 +173,7 @@ export interface ShownCluster {
   readonly view: 'cluster';
   readonly picture: Picture;
   readonly nChannels: number;
-  /** Faults of its machines. */
+  /** Faults of its machines, and of how they fit together. */
   readonly findings: readonly ShownFinding[];
 }
 
@@ -221,6 +234,8 @@ export interface ShownFinding {
 export interface ShownLog {
   readonly outcome: Outcome;
   readonly verdict: string;
+  /** The likeliest cause in each file; empty for one file. */
+  readonly byFile: readonly (readonly [file: string, problem: string])[];
   /** Of an open question: cause, and the next step. */
   readonly open: readonly string[];
   readonly findings: readonly ShownFinding[];

@@ -1,23 +1,28 @@
 import { describeError } from '../errors.js';
 import type { Line } from '../planner/explain/answer.js';
+import { ASSUMED, CERTAIN_COMMAND } from '../planner/evidence/machine-of-tools.js';
 import { explain } from '../planner/explain/explain.js';
 import { nearestQuestions } from '../planner/explain/grammar/complete.js';
 import { parseQuestions } from '../planner/explain/grammar/parse.js';
 import { referencesIn } from '../planner/explain/references.js';
 import { situationOf, usesSearches } from '../planner/explain/situation.js';
 import { prepareCluster, type PreparedHosts } from '../planner/plan/cluster.js';
-import { limitText } from '../planner/plan/overview/format.js';
+import { capitalized, limitText } from '../planner/plan/overview/format.js';
+import { checkPlan } from '../planner/plan/checks/check-plan.js';
 import { type Overview, overviewOf } from '../planner/plan/overview/overview.js';
 import { type Plan, planPrepared } from '../planner/plan/plan.js';
 import { formatGBps } from '../planner/topology/format.js';
 import { type NetNode, nodeName, type System } from '../planner/topology/system.js';
+import { diagnose } from '../planner/topology/doctor/diagnose.js';
+import { bySeverity, type Finding } from '../planner/topology/doctor/finding.js';
 import { NodeType } from '../planner/topology/types.js';
-import { descendants } from '../planner/topology/xml/tree.js';
+import { descendants, type XmlElement } from '../planner/topology/xml/tree.js';
 import { tune, type Tuning } from '../planner/tuning/tune.js';
 import { rulesBetween } from '../planner/versions/describe.js';
 import { coveredVersions } from '../planner/versions/version.js';
+import { withControls } from './controls.js';
 import type { Device, ShownAnswer, ShownPlan, VersionNews } from './messages.js';
-import type { Source, SourceMachine } from './source.js';
+import { firstCount, type Source, type SourceMachine } from './source.js';
 
 /** Time for trying changes, ms. */
 const HELP_MS = 4000;
@@ -33,6 +38,18 @@ export interface Planned {
   readonly devices: readonly Device[];
 }
 
+/** Faults of the machines, as they are before devices are taken out, and of how they fit together; the worst first. */
+export function faultsOf({ source, prepared, plan, tuning }: Planned): Finding[] {
+  const { machines, parameters } = source;
+  const together = checkPlan({ ...source, ...source.given, roots: rootsOf(source), prepared, plan, tuning });
+  const alone = machines.flatMap(({ whole }) => diagnose(whole, { parameters }));
+  return [...together, ...alone].sort(bySeverity);
+}
+
+function rootsOf({ machines }: Source): ReadonlyMap<System, XmlElement> {
+  return new Map(machines.map(({ system, root }) => [system, root]));
+}
+
 /** Plans a cluster. */
 export function planned(source: Source): Planned {
   const { cluster, parameters, title, environment, given } = source;
@@ -46,12 +63,13 @@ export function planned(source: Source): Planned {
     tuning,
     // The forecasts of an overview are no part of any view.
     overview: overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes: [] }),
-    devices: source.machines.flatMap(devicesOf),
+    devices: [...new Map(source.machines.flatMap(devicesOf).map((each) => [`${each.subject} ${each.key}`, each])).values()],
   };
 }
 
 /** The parts of a plan that every view has beside it. */
 export function shownPlan({ source, overview, devices }: Planned): ShownPlan {
+  const notes = source.notes.map(withControls);
   return {
     title: source.title,
     figures: [
@@ -61,9 +79,18 @@ export function shownPlan({ source, overview, devices }: Planned): ShownPlan {
       [`${formatGBps(Math.min(...overview.hosts.map(({ ringGBps }) => ringGBps)))} GB/s`, 'rings of a host, together'],
       [overview.nccl, 'version of NCCL'],
     ],
-    notes: source.notes,
-    limits: overview.hosts.map((host) => `${overview.hosts.length > 1 ? `${host.name}: ` : ''}${limitText(host)}.`),
+    notes: notes.filter((note) => !note.startsWith(ASSUMED) && !note.includes(CERTAIN_COMMAND)),
+    assumed: {
+      facts: notes.flatMap((note) => (note.startsWith(ASSUMED) ? [capitalized(note.slice(ASSUMED.length))] : [])),
+      command: CERTAIN_COMMAND,
+    },
+    limits: overview.hosts.map((host) => ({
+      name: overview.hosts.length > 1 ? host.name : undefined,
+      text: `${capitalized(limitText(host))}.`,
+    })),
     devices,
+    nEqual: firstCount(source),
+    ownCount: source.ownCount,
     news: newsOf(overview.nccl),
   };
 }
@@ -72,7 +99,7 @@ function newsOf(version: string): VersionNews | undefined {
   const since = coveredVersions[coveredVersions.indexOf(version) + 1];
   if (since === undefined) return undefined;
   const rules = rulesBetween(since, version);
-  return { since, rules: rules.map(({ name, rule, after }) => [name, `${rule.about} Now: ${after.means}.`]) };
+  return { since, rules: rules.map(({ name, rule, after }) => [name, `${rule.about} Now: ${after.means}`]) };
 }
 
 function devicesOf({ root, system }: SourceMachine): Device[] {
@@ -107,7 +134,8 @@ function cardOf({ nodes, links }: System, net: NetNode): string | undefined {
 }
 
 /** The answers to the questions of a text about a cluster, or the nearest questions if the text is not understood. */
-export function answerTo({ cluster, parameters, simulated, machines, environment, given }: Source, text: string): ShownAnswer {
+export function answerTo(source: Source, text: string): ShownAnswer {
+  const { cluster, parameters, simulated, environment, given } = source;
   const questions = parseQuestions(text);
   if (questions.length === 0)
     return {
@@ -115,9 +143,8 @@ export function answerTo({ cluster, parameters, simulated, machines, environment
       lines: [plainLine(`The nearest are: ${nearestQuestions(text).join('; ')}.`)],
     };
   try {
-    const roots = new Map(machines.map(({ system, root }) => [system, root]));
     const searches = questions.some(usesSearches) ? 'all' : 'none';
-    const situation = situationOf(cluster, parameters, { searches, simulated, roots, environment, ...given });
+    const situation = situationOf(cluster, parameters, { searches, simulated, roots: rootsOf(source), environment, ...given });
     const end = performance.now() + HELP_MS;
     const answers = questions.map((question) => explain(situation, question, { keepGoing: () => performance.now() <= end }));
     return {
@@ -125,7 +152,7 @@ export function answerTo({ cluster, parameters, simulated, machines, environment
       lines: answers.flatMap(({ title, lines }, index) => [...(index === 0 ? [] : [titleLine(title)]), ...lines]),
     };
   } catch (error) {
-    return { title: plainLine('There is no answer.'), lines: [plainLine(describeError(error))] };
+    return { title: plainLine('There is no answer.'), lines: [plainLine(withControls(describeError(error)))] };
   }
 }
 

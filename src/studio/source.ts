@@ -14,7 +14,7 @@ import { isHwloc, isXml } from '../planner/readers/classify.js';
 import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
 import { buildSystem } from '../planner/topology/build/build-system.js';
 import { completeSkeleton, isSkeleton } from '../planner/topology/catalogue/complete.js';
-import { parseHardware } from '../planner/topology/catalogue/hardware.js';
+import { type Hardware, parseHardware } from '../planner/topology/catalogue/hardware.js';
 import { findMachine, PCIE_BOX_FORM, suggestMachine } from '../planner/topology/catalogue/machines.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
@@ -36,6 +36,10 @@ export interface Source {
   readonly given: Pick<PrepareOptions, 'graphFile'>;
   readonly simulated: Environment;
   readonly notes: readonly string[];
+  /** Hosts of the file that is shown, where it says how many: a state cannot ask for another number. */
+  readonly ownCount: number | undefined;
+  /** True if the first host is by itself because it alone is changed. */
+  readonly isApart: boolean;
 }
 
 /** A machine of it: as it is given, and with the devices that are in use. */
@@ -63,6 +67,8 @@ interface Hosts {
   readonly root: XmlElement;
   readonly notes: readonly string[];
   readonly count: number;
+  /** True if the file says how many. */
+  readonly isCounted: boolean;
   readonly overrides: Overrides;
 }
 
@@ -90,20 +96,49 @@ export function sourceOf(state: StudioState, file: NamedText | undefined, texts:
     const text = texts.get(name);
     return name === file?.name || text === undefined ? [] : [{ name, text }];
   });
-  const hosts = file === undefined ? [catalogueHosts(state.machine, state.nodes)] : hostsOfText(file, state.nodes, set);
+  if (file === undefined && state.hardware !== '')
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `the hardware ${JSON.stringify(state.hardware)} is that of an opened file, and none is shown`,
+    );
+  const hardware = state.hardware === '' ? undefined : parseHardware(state.hardware);
+  const hosts =
+    file === undefined ? [catalogueHosts(state.machine, state.nodes)] : hostsOfText(file, state.nodes, { set, hardware });
   return hosts === undefined ? undefined : assemble(state, hosts, {}, version, texts);
 }
 
 /**
- * The hosts that a text describes: one as many times as `count` says, or several; undefined where it describes none.
+ * Refuses a number of hosts that is not the one that a file has.
  *
- * @param set other outputs of tools about the same hosts
+ * @param asked the number; 1 is that of a state which asks for none
  */
-function hostsOfText({ name, text }: NamedText, count: number, set: readonly NamedText[] = []): Hosts[] | undefined {
-  const common = { fileName: name, overrides: {} };
+export function refuseOtherCount(name: string, own: number | undefined, asked: number): void {
+  if (own === undefined || asked === 1 || asked === own) return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_RANGE',
+    `${name} has ${counted(own, 'host')} by itself, and cannot be taken ${asked} times`,
+  );
+}
+
+/** Facts about hosts beside a text. */
+interface Beside {
+  /** Other outputs of tools about the same hosts. */
+  readonly set?: readonly NamedText[];
+  /** Hardware that outputs and PCI trees do not name. */
+  readonly hardware?: Hardware | undefined;
+}
+
+/**
+ * The hosts that a text describes: one as many times as `count` says, or several; undefined where it describes none.
+ */
+function hostsOfText({ name, text }: NamedText, count: number, { set = [], hardware }: Beside = {}): Hosts[] | undefined {
+  const common = { fileName: name, overrides: {}, isCounted: false };
   if (isXml(text) && !isHwloc(text)) {
     const { root, notes } = inFile(name, () => parseXml(text, { fileName: name }));
-    return [{ ...common, title: name, root, notes: notes.map((note) => describeNote(note, name)), count }];
+    const described = notes.map((note) => describeNote(note, name));
+    if (hardware === undefined) return [{ ...common, title: name, root, notes: described, count }];
+    const complete = inFile(name, () => completeSkeleton(root, hardware));
+    return [{ ...common, title: name, root: complete.root, notes: [...described, ...complete.notes], count }];
   }
   const logged = topologyInLog(text);
   if (logged !== undefined) return [{ ...common, title: `a machine in ${name}`, root: logged, notes: [], count }];
@@ -112,9 +147,9 @@ function hostsOfText({ name, text }: NamedText, count: number, set: readonly Nam
   const place = set.length === 0 ? name : `${name} and ${counted(set.length, 'other file')}`;
   const isOne = evidence?.length === 1 && evidence[0]?.count === 1;
   return evidence?.map((host, index) => {
-    const { root, notes } = inFile(name, () => machineOf(host, undefined));
+    const { root, notes } = inFile(name, () => machineOf(host, hardware));
     const title = host.name ?? `the machine${evidence.length > 1 ? ` ${index + 1}` : ''} in ${place}`;
-    return { ...common, title, root, notes, count: isOne ? count : host.count };
+    return { ...common, title, root, notes, count: isOne ? count : host.count, isCounted: !isOne };
   });
 }
 
@@ -123,14 +158,17 @@ function namedHosts(name: string, count: number, texts: Texts): Hosts[] {
   const text = texts.get(name);
   if (text === undefined) return [catalogueHosts(name, count)];
   const hosts = hostsOfText({ name, text }, count);
-  if (hosts !== undefined) return hosts;
+  if (hosts !== undefined) {
+    refuseOtherCount(name, ownCountOf(hosts), count);
+    return hosts;
+  }
   throw new InputError('CONTENT', 'has no machine that could be a host', { file: name });
 }
 
 function catalogueHosts(name: string, count: number): Hosts {
   const machine = findMachine(name);
   if (machine !== undefined)
-    return { title: machine.name, fileName: undefined, root: machine.build(), notes: [], count, overrides: {} };
+    return { title: machine.name, fileName: undefined, root: machine.build(), notes: [], count, isCounted: false, overrides: {} };
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
     `the catalogue has no machine ${JSON.stringify(name)}${suggestMachine(name)} (${PCIE_BOX_FORM})`,
@@ -149,6 +187,7 @@ function clusterFile(state: StudioState, { name, text }: NamedText, version: str
     return {
       ...built,
       fileName: name,
+      isCounted: true,
       title: machine.name ?? built.title,
       root: hardware === undefined ? built.root : completeSkeleton(built.root, hardware).root,
       overrides: machine.overrides,
@@ -177,7 +216,8 @@ function assemble(
   });
   refuseContradictions(parameters);
   const others = hostsIn(state.others).flatMap(({ name, count = 1 }) => namedHosts(name, count, texts));
-  const hosts = [...given, ...others];
+  const divided = apart(given, state);
+  const hosts = [...divided, ...others];
   const nHosts = hosts.reduce((sum, { count }) => sum + count, 0);
   if (nHosts > MOST_NODES)
     throw new InvalidArgumentError(
@@ -191,7 +231,8 @@ function assemble(
       validateTopology(each.root);
       const complete = isSkeleton(each.root) ? completed(each.root, notes) : each.root;
       const whole = withDeviceEdits(applyOverrides(complete, each.overrides), position === 0 ? state.edits : []);
-      const root = applyOverrides(whole, devicesLeft(whole, state));
+      const isEdited = position === 0 || state.edited === 'all';
+      const root = isEdited ? applyOverrides(whole, devicesLeft(whole, state)) : whole;
       const system = buildSystem(withoutEmptyBranches(root), { parameters, onNote: ({ message }) => notes.push(message) });
       if (system.gpus.length === 0) throw new InputError('CONTENT', 'no GPU in <system>');
       return { title: each.title, whole, root, system };
@@ -208,7 +249,26 @@ function assemble(
     given: givenGraphs(environment['NCCL_GRAPH_FILE'], texts),
     simulated: defaultEnvironment,
     notes: [...new Set(notes)],
+    ownCount: ownCountOf(given),
+    isApart: divided.length > given.length,
   };
+}
+
+/** Equal hosts of the first kind; those of which the first is changed count as one kind. */
+export function firstCount({ cluster: { hosts }, isApart }: Source): number {
+  return hosts.slice(0, isApart ? 2 : 1).reduce((sum, { count }) => sum + count, 0);
+}
+
+function ownCountOf(hosts: readonly Hosts[]): number | undefined {
+  return hosts.some(({ isCounted }) => isCounted) ? hosts.reduce((sum, { count }) => sum + count, 0) : undefined;
+}
+
+/** The hosts with the first of equal ones by itself, where it alone is changed. */
+function apart(given: readonly Hosts[], { edited, gpusOff, nicsOff, edits }: StudioState): readonly Hosts[] {
+  const [first, ...rest] = given;
+  const isChanged = gpusOff.length + nicsOff.length + edits.length > 0;
+  if (edited === 'all' || !isChanged || first === undefined || first.count === 1) return given;
+  return [{ ...first, title: `${first.title} (changed)`, count: 1 }, { ...first, count: first.count - 1 }, ...rest];
 }
 
 function givenGraphs(name: string | undefined, texts: Texts): Source['given'] {
@@ -226,7 +286,7 @@ function completed(root: XmlElement, notes: string[]): XmlElement {
     return complete.root;
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
-    throw new InputError('CONTENT', `${error.message}; or describe the hardware with tccl plan --hardware`, { cause: error });
+    throw new InputError('CONTENT', `${error.message}; or describe the hardware with --hardware`, { cause: error });
   }
 }
 

@@ -40,6 +40,10 @@ export interface StudioState {
   readonly nicsOff: readonly string[];
   /** Changes of devices, in their order. */
   readonly edits: readonly DeviceEdit[];
+  /** The equal machines whose devices are taken out or changed: all of them, or the first alone. */
+  readonly edited: 'all' | 'first';
+  /** Hardware of the machine in an opened file, as `8 x H100 SXM, 8 x 400G NIC`, in place of what is assumed; empty for that. */
+  readonly hardware: string;
   /** Other hosts of the cluster: machines of the catalogue or opened files, each with a count, as `dgx-a100:2, b.xml`. */
   readonly others: string;
   /** Buffers of calls in symmetric windows. */
@@ -72,18 +76,22 @@ export const unset = {
   gpusOff: [],
   nicsOff: [],
   edits: [],
+  edited: 'all',
   others: '',
   windows: 'none',
 } as const satisfies Partial<StudioState>;
 
 /** Settings of a state as phrases. */
-export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, others, windows }: StudioState): string[] {
-  return [
-    ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
-    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+export function settingsOf({ nccl, env, gpusOff, nicsOff, edits, edited, others, windows }: StudioState): string[] {
+  const devices = [
     ...gpusOff.map((dev) => `without GPU ${dev}`),
     ...nicsOff.map((name) => `without ${name}`),
     ...edits.map(describeEdit),
+  ];
+  return [
+    ...(nccl === undefined || nccl === defaultVersion ? [] : [`NCCL ${nccl}`]),
+    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+    ...devices.map((change) => (edited === 'first' ? `${change} on the first host` : change)),
     ...(others === '' ? [] : [`with ${others}`]),
     ...(windows === 'none' ? [] : [`${windowsText(windows)} in symmetric windows`]),
   ];
@@ -100,6 +108,8 @@ export const exampleState: StudioState = {
   gpusOff: [],
   nicsOff: [],
   edits: [],
+  edited: 'all',
+  hardware: '',
   others: '',
   windows: 'none',
   view: 'machine',
@@ -134,6 +144,8 @@ export function fragmentOf(state: StudioState): string {
   for (const gpu of state.gpusOff) set('gpu-off', gpu);
   for (const nic of state.nicsOff) set('nic-off', nic);
   for (const { what, device } of state.edits) set('edit', `${what}:${device}`);
+  if (state.edited !== 'all') set('edited', state.edited);
+  set('hardware', state.hardware);
   set('others', state.others);
   if (state.windows !== 'none') set('windows', state.windows);
   if (state.view !== 'machine') set('view', state.view);
@@ -165,6 +177,8 @@ export function stateOf(fragment: string): StudioState {
     gpusOff: parameters.getAll('gpu-off').flatMap((text) => wholeNumber(text) ?? []),
     nicsOff: parameters.getAll('nic-off'),
     edits: parameters.getAll('edit').flatMap((text) => editOf(text) ?? []),
+    edited: parameters.get('edited') === 'first' ? 'first' : 'all',
+    hardware: parameters.get('hardware') ?? '',
     others: parameters.get('others') ?? '',
     windows: windowKinds.find((kind) => kind === parameters.get('windows')) ?? 'none',
     view,

@@ -1,6 +1,7 @@
 import { completeQuestion } from '../planner/explain/grammar/complete.js';
 import { ncclVariables } from '../planner/nccl-variables.js';
 import { parameterTable } from '../planner/parameters.js';
+import { machines } from '../planner/topology/catalogue/machines.js';
 import { variableMeanings } from '../planner/variable-meanings.js';
 import type { Known, Request } from './messages.js';
 import { serve } from './worker.js';
@@ -14,7 +15,8 @@ globalThis.onmessage = ({ data }: MessageEvent<Request | { readonly question: st
 };
 const docs = new Map(parameterTable.map(({ variable, doc }) => [variable, doc]));
 post({
-  kind: 'variables',
+  kind: 'tables',
+  machines: machines.map(({ name, description }) => [name, description]),
   variables: [...ncclVariables].map((name) => [name, docs.get(name) ?? variableMeanings.get(name) ?? '']),
 });
 

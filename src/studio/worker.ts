@@ -2,12 +2,13 @@ import { describeError, InputError } from '../errors.js';
 import type { LogModel } from '../planner/log/job/model.js';
 import { incidentPictures } from './parts/incident.js';
 import { partOf } from './parts/part.js';
+import { withControls } from './controls.js';
 import { excerptAt } from './excerpt.js';
 import { inspectionIn, shownInspection } from './inspected.js';
 import { diagnosed, readJob, type ReadJob, textOf } from './log.js';
 import type { OpenFile, Reply, Request, Shown, ShownAnswer, ShownLog } from './messages.js';
 import { answerTo, type Planned, planned, shownPlan } from './planned.js';
-import { type NamedText, sourceOf, type Texts } from './source.js';
+import { type NamedText, refuseOtherCount, sourceOf, type Texts } from './source.js';
 import { filesOf, type StudioState } from './state.js';
 
 /** Answers requests by replies to `post`, one after the other; a newer request ends the worker. */
@@ -20,13 +21,16 @@ export function serve(post: (reply: Reply) => void): (request: Request) => void 
     desk
       .show(request, report, send(false))
       .then(send(true), (error: unknown) =>
-        post({ id, kind: 'error', message: describeError(error), excerpt: excerptAt(error, desk.texts) }),
+        post({ id, kind: 'error', message: withControls(describeError(error)), excerpt: excerptAt(error, desk.texts) }),
       );
   };
 }
 
 /** Plans that are kept: the present one, the one it is compared with, and those before it, for Undo. */
 const MOST_PLANS = 6;
+
+/** Views of a file that says nothing. */
+const nothingOf = { plan: undefined, log: undefined, unplanned: undefined, part: undefined, answer: undefined } as const;
 
 /** Makes views; keeps what requests mostly share: the latest files, plans and answer. */
 class Desk {
@@ -56,24 +60,24 @@ class Desk {
     const inspection = inspectionIn(named?.text ?? '');
     if (inspection !== undefined) {
       const log = shownInspection(inspection, width);
-      return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
+      return { ...nothingOf, log, tookMs: performance.now() - start };
     }
     const job = file === undefined ? undefined : (await this.#jobOf(files, report)).read;
     const needsTables = state.view === 'choice' && files.length > 0;
     const tables = needsTables ? (await this.#jobOf(files, report)).model.tables : [];
-    const made = plannedBeside(job?.log, () => plan(state, named));
+    const { made, unplanned } = plannedBeside(job?.log, () => plan(state, named));
     const log = job === undefined ? undefined : { ...job.log, ranks: incidentPictures(job, made, width) };
     if (made === undefined) {
-      if (log !== undefined)
-        return { plan: undefined, log, part: undefined, answer: undefined, tookMs: performance.now() - start };
+      if (log !== undefined) return { ...nothingOf, log, unplanned, tookMs: performance.now() - start };
       throw new InputError(
         'CONTENT',
         'is none of: topology (XML, as NCCL_TOPO_DUMP_FILE writes it), cluster file (YAML with machines:), log of NCCL (NCCL_DEBUG=INFO), output of nccl-tests, another file that tccl diagnose reads',
         { file: state.file ?? '' },
       );
     }
+    refuseOtherCount(state.file ?? '', made.source.ownCount, state.nodes);
     const part = partOf({ made, state, width, file: named, against: other, tables, plan });
-    const shown = { plan: shownPlan(made), log, part, answer: undefined, tookMs: performance.now() - start };
+    const shown = { ...nothingOf, plan: shownPlan(made), log, part, tookMs: performance.now() - start };
     if (state.ask.trim() === '') return shown;
     if (this.#answer?.made !== made || this.#answer.ask !== state.ask) {
       early(shown);
@@ -111,7 +115,7 @@ class Desk {
     texts: Texts,
     keys: ReadonlyMap<string, number>,
   ): Planned | undefined {
-    const { fileSet, machine, nodes, nccl, env, gpusOff, nicsOff, edits, others, windows } = state;
+    const { fileSet, machine, nodes, nccl, env, gpusOff, nicsOff, edits, edited, hardware, others, windows } = state;
     const used = [file?.name ?? '', ...filesOf({ ...state, file: undefined, against: '' })].map((name) => keys.get(name));
     const key = JSON.stringify([
       file?.name ?? '',
@@ -124,6 +128,8 @@ class Desk {
       gpusOff,
       nicsOff,
       edits,
+      edited,
+      hardware,
       others,
       windows,
     ]);
@@ -141,12 +147,15 @@ class Desk {
 }
 
 /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */
-function plannedBeside(log: ShownLog | undefined, plan: () => Planned | undefined): Planned | undefined {
+function plannedBeside(
+  log: ShownLog | undefined,
+  plan: () => Planned | undefined,
+): { readonly made: Planned | undefined; readonly unplanned: string | undefined } {
   try {
-    return plan();
+    return { made: plan(), unplanned: undefined };
   } catch (error) {
     if (log === undefined || !(error instanceof InputError)) throw error;
-    return undefined;
+    return { made: undefined, unplanned: withControls(describeError(error)) };
   }
 }
 

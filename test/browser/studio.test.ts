@@ -197,7 +197,7 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
 
   it('names faults of the machines on the cluster', async () => {
     await openPage('#machine=dgx-h100&nodes=2&edit=half-lanes%3Agpu3&view=cluster');
-    await panel().getByRole('heading', { name: 'Faults of its machines' }).waitFor();
+    await panel().getByRole('heading', { name: 'Faults of the cluster and its machines' }).waitFor();
     expect(await panel().locator('.findings').textContent()).toMatch(/lanes|width|x8/);
   });
 
@@ -458,6 +458,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       ...['Merge of hosts', 'Trees', 'Connections', 'Tuning', 'Data through FIFOs', 'Exercises'],
     ]);
     const task = panel().getByRole('listitem').filter({ hasText: 'Over which transport' });
+    await task.getByRole('button', { name: 'Check' }).click();
+    await task.filter({ hasText: 'Give an answer first.' }).waitFor();
     for (const [answer, says] of [
       ['SHM', 'Not so.'],
       ['NET', 'Right.'],
@@ -469,6 +471,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await task.getByRole('button', { name: 'Show in the plan' }).click();
     await shows();
     await expect(tab('Cluster').getAttribute('aria-selected')).resolves.toBe('true');
+    await page.goBack();
+    await task.filter({ hasText: 'Right.' }).waitFor();
+    expect(await task.getByRole('combobox').inputValue()).toBe('NET');
   });
 
   it('draws obstacles of the search on the machine, one after the other', async () => {
@@ -509,7 +514,16 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     ].join('\n');
     await openFile('topo.txt', matrix);
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('the machine in topo.txt');
-    await expect(page.locator('.notes').textContent()).resolves.toContain('assumed: GPUs are');
+    // The number of assumptions and the command that ends them can be seen; the page has a field for the rest.
+    expect(await page.locator('.assumed > p').textContent()).toMatch(
+      /^\d facts are assumed\. To be certain, run on that machine tccl topo detect -o machine\.xml,.*«Hardware»/,
+    );
+    const facts = page.locator('.assumed li').first();
+    expect(await facts.textContent()).toContain('GPUs are');
+    await page.getByLabel('Hardware', { exact: true }).fill('2 x L40S, 1 x 100G NIC');
+    await page.keyboard.press('Enter');
+    await facts.filter({ hasText: 'CPUs are' }).waitFor({ state: 'attached' });
+    expect(await page.locator('main').textContent()).toContain('12.5 GB/s');
   });
 
   it('opens the XML of lstopo, and several topologies as one cluster', async () => {
@@ -637,12 +651,17 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
       join(incident, 'host1', 'job.log'),
       'host1:10:10 [0] NCCL INFO NCCL version 2.27.7+cuda12.8\nhost1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0\n',
     );
+    writeFileSync(join(incident, 'other.log'), "host9:10:10 [0] NCCL WARN Cuda failure 2 'out of memory'\n");
     await openPage();
     await page.getByLabel('Open a folder').setInputFiles(incident);
     await page.getByRole('heading', { level: 1 }).filter({ hasText: 'incident/topo.xml' }).waitFor();
     await shows();
     await expect(tab('Incident').getAttribute('aria-selected')).resolves.toBe('true');
     expect(await page.locator('.findings').textContent()).toContain('incident/host1/job.log:2');
+    // Files can be those of several jobs.
+    const named = `${(await page.locator('.verdict').textContent()) ?? ''} ${(await page.locator('.byfile').textContent()) ?? ''}`;
+    expect(named).toMatch(/other\.log/);
+    expect(named).toMatch(/host1\/job\.log/);
   });
 
   it('answers why there are 4 nodes, and leads from the answer to the views', async () => {
@@ -727,6 +746,35 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     expect(named.filter((kernel) => stdout.includes(kernel)).length).toBeGreaterThan(2);
     await tab('Compare').click();
     await panel().filter({ hasText: 'in symmetric windows' }).waitFor();
+  });
+
+  it('changes one host alone, or all of them', async () => {
+    await openPage('#machine=dgx-h100&nodes=2&view=cluster');
+    await page.getByLabel('Selected').selectOption({ label: 'NET 1 (mlx5_1)' });
+    await page.getByLabel('Changes are for').selectOption({ label: 'the first host only' });
+    await page.getByRole('button', { name: /^Take out NET 1/ }).click();
+    await panel()
+      .getByText(/hosts have different numbers of NICs: dgx-h100 \(changed\) 7, dgx-h100 8/)
+      .waitFor();
+    // Names stay as they are written.
+    expect(await page.locator('.limit').allTextContents()).toEqual([
+      expect.stringMatching(/^dgx-h100 \(changed\): [A-Z]/),
+      expect.stringMatching(/^dgx-h100: [A-Z]/),
+    ]);
+    expect(await page.evaluate("getComputedStyle(document.querySelector('.limit'), '::first-letter').textTransform")).toBe(
+      'none',
+    );
+    await page.getByLabel('Changes are for').selectOption({ label: 'both hosts' });
+    await panel().getByText('Faults of the cluster').waitFor({ state: 'detached' });
+  });
+
+  it('takes the number of hosts from a cluster file', async () => {
+    await openPage();
+    await openFile('mine.yaml', 'machines: dgx-a100:3\n');
+    const field = page.getByLabel('Machines', { exact: true });
+    expect([await field.inputValue(), await field.isDisabled()]).toEqual(['3', true]);
+    expect(new URL(page.url()).hash).toContain('nodes=3');
+    await page.getByText('mine.yaml says how many.').waitFor();
   });
 
   it('adds an NVLink between two GPUs', async () => {
@@ -894,6 +942,9 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await openFile(name, contents);
     expect(await alertText()).toMatch(message);
     await expect(page.getByRole('heading', { level: 1 }).textContent()).resolves.toContain('dgx-h100');
+    expect(new URL(page.url()).hash).toBe('');
+    const [saved] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save all' }).click()]);
+    expect(JSON.parse(readFileSync(await saved.path(), 'utf8'))).toMatchObject({ files: [] });
     // A broken XML shows the place.
     expect(await page.locator('.excerpt').allTextContents()).toEqual(name === 'cut.xml' ? ['2: <cpu numaid="0" '] : []);
   });

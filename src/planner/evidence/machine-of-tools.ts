@@ -21,7 +21,11 @@ export interface EvidentMachine {
 }
 
 const REFUSALS: ReadonlySet<string> = new Set(['CNS', 'GNS', 'TNS', 'NS', 'DR']);
-const CERTAIN = 'to be certain, run on that machine: tccl topo detect -o machine.xml';
+/** Prefix of notes on what is assumed. */
+export const ASSUMED = 'assumed: ';
+/** The command whose output leaves nothing to assume. */
+export const CERTAIN_COMMAND = 'tccl topo detect -o machine.xml';
+const CERTAIN = `to be certain, run on that machine: ${CERTAIN_COMMAND}`;
 
 /**
  * Builds the machine of a host. Its form comes from a tree of PCI devices, else from the matrix of `nvidia-smi topo -m`, else
@@ -36,7 +40,7 @@ export function machineOf(host: HostFacts, hardware: Hardware | undefined): Evid
   const pci = knownPci(host);
   const assumed: string[] = [];
   const root = rootOf(host, { gpus, table, pci }, hardware, assumed);
-  return { root, notes: [...permissionNotes(host, table), ...assumed.map((each) => `assumed: ${each}`), CERTAIN] };
+  return { root, notes: [...permissionNotes(host, table), ...assumed.map((each) => `${ASSUMED}${each}`), CERTAIN] };
 }
 
 interface Known {

@@ -2,7 +2,7 @@ import { Fragment, type JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Line } from '../../planner/explain/answer.js';
 import { shownBy } from '../answer-links.js';
-import type { Device, Shown, ShownPart } from '../messages.js';
+import type { Device, Shown, ShownPart, ShownPlan } from '../messages.js';
 import { savedStudio } from '../saved.js';
 import { exampleState, fragmentOf, type ViewName } from '../state.js';
 import { MotionView } from './motion.js';
@@ -120,9 +120,10 @@ function Status(): JSX.Element {
 }
 
 function Contents({ views }: { readonly views: Shown }): JSX.Element {
-  const { plan, log } = views;
+  const { plan, log, unplanned } = views;
   return (
     <>
+      {unplanned === undefined ? null : <p class="problem">The machine is not planned: {unplanned}</p>}
       {plan === undefined ? null : (
         <>
           <dl class="figures">
@@ -133,11 +134,13 @@ function Contents({ views }: { readonly views: Shown }): JSX.Element {
               </div>
             ))}
           </dl>
-          {plan.limits.map((sentence) => (
-            <p key={sentence} class="limit">
-              {sentence}
+          {plan.limits.map(({ name, text }) => (
+            <p key={name} class="limit">
+              {name === undefined ? null : <b>{name}: </b>}
+              {text}
             </p>
           ))}
+          <Assumed {...plan.assumed} />
           <Questions views={views} />
         </>
       )}
@@ -154,6 +157,27 @@ function Contents({ views }: { readonly views: Shown }): JSX.Element {
       )}
       {plan === undefined && log === undefined ? <p>There is nothing to show.</p> : null}
     </>
+  );
+}
+
+/** All that is assumed about the machines, and what makes it certain. */
+function Assumed({ facts, command }: ShownPlan['assumed']): JSX.Element | null {
+  if (facts.length === 0) return null;
+  return (
+    <section class="card assumed" aria-label="Assumptions">
+      <p>
+        <b>{facts.length === 1 ? 'One fact is assumed.' : `${facts.length} facts are assumed.`}</b> To be certain, run on that
+        machine <code>{command}</code>, and open the file. Or describe the devices in the field «Hardware».
+      </p>
+      <details>
+        <summary>What is assumed</summary>
+        <ul>
+          {facts.map((fact) => (
+            <li key={fact}>{fact}</li>
+          ))}
+        </ul>
+      </details>
+    </section>
   );
 }
 

@@ -27,7 +27,7 @@ export function ClusterView({ part }: { readonly part: ShownCluster }): JSX.Elem
       <p class="hint">
         Grey columns are rails: the ports of one number on all nodes. Rest the pointer on a line for its transport and devices.
       </p>
-      {part.findings.length === 0 ? null : <h3>Faults of its machines</h3>}
+      {part.findings.length === 0 ? null : <h3>Faults of the cluster and its machines</h3>}
       <Findings findings={part.findings} />
     </>
   );

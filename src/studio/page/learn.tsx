@@ -1,8 +1,19 @@
+import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import type { Exercise, ShownLearn } from '../messages.js';
 import { isSolution } from '../exercise.js';
 import { change } from './store.js';
+
+/** A given answer: its text, and the one that was checked last. */
+interface Given {
+  readonly answer: string;
+  readonly checked: string | undefined;
+}
+
+const nothing: Given = { answer: '', checked: undefined };
+
+/** Answers by their questions: they stay while a solution is looked at in another view. */
+const given = signal<ReadonlyMap<string, Given>>(new Map());
 
 /** Stages of NCCL with the values of this cluster, and exercises. */
 export function LearnView({ part: { stages, exercises } }: { readonly part: ShownLearn }): JSX.Element {
@@ -39,15 +50,17 @@ export function LearnView({ part: { stages, exercises } }: { readonly part: Show
 }
 
 function Task({ exercise }: { readonly exercise: Exercise }): JSX.Element {
-  const { question, options, because } = exercise;
-  const [answer, setAnswer] = useState('');
-  const [checked, setChecked] = useState<string>();
-  const isRight = checked !== undefined && isSolution(exercise, checked);
+  const { question, options } = exercise;
+  // The same question has another solution on another cluster.
+  const key = `${question} ${exercise.solution}`;
+  const { answer, checked } = given.value.get(key) ?? nothing;
+  const give = (part: Partial<Given>) => (given.value = new Map(given.value).set(key, { answer, checked, ...part }));
+  const setAnswer = (text: string) => give({ answer: text });
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        setChecked(answer);
+        give({ checked: answer });
       }}
     >
       <p>{question}</p>
@@ -68,9 +81,12 @@ function Task({ exercise }: { readonly exercise: Exercise }): JSX.Element {
           Show in the plan
         </button>
       </div>
-      <p aria-live="polite">
-        {checked === undefined ? '' : isRight ? `Right. ${because}` : 'Not so. Look at the plan, and try again.'}
-      </p>
+      <p aria-live="polite">{checked === undefined ? '' : judgement(exercise, checked)}</p>
     </form>
   );
+}
+
+function judgement(exercise: Exercise, checked: string): string {
+  if (checked.trim() === '') return 'Give an answer first.';
+  return isSolution(exercise, checked) ? `Right. ${exercise.because}` : 'Not so. Look at the plan, and try again.';
 }

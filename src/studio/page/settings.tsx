@@ -12,18 +12,37 @@ import { change, fileNames, machines, open, problem, shown, state, variables } f
 
 /** The machine, its count, the version, variables and devices that are taken out. */
 export function Settings(): JSX.Element {
-  const { nodes, file } = state.value;
+  const { file } = state.value;
   return (
     <form class="settings" aria-label="Settings" onSubmit={(event) => event.preventDefault()}>
       <MachineField />
       <FileField />
+      <HardwareField />
+      <CountField />
+      <OthersField />
+      <VersionField />
+      <Variables />
+      <Devices />
+      {file === undefined ? null : <p class="hint">Opened files stay on this computer: the page sends nothing.</p>}
+    </form>
+  );
+}
+
+/** The number of machines; a file can have its own. */
+function CountField(): JSX.Element {
+  const { nodes, file } = state.value;
+  const own = shown.value?.plan?.ownCount;
+  return (
+    <>
       <label>
         Machines
         <input
           type="number"
           min={1}
           max={MOST_NODES}
-          value={nodes}
+          value={own ?? nodes}
+          disabled={own !== undefined}
+          aria-describedby={own === undefined ? undefined : 'own-count'}
           onChange={({ currentTarget: { valueAsNumber } }) => {
             if (Number.isInteger(valueAsNumber) && valueAsNumber >= 1 && valueAsNumber <= MOST_NODES)
               change({ nodes: valueAsNumber });
@@ -31,12 +50,25 @@ export function Settings(): JSX.Element {
           }}
         />
       </label>
-      <OthersField />
-      <VersionField />
-      <Variables />
-      <Devices />
-      {file === undefined ? null : <p class="hint">Opened files stay on this computer: the page sends nothing.</p>}
-    </form>
+      {own === undefined ? null : <p class="hint" id="own-count">{`${file ?? 'The file'} says how many.`}</p>}
+    </>
+  );
+}
+
+/** Hardware that the opened file does not name. */
+function HardwareField(): JSX.Element | null {
+  const { hardware } = state.value;
+  if (hardware === '' && (shown.value?.plan?.assumed.facts.length ?? 0) === 0) return null;
+  return (
+    <label>
+      Hardware
+      <input
+        value={hardware}
+        placeholder="8 x H100 SXM, 8 x 400G NIC"
+        spellcheck={false}
+        onChange={({ currentTarget: { value } }) => change({ hardware: value.trim(), channel: undefined, selected: undefined })}
+      />
+    </label>
   );
 }
 
@@ -62,12 +94,13 @@ function MachineField(): JSX.Element {
             gpusOff: [],
             nicsOff: [],
             edits: [],
+            hardware: '',
             ...(count === undefined ? {} : { nodes: count }),
           });
         }}
       />
       <datalist id="machines">
-        {machines.value.map(({ name, description }) => (
+        {machines.value.map(([name, description]) => (
           <option key={name} value={name}>
             {description}
           </option>
@@ -89,7 +122,7 @@ function OthersField(): JSX.Element {
         onChange={({ currentTarget: { value } }) => change({ others: value.trim(), selected: undefined })}
       />
       <datalist id="others">
-        {[...fileNames.value, ...machines.value.map(({ name }) => name)].map((name) => (
+        {[...fileNames.value, ...machines.value.map(([name]) => name)].map((name) => (
           <option key={name} value={name} />
         ))}
       </datalist>
@@ -161,7 +194,12 @@ function FileField(): JSX.Element {
           <select
             value={state.value.file}
             onChange={({ currentTarget: { value } }) =>
-              change({ file: value, fileSet: state.value.fileSet.includes(value) ? state.value.fileSet : [] })
+              change({
+                file: value,
+                fileSet: state.value.fileSet.includes(value) ? state.value.fileSet : [],
+                nodes: 1,
+                hardware: '',
+              })
             }
           >
             {names.map((name) => (
@@ -270,6 +308,7 @@ function Devices(): JSX.Element {
   return (
     <fieldset>
       <legend>Devices and links</legend>
+      <EditedField />
       <ul class="chips">
         {changes.map(({ text, label, undone }, index) => (
           <li key={index}>
@@ -292,6 +331,28 @@ function Devices(): JSX.Element {
         </p>
       )}
     </fieldset>
+  );
+}
+
+/** The hosts that changes of devices are for, where there are several equal ones. */
+function EditedField(): JSX.Element | null {
+  const { edited } = state.value;
+  const nEqual = shown.value?.plan?.nEqual ?? 1;
+  if (nEqual === 1 && edited === 'all') return null;
+  return (
+    <label>
+      Changes are for
+      <select
+        onChange={({ currentTarget: { value } }) => change({ edited: value === 'first' ? 'first' : 'all', channel: undefined })}
+      >
+        <option value="all" selected={edited === 'all'}>
+          {nEqual === 2 ? 'both hosts' : `all ${nEqual} hosts`}
+        </option>
+        <option value="first" selected={edited === 'first'}>
+          the first host only
+        </option>
+      </select>
+    </label>
   );
 }
 
@@ -360,7 +421,7 @@ function DeviceButtons({
     change({
       selected: undefined,
       channel: undefined,
-      ...('gpu' in off ? { gpusOff: [...gpusOff, off.gpu] } : { nicsOff: [...nicsOff, off.nic] }),
+      ...('gpu' in off ? { gpusOff: [...new Set([...gpusOff, off.gpu])] } : { nicsOff: [...new Set([...nicsOff, off.nic])] }),
     });
   return (
     <div class="row">

@@ -27,8 +27,8 @@ export const phoneWidth = signal(phoneWidthNow());
 export const variables = signal<ReadonlyMap<string, string>>(new Map());
 /** Completions of the question that is typed, with what it gives. */
 export const completions = signal<readonly (readonly [text: string, detail: string])[]>([]);
-/** The machines of the catalogue. */
-export const machines = signal<Beginning['machines']>([]);
+/** The machines of the catalogue with their descriptions; empty until the worker has begun. */
+export const machines = signal<readonly (readonly [name: string, description: string])[]>([]);
 /** Subject of the selected marks, with those that go with it. */
 export const selected = computed(() => state.value.selected);
 
@@ -48,6 +48,9 @@ const MOST_SET_BYTES = 2 ** 22;
 
 const files = new Map<string, OpenFile>();
 let nextKey = 1;
+
+/** Files that are being opened, with the files that had their names and the state before: they stay if they can be shown. */
+let opening: { readonly before: StudioState; readonly files: ReadonlyMap<string, OpenFile | undefined> } | undefined;
 
 /** Changes the state and adds it to the history; `replace` changes the present entry. */
 export function change(part: Partial<StudioState>, how: 'push' | 'replace' = 'push'): void {
@@ -115,17 +118,52 @@ export function open(opened: readonly { readonly name: string; readonly blob: Bl
     void openSaved(saved.name, saved.blob);
     return;
   }
-  for (const { name, blob } of opened) {
-    if (blob.size > MOST_FILE_BYTES) {
-      problem.value = `${name}: ${Math.round(blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`;
-      return;
-    }
-    files.set(name, { key: nextKey++, name, blob });
+  const large = opened.find(({ blob }) => blob.size > MOST_FILE_BYTES);
+  if (large !== undefined) {
+    problem.value = `${large.name}: ${Math.round(large.blob.size / 2 ** 20)} MiB are more than the ${MOST_FILE_BYTES / 2 ** 20} MiB that the page reads; tccl log takes longer logs`;
+    return;
   }
-  fileNames.value = [...files.keys()];
   if (opened.length === 0) return;
+  take(opened);
   busy.value = 'reading …';
   void show(opened);
+}
+
+/** Adds files until it is known whether they can be shown. */
+function take(opened: readonly { readonly name: string; readonly blob: Blob }[]): void {
+  forget();
+  opening = { before: state.value, files: new Map(opened.map(({ name }) => [name, files.get(name)])) };
+  for (const { name, blob } of opened) files.set(name, { key: nextKey++, name, blob });
+}
+
+/** Shows the opened files: the address changes when they are shown. */
+function propose(next: StudioState): void {
+  state.value = next;
+  request();
+}
+
+/** The opened files are shown: they stay, and their state comes into the address. */
+function keep(): void {
+  if (opening === undefined) return;
+  opening = undefined;
+  fileNames.value = [...files.keys()];
+  const fragment = `#${fragmentOf(state.value)}`;
+  if (fragment !== location.hash) history.pushState(null, '', fragment);
+}
+
+/** The opened files cannot be shown: they go, and the state before comes back. */
+function forget(): void {
+  if (opening === undefined) return;
+  const { before, files: previous } = opening;
+  opening = undefined;
+  for (const [name, file] of previous) {
+    if (file === undefined) files.delete(name);
+    else files.set(name, file);
+  }
+  // A setting can have come into the address meanwhile, with the file.
+  const isInAddress = location.hash === `#${fragmentOf(state.value)}`;
+  state.value = before;
+  if (isInAddress) history.replaceState(null, '', `#${fragmentOf(before)}`);
 }
 
 async function show(opened: readonly { readonly name: string; readonly blob: Blob }[]): Promise<void> {
@@ -140,9 +178,10 @@ async function show(opened: readonly { readonly name: string; readonly blob: Blo
   const graphFile = graphs.at(-1);
   const env = graphFile === undefined ? {} : { env: { ...state.value.env, NCCL_GRAPH_FILE: graphFile } };
   const file = topology[0] ?? other.at(-1);
-  if (file === undefined) change({ ...env, channel: undefined, selected: undefined });
+  if (file === undefined) propose({ ...state.value, ...env, channel: undefined, selected: undefined });
   else
-    change({
+    propose({
+      ...state.value,
       ...env,
       file,
       fileSet: topology.length === 0 && set.length > 1 ? set : [],
@@ -152,11 +191,11 @@ async function show(opened: readonly { readonly name: string; readonly blob: Blo
       gpusOff: [],
       nicsOff: [],
       edits: [],
+      hardware: '',
       others: topology.slice(1).join(', '),
       ask: '',
       view: topology.length > 0 && other.length > 0 ? 'log' : 'machine',
     });
-  request();
 }
 
 /** A damaged compressed file is one of no part: the worker says what is wrong. */
@@ -167,10 +206,8 @@ function partOf(blob: Blob): ReturnType<typeof partOfFile> {
 async function openSaved(name: string, blob: Blob): Promise<void> {
   try {
     const saved = readSavedStudio(name, await blob.text());
-    for (const each of saved.files) files.set(each.name, { key: nextKey++, ...each });
-    fileNames.value = [...files.keys()];
-    change(stateOf(saved.state));
-    request();
+    take(saved.files);
+    propose(stateOf(saved.state));
   } catch (error) {
     problem.value = describeError(error);
   }
@@ -180,10 +217,13 @@ async function openSaved(name: string, blob: Blob): Promise<void> {
 let startWorker: (() => Worker) | undefined;
 let worker: Worker | undefined;
 let latest = 0;
+/** True while the worker has a request that is not done. */
+let isWorking = false;
+/** An error that stays while what was shown before it is shown again. */
+let lasting: string | undefined;
 
 /** Shows the example, which is planned when the page is built, if neither the address nor a file names something else. */
-export function showBeginning({ page, phone, machines: catalogue }: Beginning, first: readonly unknown[]): void {
-  machines.value = catalogue;
+export function showBeginning({ page, phone }: Beginning, first: readonly unknown[]): void {
   if (state.value === exampleState && first.length === 0)
     shown.value = (phoneWidth.value ?? Infinity) < COMPACT_WIDTH ? phone : page;
 }
@@ -191,8 +231,12 @@ export function showBeginning({ page, phone, machines: catalogue }: Beginning, f
 /** Begins to follow the address, and shows the first state. */
 export function begin(makeWorker: () => Worker, first: readonly { readonly name: string; readonly blob: Blob }[]): void {
   startWorker = makeWorker;
-  window.addEventListener('popstate', () => apply(stateOf(location.hash)));
-  window.addEventListener('hashchange', () => apply(stateOf(location.hash)));
+  const follow = () => {
+    forget();
+    apply(stateOf(location.hash));
+  };
+  window.addEventListener('popstate', follow);
+  window.addEventListener('hashchange', follow);
   window.addEventListener('resize', () => {
     const width = phoneWidthNow();
     if (width === phoneWidth.value) return;
@@ -223,21 +267,28 @@ function messageOf(id: number): Request {
 
 /** Ends the work on the present state; the views of the latest one stay. */
 export function cancel(): void {
+  stop();
+  forget();
+}
+
+function stop(): void {
   worker?.terminate();
   worker = undefined;
+  isWorking = false;
   latest++;
   busy.value = undefined;
 }
 
 /** Has the worker show the present state; ends its work on an older one. */
 function request(): void {
-  if (busy.value !== undefined) cancel();
+  if (isWorking) stop();
   if (startWorker === undefined) return; // begin() requests what the state is then
   const id = ++latest;
   busy.value = 'planning …';
   try {
     worker ??= listen(startWorker());
     worker.postMessage(messageOf(id));
+    isWorking = true;
   } catch (error) {
     busy.value = undefined;
     problem.value = describeError(error);
@@ -246,8 +297,9 @@ function request(): void {
 
 function listen(started: Worker): Worker {
   started.onmessage = ({ data }: MessageEvent<Reply | Known>) => {
-    if (data.kind === 'variables') {
+    if (data.kind === 'tables') {
       variables.value = new Map(data.variables);
+      machines.value = data.machines;
       return;
     }
     if (data.kind === 'completions') {
@@ -259,14 +311,29 @@ function listen(started: Worker): Worker {
       busy.value = data.text;
       return;
     }
-    busy.value = data.kind === 'shown' && !data.isLast ? 'looking for an answer …' : undefined;
+    isWorking = data.kind === 'shown' && !data.isLast;
+    busy.value = isWorking ? 'looking for an answer …' : undefined;
     if (data.kind === 'error') {
       place.value = { of: data.message, excerpt: data.excerpt };
       problem.value = data.message;
+      const wasOpening = opening !== undefined;
+      forget();
+      if (wasOpening && shown.value === undefined) {
+        lasting = data.message;
+        request();
+      }
       return;
     }
-    problem.value = undefined;
+    problem.value = lasting;
+    lasting = undefined;
     shown.value = data.shown;
+    keep();
+    const own = data.shown.plan?.ownCount;
+    if (own !== undefined && own !== state.value.nodes) {
+      // The address says what the file says.
+      state.value = { ...state.value, nodes: own };
+      history.replaceState(null, '', `#${fragmentOf(state.value)}`);
+    }
     const { view } = state.value;
     if (data.shown.plan === undefined && view !== 'log') change({ view: 'log' }, 'replace');
     else if (data.shown.log === undefined && view === 'log') change({ view: 'machine' }, 'replace');

@@ -311,11 +311,23 @@ function Table({
 
 /** The diagnosis of the opened files: the verdict first. */
 export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
+  const alike = log.byFile.filter(([, problem]) => problem === log.verdict);
+  const others = log.byFile.filter(([, problem]) => problem !== log.verdict);
   return (
     <>
       <p class="verdict">
         <b>{{ fault: 'Fault:', healthy: 'Healthy:', undecided: 'Undecided:' }[log.outcome]}</b> {log.verdict}
+        {alike.length === 0 ? null : <small> {`in ${alike.map(([file]) => file).join(', ')}`}</small>}
       </p>
+      {others.length === 0 ? null : (
+        <ul class="byfile" aria-label="Likeliest causes in other files">
+          {others.map(([file, problem]) => (
+            <li key={file}>
+              <b>{file}</b>: {problem}
+            </li>
+          ))}
+        </ul>
+      )}
       {log.open.map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}

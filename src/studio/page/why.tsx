@@ -23,7 +23,7 @@ export function WhyView({ part: { machines, reports, findings } }: { readonly pa
   const go = (index: number) => change({ step: drawn[index]?.number });
   return (
     <>
-      {findings.length === 0 ? null : <h3>Findings about the machine</h3>}
+      {findings.length === 0 ? null : <h3>Faults of the cluster and its machines</h3>}
       <Findings findings={findings} />
       {drawn.length === 0 ? null : (
         <div class="row steps">
@@ -95,7 +95,7 @@ function Step({ step: { text, details, alike }, first }: { readonly step: StoryS
       </ul>
       {alike.length === 0 ? null : (
         <details>
-          <summary>{alike.length === 1 ? 'one more step like it' : `${alike.length} more steps like it`}</summary>
+          <summary>{alike.length === 1 ? 'One more step like it' : `${alike.length} more steps like it`}</summary>
           <ul>
             {alike.map((each) => (
               <li key={each}>{each}</li>

@@ -6,7 +6,7 @@ import { usualSizes } from '../../planner/plan/overview/forecast.js';
 import { defaultVersion } from '../../planner/versions/version.js';
 import { withDifferences } from '../../view/machine/highlight.js';
 import type { Changes, ShownChanges } from '../messages.js';
-import type { NamedText } from '../source.js';
+import { type NamedText, refuseOtherCount } from '../source.js';
 import { machinesIn, settingsOf, type StudioState, unset } from '../state.js';
 import { beliefPicture } from './choice.js';
 import { machinePictures } from './machine.js';
@@ -29,6 +29,7 @@ function changesOf({ made, state, file, against, plan, width = SIDE_WIDTH }: Par
   const other = state.against === '' ? undefined : otherState({ ...state, ...unset }, state.against, against);
   const plain = other === undefined ? plan({ ...state, ...unset }, file) : plan(other, against);
   if (plain === undefined) return undefined;
+  if (other !== undefined) refuseOtherCount(state.against, plain.source.ownCount, machinesIn(state.against).count ?? 1);
   const from = other === undefined ? 'as it is' : plain.source.title;
   const to = [...(other === undefined ? [] : [made.source.title]), ...set].join(', ');
   const { differences, costs } = comparePlans(
@@ -75,6 +76,7 @@ function otherState(plain: StudioState, against: string, file: NamedText | undef
     channel: undefined,
     ...(file === undefined ? { machine: name, file: undefined } : { file: file.name }),
     fileSet: [],
+    hardware: '',
   };
 }
 

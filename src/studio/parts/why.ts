@@ -1,30 +1,33 @@
 import { graphNames } from '../../planner/graph/graph.js';
 import { SearchReport } from '../../planner/graph/search-report.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
-import { diagnose } from '../../planner/topology/doctor/diagnose.js';
 import { storyOf } from '../../view/why/story.js';
 import type { ShownFinding, ShownReport, ShownWhy } from '../messages.js';
-import type { Planned } from '../planned.js';
-import type { Source } from '../source.js';
+import { faultsOf, type Planned } from '../planned.js';
 import { machinePictures, subjects } from './machine.js';
 
 /** The search step by step, and findings of the doctor. */
 export function shownWhy(made: Planned, width: number | undefined): ShownWhy {
-  return { view: 'why', machines: machinePictures(made, width), reports: reportsOf(made), findings: doctorFindings(made.source) };
+  return { view: 'why', machines: machinePictures(made, width), reports: reportsOf(made), findings: shownFaults(made) };
 }
 
-/** The doctor's findings about the machines, as they are before devices are taken out. */
-export function doctorFindings({ machines, parameters }: Source): ShownFinding[] {
-  return machines.flatMap(({ whole }) =>
-    diagnose(whole, { parameters }).map(({ severity, problem, consequence, remedy, places }) => ({
+/** The doctor's findings; a plan whose view is made again has them already. */
+export function shownFaults(made: Planned): readonly ShownFinding[] {
+  let findings = shownBefore.get(made);
+  if (findings === undefined) {
+    findings = faultsOf(made).map(({ severity, problem, consequence, remedy, places }) => ({
       severity,
       problem,
       why: consequence,
       remedy,
       lines: places.slice(0, 4).map(({ element, line }) => (line > 0 ? `line ${line}: ${element}` : element)),
-    })),
-  );
+    }));
+    shownBefore.set(made, findings);
+  }
+  return findings;
 }
+
+const shownBefore = new WeakMap<Planned, readonly ShownFinding[]>();
 
 /** Searches again, because to listen to a search takes more time than the search: the plan does without. */
 function reportsOf({ source, overview }: Planned): ShownReport[] {
@@ -42,7 +45,7 @@ function reportsOf({ source, overview }: Planned): ShownReport[] {
   const drawnName = (name: string) => subjectOf.reduce((drawn, of) => of(drawn), name);
   return [...reports].flatMap(([machine, { graphs }]) =>
     graphs.map(({ id, sentences, places }) => ({
-      title: `${reports.size > 1 ? `${machine}: ` : ''}search of the ${graphNames[id]} graph`,
+      title: `${reports.size > 1 ? `${machine}: s` : 'S'}earch of the ${graphNames[id]} graph`,
       host: Math.max(
         0,
         overview.hosts.findIndex(({ name }) => machine.startsWith(`${name} `)),

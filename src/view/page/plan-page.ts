@@ -7,7 +7,7 @@ import {
   predictionIntervals,
 } from '../../planner/plan/overview/calls.js';
 import type { Forecast } from '../../planner/plan/overview/forecast.js';
-import { formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
+import { capitalized, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
 import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
@@ -163,10 +163,6 @@ function limitCard(host: HostOverview, several: boolean): string {
       )} of ${formatGBps(gbps)} GB/s</span></div>`,
   );
   return `<div class="card">${several ? `<h3>${escape(host.name)}</h3>` : ''}<p style="margin-bottom:10px">${escape(capitalized(limitText(host)))}.</p>${bars.join('')}</div>`;
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 type GraphColumn = readonly [name: string, style: string, cell: (graph: GraphOverview) => string];

@@ -16,6 +16,8 @@ describe('the fragment of the address', () => {
         { what: 'half-lanes', device: 'gpu3' },
         { what: 'another', device: 'a:b c' },
       ],
+      edited: 'first',
+      hardware: '8 x H100 SXM, 8 x 400G NIC',
       others: 'dgx-a100:2, b.xml',
       windows: 'send',
       view: 'matrix',

@@ -55,6 +55,69 @@ describe('the worker of the studio', () => {
     expect(titles).toEqual(['2 x dgx-a100', '3 x dgx-a100']);
   });
 
+  it('refuses another number of hosts than a file has', async () => {
+    const files = [{ key: 1, name: 'a.yaml', blob: new Blob(['machines: dgx-a100:2\n']) }];
+    const ask = worker();
+    for (const nodes of ['', '&nodes=1', '&nodes=2']) {
+      const [reply] = await ask(`file=a.yaml${nodes}`, files);
+      expect(reply?.kind === 'shown' && [reply.shown.plan?.ownCount, reply.shown.plan?.title]).toEqual([2, '2 x dgx-a100']);
+    }
+    const refused = 'a.yaml has 2 hosts by itself, and cannot be taken 5 times';
+    expect((await ask('file=a.yaml&nodes=5', files)).at(-1)).toMatchObject({ kind: 'error', message: refused });
+    const compared = await ask('machine=dgx-a100&nodes=4&view=changes&against=a.yaml', files);
+    expect(compared.at(-1)).toMatchObject({
+      kind: 'shown',
+      shown: { part: { changes: { from: expect.stringMatching(/^2 x dgx-a100/) as string } } },
+    });
+  });
+
+  it('finds faults of a cluster, of which its machines have none', async () => {
+    const part = async (fragment: string) => {
+      const [reply] = await worker()(fragment);
+      return reply?.kind === 'shown' && reply.shown.part?.view === 'cluster' ? reply.shown.part : undefined;
+    };
+    const edit = 'machine=dgx-h100&nodes=3&view=cluster&nic-off=mlx5_1';
+    expect((await part(edit))?.findings.map(({ problem }) => problem)).toEqual([]);
+    const [finding] = (await part(`${edit}&edited=first`))?.findings ?? [];
+    expect(finding?.problem).toBe('hosts have different numbers of NICs: dgx-h100 (changed) 7, dgx-h100 8');
+    expect(finding?.why).toMatch(/GB\/s of bus bandwidth/);
+  });
+
+  it('says what is assumed, with the controls of the page', async () => {
+    const text = '\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n';
+    const files = [{ key: 1, name: 'topo.txt', blob: new Blob([text]) }];
+    const [reply] = await worker()('file=topo.txt', files);
+    const plan = reply?.kind === 'shown' ? reply.shown.plan : undefined;
+    expect(plan?.assumed.command).toBe('tccl topo detect -o machine.xml');
+    expect(plan?.assumed.facts.join()).toMatch(/^GPUs are .*: say otherwise with the field «Hardware», as "2 x .*"/);
+    expect(JSON.stringify(plan)).not.toContain('--');
+    const [described] = await worker()('file=topo.txt&hardware=2+x+L40S', files);
+    const facts = described?.kind === 'shown' ? (described.shown.plan?.assumed.facts ?? []) : [];
+    expect(facts.join()).not.toMatch(/GPUs are/);
+    const [wrong] = await worker()('file=topo.txt&hardware=3+x+L40S', files);
+    expect(wrong?.kind === 'shown' && wrong.shown.unplanned).toMatch(
+      /the matrix has 2 GPUs, and the field «Hardware» describes 3/,
+    );
+  });
+
+  it('names the file of each fault, where there are several files', async () => {
+    const log = (name: string, line: string): OpenFile => ({
+      key: name.length,
+      name,
+      blob: new Blob([`host1:10:10 [0] ${line}\n`]),
+    });
+    const files = [
+      log('a.log', 'NCCL WARN NET/IB : Unable to open device mlx5_0'),
+      log('other.log', "NCCL WARN Cuda failure 2 'out of memory'"),
+    ];
+    const [reply] = await worker()('file=a.log&view=log', files);
+    const shown = reply?.kind === 'shown' ? reply.shown.log : undefined;
+    expect(shown?.byFile.map(([file]) => file).sort()).toEqual(['a.log', 'other.log']);
+    expect(shown?.byFile[0]?.[1]).toBe(shown?.verdict);
+    const [one] = await worker()('file=a.log&view=log', files.slice(0, 1));
+    expect(one?.kind === 'shown' && one.shown.log?.byFile).toEqual([]);
+  });
+
   it('plans the machine of the XML of lstopo', async () => {
     const blob = new Blob([lstopoXml(machine('pcie-8-a6000'))]);
     const [reply] = await worker()('file=host.xml', [{ key: 1, name: 'host.xml', blob }]);

@@ -58,6 +58,11 @@ export function limitText({
   return `${linkKindNames[kind]}: rings take ${formatGBps(usedGBps)} of ${formatGBps(gbps)} GB/s on ${count}, ${formatGBps(ringGBps)} GB/s in all${less}`;
 }
 
+/** A sentence that begins with a word of the language, not with a name. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** Groups collectives with the same choices and times. */
 export function alike(
   forecasts: readonly Forecast[],
