@@ -1,7 +1,7 @@
 import { inFile, InvalidArgumentError } from '../../errors.js';
 import type { Answer } from '../../planner/explain/answer.js';
 import { explain, mainQuestions } from '../../planner/explain/explain.js';
-import { nearestQuestions, questionForms } from '../../planner/explain/grammar/complete.js';
+import { adviceOnFailures, nearestQuestions, questionForms } from '../../planner/explain/grammar/complete.js';
 import { parseQuestions } from '../../planner/explain/grammar/parse.js';
 import type { Question } from '../../planner/explain/grammar/question.js';
 import { type Situation, situationOf, usesSearches } from '../../planner/explain/situation.js';
@@ -35,10 +35,6 @@ export async function showAnswer(name: string, text: string, options: ExplainOpt
   printNotes(input.notes);
 }
 
-/** Advice for a question about a failure. */
-const OF_FAILURES =
-  "an error, a crash or a wrong result shows in the job's own output: tccl diagnose FOLDER reads logs and outputs, and names the cause";
-
 /** @throws InvalidArgumentError with the nearest questions */
 function understood(text: string): readonly Question[] {
   const questions = parseQuestions(text);
@@ -46,11 +42,10 @@ function understood(text: string): readonly Question[] {
   const nearest = nearestQuestions(text)
     .map((form) => `'${form}'`)
     .join(', ');
-  const isFailure =
-    /\b(?:error|fail(?:s|ed|ure)?|crash(?:es|ed)?|unhandled|segfault|timed? ?out|watchdog|corrupt|wrong results?)\b/i.test(text);
+  const advice = adviceOnFailures(text);
   throw new InvalidArgumentError(
     'UNKNOWN_NAME',
-    `'${text}' is no question that can be answered; the nearest are ${nearest} (tccl explain CLUSTER lists all)${isFailure ? `; ${OF_FAILURES}` : ''}`,
+    `'${text}' is no question that can be answered; the nearest are ${nearest} (tccl explain CLUSTER lists all)${advice === undefined ? '' : `; ${advice}`}`,
   );
 }
 

@@ -2,7 +2,7 @@ import { TcclError } from '../../errors.js';
 import { named } from '../plan/machine-edits.js';
 import type { Draft } from './answer.js';
 import { isAsItIs, rootsOf } from './counterfactual/apply.js';
-import { nearestQuestions } from './grammar/complete.js';
+import { adviceOnFailures, nearestQuestions, questionForms } from './grammar/complete.js';
 import type { Counterfactual } from './counterfactual/counterfactual.js';
 import type { Ask, Mention, Part, Question } from './grammar/question.js';
 import { type Situation, titleOf } from './situation.js';
@@ -10,31 +10,71 @@ import { type Situation, titleOf } from './situation.js';
 /** Number of things of each part that an answer uses; `all` stands for any number. */
 type Uses = Readonly<Partial<Record<Part, number | 'all'>>>;
 
-/** Parts that answers use, beside statements that are true of the cluster. Answers to other subjects give no account. */
-const uses: Readonly<Partial<Record<Ask, Uses>>> = {
+/** Parts that answers use, beside statements that are true of the cluster. */
+const uses: Readonly<Record<Ask, Uses>> = {
   bandwidth: { call: 1, size: 'all', way: 1, nominal: 'all' },
   judge: { call: 1, size: 1, figure: 1, nominal: 'all' },
   exceeds: { call: 1, size: 'all', figure: 'all', nominal: 'all', way: 'all' },
-  scaling: { call: 1, size: 1, count: 'all', nominal: 'all' },
+  scaling: { call: 1, size: 1, count: 'all', nominal: 'all', figure: 'all', way: 'all' },
   time: { call: 1, size: 1 },
   choice: { call: 1, size: 1, way: 2 },
   limits: { call: 1, size: 1, nominal: 'all' },
   flips: { call: 1, size: 'all' },
-  channels: { call: 1, size: 1, count: 'all' },
+  channels: { call: 1, size: 1, count: 'all', way: 'all' },
   connection: { id: 'all' },
   nic: { id: 'all' },
   gdr: { id: 'all' },
+  pxn: {},
+  rails: {},
+  rings: { id: 'all', way: 'all', number: 'all' },
+  nodes: { count: 'all' },
+  use: { way: 1, call: 1, count: 'all' },
   calls: { call: 'all', size: 1, figure: 'all' },
   help: { call: 1, size: 'all', figure: 1 },
   change: { call: 1, size: 'all', way: 'all', count: 'all', hardware: 'all', figure: 0, id: 'all' },
+  variable: { call: 1, size: 'all', way: 'all' },
+  upgrade: { call: 1, size: 'all', way: 'all', software: 'all' },
+  control: { call: 'all', way: 'all', id: 'all', count: 'all', interface: 'all' },
+  observe: { call: 1, way: 'all', count: 'all' },
+  aware: { count: 'all' },
+  hang: { call: 1, size: 'all' },
+  meaning: { way: 'all' },
+  // Facts hold for any plan, and `unclear` judges nothing.
+  fact: {
+    call: 'all',
+    size: 'all',
+    way: 'all',
+    count: 'all',
+    hardware: 'all',
+    id: 'all',
+    interface: 'all',
+    nominal: 'all',
+    number: 'all',
+  },
+  unclear: {
+    call: 'all',
+    size: 'all',
+    way: 'all',
+    count: 'all',
+    hardware: 'all',
+    id: 'all',
+    figure: 'all',
+    nominal: 'all',
+    number: 'all',
+  },
 };
 
-/** Subjects whose figures are about the call and the machine that the question states, and about no others. */
+/** Parts without which an answer would be about something else than the question. */
+const ofThePlan: readonly Part[] = ['figure', 'count', 'hardware', 'number', 'id'];
 const judged: Readonly<Partial<Record<Ask, readonly Part[]>>> = {
-  judge: ['figure', 'count', 'hardware', 'way', 'number', 'id'],
-  bandwidth: ['count', 'hardware'],
-  time: ['count', 'hardware'],
-  calls: ['count', 'hardware'],
+  judge: [...ofThePlan, 'way'],
+  limits: ['figure', 'hardware', 'number', 'id'],
+  scaling: ['hardware', 'id'],
+  variable: ['id', 'figure'],
+  control: ['figure'],
+  change: ['figure'],
+  help: ['id'],
+  fact: [],
 };
 
 /** Statements of a question that its answer did not use: those that decide it, and others. */
@@ -50,7 +90,6 @@ export interface Account {
  */
 export function accountOf(there: Situation, question: Question): Account {
   const own = uses[question.asks];
-  if (own === undefined) return { deciding: [], others: [] };
   const left = new Map<Part, number>();
   const isUsed = (mention: Mention): boolean => {
     if (mention.state !== undefined && isTrue(there, question, mention.state)) return true;
@@ -67,10 +106,20 @@ export function accountOf(there: Situation, question: Question): Account {
     seen.add(key);
     return isNew && !isUsed(mention);
   });
-  const decides = judged[question.asks] ?? [];
-  const textsOf = (isDeciding: boolean) =>
-    unused.filter(({ part }) => decides.includes(part) === isDeciding).map(({ text }) => `«${text}»`);
+  const decides = judged[question.asks] ?? ofThePlan;
+  const isOutweighed = wordsDecide(question);
+  const textsOf = (isDeciding: boolean) => [
+    ...unused.filter(({ part }) => decides.includes(part) === isDeciding).map(({ text }) => text),
+    ...(isOutweighed === isDeciding ? question.unread : []),
+  ];
   return { deciding: textsOf(true), others: textsOf(false) };
+}
+
+/** A fact is told beside words that nothing reads, unless these are a third of the question; other answers are not. */
+export function wordsDecide({ asks, content, unread }: Question): boolean {
+  // What makes a job wait is asked of its output, whatever the words.
+  if (asks === 'hang' || asks === 'unclear') return false;
+  return asks === 'fact' ? unread.length > 1 && 3 * unread.length >= content.length : unread.length > 0;
 }
 
 /** True if the question compares what it states with something else, or if the cluster is so. */
@@ -95,14 +144,24 @@ function holds(there: Situation, state: Counterfactual): boolean {
   return false;
 }
 
-/** Refuses an answer that would be about another machine or call than the question. */
-export function refusal(there: Situation, { text }: Question, deciding: readonly string[]): Draft {
-  const what = deciding.join(', ');
+/** Most parts that a refusal names. */
+const MOST_NAMED = 6;
+
+/** Refuses an answer that would be about something else than the question. */
+export function refusal(there: Situation, { asks, text, unread }: Question, deciding: readonly string[]): Draft {
+  const named = deciding.slice(0, MOST_NAMED).map((each) => `«${each}»`);
+  const what = named.join(', ') + (deciding.length > MOST_NAMED ? ' …' : '');
+  const purpose = questionForms.find((form) => form.asks === asks)?.purpose ?? asks;
+  const isByWords = deciding.every((each) => unread.includes(each));
+  const failure = adviceOnFailures(text);
   return {
     title: `I cannot tell: the answer would leave out ${what}`,
     sentences: [
-      `The question states ${what}, which is neither so on ${titleOf(there)} nor a part of the question that I understand; figures for something else would lead astray.`,
-      'This would tell: give the machine that is meant (nvidia-smi topo -m > machine.txt, or a name of tccl topo list), and one figure with its call, size and number of nodes, as is 200 GB/s good for all_reduce of 1 GiB on 2 nodes. A table of nccl-tests says all of it: tccl expect CLUSTER RESULTS.',
+      `I understood a question about this: ${purpose}. ${isByWords ? `I did not understand ${what}` : `The question states ${what}, which is neither so on ${titleOf(there)} nor a part of the question that I understand`}; an answer to something else would lead astray.`,
+      isByWords
+        ? 'This would tell: the same question without what is no part of it.'
+        : 'This would tell: give the machine that is meant (nvidia-smi topo -m > machine.txt, or a name of tccl topo list), and one figure with its call, size and number of nodes, as is 200 GB/s good for all_reduce of 1 GiB on 2 nodes. A table of nccl-tests says all of it: tccl expect CLUSTER RESULTS.',
+      ...(failure === undefined ? [] : [`${failure}.`]),
       `The nearest questions that can be answered: ${nearestQuestions(text).join('; ')}.`,
     ],
     evidence: { unused: [...deciding] },

@@ -59,7 +59,7 @@ export function explain(situation: Situation, question: Question, options: Expla
   const setting = settingOf(situation, question);
   const there = setting.length === 0 ? situation : situationWith(situation, setting, usesSearches(question) ? 'all' : 'none');
   const { deciding, others } = accountOf(there, question);
-  if (deciding.length > 0) return answered('unclear', refusal(there, question, deciding), others);
+  if (deciding.length > 0) return answered('unclear', refusal(there, question, deciding), []);
   const draft = draftOf(there, question, options);
   if (setting.length === 0) return answered(question.asks, draft, others);
   const what = list(setting.map(describeCounterfactual));
@@ -73,7 +73,10 @@ export function explain(situation: Situation, question: Question, options: Expla
 }
 
 function answered(asks: Question['asks'], { title, sentences, evidence }: Draft, unused: readonly string[]): Answer {
-  const texts = [...sentences, ...(unused.length === 0 ? [] : [`I did not use: ${unused.join(', ')}.`])];
+  const texts = [
+    ...sentences,
+    ...(unused.length === 0 ? [] : [`I did not use: ${unused.map((each) => `«${each}»`).join(', ')}.`]),
+  ];
   return { asks, title, lines: texts.map((text) => ({ text, references: referencesIn(text) })), evidence };
 }
 
@@ -302,5 +305,7 @@ const bare: Question = {
   variants: [],
   figuresOfCalls: [],
   mentions: [],
+  content: [],
+  unread: [],
   text: '',
 };

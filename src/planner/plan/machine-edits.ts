@@ -42,6 +42,32 @@ export const halveNvlinks: MachineEdit = (machine) => {
     link.attributes.set('count', String(Math.max(1, Math.floor(Number(link.attributes.get('count') ?? 1) / 2))));
 };
 
+export function isNumbered(gpu: XmlElement, number: number): boolean {
+  return Number(gpu.attributes.get('dev')) === number;
+}
+
+/** Takes NVLinks of one GPU out, at both ends; the fullest first. */
+export const nvlinksDown =
+  (gpuNumber: number, count: number): MachineEdit =>
+  (machine) => {
+    const gpus = named(machine, 'gpu');
+    const gpu = gpus.find((each) => isNumbered(each, gpuNumber));
+    const countOf = (link: XmlElement) => Number(link.attributes.get('count') ?? 1);
+    const less = (link: XmlElement | undefined) => {
+      if (link === undefined) return;
+      if (countOf(link) > 1) link.attributes.set('count', String(countOf(link) - 1));
+      else detach(link);
+    };
+    for (let down = 0; down < count && gpu !== undefined; down++) {
+      const [fullest] = named(gpu, 'nvlink').sort((a, b) => countOf(b) - countOf(a));
+      const target = fullest?.attributes.get('target');
+      const other = gpus.find(({ parent }) => parent?.attributes.get('busid') === target);
+      less(fullest);
+      if (other !== undefined)
+        less(named(other, 'nvlink').find(({ attributes }) => attributes.get('target') === gpu.parent?.attributes.get('busid')));
+    }
+  };
+
 /** Joins each two GPUs by that many NVLinks, without NVSwitches. */
 export const directNvlinks =
   (count: number): MachineEdit =>

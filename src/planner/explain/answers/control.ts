@@ -36,13 +36,6 @@ const CHANNELS: Control = {
 };
 
 const byName: Readonly<Record<Controlled, Control>> = {
-  ports: {
-    settings: [setting('NCCL_COMM_ID'), setting('NCCL_SOCKET_IFNAME')],
-    notes: [
-      'NCCL has no variable for a range of ports: it listens on ports that the kernel chooses (net.ipv4.ip_local_port_range bounds them). Only the root’s address and port can be given (NCCL_COMM_ID).',
-      'Open all ports between the hosts on the interface of NCCL_SOCKET_IFNAME.',
-    ],
-  },
   interface: {
     settings: [setting('NCCL_SOCKET_IFNAME'), setting('NCCL_OOB_NET_IFNAME'), setting('NCCL_IB_HCA')],
     notes: [

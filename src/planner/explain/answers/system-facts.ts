@@ -1,7 +1,9 @@
 import { counted } from '../../../counted.js';
 import { formatBytes, formatTime, formatWay } from '../../plan/overview/format.js';
 import type { SystemFact } from '../grammar/question.js';
-import { predicted, type Situation } from '../situation.js';
+import { nodeViews, predicted, type Situation } from '../situation.js';
+import { rate } from '../format.js';
+import { nicsOf } from './bandwidth.js';
 import { hardwareHere } from './here.js';
 import type { FactText } from './link-facts.js';
 import { usesIn } from './use.js';
@@ -126,7 +128,7 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
     sentences: () => [
       'From near to far: LOC the same device, NVL over NVLink, NVB through another GPU, C2C, PIX one PCIe switch, PXB several, PXN through the GPU next to the NIC, PHB the CPU (a host bridge), SYS the link between CPUs, DIS none.',
       'nvidia-smi topo -m also has NODE, between host bridges of one NUMA node; NCCL counts it as PHB. Where /sys shows no bridges (VMs, some BIOS settings with several NUMA nodes a socket) the two programs can differ.',
-      'The levels of NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL have the same names.',
+      'The levels of NCCL_P2P_LEVEL and NCCL_NET_GDR_LEVEL have the same names. Between a GPU and a NIC, PIX and PXB are good; at PHB or SYS data mostly go through memory of the host: «gdr of rank 3» says it for this machine.',
     ],
   },
   idleLink: {
@@ -200,6 +202,67 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
       'Without it NCCL says «Duplicate GPU detected» or «Multiple Ranks are using the same GPU»: two ranks would wait for each other inside kernels that need not run at the same time. The variable is experimental: about two ranks a GPU fit, NVLink SHARP is off, and too few multiprocessors or memory hang (NCCL_MAX_CTAS limits the channels).',
       'Slices of MIG count as the GPU that they are part of, and P2P does not reach them.',
       'Most often it is a mistake: each process takes device 0, because CUDA_VISIBLE_DEVICES or the local rank is missing.',
+    ],
+  },
+  openPorts: {
+    title: 'NCCL needs TCP between all hosts of a job, at ports that the kernel chooses; data over InfiniBand need none',
+    // bootstrap.cc, misc/socket.cc (port 0), transport/net_ib/connect.cc (ncclIbIfAddr), ras/ras_internal.h of NCCL.
+    sentences: () => [
+      'Bootstrap and sockets listen at ports of net.ipv4.ip_local_port_range (32768 to 60999 by default) on the interface of NCCL_SOCKET_IFNAME. NCCL has no range of its own: narrow that of the kernel, or allow all TCP between the hosts on that interface.',
+      'RDMA connects over TCP on the same interface first. Data over InfiniBand pass no firewall of IP; RoCE v2 is UDP with port 4791.',
+      'Only the root’s port can be fixed (NCCL_COMM_ID=ADDRESS:PORT, for programs that exchange no id). Launchers have ports beside (PyTorch: MASTER_PORT, 29500 by default).',
+    ],
+  },
+  frontend: {
+    title: 'data go over the RDMA cards; an Ethernet for management or storage only carries the bootstrap, unless it is chosen',
+    // transport/net_ib (devices of NCCL_IB_HCA), os/linux.cc (interfaces) of NCCL.
+    sentences: (situation) => [
+      'NCCL takes all active ports of RDMA, and sockets only if there are none. A plain Ethernet beside them carries the bootstrap, and its speed does not matter.',
+      'If it speaks RoCE, NCCL counts it among the NICs, and slower ones can slow rings: name those of the data (NCCL_IB_HCA=mlx5_0,mlx5_1). NCCL_SOCKET_IFNAME chooses the interface of the bootstrap.',
+      ...hardwareHere(situation),
+    ],
+  },
+  parallelism: {
+    title: 'each group of ranks is a communicator of its own: within a node it uses NVLink or PCIe, across nodes the NICs',
+    sentences: ({ plan }) => [
+      `Groups of tensor parallelism are mostly consecutive ranks: they stay within a node if they are no larger than it (here ${counted(plan.nodes.nRanks / plan.nodes.nNodes, 'rank')}), and no traffic of theirs goes over the network.`,
+      'Groups of data parallelism then have one GPU, or a few, of each node; their AllReduce, or ReduceScatter and AllGather, goes over the NICs next to these. Pipeline stages send to the next stage, mostly on another node; experts exchange all-to-all.',
+      'This plan is that of all ranks. A group is planned as a cluster of its own: tccl plan CLUSTER --gpus 1 --nodes N for one GPU of each of N nodes.',
+    ],
+  },
+  lostRank: {
+    title:
+      'a rank or GPU that dies leaves the others waiting: NCCL ends no call by itself over NVLink, and over the network by error or time-out',
+    sentences: () => [
+      'Kernels of other ranks poll for data that never come. Sockets and InfiniBand report a dead peer after a while (NCCL_IB_TIMEOUT, NCCL_IB_RETRY_CNT); within a node nothing does. PyTorch ends the job after ten minutes by default.',
+      'A communicator cannot go on without a rank: ncclCommAbort frees the others, ncclCommShrink (2.27 on) makes one without it.',
+      'Which rank it was: tccl diagnose FOLDER reads the job’s outputs, tccl watch looks at one that runs. The plan without a GPU: what if GPU 3 is missing.',
+    ],
+  },
+  peerMemory: {
+    title: 'GPU Direct RDMA needs DMA-BUF or nvidia_peermem: either is enough, and both are equally fast',
+    // dmaBufSupported in init.cc, and the fall-through to peermem in transport/net.cc of NCCL.
+    sentences: (situation) => [
+      'NCCL tries DMA-BUF first (Linux 5.12, CUDA 11.7, the open kernel modules of the driver; NCCL_DMABUF_ENABLE=0 turns it off), then the module nvidia_peermem (modprobe nvidia_peermem; formerly nv_peer_mem).',
+      'With neither, data go through memory of the host, and NET/IB lines of the log end without GDRDMA; fast networks lose much: ask what if GDR is disabled. A plan takes it that one of them is there.',
+      ...hardwareHere(situation),
+    ],
+  },
+  perRail: {
+    title: 'each rail carries what one NIC does; a large call loads all rails equally, so one slow NIC slows all',
+    sentences: (situation) => [
+      'Rings and trees are spread over all NICs, so each rail has an equal part of the data, and all wait for the slowest: ask what if one NIC runs at 200G. A pair of ranks (SendRecv) uses one NIC, or a few.',
+      ...nodeViews(situation).map((view) => {
+        const { count, gbps } = nicsOf(view);
+        return `${view.name}: ${counted(count, 'NIC')}, ${count === 0 ? 'none' : rate(gbps / count)} each in one direction at line rate.`;
+      }),
+    ],
+  },
+  mtu: {
+    title: 'NCCL takes the smaller MTU of both ports; a plan does not depend on it',
+    // ncclIbRtrQp in transport/net_ib/connect.cc of NCCL: the minimum of both active MTUs.
+    sentences: () => [
+      'InfiniBand has mostly 4096 bytes. RoCE takes the largest step that fits the Ethernet port: 1024 for 1500, 4096 for 4200 and more (jumbo frames). Small packets cost a few percent; ibv_devinfo shows active_mtu. Switches between must allow it, or packets are dropped. For sockets 9000 saves time of the CPU.',
     ],
   },
 };

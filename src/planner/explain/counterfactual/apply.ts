@@ -11,7 +11,9 @@ import {
   limitLanes,
   limitPcie,
   type MachineEdit,
+  isNumbered,
   named,
+  nvlinksDown,
   ofFirstNic,
   setNicSpeed,
   withoutGdr,
@@ -174,6 +176,13 @@ function apply(subject: ChangedSubject, change: Counterfactual): ChangedSubject 
       return edited(change.what === 'nvlink' ? withoutNvlinks : change.what === 'gdr' ? withoutGdr : keepNics(0));
     case 'nvlinks-halved':
       return edited(halveNvlinks);
+    case 'nvlinks-down': {
+      const isThere = rootsOf(subject).every((root) =>
+        named(root, 'gpu').some((gpu) => isNumbered(gpu, change.gpu) && named(gpu, 'nvlink').length > 0),
+      );
+      if (!isThere) throw new InvalidArgumentError('ARGUMENT_RANGE', `there is no GPU ${change.gpu} with NVLinks`);
+      return edited(nvlinksDown(change.gpu, change.count), true);
+    }
     case 'nvlinks':
       return edited(directNvlinks(change.count));
     case 'pcie':
@@ -276,6 +285,8 @@ export function describeCounterfactual(change: Counterfactual): string {
       return { nvlink: 'no NVLink', gdr: 'no GPU Direct RDMA', nics: 'no NIC' }[change.what];
     case 'nvlinks-halved':
       return 'half of the NVLinks';
+    case 'nvlinks-down':
+      return `${change.count === 1 ? 'one NVLink' : `${change.count} NVLinks`} of GPU ${change.gpu} of one host down`;
     case 'nvlinks':
       return `${change.count} NVLinks between each two GPUs`;
     case 'sockets':

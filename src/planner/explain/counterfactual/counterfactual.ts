@@ -9,6 +9,8 @@ export type Counterfactual =
   | ({ readonly kind: 'nic-speed'; readonly mbps: number } & OfOneNic)
   | { readonly kind: 'without'; readonly what: 'nvlink' | 'gdr' | 'nics' }
   | { readonly kind: 'nvlinks-halved' }
+  /** NVLinks of one GPU of one host that are down. */
+  | { readonly kind: 'nvlinks-down'; readonly count: number; readonly gpu: number }
   /** NVLinks between each two GPUs. */
   | { readonly kind: 'nvlinks'; readonly count: number }
   | { readonly kind: 'sockets' }

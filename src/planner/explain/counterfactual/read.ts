@@ -1,5 +1,5 @@
 import type { Entities } from '../grammar/entities.js';
-import { numbersIn, phrasePattern } from '../grammar/phrases.js';
+import { countOf, NUMBER, numbersIn, phrasePattern } from '../grammar/phrases.js';
 import type { Counterfactual } from './counterfactual.js';
 
 /** Changes that a question supposes, and the cluster that it is about. */
@@ -8,6 +8,8 @@ export interface Supposed {
   readonly changes: readonly Counterfactual[];
   /** To be applied before the question is answered. */
   readonly setting: readonly Counterfactual[];
+  /** Patterns whose words were read so. */
+  readonly read: readonly string[];
 }
 
 /** `what if`, `if we`, `how much does … cost`, `would … help`. */
@@ -44,6 +46,8 @@ const variable = (name: string, value: string | null): Counterfactual => ({ kind
 const NICS = '(nics?|hcas?|mlx5 \\d+|network cards?|adapters?|ib ports?|ports?|rails?|cables?)';
 const MANY = '(a|an|one|two|three|four|\\d+|single|another|some)';
 const OF_ALL = '(?:of (?:the|our|my|its|all)?(?: ?\\d+)? ?)?';
+
+const DOWN = '(?:down|degraded|inactive|broken|dead|lost|fail(?:s|ed)?|missing|disabled|bad|off|dies|died)\\b';
 
 const manyWords: Readonly<Record<string, number>> = {
   a: 1,
@@ -131,8 +135,20 @@ const rules: readonly Rule[] = [
     make: () => ({ kind: 'nics-doubled' }),
   },
   {
+    pattern: new RegExp(
+      `\\b(?:(${NUMBER})|an?|some|the) (?:of (?:the|its|our) )?(?:${NUMBER} )?nv-?\\s?links? (?:of|on|at|from) gpu ?#?(\\d+)[^?.;]{0,20}?${DOWN}|\\bgpu ?#?(\\d+) (?:has|had|lost|loses|runs with|shows) (?:only )?(?:(${NUMBER})|an?) (?:less |fewer |dead |inactive |broken |bad )?nv-?\\s?links?(?: (?:${DOWN}|less|fewer))?|\\b(?:nv-?\\s?)?link (?:#?\\d+ )(?:of|on) gpu ?#?(\\d+)[^?.;]{0,20}?${DOWN}|(?<!\\b(?:${NUMBER}|an?) of the )\\b(${NUMBER}|an?) nv-?\\s?links?[^?.;]{0,20}?${DOWN}`,
+      'g',
+    ),
+    isPlain: true,
+    make: ([, one, gpu, otherGpu, other, linkGpu, last]) => ({
+      kind: 'nvlinks-down',
+      count: countOf((one ?? other ?? last ?? 'one').replace(/^an?$/, 'one')),
+      gpu: Number(gpu ?? otherGpu ?? linkGpu ?? 0),
+    }),
+  },
+  {
     pattern:
-      /\b(?:half|some) (?:of )?(?:the |my |our )?nv-?\s?links?\b|(?<!\b(?:one|1|an?|single) )\bnv-?\s?links? (?:is|are|goes|go|were) (?:down|degraded|inactive|broken)\b/g,
+      /\b(?:half|some) (?:of )?(?:the |my |our )?nv-?\s?links?\b|(?<!\b(?:one|1|two|three|four|\d+|an?|single) (?:of the )?)\bnv-?\s?links? (?:is|are|goes|go|were) (?:down|degraded|inactive|broken)\b/g,
     make: () => ({ kind: 'nvlinks-halved' }),
   },
   {
@@ -148,7 +164,7 @@ const rules: readonly Rule[] = [
     make: (_, { ratio }) => ({ kind: 'oversubscription', ratio: ratio ?? 2 }),
   },
   {
-    pattern: phrasePattern('cuda ?graphs?|graph capture|graph mode|captured (?:in|into) (?:a )?graph'),
+    pattern: phrasePattern('cuda ?graphs?( launch)?|graph capture|graph mode|captured (?:in|into) (?:a )?graph'),
     isPlain: true,
     make: () => ({ kind: 'graph-launch' }),
   },
@@ -174,6 +190,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
   const supposesParts = supposingParts.test(text);
   const changes: Counterfactual[] = [];
   const setting: Counterfactual[] = [];
+  const read: string[] = [];
   const add = (change: Counterfactual) => {
     if (!changes.some((other) => JSON.stringify(other) === JSON.stringify(change))) changes.push(change);
   };
@@ -182,6 +199,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     pattern.lastIndex = 0;
     const match = pattern.exec(text);
     const change = match === null ? undefined : make(match, entities);
+    if (change !== undefined) read.push(pattern.source);
     // `only 5 GB/s over TCP` says how it is.
     if (change?.kind === 'sockets' && entities.measured !== undefined && !supposesParts) setting.push(change);
     else if (change !== undefined) add(change);
@@ -244,7 +262,9 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
   // `on one host` is the place of the change then.
   else if (!changes.some(({ kind }) => kind === 'nics-down')) setting.push(...sized);
   const isMachine = ({ kind }: Counterfactual) => kind === 'machine' || kind === 'gpu-model';
-  return { changes, setting: [...setting.filter(isMachine), ...setting.filter((each) => !isMachine(each))] };
+  if (changes.length + setting.length > 0)
+    read.push(supposing.source, supposingParts.source, comparesMachines.source, OFF, IS_OFF, ON, MOVES);
+  return { changes, setting: [...setting.filter(isMachine), ...setting.filter((each) => !isMachine(each))], read };
 }
 
 const OR = '(?:or|and|vs\\.?|versus|/|,|compared (?:to|with)|than)';

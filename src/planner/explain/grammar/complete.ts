@@ -4,8 +4,9 @@ import { variableMeanings } from '../../variable-meanings.js';
 import { algorithms, protocols } from '../../tuning/names.js';
 import { type Intent, intents, type Sign } from './intents.js';
 import { readSigns } from './parse.js';
+import { phrasePattern } from './phrases.js';
 import { corrected } from './spelling.js';
-import { plainWords } from './vocabulary.js';
+import { conceptPhrases, isPlain } from './vocabulary.js';
 
 /** Examples of questions, one for each way to ask, with what the answer gives. */
 export const questionForms: readonly Pick<Intent, 'asks' | 'example' | 'purpose'>[] = intents.map(
@@ -26,6 +27,15 @@ export function nearestQuestions(text: string, most = 3): readonly string[] {
     .map(({ example }) => example);
 }
 
+const failures = phrasePattern(conceptPhrases.broken);
+
+/** Advice for a question about a failure, which no plan explains. */
+export function adviceOnFailures(text: string): string | undefined {
+  return text.toLowerCase().search(failures) < 0
+    ? undefined
+    : "an error, a crash, a lost rank or a wrong result shows in the job's own output: tccl diagnose FOLDER reads logs and outputs, and names the cause; tccl watch looks at a job that runs";
+}
+
 /** The largest part of the signs of one way to ask that is there. */
 function signScore({ when }: Intent, signs: ReadonlySet<Sign>): number {
   return Math.max(
@@ -37,7 +47,7 @@ function wordScore({ example, purpose }: Intent, words: ReadonlySet<string>): nu
   const wordsOf = (text: string) => new Set(text.toLowerCase().match(/[a-z0-9_]{3,}/g) ?? []);
   const [asked, answered] = [wordsOf(example), wordsOf(purpose)];
   let score = 0;
-  for (const word of words) if (!plainWords.has(word)) score += asked.has(word) ? 0.5 : answered.has(word) ? 0.2 : 0;
+  for (const word of words) if (!isPlain(word)) score += asked.has(word) ? 0.5 : answered.has(word) ? 0.2 : 0;
   return score;
 }
 

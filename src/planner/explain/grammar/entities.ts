@@ -67,6 +67,12 @@ export function takeEntities(words: Words): Entities {
   words.take(software, () => true, 'software');
   words.take(/(?<![\w.])\d+(?:\.\d+)?\s?(?:%|percent\b)/, () => true, 'number');
   words.take(/(?<![\w/.])(?:eth|en[ops]\w*|ib|bond|docker|wlan|br-)\d\w*/, () => true, 'interface');
+  // Networks beside that of the data: their speed is none of the NICs.
+  words.take(
+    /(?<![\w.])(?:\d+\s?x?\s?)?\d+\s?(?:g|gb|gbe|gbps|gbit|gb\/s|gbit\/s)\s+(?:front-?\s?end|management|storage|mgmt|admin)(?:\s+(?:ethernet|network|nics?|cards?|ports?|lan))?/,
+    () => true,
+    'interface',
+  );
   // `two HGX A100` are hosts.
   let boxes: number | undefined;
   words.take(
@@ -336,7 +342,7 @@ function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
   let nic: number | undefined;
   let channel: number | undefined;
   words.take(
-    /\b(?:nics?|hcas?|nets?|mlx5|network devices?|port|rail)[ _#/-]*(\d+)(?![\d.]*\s?(?:gb|g\b|x|%))/,
+    /\b(?:nics?|hcas?|nets?|mlx5|network devices?|port|rail)[ _#/-]*(\d{1,3})(?![\d.]*\s?(?:gb|g\b|x|%))(?!\d)/,
     ([, digits]) => {
       nic ??= Number(digits);
       return true;

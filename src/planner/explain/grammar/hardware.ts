@@ -96,6 +96,13 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
     if (count !== undefined) nicCount ??= countOf(count);
     return true;
   };
+  // `400G instead of 200G NICs`: the first are asked about.
+  words.take(
+    new RegExp(
+      `(?<![\\w.])(\\d{2,4})\\s?${UNIT}(?: ${NETWORK_NOUN})? (?:instead of|rather than|in place of|over) \\d{2,4}\\s?${UNIT}(?= ${NETWORK_NOUN}\\b)`,
+    ),
+    ([text, digits]) => take(text, undefined, Number(digits) * 1000),
+  );
   // `2 ConnectX-6 200Gb/s`, `InfiniBand at 400 Gb/s`.
   words.take(
     new RegExp(

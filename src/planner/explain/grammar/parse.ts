@@ -7,10 +7,14 @@ import { type Intent, intents, type Sign } from './intents.js';
 import { phrasePattern, phraseTable, Words } from './phrases.js';
 import type { Controlled, Fact, PartialWay, Question, Term } from './question.js';
 import { corrected, isEnglish } from './spelling.js';
+import { type WordCount, wordsOf } from './unread.js';
 import { type Concept, conceptPhrases, controlPhrases, factPhrases, systemFactPhrases } from './vocabulary.js';
 
 /** Most questions that one text may hold. */
 const MOST_QUESTIONS = 3;
+
+/** Most words of statements that an answer lists as not used. */
+const MOST_WORDS = 4;
 
 /**
  * Reads questions in free words: names, numbers and ideas count, not the grammar around them. Misspelt words are read as the
@@ -30,23 +34,41 @@ export function parseQuestions(text: string): readonly Question[] {
   const statements = clauses.filter((clause) => !asks.test(clause));
   const asking = clauses.filter((clause) => asks.test(clause));
   const found: Question[] = [];
+  const lost: string[] = [];
   for (const clause of asking.length === 0 ? clauses : asking) {
     // In the order of the text: a figure belongs to the call before it.
     const joined = clauses.filter((each) => each === clause || statements.includes(each)).join(', ');
     const question = asking.length === 0 || statements.length === 0 ? understood(clause) : inContext(clause, joined);
-    if (question === undefined) continue;
+    if (question === undefined) {
+      lost.push(clause);
+      continue;
+    }
     const before = found.at(-1);
     const inherited = before === undefined ? question : inherit(question, before);
     if (!found.some((other) => other.asks === inherited.asks)) found.push(inherited);
   }
   // One clause alone has no more than the whole has: `H100 nodes. Why so slow?`
   if (found.length <= 1 && whole !== undefined && (asking.length === 0 || statements.length === 0 || found.length === 0))
-    return [whole];
+    return [whole].map((question) => focusedOn(question, asking, lost));
   // Hardware that another clause states.
   const stated = whole?.setting.filter(({ kind }) => kind !== 'variable') ?? [];
   return found
     .slice(0, MOST_QUESTIONS)
-    .map((question) => (question.setting.length === 0 ? { ...question, setting: stated } : question));
+    .map((question) => (question.setting.length === 0 ? { ...question, setting: stated } : question))
+    .map((question, index) => focusedOn(question, asking, index === 0 ? lost : []));
+}
+
+/** Words of statements around a question are told, and do not decide; clauses that ask for something unknown are told, too. */
+function focusedOn(question: Question, asking: readonly string[], lost: readonly string[]): Question {
+  if (asking.length === 0) return question;
+  const asked = asking.join(' ').toLowerCase();
+  const isAsked = (word: string) => new RegExp(`\\b${word}\\b`).test(asked);
+  const stated = question.unread.filter((word) => !isAsked(word)).slice(0, MOST_WORDS);
+  return {
+    ...question,
+    unread: question.unread.filter(isAsked),
+    mentions: [...question.mentions, ...[...stated, ...lost].map((text) => ({ part: 'word', text }) as const)],
+  };
 }
 
 /** A clause that asks; others state what there is. */
@@ -129,7 +151,14 @@ function understood(text: string): Question | undefined {
 function read(text: string): { readonly intent: Intent; readonly question: Question } | undefined {
   const { entities, ...others } = readSigns(text);
   const intent = intents.find((each) => isMet(each, others.signs));
-  return intent && { intent, question: questionOf(intent, entities, others, text) };
+  if (intent === undefined) return undefined;
+  const { lower, rest, facts, controls, read: supposed } = others;
+  const own = [
+    ...(intent.asks === 'fact' ? patternsOf(factTable, facts) : []),
+    ...(intent.asks === 'control' ? patternsOf(controlTable, controls) : []),
+    ...supposed,
+  ];
+  return { intent, question: { ...questionOf(intent, entities, others, text), ...wordsOf(lower, rest, intent.asks, own) } };
 }
 
 /** All that is read in a text, for intents. */
@@ -143,6 +172,9 @@ export interface ReadSigns {
   readonly rest: string;
   readonly controls: readonly Controlled[];
   readonly facts: readonly Fact[];
+  /** Patterns of the changes that were read. */
+  readonly read: readonly string[];
+  readonly lower: string;
 }
 
 const conceptPatterns = (Object.keys(conceptPhrases) as Concept[]).map((name) => ({
@@ -156,6 +188,10 @@ const factTable = phraseTable([...systemFactPhrases, ...factPhrases]);
 /** Names of a table whose phrases a text has. */
 function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], text: string): Name[] {
   return table.filter(({ pattern }) => text.search(pattern) >= 0).map(({ name }) => name);
+}
+
+function patternsOf<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], names: readonly Name[]): string[] {
+  return table.flatMap(({ name, pattern }) => (names.includes(name) ? [pattern.source] : []));
 }
 
 /** Facts whose words ask for them even beside figures. */
@@ -192,10 +228,17 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'treeInNode',
   'pathNames',
   'peerOverCpu',
+  'openPorts',
+  'frontend',
+  'parallelism',
+  'lostRank',
+  'peerMemory',
+  'perRail',
+  'mtu',
 ]);
 
 /** Facts about what no variable sets. */
-const unsettable: ReadonlySet<Fact> = new Set(['treeInNode', 'callWays', 'proxyThreads']);
+const unsettable: ReadonlySet<Fact> = new Set(['treeInNode', 'callWays', 'proxyThreads', 'openPorts']);
 
 /** Facts about parts that a question may name as missing. */
 const rulesOfNccl: ReadonlySet<Fact> = new Set(['algorithmNeeds', 'flatRings', 'switchLevels']);
@@ -217,6 +260,8 @@ export function readSigns(text: string): ReadSigns {
     .replaceAll(/[’‘`]/g, "'")
     .replaceAll(/[“”]/g, '"')
     .replaceAll('–', '-')
+    // Calls by the names of the API: `ncclAllReduce`.
+    .replaceAll(/\bnccl(?=all|reduce|broadcast|bcast|send|recv|gather|scatter)/gi, '')
     .replaceAll(/(\d),(\d{3})\b/g, '$1$2');
   const words = new Words(plain);
   const entities = takeEntities(words);
@@ -277,7 +322,11 @@ export function readSigns(text: string): ReadSigns {
   const facts = [...(isMixed ? (['mixedGpus'] as const) : []), ...namesIn(factTable, lower)];
   // Rules of NCCL hold for any plan: what they name is not supposed.
   const isAboutRules = isMixed || facts.some((fact) => rulesOfNccl.has(fact));
-  const { changes, setting } = isAboutRules ? { changes: [], setting: [] } : readSupposed(lower, entities, isCause);
+  const {
+    changes,
+    setting,
+    read: supposed,
+  } = isAboutRules ? { changes: [], setting: [], read: [] } : readSupposed(lower, entities, isCause);
   add(changes.length > 0, '#change');
   add((terms.size > 0 || ways.length > 0) && isDefinition(lower, rest), '#definition');
   add(controls.length > 0, '#controlled');
@@ -303,7 +352,7 @@ export function readSigns(text: string): ReadSigns {
     entities.figures > 1 && (entities.gpuCounts.length > 1 || entities.comparesNodes || entities.layouts.length > 1),
     '#comparedFigures',
   );
-  return { signs, entities, isNegated: signs.has('negation'), changes, setting, rest, controls, facts };
+  return { signs, entities, isNegated: signs.has('negation'), changes, setting, read: supposed, lower, rest, controls, facts };
 }
 
 const definition = phrasePattern(
@@ -356,7 +405,7 @@ function questionOf(
   }: Entities,
   { signs, isNegated, changes, setting, controls, facts }: Omit<ReadSigns, 'entities'>,
   text: string,
-): Question {
+): Omit<Question, keyof WordCount> {
   const ofVariables = variables.flatMap(({ name, value }): Counterfactual[] =>
     value === undefined || changes.some((change) => change.kind === 'variable' && change.name === name)
       ? []

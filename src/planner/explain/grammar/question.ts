@@ -82,6 +82,9 @@ export interface Question {
   readonly figuresOfCalls: readonly FigureOfCall[];
   /** All that the question states by number or name: an answer gives account of what it did not use. */
   readonly mentions: readonly Mention[];
+  /** Words that say something, and those of them that nothing reads. */
+  readonly content: readonly string[];
+  readonly unread: readonly string[];
   /** The question as it was written. */
   readonly text: string;
 }
@@ -161,7 +164,6 @@ export type Term = (typeof terms)[number];
 
 /** Things that variables of NCCL set, beside algorithms, protocols and features that have names. */
 export type Controlled =
-  | 'ports'
   | 'interface'
   | 'queuePairs'
   | 'trafficClass'
@@ -233,7 +235,14 @@ export type SystemFact =
   | 'proxyThreads'
   | 'unequalHosts'
   | 'overlap'
-  | 'sharedGpu';
+  | 'sharedGpu'
+  | 'openPorts'
+  | 'frontend'
+  | 'parallelism'
+  | 'lostRank'
+  | 'peerMemory'
+  | 'perRail'
+  | 'mtu';
 
 /** Facts about links, NICs, channels and their thread blocks. */
 export type LinkFact =

@@ -1,5 +1,5 @@
 import { nearestName } from '../../../suggest.js';
-import { collectivePhrases, conceptPhrases, plainWords } from './vocabulary.js';
+import { collectivePhrases, conceptPhrases, isPlain } from './vocabulary.js';
 
 /** Words of the vocabulary, without the patterns around them. */
 const knownWords: ReadonlySet<string> = new Set(
@@ -55,9 +55,7 @@ export function corrected(text: string): string {
   return text
     .toLowerCase()
     .replace(/[a-z_]{4,}/g, (word) =>
-      plainWords.has(word) || knownWords.has(word) || domainWords.includes(word)
-        ? word
-        : (nearestName(word, domainWords) ?? word),
+      isPlain(word) || knownWords.has(word) || domainWords.includes(word) ? word : (nearestName(word, domainWords) ?? word),
     );
 }
 
@@ -71,7 +69,7 @@ export function isEnglish(text: string): boolean {
   if (foreign.length > 0.2 * letters.length) return false;
   const words = (text.toLowerCase().match(/[a-z][a-z']*/g) ?? []).filter((word) => word.length > 1);
   if (words.length < 4) return true;
-  const known = words.filter((word) => plainWords.has(word) || isKnown(word));
+  const known = words.filter((word) => isPlain(word) || isKnown(word));
   return known.length >= LEAST_KNOWN * words.length;
 }
 

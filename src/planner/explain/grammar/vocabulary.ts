@@ -15,7 +15,7 @@ export const collectivePhrases: readonly (readonly [ScheduledCollective, string]
   ['AllToAll', 'all ?to ?all ?v?s?( perf| single)?|all ?2 ?all ?v?|a2a|moe dispatch'],
   [
     'SendRecv',
-    '(nccl ?)?send ?(/|,|&|\\+|and)? ?(nccl ?)?recvs?|send ?(and|/|,|&|\\+)? ?(recv|receive)s?( perf)?|isend|irecv|p2p(?=[\\s_-]channels?)|p2p (messages?|sends?|traffic|communication|ops?)|point to point|peer to peer messages?',
+    '(nccl ?)?send ?(/|,|&|\\+|and)? ?(nccl ?)?recvs?( perf)?|send ?(and|/|,|&|\\+)? ?(recv|receive)s?( perf)?|isend|irecv|p2p(?=[\\s_-]channels?)|p2p (messages?|sends?|traffic|communication|ops?)|point to point|peer to peer messages?',
   ],
   ['Broadcast', 'broad ?casts?( perf)?|bcasts?'],
   ['Gather', 'gathers?( perf)?'],
@@ -70,7 +70,7 @@ export const termPhrases: readonly (readonly [Term, string])[] = [
   ['gdr', 'gdr|gdrdma|gpu ?direct( rdma)?|rdma to (the )?gpu|nvidia peer ?mem|peermem|dma ?buf'],
   ['shm', 'shm|shared memory|host memory|bounce buffers?'],
   ['p2p', 'p2p|peer to peer|peer access|peer2peer'],
-  ['rail', 'rails?|rail optimi[sz]ed|cross(es|ed|ing)? (nics?|rails?)|spines?|crossnic'],
+  ['rail', 'rail optimi[sz]ed|rails?|cross(es|ed|ing)? (nics?|rails?)|crossnic'],
   ['nvswitch', 'nv ?switch(es)?'],
   ['nvlink', 'nv ?links?|nv ?link bridges?|sxm'],
   ['pcie', 'pci ?e?( express)?|pci( bus)?|root complex|root ports?'],
@@ -85,7 +85,6 @@ export const termPhrases: readonly (readonly [Term, string])[] = [
 
 /** Things that people want to set, by their words; algorithms, protocols and features are found by their names. */
 export const controlPhrases: readonly (readonly [Controlled, string])[] = [
-  ['ports', 'port range|range of ports|(specific |fixed |certain |tcp |firewall )ports|ephemeral ports|port numbers?'],
   [
     'interface',
     '(network |socket |ethernet |bootstrap )?interfaces?|ifname|eth\\d|ens\\w+|ib\\d|bond\\d|docker\\d|ip address(es)?',
@@ -251,6 +250,28 @@ const CALLS =
 /** Facts about systems around NCCL, before those of `factPhrases`. */
 export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   [
+    'openPorts',
+    'port range|range of ports|(specific|fixed|certain|tcp|ephemeral) ports|port numbers?|firewalls?( \\w+)?|iptables|security groups?|ports? .{0,30}(open|opened|allowed|listen\\w*|blocked|free)|(open|allow|listen(s|ing)? on|block(s|ed)?|need) .{0,20}ports?( \\d{4,5})?( open)?|port \\d{4,5}',
+  ],
+  [
+    'frontend',
+    '(front ?end|management|storage|mgmt|admin|control plane|out of band) (network|ethernet|nics?|interfaces?|cards?|lan|fabric|ports?|traffic)',
+  ],
+  [
+    'parallelism',
+    '(tensor|data|pipeline|expert|context|sequence|model) parallel\\w* .{0,90}(tensor|data|pipeline|expert|context|sequence|model) parallel\\w*|(tp|dp|pp|ep|cp) ?(=|size|degree|of)? ?\\d* .{0,60}(tp|dp|pp|ep|cp)( ?(=|size|degree|of)? ?\\d+)?( (inside|within|in|across|over|between|inter|intra))?( traffic)?|(tp|dp|pp|ep|cp) (traffic|groups?|communicators?|ranks?)|(tensor|data|pipeline|expert) parallel\\w* (groups?|traffic|ranks?|inside|within|across)',
+  ],
+  [
+    'lostRank',
+    '(gpus?|ranks?|process(es)?|nodes?|hosts?|workers?|peers?) (is |are |has |have |gets? |suddenly )*(dies|died|dying|die|crash\\w*|killed|lost|disappear\\w*|fails?|failed|fell off|falls off|goes away|preempted|oom killed)( the bus)?|(kill|los(e|es|ing)|crash of|death of|failure of) (a |one |the |some )*(rank|process|node|host|worker|gpu|peer)s?|fault tolera\\w+|(rank|node|gpu|process) failures?',
+  ],
+  ['peerMemory', '(nvidia |nv )?peer ?mem(ory)?|nv ?peer ?mem|dma ?buf'],
+  [
+    'perRail',
+    '(bandwidth|busbw|throughput|traffic|speed|load|gb/s|gbps|data|much) .{0,25}(per|of (a|each|one)|(on|over|for|through) (a|each|every|one)|each) (single )?(rail|nic|port|hca|card)s?( \\w+)?|(per|each|every) (rail|nic|hca) (bandwidth|busbw|throughput|traffic|speed|load|carr\\w+)|slow(er)? (nic|rail|hca|card)s?|(nic|rail|hca)s?( \\d+)?( (of|for|at|on) (gpu|rank) ?\\d+)? (is|are|looks|seems) (very |much |too )?slow(er)?',
+  ],
+  ['mtu', 'mtu|jumbo( frames?)?'],
+  [
     'logTrees',
     '(what|how|mean\\w*|read|understand|interpret|explain) .{0,60}trees? ?\\[?\\d?\\]? ?(line|log|\\[|-?\\d+/)|trees \\[\\d+\\] -?\\d+/-?\\d+|(log|debug|output) .{0,40}trees? .{0,30}(mean|format|number)|(mean\\w*|format) .{0,30}(of|in) (the )?(tree|ring|channel)s? (line|log|output|print)',
   ],
@@ -293,7 +314,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'peerOverCpu',
-    '(p2p|peer) .{0,60}(phb|sys|root complex|host bridge|numa|sockets)|(phb|sys|numa|sockets) .{0,40}(p2p|peer to peer|peer access)',
+    '(x86|intel|amd|epyc|xeon) .{0,20}cpus? .{0,60}(p2p|peer)|(p2p|peer) .{0,60}(phb|sys|root complex|host bridge|numa|sockets)|(phb|sys|numa|sockets) .{0,40}(p2p|peer to peer|peer access)',
   ],
   [
     'pathNames',
@@ -305,7 +326,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'socketsUsed',
-    '(only|just|one|single|always) .{0,20}(eth|ens|eno|bond|ib)\\w*\\d|(which|what|how|why) .{0,50}(network )?interfaces? .{0,40}(use|chosen|choose|select|pick|socket|bootstrap)\\w*|(several|multiple|two|more|all|both) (socket )?interfaces|bootstrap .{0,30}(interface|eth|network|use)|net/socket|falls? back to (tcp|sockets?)|sockets? (instead|rather|although|even)|nsocks|socket nthreads|(tcp|sockets?|ethernet).{1,60}(improve|faster|optimi[sz]\\w+|saturat\\w+|fill|full|increase|tun\\w+)|(improve|optimi[sz]e|speed up|increase|tune) .{0,60}(tcp|sockets?)',
+    '(only|just|one|single|always) .{0,20}(eth|ens|eno|bond|ib)\\w*\\d|(which|what|how|why) .{0,50}(network )?interfaces? .{0,40}(use|chosen|choose|select|pick|socket|bootstrap)\\w*|(several|multiple|two|more|all|both) (socket )?interfaces|bootstrap .{0,30}(interface|eth|network|use)|net/socket|falls? back to (tcp|sockets?)|using network socket|sockets? (instead|rather|although|even)|nsocks|socket nthreads|(tcp|sockets?|ethernet).{1,60}(improve|faster|optimi[sz]\\w+|saturat\\w+|fill|full|increase|tun\\w+)|(improve|optimi[sz]e|speed up|increase|tune) .{0,60}(tcp|sockets?)',
   ],
   [
     'chunks',
@@ -329,7 +350,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'sharedGpu',
-    'duplicate gpu|(same|one|single) gpu .{0,40}(ranks|processes|several|multiple|two|share\\w*)|(two|several|multiple|2|many) (ranks|processes) .{0,30}(same|one|single|a) gpu|\\bmig\\b|\\bmps\\b',
+    'duplicate gpu|(same|one|single) gpu .{0,40}(ranks|processes|several|multiple|two|share\\w*)|(two|several|multiple|2|many) (ranks|processes) .{0,30}(same|one|single|a) gpu|mig|mps',
   ],
 ];
 
@@ -384,7 +405,7 @@ export const conceptPhrases = {
   observe:
     '(how|where) (can|do|could|should|would) (i|we|one|you) (see|print( out)?|find out|tell|know|log|check|get nccl to print|view|verify|determine)|is there (a|any) (log|flag|indicator|way to (see|know|print|tell|find out))|print(s|ed|ing)? (out )?(which|what|the)|how to (see|print|know|tell|find out|check|log)|(which|what) (variable|setting|log) shows',
   control:
-    'how (can|do|does|could|should|would|might|to|shall|must)( (i|we|one|you|someone|nccl|it|a user))? (\\w+ ){0,1}?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is|are) there (a|an|any|some) ([\\w-]+ ){0,3}?(way|variable|option|setting|env|flag|knob|parameter|method|possibility)s?( \\w+){0,2}? (to|for|that (controls?|sets?|limits?|disables?|enables?|forces?))|(which|what) ([\\w-]+ ){0,2}?(variables?|vars?|settings?|options?|flags?|knobs?|parameters?|env)( \\w+){0,2}? (to|do (i|we)|controls?|sets?|limits?|selects?|determines?|disables?|enables?|forces?|should|can (i|we))|can (i|we|you|one) (\\w+ )?(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is it|it is) possible to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(want|need|like|trying|try|tried|wish) to (force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)',
+    '(how (can|do|does|could|should|would|might|to|shall|must)( (i|we|one|you|someone|nccl|it|a user))? (\\w+ ){0,1}?|can (i|we|you|one) (\\w+ )?|(is it|it is) possible to |(want|need|like|trying|try|tried|wish) to )(force|set|control|change|select|specify|limit|restrict|exclude|disable|enable|turn on|turn off|turn|switch on|switch off|switch|choose|configure|use|make|tell nccl|get nccl|let nccl|increase|raise|reduce|lower|decrease|pin|bind|avoid|prevent|stop|pick|override|adjust|blacklist|skip|bypass|constrain|define|assign|allow|modify|customi[sz]e|fix|manually \\w+|keep|deactivate|activate|provide|pass|supply)|(is|are) there (a|an|any|some) ([\\w-]+ ){0,3}?(way|variable|option|setting|env|flag|knob|parameter|method|possibility)s?( \\w+){0,2}? (to|for|that (controls?|sets?|limits?|disables?|enables?|forces?))|(which|what) ([\\w-]+ ){0,2}?(variables?|vars?|settings?|options?|flags?|knobs?|parameters?|env)( \\w+){0,2}? (to|do (i|we)|controls?|sets?|limits?|selects?|determines?|disables?|enables?|forces?|should|can (i|we))',
   optionAsked:
     '(option|variable|setting|flag|parameter|env\\w*)s? (is |are |really |actually )*(doing|does|do|means?|mean)|when (would|should|do) (you|i|we|one) .{0,20}(use|set|want|need)|(purpose|meaning) of|user facing|intended',
   dips: 'dips?|sudden(ly)?|notch|glitch(es)?|hump|spikes?|jump(s|ed)?|fluctuat\\w+|valley|non ?monotonic(ally)?|(drops?|dropped|falls?|fell|decreas\\w+|worse|slower|lower) (at|around|from|between|for|when( the)? (size|message)\\w*)',
@@ -393,7 +414,7 @@ export const conceptPhrases = {
   outside:
     'network topology|inter ?node topology|rails?|rail optimi[sz]\\w+|subnets?|ip (subnet|address(es)?)|switch(es)? topology|other (host|node|server|machine)s?|remote (nics?|hosts?|nodes?)|right (ib |network )?(card|nic|hca|adapter)s?|reachab\\w+|communicate with|leaf|spine|fabric',
   broken:
-    'errors?|crash(es|ed|ing)?|segfaults?|fails?|failed|failure|timed? ?out|timeouts?|watchdog|unhandled|invalid usage|system error|remote error|exception|core dump|abort(s|ed)?|wrong results?|corrupt\\w*|nan|install(ation|ing)?|compile|build|import|version mismatch',
+    'dies|died|dying|killed|kill|errors?|crash(es|ed|ing)?|segfaults?|fails?|failed|failure|timed? ?out|timeouts?|watchdog|unhandled|invalid usage|system error|remote error|exception|core dump|abort(s|ed)?|wrong results?|corrupt\\w*|nan|install(ation|ing)?|compile|build|import|version mismatch',
   upgrade:
     'upgrad(e|es|ed|ing)|updat(e|ed|ing)|new(er)? version|older version|versions?|regress(ion|ed|ions)?|downgrad\\w+|release notes?|change[ds]? (between|from|in|since)|what changed|changed|since|after (going|moving|switching)|mov(e|ing) (from|to)|switch(ing)? (from|to)',
   does: 'do|does|effect(s)?|mean(s)?|control(s)?|affect(s)?|impact(s)?|for|influence(s)?|limit(s)?|bound(s)?|matter(s)?|change(s)?|set(ting|s)?|default|value|help(s)?|about|happens?',
@@ -402,35 +423,60 @@ export const conceptPhrases = {
 export type Concept = keyof typeof conceptPhrases;
 
 /** Plain words of English that say nothing by themselves here. A question in another language has few of them. */
-export const plainWords = new Set(
-  `a about above actually add after again against all almost alone along already also although always am among an and another any anyone
-  anything are aren around as ask at away back be because been before began being below better between big both bound but by came can cannot
-  case check clear come comes compare compared comparison could couldn count current currently day default despite did didn differ different do
-  does doesn doing don done down due during each either else end enough even ever every everything exactly example far few find first flap flapping flaps for found
-  from full further gave get gets getting give given go goes going gone good got great had half happen happened happens happy has have having he
-  hello help her here hey hi high higher how however i idea if im in instead into is isn it its itself just keep kind know last late later least
-  less let like likely little ll long look looking looks lot low lower made mainly make makes making many matter may maybe me mean means might
-  mine more most mostly much must my myself near need needed needs neither never new next no none nor normal not nothing now number of off often
-  oh on once one only onto or other others otherwise our out over own part people per perhaps please possible pretty problem put question quite
-  rather really reason regarding reported right run running runs said same saw say says second see seeing seem seems seen set setup several shall
-  she should show shown shows similar simply since so some someone something sometimes somewhere soon sort still such suddenly sure take taken
-  takes tell than thank thanks that the their them then there these they thing things think third this those though three through thus til time
-  to today together too total toward towards tried true try trying turn turned two type under unless unlike until up upon us use used user uses
-  using usually value values ve very via want wanted was wasn way we well went were weren what whatever when where whether which while who whole
-  whom whose why will with within without won wonder wondering work working works would wouldn wrong yes yet you your yours
-  cluster clusters gpu gpus node nodes host hosts server servers machine machines system systems box nccl test tests benchmark benchmarks
-  training train job jobs model models tensor tensors data size sizes message messages buffer large small big huge tiny medium bytes byte float
-  float32 fp16 bf16 fp32 fp8 half rank ranks process processes device devices card cards hardware software setting settings config configuration
-  variable variables environment env option options parameter parameters flag version versions driver cuda torch pytorch vllm sglang deepspeed
-  megatron nvidia h100 h200 h800 h20 a100 a800 v100 b200 b300 gb200 gb300 l40s rtx dgx hgx aws azure p4d p5 measured measure measuring
-  measurement observed observe result results output log report expected average avg per each other across between theory practice reality
-  kernel kernels stream graph graphs call calls operation operations op ops collective collectives communication comm communicator traffic
-  topology topo matrix physical connection infiniband roce ethernet switch leaf spine fabric intra inter multi single dual double quad local
-  remote direct same different equal pair pairs socket cpu cpus numa core cores memory generation gen lanes lane x8 x16 x4 slot slots port ports
-  fast slow quick latency bandwidth throughput speed performance utilization usage efficiency overhead percent cost side real actual iteration
-  step steps parallel parallelism sharded shard gradient gradients bucket buckets layer layers batch inference serving llama gpt params
-  parameter parameters weights token tokens mpi slurm mpirun srun docker container kubernetes pod vm cloud instance instances bare metal
-  `
-    .trim()
-    .split(/\s+/),
+const plainWords = new Set(
+  `a about above add after again against all almost alone along already also although always am among an and another any anyone
+  anything are around as ask at away back be because been before began being below better between big both bound but by came can
+  cannot case check clear come compare comparison could count current day default despite did didn differ different do does
+  doesn doing don done down due during each either else end enough even ever every everything example far few first flap
+  flapping for found from full further gave get getting give given go goes going gone good got great had half happen happy has
+  have he hello help her here hey hi high higher how however i idea if im in instead into is isn it its itself just keep kind
+  know last late later least less let like little ll long look lot low lower made make many matter may maybe me mean might mine
+  more most much must my myself near need neither never new next no none nor normal not nothing now number of off often on once
+  one or other otherwise our out over own part people per please possible pretty problem put question quite rather reason right
+  run running said same saw say second see seem seen set setup several shall she should show shown similar since so some someone
+  something sometimes somewhere sort still such sure take taken tell than thank that the their them then there these they thing
+  think third this those though three through thus time to today together too total tried true try turn two type under unless
+  unlike until up upon us use user using value ve very via want was way we well went were weren what whatever when where whether
+  which while who whole why will with within without wonder work would wrong yes yet you your cluster gpu node host server
+  machine system box nccl test benchmark train job model tensor data size message buffer large small huge tiny medium byte float
+  float32 fp16 bf16 fp32 fp8 rank process device card hardware software setting config configuration variable environment env
+  option parameter flag version driver cuda torch pytorch vllm sglang deepspeed megatron nvidia h100 h200 h800 h20 a100 a800
+  v100 b200 b300 gb200 gb300 l40s rtx dgx hgx aws azure p4d p5 measure measurement observe result output log report average avg
+  across theory practice reality kernel stream graph call operation op ops collective communication comm communicator traffic
+  topology topo matrix physical connection infiniband roce ethernet switch leaf spine fabric intra inter multi single dual
+  double quad local remote direct equal pair socket cpu numa core memory generation gen lane x8 x16 x4 slot port fast slow quick
+  latency bandwidth throughput speed performance utilization usage efficiency overhead percent cost side real actual iteration
+  step parallel parallelism shard gradient bucket layer batch inference serving llama gpt params weights token mpi slurm mpirun
+  srun docker container kubernetes pod vm cloud instance bare metal according achieve adequate applied applies applicable appear
+  assume avoid aware based become beginning behave behavior behaviour believe benefit bit bring build built calculate carry
+  carries cause certain choose chosen close closer combine confirm confused confusing consider consists contain correspond
+  curious decrease deep depend detail determine determinant difference doubt drop dropped easy effect equivalent estimate exist expect
+  explain explanation extra fact fail fall feel fewer figure final fine follow force gain gap general guide handle hear hence
+  hope identify important include increase indicate info information inside interested involve issue known larger lead 
+  limiting longer main manage max maximum mention min minimum mode move multiple obtain obvious occupied occupies occupy occur
+  okay open outside overall pass path perform place plan planned plus point poor present prevent previous print produce proper
+  provide purpose reach read ready reasonable receive recent recommend reference regard related relation relationship relevant
+  remain require rise rule send sense separate shared significant situation smaller solution solve somehow source specific
+  specified specify split start state suggest suggestion suppose support surprised surprising therefore thought tool top
+  transfer transferred unclear understand unexpected utilize var vary varies verify versus volume wait write smi io crossed
+  duplicate optimized revised ib net worse hurt interface`.split(/\s+/),
 );
+
+/** Plain words that name a thing or a quantity: an answer to another question may leave them out only if it reads them. */
+const weighedWords = new Set(
+  `kernel graph driver parallel parallelism shard bucket serving container kubernetes pod vm docker mpi slurm mpirun srun memory
+  slot port core cpu numa socket switch leaf spine utilization usage efficiency overhead cost slow low latency layer bandwidth
+  throughput speed performance faster slower time fp8`.split(/\s+/),
+);
+
+/** True for a plain word of English in any of its forms. */
+export const isPlain = (word: string): boolean => word.endsWith('ly') || formsOf(word).some((form) => plainWords.has(form));
+
+export const isWeighed = (word: string): boolean => formsOf(word).some((form) => weighedWords.has(form));
+
+/** A word, and what it may be a form of: `uses`, `used`, `using` of `use`. */
+function formsOf(word: string): string[] {
+  const stem = /^(.{3,}?)(?:e?s|e?d|ing|ly)$/.exec(word)?.[1];
+  const short = /^(.{3,})[sd]$/.exec(word)?.[1];
+  return [word, ...(stem === undefined ? [] : [stem, `${stem}e`]), ...(short === undefined ? [] : [short])];
+}

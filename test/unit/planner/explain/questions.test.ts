@@ -17,6 +17,7 @@ interface Row {
   readonly env?: Readonly<Record<string, string>>;
   readonly asks?: readonly string[];
   readonly refused?: true;
+  readonly must?: 'refuse';
   readonly says?: readonly string[];
   readonly never?: readonly string[];
 }
@@ -54,12 +55,18 @@ describe.each([...bySituation.values()].map((group) => [group[0]?.on ?? '', grou
     }
     planned ??= situationFor(row);
     const situation = await planned;
+    const isRefused = row.must === 'refuse';
     const subjects = questions.map(({ asks }) => asks);
     // Several subjects in `asks` are all of several questions, or any of one.
-    if (subjects.length > 1) expect(subjects).toEqual(row.asks);
+    if (isRefused) expect(row.asks).toBeUndefined();
+    else if (subjects.length > 1) expect(subjects).toEqual(row.asks);
     else expect(row.asks).toContain(subjects[0]);
     const answers = questions.map((question) => explain(situation, question));
     const text = answers.map(textOf).join('\n');
+    // No answer may leave out what decides it, and no other row may be refused for its words.
+    if (isRefused) expect(answers.filter(({ asks }) => asks !== 'unclear')).toEqual([]);
+    else if (row.says?.includes('I cannot tell') !== true)
+      expect(text).not.toMatch(/^I cannot tell: the answer would leave out/m);
     for (const pattern of row.says ?? []) expect(text).toMatch(new RegExp(pattern));
     for (const pattern of row.never ?? []) expect(text).not.toMatch(new RegExp(pattern, 'm'));
     expect(text).not.toMatch(/undefined|NaN|\bInfinity\b|\?\?|\bnull\b/);
