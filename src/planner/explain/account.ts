@@ -73,7 +73,7 @@ const judged: Readonly<Partial<Record<Ask, readonly Part[]>>> = {
   variable: ['id', 'figure'],
   control: ['figure'],
   change: ['figure'],
-  help: ['id'],
+  help: ['id', 'number', 'hardware'],
   fact: [],
 };
 
@@ -115,11 +115,11 @@ export function accountOf(there: Situation, question: Question): Account {
   return { deciding: textsOf(true), others: textsOf(false) };
 }
 
-/** A fact is told beside words that nothing reads, unless these are a third of the question; other answers are not. */
-export function wordsDecide({ asks, content, unread }: Question): boolean {
+/** An answer may leave aside words that nothing reads, but not a third of the question. */
+function wordsDecide({ asks, content, unread }: Question): boolean {
   // What makes a job wait is asked of its output, whatever the words.
   if (asks === 'hang' || asks === 'unclear') return false;
-  return asks === 'fact' ? unread.length > 1 && 3 * unread.length >= content.length : unread.length > 0;
+  return unread.length > (asks === 'fact' ? 1 : 0) && 3 * unread.length >= content.length;
 }
 
 /** True if the question compares what it states with something else, or if the cluster is so. */

@@ -146,7 +146,7 @@ const facts: Readonly<Record<Fact, FactText>> = {
     title: 'between nodes both are used at once; within a node only the fastest',
     sentences: (situation) => [
       'Between nodes each ring and tree goes over NVLink (or PCIe) inside a node and over NICs between nodes, in a pipeline, so both are busy at the same time.',
-      'Within one node NCCL takes the best kind of path that its search finds for all hops. It does not add PCIe or NICs to NVLink.',
+      'Within one node NCCL takes the best kind of path that its search finds for all hops. It does not add PCIe or NICs to NVLink, and two GPUs that NVLinks join never exchange over PCIe. NCCL_P2P_LEVEL=NVL allows P2P over NVLink only.',
       ...hardwareHere(situation),
     ],
   },

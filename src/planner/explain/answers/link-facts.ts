@@ -43,9 +43,9 @@ export const linkFacts: Readonly<Record<LinkFact, FactText>> = {
     ],
   },
   severalNics: {
-    title: 'NCCL uses several NICs, with RDMA and with sockets',
+    title: 'NCCL uses all NICs of a host at the same time, if its GPUs exchange as fast as these',
     sentences: (situation) => [
-      'Rings and trees take different NICs, so all NICs work at the same time. With sockets these are the interfaces of NCCL_SOCKET_IFNAME (eth0,eth1), each in a subnet that reaches the other hosts; with RDMA the devices of NCCL_IB_HCA.',
+      'Rings and trees take different NICs, and the data pass all GPUs on the way: with NVLinks the bandwidths of NICs add up; over PCIe alone a second NIC gains little, but for all-to-all. With sockets these are the interfaces of NCCL_SOCKET_IFNAME (eth0,eth1), each in a subnet that reaches the other hosts; with RDMA the devices of NCCL_IB_HCA.',
       'One connection over sockets may not fill a fast card: NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD open more.',
       ...hardwareHere(situation),
     ],

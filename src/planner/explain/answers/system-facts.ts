@@ -265,4 +265,33 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
       'InfiniBand has mostly 4096 bytes. RoCE takes the largest step that fits the Ethernet port: 1024 for 1500, 4096 for 4200 and more (jumbo frames). Small packets cost a few percent; ibv_devinfo shows active_mtu. Switches between must allow it, or packets are dropped. For sockets 9000 saves time of the CPU.',
     ],
   },
+  search: {
+    title: 'each host is searched alone, for as many channels as fit, from the highest speed on; then hosts are joined by rank',
+    // graph/search.cc (ncclTopoCompute) and graph/connect.cc of NCCL.
+    sentences: (situation) => [
+      'A channel comes in by a NIC (with several hosts), visits all GPUs, and leaves by a NIC; its speed is taken off all links on the way, so the next channel takes others. If fewer channels fit than NCCL wants, it tries slower ones, farther paths, and other orders for each channel, within a time limit. The best is kept: number times speed. Then channels may be doubled.',
+      'No interface tells the network between hosts, and a search over many hosts would not end, so there is no graph of all. Hosts exchange their results and take the least. Racks that NVLink joins are searched as one system.',
+      'NCCL_GRAPH_DUMP_FILE=graph.xml writes the result; tccl graph shows it, with its reasons by --why. «why 16 channels» gives those of this plan.',
+      ...nodeViews(situation).map(
+        ({ name, kind }) =>
+          `${name}: ${counted(kind.graphs.ring.nChannels, 'ring')} of ${rate(kind.graphs.ring.bwIntra)} within the node.`,
+      ),
+    ],
+  },
+  subnets: {
+    title: 'NCCL asks nothing of subnets: NICs are paired by number, and each pair must reach each other',
+    // transport/net_ib/connect.cc of NCCL (NCCL_IB_SUBNET_AWARE_ROUTING).
+    sentences: () => [
+      'One VLAN and subnet for all NICs works, and lets any NIC reach any other. Linux must then keep each address at its own port: arp_ignore=1, arp_announce=2, and routes by source, or RoCE traffic leaves by another port than planned.',
+      'A subnet for each rail needs routes between them, or traffic that stays on its rail: equal numbers of NICs in all hosts, NCCL_CROSS_NIC=0, PXN for all-to-all. NCCL_IB_SUBNET_AWARE_ROUTING=1 (newest releases) pairs NICs by subnet.',
+      'Losses, pauses (PFC) and congestion are the network’s; a plan does not depend on them.',
+    ],
+  },
+  farNetwork: {
+    title: 'a far network lowers bandwidth where the data in flight do not fill it: its speed times its round trip',
+    sentences: () => [
+      'Each connection of a channel has buffers of NCCL_BUFFSIZE (4 MiB in 8 slots): no more is on the way. 50 GB/s with a round trip of 500 us need 25 MB in flight on a NIC. A ring also waits for all its steps once, and all its ranks for the slowest hop.',
+      'Larger NCCL_BUFFSIZE, more channels (NCCL_MIN_NCHANNELS) and queue pairs (NCCL_IB_QPS_PER_CONNECTION) put more in flight; trees and fewer far hops need fewer round trips. Plans take networks of a few us.',
+    ],
+  },
 };

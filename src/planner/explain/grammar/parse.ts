@@ -15,6 +15,8 @@ const MOST_QUESTIONS = 3;
 
 /** Most words of statements that an answer lists as not used. */
 const MOST_WORDS = 4;
+/** Fewest words that say what a clause asks. */
+const LEAST_WORDS = 2;
 
 /**
  * Reads questions in free words: names, numbers and ideas count, not the grammar around them. Misspelt words are read as the
@@ -58,15 +60,19 @@ export function parseQuestions(text: string): readonly Question[] {
     .map((question, index) => focusedOn(question, asking, index === 0 ? lost : []));
 }
 
-/** Words of statements around a question are told, and do not decide; clauses that ask for something unknown are told, too. */
+/**
+ * Words of statements around a question are told, and do not decide, unless the question has none of its own: `Why?`. Clauses
+ * that ask for something unknown are told, too.
+ */
 function focusedOn(question: Question, asking: readonly string[], lost: readonly string[]): Question {
-  if (asking.length === 0) return question;
   const asked = asking.join(' ').toLowerCase();
   const isAsked = (word: string) => new RegExp(`\\b${word}\\b`).test(asked);
-  const stated = question.unread.filter((word) => !isAsked(word)).slice(0, MOST_WORDS);
+  const own = question.content.filter(isAsked);
+  const isWhole = own.length < LEAST_WORDS;
+  const stated = isWhole ? [] : question.unread.filter((word) => !isAsked(word)).slice(0, MOST_WORDS);
   return {
     ...question,
-    unread: question.unread.filter(isAsked),
+    ...(isWhole ? {} : { content: own, unread: question.unread.filter(isAsked) }),
     mentions: [...question.mentions, ...[...stated, ...lost].map((text) => ({ part: 'word', text }) as const)],
   };
 }
@@ -235,6 +241,9 @@ const surelyAsked: ReadonlySet<Fact> = new Set([
   'peerMemory',
   'perRail',
   'mtu',
+  'search',
+  'subnets',
+  'farNetwork',
 ]);
 
 /** Facts about what no variable sets. */

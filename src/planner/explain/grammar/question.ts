@@ -242,7 +242,10 @@ export type SystemFact =
   | 'lostRank'
   | 'peerMemory'
   | 'perRail'
-  | 'mtu';
+  | 'mtu'
+  | 'search'
+  | 'subnets'
+  | 'farNetwork';
 
 /** Facts about links, NICs, channels and their thread blocks. */
 export type LinkFact =

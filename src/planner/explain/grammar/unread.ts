@@ -31,7 +31,7 @@ const light: ReadonlySet<Concept> = new Set<Concept>([
 
 /** Ideas that answers which compare plans, or hold for all, may leave aside as well. */
 const figures: ReadonlySet<Concept> = new Set<Concept>(['bandwidth', 'speed', 'time', 'slow', 'exceed', 'improve']);
-const aboveFigures: ReadonlySet<Ask> = new Set<Ask>(['change', 'variable', 'upgrade', 'fact', 'unclear']);
+const aboveFigures: ReadonlySet<Ask> = new Set<Ask>(['change', 'variable', 'upgrade', 'fact', 'unclear', 'flips']);
 
 const patterns = new Map((Object.keys(conceptPhrases) as Concept[]).map((name) => [name, phrasePattern(conceptPhrases[name])]));
 

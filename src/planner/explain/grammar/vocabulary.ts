@@ -134,7 +134,7 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'pairsDiffer',
-    '(between|for|with) (nodes?|hosts?|servers?|machines?) ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+ .{0,60}(between |for |with )?(nodes?|hosts?|servers?|machines?)? ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+|(fabric|network|switch|routing) (issue|problem)? ?or (is it )?(a |an )?nccl|(some|certain|other|different) pairs of (nodes?|hosts?|servers?|machines?)',
+    '(between|for|with) (nodes?|hosts?|servers?|machines?) ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+ .{0,60}(between |for |with )?(nodes?|hosts?|servers?|machines?)? ?#?\\d+ ?(and|&|\\+|to) ?#?\\d+|(fabric|network|switch|routing) (issue|problem)? ?or (is it )?(a |an )?nccl|(some|certain|other|different|good|bad|slow|fast) pairs? of (nodes?|hosts?|servers?|machines?)|(good|fast|other) (pair|machine|node|host|server|set|one)s? .{0,60}(bad|slow|poor) (pair|machine|node|host|server|set|one)s?|(bad|slow) (pair|machine|node|host|server|set)s? .{0,60}(good|fast|other)',
   ],
   [
     'sizeGrows',
@@ -154,7 +154,7 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'severalNics',
-    'multi ?nics?|(multiple|several|more than one|two|both|all) (nics?|network cards?|interfaces?|ports) (on|over|with|for) (ethernet|tcp|sockets?)|(support|use|aggregate|combine) .{0,10}(multiple|several|two) (nics?|network cards?|interfaces?)',
+    'multi ?nics?|(multiple|several|more than one) (nics?|network cards?|hcas?)|(two|both|all) (nics?|network cards?|interfaces?|ports) (on|over|with|for) (ethernet|tcp|sockets?)|(support|use|aggregate|combine) .{0,10}(multiple|several|two) (nics?|network cards?|interfaces?)',
   ],
   [
     'payload',
@@ -170,7 +170,7 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'fewerChannels',
-    '(not|n.t) (\\w+ ){0,2}(all|every) (of )?(the )?channels|fewer channels .{0,30}(small|size|data)|(small|little|less|not large) .{0,30}fewer channels|channels .{0,30}when (the )?(data|size|message)\\w* .{0,20}(small|not large)',
+    '(not|n.t) (\\w+ ){0,2}(all|every) (of )?(the )?channels|fewer channels .{0,30}(small|size|data)|(small|little|less|not large) .{0,30}fewer channels|channels .{0,30}when (the )?(data|size|message)\\w* .{0,20}(small|not large)|(subset|part|some|few|all) of (the |its |\\d+ )?channels|split .{0,30}(across|over|among) .{0,15}channels',
   ],
   ['bond', 'bond(s|ed|ing)?( \\d)?|lacp|link aggregation|lag ports?|mlx5 bond \\d|bond\\d'],
   [
@@ -227,7 +227,7 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
   ['deterministic', 'determinis\\w+|reproducib\\w+|bit ?wise|bit exact|run to run'],
   [
     'bothNetworks',
-    '(nv ?links?) and (the )?(network|nics?|infini ?band|ib|pci ?e?)|both (the )?(nv ?links?|pci ?e?) and|(pci ?e?|network|infini ?band) and (the )?nv ?links?',
+    '(nv ?links?) and (the )?(network|nics?|infini ?band|ib|pci ?e?)|both (the )?(nv ?links?|pci ?e?) and|(pci ?e?|network|infini ?band) and (the )?nv ?links?|nv ?links? as well as|mix\\w* (of )?(pci ?e?|nv ?links?)',
   ],
   [
     'twoCommunicators',
@@ -271,6 +271,18 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
     '(bandwidth|busbw|throughput|traffic|speed|load|gb/s|gbps|data|much) .{0,25}(per|of (a|each|one)|(on|over|for|through) (a|each|every|one)|each) (single )?(rail|nic|port|hca|card)s?( \\w+)?|(per|each|every) (rail|nic|hca) (bandwidth|busbw|throughput|traffic|speed|load|carr\\w+)|slow(er)? (nic|rail|hca|card)s?|(nic|rail|hca)s?( \\d+)?( (of|for|at|on) (gpu|rank) ?\\d+)? (is|are|looks|seems) (very |much |too )?slow(er)?',
   ],
   ['mtu', 'mtu|jumbo( frames?)?'],
+  [
+    'search',
+    'topo ?compute|topo(logy)? search\\w*|graph search|search(es|ed|ing)? .{0,30}(graph|channels?|rings?|topolog\\w+|paths?)|(graph|ring|tree|channel)s? .{0,20}search\\w*|n ?channels .{0,30}(calculat|comput|determin)\\w+|(single|global|one) .{0,20}graph .{0,40}(all|every|machines|nodes)|same ?channels?',
+  ],
+  [
+    'subnets',
+    'vlans?|(same|single|one|different|separate|several|per rail) (ip )?subnets?|subnets? .{0,30}(same|single|one|different|separate|matter|nics?|rails?)|arp( \\w+)?|rp filter',
+  ],
+  [
+    'farNetwork',
+    '(network|link|cross|wan|long ?distance|switch|propagation|data ?cent(er|re)) .{0,20}(latency|delay|rtt) .{0,90}(drop|lower|decreas|bandwidth|busbw|affect|impact|slow)\\w*|(bandwidth|busbw|throughput) .{0,60}(network|link|cross|wan|propagation) .{0,20}(latency|delay|rtt)|(between|across|over|two|several) data ?cent(er|re)s|long ?haul|wan|rtt',
+  ],
   [
     'logTrees',
     '(what|how|mean\\w*|read|understand|interpret|explain) .{0,60}trees? ?\\[?\\d?\\]? ?(line|log|\\[|-?\\d+/)|trees \\[\\d+\\] -?\\d+/-?\\d+|(log|debug|output) .{0,40}trees? .{0,30}(mean|format|number)|(mean\\w*|format) .{0,30}(of|in) (the )?(tree|ring|channel)s? (line|log|output|print)',
@@ -338,7 +350,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'proxyThreads',
-    'proxy .{0,40}(thread|cpu|process|progress)|(100|full|high|much) ?%? .{0,10}cpu( usage| load| utili[sz]ation)?|cpu (usage|load|utili[sz]ation|cores?) .{0,40}(nccl|need|proxy|thread|high|100)|busy (wait|poll)\\w*|(does|do|is|are) .{0,20}cpus? .{0,20}(involved|used|needed|matter)',
+    'proxy .{0,40}(thread|cpu|process|progress)|(100|full|high|higher|much) ?%? .{0,10}cpu( usage| load| utili[sz]ation)?|cpu (usage|load|utili[sz]ation|cores?) .{0,40}(nccl|need|proxy|thread|high|100)|busy (wait|poll)\\w*|(does|do|is|are) .{0,20}cpus? .{0,20}(involved|used|needed|matter)',
   ],
   [
     'unequalHosts',
@@ -346,7 +358,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'overlap',
-    '(overlap\\w*|concurrent\\w*|in parallel|alongside|at the same time|compete\\w*|contention|interfer\\w*) .{0,40}(comput\\w+|gemm|matmul|kernels?)|(comput\\w+|gemm|matmul|kernels?) .{0,40}(overlap\\w*|slower|compete\\w*|contention|interfer\\w*)|(steal|occup|consum|tak)\\w* .{0,20}(sms|multi ?processors)',
+    '(overlap\\w*|concurrent\\w*|in parallel|alongside|at the same time|compete\\w*|contention|interfer\\w*) .{0,40}(comput\\w+|gemm|matmul|kernels?)|(comput\\w+|gemm|matmul|kernels?) .{0,40}(overlap\\w*|slower|compete\\w*|contention|interfer\\w*)|slow\\w* (down )?.{0,20}(comput\\w+|gemm|matmul|kernels?)|(steal|occup|consum|tak)\\w* .{0,20}(sms|multi ?processors)',
   ],
   [
     'sharedGpu',
@@ -424,7 +436,7 @@ export type Concept = keyof typeof conceptPhrases;
 
 /** Plain words of English that say nothing by themselves here. A question in another language has few of them. */
 const plainWords = new Set(
-  `a about above add after again against all almost alone along already also although always am among an and another any anyone
+  `worker origin logic configure execution subset experiment behaviour effort advice a about above add after again against all almost alone along already also although always am among an and another any anyone
   anything are around as ask at away back be because been before began being below better between big both bound but by came can
   cannot case check clear come compare comparison could count current day default despite did didn differ different do does
   doesn doing don done down due during each either else end enough even ever every everything example far few first flap
