@@ -40,6 +40,7 @@ const wings = {
     threads: ['windows', 'messages', 'algorithms', 'transport', 'launch', 'bootstrap', 'progress', 'device'],
     observe: ['algorithms', 'bootstrap', 'device', 'planner/graph'],
     pool: ['communicator', 'launch', 'bootstrap', 'device'],
+    page: ['communicator', 'pool', 'launch', 'bootstrap', 'progress', 'device'],
     channels: [
       'observe',
       'algorithms',
@@ -72,20 +73,8 @@ const wings = {
   },
 };
 
-/** Imports of Node that only platform has. */
-const ofThePlatform = [
-  ['node:net', ['connect', 'createConnection', 'createServer', 'isIP', 'isIPv6']],
-  ['node:os', ['hostname', 'networkInterfaces']],
-  ['node:crypto', ['randomBytes', 'randomInt', 'randomUUID']],
-  ['node:timers'],
-  ['node:timers/promises'],
-  ['node:dns'],
-  ['node:dns/promises'],
-].map(([name, importNames]) => ({
-  regex: `^${name}$`,
-  ...(importNames === undefined ? {} : { importNames }),
-  message: 'Take it from src/runtime/platform/platform.ts.',
-}));
+/** The runtime takes what differs between platforms from one room. */
+const ofThePlatform = [{ regex: '^node:', message: 'Take it from src/runtime/platform, as #platform/NAME.' }];
 
 /** The rule of a room: of its own wing the listed rooms; of the planner the listed rooms; nothing of what stands above. */
 const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
@@ -103,7 +92,7 @@ const roomRules = Object.entries(wings).flatMap(([wing, rooms]) =>
           'error',
           {
             patterns: [
-              ...(forbidden.length === 0 ? [] : [{ regex: `^(\\.\\./)+(${forbidden.join('|')})/`, message }]),
+              ...(forbidden.length === 0 ? [] : [{ regex: `^((\\.\\./)+|#seam/)(${forbidden.join('|')})/`, message }]),
               ...(wing === 'planner'
                 ? []
                 : [
@@ -141,6 +130,11 @@ const platformRule = {
       { object: 'process', property: 'hrtime', message: 'Take hostClockNs from src/runtime/platform/platform.ts.' },
     ],
   },
+};
+
+const filesBesideRooms = {
+  files: ['src/runtime/*.ts'],
+  rules: { 'no-restricted-imports': ['error', { patterns: ofThePlatform }] },
 };
 
 /** Views are pure: they draw what the planner decided, for the command line and the studio. */
@@ -286,6 +280,7 @@ export default tseslint.config(
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   ...roomRules,
   platformRule,
+  filesBesideRooms,
   viewRule,
   studioRule,
 );

@@ -20,6 +20,13 @@ const level = (name: string, options: object = {}) => ({
 
 export default defineConfig({
   plugins: [fastImports],
+  // As `imports` of package.json, but of the sources.
+  resolve: {
+    alias: [
+      { find: /^#platform\/(.*)$/, replacement: `${import.meta.dirname}/src/runtime/platform/node/$1.ts` },
+      { find: /^#seam\/(.*)$/, replacement: `${import.meta.dirname}/src/runtime/$1.ts` },
+    ],
+  },
   test: {
     pool: 'forks',
     maxWorkers: 2,

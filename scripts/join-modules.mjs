@@ -18,7 +18,7 @@ const programs = [
   'runtime/threads/network-thread.js',
 ].map((file) => join(modules, file));
 /** Modules that programs of users import. */
-const entries = ['index.js', 'planner/index.js', 'ddp/index.js'].map((file) => join(modules, file));
+const entries = ['index.js', 'planner/index.js', 'ddp/index.js', 'browser/index.js'].map((file) => join(modules, file));
 
 /** Modules that processes load at their start. Modules that the same starts import are joined in one file. */
 const starts = {
@@ -39,18 +39,20 @@ const starts = {
 /** Joins the modules, unless dist/ is newer than all of them, the kernels and this script. */
 export async function joinModules() {
   const files = namesIn(modules).filter((file) => file.endsWith('.js'));
-  const inputs = [...files.map((file) => join(modules, file)), kernels, 'scripts/join-modules.mjs'];
+  const inputs = [...files.map((file) => join(modules, file)), kernels, 'scripts/join-modules.mjs', 'package.json'];
   if (isDone(files, Math.max(...inputs.map((file) => statSync(file).mtimeMs)))) return;
 
+  await joinForBrowsers(inputs);
+  const forNode = files.filter((file) => !ofBrowsers.test(file));
   const bundle = await rolldown({
     // Each module can be imported by its own path: threads, benchmarks and tests do, and commands import what they need.
-    input: Object.fromEntries(files.map((file) => [file.slice(0, -'.js'.length), join(modules, file)])),
-    external: /^(node:|[^./])/,
+    input: Object.fromEntries(forNode.map((file) => [file.slice(0, -'.js'.length), join(modules, file)])),
+    external: /^(node:|[^./#])/,
     platform: 'neutral',
     treeshake: false,
     preserveEntrySignatures: 'allow-extension',
     checks: { ineffectiveDynamicImport: false },
-    plugins: [kernelsInCode, buildInCode(inputs)],
+    plugins: [kernelsInCode("Buffer.from(base64, 'base64')"), buildInCode(inputs)],
   });
   const { output } = await bundle.write({
     dir: 'dist',
@@ -64,10 +66,31 @@ export async function joinModules() {
   });
   await bundle.close();
   const written = new Set(output.map(({ fileName }) => fileName));
-  for (const file of namesIn('dist')) if (/\.(js|js\.map)$/.test(file) && !written.has(file)) rmSync(join('dist', file));
+  for (const file of namesIn('dist'))
+    if (/\.(js|js\.map)$/.test(file) && !written.has(file) && !file.startsWith('browser/')) rmSync(join('dist', file));
   chmodSync('dist/cli/main.js', 0o755);
   writeFileSync('dist/.npmignore', notPublished(output));
   writeFileSync(record, JSON.stringify(files));
+}
+
+/** Modules for pages alone. */
+const ofBrowsers = /^(browser|runtime\/page|runtime\/platform\/browser)\//;
+
+/** Writes dist/browser: one file without imports of Node.js, and what is loaded when it is needed. */
+async function joinForBrowsers(inputs) {
+  for (const file of namesIn('dist')) if (/^browser\/.*\.js$/.test(file)) rmSync(join('dist', file));
+  const bundle = await rolldown({
+    input: { index: join(modules, 'browser/index.js') },
+    platform: 'browser',
+    resolve: { conditionNames: ['browser'] },
+    // Neither Node's modules nor names of ours without a form for pages.
+    onLog(level, log) {
+      throw new Error(`${level} in what pages load: ${log.message}`);
+    },
+    plugins: [kernelsInCode('Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))'), buildInCode(inputs)],
+  });
+  await bundle.write({ dir: 'dist/browser', format: 'esm', comments: { legal: true, annotation: true, jsdoc: false } });
+  await bundle.close();
 }
 
 /**
@@ -95,7 +118,9 @@ function notPublished(output) {
   };
   for (const id of entries) declare(relative(modules, id).replace(/js$/, 'd.ts'));
   const others = namesIn('dist').filter(
-    (file) => (file.endsWith('.js') && !loaded.has(file)) || (file.endsWith('.d.ts') && !declared.has(file)),
+    (file) =>
+      (file.endsWith('.js') && !loaded.has(file) && !file.startsWith('browser/')) ||
+      (file.endsWith('.d.ts') && !declared.has(file)),
   );
   return [...others.sort().map((file) => `/${file}`), ''].join('\n');
 }
@@ -104,7 +129,9 @@ const namesIn = (folder) => readdirSync(folder, { recursive: true, encoding: 'ut
 
 function isDone(files, newestMs) {
   if (!existsSync(record) || readFileSync(record, 'utf8') !== JSON.stringify(files)) return false;
-  return files.every((file) => existsSync(join('dist', file)) && statSync(join('dist', file)).mtimeMs >= newestMs);
+  return files
+    .filter((file) => !ofBrowsers.test(file))
+    .every((file) => existsSync(join('dist', file)) && statSync(join('dist', file)).mtimeMs >= newestMs);
 }
 
 /** A file for each set of starts, of the modules that exactly these import. */
@@ -148,12 +175,12 @@ const buildInCode = (files) => ({
 });
 
 /** Puts the kernels into the module that reads them: a bundle has no other files. */
-const kernelsInCode = {
+const kernelsInCode = (decoded) => ({
   name: 'kernels-in-code',
   load: (id) =>
     id === join(modules, 'runtime/device/kernels/kernels-wasm.js')
       ? `const base64 = '${readFileSync(kernels).toString('base64')}';
-export const kernelsWasm = () => Buffer.from(base64, 'base64');
+export const kernelsWasm = () => ${decoded};
 `
       : null,
-};
+});

@@ -1,5 +1,6 @@
+import { process } from '#platform/process';
 import { InternalError, TcclError, withRank } from '../errors.js';
-import { ownFolder } from '../own-module.js';
+import { ownFolder } from '#platform/own-module';
 
 /**
  * Promise calls fail from the event loop, so an error's own stack shows nothing of the program. V8 shows the functions that await

@@ -1,3 +1,4 @@
+import { process } from '#platform/process';
 /** Called with the exit code when the process (or thread) ends in order. */
 type ExitListener = (exitCode: number) => void;
 

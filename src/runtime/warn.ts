@@ -1,4 +1,5 @@
-import { writeSync } from 'node:fs';
+import { process } from '#platform/process';
+import { writeSync } from '#platform/files';
 import { printable } from '../printable.js';
 
 const lineOf = (text: string): string => `tccl: ${printable(text)}\n`;

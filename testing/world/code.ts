@@ -33,10 +33,15 @@ export async function loadRankCode(): Promise<(globals: RankGlobals) => RankCode
     plugins: [
       {
         name: 'world',
-        resolveId: (id: string) => (id === ENTRY ? id : null),
+        resolveId: (id: string) => {
+          const [, kind, name = ''] = /^#(platform|seam)\/(.*)$/.exec(id) ?? [];
+          if (kind !== undefined) return resolve('src/runtime', kind === 'seam' ? '' : 'platform/node', `${name}.ts`);
+          return id === ENTRY ? id : null;
+        },
         load: (id: string) => {
           if (id === ENTRY) return `export { init } from ${JSON.stringify(resolve('src/runtime/communicator/init.ts'))};`;
-          if (id === resolve('src/runtime/platform/node.ts')) return 'export const platform = worldPlatform;';
+          if (id === resolve('src/runtime/platform/node/platform.ts'))
+            return "export const platform = worldPlatform; export { isIP, isIPv6 } from 'node:net';";
           if (id === resolve('src/runtime/device/kernels/kernels-wasm.ts')) return 'export const kernelsWasm = () => undefined;';
           return null;
         },

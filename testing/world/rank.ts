@@ -128,6 +128,7 @@ function requireOf(world: World, network: VirtualNetwork, rank: number, nRanks: 
   };
   const modules: Readonly<Record<string, unknown>> = {
     'node:fs': files,
+    'node:process': processOf(world, rank),
     'node:module': { createRequire: () => none },
     'node:worker_threads': {
       ...(nodeRequire('node:worker_threads') as object),

@@ -16,7 +16,7 @@ import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
-import { logNameOf } from '../transport/networks.js';
+import { logNameOf } from '#seam/transport/networks';
 import type { Engine } from './engine.js';
 
 /** Makes the connections of an algorithm other than ring; every rank does so at the same call. The signal aborts it. */

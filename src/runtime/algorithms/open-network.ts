@@ -1,6 +1,6 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } from '../bootstrap/interfaces.js';
+import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } from '#seam/bootstrap/interfaces';
 import { placeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from './call.js';
@@ -14,7 +14,7 @@ import { inLanes } from '../transport/rails.js';
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
-import { networkNamed, type ChosenNetwork } from '../transport/networks.js';
+import { networkNamed, type ChosenNetwork } from '#seam/transport/networks';
 import type { FifoSize, Transport } from '../transport/transport.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';

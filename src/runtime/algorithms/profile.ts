@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { cpus, homedir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from '#platform/files';
+import { cpus, homedir } from '#platform/system';
+import { join } from '#platform/paths';
 import { algorithms, type Algorithm, type CallKind } from './call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { describeError, InputError, SystemError } from '../../errors.js';

@@ -25,7 +25,7 @@ import { decodeJson, encodeJson } from './json.js';
 import { Listener } from './listener.js';
 import type { ListenerOptions } from './listener.js';
 import type { HandshakeLimits } from './handshake-limits.js';
-import { Mesh } from './mesh.js';
+import { Mesh, type DialPeer } from './mesh.js';
 import { Network, spaces } from './network.js';
 import { untilWhen, type Notices } from './notices.js';
 import { peersOf, processOf } from './peer-info.js';
@@ -166,7 +166,7 @@ class SetUp {
     this.#clock = new WatchClock(timeoutMs);
     this.#endMs = this.#clock.look() + timeoutMs;
     this.#self = `rank ${rank}`;
-    this.#mesh = new Mesh(rank, nRanks);
+    this.#mesh = new Mesh(rank, nRanks, dialPeer);
     this.#all = new RankGroup(
       this.#mesh,
       Array.from({ length: nRanks }, (_, other) => other),
@@ -466,6 +466,9 @@ class SetUp {
     this.#mesh.abort(error, { kind: 'failed', group: 'all', sequence: 0, error: packError(told), own: true });
   }
 }
+
+/** Dials over sockets. */
+const dialPeer: DialPeer = ({ from, to, ...options }) => dial({ ...options, greeting: { purpose: purposes.peer, from, to } });
 
 interface Resolvers<T> {
   readonly promise: Promise<T>;

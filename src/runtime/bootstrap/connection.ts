@@ -4,38 +4,10 @@ import { silenceOf } from '../failure/silence.js';
 import { watchHost } from './liveness.js';
 import { MAXIMUM_PAYLOAD_BYTES, recordKinds, RecordReader, RecordWriter } from './record.js';
 import type { OpenedRecord, RecordKind } from './record.js';
+import { ConnectionEndedError, type ConnectionEvents, type MessageHeader, type RankConnection } from './rank-connection.js';
 import { endSocket, readOnAfterWrites } from './socket-end.js';
 import { setTimeout, type Socket } from '../platform/platform.js';
 import { graceMs } from '../failure/grace.js';
-
-/** Identification of a message, so that messages of several operations can share a connection. */
-export interface MessageHeader {
-  /** 0 to 2^32 - 1. Messages of different spaces are independent. */
-  readonly space: number;
-  /** 0 to 255. The sender's operation, for comparison with the receiver's. */
-  readonly operation: number;
-  /** 0 to 2^32 - 1. A tag, or an operation's number. */
-  readonly number: number;
-}
-
-export interface Message extends MessageHeader {
-  readonly data: Uint8Array;
-}
-
-/** A connection that either side has ended. The reason may arrive on another connection, a little later. */
-export class ConnectionEndedError extends SystemError {
-  constructor(what: string) {
-    super('NETWORK', `the connection ${what}`);
-  }
-}
-
-/** Events of a connection for its owner. */
-export interface ConnectionEvents {
-  message?(message: Message): void;
-  notice?(text: string): void;
-  /** Called once, last, if the connection was welcomed. `cause` is undefined when either side said goodbye. */
-  end(cause: Error | undefined): void;
-}
 
 /** Longest message of a connection. */
 const MAXIMUM_MESSAGE_BYTES = 1024 * 1024 * 1024;
@@ -57,7 +29,7 @@ interface Outbound {
  * An authenticated connection: messages of up to 1 GiB, notices that overtake them, and a goodbye that distinguishes an
  * orderly end from a broken connection. It never keeps the process alive.
  */
-export class BootstrapConnection {
+export class BootstrapConnection implements RankConnection {
   /** Resolves when the acceptor has taken the connection; rejects when it ends before. */
   readonly welcomed: Promise<void>;
   readonly #socket: Socket;

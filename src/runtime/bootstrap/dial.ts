@@ -1,7 +1,7 @@
 import { SystemError } from '../../errors.js';
 import type { Address } from './address.js';
 import { BootstrapConnection } from './connection.js';
-import type { ConnectionEvents } from './connection.js';
+import type { ConnectionEvents } from './rank-connection.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, otherJobAnswer } from './handshake.js';
 import type { Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';

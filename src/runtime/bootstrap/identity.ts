@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { readFileSync, readlinkSync } from 'node:fs';
+import { createHash } from '#platform/crypto';
+import { readFileSync, readlinkSync } from '#platform/files';
 import { hostname } from '../platform/platform.js';
 
 /** Identity of this process and its host. */

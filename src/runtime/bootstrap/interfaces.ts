@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from '#platform/files';
 import { InvalidArgumentError, SystemError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { addressBytes, isLinkLocal, isLoopback, zoneOf } from './address.js';

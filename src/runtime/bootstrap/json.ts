@@ -2,7 +2,7 @@ import { SystemError } from '../../errors.js';
 
 /** Encodes a value as JSON for other ranks. */
 export function encodeJson(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
+  return new TextEncoder().encode(JSON.stringify(value));
 }
 
 /**
@@ -11,7 +11,7 @@ export function encodeJson(value: unknown): Uint8Array {
  */
 export function decodeJson(data: Uint8Array): unknown {
   try {
-    return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
+    return JSON.parse(new TextDecoder().decode(data));
   } catch (cause) {
     throw new SystemError('NETWORK', 'a message that should be JSON is not: do all ranks run the same version of tccl?', {
       cause,

@@ -2,7 +2,7 @@ import { describeError, SystemError } from '../../errors.js';
 import { formatAddress, isLinkLocal, zoneOf } from './address.js';
 import type { Address } from './address.js';
 import { BootstrapConnection } from './connection.js';
-import type { ConnectionEvents } from './connection.js';
+import type { ConnectionEvents } from './rank-connection.js';
 import { AcceptorHandshake, CONNECTOR_PROOF_BYTES, HELLO_BYTES, otherJobAnswer } from './handshake.js';
 import type { ConnectionKeys, Greeting } from './handshake.js';
 import { readExactly } from './read-exactly.js';

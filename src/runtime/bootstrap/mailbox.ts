@@ -1,5 +1,5 @@
 import type { Ending } from '../failure/ending.js';
-import type { Message, MessageHeader } from './connection.js';
+import type { Message, MessageHeader } from './rank-connection.js';
 
 interface Waiter {
   readonly resolve: (message: Message) => void;

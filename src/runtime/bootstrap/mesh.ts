@@ -1,13 +1,11 @@
-import { setMaxListeners } from 'node:events';
+import { setMaxListeners } from '#platform/events';
 import { describeError, InvalidUsageError, RemoteError, SystemError } from '../../errors.js';
 import type { TcclError } from '../../errors.js';
 import { onExit } from '../exit.js';
 import { formatAddress, inZone } from './address.js';
 import type { Address } from './address.js';
-import type { BootstrapConnection, ConnectionEvents, Message, MessageHeader } from './connection.js';
-import { dial } from './dial.js';
+import type { ConnectionEvents, Message, MessageHeader, RankConnection } from './rank-connection.js';
 import { inRanksOfNetwork, packError, unpackError } from '../failure/transfer.js';
-import { purposes } from './handshake.js';
 import { eventOf, isSpread } from './notice.js';
 import type { Notice, SpreadNotice } from './notice.js';
 import { Peer } from './peer.js';
@@ -22,6 +20,21 @@ interface Directory {
   /** Such as `rank 3 (process 123 on host7)`. */
   readonly names: readonly string[];
 }
+
+/** Connects this rank to another. */
+export type DialPeer = (options: {
+  readonly from: number;
+  readonly to: number;
+  readonly address: Address;
+  readonly secret: Uint8Array;
+  readonly events: ConnectionEvents;
+  /** Aborts the attempts. */
+  readonly signal: AbortSignal;
+  /** Notices for the other side before the goodbye, if the dial is aborted. */
+  readonly news: readonly string[];
+  /** Called after each failed attempt before the next one; an error that it throws ends the dial. */
+  readonly onFailure: (error: Error) => void;
+}) => Promise<RankConnection>;
 
 /** Answers queries of other ranks about this rank's state on a network, and receives their answers. */
 interface QueryHandler {
@@ -49,7 +62,7 @@ export class Mesh {
   readonly rank: number;
   readonly nRanks: number;
   readonly #peers = new Map<number, Peer>();
-  readonly #connections = new Set<BootstrapConnection>();
+  readonly #connections = new Set<RankConnection>();
   readonly #lostListeners = new Set<(rank: number, error: Error) => void>();
   readonly #deathListeners = new Set<(error: RemoteError) => void>();
   /** Ranks that a network of this rank has found dead. */
@@ -81,7 +94,11 @@ export class Mesh {
   #previousArrived: () => void = () => undefined;
   #hasNext = false;
 
-  constructor(rank: number, nRanks: number) {
+  constructor(
+    rank: number,
+    nRanks: number,
+    private readonly dial: DialPeer,
+  ) {
     this.rank = rank;
     this.nRanks = nRanks;
     setMaxListeners(0, this.#closing.signal); // one listener for each connection during its set-up
@@ -184,7 +201,7 @@ export class Mesh {
   }
 
   /** Takes a connection that `rank` made. */
-  accept(rank: number, open: (events: ConnectionEvents) => BootstrapConnection): void {
+  accept(rank: number, open: (events: ConnectionEvents) => RankConnection): void {
     const peer = this.#peer(rank);
     const connection = open(
       this.#eventsOf(peer, (cause) => {
@@ -392,12 +409,13 @@ export class Mesh {
     return address;
   }
 
-  async #dial(peer: Peer, address: Address, hint?: string): Promise<BootstrapConnection> {
+  async #dial(peer: Peer, address: Address, hint?: string): Promise<RankConnection> {
     let refusedSince: number | undefined;
-    const connection = await dial({
+    const connection = await this.dial({
+      from: this.rank,
+      to: peer.rank,
       address: inZone(address, this.#zone),
       secret: this.#ringSecret ?? new Uint8Array(),
-      greeting: { purpose: purposes.peer, from: this.rank, to: peer.rank },
       // The peer's goodbye on this connection means that it sends nothing more; its messages come on the other one.
       events: this.#eventsOf(peer, (cause) => {
         if (cause !== undefined || peer.incoming === undefined) this.#ended(peer, cause);
@@ -418,7 +436,7 @@ export class Mesh {
     return connection;
   }
 
-  #keep(connection: BootstrapConnection): void {
+  #keep(connection: RankConnection): void {
     this.#connections.add(connection);
     for (const text of this.#badNews) connection.notify(text);
     if (this.signal.aborted) void connection.leave(); // closed while the connection was being made

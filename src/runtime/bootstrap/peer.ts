@@ -1,6 +1,6 @@
 import { TcclError } from '../../errors.js';
 import type { RemoteError } from '../../errors.js';
-import { ConnectionEndedError, type BootstrapConnection } from './connection.js';
+import { ConnectionEndedError, type RankConnection } from './rank-connection.js';
 import { Mailbox } from './mailbox.js';
 import { clearTimeout, setTimeout } from '../platform/platform.js';
 import { Ending } from '../failure/ending.js';
@@ -12,11 +12,11 @@ export class Peer {
   readonly #ending = new Ending();
   readonly mailbox = new Mailbox(this.#ending);
   /** Connection that the peer made; its messages come on it. */
-  incoming: BootstrapConnection | undefined;
+  incoming: RankConnection | undefined;
   /** True if that connection has ended, so that all its messages have arrived. */
   hasEnded = false;
   /** Connection that this rank made; messages to the peer go on it. */
-  outgoing: Promise<BootstrapConnection> | undefined;
+  outgoing: Promise<RankConnection> | undefined;
   /** Reason why the latest attempt to connect failed. */
   dialFailure: string | undefined;
   /** Ends the wait for the last messages of a peer whose loss others have reported. */

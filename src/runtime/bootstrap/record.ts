@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from '#platform/crypto';
 import { SystemError } from '../../errors.js';
 
 /*

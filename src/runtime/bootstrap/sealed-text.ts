@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac } from '#platform/crypto';
 import { randomBytes } from '../platform/platform.js';
 
 const CIPHER = 'aes-256-gcm';

@@ -1,5 +1,5 @@
 import { SystemError } from '../../errors.js';
-import type { MessageHeader } from './connection.js';
+import type { MessageHeader } from './rank-connection.js';
 import type { TransferredError } from '../failure/transfer.js';
 import { decodeJson } from './json.js';
 import type { CheckIn } from './roll-call.js';

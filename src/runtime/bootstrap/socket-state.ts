@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 import { loadLibc, type TcpState } from '../device/libc.js';
 import type { Socket } from '../platform/platform.js';
 

@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { inspect } from 'node:util';
+import { createHash, timingSafeEqual } from '#platform/crypto';
+import { inspect } from '#platform/system';
 import { describeText } from '../../describe-value.js';
 import { describeError, InvalidArgumentError, SystemError } from '../../errors.js';
 import { addressBytes, addressText, formatAddress, isLoopback, parseAddress, zoneOf } from './address.js';
@@ -23,6 +23,8 @@ const FORMAT = 1;
 const origins = ['root', 'address', 'name', 'launcher'] as const;
 export type Origin = (typeof origins)[number];
 
+let readSecret: (id: UniqueId) => Uint8Array;
+
 /**
  * Address of a communicator's root, and the secret that its ranks share. Users pass it unchanged from the process that opened
  * the root to all ranks, as 128 bytes or as text. Anybody who has it can join; treat it as a password.
@@ -40,6 +42,10 @@ export class UniqueId {
   readonly job: bigint;
   /** Private, so that neither `console.dir`, `JSON.stringify` nor a debugger's log shows it. */
   readonly #secret: Uint8Array;
+
+  static {
+    readSecret = (id) => id.#secret;
+  }
 
   constructor(root: Address, secret: Uint8Array, origin: Origin = 'root', job = 0n) {
     if (secret.length !== SECRET_BYTES) {
@@ -177,7 +183,7 @@ export class UniqueId {
 
 /** The secret of an id. Not a member of the class, because printing an object may evaluate its getters. */
 export function secretOf(id: UniqueId): Uint8Array {
-  return Uint8Array.from(id.toBytes().subarray(40, 72));
+  return Uint8Array.from(readSecret(id));
 }
 
 /** 64 bits of a hash; 0 for an empty id. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 import { describeError, inFile, InputError, SystemError } from '../../errors.js';
 import { addCpuDevices } from '../../planner/topology/detect/cpu-devices.js';
 import { parseXml } from '../../planner/topology/xml/parse.js';

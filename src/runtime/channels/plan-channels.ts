@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join, parse } from 'node:path';
+import { writeFileSync } from '#platform/files';
+import { join, parse } from '#platform/paths';
 import { describeError, InputError, SystemError, TcclError } from '../../errors.js';
 import { contributionFromJson, contributionToJson } from '../../planner/plan/plan-json.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';

@@ -4,7 +4,7 @@ import { oddRanksOf } from '../bootstrap/rank-list.js';
 import { counted } from '../../counted.js';
 import { allowedCores } from '../detect/cores.js';
 import { InvalidUsageError, namingCall } from '../../errors.js';
-import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '../transport/networks.js';
+import { networkNamed, networks, SOCKET_NET, type ChosenNetwork } from '#seam/transport/networks';
 import type { RankLocation } from '../channels/location.js';
 import { engineThreads, forcedAlgorithm, type CommunicatorConfig, type EngineThreads } from './config.js';
 import type { Joined } from './join-segment.js';

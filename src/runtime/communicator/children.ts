@@ -3,7 +3,7 @@ import type { CommitBarrier } from '../bootstrap/commit-barrier.js';
 import { packError, unpackError } from '../failure/transfer.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type { LostNics } from '../channels/location.js';
-import { failedNics, withoutNics } from '../channels/lost-nics.js';
+import { failedNics, withoutNics } from '#seam/channels/lost-nics';
 import { checkLimits, type CallLimits } from '../algorithms/arguments.js';
 import { Team } from '../device/team.js';
 import { describeValue } from '../../describe-value.js';

@@ -1,6 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
-import { systemInterfaces } from '../bootstrap/interfaces.js';
+import { systemInterfaces } from '#seam/bootstrap/interfaces';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { secretOf, type UniqueId } from '../bootstrap/unique-id.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
@@ -14,22 +14,22 @@ import { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 import { connectRing } from '../transport/ring.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
-import { nicLines } from '../channels/nic-lines.js';
-import type { ChannelPlan, TopologyFiles } from '../channels/plan-channels.js';
+import { nicLines } from '#seam/channels/nic-lines';
+import type { ChannelPlan, TopologyFiles } from '#seam/channels/plan-channels';
 import { warn } from '../warn.js';
 import { ShmTransport } from '../transport/shm.js';
-import { networkNamed, networkText } from '../transport/networks.js';
+import { networkNamed, networkText } from '#seam/transport/networks';
 import { inOneSegment, netOf, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
 import { algorithmsIn, defaultTable, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { EngineThreads } from './config.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
-import { startDirectThreads } from '../threads/direct-threads.js';
+import { startDirectThreads } from '#seam/threads/direct-threads';
 import type { Engine } from '../algorithms/engine.js';
-import { observersOf, type FeedbackContext } from '../observe/feedback.js';
+import { observersOf, type FeedbackContext } from '#seam/observe/feedback';
 import type { NetworkEngine } from '../algorithms/network-engine.js';
-import { startNetworkThread } from '../threads/network-threads.js';
+import { startNetworkThread } from '#seam/threads/network-threads';
 import { NvlsEngine } from '../algorithms/nvls-engine.js';
 import { ObservedEngine } from '../observe/observed-engine.js';
 import { dataHost, interfaceFor, openNetwork, ranksByHost } from '../algorithms/open-network.js';
@@ -242,7 +242,7 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
   const locations = facts.map(({ location }) => location);
   if (localRanks.length === nRanks && topology.topology === undefined && new Set(locations.map((at) => at?.numaNode)).size === 1)
     return { channels: ringInOrder([localRanks], 'all ranks are near each other'), lines: [], locations };
-  const { planChannels } = await import('../channels/plan-channels.js');
+  const { planChannels } = await import('#seam/channels/plan-channels');
   const triesNics = !networkNamed(netOf(facts).name).choosesNics;
   const plan = await unlessAborted(
     planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: topology, triesNics }),

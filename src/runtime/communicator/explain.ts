@@ -13,7 +13,7 @@ import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorith
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads } from './config.js';
 import { defaultProfile } from '../algorithms/default-profile.js';
-import { wayOf } from '../transport/networks.js';
+import { wayOf } from '#seam/transport/networks';
 import type { CommunicatorParts } from './shared-resources.js';
 import { timeAt, timesFor, type Times } from '../algorithms/profile.js';
 

@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from '#platform/system';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import type { DataType, NumericArray } from '../device/types.js';

@@ -1,6 +1,6 @@
 import type { CallQueue } from '../algorithms/call-queue.js';
 import { raiseTeamAbort } from '../algorithms/direct-engine.js';
-import { ownFaultOf } from '../bootstrap/liveness.js';
+import { ownFaultOf } from '#seam/bootstrap/liveness';
 import { withHosts } from '../bootstrap/peer-info.js';
 import type { CallRecorder } from '../device/board.js';
 import { rankStates } from '../device/rank-lines.js';

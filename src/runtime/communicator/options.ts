@@ -9,11 +9,11 @@ import {
 } from '../launch/environment.js';
 import { launcherVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
-import { networks } from '../transport/networks.js';
-import { MOST_SOCKETS } from '../transport/striped.js';
+import { networks } from '#seam/transport/networks';
+import { MOST_SOCKETS } from '../transport/network.js';
 import { LONGEST_MS } from './config.js';
 import type { TopologyFiles } from '../channels/plan-channels.js';
-import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-log.js';
+import { debugLevels, type DebugSettings, debugSubsystems, type DebugSubsystem } from '../observe/debug-settings.js';
 
 /** Protocols of a ring: algorithms/ring.ts. */
 const protocols = ['simple', 'll'] as const;

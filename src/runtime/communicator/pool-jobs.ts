@@ -1,12 +1,14 @@
 import { InternalError } from '../../errors.js';
 import { ParkedRanks } from '../device/parked-ranks.js';
 import { RankLines } from '../device/rank-lines.js';
-import { threadPlacement, type ThreadPlacement } from '../launch/thread-placement.js';
+import { threadPlacement, type ThreadPlacement } from '#seam/launch/thread-placement';
 import { setTimeout } from '../platform/platform.js';
 import { progressHere } from '../progress/progress.js';
 
 /** Interval at which a rank looks whether calls that its function left have ended, milliseconds. */
 const LOOK_EVERY_MS = 20;
+
+type PlaceInMemory = Pick<ThreadPlacement, 'memory' | 'rank' | 'nRanks'>;
 
 /**
  * Shows other ranks of a pool in which job this rank is. A rank whose function has returned makes no call of the job any more:
@@ -16,7 +18,7 @@ export class PoolJobs {
   readonly #lines: RankLines;
   readonly #parkedRanks: ParkedRanks;
 
-  constructor(place: ThreadPlacement | undefined = threadPlacement()) {
+  constructor(place: PlaceInMemory | undefined = threadPlacement()) {
     if (place?.memory === undefined) throw new InternalError('INTERNAL', 'a rank of a pool has no memory of its pool');
     const { memory, rank, nRanks } = place;
     this.#lines = new RankLines(memory, rank, undefined);

@@ -12,7 +12,7 @@ import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { TcclError } from '../../errors.js';
 import { RecordingFile } from '../observe/recording-file.js';
-import { networkNamed } from '../transport/networks.js';
+import { networkNamed } from '#seam/transport/networks';
 import { RailsTransport, type Lanes } from '../transport/rails.js';
 import { unlessAborted } from '../transport/unless-aborted.js';
 import { connectsInAdvance, netOf, type RankFacts } from './agree.js';
@@ -57,6 +57,8 @@ interface SharedFacts {
   /** Joins a communicator with new ranks, for grow(). */
   readonly join: (options: InitOptions) => Promise<CommunicatorParts>;
   readonly options: InitOptions;
+  /** Called when this rank has left the segment. */
+  readonly onLeft?: () => void;
 }
 
 /**
@@ -193,6 +195,7 @@ export class SharedResources {
     if (--this.#users > 0) return;
     this.recording?.close();
     this.facts.segment.close();
+    this.facts.onLeft?.();
   }
 }
 

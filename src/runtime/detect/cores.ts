@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync, readFileSync } from '#platform/files';
+import { availableParallelism } from '#platform/system';
+import { join } from '#platform/paths';
 
 /*
  * Cores, which Linux calls CPUs: hardware threads, by their numbers. `root` is where /proc and /sys are, `/` on a real

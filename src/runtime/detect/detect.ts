@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { statSync } from '#platform/files';
 import { SystemError } from '../../errors.js';
 import { detectMachine, type DetectedMachine } from '../../planner/topology/detect/detect-machine.js';
 import type { NetworkKind } from '../../planner/topology/detect/detect-network.js';

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { join, relative, sep } from 'node:path';
+import { readdirSync, readFileSync, realpathSync } from '#platform/files';
+import { join, relative, sep } from '#platform/paths';
 import type { MachineFiles } from '../../planner/topology/detect/machine-files.js';
 
 /** Files of /sys and /proc are short; longer ones are ignored. */

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 
 /**
  * Bytes that this process can still allocate before the kernel starts killing: the machine's free memory or the rest of the

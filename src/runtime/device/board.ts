@@ -1,4 +1,5 @@
-import { readlinkSync } from 'node:fs';
+import { process } from '#platform/process';
+import { readlinkSync } from '#platform/files';
 import {
   BOARDS,
   boardStates,

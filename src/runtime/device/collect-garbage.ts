@@ -1,5 +1,4 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { setFlagsFromString, runInNewContext } from '#platform/engine';
 
 let collector: (() => void) | undefined;
 

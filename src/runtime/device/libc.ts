@@ -1,5 +1,4 @@
-import { constants } from 'node:os';
-import { getSystemErrorName } from 'node:util';
+import { constants, getSystemErrorName } from '#platform/system';
 import { SystemError } from '../../errors.js';
 import { ownRequire } from '../../own-module.js';
 import { FdWatches, type FdWatch, type Readiness } from './fd-watches.js';

@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
 import type { Arithmetic } from './kernels/kernels.js';
 import type { Segment } from './segment.js';

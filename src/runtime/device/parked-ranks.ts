@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, writeSync } from '#platform/files';
 
 /** Index in a segment of the number of parked threads, on a cache line of its own; then of the number of lines of threads. */
 const COUNT = 1984 / 4;
@@ -33,6 +33,9 @@ export interface WakePipe {
   /** Inode of the pipe, which detects that the number belongs to another file by now. */
   readonly inode: number;
 }
+
+/** Takes the place of a pipe where all ranks are threads of one process: the thread waits on its word itself. */
+export const onWord: WakePipe = { fd: -1, pid: 0, inode: 0 };
 
 /** Ranks of a segment, one bit each. */
 export type RankSet = Int32Array;
@@ -109,6 +112,17 @@ export class ParkedRanks {
     if (this.#own !== NO_LINE) this.#awake(this.#own);
   }
 
+  /** Blocks a thread that registered `onWord`, until another wakes it, for at most `ms`. Returns true if one did. */
+  sleep(ms: number): boolean {
+    return Atomics.wait(this.#words, wordOf(this.#own) + PARKED, 1, ms) !== 'timed-out';
+  }
+
+  /** Resolves when such a thread is awake; undefined if it is already. */
+  whenAwake(): Promise<unknown> | undefined {
+    const { async, value } = Atomics.waitAsync(this.#words, wordOf(this.#own) + PARKED, 1);
+    return async ? value : undefined;
+  }
+
   /** False without a line, and once another rank could not open this thread's pipe, for example from another container. */
   get canBeWoken(): boolean {
     return this.#own !== NO_LINE && Atomics.load(this.#words, wordOf(this.#own) + OUT_OF_REACH) === 0;
@@ -125,7 +139,11 @@ export class ParkedRanks {
   }
 
   #awake(line: number): void {
-    if (Atomics.exchange(this.#words, wordOf(line) + PARKED, 0) === 1) Atomics.sub(this.#words, COUNT, 1);
+    const word = wordOf(line) + PARKED;
+    if (Atomics.exchange(this.#words, word, 0) !== 1) return;
+    Atomics.sub(this.#words, COUNT, 1);
+    // Ends whenAwake().
+    if (this.#words[wordOf(line) + FD] === onWord.fd) Atomics.notify(this.#words, word);
   }
 
   #wakeAll(): void {
@@ -143,7 +161,8 @@ export class ParkedRanks {
     if ((((words[word + AWAITED + (me >> 5)] ?? 0) >> (me & 31)) & 1) === 0) return;
     if (Atomics.compareExchange(words, word + PARKED, 1, 0) !== 1) return;
     Atomics.sub(words, COUNT, 1);
-    this.#write(line, words[word + PID] ?? 0, words[word + FD] ?? 0, words[word + INODE] ?? 0);
+    if (words[word + FD] === onWord.fd) Atomics.notify(words, word + PARKED);
+    else this.#write(line, words[word + PID] ?? 0, words[word + FD] ?? 0, words[word + INODE] ?? 0);
   }
 
   #write(line: number, pid: number, number: number, inode: number): void {

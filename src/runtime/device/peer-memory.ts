@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 import type { Libc } from './libc.js';
 import { type RankLines, reaches } from './rank-lines.js';
 import { randomBytes } from '../platform/platform.js';

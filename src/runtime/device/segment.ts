@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync } from '#platform/files';
 import { counted } from '../../counted.js';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, InvalidUsageError, SystemError } from '../../errors.js';

@@ -94,7 +94,7 @@ export function packReason(error: Error): Uint8Array {
 
 /** The error that rank `peer` packed. An error of another class than tccl's becomes a RemoteError `ABORTED`. */
 export function unpackReason(bytes: Uint8Array, peer: number): TcclError {
-  const reason = JSON.parse(Buffer.from(bytes).toString()) as TransferredError;
+  const reason = JSON.parse(new TextDecoder().decode(bytes.slice())) as TransferredError;
   if (reason.name === '') return new RemoteError('ABORTED', `rank ${peer} gave up: ${reason.message}`, { rank: peer });
   return unpackError(reason);
 }

@@ -1,5 +1,5 @@
-import { accessSync, constants, existsSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { accessSync, constants, existsSync } from '#platform/files';
+import { basename, resolve } from '#platform/paths';
 import { ownPath } from '../../own-module.js';
 import { findExecutable } from './find-executable.js';
 import { exitCodes } from './job.js';

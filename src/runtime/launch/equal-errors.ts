@@ -1,4 +1,4 @@
-import { Transform, type Writable } from 'node:stream';
+import { Transform, type Writable } from '#platform/streams';
 import { clearTimeout, setTimeout, type Timer } from '../platform/platform.js';
 
 /** Longest time that an error is kept back to compare it with those of other ranks, milliseconds. */

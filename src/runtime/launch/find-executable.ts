@@ -1,5 +1,5 @@
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, statSync } from '#platform/files';
+import { delimiter, join } from '#platform/paths';
 
 /** Path of a command, or the reason why it cannot run, with the exit codes of shells: 127 and 126. */
 type Executable =

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 import { value, type Environment } from './environment.js';
 import { hostname } from '../platform/platform.js';
 

@@ -1,7 +1,6 @@
-import { closeSync, createWriteStream, existsSync, mkdirSync, openSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { PassThrough, type Readable, type Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { closeSync, createWriteStream, existsSync, mkdirSync, openSync } from '#platform/files';
+import { dirname, join, resolve } from '#platform/paths';
+import { PassThrough, type Readable, type Writable, finished } from '#platform/streams';
 import { InternalError, SystemError } from '../../errors.js';
 import { EqualErrors } from './equal-errors.js';
 import { LinePrefixer, type LinePlace } from './line-prefixer.js';

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from '#platform/files';
 import { clockMs, sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 

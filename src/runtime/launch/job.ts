@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { constants } from 'node:os';
+import { readFileSync } from '#platform/files';
+import { constants } from '#platform/system';
 import { nameRanks } from '../bootstrap/rank-list.js';
 import { clockMs, setImmediate } from '../platform/platform.js';
 import { afterWatching } from '../progress/watch-clock.js';

@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream';
+import { Writable } from '#platform/streams';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

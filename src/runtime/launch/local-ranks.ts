@@ -1,4 +1,4 @@
-import type { Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from '#platform/streams';
 import { describeError, SystemError } from '../../errors.js';
 import { copyTunables } from './copy-tunables.js';
 import { JobProcesses } from './job-processes.js';

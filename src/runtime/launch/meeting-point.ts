@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once } from '#platform/events';
 import { SystemError } from '../../errors.js';
 import { formatAddress, isLoopback, parseAddress } from '../bootstrap/address.js';
 import { UniqueId } from '../bootstrap/unique-id.js';

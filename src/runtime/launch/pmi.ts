@@ -1,6 +1,5 @@
-import { fstatSync } from 'node:fs';
-import { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
+import { fstatSync } from '#platform/files';
+import { Socket, createInterface } from '#platform/streams';
 import { InvalidUsageError, SystemError, TimeoutError } from '../../errors.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import type { WaitOptions, Placement } from './placement.js';

@@ -1,4 +1,4 @@
-import type { Transferable as Transferred, Worker } from 'node:worker_threads';
+import type { Transferable as Transferred, Worker } from '#platform/threads';
 import { InvalidArgumentError } from '../../errors.js';
 
 /** A port for messages to a rank that is a thread. Its answers come to `onMessage`. */

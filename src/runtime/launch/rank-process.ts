@@ -1,6 +1,5 @@
-import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { Socket } from 'node:net';
-import type { Readable, Writable } from 'node:stream';
+import { spawn, type ChildProcess, type StdioOptions } from '#platform/processes';
+import { Socket, type Readable, type Writable } from '#platform/streams';
 import { sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';
 import type { JobProcesses } from './job-processes.js';

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 
 /** Words for states of a process, by the kernel's letter for it, in the order in which one is chosen among several. */
 const states = {

@@ -1,5 +1,5 @@
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from '#platform/files';
+import { join } from '#platform/paths';
 import { TimeoutError } from '../../errors.js';
 import { randomBytes, sleep } from '../platform/platform.js';
 import { WatchClock } from '../progress/watch-clock.js';

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash } from '#platform/crypto';
 import { malformed, value, type Environment } from './environment.js';
 import { slurmStep } from './job-id.js';
 import type { Host } from './hosts/host-list.js';

@@ -1,8 +1,6 @@
-import type { Transferable, Worker, WorkerOptions } from 'node:worker_threads';
-import { existsSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import type { Transferable, Worker, WorkerOptions } from '#platform/threads';
+import { existsSync, statSync } from '#platform/files';
+import { fileURLToPath, nodeModule, resolve } from '#platform/paths';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError, RemoteError, SystemError } from '../../errors.js';
 import type { PlatformAbortSignal } from '../platform/declarations.js';
@@ -196,7 +194,7 @@ function checkFile(call: string, module: string | URL): void {
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return;
   try {
     // Node also finds ./rank.js by ./rank, and the main file of a folder.
-    createRequire(path).resolve(path);
+    nodeModule.createRequire(path).resolve(path);
     return;
   } catch (cause) {
     // tsx finds ./rank.ts by ./rank.js.

@@ -1,4 +1,4 @@
-import { getEnvironmentData, isMainThread, setEnvironmentData, Worker, type WorkerOptions } from 'node:worker_threads';
+import { getEnvironmentData, isMainThread, setEnvironmentData, Worker, type WorkerOptions } from '#platform/threads';
 import type { Placement } from './placement.js';
 
 /** Placement of a thread that spawnThreads() started. */

@@ -1,5 +1,4 @@
-import nodeModule from 'node:module';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath, nodeModule, pathToFileURL } from '#platform/paths';
 import { InvalidUsageError, namingCall } from '../../errors.js';
 
 /** Options of Node that load something before a program, which may read TypeScript. */

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
-import type { Writable } from 'node:stream';
+import { spawn } from '#platform/processes';
+import type { Writable } from '#platform/streams';
 
 /**
  * Ends the ranks when the launcher was killed with SIGKILL and cannot: a rank that spins in a collective would spin without end.

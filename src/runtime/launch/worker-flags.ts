@@ -1,4 +1,4 @@
-import type { Worker } from 'node:worker_threads';
+import type { Worker } from '#platform/threads';
 
 /** Flags of Node that pass a script on the command line, or set its type. */
 const script = /^(?:-p?e|-p|--eval|--print|--input-type)(?:=|$)/;

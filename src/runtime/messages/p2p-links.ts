@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events';
+import { setMaxListeners } from '#platform/events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { Team } from '../device/team.js';
 import { graceMs } from '../failure/grace.js';

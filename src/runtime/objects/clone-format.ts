@@ -1,4 +1,4 @@
-import { deserialize, serialize } from 'node:v8';
+import { deserialize, serialize } from '#platform/engine';
 import type { ObjectFormat } from './format.js';
 import { classOf, makeView, partsOf, PIECE_BYTES } from './views.js';
 

@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import { derivedBits, partsHash, type CallDetails, type CallKind, type DerivedCall } from '../algorithms/call.js';
 import type { QueuedCall } from '../algorithms/queued-call.js';
 import { callKinds } from '../device/kernels/call-kinds.js';

@@ -1,4 +1,4 @@
-import { Serializer } from 'node:v8';
+import { Serializer } from '#platform/engine';
 import { InvalidArgumentError, namingCall, SystemError } from '../../errors.js';
 import { cloneFormat } from './clone-format.js';
 import type { DecodedValue, EncodedValue, ObjectFormat } from './format.js';

@@ -1,4 +1,4 @@
-import { Deserializer, Serializer } from 'node:v8';
+import { Deserializer, Serializer } from '#platform/engine';
 import type { ObjectFormat } from './format.js';
 import { makeView, partsOf, PIECE_BYTES } from './views.js';
 

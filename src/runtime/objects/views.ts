@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 /** Typed arrays from this length on are not copied into the body. */
 export const PIECE_BYTES = 64 * 1024;
 

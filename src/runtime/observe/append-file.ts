@@ -1,4 +1,4 @@
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, openSync, writeSync } from '#platform/files';
 import { describeError, SystemError } from '../../errors.js';
 import { hostname } from '../platform/platform.js';
 import { warn } from '../warn.js';

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash } from '#platform/crypto';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { version } from '../../version.js';
 

@@ -1,29 +1,12 @@
-import { threadId } from 'node:worker_threads';
+import { threadId } from '#platform/threads';
 import { describeCall, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import type { TcclError } from '../../errors.js';
 import { printable } from '../../printable.js';
 import { appendTo, type Appending, fileNamed } from './append-file.js';
+import { debugLevels, type DebugLevel, type DebugSettings, type DebugSubsystem } from './debug-settings.js';
 import type { Observer } from './observed-engine.js';
 import { hostname } from '../platform/platform.js';
-
-/** Values of TCCL_DEBUG; each includes those before it. */
-export const debugLevels = ['NONE', 'VERSION', 'WARN', 'INFO', 'TRACE'] as const;
-type DebugLevel = (typeof debugLevels)[number];
-
-/** Values of TCCL_DEBUG_SUBSYS, as in NCCL. */
-export const debugSubsystems = ['INIT', 'COLL', 'GRAPH', 'TUNING', 'NET', 'ENV'] as const;
-export type DebugSubsystem = (typeof debugSubsystems)[number];
-
-export interface DebugSettings {
-  readonly level: DebugLevel;
-  readonly subsystems: ReadonlySet<DebugSubsystem>;
-  /**
-   * TCCL_DEBUG_FILE: `%h` stands for the host's name, `%p` for the process, `%%` for `%`. Default: standard output, as in
-   * NCCL.
-   */
-  readonly file: string | undefined;
-}
 
 /** The communicator of a log. */
 export interface LoggedCommunicator {

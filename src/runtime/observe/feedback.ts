@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { join, parse } from 'node:path';
+import { createHash } from '#platform/crypto';
+import { join, parse } from '#platform/paths';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { ChosenInterface } from '../bootstrap/interfaces.js';
 import { nodeOf } from '../bootstrap/peer-info.js';
@@ -8,7 +8,8 @@ import type { Channels } from '../algorithms/channels.js';
 import { algorithmsIn, rangesText, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { fileNamed } from './append-file.js';
 import { connectionLines, ringLines, treesLine } from './channel-lines.js';
-import { DebugLog, type DebugSettings } from './debug-log.js';
+import { DebugLog } from './debug-log.js';
+import type { DebugSettings } from './debug-settings.js';
 import type { Observer } from './observed-engine.js';
 import { TraceFile } from './trace-file.js';
 import { hostname } from '../platform/platform.js';

@@ -1,4 +1,4 @@
-import { renameSync, writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from '#platform/files';
 import type { Board } from '../device/board.js';
 import { hostname, wallClockMs } from '../platform/platform.js';
 import { warnNow } from '../warn.js';

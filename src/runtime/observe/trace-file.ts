@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { writeFileSync } from '#platform/files';
 import { callArguments, nameOf, type Call } from '../algorithms/call.js';
 import type { Operation } from '../algorithms/operation.js';
 import { TcclError } from '../../errors.js';

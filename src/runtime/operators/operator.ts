@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { types } from '#platform/system';
 import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';

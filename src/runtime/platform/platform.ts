@@ -1,6 +1,6 @@
-import { platform } from './node.js';
+import { platform } from '#platform/platform';
 
-export { isIP, isIPv6 } from 'node:net';
+export { isIP, isIPv6 } from '#platform/platform';
 export type { AddressInfo, Server, Socket, Timer } from './interface.js';
 
 /** Functions of the platform, each a constant: a loop that polls calls it directly. */

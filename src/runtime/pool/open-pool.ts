@@ -1,19 +1,21 @@
-import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import { pathToFileURL } from 'node:url';
+import { pathToFileURL } from '#platform/paths';
+import { MessageChannel } from '#platform/threads';
 import { describeValue } from '../../describe-value.js';
-import { InvalidArgumentError, InvalidUsageError, RemoteError } from '../../errors.js';
+import { InvalidArgumentError } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
-import { didYouMean } from '../../suggest.js';
 import { withCallerFrames } from '../caller-stack.js';
 import type { Communicator } from '../communicator/communicator.js';
 import { markDead } from '../device/rank-lines.js';
 import { threadMemory } from '../communicator/thread-memory.js';
-import type { RankPort, ThreadPort } from '../launch/rank-port.js';
+import type { RankPort } from '../launch/rank-port.js';
 import { checkModule, moduleAt, spawnThreads, type SpawnRanksOptions } from '../launch/spawn-threads.js';
 import { ownModule } from '../../own-module.js';
-import { closeAtEndOfBlock, type PlatformAsyncDisposable, type PlatformURL } from '../platform/declarations.js';
-import { packThrown, unpackThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
-import { setImmediate } from '../platform/platform.js';
+import type { PlatformAsyncDisposable, PlatformURL } from '../platform/declarations.js';
+import type { PoolRankData } from './pool-messages.js';
+import type { RankOutcome } from './outcome.js';
+import { ThreadPool } from './thread-pool.js';
+
+export type { RankOutcome };
 
 /** Options of openPool(). */
 export interface PoolOptions extends Omit<SpawnRanksOptions, 'workerData'> {
@@ -30,10 +32,6 @@ export type PoolFunction = (comm: Communicator, ...args: any[]) => unknown;
 type NameIn<Module> = { [Name in keyof Module]: Module[Name] extends PoolFunction ? Name : never }[keyof Module] & string;
 type ArgumentsOf<F> = F extends (comm: Communicator, ...args: infer Arguments) => unknown ? Arguments : never;
 type ResultOf<F> = F extends (...args: never) => infer Result ? Awaited<Result> : never;
-
-/** One rank's part of a job, as Promise.allSettled() gives it. */
-export type RankOutcome<Result> =
-  { readonly status: 'fulfilled'; readonly value: Result } | { readonly status: 'rejected'; readonly reason: unknown };
 
 /** Ranks that stay ready between jobs. */
 export interface Pool<Module = Readonly<Record<string, PoolFunction>>> extends PlatformAsyncDisposable {
@@ -121,185 +119,4 @@ async function startPool(options: PoolOptions): Promise<ThreadPool> {
   );
   await pool.ready();
   return pool;
-}
-
-/** An answer of each rank, by rank, and the order in which they came. */
-interface Collected {
-  readonly answers: readonly FromPoolRank[];
-  readonly order: readonly number[];
-}
-
-interface Collection {
-  readonly answers: (FromPoolRank | undefined)[];
-  readonly order: number[];
-  readonly resolve: (collected: Collected) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-class ThreadPool {
-  readonly nRanks: number;
-  readonly ranks: readonly ThreadPort[];
-  readonly #threads: Promise<void>;
-  readonly #ports: readonly MessagePort[];
-  /** Answers of the job that runs. One at a time, so that an open pool does not collect promises. */
-  #collection: Collection | undefined;
-  /** The error that ended the pool. */
-  #failure: { readonly error: unknown; isTold: boolean } | undefined;
-  #names: readonly string[] = [];
-  /** Settles with the last requested job. */
-  #last: Promise<unknown> = Promise.resolve();
-  /** Number of jobs so far. */
-  #jobs = 0;
-  #afterFailure = false;
-  #closing: Promise<void> | undefined;
-
-  constructor(threads: ReturnType<typeof spawnThreads>, ports: readonly MessagePort[]) {
-    this.nRanks = ports.length;
-    this.ranks = threads.ranks;
-    this.#threads = threads;
-    this.#ports = ports;
-    ports.forEach((port, rank) => {
-      port.on('message', (message: FromPoolRank) => this.#hear(rank, message));
-      port.on('messageerror', (error) => this.#hear(rank, { kind: 'failed', error: packThrown(error), isConsequence: false }));
-    });
-    threads.catch((error: unknown) => {
-      this.#failure = { error, isTold: this.#collection !== undefined };
-      this.#collection?.reject(error);
-      for (const port of ports) port.close();
-    });
-  }
-
-  get isClosing(): boolean {
-    return this.#closing !== undefined;
-  }
-
-  /** Resolves when all ranks have loaded their module and joined. */
-  async ready(): Promise<void> {
-    const { answers } = await this.#collect(() => undefined);
-    const [first] = answers;
-    this.#names = first?.kind === 'ready' ? first.names : [];
-  }
-
-  async run(name: string, ...args: readonly unknown[]): Promise<unknown[]> {
-    return withCallerFrames(this.#inTurn(name, args, (collected) => resultsOf(name, collected)));
-  }
-
-  async runSettled(name: string, ...args: readonly unknown[]): Promise<RankOutcome<unknown>[]> {
-    return withCallerFrames(this.#inTurn(name, args, ({ answers }) => answers.map(outcomeOf)));
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    await this.#last;
-    this.#keepAlive(true);
-    if (this.#failure === undefined) for (const port of this.#ports) port.postMessage({ kind: 'close' } satisfies ToPoolRank);
-    try {
-      await this.#threads;
-    } catch (error) {
-      if (this.#failure?.isTold !== true) throw error;
-    }
-  }
-
-  /** Runs a job when those before it have ended. */
-  async #inTurn<Result>(name: string, args: readonly unknown[], finish: (collected: Collected) => Result): Promise<Result> {
-    this.#check(name);
-    const collected = this.#last.then(() => this.#collect(() => this.#begin(name, args)));
-    this.#last = collected.catch(() => undefined);
-    return finish(await collected);
-  }
-
-  /** Sends a request that every rank answers once, and waits for the answers. */
-  async #collect(begin: () => void): Promise<Collected> {
-    if (this.#failure !== undefined) {
-      this.#failure.isTold = true;
-      throw this.#failure.error;
-    }
-    this.#keepAlive(true);
-    begin();
-    try {
-      return await new Promise<Collected>((resolve, reject) => {
-        this.#collection = { answers: Array.from({ length: this.nRanks }), order: [], resolve, reject };
-      });
-    } finally {
-      this.#collection = undefined;
-      this.#keepAlive(false);
-    }
-  }
-
-  /** An idle pool does not keep the process alive. */
-  #keepAlive(does: boolean): void {
-    for (const rank of this.ranks) rank.keepAlive(does);
-    for (const port of this.#ports) {
-      if (does) port.ref();
-      else port.unref();
-    }
-  }
-
-  #hear(rank: number, message: FromPoolRank): void {
-    const collection = this.#collection;
-    if (collection === undefined) return;
-    collection.answers[rank] = message;
-    if (collection.order.push(rank) < this.nRanks) return;
-    const answers = collection.answers.filter((answer) => answer !== undefined);
-    this.#afterFailure = answers.some((answer) => answer.kind === 'failed' || (answer.kind === 'done' && answer.isOver));
-    // Messages that ranks sent to `onMessage` before their answers come by another port: within two turns of the event loop.
-    setImmediate(() => setImmediate(() => collection.resolve({ answers, order: collection.order })));
-  }
-
-  #begin(name: string, args: readonly unknown[]): void {
-    const message: ToPoolRank = { kind: 'run', number: ++this.#jobs, name, args, afterFailure: this.#afterFailure };
-    try {
-      for (const port of this.#ports) port.postMessage(message);
-    } catch (cause) {
-      const what = (cause as Error).message;
-      throw new InvalidArgumentError('ARGUMENT_TYPE', `run: the arguments of ${name} cannot be copied to the ranks: ${what}`, {
-        cause,
-      });
-    }
-  }
-
-  #check(name: string): void {
-    if (this.#closing !== undefined)
-      throw new InvalidUsageError('CLOSED', `run: the pool was closed before ${describeValue(name)} was run`);
-    if (this.#names.includes(name)) return;
-    const there = this.#names.length === 0 ? 'it exports none' : `there are ${this.#names.join(', ')}`;
-    throw typeof name === 'string'
-      ? new InvalidArgumentError(
-          'UNKNOWN_NAME',
-          `run: the module exports no function ${JSON.stringify(name)}${didYouMean(name, this.#names)}; ${there}`,
-        )
-      : new InvalidArgumentError(
-          'ARGUMENT_TYPE',
-          `run takes the name of a function that the module exports, not ${describeValue(name)}: functions do not go between threads`,
-        );
-  }
-}
-
-closeAtEndOfBlock(ThreadPool.prototype);
-
-function outcomeOf(answer: FromPoolRank): RankOutcome<unknown> {
-  if (answer.kind === 'failed') return { status: 'rejected', reason: unpackThrown(answer.error) };
-  return { status: 'fulfilled', value: answer.kind === 'done' ? answer.value : undefined };
-}
-
-/** The results by rank. Throws the error of the first rank that failed by itself. */
-function resultsOf(name: string, { answers, order }: Collected): unknown[] {
-  const failed = order.filter((rank) => answers[rank]?.kind === 'failed');
-  const isCause = (rank: number): boolean => {
-    const answer = answers[rank];
-    return answer?.kind === 'failed' && !answer.isConsequence;
-  };
-  const rank = failed.find(isCause) ?? failed[0];
-  const answer = rank === undefined ? undefined : answers[rank];
-  if (answer?.kind !== 'failed') return answers.map((each) => (each.kind === 'done' ? each.value : undefined));
-  const cause = unpackThrown(answer.error);
-  const what = cause instanceof Error ? cause.message : String(cause);
-  throw new RemoteError('JOB_FAILED', `run: rank ${String(rank)} of ${answers.length} failed in ${name}: ${what}`, {
-    ...(rank !== undefined && { rank }),
-    cause,
-  });
 }

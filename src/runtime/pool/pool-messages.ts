@@ -1,4 +1,4 @@
-import type { MessagePort } from 'node:worker_threads';
+import type { MessagePort } from '#platform/threads';
 import { TcclError } from '../../errors.js';
 import { packError, unpackError, type TransferredError } from '../failure/transfer.js';
 

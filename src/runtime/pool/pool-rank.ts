@@ -1,74 +1,24 @@
 /** A rank of a pool: the module of its thread. It loads the user's module, joins the others, and runs jobs. */
-import { parentPort, workerData } from 'node:worker_threads';
-import { InvalidArgumentError, RemoteError } from '../../errors.js';
-import type { Communicator } from '../communicator/communicator.js';
+import { process } from '#platform/process';
+import { parentPort, workerData } from '#platform/threads';
 import { init } from '../communicator/init.js';
 import { PoolJobs } from '../communicator/pool-jobs.js';
-import { packThrown, type FromPoolRank, type PoolRankData, type ToPoolRank } from './pool-messages.js';
-import { setImmediate, setTimeout } from '../platform/platform.js';
-
-/** Allocations of jobs after which their arrays are collected at the end of one: more than that takes. */
-const COLLECTED_BYTES = 16 * 2 ** 20;
+import type { PoolRankData, ToPoolRank } from './pool-messages.js';
+import { serveJobs } from './serve-jobs.js';
+import { setTimeout } from '../platform/platform.js';
 
 const { port, module, graceMs } = workerData as PoolRankData;
-const send = (message: FromPoolRank): void => port.postMessage(message);
-
 const exported = (await import(/* webpackIgnore: true */ /* @vite-ignore */ module)) as Readonly<Record<string, unknown>>;
 const jobs = new PoolJobs();
-/** Outlives failed jobs, which end only the communicator that they were given. */
-const world = await init();
-let comm = await world.split(0);
-
-// Messages come one at a time: the pool begins a job after the one before has ended on all ranks.
-port.on('message', (message: ToPoolRank) => {
-  // An error here is a defect and ends the thread, as an unhandled rejection does.
-  void (message.kind === 'run' ? run(message) : close());
+await serveJobs({
+  exported,
+  jobs,
+  world: await init(),
+  send: (message) => port.postMessage(message),
+  receive: (listener) => port.on('message', (message: ToPoolRank) => listener(message)),
+  end() {
+    port.close();
+    parentPort?.unref();
+    setTimeout(() => process.exit(0), graceMs).unref();
+  },
 });
-send({ kind: 'ready', names: Object.keys(exported).filter((name) => typeof exported[name] === 'function') });
-
-async function run({ number, name, args, afterFailure }: ToPoolRank & { readonly kind: 'run' }): Promise<void> {
-  if (afterFailure) {
-    await comm.close();
-    comm = await world.split(0);
-  }
-  jobs.begin(number);
-  let value: unknown;
-  try {
-    value = await (exported[name] as (comm: Communicator, ...args: readonly unknown[]) => unknown)(comm, ...args);
-    jobs.returned(number);
-    world.keepArraysIn(value);
-    sendResult(name, value);
-    setImmediate(() => world.collectArrays(COLLECTED_BYTES));
-  } catch (thrown) {
-    jobs.failed();
-    const error = whyReturned(thrown, name);
-    const isConsequence = error instanceof RemoteError && error.rank !== undefined && error.rank !== comm.rank;
-    send({ kind: 'failed', error: packThrown(error), isConsequence });
-    // Ends the calls of ranks that wait for this one.
-    comm.abort(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
-
-/** Says of a rank that it has returned, where its function did: it has not closed its communicator. */
-function whyReturned(error: unknown, name: string): unknown {
-  if (error instanceof RemoteError && error.code === 'CLOSED')
-    error.message = error.message.replace('closed its communicator or exited', `returned from ${name}`);
-  return error;
-}
-
-function sendResult(name: string, value: unknown): void {
-  try {
-    send({ kind: 'done', value, isOver: !comm.isUsable });
-  } catch (cause) {
-    const what = (cause as Error).message;
-    throw new InvalidArgumentError('ARGUMENT_TYPE', `run: the result of ${name} cannot be copied: ${what}`, { cause });
-  }
-}
-
-async function close(): Promise<void> {
-  await comm.close();
-  await world.close();
-  port.close();
-  parentPort?.unref();
-  setTimeout(() => process.exit(0), graceMs).unref();
-}

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash } from '#platform/crypto';
 import { inputBytes, outputBytes } from '../../planner/schedule/buffers.js';
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
 import type { Schedule, ScheduledCollective } from '../../planner/schedule/schedule.js';

@@ -1,10 +1,14 @@
-import { closeSync } from 'node:fs';
+import { closeSync } from '#platform/files';
+import { MAY_BLOCK, process } from '#platform/process';
 import type { FdWatch } from '../device/fd-watches.js';
-import { POLLIN, POLLOUT, setPollEntry, type Libc } from '../device/libc.js';
+import { POLLIN, POLLOUT, setPollEntry, type Libc } from '#seam/device/libc';
 import type { Segment } from '../device/segment.js';
-import { inodeOf, noRanks, type WakePipe, type RankSet } from '../device/parked-ranks.js';
+import { inodeOf, noRanks, onWord, type WakePipe, type RankSet } from '../device/parked-ranks.js';
 import type { Team } from '../device/team.js';
 import { onExit } from '../exit.js';
+
+/** True if this engine can wait for a word in the event loop. */
+const CAN_WAIT_ASYNC = 'waitAsync' in Atomics;
 
 /** Collects the sources that can wake a thread: everything that it waits for registers here before each sleep. */
 export interface WakeSources {
@@ -22,7 +26,7 @@ export interface WakeSources {
 
 /**
  * Parks a thread until there is news, in poll(2) or in its event loop. It is woken by descriptors, and by ranks that share
- * memory through a pipe.
+ * memory through a pipe. Without the C library, ranks that share memory are threads of one process: they wait on a word of it.
  */
 export class Parking implements WakeSources {
   readonly wake: () => void;
@@ -78,36 +82,44 @@ export class Parking implements WakeSources {
   get wakes(): boolean {
     if (this.#libc?.watchesFds === false && this.#fds.size + this.#awaited.size > 0) return false;
     for (const { parkedRanks } of this.#awaited.keys()) if (!parkedRanks.canBeWoken) return false;
-    return this.#libc !== undefined || this.#awaited.size === 0;
+    return this.#libc !== undefined || this.#awaited.size === 0 || (this.#awaited.size === 1 && CAN_WAIT_ASYNC);
   }
 
   /** True if park() can block. */
   get canPark(): boolean {
-    return this.#libc !== undefined;
+    return this.#libc !== undefined || (this.#awaited.size === 1 && MAY_BLOCK);
   }
 
   /** Registers this thread with the ranks that can wake it. Poll once more afterwards: they may have acted before. */
   register(): void {
-    if (this.#awaited.size === 0 || this.#libc === undefined) return;
-    const { pipe } = (this.#pipe ??= this.#openPipe(this.#libc));
+    if (this.#awaited.size === 0) return;
+    const { pipe } = this.#libc === undefined ? { pipe: onWord } : (this.#pipe ??= this.#openPipe(this.#libc));
     for (const [segment, ranks] of this.#awaited) segment.parkedRanks.register(pipe, ranks);
   }
 
   /** Parks for at most `ms`. Returns true if a source woke the thread. */
   park(ms: number): boolean {
+    if (this.#libc === undefined) {
+      for (const { parkedRanks } of this.#awaited.keys()) return parkedRanks.sleep(ms);
+      return false;
+    }
     const most = 1 + this.#fds.size;
     if (this.#pollFds.length < 2 * most) this.#pollFds = new Int32Array(4 * most);
     let count = 0;
     for (const [fd, events] of this.#fds) setPollEntry(this.#pollFds, count++, fd, events);
     const readEnd = this.#pipe?.readEnd ?? -1;
     if (this.#awaited.size > 0 && readEnd >= 0) setPollEntry(this.#pollFds, count++, readEnd, POLLIN);
-    return (this.#libc?.pollFds(this.#pollFds, count, Math.ceil(ms)) ?? 0) > 0;
+    return this.#libc.pollFds(this.#pollFds, count, Math.ceil(ms)) > 0;
   }
 
   /** Lets news call `wake`, until unregister(). */
   watch(): void {
     const libc = this.#libc;
-    if (libc === undefined) return;
+    if (libc === undefined) {
+      // Another park may have begun by then: `wake` is only a hint.
+      for (const { parkedRanks } of this.#awaited.keys()) void (parkedRanks.whenAwake() ?? Promise.resolve()).then(this.wake);
+      return;
+    }
     if (this.#awaited.size > 0) this.#pipe?.watch.start({ readable: true });
     for (const [fd, events] of this.#fds)
       this.#watches.push(libc.watchFd(fd, { readable: (events & POLLIN) !== 0, writable: (events & POLLOUT) !== 0 }, this.wake));
@@ -115,8 +127,8 @@ export class Parking implements WakeSources {
 
   /** Ends register() and watch(), empties the pipe, and forgets all sources, which would keep a closed communicator's memory. */
   unregister(): void {
+    for (const segment of this.#awaited.keys()) segment.parkedRanks.unregister();
     if (this.#pipe !== undefined && this.#awaited.size > 0) {
-      for (const segment of this.#awaited.keys()) segment.parkedRanks.unregister();
       this.#pipe.watch.stop();
       while ((this.#libc?.readFd(this.#pipe.readEnd) ?? 0) > 0);
     }

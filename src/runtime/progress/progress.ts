@@ -1,4 +1,4 @@
-import { loadLibc, type Libc } from '../device/libc.js';
+import { loadLibc, type Libc } from '#seam/device/libc';
 import { Backoff } from './backoff.js';
 import { SpinTrial } from './spin-trial.js';
 import { Parking, type WakeSources } from './parking.js';

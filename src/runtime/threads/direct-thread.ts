@@ -1,5 +1,5 @@
 // Thread that carries out calls for a rank in shared memory; started by direct-threads.ts.
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, workerData } from '#platform/threads';
 import { DONE } from '../device/kernels/kernels.js';
 import { loadLibc } from '../device/libc.js';
 import { Segment, type SegmentInThread } from '../device/segment.js';

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { once } from '#platform/events';
+import { Worker } from '#platform/threads';
 import { mostRoomBytes } from '../algorithms/direct-small.js';
 import { stageMemoryBytes } from '../algorithms/direct-staging.js';
 import { tablesMemoryBytes } from '../algorithms/direct-tables.js';

@@ -1,5 +1,5 @@
 // Thread that has the sockets of a rank's collectives and carries them out; started by network-threads.ts.
-import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
+import { parentPort, workerData, type MessagePort } from '#platform/threads';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { withHosts } from '../bootstrap/peer-info.js';
 import type { Algorithm } from '../algorithms/call.js';

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { Worker } from '#platform/threads';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { Algorithm } from '../algorithms/call.js';
 import { SystemError } from '../../errors.js';

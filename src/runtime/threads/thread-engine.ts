@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import type { Worker } from 'node:worker_threads';
+import { once } from '#platform/events';
+import type { Worker } from '#platform/threads';
 import { decodeCall, type Call, type CallDetails } from '../algorithms/call.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';

@@ -4,6 +4,9 @@ import type { Segment } from '../device/segment.js';
 import type { WhyGone } from '../failure/breakage.js';
 import type { FifoSize, Transport } from './transport.js';
 
+/** The most sockets that a connection may have. */
+export const MOST_SOCKETS = 16;
+
 /** A transport for ranks that share no memory. */
 export interface Network {
   /** Value of TCCL_NET. */

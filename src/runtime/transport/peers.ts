@@ -1,7 +1,8 @@
-import { setMaxListeners } from 'node:events';
+import { Buffer } from '#platform/bytes';
+import { setMaxListeners } from '#platform/events';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
-import { Unanswered } from '../bootstrap/liveness.js';
+import { Unanswered } from '#seam/bootstrap/liveness';
 import { InternalError, InvalidUsageError, SystemError, TcclError } from '../../errors.js';
 import type {
   Connection,

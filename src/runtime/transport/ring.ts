@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';

@@ -1,3 +1,4 @@
+import { Buffer } from '#platform/bytes';
 import type { Segment } from '../device/segment.js';
 import { WaitWords, type WaitReport } from '../device/wait-report.js';
 import { closedHere, closedThere } from '../failure/reasons.js';

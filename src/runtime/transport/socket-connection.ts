@@ -1,4 +1,4 @@
-import { lookAtHosts, watchHost } from '../bootstrap/liveness.js';
+import { lookAtHosts, watchHost } from '#seam/bootstrap/liveness';
 import { endSocket, readOnAfterWrites } from '../bootstrap/socket-end.js';
 import { packReport, unpackReport, type WaitReport } from '../device/wait-report.js';
 import { SystemError } from '../../errors.js';

@@ -1,5 +1,4 @@
-import { constants } from 'node:os';
-import { getSystemErrorName } from 'node:util';
+import { constants, getSystemErrorName } from '#platform/system';
 import { MOST_PIECES, type Libc } from '../device/libc.js';
 import { SystemError } from '../../errors.js';
 import { frame, FRAME_HEADER_BYTES } from './socket-frames.js';

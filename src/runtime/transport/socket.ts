@@ -1,12 +1,12 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
+import { createHmac, timingSafeEqual } from '#platform/crypto';
+import { closeSync, openSync } from '#platform/files';
 import { formatAddress, inZone, isLoopback, parseAddress, zoneOf } from '../bootstrap/address.js';
 import { endedHere } from '../bootstrap/dial.js';
 import { CHALLENGE_BYTES, ConnectorHandshake, purposes } from '../bootstrap/handshake.js';
 import type { ConnectionKeys } from '../bootstrap/handshake.js';
 import { sourceAddress, systemInterfaces } from '../bootstrap/interfaces.js';
 import { Listener } from '../bootstrap/listener.js';
-import { limitDial, Unanswered } from '../bootstrap/liveness.js';
+import { limitDial, Unanswered } from '#seam/bootstrap/liveness';
 import type { Segment } from '../device/segment.js';
 import { counted } from '../../counted.js';
 import { describeError, SystemError } from '../../errors.js';

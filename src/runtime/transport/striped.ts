@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events';
+import { setMaxListeners } from '#platform/events';
 import type { WaitReport } from '../device/wait-report.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import type {
@@ -13,9 +13,6 @@ import type {
   TwoWayConnection,
 } from './transport.js';
 import { withAnySignal } from '../with-any-signal.js';
-
-/** The most sockets that a connection may have. */
-export const MOST_SOCKETS = 16;
 
 /**
  * Connections that consist of several connections, their lanes, of one transport or of several of one kind: messages go over the

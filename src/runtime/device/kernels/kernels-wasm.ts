@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync } from '#platform/files';
 
 /** The compiled kernels. In dist/, the build replaces this module by one that contains them: a bundle has no other files. */
 export function kernelsWasm(): Uint8Array<ArrayBuffer> {

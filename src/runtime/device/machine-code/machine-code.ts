@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync } from '#platform/files';
 import type { Libc } from '../libc.js';
 import type { DataTypeName } from '../types.js';
 import { COPY_BLOCK_BYTES, COPY_TWICE_ARGUMENTS, copyTwiceCode, type CopyTwiceFunction } from './copy-twice.js';

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { dirname, delimiter } from 'node:path';
-import { Writable, type Readable } from 'node:stream';
-import { finished } from 'node:stream/promises';
+import { once } from '#platform/events';
+import { dirname, delimiter } from '#platform/paths';
+import { Writable, type Readable, finished } from '#platform/streams';
 import { describeError } from '../../../errors.js';
 import { version } from '../../../version.js';
 import { afterWatching } from '../../progress/watch-clock.js';

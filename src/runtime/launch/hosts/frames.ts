@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import type { Writable } from '#platform/streams';
 
 /**
  * Frames between the launcher and its agent on another host, through ssh:

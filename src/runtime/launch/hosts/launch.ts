@@ -1,4 +1,4 @@
-import { constants } from 'node:os';
+import { constants } from '#platform/system';
 import { afterWatching } from '../../progress/watch-clock.js';
 import type { BindingUnit } from '../binding.js';
 import { checkCommand } from '../command-check.js';

@@ -1,5 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { Readable, type Writable } from 'node:stream';
+import { spawn, type ChildProcess } from '#platform/processes';
+import { Readable, type Writable } from '#platform/streams';
 import { printable } from '../../../printable.js';
 import { nameRanks } from '../../bootstrap/rank-list.js';
 import { sleep } from '../../platform/platform.js';

@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename } from '#platform/paths';
 import { printable } from '../../../printable.js';
 import { InvalidUsageError } from '../../../errors.js';
 

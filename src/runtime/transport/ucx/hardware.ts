@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from '#platform/files';
+import { dirname, join } from '#platform/paths';
 
 /** True if a port of an RDMA device (InfiniBand, RoCE, iWARP) is active. */
 export function hasRdmaPort(devices = '/sys/class/infiniband'): boolean {

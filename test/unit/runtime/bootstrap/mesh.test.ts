@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import {
   ConnectionEndedError,
-  type BootstrapConnection,
+  type RankConnection,
   type ConnectionEvents,
-} from '../../../../src/runtime/bootstrap/connection.js';
+} from '../../../../src/runtime/bootstrap/rank-connection.js';
 import { Mesh } from '../../../../src/runtime/bootstrap/mesh.js';
 import { Peer } from '../../../../src/runtime/bootstrap/peer.js';
 import { RemoteError } from '../../../../src/errors.js';
@@ -14,17 +14,13 @@ function heard(mesh: Mesh, rank: number): ConnectionEvents {
   let heardThere: ConnectionEvents | undefined;
   mesh.accept(rank, (events) => {
     heardThere = events;
-    return {
-      notify: () => undefined,
-      leave: () => Promise.resolve(),
-      destroy: () => undefined,
-    } as unknown as BootstrapConnection;
+    return { notify: () => undefined, leave: () => Promise.resolve(), destroy: () => undefined } as unknown as RankConnection;
   });
   return heardThere!;
 }
 
 it("a rank that closed because of a loss is reported after it, even while the lost rank's last messages are awaited", async () => {
-  const mesh = new Mesh(0, 3);
+  const mesh = new Mesh(0, 3, () => Promise.reject(new Error('unreachable')));
   const [first, second] = [heard(mesh, 1), heard(mesh, 2)];
   const news: string[] = [];
   mesh.onLost((rank) => news.push(`lost ${rank}`));

@@ -15,7 +15,7 @@ test('a rank whose function returns wakes the parked ranks that wait for it', ()
   });
   const memory = createMemory(64);
   const place = { launcher: 'threads', nRanks: 2, nLocalRanks: 2, commId: '', memory } as const;
-  const jobs = [0, 1].map((rank) => new PoolJobs({ ...place, rank, localRank: rank }));
+  const jobs = [0, 1].map((rank) => new PoolJobs({ ...place, rank }));
   const awaited = noRanks();
   awaited[0] = 1 << 1;
   for (const job of jobs) job.begin(1);

@@ -3,7 +3,9 @@ import { lookup } from 'node:dns/promises';
 import { connect, createServer } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Platform } from './interface.js';
+import type { Platform } from '../interface.js';
+
+export { isIP, isIPv6 } from 'node:net';
 
 /** Node.js. Bun and Deno have the same modules. */
 export const platform: Platform = {

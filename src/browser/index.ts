@@ -1,0 +1,71 @@
+/**
+ * tccl in a page: ranks are Web Workers that share memory.
+ *
+ * @module tccl/browser
+ */
+export type { Algorithm, CallKind } from '../runtime/algorithms/call.js';
+export type { Communicator } from '../runtime/communicator/communicator.js';
+export type {
+  ProbedMessage,
+  ReceivedMessage,
+  RecvOptions,
+  SendOptions,
+  TaggedLimits,
+} from '../runtime/communicator/message-exchange.js';
+export type { AnyObject } from '../runtime/objects/object-exchange.js';
+export type { Agreement, ChildOptions, CommunicatorConfig, ShrinkOptions } from '../runtime/communicator/config.js';
+export type { CallOptions, TimedCallOptions } from '../runtime/algorithms/arguments.js';
+export type { Explanation } from '../runtime/communicator/explain.js';
+export { group, groupSync } from '../runtime/communicator/group.js';
+export type { Grid, GridOptions, Halo } from '../runtime/communicator/grid.js';
+export { init } from '../runtime/page/init.js';
+export type { PageInitOptions as InitOptions } from '../runtime/page/options.js';
+export type { Parts } from '../runtime/communicator/parts.js';
+export type { PutOptions, Window } from '../runtime/windows/window.js';
+export type { ArrayOperator, ElementOf, ElementOperator, OwnOperator } from '../runtime/operators/operator.js';
+export type { ProgramOperator, ProgramRunner, ScheduleMaker } from '../runtime/programs/program.js';
+export type { Scalar, ScalarOf, ScalarOperator } from '../runtime/communicator/scalars.js';
+export type { Registration } from '../runtime/communicator/registration.js';
+export { openPool, servePool, type PagePoolOptions as PoolOptions } from '../runtime/page/pool.js';
+export type { Pool, PoolFunction, RankOutcome } from '../runtime/pool/open-pool.js';
+export { spawnRanks, type SpawnedWorkers as SpawnedRanks } from '../runtime/page/spawn.js';
+export {
+  fromBfloat16,
+  fromFloat16,
+  fromFloat8e4m3,
+  fromFloat8e5m2,
+  toBfloat16,
+  toFloat16,
+  toFloat8e4m3,
+  toFloat8e5m2,
+} from '../runtime/device/formats.js';
+export type { MemoryUse, SegmentMemory } from '../runtime/device/memory-use.js';
+export type {
+  AllocatedArray,
+  DataTypeName,
+  FurtherOperator,
+  GivenArray,
+  MovableArray,
+  NumericArray,
+  NumericArrayConstructor,
+  PremulSum,
+  ReductionOperator,
+  TypedArray,
+} from '../runtime/device/types.js';
+export {
+  describeError,
+  InputError,
+  InternalError,
+  InvalidArgumentError,
+  InvalidUsageError,
+  ncclResults,
+  RemoteError,
+  SystemError,
+  TcclError,
+  TimeoutError,
+  type ErrorCode,
+  type ErrorDetails,
+} from '../errors.js';
+export type { RankPort } from '../runtime/launch/rank-port.js';
+export type { PageModule, PageSpawnOptions as SpawnRanksOptions, PageWorker } from '../runtime/page/options.js';
+export { version } from '../version.js';

@@ -1,0 +1,2 @@
+/** A page has no network interfaces. */
+export const nicLines = (): readonly string[] => [];

@@ -1,0 +1,3 @@
+import { absent } from '../../../platform/browser/absent.js';
+
+export const planChannels = absent('planChannels');

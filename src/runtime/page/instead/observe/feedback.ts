@@ -1,0 +1,2 @@
+/** The log and the trace are files. */
+export const observersOf = (): readonly never[] => [];

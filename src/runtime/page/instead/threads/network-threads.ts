@@ -1,0 +1,1 @@
+export { startDirectThreads as startNetworkThread } from './direct-threads.js';

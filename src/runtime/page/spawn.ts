@@ -1,0 +1,258 @@
+import { describeValue } from '../../describe-value.js';
+import { InvalidArgumentError, ofCall, RemoteError, TcclError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+import { withCallerFrames } from '../caller-stack.js';
+import { markDead } from '../device/rank-lines.js';
+import { MAX_LOCAL_RANKS } from '../device/segment.js';
+import { createMemory } from '../device/shared-memory.js';
+import type { RankPort } from '../launch/rank-port.js';
+import { clearTimeout, random, setTimeout, type Timer } from '../platform/platform.js';
+import type { PageModule, PageSpawnOptions, PageWorker } from './options.js';
+import { checkIsolated, PLACE, type PagePlace, type ToPage, type ToRank } from './place.js';
+import { makeChannel, type Port } from './port-connection.js';
+
+/** Ranks that run as workers: a promise that resolves when all have ended without error, and a port to each. */
+export interface SpawnedWorkers extends Promise<void> {
+  /** A port for messages to and from each rank, by rank. */
+  readonly ranks: readonly RankPort[];
+}
+
+const optionNames = Object.keys({ env: true, onMessage: true, graceMs: true, signal: true } satisfies Record<
+  keyof PageSpawnOptions,
+  true
+>);
+
+/**
+ * Runs ranks as workers of this page, each on `module`, and resolves when all have ended without error: a rank ends when it has
+ * closed its communicators. The workers end then.
+ *
+ * @param module URL of a module, or a function that starts a worker on it, as bundlers need it
+ * @throws InvalidArgumentError `ARGUMENT_RANGE`, `ARGUMENT_TYPE`, `UNKNOWN_NAME`, SystemError `SHARED_MEMORY` in a page without
+ *   cross-origin isolation, `OUT_OF_MEMORY` before anything runs; RemoteError `RANK_DIED` when a rank threw or its worker ended:
+ *   `rank` is its number, `cause` its error; the other workers have ended by then (after `graceMs`)
+ *
+ * @example
+ * await spawnRanks(4, () => new Worker(new URL('./rank.js', import.meta.url), { type: 'module' }));
+ */
+export function spawnRanks(nRanks: number, module: PageModule, options: PageSpawnOptions = {}): SpawnedWorkers {
+  try {
+    checkOptionNames('spawnRanks', options, optionNames, "{ env: { TCCL_TIMEOUT: '10' } }");
+    const workers = new Workers('spawnRanks', nRanks, module, options);
+    return Object.assign(withCallerFrames(workers.ended), { ranks: workers.ports });
+  } catch (error) {
+    const named = error instanceof TcclError ? ofCall(error, 'spawnRanks') : error;
+    return Object.assign(withCallerFrames(Promise.reject(named as Error)), { ranks: [] });
+  }
+}
+
+/** Events of a browser's worker. */
+interface WorkerEvents {
+  addEventListener(
+    kind: 'message',
+    listener: (event: { readonly data: unknown; stopImmediatePropagation(): void }) => void,
+  ): void;
+  addEventListener(
+    kind: 'error' | 'messageerror',
+    listener: (event: { readonly message?: string; preventDefault(): void }) => void,
+  ): void;
+}
+
+interface Member {
+  readonly worker: PageWorker;
+  readonly control: Port;
+  state: 'runs' | 'ended' | 'failed';
+}
+
+/** Parts of a pool. */
+interface OfPool {
+  /** The other end of a rank's port for jobs. */
+  readonly jobs: (rank: number) => Port;
+  /** False while a rank that ends in order has failed, too. */
+  readonly mayEnd: () => boolean;
+}
+
+/** @internal Ranks of a page, as its own thread sees them. */
+export class Workers {
+  readonly ports: readonly RankPort[];
+  readonly ended: Promise<void>;
+  readonly #members: readonly Member[];
+  readonly #memory = createMemory();
+  readonly #call: string;
+  readonly #graceMs: number;
+  readonly #ofPool: OfPool | undefined;
+  #resolve: () => void = () => undefined;
+  #reject: (error: unknown) => void = () => undefined;
+  /** The error of the first rank that failed, or of the caller. */
+  #failure: { readonly error: unknown } | undefined;
+  #timer: Timer | undefined;
+  #isOver = false;
+
+  constructor(
+    call: string,
+    nRanks: number,
+    module: PageModule,
+    { env, onMessage, graceMs = 1000, signal }: PageSpawnOptions,
+    ofPool?: OfPool,
+  ) {
+    check(call, nRanks, module);
+    checkIsolated(call);
+    const abort = signal;
+    abort?.throwIfAborted();
+    this.#call = call;
+    this.#graceMs = graceMs;
+    this.#ofPool = ofPool;
+    this.ended = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const lines: (Port | undefined)[][] = Array.from({ length: nRanks }, () =>
+      new Array<Port | undefined>(nRanks).fill(undefined),
+    );
+    for (let low = 0; low < nRanks; low++)
+      for (let high = low + 1; high < nRanks; high++) {
+        const { port1, port2 } = makeChannel();
+        (lines[low] ?? [])[high] = port1;
+        (lines[high] ?? [])[low] = port2;
+      }
+    const name = `tccl:${random()}`;
+    const members: Member[] = [];
+    this.#members = members;
+    for (let rank = 0; rank < nRanks; rank++) {
+      const worker = this.#start(module, rank);
+      const { port1, port2 } = makeChannel();
+      const own = lines[rank] ?? [];
+      const place: PagePlace = {
+        rank,
+        nRanks,
+        memory: this.#memory,
+        lines: own,
+        control: port2,
+        lock: `${name}:${rank}`,
+        env: env ?? {},
+        ...(ofPool === undefined ? {} : { jobs: ofPool.jobs(rank) }),
+      };
+      const ports = place.jobs === undefined ? [port2] : [port2, place.jobs];
+      worker.postMessage({ [PLACE]: place }, [...ports, ...own.filter((line) => line !== undefined)]);
+      const member: Member = { worker, control: port1, state: 'runs' };
+      members.push(member);
+      const events = worker as unknown as WorkerEvents;
+      events.addEventListener('message', (event) => {
+        const { data } = event;
+        const told = (data as { readonly [PLACE]?: ToPage } | null | undefined)?.[PLACE];
+        if (told !== undefined) {
+          event.stopImmediatePropagation();
+          this.#hear(rank, told, place.lock);
+          return;
+        }
+        try {
+          if (!this.#isOver) onMessage?.(data, rank);
+        } catch (error) {
+          this.#end({ error });
+        }
+      });
+      events.addEventListener('error', (event) => {
+        event.preventDefault();
+        this.#fail(rank, new Error(event.message ?? 'the module cannot be loaded'));
+      });
+      events.addEventListener('messageerror', () => this.#fail(rank, new Error('a message of it cannot be deserialized')));
+    }
+    this.ports = members.map(({ worker }, rank) => portTo(worker, rank));
+    abort?.addEventListener('abort', () => this.#end({ error: abort.reason }), { once: true });
+  }
+
+  #start(module: PageModule, rank: number): PageWorker {
+    const { Worker } = globalThis as unknown as {
+      readonly Worker: new (url: string | URL, options: { readonly type: 'module'; readonly name: string }) => PageWorker;
+    };
+    const worker = typeof module === 'function' ? module(rank) : new Worker(module, { type: 'module', name: `rank ${rank}` });
+    if (typeof (worker as Partial<PageWorker> | undefined)?.postMessage === 'function') return worker;
+    for (const { worker: other } of this.#members) other.terminate();
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${this.#call}: the function that starts rank ${rank} returns a Worker, not ${describeValue(worker)}`,
+    );
+  }
+
+  #hear(rank: number, message: ToPage, lock: string): void {
+    switch (message.kind) {
+      case 'lives': {
+        const { navigator } = globalThis as unknown as {
+          readonly navigator: { readonly locks: { request(name: string, then: () => void): Promise<void> } };
+        };
+        // Granted when the worker that holds it has ended, in whatever way.
+        void navigator.locks.request(lock, () => this.#fail(rank, undefined));
+        return;
+      }
+      case 'failed':
+        this.#fail(rank, message.error);
+        return;
+      case 'ended':
+        if (this.#ofPool?.mayEnd() === false) this.#fail(rank, new Error('it closed its communicators'));
+        else this.#leave(rank, 'ended');
+    }
+  }
+
+  #fail(rank: number, cause: unknown): void {
+    if (this.#members[rank]?.state !== 'runs') return;
+    const what =
+      cause === undefined ? "'s worker ended" : ` failed: ${cause instanceof Error ? cause.message : describeValue(cause)}`;
+    this.#failure ??= { error: new RemoteError('RANK_DIED', `rank ${rank} of ${this.#members.length}${what}`, { rank, cause }) };
+    markDead(this.#memory, rank);
+    const news: ToRank = { kind: 'died', rank, why: 'ended: its worker ended without closing the communicator' };
+    for (const { control, state } of this.#members) if (state === 'runs') control.postMessage(news);
+    this.#timer ??= setTimeout(() => this.#end(), this.#graceMs);
+    this.#leave(rank, 'failed');
+  }
+
+  /** A rank has no more to do. */
+  #leave(rank: number, state: 'ended' | 'failed'): void {
+    const member = this.#members[rank];
+    if (member?.state !== 'runs') return;
+    member.state = state;
+    member.worker.terminate();
+    if (!this.#members.some((one) => one.state === 'runs')) this.#end();
+  }
+
+  /** Ends all ranks that still run. */
+  #end(failure = this.#failure): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#failure ??= failure;
+    clearTimeout(this.#timer);
+    for (const member of this.#members) {
+      member.state = 'ended';
+      member.worker.terminate();
+      member.control.close();
+    }
+    if (this.#failure === undefined) this.#resolve();
+    else this.#reject(this.#failure.error);
+  }
+}
+
+function check(call: string, nRanks: number, module: unknown): void {
+  if (!Number.isInteger(nRanks) || nRanks < 1 || nRanks > MAX_LOCAL_RANKS)
+    throw new InvalidArgumentError(
+      'ARGUMENT_RANGE',
+      `${call} takes a number of ranks from 1 to ${MAX_LOCAL_RANKS}, not ${describeValue(nRanks)}`,
+    );
+  if (typeof module !== 'function' && typeof module !== 'string' && !(module instanceof URL))
+    throw new InvalidArgumentError(
+      'ARGUMENT_TYPE',
+      `${call}: module is a URL or a function that starts a worker, as in () => new Worker(new URL('./rank.js', import.meta.url), { type: 'module' }), not ${describeValue(module)}`,
+    );
+}
+
+function portTo(worker: PageWorker, rank: number): RankPort {
+  return {
+    rank,
+    postMessage(value, transferList = []) {
+      try {
+        worker.postMessage(value, transferList);
+      } catch (error) {
+        throw new InvalidArgumentError('ARGUMENT_TYPE', `postMessage to rank ${rank}: ${(error as Error).message}`, {
+          cause: error,
+        });
+      }
+    },
+  };
+}

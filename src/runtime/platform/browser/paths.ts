@@ -1,0 +1,1 @@
+export const join = (...parts: readonly string[]): string => parts.join('/');

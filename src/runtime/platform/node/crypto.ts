@@ -1,0 +1,1 @@
+export { createCipheriv, createDecipheriv, createHash, createHmac, timingSafeEqual } from 'node:crypto';

@@ -1,0 +1,1 @@
+export { once, setMaxListeners } from 'node:events';

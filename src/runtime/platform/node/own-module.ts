@@ -1,0 +1,1 @@
+export { ownFolder } from '../../../own-module.js';

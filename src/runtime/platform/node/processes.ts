@@ -1,0 +1,2 @@
+export { spawn } from 'node:child_process';
+export type { ChildProcess, StdioOptions } from 'node:child_process';

@@ -1,0 +1,2 @@
+export { availableParallelism, constants, cpus, homedir } from 'node:os';
+export { getSystemErrorName, inspect, types } from 'node:util';

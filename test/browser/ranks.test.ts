@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { missing } from './chromium.js';
+import { IsolatedPages, isolating } from './isolated.js';
+
+let pages: IsolatedPages;
+beforeAll(async () => {
+  if (missing === '') pages = await IsolatedPages.open();
+});
+afterAll(() => pages.close());
+
+/** Messages of ranks in the order of ranks, and the error that ended them. */
+interface Outcome {
+  readonly messages: readonly unknown[];
+  readonly error?: { readonly code: string; readonly message: string; readonly rank?: number; readonly cause?: string };
+}
+
+let number = 0;
+/** Runs ranks of a page on a module of this text. */
+async function run(nRanks: number, module: string, options = '{}'): Promise<Outcome> {
+  const path = `/rank-${++number}.js`;
+  pages.files.set(path, `import { init, group } from '/dist/browser/index.js';\n${module}`);
+  const page = await pages.page();
+  const outcome = await page.evaluate<Outcome>(
+    `(async () => {
+      const { spawnRanks } = await import('/dist/browser/index.js');
+      const messages = [];
+      const onMessage = (message, rank) => (messages[rank] = message);
+      try {
+        await spawnRanks(${nRanks}, ${JSON.stringify(path)}, { onMessage, ...${options} });
+        return { messages };
+      } catch (error) {
+        const { code, message, rank, cause } = error;
+        return { messages, error: { code: code ?? error.name, message, rank, cause: cause && String(cause) } };
+      }
+    })()`,
+  );
+  expect(page.complaints).toEqual([]);
+  await page.context().close();
+  return outcome;
+}
+
+describe.skipIf(missing)(`ranks in a page${missing}`, () => {
+  it('reduce arrays between workers, blocking and by promises', async () => {
+    const { messages, error } = await run(
+      4,
+      `const comm = await init();
+      const x = comm.alloc(Float32Array, 1000).fill(comm.rank + 1);
+      await comm.allReduce(x);
+      comm.allReduceSync(x);
+      postMessage({ rank: comm.rank, nRanks: comm.nRanks, last: x[999], ordinary: await comm.allReduce(comm.rank) });
+      await comm.close();`,
+    );
+    expect(error).toBeUndefined();
+    expect(messages).toEqual([0, 1, 2, 3].map((rank) => ({ rank, nRanks: 4, last: 40, ordinary: 6 })));
+  });
+
+  it('exchange messages and objects, split, and make communicators of those that are left', async () => {
+    const { messages, error } = await run(
+      4,
+      `const comm = await init({ name: 'all' });
+      const { rank, nRanks } = comm;
+      const x = new Float64Array(3);
+      await Promise.all([comm.send(Float64Array.of(rank, 1, 2), (rank + 1) % nRanks), comm.recv(x, (rank + 3) % nRanks)]);
+      const object = await comm.broadcastObject(rank === 2 ? { at: new Date(5), map: new Map([[1n, 'é']]) } : undefined, 2);
+      const half = await comm.split(rank % 2);
+      const sum = await half.allReduce(rank);
+      await half.close();
+      const left = rank === 3 ? undefined : await comm.shrink([3]);
+      postMessage([x[0], object.at.getTime(), object.map.get(1n), sum, left && (await left.allReduce(1))]);
+      await left?.close();
+      await comm.close();`,
+    );
+    expect(error).toBeUndefined();
+    expect(messages).toEqual(
+      [0, 1, 2, 3].map((rank) => [(rank + 3) % 4, 5, 'é', rank % 2 === 0 ? 2 : 4, rank === 3 ? undefined : 3]),
+    );
+  });
+
+  it.each([
+    ['throws', "throw new RangeError('told to fail')", 'rank 1 of 3 failed: told to fail', 'RangeError: told to fail'],
+    [
+      'leaves a rejection',
+      "void Promise.reject(new Error('nobody listens')); await new Promise(() => {})",
+      'rank 1 of 3 failed: nobody listens',
+      'Error: nobody listens',
+    ],
+    ['ends its worker', 'close(); await new Promise(() => {})', "rank 1 of 3's worker ended", undefined],
+  ])('a rank that %s ends the calls of the others', async (_, end, message, cause) => {
+    const { messages, error } = await run(
+      3,
+      `const comm = await init();
+      if (comm.rank === 1) { ${end} }
+      try {
+        if (comm.rank === 0) await comm.allReduce(new Float32Array(8));
+        else comm.allReduceSync(new Float32Array(8));
+      } catch ({ code, rank }) {
+        postMessage({ code, rank });
+      }
+      await comm.close();`,
+      '{ graceMs: 60_000 }',
+    );
+    expect(error).toEqual({ code: 'RANK_DIED', message, rank: 1, ...(cause === undefined ? {} : { cause }) });
+    expect(messages).toEqual([{ code: 'RANK_DIED', rank: 1 }, undefined, { code: 'RANK_DIED', rank: 1 }]);
+  });
+
+  it('serve a pool: results by rank, errors of a job, and jobs after it', async () => {
+    pages.files.set(
+      '/job.js',
+      `import { servePool } from '/dist/browser/index.js';
+      await servePool({
+        sum: (comm, x) => comm.allReduce(x + comm.rank),
+        fail(comm) {
+          if (comm.rank === 1) throw new RangeError('told to fail');
+          return comm.allReduce(1);
+        },
+      });`,
+    );
+    const page = await pages.page();
+    const results = await page.evaluate(`import('/dist/browser/index.js').then(async ({ openPool }) => {
+        const pool = await openPool({ ranks: 3, module: () => new Worker('/job.js', { type: 'module' }) });
+        const first = await pool.run('sum', 10);
+        const failed = await pool.run('fail').catch(({ code, rank, message }) => ({ code, rank, message }));
+        const second = await pool.run('sum', 20);
+        const unknown = await pool.run('som').catch(({ message }) => message);
+        await pool.close();
+        return { first, failed, second, unknown };
+      })`);
+    expect(results).toEqual({
+      first: [33, 33, 33],
+      failed: { code: 'JOB_FAILED', rank: 1, message: 'run: rank 1 of 3 failed in fail: told to fail' },
+      second: [63, 63, 63],
+      unknown: expect.stringContaining('did you mean sum') as string,
+    });
+    expect(page.complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('name a module that cannot be loaded, and ranks that do not join', async () => {
+    const page = await pages.page();
+    const codeOf = (body: string): Promise<string> =>
+      page.evaluate(`import('/dist/browser/index.js').then(async ({ spawnRanks, init }) => { ${body} }).then(
+        () => 'no error', (error) => error.code + ' ' + (error.rank ?? error.ranks ?? '') + ' ' + error.message)`);
+    expect(await codeOf("await spawnRanks(2, '/nowhere.js')")).toMatch(/^RANK_DIED [01] rank [01] of 2 failed: /);
+    expect(await codeOf("await spawnRanks(0, '/x.js')")).toMatch(/^ARGUMENT_RANGE {2}spawnRanks takes a number of ranks from 1/);
+    expect(await codeOf('await spawnRanks(2, 7)')).toMatch(/^ARGUMENT_TYPE {2}spawnRanks: module is a URL or a function/);
+    expect(await codeOf('await spawnRanks(2, () => 7)')).toMatch(/^ARGUMENT_TYPE {2}spawnRanks: the function that starts rank 0/);
+    pages.files.set(
+      '/late.js',
+      `import { init } from '/dist/browser/index.js';
+      addEventListener('message', async ({ data }) => {
+        if (data === 'join') await init({ timeoutMs: 300 }).catch(({ code, ranks }) => postMessage({ code, ranks }));
+      });`,
+    );
+    const missed = await page.evaluate(`import('/dist/browser/index.js').then(async ({ spawnRanks }) => {
+        const over = new AbortController();
+        return new Promise((resolve) => {
+          const ended = spawnRanks(3, '/late.js', { onMessage: resolve, signal: over.signal });
+          ended.catch(() => {});
+          ended.ranks[0].postMessage('join');
+          ended.ranks[2].postMessage('join');
+        }).finally(() => over.abort());
+      })`);
+    expect(missed).toEqual({ code: 'RANK_MISSING', ranks: [1] });
+    await page.context().close();
+  });
+
+  it("in the page's own thread a communicator has one rank and no blocking calls", async () => {
+    const page = await pages.page();
+    const result = await page.evaluate(`import('/dist/browser/index.js').then(async ({ init }) => {
+        const comm = await init();
+        const sum = await comm.allReduce(7);
+        let refused;
+        try { comm.allReduceSync(7); } catch ({ code }) { refused = code; }
+        await comm.close();
+        return [comm.nRanks, sum, refused];
+      })`);
+    expect(result).toEqual([1, 7, 'UNSUPPORTED']);
+    await page.context().close();
+  });
+
+  it('say which headers a page needs that is not isolated', async () => {
+    pages.headers = {};
+    try {
+      const page = await pages.page();
+      const said = await page.evaluate(`import('/dist/browser/index.js').then(({ spawnRanks }) => spawnRanks(2, '/x.js')).then(
+        () => 'no error', ({ code, message }) => code + ' ' + message)`);
+      expect(said).toBe(
+        'SHARED_MEMORY spawnRanks: this page is not cross-origin isolated, so its workers cannot share memory: serve it with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp (or credentialless)',
+      );
+      await page.context().close();
+    } finally {
+      pages.headers = isolating;
+    }
+  });
+});
