@@ -79,6 +79,7 @@ describe.skipIf(reason !== '')(`site of the documentation${reason}`, () => {
     ['index', 'tccl'],
     ['planner/index', 'tccl/planner'],
     ['ddp/index', 'tccl/ddp'],
+    ['browser/index', 'tccl/browser'],
   ])('has every public name of dist/%s.d.ts', (module, name) => {
     const exported = [...readFileSync(`dist/${module}.d.ts`, 'utf8').matchAll(/^export (?:type )?\{([^}]*)\}/gm)].flatMap(
       ([, list = '']) => list.split(',').flatMap((item) => item.trim().split(/\s+/).at(-1) || []),
