@@ -35,44 +35,6 @@ export function progressLine(stream: Pick<WriteStream, 'isTTY' | 'columns' | 'wr
   };
 }
 
-/** Lines at the end of a terminal's output that are drawn again in the same place. */
-export class LiveBlock {
-  #height = 0;
-
-  /** Replaces the lines; each is cut to the width of the terminal, and those beyond its height are left out. */
-  draw(lines: readonly string[]): void {
-    // Some terminals do not report their size.
-    const columns = process.stdout.columns || 80;
-    const rows = process.stdout.rows || 24;
-    const fitting = lines.slice(0, rows - 1).map((line) => shown(cut(line, columns)));
-    const up = this.#height === 0 ? '' : `\u001b[${this.#height}A`;
-    process.stdout.write(`${up}\r\u001b[J${fitting.map((line) => `${line}\n`).join('')}`);
-    this.#height = fitting.length;
-  }
-
-  /** Leaves the block as it is: the next output stands below it. */
-  end(): void {
-    this.#height = 0;
-  }
-}
-
-/** A line of at most `columns` characters, not counting our colours. */
-function cut(line: string, columns: number): string {
-  if (printable(line.replace(marks, '')).length <= columns) return line;
-  let width = 0;
-  let result = '';
-  for (const part of line.split(new RegExp(`(${MARK}\\d+m)`))) {
-    if (part.startsWith(MARK)) {
-      result += part;
-      continue;
-    }
-    const text = printable(part).slice(0, Math.max(0, columns - 1 - width));
-    width += text.length;
-    result += text;
-  }
-  return `${result}…`;
-}
-
 /** For an option that can be repeated. */
 export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
@@ -104,6 +66,11 @@ export function colorsFor(stream: { readonly isTTY?: boolean }): Colors {
   ) as Colors;
 }
 
+/** Text without our own colours. */
+export function plain(text: string): string {
+  return text.replace(marks, '');
+}
+
 /** One line of output: our own colours, and no other control characters, which names from files may contain. */
 export function shown(line: string): string {
   return printable(line).replace(marks, '\u001b[$1m');
@@ -112,6 +79,12 @@ export function shown(line: string): string {
 /** Prints lines on stdout. All text of the commands goes this way, or that of {@link printJson} or {@link printData}. */
 export function print(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${shown(line)}\n`).join(''));
+}
+
+/** Replaces the last `height` lines on the terminal. */
+export function replaceLines(height: number, lines: readonly string[]): void {
+  const up = height === 0 ? '' : `\u001b[${height}A`;
+  process.stdout.write(`${up}\r\u001b[J${lines.map((line) => `${shown(line)}\n`).join('')}`);
 }
 
 /** Prints a value as JSON: on one line, or indented. */

@@ -60,7 +60,7 @@ async function job(host = '127.0.0.1', late = 5, pid = 4000): Promise<string> {
       counts: { AllReduce: rank === late ? 639 : 640 },
     })),
   };
-  const server = new RasServer({ version: '2.30.7', communicators: () => [communicator] });
+  const server = new RasServer({ version: '2.30.7', communicators: () => [communicator, { ...communicator, hash: '0xb' }] });
   servers.push(server);
   return server.listen();
 }

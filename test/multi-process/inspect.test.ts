@@ -83,6 +83,8 @@ const hangs = [
     words: /wait for each other in a circle: rank 0 in recv of 4 int32 with tag 3 from any rank/,
   },
   { scenario: 'groupMember', ranks: [1], words: /rank 1 / },
+  { scenario: 'signal', ranks: [1], words: /rank 1 .*rank 0 waits for it in waitSignal from rank 1/ },
+  { scenario: 'agree', ranks: [1], words: /rank 1 .*ranks 0,2 wait for it in agree/ },
   { scenario: 'otherBranch', ranks: [0, 1], words: /rank 1 in recv of 4 int32 from rank 0.*rank 1 is in another call than most/ },
 ];
 
@@ -171,7 +173,12 @@ describe('the last calls of ranks', () => {
   test.each([
     { scenario: 'circle', words: /message-unmatched: rank \d waits to receive from rank \d/ },
     { scenario: 'groupMember', words: /message-unmatched: rank 2 waits to receive from rank 1 .*does not send to it/ },
-  ])('show messages: $scenario', async ({ scenario, words }) => {
+    {
+      scenario: 'signal',
+      words: /message-unmatched: rank 0 waits to get a signal from rank 1 .*does not signal it.*called last signal to 0/,
+    },
+    { scenario: 'agree', words: /rank-behind: rank 1 never called agree .*group 0\.0 \(bootstrap\)/ },
+  ])('show messages and other calls: $scenario', async ({ scenario, words }) => {
     const job = start(scenario);
     const pids = await pidsOf(job);
     try {

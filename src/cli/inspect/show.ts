@@ -3,7 +3,8 @@ import { counted } from '../../counted.js';
 import { formatBytes } from '../../planner/plan/overview/format.js';
 import { nameRanks } from '../../runtime/bootstrap/rank-list.js';
 import { quoted } from '../shell-command.js';
-import { colorsFor, complain, LiveBlock, print, printJson, type Colors } from '../output.js';
+import { colorsFor, complain, print, printJson, type Colors } from '../output.js';
+import { folded, LiveBlock, screenWidth, tableLines } from '../screen.js';
 import { readHost, type HostReport } from './host-report.js';
 import { jobsOf, waitsOf, type Job, type JobRank } from './job.js';
 import { JobMetrics } from './metrics.js';
@@ -52,17 +53,19 @@ export async function inspectJobs(wanted: string | undefined, options: InspectOp
       const judged = jobs.map((job) => ({ job, verdict: verdictOn(job, options.stuckAfter) }));
       metrics?.update(judged);
       if (jobs.length === 0) {
+        block?.end();
         if (shown !== '') print('the job has ended');
         else complain('tccl inspect', noJob(wanted));
         return shown === '' ? 2 : 0;
       }
-      const lines = judged.flatMap(({ job, verdict }) => jobLines(job, verdict, now.problems, colorsFor(process.stdout)));
+      const lines = (width: number | undefined) =>
+        judged.flatMap(({ job, verdict }) => jobLines(job, verdict, now.problems, colorsFor(process.stdout), width));
       const summary = judged
         .map(({ job, verdict }) => `${job.id} ${verdict.state} ${verdict.causes.map(({ ranks }) => ranks.join()).join(' ')}`)
         .join();
       if (options.json === true) printJson({ jobs: judged.map(asJson), problems: now.problems });
       else if (block !== undefined) block.draw(lines);
-      else if (summary !== shown) print(...lines);
+      else if (summary !== shown) print(...lines(screenWidth()));
       shown = summary;
       if (!isRepeated) return judged.some(({ verdict }) => verdict.state === 'stuck') ? 1 : 0;
     }
@@ -131,29 +134,31 @@ const stateColors: Readonly<Record<JobState, keyof Colors>> = {
   failed: 'red',
 };
 
-function jobLines(job: Job, { state, stillMs, causes }: Verdict, problems: readonly string[], colors: Colors): string[] {
+function jobLines(
+  job: Job,
+  { state, stillMs, causes }: Verdict,
+  problems: readonly string[],
+  colors: Colors,
+  width: number | undefined,
+): string[] {
   const still = state === 'stuck' || state === 'waiting' ? ` for ${waitTime(stillMs)}` : '';
   const size = `${counted(job.nRanks, 'rank')} on ${job.hosts.length === 1 ? (job.hosts[0] ?? '') : counted(job.hosts.length, 'host')}`;
-  return [
+  const sentences = [
     `job ${job.id}: ${colors[stateColors[state]](state)}${still}; ${size}, ${networkText(job)}, tccl ${job.version}`,
     ...causes.flatMap(({ text, advice }) => [`  ${text}`, `  ${colors.dim('→')} ${advice}`]),
     ...problems.map((problem) => `  ${colors.yellow('note:')} ${problem}`),
-    ...table(job),
-  ];
+  ].flatMap((line) => folded(line, width));
+  return [...sentences, ...table(job, width)];
 }
 
 const MOST_ROWS = 32;
 const heading = ['rank', 'process', 'state', 'calls', 'calls/s', 'memory', 'in'];
 
-function table(job: Job): string[] {
+function table(job: Job, width: number | undefined): string[] {
   // Ranks that wait or cannot go on say more than others.
   const chosen = [...job.ranks].sort((a, b) => b.communicators.length - a.communicators.length || a.rank - b.rank);
   const rows = chosen.slice(0, MOST_ROWS).map((rank) => row(job, rank));
-  const all = [heading, ...rows];
-  const widths = heading.map((_, column) => Math.max(...all.map((cells) => cells[column]?.length ?? 0)));
-  const lines = all.map((cells) =>
-    `  ${cells.map((cell, column) => (column === cells.length - 1 ? cell : column < 3 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
-  );
+  const lines = tableLines({ heading, rows, texts: [0, 1, 2], spare: [5, 4, 3], enough: 40 }, width);
   const hidden = job.ranks.length - rows.length;
   const missing = job.nRanks - job.ranks.length;
   if (hidden > 0) lines.push(`  … and ${counted(hidden, 'rank')} more (--json has all)`);

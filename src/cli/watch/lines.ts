@@ -3,6 +3,7 @@ import { counted } from '../../counted.js';
 import type { JobState, JobStatus, WatchedCommunicator } from '../../planner/log/live/job-watch.js';
 import type { WatchedJob } from '../../planner/log/live/jobs.js';
 import { type Colors, colorsFor } from '../output.js';
+import { tableLines } from '../screen.js';
 
 const stateColors: Readonly<Record<JobState, keyof Colors>> = {
   unknown: 'dim',
@@ -26,7 +27,7 @@ export function changeLine(job: WatchedJob, time: Date, colors: Colors): string 
 }
 
 /** A job as it stands on a terminal. */
-export function blockLines(job: WatchedJob): string[] {
+export function blockLines(job: WatchedJob, width: number): string[] {
   const { status } = job;
   const { state, why, advice } = status;
   const paint = colorsFor(process.stdout)[stateColors[state]];
@@ -35,24 +36,20 @@ export function blockLines(job: WatchedJob): string[] {
     `${title(job)}: ${paint(state)} for ${seconds(status.stateMs)}`,
     `  ${why}`,
     ...(advice === undefined ? [] : [`  → ${advice}`]),
-    ...table(status),
+    ...table(status, width),
   ];
 }
 
 const MOST_ROWS = 8;
 
-function table({ communicators }: JobStatus): string[] {
+function table({ communicators }: JobStatus, width: number): string[] {
   if (communicators.length === 0) return [];
   const sorted = [...communicators].sort(
     (a, b) => Number(b.isUneven) - Number(a.isUneven) || b.stillMs - a.stillMs || (b.size ?? 0) - (a.size ?? 0),
   );
   const rows = sorted.slice(0, MOST_ROWS).map(row);
-  const widths = [0, 1, 2].map((column) => Math.max(...[heading, ...rows].map((cells) => cells[column]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    `  ${cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : column === 3 ? cell : cell.padStart(widths[column] ?? 0))).join('  ')}`;
   return [
-    line(heading),
-    ...rows.map(line),
+    ...tableLines({ heading, rows, texts: [0], spare: [1], enough: 20 }, width),
     ...(sorted.length > MOST_ROWS ? [`  and ${counted(sorted.length - MOST_ROWS, 'other communicator')}`] : []),
   ];
 }

@@ -6,7 +6,8 @@ import { FinishedCalls } from '../../planner/log/live/finished.js';
 import { Jobs, type WatchedJob } from '../../planner/log/live/jobs.js';
 import type { RecordedReport } from '../../planner/log/live/recording.js';
 import { compareVersions } from '../../planner/versions/version.js';
-import { colorsFor, fileError, LiveBlock, print, printJson } from '../output.js';
+import { colorsFor, fileError, print, printJson } from '../output.js';
+import { LiveBlock } from '../screen.js';
 import { expectationOf } from './expectation.js';
 import { FollowedFiles } from './followed.js';
 import { InspectorFiles } from './inspector.js';
@@ -282,10 +283,10 @@ class Watch {
     }
     if (this.#block !== undefined) {
       const head = `${counted(this.#rounds, 'report')}, one every ${seconds(every)}; Ctrl-C ends`;
-      this.#block.draw([
+      this.#block.draw((width) => [
         head,
         ...this.#jobs.all.flatMap((job) => [
-          ...blockLines(job),
+          ...blockLines(job, width),
           ...(this.#toolNews.get(job.number) ?? []).map((line) => `  ${line}`),
         ]),
         ...this.#problems.values(),

@@ -12,16 +12,21 @@ export interface FlightCall {
   readonly state: string;
   /** `train.py:120 step`, where the program called. */
   readonly calledAt: string;
+  /** Its place among all calls and messages of the recording. */
+  readonly order: number;
 }
 
-/** A message in a flight recording. */
+/** A message in a flight recording, or a signal of a window of tccl. */
 export interface FlightMessage {
   readonly group: string;
   readonly direction: 'send' | 'recv';
+  /** Signals of a window that it sends or waits for; 0 for a message. */
+  readonly signals: number;
   /** The other rank, by its number in the group. */
   readonly peer: number;
   readonly state: string;
   readonly calledAt: string;
+  readonly order: number;
 }
 
 /** Recording of one rank. */
@@ -61,6 +66,7 @@ export function readFlightRecording(value: Fields, name: string, place: TextPlac
     typeof value['rank'] === 'number'
       ? value['rank']
       : Number(/(\d+)\D*$/.exec(name.replace(/\.(?:json|pickle|pkl|pt|bin|gz)$/, ''))?.[1] ?? -1);
+  const order = new Map(entries.map((entry, index) => [entry, index]));
   const isMessage = (entry: Fields) => entry['is_p2p'] === true || messagePattern.test(operationOf(entry));
   return {
     rank: own,
@@ -68,8 +74,8 @@ export function readFlightRecording(value: Fields, name: string, place: TextPlac
     groups,
     place,
     isCut: Number(entries[0]?.['record_id'] ?? 0) > 0,
-    calls: batches(entries.filter((entry) => !isMessage(entry))).map(call),
-    messages: batches(entries.filter(isMessage)).flatMap(messages),
+    calls: batches(entries.filter((entry) => !isMessage(entry))).map((batch) => call(batch, order)),
+    messages: batches(entries.filter(isMessage)).flatMap((batch) => messages(batch, order)),
   };
 }
 
@@ -86,7 +92,7 @@ interface Batch {
 }
 
 const COALESCED = 'coalesced';
-const messagePattern = /^(send|recv) \d{1,7}(?:->|<-)(\d{1,7})$/;
+const messagePattern = /^(send|recv|signal|put with signal|waitSignal) \d{1,7}(?:->|<-)(\d{1,7})$/;
 
 function batches(entries: readonly Fields[]): Batch[] {
   const all: Batch[] = [];
@@ -142,7 +148,7 @@ function calledAt(entry: Fields): string {
 /** More operations of a batch than this are not written out. */
 const SHOWN_OPERATIONS = 3;
 
-function call({ group, sequence, entries, state }: Batch): FlightCall {
+function call({ group, sequence, entries, state }: Batch, order: ReadonlyMap<Fields, number>): FlightCall {
   const operations = [...new Set(entries.map(operationOf))];
   const [first] = entries;
   return {
@@ -152,20 +158,24 @@ function call({ group, sequence, entries, state }: Batch): FlightCall {
     input: entries.map(inputOf).join('; '),
     state,
     calledAt: first === undefined ? '' : calledAt(first),
+    order: first === undefined ? -1 : (order.get(first) ?? -1),
   };
 }
 
-function messages({ group, entries, state, isClosed }: Batch): FlightMessage[] {
+function messages({ group, entries, state, isClosed }: Batch, order: ReadonlyMap<Fields, number>): FlightMessage[] {
   return entries.flatMap((entry): FlightMessage[] => {
-    const [, direction, peer] = messagePattern.exec(operationOf(entry)) ?? [];
-    if (direction === undefined || peer === undefined) return [];
+    const [, name, peer] = messagePattern.exec(operationOf(entry)) ?? [];
+    if (name === undefined || peer === undefined) return [];
+    const [[awaited]] = [/\d+/.exec(inputOf(entry)) ?? ['1']];
     return [
       {
         group,
-        direction: direction === 'send' ? 'send' : 'recv',
+        direction: name === 'recv' || name === 'waitSignal' ? 'recv' : 'send',
+        signals: name === 'waitSignal' ? Number(awaited) : name.endsWith('signal') ? 1 : 0,
         peer: Number(peer),
         state: isClosed ? state : textOf(entry['state'], ''),
         calledAt: calledAt(entry),
+        order: order.get(entry) ?? -1,
       },
     ];
   });

@@ -117,6 +117,7 @@ export function readTrace(text: string, file: number): Timeline {
       input: inputOf(call.fields),
       state: call.to === undefined ? 'started' : 'completed',
       calledAt: '',
+      order: call.line,
     });
   }
   const recordings = [...byRank].map(([rank, calls]): FlightRecording => ({

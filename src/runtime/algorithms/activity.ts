@@ -3,7 +3,7 @@ import { describeElements, typeOfCode, type DataType } from '../device/types.js'
 import { describeCall, encodeCall, readCall, type Call } from './call.js';
 
 /** Calls over the bootstrap network. Reports contain the index in this list. */
-const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program', 'agree'] as const;
+export const outOfBandCalls = ['init', 'split', 'stream', 'shrink', 'grow', 'window', 'program', 'agree'] as const;
 export type OutOfBandCall = (typeof outOfBandCalls)[number];
 /** Calls of the remaining ranks, which no barrier precedes. */
 export type CallOfRest = 'shrink' | 'agree';
@@ -24,7 +24,8 @@ export type Activity =
       readonly type: DataType;
       readonly tag?: number;
     }
-  | { readonly kind: 'window'; readonly peer: number }
+  /** A wait for a signal of a window, or for an operation that another host carries out. */
+  | { readonly kind: 'window'; readonly peer: number; readonly isSignal?: boolean }
   /** `peer` may be ANY_SOURCE. */
   | { readonly kind: 'probe'; readonly peer: number }
   | { readonly kind: 'outOfBand'; readonly call: OutOfBandCall };
@@ -49,6 +50,7 @@ export function encodeActivity(activity: Activity): number[] {
     case 'recv':
       return [kind, activity.peer, activity.type.code, activity.tag ?? 0, ...halves(activity.count)];
     case 'window':
+      return [kind, activity.peer, Number(activity.isSignal === true), 0, 0, 0];
     case 'probe':
       return [kind, activity.peer, 0, 0, 0, 0];
     case 'outOfBand':
@@ -65,7 +67,8 @@ export function decodeActivity(words: readonly number[]): Activity | undefined {
     const call = readCall(code, root >>> 0, count);
     return call && { kind, number: first, call };
   }
-  if (kind === 'window' || kind === 'probe') return { kind, peer: first };
+  if (kind === 'window') return { kind, peer: first, ...(code === 1 ? { isSignal: true } : {}) };
+  if (kind === 'probe') return { kind, peer: first };
   if (kind === undefined) return undefined;
   if (kind === 'outOfBand') {
     const name = outOfBandCalls[first];
@@ -86,7 +89,9 @@ export function describeActivity(activity: Activity): string {
     case 'recv':
       return `recv of ${describeMessage(activity)} from ${nameSource(activity.peer)}`;
     case 'window':
-      return `a window's operation with rank ${activity.peer}`;
+      return activity.isSignal === true
+        ? `waitSignal from rank ${activity.peer}`
+        : `a window's operation with rank ${activity.peer}`;
     case 'probe':
       return `probe of a message from ${nameSource(activity.peer)}`;
     case 'outOfBand':

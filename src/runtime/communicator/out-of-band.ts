@@ -1,5 +1,6 @@
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { WaitQueries } from '../bootstrap/wait-queries.js';
+import { outOfBandCode } from '../algorithms/other-calls.js';
 import { encodeActivity, isOfRest, type CallOfRest, type OutOfBandCall } from '../algorithms/activity.js';
 import type { CallLimits } from '../algorithms/arguments.js';
 import type { MeetingCall } from '../algorithms/call.js';
@@ -123,6 +124,7 @@ export class OutOfBandCalls {
       recorder.report('outOfBand', beganMs, clockMs() - beganMs, encodeActivity({ kind: 'outOfBand', call }), late);
     const wait = new OutOfBandWait({ call, rank, nRanks, queries, elsewhere: { ...this.#elsewhere, show } }, limit.ms);
     show([]);
+    const entry = recorder.beginOutOfBand(outOfBandCode(call), beganMs);
     const warnsLater = warnAfterMs > 0 && warnAfterMs < limit.ms;
     const stopWarning = warnsLater
       ? afterWatching(warnAfterMs, () => warn(longWait(rank, warnAfterMs, call, wait.describe(wait.late()))))
@@ -140,6 +142,7 @@ export class OutOfBandCalls {
     } finally {
       stopWarning();
       recorder.resolve('outOfBand');
+      recorder.endOutOfBand(entry);
     }
   }
 

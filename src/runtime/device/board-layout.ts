@@ -79,13 +79,14 @@ export const RING_ENTRIES = 2048;
 export const ENTRY_BYTES = 32;
 /**
  * Words of an entry. `call` is the code of the call, or of the type and the direction of a message, with the serial of the
- * communicator above; `peer` is the root, or the other rank of a message; `number` is that of the first call. A float32:
+ * communicator above; `peer` is the root, or the other rank of a message; `number` is
+ * that of the first collective, or how many operations of a window share the entry. A float32:
  * `duration`, milliseconds; 0 for an end without a time, negative before the end.
  */
 export const entry = { call: 0, peer: 1, number: 2, duration: 3 } as const;
 /** Index of f64 in an entry: number of elements, start or 0 if the clock was not read for it. */
 export const entryDoubles = { count: 2, start: 3 } as const;
-/** Bits of an entry's call. */
-export const callBits = { send: 1 << 21, recv: 1 << 22, serialShift: 24 } as const;
+/** Bits of an entry's call: messages have their type above bit 4, other calls what algorithms/other-calls.ts says. */
+export const callBits = { send: 1 << 21, recv: 1 << 22, other: 1 << 23, serialShift: 24 } as const;
 
 export const BOARD_BYTES = STATE_BYTES + RING_ENTRIES * ENTRY_BYTES;

@@ -150,6 +150,10 @@ function wordOf(index: number): number {
   return (HEADER_BYTES + index * SLOT_BYTES) / 4;
 }
 
+function messageCode(sends: boolean, typeCode: number): number {
+  return (typeCode << 4) | (sends ? callBits.send : callBits.recv);
+}
+
 /** A call that waits. */
 interface WaitingCall {
   readonly code: number;
@@ -169,6 +173,10 @@ export class CallRecorder {
   readonly #isWaiting: boolean[] = Object.keys(waitKinds).map(() => false);
   readonly #ring: CallRing;
   readonly #serial: number;
+  /** Marks entries of operations of windows, which collectives of the communicator do not share. */
+  readonly #operations = {};
+  /** Calls over the bootstrap network so far. */
+  #outOfBand = 0;
   /** Number of the call that waits, or 0, and its entry in the ring. */
   #waiting = 0;
   #entry = -1;
@@ -221,21 +229,50 @@ export class CallRecorder {
     this.resolve('collective');
   }
 
-  /** Records a message that begins. Returns its entry for {@link endMessage}. */
+  /** Records a message that has ended without a wait. */
+  addMessage(sends: boolean, peer: number, typeCode: number, count: number): void {
+    const ring = this.#ring;
+    ring.left--;
+    ring.add(undefined, this.#serial, 0, messageCode(sends, typeCode), peer, count);
+  }
+
+  /** Records a message that waits. Returns its entry for {@link endApart}. */
   beginMessage(sends: boolean, peer: number, typeCode: number, count: number): number {
     this.addMessage(sends, peer, typeCode, count);
     return this.#ring.wait();
   }
 
-  /** Records a message that has ended. */
-  addMessage(sends: boolean, peer: number, typeCode: number, count: number): void {
+  /** Records an operation of a window that has ended without a wait; equal ones that follow each other share an entry. */
+  operation(code: number, peer: number, count: number): void {
     const ring = this.#ring;
-    ring.left--;
-    ring.add(undefined, this.#serial, 0, (typeCode << 4) | (sends ? callBits.send : callBits.recv), peer, count);
+    if (--ring.left > 0 && ring.holder === this.#operations && ring.code === code && ring.root === peer && ring.count === count)
+      ring.again();
+    else ring.add(this.#operations, this.#serial, 1, code, peer, count);
   }
 
-  endMessage(entry: number): void {
+  /** Records an operation of a window that waits. Returns its entry for {@link endApart}. */
+  beginOperation(code: number, peer: number, count: number): number {
+    const ring = this.#ring;
+    ring.left--;
+    ring.add(undefined, this.#serial, 1, code, peer, count);
+    return ring.wait();
+  }
+
+  /** Records a call over the bootstrap network. Returns its entry for {@link endOutOfBand}. */
+  beginOutOfBand(code: number, sinceMs: number): number {
+    const ring = this.#ring;
+    ring.add(undefined, this.#serial, this.#outOfBand++, code, 0, 0);
+    const index = ring.wait();
+    ring.started(index, sinceMs);
+    return index;
+  }
+
+  endApart(entry: number): void {
     this.#ring.end(entry, false);
+  }
+
+  endOutOfBand(entry: number): void {
+    this.#ring.end(entry, true);
   }
 
   /**

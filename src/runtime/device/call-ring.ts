@@ -68,6 +68,12 @@ export class CallRing {
     return this.#words[STATE_BYTES / 4 + this.#at(this.#total - 1) + entry.number] === number;
   }
 
+  /** Counts one more call in the last entry. */
+  again(): void {
+    const at = STATE_BYTES / 4 + this.#at(this.#total - 1) + entry.number;
+    this.#words[at] = ((this.#words[at] ?? 0) + 1) | 0;
+  }
+
   /** Sets the start of a call that waits, unless it is known. */
   started(index: number, sinceMs: number): void {
     const at = this.#at(index) / 2 + entryDoubles.start;

@@ -607,7 +607,11 @@ export class Messenger implements Waitable {
     return {
       text: condition.text,
       ranks: [...ranks],
-      activity: condition.activity ?? { kind: 'window', peer: [...ranks][0] ?? this.#parts.rank },
+      activity: condition.activity ?? {
+        kind: 'window',
+        peer: [...ranks][0] ?? this.#parts.rank,
+        isSignal: condition.call === 'waitSignal',
+      },
       holds: () => this.#conditions.has(condition),
     };
   }

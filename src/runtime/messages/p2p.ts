@@ -187,7 +187,7 @@ export class PointToPoint {
     if (any.places.size === 0) return false;
     this.matching.removePlaces(any);
     any.ended?.(error);
-    this.recorder?.endMessage(any.entry);
+    this.recorder?.endApart(any.entry);
     return true;
   }
 
@@ -220,7 +220,7 @@ export class PointToPoint {
     unlink(peer, 'receives', transfer);
     this.inFlight.pending--;
     transfer.ended?.(error);
-    this.recorder?.endMessage(transfer.entry);
+    this.recorder?.endApart(transfer.entry);
     this.recycle(transfer);
     return true;
   }
@@ -427,7 +427,7 @@ export class PointToPoint {
     transfer.done = true;
     if (transfer.any !== undefined) this.matching.lastSource = transfer.peer;
     transfer.ended?.();
-    this.recorder?.endMessage(transfer.entry);
+    this.recorder?.endApart(transfer.entry);
     const { owner } = transfer;
     if (owner === undefined) return;
     this.recycle(transfer);

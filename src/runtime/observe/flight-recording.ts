@@ -64,10 +64,14 @@ export function flightRecording(board: Uint8Array, host: string, nowMs: number):
     pid: shown.pid,
     time_written_ns: nanoseconds(nowMs),
     pg_config: Object.fromEntries(
-      shown.communicators.map(({ id, name, members }) => [
-        id,
-        { name: id, desc: name ?? '', ranks: members === undefined ? '' : `[${members.join(', ')}]` },
-      ]),
+      shown.communicators.flatMap(({ id, name, members }) => {
+        const ranks = members === undefined ? '' : `[${members.join(', ')}]`;
+        const hasOutOfBand = kept.some(({ of, communicator }) => of.kind === 'bootstrap' && communicator.id === id);
+        return [id, ...(hasOutOfBand ? [bootstrapGroup(id)] : [])].map((group) => [
+          group,
+          { name: group, desc: name ?? '', ranks },
+        ]);
+      }),
     ),
     entries: kept.map((call, i) => flightEntry(shown.rank, call, lost + i)),
   };
@@ -97,7 +101,16 @@ function expanded({ rank, communicators }: ShownRank, recorded: readonly Recorde
     const notBeforeMs = nowMs;
     const communicator = bySerial.get(serial) ?? { id: `closed communicator ${serial} of rank ${rank}`, name: undefined };
     const { of } = entry;
-    if (of.kind !== 'collective') return [{ ...entry, communicator, number: -1, notBeforeMs }];
+    if (of.kind === 'window')
+      return Array.from({ length: Math.min(of.times, MOST_CALLS) }, (_, i) => ({
+        ...entry,
+        startMs: i === 0 ? entry.startMs : undefined,
+        communicator,
+        number: -1,
+        notBeforeMs,
+      }));
+    if (of.kind !== 'collective')
+      return [{ ...entry, communicator, number: of.kind === 'bootstrap' ? of.number : -1, notBeforeMs }];
     // Only the last ones are kept.
     const first = Math.max(of.first, last - MOST_CALLS + 1);
     return Array.from({ length: last - first + 1 }, (_, i) => ({
@@ -135,14 +148,15 @@ function overwritten(communicators: readonly ShownCommunicator[], calls: readonl
 
 function flightEntry(rank: number, call: PlacedCall, index: number): FlightEntry {
   const { of, communicator, number, isOpen, startMs, durationMs, notBeforeMs } = call;
-  const isCollective = of.kind === 'collective';
-  const elements = isCollective ? elementsOf(of.call) : { count: of.count, type: of.type.name };
+  const { id, name = '' } = communicator;
+  const isOfAll = of.kind === 'collective' || of.kind === 'bootstrap';
+  const elements = elementsOf(of);
   return {
     record_id: index,
-    process_group: [communicator.id, communicator.name ?? ''],
-    profiling_name: `tccl:${isCollective ? textOf(of.call) : `${of.kind} ${rank}${of.kind === 'send' ? '->' : '<-'}${of.peer === ANY_SOURCE ? 'any' : of.peer}`}`,
-    is_p2p: !isCollective,
-    ...(isCollective ? { collective_seq_id: number } : {}),
+    process_group: [of.kind === 'bootstrap' ? bootstrapGroup(id) : id, name],
+    profiling_name: `tccl:${textOf(of, rank)}`,
+    is_p2p: !isOfAll,
+    ...(isOfAll ? { collective_seq_id: number } : {}),
     input_sizes: elements === undefined ? [] : [[elements.count]],
     input_dtypes: elements === undefined ? [] : [elements.type],
     state: isOpen ? 'started' : 'completed',
@@ -153,15 +167,30 @@ function flightEntry(rank: number, call: PlacedCall, index: number): FlightEntry
   };
 }
 
-/** `allReduce (sum)`, `broadcast, root 0`: everything in which ranks may differ, except elements. */
-function textOf(call: Call): string {
+/** Calls over the bootstrap network have numbers of their own: calls of the remaining ranks are no collectives. */
+function bootstrapGroup(id: string): string {
+  return `${id} (bootstrap)`;
+}
+
+/** `allReduce (sum)`, `broadcast, root 0`, `send 0->1`, `shrink`: everything in which ranks may differ, except elements. */
+function textOf(of: RecordedCalls['of'], rank: number): string {
+  if (of.kind === 'collective') return collectiveText(of.call);
+  if (of.kind === 'bootstrap') return of.name;
+  const name = of.kind === 'window' ? of.name : of.kind;
+  const comesIn = name === 'recv' || name === 'waitSignal' || name === 'get';
+  return `${name} ${rank}${comesIn ? '<-' : '->'}${of.peer === ANY_SOURCE ? 'any' : of.peer}`;
+}
+
+function collectiveText(call: Call): string {
   const { operator, root } = callArguments(call);
   return `${nameOf(call)}${operator === undefined ? '' : ` (${operator})`}${root === undefined ? '' : `, root ${root}`}`;
 }
 
-function elementsOf(call: Call): { readonly count: number; readonly type: string } | undefined {
-  const { count, type } = callArguments(call);
-  return hasCount(call) ? { count: Number(count), type: String(type) } : undefined;
+function elementsOf(of: RecordedCalls['of']): { readonly count: number; readonly type: string } | undefined {
+  if (of.kind === 'bootstrap') return undefined;
+  if (of.kind !== 'collective') return { count: of.count, type: of.type.name };
+  const { count, type } = callArguments(of.call);
+  return hasCount(of.call) ? { count: Number(count), type: String(type) } : undefined;
 }
 
 function nanoseconds(ms: number): number;

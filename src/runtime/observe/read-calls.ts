@@ -1,4 +1,6 @@
 import { readCall, type Call } from '../algorithms/call.js';
+import { readOther, type WindowCall } from '../algorithms/other-calls.js';
+import type { OutOfBandCall } from '../algorithms/activity.js';
 import {
   BOARD_BYTES,
   callBits,
@@ -20,9 +22,30 @@ export interface RecordedMessage {
   readonly type: DataType;
 }
 
+/** Equal operations of a window that followed each other. */
+export interface RecordedOperations {
+  readonly kind: 'window';
+  readonly name: WindowCall;
+  readonly peer: number;
+  readonly count: number;
+  readonly type: DataType;
+  readonly times: number;
+}
+
+/** A call over the bootstrap network; `number` counts those of the communicator. */
+export interface RecordedOutOfBand {
+  readonly kind: 'bootstrap';
+  readonly name: OutOfBandCall;
+  readonly number: number;
+}
+
 /** An entry of a rank's last calls: a collective and equal ones after it, or a message. */
 export interface RecordedCalls {
-  readonly of: { readonly kind: 'collective'; readonly call: Call; readonly first: number } | RecordedMessage;
+  readonly of:
+    | { readonly kind: 'collective'; readonly call: Call; readonly first: number }
+    | RecordedMessage
+    | RecordedOperations
+    | RecordedOutOfBand;
   /** Serial of its communicator; see ShownCommunicator. */
   readonly serial: number;
   readonly isOpen: boolean;
@@ -68,6 +91,11 @@ export function readCalls(given: Uint8Array): RecordedCalls[] {
 const CODE = (1 << callBits.serialShift) - 1;
 
 function contentOf(code: number, peer: number, number: number, count: number): RecordedCalls['of'] | undefined {
+  if ((code & callBits.other) !== 0) {
+    const other = readOther(code);
+    if (other?.of === 'bootstrap') return { kind: 'bootstrap', name: other.name, number };
+    return other && { kind: 'window', name: other.name, peer, count, type: other.type, times: number };
+  }
   if ((code & (callBits.send | callBits.recv)) === 0) {
     const call = readCall(code, peer, count);
     return call && { kind: 'collective', call, first: number - 1 };

@@ -1,15 +1,19 @@
 import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { checkOptionNames } from '../../option-names.js';
+import { addCallerFrames } from '../caller-stack.js';
 import {
   checkCallOptions,
   checkMoved,
   checkPeer,
+  checkTimeout,
   timedOptionNames,
   type CallOptions,
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
+import type { PutOptions } from './put-options.js';
 
 /** Checks the array of a new window. Throws ARGUMENT_TYPE, UNKNOWN_NAME or BUFFER_DETACHED. */
 export function checkWindow(
@@ -71,4 +75,29 @@ export function checkSenders(call: string, peers: number | readonly number[], co
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: ${describeValue(count)} is not a number of signals from 1`);
   }
   return from;
+}
+
+const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal', 'timeoutMs'];
+
+export function checkPutOptions(call: string, options: PutOptions): void {
+  checkOptionNames(call, options, putOptionNames, '{ signal: true }');
+  const { signal, timeoutMs } = options;
+  if (timeoutMs !== undefined) checkTimeout(call, timeoutMs);
+  if (signal === undefined || typeof signal === 'boolean') return;
+  throw new InvalidArgumentError(
+    'ARGUMENT_TYPE',
+    `${call}: signal says whether to signal the target, true or false, not ${describeValue(signal)}; flush takes an AbortSignal`,
+  );
+}
+
+export function checkGetOptions(call: string, options: object): void {
+  checkCallOptions(call, options, timedOptionNames);
+}
+
+/** Refuses a limit of a blocking put or get, which mostly finishes immediately. */
+export function refuseLimits(call: string, timeoutMs: number | undefined): void {
+  if (timeoutMs === undefined) return;
+  throw addCallerFrames(
+    new InvalidUsageError('UNSUPPORTED', `${call}: it takes no timeoutMs; leave it out, comm.timeoutMs limits it`),
+  );
 }

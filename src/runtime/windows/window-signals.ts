@@ -1,11 +1,17 @@
 import { nameRanks } from '../bootstrap/rank-list.js';
 import type { Observe } from '../algorithms/operation.js';
+import { windowCode } from '../algorithms/other-calls.js';
+import type { CallRecorder } from '../device/board.js';
+import { int32 } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Condition, Messenger } from '../messages/messenger.js';
 
 /** A counter for each rank, in a line of its own. */
 const LINE = 64;
+
+/** Its code in the ring of calls; it has no elements. */
+const WAIT = windowCode('waitSignal', int32);
 
 /** Bytes of a rank's counters. */
 export function signalBytes(nRanks: number): number {
@@ -34,6 +40,7 @@ interface WindowSignalsParts {
   readonly messenger: Messenger;
   /** Observer of waits, if the communicator is observed. */
   readonly observe: Observe | undefined;
+  readonly recorder: CallRecorder | undefined;
   /** True if signals from a rank are found only by polling. */
   readonly isPolled: (peer: number) => boolean;
   /** True if signals from a rank come over sockets. */
@@ -59,9 +66,15 @@ export class WindowSignals {
 
   /** Waits for `count` signals of each of `peers`, and consumes them. */
   wait(peers: readonly number[], count: number, settle: (error?: Error) => void): SignalWait {
-    const { observe, isPolled, isOverSockets, wakeOn, messenger } = this.#parts;
+    const { observe, recorder, isPolled, isOverSockets, wakeOn, messenger } = this.#parts;
     const text = `waitSignal of ${count} from ${nameRanks(peers)}`;
     const ended = observe?.({ name: 'waitSignal', text, args: { peers, count } });
+    const entries = recorder === undefined ? [] : peers.map((peer) => recorder.beginOperation(WAIT, peer, count));
+    const over = (error?: Error) => {
+      this.#waits.delete(wait);
+      for (const entry of entries) recorder?.endApart(entry);
+      ended?.(error);
+    };
     const wait: Condition = {
       isMet: () => this.#take(peers, count),
       awaited: () => peers.filter((peer) => !this.#has(peer, count)),
@@ -75,8 +88,7 @@ export class WindowSignals {
       text,
       call: 'waitSignal',
       settled: (error) => {
-        this.#waits.delete(wait);
-        ended?.(error);
+        over(error);
         settle(error);
       },
     };
@@ -86,8 +98,7 @@ export class WindowSignals {
       awaited: wait.awaited,
       withdraw: (error) => {
         if (!messenger.withdrawWait(wait)) return false;
-        this.#waits.delete(wait);
-        ended?.(error);
+        over(error);
         return true;
       },
     };

@@ -1,41 +1,36 @@
 import type { Operation } from '../algorithms/operation.js';
 import { Operand } from '../algorithms/operand.js';
+import { windowCode, type WindowCall } from '../algorithms/other-calls.js';
 import type { WindowCommand, WindowLane } from './p2p-window.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray, TypedArray } from '../device/types.js';
 import { InvalidArgumentError, InvalidUsageError, TcclError } from '../../errors.js';
 import { closedThere } from '../failure/reasons.js';
 import {
-  checkCallOptions,
   checkLimits,
   checkPeer,
-  checkTimeout,
-  timedOptionNames,
-  type BlockingCallOptions,
   type BlockingLimits,
   type CallLimits,
   type CallOptions,
   type TimedCallOptions,
 } from '../algorithms/arguments.js';
-import { describeValue } from '../../describe-value.js';
-import { checkOptionNames } from '../../option-names.js';
 import { abortedBefore, isTimed, limited, runWait, signalUnheard, startWait, type TimedWait } from '../messages/timed-call.js';
 import { errorOfCall, addCallerFrames, settlerOf } from '../caller-stack.js';
 import { agreeOnWindow, type WindowPart, type WindowParts } from './open-window.js';
-import { checkSenders, checkTarget, checkWindowArray } from './window-arguments.js';
+import {
+  checkGetOptions,
+  checkPutOptions,
+  checkSenders,
+  checkTarget,
+  checkWindowArray,
+  refuseLimits,
+} from './window-arguments.js';
+import type { PutOptions } from './put-options.js';
 import type { WindowLanes } from './window-lanes.js';
 import { countSignal, WindowSignals, type SignalWait } from './window-signals.js';
 import { nameRanks } from '../bootstrap/rank-list.js';
 
 const finished = Promise.resolve();
-
-/** Options of a put, whose `signal` is one of the window: an AbortSignal goes to {@link Window.flush}. */
-export interface PutOptions extends BlockingCallOptions {
-  /** Signals the target once the data have arrived. Default false. */
-  readonly signal?: boolean | undefined;
-}
-
-const putOptionNames: readonly (keyof PutOptions)[] = ['type', 'signal', 'timeoutMs'];
 
 /**
  * Memory of all ranks of a communicator that each of them can read and write without the owner's help: one-sided
@@ -56,6 +51,8 @@ export class Window<T extends TypedArray = NumericArray> {
   readonly #segment: Segment;
   readonly #words: Int32Array;
   readonly #signals: WindowSignals;
+  /** Codes of its operations in the ring of calls. */
+  readonly #codes: Readonly<Record<'put' | 'put with signal' | 'get' | 'signal' | 'flush', number>>;
   readonly #operand: Operand;
   readonly #lanes: WindowLanes;
   readonly #release: () => void;
@@ -84,6 +81,14 @@ export class Window<T extends TypedArray = NumericArray> {
     this.#ranks = ranks;
     this.#segment = segment;
     this.#words = new Int32Array(segment.buffer);
+    const code = (name: WindowCall) => windowCode(name, type);
+    this.#codes = {
+      put: code('put'),
+      'put with signal': code('put with signal'),
+      get: code('get'),
+      signal: code('signal'),
+      flush: code('flush'),
+    };
     this.#operand = new Operand(segment, libc);
     this.#lanes = lanes;
     this.#signals = new WindowSignals({
@@ -93,6 +98,7 @@ export class Window<T extends TypedArray = NumericArray> {
       address: signals,
       messenger,
       observe,
+      recorder: parts.pointToPoint.recorder,
       isPolled: (peer) => lanes.of(peer)?.polled ?? peer !== rank,
       isOverSockets: (peer) => lanes.of(peer) !== undefined,
       wakeOn: (peer, sources) => {
@@ -243,7 +249,10 @@ export class Window<T extends TypedArray = NumericArray> {
     const bytes = source.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(() => lane.put(source, bytes, offset, signals), ended);
+    const code = this.#codes[signals ? 'put with signal' : 'put'];
+    if (lane !== undefined)
+      return observed(() => lane.put(source, bytes, offset, signals), this.#recorded(code, peer, source.length, ended));
+    this.#parts.pointToPoint.recorder?.operation(code, peer, source.length);
     if (bytes > 0) {
       this.#operand.use(source);
       this.#operand.copyTo(part.address + offset, 0, bytes);
@@ -266,7 +275,12 @@ export class Window<T extends TypedArray = NumericArray> {
     const bytes = destination.length * this.#type.bytes;
     const offset = targetOffset * this.#type.bytes;
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(() => lane.get(destination, bytes, offset), ended);
+    if (lane !== undefined)
+      return observed(
+        () => lane.get(destination, bytes, offset),
+        this.#recorded(this.#codes.get, peer, destination.length, ended),
+      );
+    this.#parts.pointToPoint.recorder?.operation(this.#codes.get, peer, destination.length);
     if (bytes > 0) {
       this.#operand.use(destination);
       this.#operand.write(0, bytes, part.address + offset);
@@ -280,10 +294,22 @@ export class Window<T extends TypedArray = NumericArray> {
     const part = this.#checkTarget(call, peer);
     const ended = this.#parts.observe?.({ name: 'signal', text: `signal to rank ${peer}`, args: { peer } });
     const lane = this.#lanes.of(peer);
-    if (lane !== undefined) return observed(() => lane.signal(), ended);
+    if (lane !== undefined) return observed(() => lane.signal(), this.#recorded(this.#codes.signal, peer, 0, ended));
+    this.#parts.pointToPoint.recorder?.operation(this.#codes.signal, peer, 0);
     this.#countSignal(part);
     ended?.();
     return undefined;
+  }
+
+  /** Records a command for a rank that shares no memory with this one, until it ends. */
+  #recorded(code: number, peer: number, count: number, ended: WindowCommand['ended']): WindowCommand['ended'] {
+    const { recorder } = this.#parts.pointToPoint;
+    if (recorder === undefined) return ended;
+    const entry = recorder.beginOperation(code, peer, count);
+    return (error) => {
+      recorder.endApart(entry);
+      ended?.(error);
+    };
   }
 
   /** Signals a rank that shares memory with this one. */
@@ -448,7 +474,11 @@ export class Window<T extends TypedArray = NumericArray> {
     await Promise.all(
       this.#ranks.map((_, peer) => {
         const lane = this.#lanes.of(peer);
-        return lane?.isUsed === true ? this.#whenDone(lane.flush(), peer) : finished;
+        if (lane?.isUsed !== true) return finished;
+        return this.#whenDone(
+          observed(() => lane.flush(), this.#recorded(this.#codes.flush, peer, 0, undefined)),
+          peer,
+        );
       }),
     );
   }
@@ -462,29 +492,6 @@ export class Window<T extends TypedArray = NumericArray> {
     await this.leave();
     this.#segment.freeBytes(this.#ranks[bootstrap.rank]?.signals ?? 0);
   }
-}
-
-function checkPutOptions(call: string, options: PutOptions): void {
-  checkOptionNames(call, options, putOptionNames, '{ signal: true }');
-  const { signal, timeoutMs } = options;
-  if (timeoutMs !== undefined) checkTimeout(call, timeoutMs);
-  if (signal === undefined || typeof signal === 'boolean') return;
-  throw new InvalidArgumentError(
-    'ARGUMENT_TYPE',
-    `${call}: signal says whether to signal the target, true or false, not ${describeValue(signal)}; flush takes an AbortSignal`,
-  );
-}
-
-function checkGetOptions(call: string, options: object): void {
-  checkCallOptions(call, options, timedOptionNames);
-}
-
-/** Refuses a limit of a blocking put or get, which mostly finishes immediately. */
-function refuseLimits(call: string, timeoutMs: number | undefined): void {
-  if (timeoutMs === undefined) return;
-  throw addCallerFrames(
-    new InvalidUsageError('UNSUPPORTED', `${call}: it takes no timeoutMs; leave it out, comm.timeoutMs limits it`),
-  );
 }
 
 /** Takes arrived messages of a lane. Returns the reason if no more can arrive. */

@@ -145,15 +145,14 @@ function checkMessages({ name, ranks, title, members }: FlightGroup): Hold[] {
     const other = members.find(({ rank }) => rank === peer);
     if (other === undefined) return false;
     const own = ranks?.indexOf(recording.rank) ?? recording.rank;
-    const theirs = other.messages.filter(
-      (each) => each.group === name && each.peer === own && each.direction !== message.direction,
-    );
+    const isAlike = (each: FlightMessage) => each.group === name && each.signals > 0 === message.signals > 0;
+    const theirs = other.messages.filter((each) => isAlike(each) && each.peer === own && each.direction !== message.direction);
     const mine = recording.messages.filter(
-      (each) => each.group === name && each.peer === message.peer && each.direction === message.direction,
+      (each) => isAlike(each) && each.peer === message.peer && each.direction === message.direction,
     );
     if (theirs.some(isOpen)) return false;
     // The other end may have completed: a small message is sent before it is received.
-    return recording.isCut || other.isCut || theirs.length < mine.length;
+    return recording.isCut || other.isCut || numberOf(theirs) < numberOf(mine);
   });
   const [first] = alone;
   if (first !== undefined) {
@@ -181,14 +180,21 @@ function checkMessages({ name, ranks, title, members }: FlightGroup): Hold[] {
   return [{ finding: allInside(title, described(stuck.message), both), blamed: [], waiting: both.map(({ rank }) => rank) }];
 }
 
-function described({ group, direction, peer, state, calledAt }: FlightMessage): FlightCall {
+/** Number of messages, or of signals. */
+function numberOf(messages: readonly FlightMessage[]): number {
+  return messages.reduce((sum, { signals }) => sum + Math.max(1, signals), 0);
+}
+
+function described({ group, direction, peer, signals, state, calledAt, order }: FlightMessage): FlightCall {
+  const [name, peers] = direction === 'send' ? ['send', 'to'] : ['recv', 'from'];
   return {
     group,
     sequence: -1,
-    operation: `${direction} ${direction === 'send' ? 'to' : 'from'} ${peer}`,
+    operation: `${signals === 0 ? name : direction === 'send' ? 'signal' : 'waitSignal'} ${peers} ${peer}`,
     input: '',
     state,
     calledAt,
+    order,
   };
 }
 
@@ -322,11 +328,12 @@ function leftInside(group: string, call: FlightCall, left: readonly FlightRecord
 function messageUnmatched(
   group: string,
   recording: FlightRecording,
-  { direction, calledAt }: FlightMessage,
+  { direction, signals, calledAt }: FlightMessage,
   other: FlightRecording,
 ): LogFinding {
   const at = calledAt === '' ? '' : ` at ${calledAt}`;
-  const [here, there] = direction === 'recv' ? ['receive from', 'send to'] : ['send to', 'receive from'];
+  const [from, to] = signals === 0 ? ['receive from', 'send to'] : ['get a signal from', 'signal'];
+  const [here, there] = direction === 'recv' ? [from, to] : [to, from];
   return {
     code: 'message-unmatched',
     severity: 'error',
@@ -347,7 +354,7 @@ function called({ operation, sequence }: FlightCall, group: string): string {
 
 /** A rank's position by its recording: in a call or a message, or after its last one. */
 function whereabouts(recording: FlightRecording | undefined): { readonly text: string; readonly calledAt: string } {
-  const calls = [...(recording?.messages.map(described) ?? []), ...(recording?.calls ?? [])];
+  const calls = [...(recording?.messages.map(described) ?? []), ...(recording?.calls ?? [])].sort((a, b) => a.order - b.order);
   const last = calls.findLast(isOpen) ?? calls.at(-1);
   if (last === undefined) return { text: 'recorded no call at all', calledAt: '' };
   const at = last.calledAt === '' ? '' : `, ${last.calledAt}`;

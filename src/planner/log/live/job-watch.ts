@@ -210,13 +210,17 @@ function lookAt({ report, finished }: WatchSample, { state, late }: Pick<JobStat
     const process = communicator?.processes.get(rank);
     return process === undefined ? [] : [{ rank, process }];
   };
-  if (late.length > 0)
-    return late.flatMap(({ communicator, rank }) =>
+  if (late.length > 0) {
+    const all = late.flatMap(({ communicator, rank }) =>
       placed(
         communicators.find(({ name }) => name === communicator),
         rank,
       ),
     );
+    return all.filter(
+      ({ process }, i) => all.findIndex((each) => each.process.pid === process.pid && each.process.host === process.host) === i,
+    );
+  }
   const unfinished = finished?.unfinished(communicators);
   if (unfinished !== undefined && unfinished !== 'all' && unfinished.done.length > 0)
     return unfinished.waiting.slice(0, MOST_LATE).flatMap((rank) => placed(unfinished.communicator, rank));
@@ -293,13 +297,17 @@ function behind(
       advice: 'look at the logs of these ranks',
       late,
     };
-  const named = late.length <= 3 ? late.map(lateRankName).join(', ') : namedRanks(late.map(({ rank }) => rank));
-  const plural = late.length === 1 ? 'has' : 'have';
+  // The same ranks may lag in several communicators.
+  const here = late.filter((each) => each.communicator === first.communicator);
+  const named = here.length <= 3 ? here.map(lateRankName).join(', ') : namedRanks(here.map(({ rank }) => rank));
+  const plural = here.length === 1 ? 'has' : 'have';
+  const more = new Set(late.map((each) => each.communicator)).size - 1;
+  const elsewhere = more === 0 ? '' : `; ranks of ${counted(more, 'other communicator')} differ, too`;
   return {
-    why: `${named} ${plural} launched ${counted(first.launched, first.operation)} of communicator ${first.communicator}, others ${first.launched + first.behind}${also}`,
+    why: `${named} ${plural} launched ${counted(first.launched, first.operation)} of communicator ${first.communicator}, others ${first.launched + first.behind}${elsewhere}${also}`,
     advice:
       first.host === undefined
-        ? `\`py-spy dump\` of ${namedRanks(late.map(({ rank }) => rank))} shows where ${late.length === 1 ? 'it is' : 'they are'}`
+        ? `\`py-spy dump\` of ${namedRanks(here.map(({ rank }) => rank))} shows where ${here.length === 1 ? 'it is' : 'they are'}`
         : `on ${first.host}: \`py-spy dump --pid ${first.pid ?? ''}\` shows where rank ${first.rank} is`,
     late,
   };

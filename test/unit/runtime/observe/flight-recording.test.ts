@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { checkFlight } from '../../../../src/planner/log/checks/flight.js';
 import { isFlightRecording, readFlightRecording } from '../../../../src/planner/readers/flight.js';
 import { encodeCall, type Call } from '../../../../src/runtime/algorithms/call.js';
+import { outOfBandCode, windowCode } from '../../../../src/runtime/algorithms/other-calls.js';
 import { Board } from '../../../../src/runtime/device/board.js';
 import { RING_ENTRIES } from '../../../../src/runtime/device/board-layout.js';
-import { dataTypeOf } from '../../../../src/runtime/device/types.js';
+import { dataTypeOf, int32 } from '../../../../src/runtime/device/types.js';
 import { flightRecording } from '../../../../src/runtime/observe/flight-recording.js';
 
 const call = (kind: 'allReduce' | 'allGather', count: number): Call => ({
@@ -91,13 +92,44 @@ describe('the last calls of a rank', () => {
 
   test('include messages, with the other rank and their state', () => {
     const { board, recorder } = rank(0);
-    const sent = recorder.beginMessage(true, 1, dataTypeOf(new Int32Array(0)).code, 5);
-    recorder.endMessage(sent);
+    recorder.addMessage(true, 1, dataTypeOf(new Int32Array(0)).code, 5);
+    const got = recorder.beginMessage(false, 1, dataTypeOf(new Int32Array(0)).code, 6);
+    recorder.endApart(got);
     recorder.beginMessage(false, 1, dataTypeOf(new Int32Array(0)).code, 7);
     expect(recordingOf(board).entries).toMatchObject([
       { profiling_name: 'tccl:send 0->1', is_p2p: true, input_sizes: [[5]], input_dtypes: ['int32'], state: 'completed' },
+      { profiling_name: 'tccl:recv 0<-1', is_p2p: true, input_sizes: [[6]], state: 'completed' },
       { profiling_name: 'tccl:recv 0<-1', is_p2p: true, input_sizes: [[7]], state: 'started' },
     ]);
+  });
+
+  test('include operations of windows, of which equal ones share an entry, and calls over the bootstrap network', () => {
+    const { board, recorder, make } = rank(0);
+    make(call('allReduce', 4));
+    const put = windowCode('put with signal', int32);
+    for (let i = 0; i < 3; i++) recorder.operation(put, 1, 5);
+    recorder.operation(windowCode('get', int32), 1, 5);
+    make(call('allReduce', 4), true);
+    recorder.end();
+    const shrink = recorder.beginOutOfBand(outOfBandCode('shrink'), 1);
+    recorder.endOutOfBand(shrink);
+    recorder.beginOutOfBand(outOfBandCode('agree'), 2);
+    recorder.beginOperation(windowCode('waitSignal', int32), 1, 2);
+    const { entries, pg_config: groups } = recordingOf(board);
+    const bootstrap = ['0.0 (bootstrap)', 'main'];
+    const puts = { profiling_name: 'tccl:put with signal 0->1', is_p2p: true, input_sizes: [[5]], input_dtypes: ['int32'] };
+    expect(entries).toMatchObject([
+      { profiling_name: 'tccl:allReduce (sum)', collective_seq_id: 0 },
+      puts,
+      puts,
+      puts,
+      { profiling_name: 'tccl:get 0<-1', state: 'completed' },
+      { profiling_name: 'tccl:allReduce (sum)', collective_seq_id: 1, state: 'completed' },
+      { profiling_name: 'tccl:shrink', process_group: bootstrap, collective_seq_id: 0, input_sizes: [], state: 'completed' },
+      { profiling_name: 'tccl:agree', process_group: bootstrap, collective_seq_id: 1, state: 'started' },
+      { profiling_name: 'tccl:waitSignal 0<-1', is_p2p: true, state: 'started' },
+    ]);
+    expect(groups['0.0 (bootstrap)']?.ranks).toBe('[0, 1]');
   });
 });
 
