@@ -223,7 +223,7 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     ...(typeof selected === 'string' ? [{ kind: 'nics', count: selected.split(',').length } as const] : []),
     ...(typeof selected === 'string' ||
     counts.nics === undefined ||
-    !perNode.has('nics') ||
+    !(perNode.has('nics') || /\beach (?:with|has|have|having)\b/.test(text)) ||
     changes.some(({ kind }) => kind === 'nics-down')
       ? []
       : [{ kind: 'nics', count: counts.nics } as const]),

@@ -84,6 +84,8 @@ export function takeEntities(words: Words): Entities {
     },
   );
   const machine = takeMachine(words);
+  // Instances of clouds that the catalogue lacks: `p3dn.24xlarge`.
+  words.take(/\b[a-z]\d[a-z]*\.(?:\d*xlarge|metal)\b/, () => true, 'word');
   // GPUs of a switch or socket are a part of a host.
   words.take(
     new RegExp(
@@ -371,7 +373,10 @@ function takeIds(words: Words): Pick<Entities, 'ranks' | 'nic' | 'channel'> {
 const countedNouns: readonly (readonly [Counted, string])[] = [
   ['nodes', 'nodes?|hosts?|servers?|machines?|boxes|instances?'],
   ['channels', 'channels?|ctas?|sms|thread blocks?|blocks'],
-  ['nics', 'nics?|hcas?|network cards?|(?:ib |nic )?ports?|adapters?|rails?'],
+  [
+    'nics',
+    '(?:(?:ib|infiniband|roce|network) )?(?:nics?|hcas?)|(?:ib|infiniband|roce|network) cards?|(?:ib |nic )?ports?|adapters?|rails?',
+  ],
   ['gpus', '(?:x\\s)?(?:[a-z]+\\d+\\s)?gpus?|h100s?|a100s?|h200s?|v100s?|b200s?|cards'],
   ['ranks', 'ranks?|processes'],
 ];

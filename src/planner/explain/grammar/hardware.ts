@@ -55,20 +55,24 @@ export function takeGpuModels(words: Words): NamedGpus[] {
   for (const [spelling, model] of gpuSpellings)
     words.take(
       new RegExp(
-        `(?<![\\w.-])(?:(${NUMBER})\\s*(?:x|×|\\*)?[\\s-]*)?(?:nvidia[ -]|tesla[ -]|geforce[ -])*${spelling.replaceAll(/[ -]/g, '[ -]?')}s?(?:[ -](?:\\d{2,3} ?gb|hbm\\d?e?))*(?:[ -]?(sxm|pcie|nvl)\\d?)?(?:[ -](?:\\d{2,3} ?gb))?(?:[ -](?:gpus?|cards?))?(?![\\w])`,
+        `(?<![\\w.-])(?:(${NUMBER})\\s*(x|×|\\*)?[\\s-]*)?(?:nvidia[ -]|tesla[ -]|geforce[ -])*${spelling.replaceAll(/[ -]/g, '[ -]?')}s?(?:[ -](?:\\d{2,3} ?gb|hbm\\d?e?))*(?:[ -]?(sxm|pcie|nvl)\\d?)?(?:[ -](?:\\d{2,3} ?gb))?(?:[ -](?:gpus?|cards?))?(?![\\w])`,
         'i',
       ),
-      ({ 0: text, 1: digits, 2: form, index, input }) => {
+      ({ 0: text, 1: digits, 2: times, 3: form, index, input }) => {
         const named = /sxm|pcie|nvl/.test(spelling) ? model.id : familyOf(model);
         const own = form === undefined ? named : `${familyOf(model)}-${form.toLowerCase()}`;
         const id = gpuModels.some((each) => each.id === own) ? own : named;
-        const isOfNodes = /^[ -]*(?:nodes?|hosts?|servers?|machines?|box(?:es)?|systems?|instances?|clusters?)\b/i.test(
-          input.slice(index + text.length),
-        );
+        // `8 H100 nodes` are nodes, `8xH100 nodes` have eight GPUs each.
+        const isOfNodes =
+          times === undefined &&
+          /^[ -]*(?:nodes?|hosts?|servers?|machines?|box(?:es)?|systems?|instances?|clusters?)\b/i.test(
+            input.slice(index + text.length),
+          );
         const count = digits === undefined || isOfNodes ? undefined : countOf(digits);
         if (!found.some(({ model: other }) => other === id || other.startsWith(`${id}-`))) {
           found.push({ model: id, ...(count === undefined ? {} : { count }) });
           words.mention('hardware', text, { kind: 'gpu-model', model: id });
+          if (count !== undefined) words.mention('count', text, { kind: 'ranks', count });
         }
         // The number is one of nodes: it is counted later.
         return !isOfNodes || digits === undefined;
@@ -119,7 +123,7 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
   // `4 x 200G NICs`, `one 100GbE port`; the noun may miss behind a number of cards: `8x400G`.
   words.take(
     new RegExp(
-      `(?<![\\w.])${COUNT}(\\d{2,4})\\s?${UNIT}[ -](?:per |each |of |a |our |my |the )*(?:single[ -]port |dual[ -]port |mellanox |nvidia )*(?=${NETWORK_NOUN}\\b)`,
+      `(?<![\\w.-])${COUNT}(\\d{2,4})\\s?${UNIT}[ -](?:per |each |of |a |our |my |the )*(?:single[ -]port |dual[ -]port |mellanox |nvidia )*(?=${NETWORK_NOUN}\\b)`,
     ),
     ([text, count, digits]) => {
       // Bytes are written GB/s and are no speed of a port, unless it is too large to be one.
@@ -131,11 +135,11 @@ export function takeNics(words: Words): { readonly nicMbps: number | undefined; 
     new RegExp(`(?<![\\w.])(${NUMBER})\\s?[x×*]\\s?(\\d{2,4})\\s?(?:g|gb|Gb|gbe|Gbit|gbps|Gbps|Gb/s)(?![\\w/])`),
     ([text, count, digits]) => (/GB/.test(text) ? false : take(text, count, Number(digits) * 1000)),
   );
-  words.take(new RegExp(`(?<![\\w.])${COUNT}(\\d{2,4}) ?(?:gbe|gige|g ethernet)\\b`), ([text, count, digits]) =>
+  words.take(new RegExp(`(?<![\\w.-])${COUNT}(\\d{2,4}) ?(?:gbe|gige|g ethernet)\\b`), ([text, count, digits]) =>
     take(text, count, Number(digits) * 1000),
   );
   words.take(
-    new RegExp(`(?<![\\w.])${COUNT}(fdr|edr|hdr|ndr|xdr)(?: ?(100|200|400|800))?\\b`),
+    new RegExp(`(?<![\\w.-])${COUNT}(fdr|edr|hdr|ndr|xdr)(?: ?(100|200|400|800))?\\b`),
     ([text, count, name = '', digits]) =>
       take(text, count, digits === undefined ? (infiniBand[name.toLowerCase()] ?? 0) * 1000 : Number(digits) * 1000),
   );

@@ -245,7 +245,7 @@ export const factPhrases: readonly (readonly [Fact, string])[] = [
 ];
 
 const CALLS =
-  '(nccl ?)?(all ?reduce|all ?gather|reduce ?scatter|all ?to ?all|broadcast|bcast|reduce|gather|scatter|send ?recv)s?';
+  '(nccl ?)?(all ?reduce|all ?gather|reduce ?scatter|all ?to ?all|broadcast|bcast|reduce|gather|scatter|send ?/?recv)s?';
 
 /** Facts about systems around NCCL, before those of `factPhrases`. */
 export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
@@ -277,7 +277,7 @@ export const systemFactPhrases: readonly (readonly [Fact, string])[] = [
   ],
   [
     'subnets',
-    'vlans?|(same|single|one|different|separate|several|per rail) (ip )?subnets?|subnets? .{0,30}(same|single|one|different|separate|matter|nics?|rails?)|arp( \\w+)?|rp filter',
+    'vlans?|(same|single|one|different|separate|several|per rail) (ip )?subnets?|subnets? .{0,30}(same|single|one|different|separate|matter)|arp( \\w+)?|rp filter',
   ],
   [
     'farNetwork',
@@ -436,7 +436,7 @@ export type Concept = keyof typeof conceptPhrases;
 
 /** Plain words of English that say nothing by themselves here. A question in another language has few of them. */
 const plainWords = new Set(
-  `worker origin logic configure execution subset experiment behaviour effort advice a about above add after again against all almost alone along already also although always am among an and another any anyone
+  `unstable majority feature implemented worker origin logic configure execution subset experiment behaviour effort advice a about above add after again against all almost alone along already also although always am among an and another any anyone
   anything are around as ask at away back be because been before began being below better between big both bound but by came can
   cannot case check clear come compare comparison could count current day default despite did didn differ different do does
   doesn doing don done down due during each either else end enough even ever every everything example far few first flap
