@@ -148,16 +148,20 @@ describe.skipIf(missing)(`ranks in a page${missing}`, () => {
       '/late.js',
       `import { init } from '/dist/browser/index.js';
       addEventListener('message', async ({ data }) => {
-        if (data === 'join') await init({ timeoutMs: 300 }).catch(({ code, ranks }) => postMessage({ code, ranks }));
-      });`,
+        if (data === 'join') await init({ timeoutMs: 2000 }).catch(({ code, ranks }) => postMessage({ code, ranks }));
+      });
+      postMessage('loaded');`,
     );
     const missed = await page.evaluate(`import('/dist/browser/index.js').then(async ({ spawnRanks }) => {
         const over = new AbortController();
         return new Promise((resolve) => {
-          const ended = spawnRanks(3, '/late.js', { onMessage: resolve, signal: over.signal });
+          let loaded = 0;
+          const onMessage = (message) => {
+            if (message !== 'loaded') resolve(message);
+            else if (++loaded === 3) for (const rank of [0, 2]) ended.ranks[rank].postMessage('join');
+          };
+          const ended = spawnRanks(3, '/late.js', { onMessage, signal: over.signal });
           ended.catch(() => {});
-          ended.ranks[0].postMessage('join');
-          ended.ranks[2].postMessage('join');
         }).finally(() => over.abort());
       })`);
     expect(missed).toEqual({ code: 'RANK_MISSING', ranks: [1] });
