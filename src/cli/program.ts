@@ -15,6 +15,7 @@ interface CommandModule {
  */
 const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   run: () => import('./commands/run.js'),
+  aggregator: () => import('./commands/aggregator.js'),
   perf: () => import('./commands/perf.js'),
   tune: () => import('./commands/tune.js'),
   topo: () => import('./commands/topo.js'),

@@ -1,4 +1,5 @@
 import { algorithms, type Algorithm, type CallKind } from '../runtime/algorithms/call.js';
+import { isOfAggregators } from '../runtime/algorithms/choose-algorithm.js';
 import { carriesOut } from '../runtime/algorithms/registry.js';
 import type { Communicator } from '../runtime/communicator/communicator.js';
 import type { Explanation } from '../runtime/communicator/explain.js';
@@ -152,6 +153,7 @@ export async function timeAlgorithms(
 async function enter(comm: Communicator, withChoice: boolean): Promise<Candidate[]> {
   const candidates: Candidate[] = withChoice ? [{ algorithm: undefined, comm: await comm.stream() }] : [];
   for (const algorithm of algorithms) {
+    if (isOfAggregators(algorithm)) continue;
     // On one host, it is a slower *direct*.
     if (algorithm !== 'hierarchical') candidates.push({ algorithm, comm: await comm.stream({ algorithm }) });
   }

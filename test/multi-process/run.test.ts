@@ -36,6 +36,29 @@ describe('the environment of ranks', () => {
     }
   });
 
+  it('has the id of an aggregator with --collnet, which ends with the job', async () => {
+    const script = 'echo "$TCCL_AGGREGATOR"; pgrep -P $PPID -f "main.js aggregator"';
+    const { code, stdout } = await tccl(['run', '-n', '1', '--collnet', 'sh', '-c', script]);
+    expect(code).toBe(0);
+    const [id, pid] = stdout.trimEnd().split('\n').map((line) => line.replace('[0] ', '')); // prettier-ignore
+    expect(id).toMatch(/^tccl1:/);
+    await gone([Number(pid)]);
+    const refused = await tccl([
+      'run',
+      '-n',
+      '1',
+      '--collnet',
+      '--nnodes',
+      '2',
+      '--node-rank',
+      '0',
+      '--rendezvous',
+      'a:1',
+      'true',
+    ]);
+    expect(refused.stderr).toContain('start tccl aggregator, and set TCCL_AGGREGATOR on every node');
+  });
+
   it('replaces the variables of a launcher around it', async () => {
     const { stdout } = await tccl(['run', '-n', '1', '--no-prefix', node, fixture('place.mjs')], {
       env: { TCCL_RANK: '7', TCCL_NRANKS: '8', TCCL_COMM_ID: 'outer' },

@@ -48,6 +48,7 @@ export function register(program: Command): void {
     .option('--node-rank <index>', 'which of them this is, from 0', parseIndex)
     .option('--rendezvous <host:port>', 'where ranks meet: the host of rank 0 and a free port there')
     .option('--job-id <text>', 'with --nnodes: keeps this job apart from others that meet there; the same on all nodes', parseId)
+    .option('--collnet', 'start an aggregator here, which adds the all-reduces of several hosts in place of the network')
     .option('--dry-run', 'print which rank goes where, and start none')
     .option('--json', 'with --dry-run: as JSON')
     .passThroughOptions()

@@ -78,7 +78,7 @@ function channelsOfFiles(
   const nRanks = numbered.reduce((sum, { ranks }) => sum + ranks.length, 0);
   const searched = numbered.map((host) => ({
     ranks: host.ranks,
-    ...searchMachine(host.root, nRanks, host.fileName, host.graph),
+    ...searchMachine(host.root, nRanks, host.fileName, host.graph === undefined ? {} : { graphFile: host.graph }),
   }));
   const lines = new Set(searched.map(({ lines: ofHost }) => ofHost.join('\n')));
   return {

@@ -44,6 +44,7 @@ export interface RunOptions {
   readonly allowRunAsRoot?: boolean;
   readonly tagOutput?: boolean;
   readonly standalone?: boolean;
+  readonly collnet?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
 }
@@ -53,7 +54,17 @@ export async function run(command: [string, ...string[]], options: RunOptions): 
   refuseContradictions(options);
   const env = { ...process.env, ...options.export };
   for (const text of misspeltVariables(env)) report(text);
+  if (options.collnet !== true || options.dryRun === true) return runRanks(command, options, env);
+  const { startAggregator } = await import('./aggregator.js');
+  const { id, stop } = await startAggregator(env);
+  try {
+    return await runRanks(command, options, { ...env, TCCL_AGGREGATOR: id });
+  } finally {
+    stop();
+  }
+}
 
+async function runRanks(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { list, allocated } = await hostsOf(options, env);
   if (list !== undefined) return runOnHosts(command, list, options, env);
 
@@ -211,6 +222,10 @@ function refuseContradictions(options: RunOptions): void {
       if (given(name)) refuse(`${flag} needs --hosts or --hostfile: without them all ranks start on this host`);
   if (given('jobId') && !given('nnodes'))
     refuse('--job-id keeps jobs of several tccl run apart (--nnodes); any other job has a secret of its own: leave it out');
+  if (given('collnet') && given('nnodes'))
+    refuse(
+      '--collnet starts an aggregator for the ranks of one tccl run: start tccl aggregator, and set TCCL_AGGREGATOR on every node',
+    );
   if (given('nodeRank') && !given('nnodes')) refuse('--node-rank needs --nnodes, the number of nodes');
   if (!given('nnodes') && (options.ranks?.length ?? 1) > 1)
     refuse(`-n ${options.ranks?.join() ?? ''}: a number for each node needs --nnodes`);

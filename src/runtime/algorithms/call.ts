@@ -41,7 +41,18 @@ export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
 type CallName = CallKind | DerivedCall;
 
 /** Routes of data in collectives. A call's code contains the index in this list: append only. */
-export const algorithms = ['direct', 'ring', 'tree', 'pat', 'pairs', 'nvls', 'hierarchical', 'nvlstree'] as const;
+export const algorithms = [
+  'direct',
+  'ring',
+  'tree',
+  'pat',
+  'pairs',
+  'nvls',
+  'hierarchical',
+  'nvlstree',
+  'collnet',
+  'collnetchain',
+] as const;
 /** Name of an algorithm; docs/notes/algorithms.md describes each. */
 export type Algorithm = (typeof algorithms)[number];
 /** In a call's code, in place of an algorithm: a program of the caller's own carries the call out. */

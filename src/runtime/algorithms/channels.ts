@@ -19,6 +19,10 @@ export interface Channels {
   readonly treeOfChannel: readonly number[];
   /** By host: the ranks that each have a share of *nvlstree*, as many on each; left out where the plan has no NVLink SHARP. */
   readonly heads?: RanksByHost;
+  /** By host: the ranks that reach aggregators, and by chain its ranks, the head first; left out where the plan has none. */
+  readonly collnet?: { readonly heads: RanksByHost; readonly chains: readonly RanksByHost[] };
+  /** Number of aggregators; left out, none. */
+  readonly nAggregators?: number;
   /** Reason why the rings are in rank order; undefined if a plan gave them. */
   readonly unplanned: string | undefined;
 }

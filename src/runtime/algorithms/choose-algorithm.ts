@@ -20,6 +20,8 @@ export interface ChoiceContext {
   readonly oneSegment: boolean;
   /** Set if the ranks are on several hosts, each with one rank, or some with several that share memory. */
   readonly hosts?: 'of one rank' | 'of several ranks' | undefined;
+  /** True if there are aggregators: all-reduces of several hosts then use *collnet*. */
+  readonly aggregated?: boolean;
   /** TCCL_ALGO: used for every call that it supports. */
   readonly forced: Algorithm | undefined;
 }
@@ -57,13 +59,16 @@ const hierarchicalByDefault: Readonly<Record<NonNullable<ChoiceContext['hosts']>
     },
   };
 
-function rangesOf(kind: CallKind, { nRanks, oneSegment, hosts, forced }: ChoiceContext): AlgorithmRange[] {
+function rangesOf(kind: CallKind, { nRanks, oneSegment, hosts, aggregated = false, ...rest }: ChoiceContext): AlgorithmRange[] {
   const only = (algorithm: Algorithm): AlgorithmRange[] => [{ upToBytes: Infinity, algorithm }];
+  // Within one host, aggregators have nothing to add.
+  const forced = hosts === undefined && isOfAggregators(rest.forced) ? undefined : rest.forced;
   if (nRanks === 1 || (oneSegment && (forced ?? 'direct') === 'direct')) return only('direct');
   if (forced !== undefined) {
     if (carriesOut(forced, kind, nRanks)) return only(forced);
     if (!isOverConnections(forced)) return only('direct');
   }
+  if (aggregated && hosts !== undefined && forced === undefined && kind === 'allReduce') return only('collnet');
   const ranges = algorithms
     .filter((algorithm) => isOverConnections(algorithm) && carriesOut(algorithm, kind, nRanks))
     .map((algorithm) => ({ upToBytes: registry[algorithm].defaultUpToBytes(nRanks), algorithm }))
@@ -76,6 +81,11 @@ function rangesOf(kind: CallKind, { nRanks, oneSegment, hosts, forced }: ChoiceC
   const nBelow = above < 0 ? 0 : below.findIndex(({ upToBytes }) => upToBytes === above) + 1;
   const beyond = ranges.filter(({ upToBytes }) => upToBytes > upTo);
   return [...below.slice(0, nBelow), { upToBytes: upTo, algorithm: 'hierarchical' }, ...beyond];
+}
+
+/** True for the algorithms that need aggregators. */
+export function isOfAggregators(algorithm: Algorithm | undefined): boolean {
+  return algorithm === 'collnet' || algorithm === 'collnetchain';
 }
 
 /** The algorithm of a call of `bytes` bytes. */

@@ -166,8 +166,9 @@ export class NetworkEngine implements Engine {
     this.#exchange.check();
   }
 
+  /** Without aggregators, which are peers beyond the ranks. */
   late(limitMs: number): number[] {
-    return this.#exchange.late(limitMs);
+    return this.#exchange.late(limitMs).filter((rank) => rank < this.#channels.order.length);
   }
 
   reportWait(limitMs: number, activity: Activity): readonly number[] {

@@ -1,21 +1,24 @@
 import type { Introduction } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { chooseInterface, systemInterfaces, type ChosenInterface, type Nic } from '#seam/bootstrap/interfaces';
+import { connectAggregator } from '#seam/aggregator/connect';
+import type { Aggregators } from '../aggregator/aggregators.js';
 import { placeOf } from '../bootstrap/peer-info.js';
 import type { UniqueId } from '../bootstrap/unique-id.js';
 import type { Algorithm } from './call.js';
 import { nicsBetween, type Channels } from './channels.js';
+import { headOf } from './collnet.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { TimeoutError } from '../../errors.js';
 import { REASON_BYTES } from '../failure/transfer.js';
-import { connectPeers, type PeerConnections, type TransportFor, type WantedEnd } from '../transport/peers.js';
+import { connectPeers, keyOf, type PeerConnections, type TransportFor, type WantedEnd } from '../transport/peers.js';
 import { inLanes } from '../transport/rails.js';
 import type { Ends } from './algorithm.js';
 import { connectRings } from '../transport/ring.js';
 import { ShmTransport } from '../transport/shm.js';
 import { networkNamed, type ChosenNetwork } from '#seam/transport/networks';
-import type { FifoSize, Transport } from '../transport/transport.js';
+import type { FifoSize, Transport, TwoWayConnection } from '../transport/transport.js';
 import { afterWatching } from '../progress/watch-clock.js';
 import { networkAlgorithm } from './registry.js';
 import { ringFifo } from './ring.js';
@@ -55,6 +58,7 @@ interface ChannelTransports extends DataTransports {
 /** The same, for an engine. */
 export interface NetworkOptions extends ChannelTransports {
   readonly channels: Channels;
+  readonly aggregators: Aggregators | undefined;
 }
 
 /** Opens all rings, and returns an engine that makes other connections when they are needed. `signal` aborts the opening. */
@@ -69,10 +73,47 @@ export async function openNetwork(options: NetworkOptions, signal: AbortSignal):
     const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);
     return overTransports(options, fifoOf(algorithm, channels), (transportFor) =>
       connectInTime(CONNECT_TIMEOUT_MS, (late) =>
-        withAnySignal([late, stop], (either) => connectPeers(bootstrap, sendTo, receiveFrom, transportFor, either)),
+        withAnySignal([late, stop], async (either) => {
+          const isOfRanks = ({ peer }: WantedEnd): boolean => peer < nRanks;
+          const heads = sendTo.filter((end) => !isOfRanks(end));
+          const others = [sendTo.filter(isOfRanks), receiveFrom.filter(isOfRanks)] as const;
+          const connections = await connectPeers(bootstrap, ...others, transportFor, either);
+          return heads.length === 0
+            ? connections
+            : withAggregators(options, algorithm, { sendTo, receiveFrom }, connections, either);
+        }),
       ),
     );
   });
+}
+
+/** Connections of all ends, of which `made` are those with ranks. */
+async function withAggregators(
+  { bootstrap, team, libc, host, channels, aggregators }: NetworkOptions,
+  algorithm: Algorithm,
+  { sendTo, receiveFrom }: Ends,
+  made: PeerConnections,
+  signal: AbortSignal,
+): Promise<PeerConnections> {
+  const { rank, nRanks } = bootstrap;
+  const beyond = new Map<string, TwoWayConnection>();
+  const end = (error: unknown): never => {
+    for (const connection of [...made.sends, ...made.receives, ...beyond.values()]) connection.abort(error as Error);
+    throw error;
+  };
+  for (const wanted of sendTo) {
+    if (wanted.peer < nRanks || aggregators === undefined) continue;
+    const of = headOf(channels, rank, wanted.peer, wanted.name, algorithm);
+    const options = { bootstrap, segment: team.segment, libc, host, size: fifoOf(algorithm, channels) };
+    beyond.set(keyOf(wanted), await connectAggregator(aggregators, of, options, signal).catch(end));
+  }
+  const isOfRank = ({ peer }: WantedEnd): boolean => peer < nRanks;
+  const madeTo = new Map(sendTo.filter(isOfRank).map((wanted, index) => [keyOf(wanted), made.sends[index]]));
+  const madeFrom = new Map(receiveFrom.filter(isOfRank).map((wanted, index) => [keyOf(wanted), made.receives[index]]));
+  return {
+    sends: sendTo.flatMap((wanted) => beyond.get(keyOf(wanted)) ?? madeTo.get(keyOf(wanted)) ?? []),
+    receives: receiveFrom.flatMap((wanted) => beyond.get(keyOf(wanted)) ?? madeFrom.get(keyOf(wanted)) ?? []),
+  };
 }
 
 /** Does something with transports whose connections have a size: shared memory within a host, a network beyond. */

@@ -2,6 +2,7 @@ import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
 import type { AlgorithmTraits, NetworkAlgorithm } from './algorithm.js';
 import type { Algorithm, CallKind } from './call.js';
+import { collnet, collnetChain } from './collnet.js';
 import { hierarchical } from './hierarchical.js';
 import { nvlsTree } from './nvls-tree.js';
 import { pairs } from './pairs.js';
@@ -21,6 +22,8 @@ export const registry: Readonly<Record<Algorithm, AlgorithmTraits | NetworkAlgor
   pairs,
   hierarchical,
   nvlstree: nvlsTree,
+  collnet,
+  collnetchain: collnetChain,
 };
 
 /** True if an algorithm supports a kind of call with this number of ranks. */

@@ -3,7 +3,7 @@ import { graphLines } from '../../planner/graph/graph-text.js';
 import { graphsToXml } from '../../planner/graph/graph-xml.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { NodeTransports } from '../../planner/graph/transports/node-transports.js';
-import { defaultParameters } from '../../planner/parameters.js';
+import { defaultParameters, type Parameters } from '../../planner/parameters.js';
 import { prepareHost, type PrepareOptions } from '../../planner/plan/cluster.js';
 import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
@@ -29,11 +29,18 @@ export interface HostGraphs {
  *
  * @param machine its topology, whose GPUs are the host's ranks from 0 on
  * @param graphFile channels that are taken instead of a search
+ * @param parameters with which aggregators stand for a network that reduces: every NIC reaches one
  * @throws InputError where there is no way for channels
  */
-export function searchMachine(machine: XmlElement, nRanks: number, file: string | undefined, graphFile?: GraphFile): HostGraphs {
+export function searchMachine(
+  machine: XmlElement,
+  nRanks: number,
+  file: string | undefined,
+  { graphFile, parameters = defaultParameters }: { readonly graphFile?: GraphFile; readonly parameters?: Parameters } = {},
+): HostGraphs {
   return inFile(file, () => {
-    const parameters = defaultParameters;
+    if (parameters.collnetEnable === 1)
+      for (const { name, attributes } of descendants(machine)) if (name === 'net') attributes.set('coll', '1');
     const system = buildSystem(withoutEmptyBranches(machine), { parameters });
     const { host, systems } = prepareHost(system, 'this host', nRanks, parameters, graphFile === undefined ? {} : { graphFile });
     const names = new Map(

@@ -21,10 +21,10 @@ export interface PlannedHost {
  * @param hosts in the order of their lowest ranks; hosts that are alike share one contribution
  * @throws InputError where hosts do not fit together
  */
-export function joinHosts(hosts: readonly PlannedHost[]): Channels {
+export function joinHosts(hosts: readonly PlannedHost[], parameters = defaultParameters): Channels {
   const merged = mergeHosts(
     hosts.map(({ contribution }) => ({ host: contribution, count: 1 })),
-    defaultParameters,
+    parameters,
   );
   const rankOf = hosts.flatMap(({ ranks }) => ranks);
   const { nRanks } = merged.nodes;
@@ -58,6 +58,7 @@ export function joinHosts(hosts: readonly PlannedHost[]): Channels {
     ringOfChannel: [...merged.ringOfChannel],
     trees,
     ...headsOf(merged, hosts, rankOf),
+    ...collnetOf(merged, hosts, rankOf),
     treeOfChannel: [...merged.treeOfChannel],
     unplanned: undefined,
   };
@@ -68,4 +69,38 @@ function headsOf({ nodes, nvls }: Merged, hosts: readonly PlannedHost[], rankOf:
   if (nvls === undefined || nodes.nNodes !== hosts.length) return {};
   const byShare = Array.from({ length: nvls.nHeads }, (_, head) => nvlsHeadRanks(nodes, nvls, head, nodes.nNodes));
   return { heads: hosts.map((_, host) => byShare.map((ranks) => rankOf[ranks[host] ?? 0] ?? 0)) };
+}
+
+/** Heads and chains of CollNet on each host; none without a network that reduces, and where a host counts as several nodes. */
+function collnetOf(
+  { nodes, collnet }: Merged,
+  hosts: readonly PlannedHost[],
+  rankOf: readonly number[],
+): Pick<Channels, 'collnet'> {
+  if (collnet === undefined || nodes.nNodes !== hosts.length) return {};
+  const { nRanks } = nodes;
+  const named = (ranks: readonly number[]): number[] => ranks.map((rank) => rankOf[rank] ?? 0);
+  const chainFrom = (head: number, first: number): number[] => {
+    const ranks = [];
+    for (let rank = head; rank >= 0; rank = collnet.chainDown[first + rank] ?? -1) ranks.push(rank);
+    return ranks;
+  };
+  const nChannels = collnet.chainUp.length / nRanks;
+  const ranksOfHost = (host: number): number[] => rankOf.flatMap((_, rank) => (nodes.rankToNode[rank] === host ? [rank] : []));
+  const chainsOf = (host: number): number[][] => {
+    const all = Array.from({ length: nChannels }, (_, channel) => {
+      const first = channel * nRanks;
+      const head = ranksOfHost(host).find((rank) => collnet.chainUp[first + rank] === nRanks);
+      return head === undefined ? [] : named(chainFrom(head, first));
+    });
+    return all.filter(({ length }) => length === hosts[host]?.ranks.length);
+  };
+  return {
+    collnet: {
+      heads: hosts.map((_, host) =>
+        named((collnet.heads[nodes.kindOfNode[host] ?? 0] ?? []).map((head) => (nodes.rankBase[host] ?? 0) + head)),
+      ),
+      chains: hosts.map((_, host) => chainsOf(host)),
+    },
+  };
 }

@@ -2,6 +2,7 @@ import { writeFileSync } from '#platform/files';
 import { join, parse } from '#platform/paths';
 import { describeError, InputError, SystemError, TcclError } from '../../errors.js';
 import { contributionFromJson, contributionToJson } from '../../planner/plan/plan-json.js';
+import { defaultParameters, type Parameters } from '../../planner/parameters.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
@@ -39,6 +40,8 @@ interface PlanContext {
   readonly files: TopologyFiles;
   /** False: the network between the hosts chooses NICs itself, so none is tried. */
   readonly triesNics: boolean;
+  /** True if aggregators stand for a network that reduces. */
+  readonly aggregated?: boolean;
 }
 
 /** Channels, the decisions of this host for its log, and the locations with the NICs that are connected. */
@@ -87,7 +90,10 @@ export async function planChannels(given: PlanContext): Promise<ChannelPlan> {
   };
   const word = localRanks[0] === rank ? encodeJson(speak()) : new Uint8Array();
   const words = await bootstrap.allGather(word);
-  const verdict = await bootstrap.broadcast(rank === 0 ? encodeJson(judge(words, hosts)) : new Uint8Array(), 0);
+  const verdict = await bootstrap.broadcast(
+    rank === 0 ? encodeJson(judge(words, hosts, parametersOf(context))) : new Uint8Array(),
+    0,
+  );
   const judged = decodeJson(verdict) as Verdict;
   if (judged.kind === 'channels') return { channels: judged.channels, lines, locations };
   throw thrownByEveryRank(own ?? unpackError(judged.error));
@@ -133,10 +139,14 @@ function graphsOfHost(context: PlanContext): HostGraphs {
   const { peers, localRanks, nRanks } = bootstrap;
   const ranks = localRanks.map((rank) => ({ device: peers[rank]?.device ?? '', numaNode: locations[rank]?.numaNode }));
   const machine = file === undefined ? detectedMachine(ranks, nicsOfHost(context)) : machineOfFile(file, ranks);
-  const graphs = searchMachine(machine, nRanks, file);
+  const graphs = searchMachine(machine, nRanks, file, { parameters: parametersOf(context) });
   dump('TCCL_TOPO_DUMP_FILE', files.topologyDump, bootstrap, () => writeXml(withRanks(machine, localRanks)));
   dump('TCCL_GRAPH_DUMP_FILE', files.graphDump, bootstrap, graphs.xml);
   return graphs;
+}
+
+function parametersOf({ aggregated = false }: PlanContext): Parameters {
+  return aggregated ? { ...defaultParameters, collnetEnable: 1 } : defaultParameters;
 }
 
 /** The same machine, whose GPUs have the ranks of the communicator, as in NCCL's dump. */
@@ -155,7 +165,7 @@ function nicsOfHost({ bootstrap, hosts: ranksByHost, locations }: PlanContext): 
 }
 
 /** Joins the graphs of all hosts; on rank 0. */
-function judge(words: readonly Uint8Array[], hosts: RanksByHost): Verdict {
+function judge(words: readonly Uint8Array[], hosts: RanksByHost, parameters: Parameters): Verdict {
   const spoken = hosts.map((ranks) => ({ ranks, word: decodeJson(words[ranks[0] ?? 0] ?? new Uint8Array()) as HostWord }));
   const refused = spoken.find(({ word }) => word.kind === 'refused')?.word;
   if (refused?.kind === 'refused') return refused;
@@ -170,7 +180,7 @@ function judge(words: readonly Uint8Array[], hosts: RanksByHost): Verdict {
       known.set(key, contribution);
       return [{ ranks, contribution, ringNics: word.ringNics }];
     });
-    return { kind: 'channels', channels: joinHosts(planned) };
+    return { kind: 'channels', channels: joinHosts(planned, parameters) };
   } catch (error) {
     const areFromFiles = spoken.some(({ word }) => word.kind === 'graphs' && word.isFromFile);
     if (error instanceof InputError && areFromFiles) return { kind: 'refused', error: packError(error) };

@@ -1,3 +1,4 @@
+import { aggregatorAddresses } from '../aggregator/aggregators.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { decodeJson, encodeJson } from '../bootstrap/json.js';
 import { oddRanksOf } from '../bootstrap/rank-list.js';
@@ -22,6 +23,8 @@ export interface RankFacts {
   /** Networks that this rank would use, best first, and why it cannot use the one that TCCL_NET names. */
   readonly nets: readonly string[];
   readonly netRefusal?: string;
+  /** Addresses of the aggregators. */
+  readonly aggregators: readonly string[];
   /** Number of sockets of a connection. */
   readonly sockets: number;
   readonly reason?: string;
@@ -38,6 +41,7 @@ export interface RankFacts {
  * @param hasLibc true if this rank can wait for its sockets without its event loop
  * @param profile of this rank's host; all ranks use rank 0's
  * @param location of this rank, if the ranks are on several hosts
+ * @param commSecret TCCL_COMM_SECRET
  */
 export async function agree(
   bootstrap: Bootstrap,
@@ -47,6 +51,7 @@ export async function agree(
   hasLibc: boolean,
   profile: Profile | undefined,
   location: RankLocation | undefined,
+  commSecret: string | undefined,
 ): Promise<RankFacts[]> {
   const mine: RankFacts = {
     algorithm: forcedAlgorithm(settings, config) ?? 'auto',
@@ -55,6 +60,7 @@ export async function agree(
     sharedWithHost: joined.shared,
     connectsUpTo: hasLibc ? settings.connectsUpTo : 0,
     ...netsOf(settings.net, joined.shared && bootstrap.localRanks.length === bootstrap.nRanks),
+    aggregators: await aggregatorAddresses({ ids: settings.aggregators, secret: commSecret }),
     sockets: settings.sockets,
     cores: allowedCores(),
     ...(location === undefined ? {} : { location }),
@@ -70,6 +76,10 @@ export async function agree(
   checkAlike(
     'TCCL_PROTO',
     facts.map(({ protocol }) => protocol),
+  );
+  checkAlike(
+    'TCCL_AGGREGATOR',
+    facts.map(({ aggregators }) => aggregators.join() || 'none'),
   );
   checkAlike(
     'TCCL_NSOCKS_PER_CONNECTION',

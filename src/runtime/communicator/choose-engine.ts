@@ -1,3 +1,4 @@
+import type { Aggregators } from '../aggregator/aggregators.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import type { BootstrapEnvironment } from '../bootstrap/environment.js';
 import { systemInterfaces } from '#seam/bootstrap/interfaces';
@@ -21,7 +22,7 @@ import { ShmTransport } from '../transport/shm.js';
 import { networkNamed, networkText } from '#seam/transport/networks';
 import { inOneSegment, netOf, type RankFacts } from './agree.js';
 import { spinsFor } from '../progress/backoff.js';
-import { algorithmsIn, defaultTable, type ChoiceContext } from '../algorithms/choose-algorithm.js';
+import { algorithmsIn, defaultTable, isOfAggregators, type ChoiceContext } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
 import type { EngineThreads } from './config.js';
 import { DirectEngine } from '../algorithms/direct-engine.js';
@@ -35,6 +36,7 @@ import { ObservedEngine } from '../observe/observed-engine.js';
 import { dataHost, interfaceFor, openNetwork, ranksByHost } from '../algorithms/open-network.js';
 import type { RuntimeSettings } from './options.js';
 import { tableOf, timesFor } from '../algorithms/profile.js';
+import { randomBytes } from '../platform/platform.js';
 import { shorterLimit } from '../progress/wait-limits.js';
 
 /** Largest call that takes one phase when each rank has a core of its own; measured (npm run bench). */
@@ -116,6 +118,13 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
         (forced === 'nvls' ? '; nvlstree is its form between hosts' : ''),
     );
   }
+  const nAggregators = facts[0]?.aggregators.length ?? 0;
+  if (isOfAggregators(forced) && nAggregators === 0 && !oneSegment) {
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `the algorithm ${forced ?? ''} (TCCL_ALGO) needs an aggregator: start the ranks with tccl run --collnet, or start tccl aggregator and pass its id to all ranks as TCCL_AGGREGATOR`,
+    );
+  }
   if (settings.protocol === 'll' && !oneSegment) {
     throw new InvalidUsageError(
       'UNSUPPORTED',
@@ -133,12 +142,16 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     nRanks,
     oneSegment,
     hosts: formOfTeams(teamsIn(bootstrap, facts)),
+    aggregated: nAggregators > 0,
     forced: onlyDirect ? 'direct' : forced,
   });
   // A profile is measured with ranks that share memory.
   const profile = forced === undefined && oneSegment && !onlyDirect ? facts[0]?.profile : undefined;
   const times = profile === undefined ? undefined : timesFor(profile, nRanks, nCores);
-  const table = times === undefined ? usual : tableOf(times, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks));
+  const table =
+    times === undefined
+      ? usual
+      : tableOf(times, usual, (algorithm, kind) => carriesOut(algorithm, kind, nRanks) && !isOfAggregators(algorithm));
   const used = algorithmsIn(table);
   const overNetwork = used.filter(isOverConnections);
   const engines: Partial<Record<Algorithm, Engine>> = {};
@@ -161,7 +174,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
     const planned = await channelsOf(context);
-    plan = { ...planned, channels: { ...planned.channels, teams: teamsIn(bootstrap, facts) } };
+    plan = { ...planned, channels: { ...planned.channels, nAggregators, teams: teamsIn(bootstrap, facts) } };
     facts = facts.map((fact, rank) => withLocation(fact, planned.locations[rank]));
     const network = await networkEngine(context, plan.channels, overNetwork, oneSegment, nThreads);
     ring = { ...plan, transports: network.transports };
@@ -245,7 +258,14 @@ async function channelsOf({ bootstrap, facts, topology, signal, onWarning }: Eng
   const { planChannels } = await import('#seam/channels/plan-channels');
   const triesNics = !networkNamed(netOf(facts).name).choosesNics;
   const plan = await unlessAborted(
-    planChannels({ bootstrap, locations, hosts: ranksByHost(bootstrap), files: topology, triesNics }),
+    planChannels({
+      bootstrap,
+      locations,
+      hosts: ranksByHost(bootstrap),
+      files: topology,
+      triesNics,
+      aggregated: (facts[0]?.aggregators.length ?? 0) > 0,
+    }),
     signal,
   );
   const { unplanned } = plan.channels;
@@ -286,7 +306,8 @@ async function networkEngine(
   const { onWarning, name, forwardReport } = context;
   const { nics = [] } = facts[bootstrap.rank]?.location ?? {};
   const host = dataHost(bootstrap, environment, id);
-  const options = { bootstrap, shared, team, libc, channels, nics, net: netOf(facts), host, secret: secretOf(id) };
+  const aggregators = algorithms.some(isOfAggregators) ? await aggregatorsOf(context) : undefined;
+  const options = { bootstrap, shared, team, libc, channels, nics, aggregators, net: netOf(facts), host, secret: secretOf(id) };
   if (nThreads > 0) {
     // Then a rank has two threads, one of which waits.
     const spins = spinsFor(bootstrap.localRanks.length, nCores);
@@ -315,6 +336,13 @@ async function networkEngine(
   const lowLatencyBytes = lowLatencyBytesOf(oneSegment, nThreads, settings);
   if (lowLatencyBytes >= 0) await addLowLatency(context, channels.order, network, lowLatencyBytes);
   return { engine: network, transports: network.transports };
+}
+
+/** The aggregators, with a random name of the communicator. Every rank calls it. */
+async function aggregatorsOf({ bootstrap, settings, network }: EngineContext): Promise<Aggregators> {
+  const name = bootstrap.rank === 0 ? randomBytes(16).toString('hex') : '';
+  const communicator = decodeJson(await bootstrap.broadcast(encodeJson(name), 0)) as string;
+  return { ids: settings.aggregators, secret: network.commSecret, communicator, limitMs: shorterLimit(settings) };
 }
 
 /** Adds a second ring with the protocol LL, for calls up to `bytes`. */

@@ -1,6 +1,7 @@
 import type { Algorithm, CallKind } from '../algorithms/call.js';
 import type { Channels } from '../algorithms/channels.js';
 import { sharesOf } from '../../planner/schedule/hierarchical.js';
+import { collnetHeads } from '../algorithms/collnet.js';
 import { ringParts } from '../algorithms/ring.js';
 import { takesOnePhase } from '../algorithms/direct-small.js';
 import { counted } from '../../counted.js';
@@ -9,7 +10,8 @@ import { describeValue } from '../../describe-value.js';
 import { InvalidArgumentError } from '../../errors.js';
 import { didYouMean } from '../../suggest.js';
 import { inOneSegment, netOf } from './agree.js';
-import { algorithmFor, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
+import { nameRanks } from '../bootstrap/rank-list.js';
+import { algorithmFor, isOfAggregators, type AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { lowLatencyBytesOf, smallBytesOf } from './choose-engine.js';
 import { engineThreads } from './config.js';
 import { defaultProfile } from '../algorithms/default-profile.js';
@@ -59,13 +61,27 @@ interface ExplainContext {
   readonly channels: number;
   /** Rings over connections; undefined if there are none. */
   readonly rings: Channels | undefined;
+  /** Addresses of the aggregators; left out, none. */
+  readonly aggregators?: readonly string[];
 }
 
 /** Throws InvalidArgumentError `UNKNOWN_NAME`, `ARGUMENT_RANGE`. */
 export function explainCall(
   collective: CallKind,
   bytes: number,
-  { table, network, times, measured, forced, nRanks, smallBytes, lowLatencyBytes, channels, rings }: ExplainContext,
+  {
+    table,
+    network,
+    times,
+    measured,
+    forced,
+    nRanks,
+    smallBytes,
+    lowLatencyBytes,
+    channels,
+    rings,
+    aggregators = [],
+  }: ExplainContext,
 ): Explanation {
   if (typeof collective !== 'string' || !Object.hasOwn(table, collective)) {
     const names = Object.keys(table);
@@ -94,14 +110,17 @@ export function explainCall(
     .filter((candidate) => candidate.algorithm !== algorithm)
     .map((candidate) => `${candidate.algorithm} ${formatUs(candidate.predictedUs)}`);
   const nBlocks = collective === 'allGather' || collective === 'reduceScatter' ? nRanks : 1;
+  const heads = rings !== undefined && isOfAggregators(algorithm) ? collnetHeads(rings, algorithm) : [];
   const parts =
     rings === undefined
       ? channels
-      : algorithm === 'ring'
-        ? ringParts(bytes * nBlocks, rings.rings.length)
-        : algorithm === 'hierarchical'
-          ? Math.min(sharesOf(rings.hosts), rings.rings.length)
-          : channels;
+      : heads.length > 0
+        ? heads.length
+        : algorithm === 'ring'
+          ? ringParts(bytes * nBlocks, rings.rings.length)
+          : algorithm === 'hierarchical'
+            ? Math.min(sharesOf(rings.hosts), rings.rings.length)
+            : channels;
   const text =
     `${collective} of ${bytes} bytes takes ${algorithm} (${protocol}, ${counted(parts, 'channel')})` +
     (forced === algorithm ? ', which is forced' : '') +
@@ -112,7 +131,8 @@ export function explainCall(
         : `, about ${formatUs(predictedUs)} as measured ${measured === 'here' ? 'on this host' : 'on another machine (tccl tune measures this one)'}`) +
     (others.length === 0 ? '' : `; ${others.join(', ')}`) +
     (algorithm === 'ring' && rings !== undefined ? `; ${ringsText(rings)}` : '') +
-    (algorithm === 'hierarchical' && rings !== undefined ? sharesText(rings, parts) : '');
+    (algorithm === 'hierarchical' && rings !== undefined ? sharesText(rings, parts) : '') +
+    (heads.length > 0 ? headsText(heads, aggregators) : '');
   return {
     collective,
     bytes,
@@ -154,6 +174,7 @@ export function explainContextOf({
     lowLatencyBytes: lowLatencyBytesOf(oneSegment, oneSegment ? threads.inMemory : threads.overSockets, settings),
     channels: oneSegment ? Math.max(1, threads.inMemory) : 1,
     rings: channels,
+    aggregators: facts[0]?.aggregators ?? [],
   };
 }
 
@@ -173,6 +194,12 @@ function sharesText({ hosts, rings, unplanned }: Channels, parts: number): strin
   if (unplanned !== undefined) return `; its NICs are not planned: ${unplanned}`;
   const names = [...new Set(rings.slice(0, parts).flatMap(({ nics }) => nics.map(({ name }) => name)))];
   return names.length === 0 ? '' : `; between hosts over ${names.join(', ')}`;
+}
+
+/** Text about the heads of *collnet*, share by share, and what adds for them. */
+function headsText(heads: readonly (readonly number[])[], aggregators: readonly string[]): string {
+  const each = heads.map((ranks, share) => `${nameRanks(ranks)} at ${aggregators[share % aggregators.length] ?? ''}`);
+  return `; aggregators add what ${each.join(', ')} send`;
 }
 
 const formatUs = (us: number): string => `${us < 10 ? us.toFixed(2) : us.toFixed(0)} µs`;

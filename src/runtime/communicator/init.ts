@@ -161,7 +161,8 @@ async function setUp(
     const team = Team.ofAll(segment);
     const { profile, doubt } = bootstrap.rank === 0 ? profileFor(env) : {};
     const location = locationOf(bootstrap, network, id);
-    const facts = await agree(bootstrap, settings, config, joined, libc !== undefined, profile, location);
+    const hasLibc = libc !== undefined;
+    const facts = await agree(bootstrap, settings, config, joined, hasLibc, profile, location, network.commSecret);
     const resources = new SharedResources({ segment, shared, libc, settings, network, id, join, options }, bootstrap.rank);
     parts = await resources.assemble(bootstrap, team, facts, config, forcedAlgorithm(settings, config), stop);
     warnOfDoubts(bootstrap, facts, doubt, options);

@@ -1,3 +1,4 @@
+import { aggregatorIds } from '../aggregator/aggregators.js';
 import { algorithms, type Algorithm } from '../algorithms/call.js';
 import {
   DEFAULT_HEARTBEAT_SECONDS,
@@ -7,7 +8,7 @@ import {
   value,
   type Environment,
 } from '../launch/environment.js';
-import { launcherVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
+import { launcherVariables, secretVariables, unknownVariables, variables, type UnknownVariable } from '../launch/variables.js';
 import { didYouMean } from '../../suggest.js';
 import { networks } from '#seam/transport/networks';
 import { MOST_SOCKETS } from '../transport/network.js';
@@ -27,6 +28,8 @@ export interface RuntimeSettings {
   readonly protocol: Protocol | undefined;
   /** TCCL_NET: the transport between ranks that share no memory; undefined to choose by hardware. The same on all ranks. */
   readonly net: string | undefined;
+  /** TCCL_AGGREGATOR: ids of aggregators, which contain secrets; empty for none. As many and in the same order on all ranks. */
+  readonly aggregators: readonly string[];
   /** TCCL_NSOCKS_PER_CONNECTION: number of sockets of a connection for data. The same on all ranks. */
   readonly sockets: number;
   /** TCCL_SHM_DISABLE=1: processes exchange data over sockets even on one host. */
@@ -71,7 +74,7 @@ export interface RuntimeSettings {
   readonly recordPath: string | undefined;
   /** TCCL_DEBUG, TCCL_DEBUG_SUBSYS, TCCL_DEBUG_FILE. */
   readonly debug: DebugSettings;
-  /** All our variables that are set, except those of launchers. */
+  /** All our variables that are set, except those of launchers and those with secrets. */
   readonly variables: Readonly<Record<string, string>>;
   /** Unknown variables with our prefix. */
   readonly unknown: readonly UnknownVariable[];
@@ -92,6 +95,7 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
       'TCCL_NET',
       networks.map(({ name }) => name),
     ),
+    aggregators: aggregatorIds(value(env, 'TCCL_AGGREGATOR') ?? ''),
     sockets: sockets(env),
     sharedMemory: !flag(env, 'TCCL_SHM_DISABLE'),
     connectsUpTo: connectsUpTo(env),
@@ -113,7 +117,9 @@ export function runtimeSettings(env: Environment): RuntimeSettings {
     debug: debugSettings(env),
     variables: Object.fromEntries(
       Object.entries(env).flatMap(([name, text]) =>
-        variables.includes(name) && !launcherVariables.includes(name) && text !== undefined ? [[name, text]] : [],
+        variables.includes(name) && !launcherVariables.includes(name) && !secretVariables.includes(name) && text !== undefined
+          ? [[name, text]]
+          : [],
       ),
     ),
     unknown: unknownVariables(env),

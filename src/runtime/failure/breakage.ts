@@ -6,6 +6,9 @@ import { graceMs } from './grace.js';
 /** Resolves to the reason why a rank ended, once it is known. */
 export type WhyGone = (peer: number) => Promise<Error>;
 
+/** Makes the error of a connection that broke for no known reason. */
+type WithoutReason = (peer: number, cause: Error | undefined) => Error;
+
 /**
  * Search for the reason why a connection broke without a goodbye. The rank may have died, but a rank that gives up during
  * set-up or exits in order also breaks connections; the bootstrap network then brings the reason.
@@ -14,7 +17,7 @@ export class Breakage {
   readonly #peer: number;
   readonly #whyGone: WhyGone | undefined;
   readonly #explained: (error: Error) => void;
-  readonly #withoutReason: (peer: number, cause: Error | undefined) => Error;
+  readonly #withoutReason: WithoutReason;
   /** Time at which the connection broke, while its reason is being looked for, and whether the event loop has run since. */
   #sinceMs: number | undefined;
   #turned = false;
@@ -24,7 +27,12 @@ export class Breakage {
    * @param explained called with the reason, in the event loop; at most twice: the first one counts
    * @param withoutReason makes the error of a connection that broke for no reason that comes to be known
    */
-  constructor(peer: number, whyGone: WhyGone | undefined, explained: (error: Error) => void, withoutReason = died) {
+  constructor(
+    peer: number,
+    whyGone: WhyGone | undefined,
+    explained: (error: Error) => void,
+    withoutReason: WithoutReason = died,
+  ) {
     this.#withoutReason = withoutReason;
     this.#peer = peer;
     this.#whyGone = whyGone;

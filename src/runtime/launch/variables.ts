@@ -29,6 +29,7 @@ const names = [
   'WARN_AFTER',
   'HEARTBEAT',
   'NET',
+  'AGGREGATOR',
   'NSOCKS_PER_CONNECTION',
   'RUNTIME_CONNECT',
   'SHM_DISABLE',
@@ -50,6 +51,9 @@ export const variables: readonly string[] = names.map((name) => PREFIX + name);
 
 /** Variables of one job, which mean nothing in another. */
 export const launcherVariables: readonly string[] = names.slice(0, names.indexOf('SSH') + 1).map((name) => PREFIX + name);
+
+/** Variables that may hold a secret, so no log has them. */
+export const secretVariables: readonly string[] = ['TCCL_AGGREGATOR'];
 
 /** An unknown variable with our prefix, and the name that was probably meant. */
 export interface UnknownVariable {

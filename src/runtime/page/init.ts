@@ -83,7 +83,7 @@ async function join(options: PageInitOptions): Promise<CommunicatorParts> {
         const team = Team.ofAll(segment);
         const id = UniqueId.create({ host: 'page', port: 1 });
         const joined = { segment, shared: true, reason: undefined };
-        const ranks = await agree(bootstrap, settings, config, joined, false, undefined, undefined);
+        const ranks = await agree(bootstrap, settings, config, joined, false, undefined, undefined, undefined);
         const resources = new SharedResources(
           {
             segment,

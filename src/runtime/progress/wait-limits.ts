@@ -50,7 +50,7 @@ export function longWait(rank: number, waitedMs: number, what: string, whom: str
 }
 
 /** Most reports of a wait within one limit: others regard a report as valid for a quarter of the limit. */
-const REPORTS_PER_LIMIT = 32;
+export const REPORTS_PER_LIMIT = 32;
 
 /** Decides when a waiting rank reports its wait again: checks are much more frequent, and each report goes to many ranks. */
 export class ReportPace {

@@ -1,5 +1,6 @@
 // Thread that has the sockets of a rank's collectives and carries them out; started by network-threads.ts.
 import { parentPort, workerData, type MessagePort } from '#platform/threads';
+import type { Aggregators } from '../aggregator/aggregators.js';
 import { setHeartbeat } from '../bootstrap/liveness.js';
 import { withHosts } from '../bootstrap/peer-info.js';
 import type { Algorithm } from '../algorithms/call.js';
@@ -35,6 +36,7 @@ export interface NetworkThreadData {
   readonly secret: Uint8Array;
   readonly channels: Channels;
   readonly nics: readonly Nic[];
+  readonly aggregators: Aggregators | undefined;
   readonly algorithms: readonly Algorithm[];
   readonly spins: number;
   readonly limits: WaitLimits;
@@ -92,9 +94,12 @@ if (network !== undefined) await serve(network);
 
 /** Makes all connections. Reports the result to the rank, which ends the thread after a failure. */
 async function open(): Promise<NetworkEngine | undefined> {
-  const { shared, net, host, secret, channels, nics, algorithms } = given;
+  const { shared, net, host, secret, channels, nics, aggregators, algorithms } = given;
   try {
-    const opened = await openNetwork({ bootstrap, shared, team, libc, net, host, secret, channels, nics }, stop.signal);
+    const opened = await openNetwork(
+      { bootstrap, shared, team, libc, net, host, secret, channels, nics, aggregators },
+      stop.signal,
+    );
     await opened.openAll(algorithms);
     stop.signal.throwIfAborted();
     bootstrap.rankMayBlock = true;

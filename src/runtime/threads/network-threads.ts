@@ -50,8 +50,8 @@ interface NetworkThread {
  * @throws errors of connecting; SystemError `OUT_OF_MEMORY`, `LAUNCH` when a thread cannot be started
  */
 export async function startNetworkThread(options: NetworkThreadOptions, signal: AbortSignal): Promise<NetworkThread> {
-  const { bootstrap, team, libc, shared, net, host, secret, channels, nics, algorithms, spins, limits, heartbeatMs, name } =
-    options;
+  const { bootstrap, team, libc, shared, net, host, secret, channels, nics, aggregators } = options;
+  const { algorithms, spins, limits, heartbeatMs, name } = options;
   const { rank, nRanks, peers, localRanks } = bootstrap;
   const memory = new EngineThreadMemory(engineThreadBuffer(nRanks));
   const bytes = networkMemoryBytes(algorithms, channels, net, rank);
@@ -67,6 +67,7 @@ export async function startNetworkThread(options: NetworkThreadOptions, signal: 
     secret,
     channels,
     nics: nics ?? [],
+    aggregators,
     algorithms,
     spins,
     limits,

@@ -42,6 +42,8 @@ export interface NetworkTransportOptions {
    * rank died.
    */
   readonly whyGone?: WhyGone;
+  /** Error of a connection that breaks for no known reason; left out, that the rank died. */
+  readonly ended?: (cause: Error | undefined) => Error;
   /** A rank with its host and address, for errors. Left out, they have the rank only. */
   readonly placeOf?: (rank: number) => string;
   /**

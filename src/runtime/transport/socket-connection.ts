@@ -24,6 +24,8 @@ const READ_BYTES = 4096;
 /** Means of a connection besides its socket and its memory. */
 export interface ConnectionMeans {
   readonly whyGone?: WhyGone | undefined;
+  /** Error of a connection that breaks for no known reason; left out, that the rank died. */
+  readonly ended?: ((cause: Error | undefined) => Error) | undefined;
   /** The other rank with its host and address, for errors. */
   readonly place?: string | undefined;
   /** Left out where node:net moves the data. */
@@ -82,7 +84,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
   #socketError: Error | undefined;
 
   constructor(socket: Socket, peer: number, memory: SlotMemory, means: ConnectionMeans) {
-    const { whyGone, place, system, readsInPlace } = means;
+    const { whyGone, ended, place, system, readsInPlace } = means;
     this.peer = peer;
     this.size = memory.size;
     this.#socket = socket;
@@ -96,7 +98,7 @@ export class SocketConnection implements SendConnection, ReceiveConnection {
       this.#end(error);
       this.#listener?.();
     };
-    this.#breakage = new Breakage(peer, whyGone, explained, (rank, cause) => died(rank, cause, place));
+    this.#breakage = new Breakage(peer, whyGone, explained, (rank, cause) => ended?.(cause) ?? died(rank, cause, place));
     const closed = (): void => {
       this.#freeUnused();
       this.#explainEnd();

@@ -69,6 +69,11 @@ export class SocketTransport implements Transport {
     return this.#options.rank < peer ? this.#listenFor(peer, slots) : this.#dial(peer, slots);
   }
 
+  /** Both ways with a program that listens already. @throws SystemError `OUT_OF_MEMORY` */
+  setUpDial(peer: number): ConnectionSetUp<TwoWayConnection> {
+    return this.#dial(peer, { sends: this.size.steps, receives: this.size.steps + 1 });
+  }
+
   async #listenFor(peer: number, slots: SlotCounts): Promise<ConnectionSetUp<TwoWayConnection>> {
     const { segment, rank, host, secret } = this.#options;
     const memory = new SlotMemory(segment, this.size, slots);
@@ -177,8 +182,8 @@ export class SocketTransport implements Transport {
 
   /** Called before the other side can send anything after the handshake, because system calls must read those bytes. */
   #meansOf(peer: number, socket: Socket, readsInPlace: boolean): ConnectionMeans {
-    const { whyGone, placeOf, libc } = this.#options;
-    return { whyGone, place: placeOf?.(peer), system: systemCalls(libc, socket), readsInPlace };
+    const { whyGone, ended, placeOf, libc } = this.#options;
+    return { whyGone, ended, place: placeOf?.(peer), system: systemCalls(libc, socket), readsInPlace };
   }
 }
 
@@ -297,6 +302,6 @@ function adviceFor(error: unknown, host: string): string {
 }
 
 /** Proof of the listening side, which is the first to use its direction's key. */
-function welcome(key: Uint8Array): Buffer {
+export function welcome(key: Uint8Array): Buffer {
   return createHmac('sha256', key).update('data').digest();
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Algorithm } from '../../../../src/runtime/algorithms/call.js';
+import { collnetHeads, collnetTrees, headOf } from '../../../../src/runtime/algorithms/collnet.js';
 import { shareTrees } from '../../../../src/runtime/algorithms/nvls-tree.js';
 import { networkMemoryBytes } from '../../../../src/runtime/algorithms/open-network.js';
 import {
@@ -109,5 +110,53 @@ describe('shares of nvlstree', () => {
   it('are of single ranks where these share no memory', () => {
     const trees = shareTrees({ ...ringInOrder([[0, 1, 2]], ''), teams: [[0], [1], [2]], heads: [[0, 1]] });
     expect(joined(trees, 3)).toEqual([true]);
+  });
+});
+
+describe('shares of collnet', () => {
+  const hosts = [
+    [0, 3, 4],
+    [1, 2],
+  ];
+  const unplanned: Channels = { ...ringInOrder(hosts, ''), nAggregators: 2 };
+  const planned: Channels = {
+    ...unplanned,
+    collnet: {
+      heads: [[4], [1]],
+      chains: [
+        [
+          [3, 0, 4],
+          [0, 4, 3],
+        ],
+        [
+          [2, 1],
+          [2, 1],
+        ],
+      ],
+    },
+  };
+
+  it('have every rank of the smallest host as a head without a plan, and aggregators in turn above them', () => {
+    const [first, second, ...more] = collnetTrees(unplanned, 'direct');
+    expect(more).toEqual([]);
+    expect(first).toEqual({ up: [5, 5, 1, 0, 0], down: [[3, 4], [2], [], [], []] });
+    expect(second).toEqual({ up: [3, 2, 6, 6, 3], down: [[], [], [1], [4, 0], []] });
+    expect(collnetHeads(unplanned, 'collnet')).toEqual([[0, 1], [2, 3]]); // prettier-ignore
+  });
+
+  it('have the heads and the chains of the plan', () => {
+    expect(collnetTrees(planned, 'direct')).toEqual([{ up: [4, 5, 1, 4, 5], down: [[], [2], [], [], [0, 3]] }]);
+    const [first, second] = collnetTrees(planned, 'chain');
+    expect(first).toEqual({ up: [3, 2, 5, 5, 0], down: [[4], [], [1], [0], []] });
+    expect(second).toEqual({ up: [6, 2, 6, 4, 0], down: [[4], [], [1], [], [3]] });
+  });
+
+  it('are added in the order of the hosts', () => {
+    expect(headOf(planned, 1, 5, 'tree 0', 'collnet')).toEqual({ aggregator: 0, share: 'collnet tree 0', member: 1, members: 2 });
+  });
+
+  it('treat ranks that share no memory as hosts', () => {
+    const alone = { ...planned, teams: [[0], [3], [4], [1], [2]] };
+    expect(collnetTrees(alone, 'direct')).toEqual([{ up: [5, 5, 5, 5, 5], down: [[], [], [], [], []] }]);
   });
 });

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import { algorithms, encodeCall, type Algorithm, type Call, type CallKind } from '../../../../src/runtime/algorithms/call.js';
 import { callKinds, DONE } from '../../../../src/runtime/device/kernels/kernels.js';
 import { float32, float64, type NumericArray } from '../../../../src/runtime/device/types.js';
+import { isOfAggregators } from '../../../../src/runtime/algorithms/choose-algorithm.js';
 import type { Combiner } from '../../../../src/runtime/algorithms/combiner.js';
 import type { Outputs } from '../../../../src/runtime/algorithms/exchange.js';
 import { NetworkCall } from '../../../../src/runtime/algorithms/network-call.js';
@@ -38,7 +39,9 @@ afterAll(async () => {
 /** By kind of call, all algorithms over connections that carry it out. */
 const algorithmsOf = {} as Record<CallKind, readonly Algorithm[]>;
 for (const kind of Object.keys(callKinds) as CallKind[])
-  algorithmsOf[kind] = algorithms.filter((name) => isOverConnections(name) && registry[name].kinds.includes(kind));
+  algorithmsOf[kind] = algorithms.filter(
+    (name) => isOverConnections(name) && !isOfAggregators(name) && registry[name].kinds.includes(kind),
+  );
 
 const anyOperation = operationOf(algorithmsOf);
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ringFrom, treeLinks } from '../../../../src/planner/graph/merge/links.js';
+import { defaultParameters } from '../../../../src/planner/parameters.js';
 import { plan } from '../../../../src/planner/plan/plan.js';
 import { parseXml } from '../../../../src/planner/topology/xml/parse.js';
 import { joinHosts } from '../../../../src/runtime/channels/join-hosts.js';
@@ -58,4 +59,25 @@ test('rings of two NICs use both', () => {
   const ranks = [[0, 1, 2, 3], [4, 5, 6, 7]]; // prettier-ignore
   const { rings } = joinHosts(ranks.map((own) => ({ ranks: own, ...searchMachine(parseXml(twoRails).root, 8, undefined) })));
   expect(new Set(rings.flatMap(({ nics }) => nics.map(({ name }) => name)))).toEqual(new Set(['eth0', 'eth1']));
+});
+
+test('heads and chains of CollNet are those of the planner, in the numbers of the communicator', () => {
+  const ranks = [[0, 2, 4, 6], [1, 3, 5, 7]]; // prettier-ignore
+  const parameters = { ...defaultParameters, collnetEnable: 1 };
+  const { collnet } = joinHosts(
+    ranks.map((own) => ({ ranks: own, ...searchMachine(parseXml(twoRails).root, 8, undefined, { parameters }) })),
+    parameters,
+  );
+  // A head near each NIC: ranks 0 and 2 of a host are near eth0, 1 and 3 near eth1.
+  const rails = collnet!.heads.map((heads) => heads.map((rank) => Math.floor(rank / 2) % 2).sort());
+  expect(rails).toEqual([[0, 1], [0, 1]]); // prettier-ignore
+  for (const [host, chains] of collnet!.chains.entries()) {
+    expect(chains.length).toBeGreaterThan(0);
+    for (const chain of chains) {
+      expect([...chain].sort((a, b) => a - b)).toEqual(ranks[host]);
+      expect(collnet!.heads[host]).toContain(chain[0]);
+    }
+  }
+  const plain = joinHosts(ranks.map((own) => ({ ranks: own, ...searchMachine(parseXml(twoRails).root, 8, undefined) })));
+  expect(plain.collnet).toBeUndefined();
 });

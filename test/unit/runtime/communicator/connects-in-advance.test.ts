@@ -12,6 +12,7 @@ const factsOf = (...values: readonly (string | undefined)[]): RankFacts[] =>
       engineThreads: engineThreads({}),
       sharedWithHost: true,
       nets: [],
+      aggregators: [],
       sockets: 1,
       cores: [],
     },

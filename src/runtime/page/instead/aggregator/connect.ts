@@ -1,0 +1,3 @@
+import { absent } from '../../../platform/browser/absent.js';
+
+export const connectAggregator = absent('an aggregator');
