@@ -4,14 +4,15 @@ import { type Parameters, parametersFromEnvironment } from '../planner/parameter
 import type { Cluster, PrepareOptions } from '../planner/plan/cluster.js';
 import type { ClusterFile, ClusterFileMachine } from '../planner/plan/cluster-file.js';
 import { MOST_HOSTS, splitCount, unknownVariable } from '../planner/plan/cluster-text.js';
-import { defaultEnvironment, type Environment } from '../planner/simulate/environment.js';
+import { defaultEnvironment, type Environment, launches, networks, wordOf } from '../planner/simulate/environment.js';
 import { fabricFault } from '../planner/simulate/fabric.js';
 import { applyOverrides } from '../planner/plan/overrides.js';
 import { isXml } from '../planner/readers/classify.js';
 import type { Hardware } from '../planner/topology/catalogue/hardware.js';
+import { findMachine } from '../planner/topology/catalogue/machines.js';
 import { withoutEmptyBranches } from '../planner/topology/combine/prune.js';
 import type { System } from '../planner/topology/system.js';
-import { usesWindows, type Windows, windowsOf } from '../planner/windows.js';
+import { usesWindows, windowsOf } from '../planner/windows.js';
 import { describeNote } from '../planner/topology/xml/notes.js';
 import type { XmlElement } from '../planner/topology/xml/tree.js';
 import { newGpuNotes, versionNotes, versionOf } from './version-options.js';
@@ -105,10 +106,12 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
       throw new InvalidUsageError('UNSUPPORTED', `--${option} does not go with a cluster file: write it in ${file.fileName}`);
   }
   const { parseClusterFile } = await import('../planner/plan/cluster-file.js');
-  const { name, machines, environment, fabric, windows } = inFile(file.fileName, () => parseClusterFile(file.text));
+  const { name, machines, environment, fabric, network, windows } = inFile(file.fileName, () => parseClusterFile(file.text));
   const { readHardware } = await import('./topo/load.js');
   const hosts = machines.map((machine) => hostsOfFile(machine, file.fileName, readHardware));
-  const input = assembleCluster(hosts, environment, { ...options, ...windowsOption(options, windows) }, dirname(file.fileName));
+  const ofFile = { ...(windows === undefined ? {} : { windows }), ...(network === undefined ? {} : { network }) };
+  // An option wins over the field of the file.
+  const input = assembleCluster(hosts, environment, { ...ofFile, ...options }, dirname(file.fileName));
   return {
     ...input,
     ...(name === undefined ? {} : { title: name }),
@@ -116,14 +119,11 @@ export async function readCluster(names: readonly string[], options: ClusterOpti
   };
 }
 
-/** `--windows` wins over the field of the file. */
-function windowsOption({ windows }: ClusterOptions, ofFile: Windows | undefined): Pick<ClusterOptions, 'windows'> {
-  const asked = windows ?? ofFile;
-  return asked === undefined ? {} : { windows: asked };
-}
-
 /** @throws InputError where the fabric contradicts itself or the hosts */
-function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNullable<ClusterFile['fabric']>): Environment {
+function onFabric(
+  { cluster, machines, simulated }: ClusterInput,
+  { fabric, wrong }: NonNullable<ClusterFile['fabric']>,
+): Environment {
   const hosts = cluster.hosts.map(({ machine, count, name = 'a machine' }) => ({
     name,
     count,
@@ -131,7 +131,7 @@ function onFabric({ cluster, machines }: ClusterInput, { fabric, wrong }: NonNul
   }));
   const fault = fabricFault(fabric, hosts);
   if (fault !== undefined) throw wrong(fault);
-  return { ...defaultEnvironment, fabric };
+  return { ...simulated, fabric };
 }
 
 /**
@@ -255,7 +255,17 @@ function assembleCluster(
     environment,
     given: graphFile === undefined ? {} : { graphFile: graphFile.file },
     notes,
-    simulated: defaultEnvironment,
+    simulated: conditionsOf(hosts, options),
+  };
+}
+
+/** Conditions of simulations: the options, and the network of the provider whose machines the hosts are. */
+function conditionsOf(hosts: readonly NamedHosts[], { launch, network }: ClusterOptions): Environment {
+  const ofProvider = hosts.flatMap(({ input }) => findMachine(input.title)?.origin?.network ?? [])[0];
+  return {
+    ...defaultEnvironment,
+    ...(launch === undefined ? {} : { launch: wordOf(launch, launches, 'launch mode') }),
+    network: network === undefined ? (ofProvider ?? 'verbs') : wordOf(network, networks, 'network'),
   };
 }
 

@@ -18,6 +18,10 @@ export interface ClusterOptions extends VersionOptions {
   readonly collnet?: boolean;
   /** `--windows`: buffers of calls in symmetric windows. */
   readonly windows?: string;
+  /** `--launch`: how calls begin. */
+  readonly launch?: string;
+  /** `--network`: plugin of the network. */
+  readonly network?: string;
 }
 
 /** Help text of `--windows`. */
@@ -27,6 +31,16 @@ export const WINDOWS_HELP =
 /** Gives a command that times calls `--windows`. */
 export function withWindowsOption(command: Command): Command {
   return command.option('--windows <buffers>', WINDOWS_HELP);
+}
+
+/** Gives a command that simulates calls the conditions of a simulation. */
+export function withSimulationOptions(command: Command): Command {
+  return command
+    .option(
+      '--launch <mode>',
+      'launch of calls: queued on the stream (default), single, each on an empty stream as PyTorch does it, or graph',
+    )
+    .option('--network <plugin>', "plugin between hosts: verbs, efa, sockets or tcpx (default: the provider's, or verbs)");
 }
 
 /** Gives a command that plans one cluster {@link ClusterOptions}. */

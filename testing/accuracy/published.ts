@@ -10,6 +10,8 @@ export interface PublishedResult {
   /** The machine of the catalogue that comes nearest. */
   readonly machine: string;
   readonly nodes: number;
+  /** Network between the nodes; `unknown` if the source does not tell. */
+  readonly fabric: string;
   readonly overrides: Overrides;
   /** Variables of NCCL that the run set. */
   readonly environment: Readonly<Record<string, string>>;
@@ -42,6 +44,7 @@ function readResult(item: YamlReader): PublishedResult {
     'use',
     'machine',
     'nodes',
+    'fabric',
     'overrides',
     'environment',
     'collective',
@@ -62,6 +65,7 @@ function readResult(item: YamlReader): PublishedResult {
     use: oneOf(use, ['fit', 'test']),
     machine: machine.text('a machine of the catalogue'),
     nodes: fields.nodes?.integer(1, 10_000) ?? 1,
+    fabric: fields.fabric?.text('a network') ?? 'unknown',
     overrides: fields.overrides === undefined ? {} : readOverrides(fields.overrides),
     environment: Object.fromEntries(
       fields.environment?.entries().map(([variable, value]) => [variable, value.text('a value')]) ?? [],

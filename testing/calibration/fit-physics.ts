@@ -1,7 +1,7 @@
 import { generations, type Generation } from '../../src/planner/tuning/constants.js';
 import type { DataTypeName } from '../../src/planner/tuning/names.js';
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
-import { defaultEnvironment, type Environment } from '../../src/planner/simulate/environment.js';
+import type { Environment } from '../../src/planner/simulate/environment.js';
 import {
   commonParameters,
   type CommonParameter,
@@ -23,21 +23,13 @@ export interface Measurement {
   readonly collective: ScheduledCollective;
   readonly bytes: number;
   readonly type: DataTypeName;
-  readonly gpusPerThread: number;
+  /** The same object for equal environments, because the simulator keeps rates by it. */
+  readonly environment: Environment;
   readonly timeUs: number;
   /** Share of a measurement that it counts as in a fit. */
   readonly weight: number;
   /** True for a time that NCCL's own model believes, which is no measurement. */
   readonly isBelief: boolean;
-}
-
-/** The same object each time, because the simulator keeps rates by environment. */
-const environments = new Map<number, Environment>();
-
-function environmentOf({ gpusPerThread }: Measurement): Environment {
-  let environment = environments.get(gpusPerThread);
-  if (environment === undefined) environments.set(gpusPerThread, (environment = { ...defaultEnvironment, gpusPerThread }));
-  return environment;
 }
 
 /** Properties of a measurement that determine the parameters it depends on. */
@@ -64,8 +56,10 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
   switch (base) {
     case 'launchUs':
       return true;
+    case 'singleCallUs':
+      return measurement.environment.launch === 'single';
     case 'launchCallUs':
-      return measurement.gpusPerThread > 1;
+      return measurement.environment.launch !== 'single' && (measurement.environment.gpusPerThread ?? 1) > 1;
     case 'byteSumCost':
       return measurement.type === 'int8';
     case 'windowCtaRatio':
@@ -112,8 +106,13 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
     case 'netSendUs':
       return isNet && (way === 'LL128' || way === 'Simple' || way === 'pairs Simple' || way === 'NVLS');
     case 'netStepUs':
-    case 'netHopUs':
       return isNet;
+    case 'netBlockGBps':
+      return isNet && way === 'Simple';
+    case 'netLlHopUs':
+      return isNet && (way === 'LL' || way === 'pairs LL');
+    case 'netHopUs':
+      return isNet && way !== 'LL' && way !== 'pairs LL';
     case 'pciPayload':
       return isNet;
     case 'pciStorePayload':
@@ -124,8 +123,8 @@ function isAffected({ base, generation }: Variable, measurement: Measurement, tr
 
 /** Predicts a measured call. */
 export function predictMeasured(measurement: Measurement, physics: Physics): number | undefined {
-  const { simulator, collective, bytes, type } = measurement;
-  return simulator.simulate(collective, bytes, { dataType: type, physics, environment: environmentOf(measurement) })?.timeUs;
+  const { simulator, collective, bytes, type, environment } = measurement;
+  return simulator.simulate(collective, bytes, { dataType: type, physics, environment })?.timeUs;
 }
 
 /** Boost clock of the SMs, GHz, from data sheets of V100, A100, H100 and B200 for SXM. */
@@ -153,6 +152,7 @@ const startingCycles: Readonly<Record<GenerationParameter, number>> = {
   llBlockGBps: 6 / 1.7,
   ll128BlockGBps: 20 / 1.7,
   copyBlockGBps: 25 / 1.7,
+  netBlockGBps: 20 / 1.7,
   nvlsBlockGBps: 17 / 1.7,
   nvlsTreeRatio: 1,
   nvlsHopUs: 3 * 1.7,
@@ -201,6 +201,9 @@ export const startingPhysics: Physics = {
     netCrowding: 3,
     // NCCL's figure for a step with Simple, 14 µs, less a hop between GPUs.
     netHopUs: 12,
+    // Between that and NCCL's figure for LL, 2.7 µs, which leaves out what its constant of a call has.
+    netLlHopUs: 7,
+    singleCallUs: 30,
     windowCtaRatio: 1,
   },
 };

@@ -1,6 +1,7 @@
 import { InputError } from '../../src/errors.js';
 import { parametersFromEnvironment } from '../../src/planner/parameters.js';
 import type { ScheduledCollective } from '../../src/planner/schedule/schedule.js';
+import { defaultEnvironment, type Environment } from '../../src/planner/simulate/environment.js';
 import type { Measurement } from './fit-physics.js';
 import { machine } from '../../src/planner/topology/catalogue/machines.js';
 import { busFactor, choose } from '../../src/planner/tuning/choose.js';
@@ -17,6 +18,8 @@ import { defaultVersion, nearestVersions } from '../../src/planner/versions/vers
 /** A measured time with what the tables of errors need to know. */
 export interface MeasuredCall extends Measurement {
   readonly hosts: number;
+  /** Network between the hosts, as the source names it; `NVLink` on one host. All of it are left out together. */
+  readonly fabric: string;
   readonly tuning: Tuning;
   /** True if a fit uses it: sizes and repetitions between two used ones add little. */
   readonly isForFit: boolean;
@@ -28,7 +31,18 @@ export interface MeasuredCall extends Measurement {
 export interface MeasuredFiles {
   readonly aiconfigurator: string;
   readonly hosts: string;
+  readonly moreHosts: string;
   readonly published: string;
+}
+
+/** The texts of all files. @param read gives the text of a file by its name relative to docs/notes/ */
+export function readMeasuredFiles(read: (name: string) => string): MeasuredFiles {
+  return {
+    aiconfigurator: read('measured/aiconfigurator.csv'),
+    hosts: read('measured/h100-hosts.csv'),
+    moreHosts: read('measured/more-hosts.csv'),
+    published: read('published-results.yaml'),
+  };
 }
 
 const machineOfSystem: Readonly<Record<string, string>> = {
@@ -51,9 +65,14 @@ const collectiveNames: Readonly<Record<string, ScheduledCollective>> = {
  *
  * @throws InputError for a file that does not read
  */
-export function readMeasured({ aiconfigurator, hosts, published }: MeasuredFiles): MeasuredCall[] {
+export function readMeasured({ aiconfigurator, hosts, moreHosts, published }: MeasuredFiles): MeasuredCall[] {
   const machines = new MachineCache();
-  return [...readDomains(aiconfigurator, machines), ...readHosts(hosts, machines), ...readPublished(published, machines)];
+  return [
+    ...readDomains(aiconfigurator, machines),
+    ...readHosts(hosts, machines),
+    ...readMoreHosts(moreHosts, machines),
+    ...readPublished(published, machines),
+  ];
 }
 
 /** Sizes at which NCCL's belief counts: machines differ most in the cost of small calls. */
@@ -82,7 +101,7 @@ export function believedCalls(): Measurement[] {
                   collective,
                   bytes,
                   type: 'float16',
-                  gpusPerThread: 1,
+                  environment: environmentOf(1),
                   timeUs: time,
                   weight: BELIEF_WEIGHT,
                   isBelief: true,
@@ -127,11 +146,12 @@ function readDomains(text: string, machines: MachineCache): MeasuredCall[] {
         {
           ...machines.of(name, 1, { gpus: Number(gpus) }, {}, coveredVersion(version === '' ? folder : version)),
           machine: system,
+          fabric: 'NVLink',
           hosts: 1,
           collective,
           bytes: size,
           type: type === 'half' ? 'float16' : 'int8',
-          gpusPerThread: 1,
+          environment: environmentOf(1),
           timeUs: Number(time),
           weight: 1,
           isBelief: false,
@@ -161,11 +181,12 @@ function readHosts(text: string, machines: MachineCache): MeasuredCall[] {
       {
         ...machines.of('dgx-h100', Number(hosts), { gpus: Number(ranks) / Number(hosts) }, {}, '2.29.2'),
         machine: 'H100 hosts',
+        fabric: Number(hosts) > 1 ? 'unknown' : 'NVLink',
         hosts: Number(hosts),
         collective,
         bytes: size,
         type: 'float64',
-        gpusPerThread: 1,
+        environment: environmentOf(1),
         timeUs: Number(time),
         weight: 1,
         isBelief: false,
@@ -174,6 +195,51 @@ function readHosts(text: string, machines: MachineCache): MeasuredCall[] {
       } satisfies MeasuredCall,
     ];
   });
+}
+
+/** Sources of more-hosts.csv with PyTorch's own timer, whose calls do not wait on the stream. */
+const timedByTorch: ReadonlySet<string> = new Set(['ml-engineering']);
+
+function readMoreHosts(text: string, machines: MachineCache): MeasuredCall[] {
+  const columns = ['source', 'machine', 'hosts', 'gpus', 'nccl', 'collective', 'type', 'bytes', 'timeUs', 'env', 'processes'];
+  const seen = new Set<string>();
+  return rowsOf(text, columns).map((row) => {
+    const [source = '', name = '', hosts = '', gpus = '', nccl, collective, type, bytes = '', time = '', env = '', processes] =
+      row;
+    const settings = env.split(' ').filter((setting) => setting !== '');
+    const variables = Object.fromEntries(settings.map((setting) => setting.split('=') as [string, string]));
+    // A second table of the same run, in place, adds no size to the fit.
+    const call = [source, type, bytes].join(' ');
+    const isFirst = !seen.has(call);
+    seen.add(call);
+    const gpusPerThread = processes === 'one a host' ? Number(gpus) : 1;
+    return {
+      ...machines.of(name, Number(hosts), { gpus: Number(gpus) }, variables, coveredVersion(nccl)),
+      machine: source,
+      fabric: Number(hosts) > 1 ? 'RoCE' : 'NVLink',
+      hosts: Number(hosts),
+      collective: collective as ScheduledCollective,
+      bytes: Number(bytes),
+      type: type as DataTypeName,
+      environment: environmentOf(gpusPerThread, timedByTorch.has(source) ? 'single' : 'queued'),
+      timeUs: Number(time),
+      weight: weightOfLaunches(gpusPerThread, Number(time)),
+      isBelief: false,
+      doubt: undefined,
+      // One process a host does not tell how many GPUs each of its threads launches on, which makes the time of small calls.
+      isForFit: isFirst && Math.log2(Number(bytes)) % 2 === 0 && (gpusPerThread === 1 || Number(bytes) >= 2 ** 20),
+    } satisfies MeasuredCall;
+  });
+}
+
+const environments = new Map<string, Environment>();
+
+/** The same object each time, because the simulator keeps rates by environment. */
+function environmentOf(gpusPerThread: number, launch: Environment['launch'] = 'queued'): Environment {
+  const key = `${gpusPerThread} ${launch}`;
+  let environment = environments.get(key);
+  if (environment === undefined) environments.set(key, (environment = { ...defaultEnvironment, gpusPerThread, launch }));
+  return environment;
 }
 
 function readPublished(text: string, machines: MachineCache): MeasuredCall[] {
@@ -187,18 +253,20 @@ function readPublished(text: string, machines: MachineCache): MeasuredCall[] {
         return {
           ...kept,
           machine: 'published',
+          fabric: result.nodes > 1 ? result.fabric : 'NVLink',
           hosts: result.nodes,
           collective: result.collective,
           bytes,
           type: result.type,
-          gpusPerThread: result.gpusPerThread,
+          environment: environmentOf(result.gpusPerThread),
           timeUs,
           weight: weightOfLaunches(result.gpusPerThread, timeUs),
           isBelief: false,
           doubt: undefined,
-          // Round figures show too little of the limits of a call. The 72 ranks of a rack take as long to simulate as all
-          // others; they test the fit only.
-          isForFit: kept.tuning.input.nRanks <= 64 && !result.isRound,
+          // Round figures show too little of the limits of a call. A protocol that was forced is at work on sizes that NCCL
+          // gives to another, where the two such runs contradict each other. Racks take longer to simulate than all others
+          // together; they test the fit only.
+          isForFit: kept.tuning.input.nRanks < 64 && !result.isRound && result.environment['NCCL_PROTO'] === undefined,
         } satisfies MeasuredCall;
       });
     });

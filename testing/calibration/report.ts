@@ -17,10 +17,12 @@ export interface Calibration {
   readonly without: ReadonlyMap<string, Physics>;
   /** Every trusted measurement, predicted without its machine. */
   readonly leftOut: readonly PredictedCall[];
+  /** Every trusted measurement between hosts, predicted without all machines of its fabric. */
+  readonly leftOutFabric: readonly PredictedCall[];
 }
 
-/** Steps of a fit; after six, errors change by less than a tenth of a percent. */
-const ROUNDS = 6;
+/** Steps of a fit; after three, errors change by less than a tenth of a percent. */
+const ROUNDS = 3;
 
 /** Fits all machines, then all without each. @param say called with the progress */
 export function calibrate(
@@ -36,22 +38,34 @@ export function calibrate(
   };
   const forFit = calls.filter(({ isForFit }) => isForFit);
   const physics = fit(forFit, 'all machines');
-  const without = new Map(
-    [...new Set(forFit.map(({ machine }) => machine))].map((machine) => [
-      machine,
-      fit(
-        forFit.filter((call) => call.machine !== machine),
-        `without ${machine}`,
+  const fitsWithout = (property: 'machine' | 'fabric') =>
+    new Map(
+      [...new Set(forFit.filter(({ hosts }) => property === 'machine' || hosts > 1).map((call) => call[property]))].map(
+        (left) => [
+          left,
+          fit(
+            forFit.filter((call) => call[property] !== left),
+            `without ${left}`,
+          ),
+        ],
       ),
-    ]),
-  );
-  const leftOut = calls
-    .filter(({ doubt }) => doubt === undefined)
-    .flatMap((call): PredictedCall[] => {
-      const predictedUs = predictMeasured(call, without.get(call.machine) ?? physics);
+    );
+  const trusted = calls.filter(({ doubt }) => doubt === undefined);
+  const predicted = (chosen: readonly MeasuredCall[], physicsOf: (call: MeasuredCall) => Physics | undefined) =>
+    chosen.flatMap((call): PredictedCall[] => {
+      const predictedUs = predictMeasured(call, physicsOf(call) ?? physics);
       return predictedUs === undefined ? [] : [{ call, predictedUs, believedUs: believedUs(call) }];
     });
-  return { physics, without, leftOut };
+  const [without, withoutFabric] = [fitsWithout('machine'), fitsWithout('fabric')];
+  return {
+    physics,
+    without,
+    leftOut: predicted(trusted, ({ machine }) => without.get(machine)),
+    leftOutFabric: predicted(
+      trusted.filter(({ hosts }) => hosts > 1),
+      ({ fabric }) => withoutFabric.get(fabric),
+    ),
+  };
 }
 
 const sizeClasses = [
@@ -74,8 +88,9 @@ const callClasses = [
 ] as const;
 
 /** The tables of the calibration in Markdown: errors by class and size, by machine, and parameters. */
-export function calibrationTables({ physics, without, leftOut }: Calibration): string {
+export function calibrationTables({ physics, without, leftOut, leftOutFabric }: Calibration): string {
   const machines = [...without.keys()];
+  const fabrics = [...new Set(leftOutFabric.map(({ call }) => call.fabric))];
   const head = ['| | size | rows | error | 10 % to 90 % | NCCL’s belief |', '|---|---|--:|--:|--:|--:|'];
   const lines = (chosen: readonly PredictedCall[], title: string, has: (call: MeasuredCall, pairs: boolean) => boolean) =>
     sizeClasses.flatMap((size) => {
@@ -111,6 +126,19 @@ export function calibrationTables({ physics, without, leftOut }: Calibration): s
       ),
     ),
     '',
+    '### Errors by fabric',
+    '',
+    ...head,
+    ...fabrics.flatMap((fabric) =>
+      callClasses.flatMap(({ title, has }) =>
+        lines(
+          leftOutFabric.filter(({ call }) => call.fabric === fabric),
+          `${fabric}; ${title}`,
+          has,
+        ),
+      ),
+    ),
+    '',
     '### Parameters',
     '',
     `| parameter | | all | ${machines.map((machine) => `without ${machine}`).join(' | ')} | plausible | what it is |`,
@@ -124,6 +152,14 @@ export function calibrationTables({ physics, without, leftOut }: Calibration): s
     }),
     '',
   ].join('\n');
+}
+
+/** Machine, fabric, hosts, ranks, generation, collective, bytes, way, measured and predicted µs, separated by commas. */
+export function leftOutRow({ call, predictedUs }: PredictedCall): string {
+  const { machine, fabric, hosts, simulator, generation, collective, bytes, timeUs } = call;
+  const { choice, protocol = '' } = simulator.simulate(collective, bytes, { dataType: call.type }) ?? {};
+  const way = `${choice?.algorithm ?? 'pairs'} ${protocol}`;
+  return [machine, fabric, hosts, simulator.nRanks, generation, collective, bytes, way, timeUs, predictedUs.toFixed(2)].join(',');
 }
 
 function isPairs({ collective }: MeasuredCall): boolean {

@@ -1,21 +1,23 @@
 import type { Command } from 'commander';
-import { CLUSTER_HELP, withClusterOptions, withWindowsOption } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withSimulationOptions, withWindowsOption } from '../cluster-options.js';
 import { InvalidUsageError } from '../../errors.js';
 import type { ExpectOptions } from '../expect/options.js';
 import { examples } from '../output.js';
 
 /** `tccl expect`: results of nccl-tests beside simulated times. */
 export function register(program: Command): void {
-  withWindowsOption(
-    withClusterOptions(
-      program
-        .command('expect')
-        .description('compare results of nccl-tests with what a cluster should reach, and name what would explain slow ones')
-        .argument('<cluster>', CLUSTER_HELP)
-        .argument(
-          '[results...]',
-          'what nccl-tests printed, or the JSON that it wrote (-J); - for the standard input; with --gate also outputs of nvidia-smi, ibstat, lspci, NCCL',
-        ),
+  withSimulationOptions(
+    withWindowsOption(
+      withClusterOptions(
+        program
+          .command('expect')
+          .description('compare results of nccl-tests with what a cluster should reach, and name what would explain slow ones')
+          .argument('<cluster>', CLUSTER_HELP)
+          .argument(
+            '[results...]',
+            'what nccl-tests printed, or the JSON that it wrote (-J); - for the standard input; with --gate also outputs of nvidia-smi, ibstat, lspci, NCCL',
+          ),
+      ),
     ),
   )
     .option('--collective <name>', 'what was measured, where the results do not say: all_reduce, all_gather …')

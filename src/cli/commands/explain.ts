@@ -1,20 +1,22 @@
 import type { Command } from 'commander';
-import { CLUSTER_HELP, withClusterOptions, withWindowsOption } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withSimulationOptions, withWindowsOption } from '../cluster-options.js';
 import type { ExplainOptions } from '../explain/show.js';
 import { examples } from '../output.js';
 
 /** `tccl explain`: the reasons of NCCL's decisions. */
 export function register(program: Command): void {
-  withWindowsOption(
-    withClusterOptions(
-      program
-        .command('explain')
-        .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
-        .argument('<cluster>', CLUSTER_HELP)
-        .argument(
-          '[question...]',
-          'the question in free words; without one, what can be asked and the three most informative answers',
-        ),
+  withSimulationOptions(
+    withWindowsOption(
+      withClusterOptions(
+        program
+          .command('explain')
+          .description('answer a question about what NCCL would do on a cluster, with numbers and causes')
+          .argument('<cluster>', CLUSTER_HELP)
+          .argument(
+            '[question...]',
+            'the question in free words; without one, what can be asked and the three most informative answers',
+          ),
+      ),
     ),
   )
     .option('--seconds <number>', 'time limit for trying changes and causes', '8')

@@ -1,15 +1,17 @@
 import type { Command } from 'commander';
-import { CLUSTER_HELP, withClusterOptions } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withSimulationOptions } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { TraceOptions } from '../trace/show.js';
 
 /** `tccl trace`: one call, simulated, as a timeline or a table of moves. */
 export function register(program: Command): void {
-  withClusterOptions(
-    program
-      .command('trace')
-      .description('simulate one call: where its time goes, a timeline for Perfetto, the moves of each rank as a table')
-      .argument('<cluster...>', CLUSTER_HELP),
+  withSimulationOptions(
+    withClusterOptions(
+      program
+        .command('trace')
+        .description('simulate one call: where its time goes, a timeline for Perfetto, the moves of each rank as a table')
+        .argument('<cluster...>', CLUSTER_HELP),
+    ),
   )
     .option('--collective <name>', 'what is called, as nccl-tests names it: all_reduce, alltoall, sendrecv …')
     .option(

@@ -15,6 +15,7 @@ import {
 } from '../../planner/expect/expect.js';
 import { hypothesesFor } from '../../planner/expect/hypotheses.js';
 import type { Results } from '../../planner/expect/measured.js';
+import { unmeasuredText } from '../../planner/simulate/interval.js';
 import { readResults } from '../../planner/expect/results.js';
 import type { ChangeableCluster } from '../../planner/plan/changed-cluster.js';
 import { prepareCluster } from '../../planner/plan/cluster.js';
@@ -159,15 +160,17 @@ function compare(input: ClusterInput, results: readonly Results[], seconds: numb
 
 const rowsOf = (results: readonly Results[]) => results.reduce((sum, { rows }) => sum + rows.length, 0);
 
-const launchWords = { queued: 'one process', processes: 'several processes', graph: 'a CUDA graph' } as const;
+const launchWords = { queued: 'one process', single: 'one process, each on an empty stream', graph: 'a CUDA graph' } as const;
 
 function lines(found: Found, results: readonly Results[]): string[] {
   const { input, tables } = found;
   const paint = colorsFor(process.stdout);
   const launch = tables[0]?.environment.launch ?? 'queued';
+  const unmeasured = unmeasuredText(tables[0]?.unmeasured ?? []);
   return [
     `${paint.bold(input.title)}  NCCL ${input.parameters.ncclVersion}, calls of ${launchWords[launch]}`,
     ...tables.flatMap((table) => ['', ...tableLines(table, paint)]),
+    ...(unmeasured === undefined ? [] : [paint.dim(unmeasured)]),
     '',
     ...verdictLines(found, results, paint),
   ];
@@ -252,8 +255,9 @@ function jsonOf({ input, tables, isSlow, explanations, error, nTried, nLeft }: F
     nccl: input.parameters.ncclVersion,
     variables: results[0]?.variables ?? {},
     slow: isSlow,
-    tables: tables.map(({ collective, environment, rows, isSlow: slow }) => ({
+    tables: tables.map(({ collective, environment, rows, unmeasured, isSlow: slow }) => ({
       collective,
+      ...(unmeasured.length === 0 ? {} : { unmeasured }),
       launch: environment.launch,
       slow,
       rows,

@@ -11,6 +11,7 @@ import { type GraphOverview, type HostOverview, type Overview, type RingOverview
 import { alike, formatBytes, formatRate, formatTime, formatWay, limitText } from '../../planner/plan/overview/format.js';
 import type { WindowRow } from '../../planner/plan/overview/windows.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
+import { unmeasuredText } from '../../planner/simulate/interval.js';
 import type { Finding } from '../../planner/topology/doctor/finding.js';
 import { formatGBps } from '../../planner/topology/format.js';
 import { describeNoSymmetric, windowsText } from '../../planner/tuning/symmetric/reasons.js';
@@ -70,7 +71,7 @@ export function overviewLines(
     '',
     ...flipLines(overview.forecasts, paint),
     ...windowLines(overview, paint),
-    ...meaningLines(predictions, overview, paint),
+    ...meaningLines(predictions, paint),
   ];
 }
 
@@ -251,12 +252,14 @@ function wayCells(row: WindowRow | undefined, isPredicted: boolean): string[] {
 }
 
 /** Meaning of the columns of times, and the distance of measurements from predictions. */
-function meaningLines(predictions: readonly PredictedCollective[], { nNodes }: Overview, paint: TextOptions['paint']): string[] {
-  const intervals = predictionIntervals(predictions, nNodes);
+function meaningLines(predictions: readonly PredictedCollective[], paint: TextOptions['paint']): string[] {
+  const intervals = predictionIntervals(predictions);
+  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows)[0]?.unmeasured ?? []);
   const believed = ['believed', "NCCL's own model, which it chooses by; not a measurement"] as const;
   const lines: (readonly [string, string])[] = [
     ...(intervals.length === 0 ? [] : [['predicted', 'by a simulation; 8 of 10 measurements took this part of it:'] as const]),
     ...intervals.map((interval) => ['', intervalText(interval)] as const),
+    ...(unmeasured === undefined ? [] : [['', unmeasured] as const]),
     believed,
   ];
   const width = Math.max(...lines.map(([label]) => label.length)) + 2;

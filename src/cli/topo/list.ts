@@ -42,6 +42,7 @@ function showMachine(name: string, options: { readonly json?: boolean }): void {
     for (const source of origin.sources) print(`  source:    ${source}`);
     const variables = Object.entries(origin.variables ?? {}).map(([variable, value]) => `${variable}=${value}`);
     if (variables.length > 0) print(`  variables: ${variables.join(' ')}`);
+    if (origin.network !== undefined) print(`  network:   ${origin.network}`);
   }
   for (const [code, reason] of Object.entries(limits ?? {})) print(`  limit:     ${code}: ${reason}`);
 }

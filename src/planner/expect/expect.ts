@@ -4,7 +4,6 @@ import { prepareCluster } from '../plan/cluster.js';
 import { scheduledBusFactor, simulatorOf } from '../plan/prediction.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import { defaultEnvironment, type Environment } from '../simulate/environment.js';
-import { intervalOf } from '../simulate/interval.js';
 import type { Simulator } from '../simulate/simulate.js';
 import type { Hypothesis } from './hypotheses.js';
 import type { ResultRow, Results } from './measured.js';
@@ -26,13 +25,15 @@ export interface ExpectedTable {
   readonly collective: ScheduledCollective;
   readonly environment: Environment;
   readonly rows: readonly ExpectedRow[];
+  /** Properties of the cluster that no measurement had, for which the bounds are wider. */
+  readonly unmeasured: readonly string[];
   /** True if most rows of small, middle or large sizes are slow. A single slow row may be an outlier. */
   readonly isSlow: boolean;
 }
 
 /** The environment with the launch mode of the run. */
 export function environmentOf({ run }: Results, given: Environment = defaultEnvironment): Environment {
-  return { ...given, launch: run.isGraph ? 'graph' : 'queued', gpusPerThread: run.gpusPerThread };
+  return { ...given, launch: run.isGraph ? 'graph' : given.launch, gpusPerThread: run.gpusPerThread };
 }
 
 /** Simulates every row of a table. */
@@ -42,7 +43,7 @@ export function expectTable(results: Results, simulator: Simulator, environment 
     const simulated = simulator.simulate(collective, row.bytes, { environment, dataType: row.type, onWindows: true });
     if (simulated === undefined) return [];
     const { timeUs: expectedUs, kernel } = simulated;
-    const { least, most } = intervalOf(collective, row.bytes, simulator.usesNetwork, kernel !== undefined);
+    const { least, most } = simulator.interval(collective, row.bytes, environment, kernel !== undefined);
     const gbps = (timeUs: number) => (row.bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
     return [
       {
@@ -59,7 +60,8 @@ export function expectTable(results: Results, simulator: Simulator, environment 
   const classes = [0, 2 ** 20, 2 ** 27].map((least, index, all) =>
     rows.filter(({ bytes }) => bytes >= least && bytes < (all[index + 1] ?? Infinity)),
   );
-  return { collective, environment, rows, isSlow: classes.some(isMostlySlow) };
+  const { unmeasured } = simulator.interval(collective, 0, environment);
+  return { collective, environment, rows, unmeasured, isSlow: classes.some(isMostlySlow) };
 }
 
 function isMostlySlow(rows: readonly ExpectedRow[]): boolean {
@@ -124,7 +126,7 @@ export function tryHypothesis(
         const then = simulated?.timeUs ?? Infinity;
         errors.push(Math.abs(Math.log(timeUs / then)));
         const isOnWindows = simulated?.kernel !== undefined;
-        const { least, most } = intervalOf(table.collective, bytes, simulator.usesNetwork, isOnWindows);
+        const { least, most } = simulator.interval(table.collective, bytes, environment, isOnWindows);
         const beyond = Math.max(0, Math.log(timeUs / then / most), Math.log((then * least) / timeUs));
         outside.push(beyond);
         if (verdict === 'slow' && beyond === 0) explained++;

@@ -1,4 +1,5 @@
 import { type InputError, InvalidArgumentError } from '../../errors.js';
+import { type Network, networks, wordOf } from '../simulate/environment.js';
 import type { Fabric } from '../simulate/fabric.js';
 import { type Windows, windowsOf } from '../windows.js';
 import { MOST_HOSTS, splitCount, unknownVariable } from './cluster-text.js';
@@ -12,6 +13,8 @@ export interface ClusterFile {
   readonly machines: readonly ClusterFileMachine[];
   /** Variables of NCCL. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Network plugin, for simulations. */
+  readonly network: Network | undefined;
   /** Buffers of calls in symmetric windows. */
   readonly windows: Windows | undefined;
   /** The switches between hosts, and an error about them with its place. */
@@ -50,6 +53,7 @@ export interface ClusterFileMachine {
  *       rails: optimised                 # none (default), optimised, only
  *       tiers:
  *         - { hosts: 8, oversubscription: 2 }
+ *     network: efa                       # verbs (default), efa, sockets, tcpx
  *     environment:
  *       NCCL_CROSS_NIC: 0
  *     windows: symmetric                 # buffers of calls are registered: symmetric, send, receive, none (default)
@@ -60,7 +64,8 @@ export interface ClusterFileMachine {
  */
 export function parseClusterFile(text: string): ClusterFile {
   const file = YamlReader.parse(text, 'the cluster file');
-  const { name, machines, environment, fabric, windows } = file.fields(['name', 'machines', 'environment', 'fabric', 'windows']);
+  const fields = ['name', 'machines', 'environment', 'fabric', 'network', 'windows'] as const;
+  const { name, machines, environment, fabric, network, windows } = file.fields(fields);
   if (machines === undefined)
     throw file.wrongAt('the cluster file has no machines; write machines: [{ machine: dgx-h100, count: 2 }]');
   const read = machines.items().map(readMachine);
@@ -72,14 +77,16 @@ export function parseClusterFile(text: string): ClusterFile {
     environment: Object.fromEntries(
       environment?.entries().map(([variable, value]) => [variable, readVariable(variable, value)]) ?? [],
     ),
-    windows: windows === undefined ? undefined : readWindows(windows),
+    network: network && readWord(network, networks.join(', '), (text) => wordOf(text, networks, 'network')),
+    windows: windows && readWord(windows, 'symmetric, send, receive or none', windowsOf),
     fabric: fabric === undefined ? undefined : { fabric: readFabric(fabric), wrong: (message) => fabric.wrongAt(message) },
   };
 }
 
-function readWindows(reader: YamlReader): Windows {
+/** A word, whose error gets its place in the file. */
+function readWord<Word>(reader: YamlReader, words: string, read: (text: string) => Word): Word {
   try {
-    return windowsOf(reader.text('symmetric, send, receive or none'));
+    return read(reader.text(words));
   } catch (error) {
     if (error instanceof InvalidArgumentError) throw reader.wrongAt(error.message);
     throw error;

@@ -1,7 +1,6 @@
 import type { Parameters } from '../parameters.js';
 import type { ScheduledCollective } from '../schedule/schedule.js';
 import type { Environment } from '../simulate/environment.js';
-import { intervalOf } from '../simulate/interval.js';
 import { type SimulateOptions, Simulator } from '../simulate/simulate.js';
 import { busFactor, type Choice } from '../tuning/choose.js';
 import { type Tuning, tune } from '../tuning/tune.js';
@@ -37,6 +36,8 @@ export interface PredictedRow {
   /** Bounds between which eight of ten measurements of machines outside the fit lay. */
   readonly leastUs: number;
   readonly mostUs: number;
+  /** Properties of the cluster that no measurement had, for which the bounds are wider. */
+  readonly unmeasured?: readonly string[];
   /** Bus bandwidth as nccl-tests counts it, GB/s. */
   readonly busGBps: number;
 }
@@ -69,12 +70,13 @@ export function predictCall(
   const simulated = simulator.simulate(collective, bytes, options);
   if (simulated === undefined) return [];
   const { timeUs, choice, kernel } = simulated;
-  const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork, kernel !== undefined);
+  const { least, most, unmeasured } = simulator.interval(collective, bytes, options.environment, kernel !== undefined);
   const busGBps = (bytes / timeUs / 1000) * scheduledBusFactor(collective, simulator.nRanks);
   return [
     {
       ...{ bytes, choice, timeUs, leastUs: timeUs * least, mostUs: timeUs * most, busGBps },
       ...(kernel === undefined ? {} : { kernel }),
+      ...(unmeasured.length === 0 ? {} : { unmeasured }),
     },
   ];
 }

@@ -65,9 +65,23 @@ export function isDeepTree(hosts: number): boolean {
   return hosts > MORE_HOSTS;
 }
 
-/** The first hosts of a cluster of equal hosts, with trees of their own. */
+/** Least odd number of hosts whose time is extrapolated. */
+const LEAST_ODD = 33;
+
+/** True for odd numbers of hosts that even ones stand for: hosts at odd places swap crossed rails, so odd numbers do not fold. */
+export function isOddCluster(hosts: number): boolean {
+  return hosts % 2 === 1 && hosts >= LEAST_ODD;
+}
+
+/** Time on an odd number of equal hosts, from the two even numbers below. @param timeOf time by number of hosts */
+export function timeOfOddCluster(hosts: number, timeOf: (hosts: number) => number): number {
+  const [fewer, more] = [timeOf(hosts - 3), timeOf(hosts - 1)];
+  return more + (more - fewer) / 2;
+}
+
+/** The first hosts of a cluster of equal hosts, with rings and trees of their own. */
 export function withFirstHosts(merged: Merged, hosts: number): Merged {
-  const { nodes, graphs, trees } = merged;
+  const { nodes, graphs, rings, trees } = merged;
   const nRanks = (nodes.nRanks / nodes.nNodes) * hosts;
   const few = {
     ...nodes,
@@ -78,7 +92,16 @@ export function withFirstHosts(merged: Merged, hosts: number): Merged {
     rankToNode: nodes.rankToNode.subarray(0, nRanks),
     rankToLocalRank: nodes.rankToLocalRank.subarray(0, nRanks),
   };
-  return { ...merged, nodes: few, trees: joinTrees(few, graphs.ring.nChannels, trees.count) };
+  // The hosts that are left keep their places.
+  const order = rings.order.filter((rank) => rank < nRanks);
+  const position = new Int32Array(order.length);
+  order.forEach((rank, place) => (position[place - (place % nRanks) + rank] = place % nRanks));
+  return {
+    ...merged,
+    nodes: few,
+    rings: { count: rings.count, order, position },
+    trees: joinTrees(few, graphs.ring.nChannels, trees.count),
+  };
 }
 
 /**

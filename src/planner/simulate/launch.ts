@@ -21,8 +21,8 @@ export function startUs(
 
 /** Calls that are shorter than their launches wait for these, and a little where both are similar. */
 export function withLaunches(timeUs: number, { common }: Physics, { launch, gpusPerThread = 1 }: Environment): number {
-  if (launch === 'graph' || gpusPerThread === 1) return timeUs;
-  return joined(timeUs, gpusPerThread * common.launchCallUs, LAUNCH_CROWDING);
+  const launchUs = launch === 'single' ? common.singleCallUs : gpusPerThread === 1 ? 0 : gpusPerThread * common.launchCallUs;
+  return launch === 'graph' || launchUs === 0 ? timeUs : joined(timeUs, launchUs, LAUNCH_CROWDING);
 }
 
 /** The longer of two times, and a little more where both are similar. */

@@ -11,9 +11,9 @@ export interface TimeShare {
 
 /** Causes by the parameters that stand for them: latencies, or throughputs. */
 const CAUSES: readonly { readonly what: string; readonly kind: 'time' | 'rate'; readonly parameters: RegExp }[] = [
-  { what: 'launch', kind: 'time', parameters: /^(launchUs|launchCallUs|nvlsSetupUs|pairsSetupUs|pairsPeerUs)\b/ },
+  { what: 'launch', kind: 'time', parameters: /^(launchUs|launchCallUs|singleCallUs|nvlsSetupUs|pairsSetupUs|pairsPeerUs)\b/ },
   { what: 'latency of hops within hosts', kind: 'time', parameters: /^(llHopUs|ll128HopUs|simpleHopUs|nvlsHopUs|shmHopUs)\b/ },
-  { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netStepUs|netSendUs)\b/ },
+  { what: 'latency of the network', kind: 'time', parameters: /^(netHopUs|netLlHopUs|netStepUs|netSendUs)\b/ },
   { what: 'barriers between slices', kind: 'time', parameters: /^(simpleSliceUs|nvlsSliceUs)\b/ },
   { what: 'throughput of thread blocks', kind: 'rate', parameters: /BlockGBps\b|^windowCtaRatio$/ },
   { what: 'bandwidth of NVLinks', kind: 'rate', parameters: /^nvlinkPayload$/ },

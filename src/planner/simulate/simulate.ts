@@ -1,7 +1,7 @@
-import { collectiveSchedule } from '../schedule/from-plan.js';
 import type { ScheduledCall, ScheduledCollective, ScheduledConnection, Schedule, Worker } from '../schedule/schedule.js';
 import { llCap } from '../tuning/formulas.js';
 import { type Choice, choose } from '../tuning/choose.js';
+import { PathType } from '../topology/types.js';
 import { generationOf } from '../tuning/constants.js';
 import { collectives, type DataTypeName, type Protocol } from '../tuning/names.js';
 import type { PredictOptions } from '../tuning/predict.js';
@@ -22,7 +22,8 @@ import { runClock, type SliceListener } from './clock.js';
 import { CallConnections } from './connections.js';
 import { defaultEnvironment, type Environment } from './environment.js';
 import type { Fabric } from './fabric.js';
-import { areHostsAlike, foldHosts, isDeepTree, timeOfDeepTree, withFirstHosts } from './fold.js';
+import { areHostsAlike, foldHosts, isDeepTree, isOddCluster, timeOfDeepTree, timeOfOddCluster, withFirstHosts } from './fold.js';
+import { type Interval, intervalOf } from './interval.js';
 import { joined, startUs, withLaunches } from './launch.js';
 import { timeByPeriods } from './periods.js';
 import { measuredPhysics, type Physics } from './physics.js';
@@ -107,6 +108,27 @@ export class Simulator {
     return this.#cluster.merged.nodes.nNodes > 1;
   }
 
+  /**
+   * Part of a call's simulated time in which eight of ten measurements lie.
+   *
+   * @param isOnWindows true for a call that no general kernel does
+   */
+  interval(
+    collective: ScheduledCollective,
+    bytes: number,
+    { network = 'verbs' }: Partial<Environment> = {},
+    isOnWindows = false,
+  ): Interval {
+    const { graphs, nodes } = this.#cluster.merged;
+    const of = {
+      generation: this.#ofCluster.generation,
+      nHosts: nodes.nNodes,
+      hasNvlink: graphs.ring.typeIntra <= PathType.NVB,
+      network,
+    };
+    return intervalOf(collective, bytes, of, isOnWindows);
+  }
+
   /** Name of a route's link, and GB/s that it carries; undefined where it has no limit. */
   describeLink({ node, link }: Pick<LinkUse, 'node' | 'link'>, physics = measuredPhysics): LinkDescription | undefined {
     const { routes } = this.#ofCluster;
@@ -138,14 +160,25 @@ export class Simulator {
     if (plan === undefined) return undefined;
     const conditions = this.#conditions(options);
     const { physics, environment, generation } = conditions;
-    const timeOf = (size: number) => {
-      const sized = { ...call, bytes: wholeParts(collective, size, this.nRanks) };
-      const execute = (of: CallPlan) => this.#execute(sized, of, conditions, options);
-      return this.#isDeepTree(plan, options)
-        ? timeOfDeepTree(this.#cluster.merged.nodes.nNodes, (hosts) => execute(this.#onFirstHosts(plan, hosts)))
-        : execute(plan);
+    const { nNodes } = this.#cluster.merged.nodes;
+    const execute = (of: CallPlan, size: number) => {
+      const ranks = of.hosts === undefined ? this.nRanks : (of.hosts * this.nRanks) / nNodes;
+      return this.#execute({ ...call, bytes: wholeParts(collective, size, ranks) }, of, conditions, options);
     };
-    const innerUs = options.onSlice === undefined ? timeByPeriods(wholeBytes, plan.periodBytes, timeOf) : timeOf(wholeBytes);
+    const timeOf = (of: CallPlan, size: number) => timeByPeriods(size, of.periodBytes, (part) => execute(of, part));
+    const onFirst = (hosts: number) => {
+      // Messages of an all-to-all stay as large.
+      const size = collective === 'AllToAll' ? (wholeBytes * hosts) / nNodes : wholeBytes;
+      return timeOf(this.#onFirstHosts({ ...call, bytes: size }, plan, hosts), size);
+    };
+    const innerUs =
+      options.onSlice !== undefined
+        ? execute(plan, wholeBytes)
+        : this.#isDeepTree(plan, options)
+          ? timeOfDeepTree(nNodes, onFirst)
+          : this.#isOdd(plan, collective, options)
+            ? timeOfOddCluster(nNodes, onFirst)
+            : timeOf(plan, wholeBytes);
     const timeUs = withLaunches(startUs(plan, physics, generation, environment) + innerUs, physics, environment);
     const { choice, protocol, nChannels } = plan;
     return { timeUs, choice, protocol, nChannels, launchUs: timeUs - innerUs };
@@ -208,12 +241,20 @@ export class Simulator {
     return isTree && isDeepTree(this.#cluster.merged.nodes.nNodes) && this.#areAlike(options);
   }
 
-  #onFirstHosts(plan: CallPlan, hosts: number): CallPlan {
-    const { choice } = plan;
-    if (choice === undefined) return plan;
+  /** True for an odd number of hosts that even ones stand for. */
+  #isOdd({ mayFold }: CallPlan, collective: ScheduledCollective, options: SimulateOptions): boolean {
+    const isOdd = isOddCluster(this.#cluster.merged.nodes.nNodes);
+    return isOdd && mayFold && !isLopsided(collective) && this.#areAlike(options);
+  }
+
+  #onFirstHosts(call: ScheduledCall, { choice }: CallPlan, hosts: number): CallPlan {
     const merged = this.#fewHosts.get(hosts) ?? withFirstHosts(this.#cluster.merged, hosts);
     this.#fewHosts.set(hosts, merged);
-    return { ...plan, key: `${plan.key} of ${hosts} hosts`, schedule: (sized) => collectiveSchedule(merged, sized, choice) };
+    const plan =
+      choice === undefined || !isCollective(call.collective)
+        ? planOfPairs(merged, call, this.#foldedRanks(call.collective, {}, hosts))
+        : planOfCollective(merged, this.#tuning, call.collective, choice);
+    return { ...plan, hosts, key: `${plan.key} of ${hosts} hosts` };
   }
 
   /** True if all hosts are alike, below the same switches, and may stand for each other. */
@@ -227,9 +268,13 @@ export class Simulator {
    * Ranks of two hosts that stand for all: of crossed rails, hosts at odd places take the other. Undefined where hosts
    * or their parts in the call differ.
    */
-  #foldedRanks(collective: ScheduledCollective, options: SimulateOptions): number | undefined {
+  #foldedRanks(
+    collective: ScheduledCollective,
+    options: SimulateOptions,
+    hosts = this.#cluster.merged.nodes.nNodes,
+  ): number | undefined {
     const { nRanks, nNodes } = this.#cluster.merged.nodes;
-    const mayFold = !isLopsided(collective) && nNodes > 2 && nNodes % 2 === 0 && this.#areAlike(options);
+    const mayFold = !isLopsided(collective) && hosts > 2 && hosts % 2 === 0 && this.#areAlike(options);
     return mayFold ? (2 * nRanks) / nNodes : undefined;
   }
 
@@ -281,7 +326,7 @@ export class Simulator {
 
   /** Keys of a call: calls with the same `ways` use the same connections; those with the same `call` have the same moves. */
   #keyOf(call: ScheduledCall, plan: CallPlan, conditions: Conditions, options: SimulateOptions) {
-    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options) : undefined;
+    const folded = plan.mayFold ? this.#foldedRanks(call.collective, options, plan.hosts) : undefined;
     const lopsided = isLopsided(call.collective) ? `${call.collective} ${call.root}` : '';
     const fabric = this.#fabricNumber(conditions.environment.fabric);
     const ways = `${plan.key} ${fabric} ${folded === undefined ? '' : 'folded'} ${lopsided}`;

@@ -87,13 +87,17 @@ export function timingOf(
   const readers = plan.isPairs ? messagesOfBlock(connections, ranks, 'to') : undefined;
   const hop = hopUs(plan, conditions);
   const blockRate = 1000 * blockGBps(plan, conditions);
+  const isSimpleRing = plan.kind === 'ring' && plan.protocol === 'Simple';
+  const writersRate = isSimpleRing
+    ? Math.min(blockRate, 1000 * conditions.physics.of[conditions.generation].netBlockGBps)
+    : blockRate;
   connections.forEach((connection, number) => {
     const { medium, uses } = routes[number] ?? { medium: 'nvlink', uses: [] };
     const rate = (rates[number] ?? 0) * 1000;
     if (readers !== undefined) readRate[number] = blockRate / (readers[number] ?? 1);
     if (medium === 'net') {
       const nic = nicRateOf(uses, conditions);
-      writeRate[number] = blockRate / (writers?.[number] ?? 1);
+      writeRate[number] = writersRate / (writers?.[number] ?? 1);
       wireRate[number] = rate;
       nicRate[number] = nic;
       // Messages of all connections, and their additional costs, take turns at a NIC.
@@ -164,8 +168,10 @@ function netLatencyUs({ via }: ScheduledConnection, { protocol }: CallPlan, cond
   const { physics, generation, environment } = conditions;
   // A network that reduces has one switch between two NICs.
   const half = via === 'net-in' || via === 'net-out' ? 0.5 : 1;
+  const { netLlHopUs, netHopUs } = physics.common;
+  const wireUs = protocol === 'LL' ? netLlHopUs : netHopUs;
   const receiverUs = protocol === 'Simple' ? physics.of[generation].simpleHopUs : 0;
-  return half * (physics.common.netHopUs + networkExtraUs[environment.network]) + receiverUs;
+  return half * (wireUs + networkExtraUs[environment.network]) + receiverUs;
 }
 
 /** Time of a slice besides its bytes. */

@@ -11,6 +11,7 @@ import { capitalized, formatBytes, formatRate, formatTime, formatWay, limitText 
 import { linkKindNames } from '../../planner/plan/overview/fullest-link.js';
 import type { GraphOverview, HostOverview, Overview, RingOverview } from '../../planner/plan/overview/overview.js';
 import type { PredictedCollective } from '../../planner/plan/prediction.js';
+import { unmeasuredText } from '../../planner/simulate/interval.js';
 import { charts, narrowCharts } from '../choice/charts.js';
 import { windowsPicture } from '../choice/windows.js';
 import { escape } from '../draw/markup.js';
@@ -35,7 +36,7 @@ export function overviewHtml(
     section("Bandwidth that NCCL's model believes, and its choice by size", figure(chart, 'wide') + figure(narrow, 'narrow')),
     section(
       isPredicted ? 'Predicted, beside what NCCL believes' : 'What NCCL believes',
-      `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(overview, predictions)}`,
+      `<div class="tables">${tables.map(callTable).join('')}</div>${meaning(predictions)}`,
     ),
     ...(windowed.length === 0
       ? []
@@ -149,10 +150,11 @@ const columnsOf: Readonly<Record<CallTable['kind'], readonly Column[]>> = {
   pairs: [size, ...predicted],
 };
 
-function meaning({ nNodes }: Overview, predictions: readonly PredictedCollective[]): string {
-  const intervals = predictionIntervals(predictions, nNodes);
+function meaning(predictions: readonly PredictedCollective[]): string {
+  const intervals = predictionIntervals(predictions);
   if (intervals.length === 0) return '';
-  return `<p class="dim meaning">8 of 10 measurements took this part of the predicted time. ${escape(intervals.map(intervalText).join('; '))}.</p>`;
+  const unmeasured = unmeasuredText(predictions.flatMap(({ rows }) => rows)[0]?.unmeasured ?? []);
+  return `<p class="dim meaning">8 of 10 measurements took this part of the predicted time. ${escape([...intervals.map(intervalText), ...(unmeasured === undefined ? [] : [unmeasured])].join('; '))}.</p>`;
 }
 
 function limitCard(host: HostOverview, several: boolean): string {

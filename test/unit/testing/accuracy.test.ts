@@ -5,7 +5,7 @@ import { defaultParameters, parametersFromEnvironment } from '../../../src/plann
 import { accuracyPage, compareResults, fitResults } from '../../../testing/accuracy/accuracy-page.js';
 import { estimate, measuredParameters, type ReachName } from '../../../src/planner/plan/estimate.js';
 import { leftOutPhysics, simulatedTable } from '../../../testing/accuracy/simulated.js';
-import { readMeasured } from '../../../testing/calibration/measured.js';
+import { readMeasured, readMeasuredFiles } from '../../../testing/calibration/measured.js';
 import { fitParameters, withReach } from '../../../testing/accuracy/fit.js';
 import { parsePublishedResults } from '../../../testing/accuracy/published.js';
 import { applyOverrides } from '../../../src/planner/plan/overrides.js';
@@ -44,8 +44,7 @@ describe('docs/notes/accuracy.md', () => {
 
   it('has the errors of simulated times that follow from the measurements', () => {
     const read = (name: string) => readFileSync(new URL(name, notes), 'utf8');
-    const files = { aiconfigurator: read('measured/aiconfigurator.csv'), hosts: read('measured/h100-hosts.csv'), published };
-    const pairs = readMeasured(files).filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
+    const pairs = readMeasured(readMeasuredFiles(read)).filter(({ hosts, collective }) => hosts > 1 && collective === 'SendRecv');
     const rows = simulatedTable(pairs, leftOutPhysics(read('simulate.md')))
       .split('\n')
       .slice(2);
@@ -128,6 +127,7 @@ describe('a list of published results', () => {
         use: 'fit',
         machine: 'dgx-h100',
         nodes: 1,
+        fabric: 'unknown',
         overrides: {},
         environment: {},
         collective: 'AllReduce',

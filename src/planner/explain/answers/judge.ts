@@ -88,7 +88,7 @@ export function answerJudge(
       ...(verdict === 'slow' ? causeSentences(causes, tried, { collective, bytes: best.bytes, factor, busGBps }) : []),
       ...(leftOut === 0 ? [] : [`${counted(leftOut, 'possible fault')} not tried, for lack of time.`]),
       ...boundText(situation, best),
-      ...(verdict === 'slow' ? hindrances(situation) : []),
+      ...(verdict === 'fast' ? [] : hindrances(situation)),
     ],
     evidence: {
       collective,
@@ -153,6 +153,7 @@ function triedHypotheses(
   const table: ExpectedTable = {
     collective,
     environment: situation.simulated,
+    unmeasured: [],
     isSlow: true,
     rows: [
       {

@@ -1,5 +1,4 @@
 import type { ScheduledCollective } from '../../schedule/schedule.js';
-import { intervalOf } from '../../simulate/interval.js';
 import type { Choice } from '../../tuning/choose.js';
 import type { Flip } from '../../tuning/flips.js';
 import type { PredictedCollective, PredictedRow } from '../prediction.js';
@@ -76,11 +75,15 @@ export interface PredictionInterval {
 }
 
 /** Intervals of the predicted rows, by collectives that share them. */
-export function predictionIntervals(predictions: readonly PredictedCollective[], nNodes: number): PredictionInterval[] {
+export function predictionIntervals(predictions: readonly PredictedCollective[]): PredictionInterval[] {
   const groups = new Map<string, { collectives: ScheduledCollective[]; ranges: PredictionInterval['ranges'] }>();
   for (const { collective, rows } of predictions) {
     if (rows.length === 0) continue;
-    const all = rows.map(({ bytes }) => ({ fromBytes: bytes, ...intervalOf(collective, bytes, nNodes > 1) }));
+    const all = rows.map(({ bytes, timeUs, leastUs, mostUs }) => ({
+      fromBytes: bytes,
+      least: factorOf(leastUs, timeUs),
+      most: factorOf(mostUs, timeUs),
+    }));
     const ranges = all.filter(({ least, most }, index) => {
       const before = all[index - 1];
       return before?.least !== least || before.most !== most;
@@ -91,6 +94,11 @@ export function predictionIntervals(predictions: readonly PredictedCollective[],
     else group.collectives.push(collective);
   }
   return [...groups.values()];
+}
+
+/** Rounded, so that bounds of equal factors are equal. */
+function factorOf(boundUs: number, timeUs: number): number {
+  return Math.round((1e6 * boundUs) / timeUs) / 1e6;
 }
 
 /** `AllReduce: 0.91 to 1.28, 0.93 to 1.16 from 1 MiB`. */

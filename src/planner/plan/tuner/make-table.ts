@@ -1,5 +1,4 @@
 import type { Environment } from '../../simulate/environment.js';
-import { intervalOf } from '../../simulate/interval.js';
 import type { Simulator } from '../../simulate/simulate.js';
 import { choose, chooseWay } from '../../tuning/choose.js';
 import { flips, type Way } from '../../tuning/flips.js';
@@ -100,7 +99,7 @@ function rowsOf(
 
 /** Larger than the difference of measurements and predictions: two predictions for one machine partly have the same error. */
 function certainGain(collective: Collective, bytes: number, simulator: Simulator): number {
-  const { least, most } = intervalOf(collective, bytes, simulator.usesNetwork);
+  const { least, most } = simulator.interval(collective, bytes);
   return Math.max(LEAST_GAIN, (most - least) / 2);
 }
 

@@ -12,6 +12,8 @@ export interface Origin {
   readonly assumed: string;
   /** Variables of NCCL that the provider's plugin or image sets, or that users set. */
   readonly variables?: Readonly<Record<string, string>>;
+  /** The provider's network plugin, which simulations count with. Default: verbs. */
+  readonly network?: 'efa' | 'tcpx';
 }
 
 /** Findings of the doctor that every machine of the type has, and so are no faults; each with its reason. */
@@ -314,6 +316,7 @@ export const cloudMachines: readonly CloudMachine[] = [
         'bus ids, switches, NUMA nodes and links, from the file that the plugin gives NCCL; latency and variables, from the plugin',
       assumed: ONE_NVSWITCH,
       variables: efaVariables,
+      network: 'efa',
     },
     limits: { 'gpu-link-slow': 'its PCIe is Gen3' },
     layout: p4d,
@@ -328,6 +331,7 @@ export const cloudMachines: readonly CloudMachine[] = [
         'bus ids, switches and NUMA nodes, from a former file of the plugin; four cards made one with Gen5 x16, latency and variables, from the plugin',
       assumed: `the links of the switches (Gen5 x16, as on p5en); ${ONE_NVSWITCH}`,
       variables: efaNvlsVariables,
+      network: 'efa',
     },
     layout: p5('h100-sxm'),
   },
@@ -340,6 +344,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       known: 'latency and variables, from the plugin, which treats it as p5',
       assumed: 'the PCI tree: that of p5',
       variables: efaNvlsVariables,
+      network: 'efa',
     },
     layout: p5('h200-sxm'),
   },
@@ -356,6 +361,7 @@ export const cloudMachines: readonly CloudMachine[] = [
         'bus ids, switches, links, CPU, from a recorded machine; names of all cards, from public logs; two cards made one with Gen5 x16, latency and variables, from the plugin',
       assumed: `the GPUs at the third and fourth switch (as at the first two); ${ONE_NVSWITCH}`,
       variables: { ...efaNvlsVariables, NCCL_NETDEVS_POLICY: 'MAX:1' },
+      network: 'efa',
     },
     layout: p5en,
   },
@@ -371,6 +377,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       known: 'bus ids, switches, links, CPU, from a recorded machine; latency and variables, from the plugin',
       assumed: `bus ids at the third and fourth switch (counted on); ${ONE_NVSWITCH}`,
       variables: { ...efaNvlsVariables, NCCL_NETDEVS_POLICY: 'MAX:1' },
+      network: 'efa',
     },
     layout: p6B200,
   },
@@ -453,6 +460,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       ],
       known: 'bus ids of GPUs and cards and which card serves which GPUs; connections and latency, from the plugin',
       assumed: `the switches (one for two GPUs and a card, Gen5 x16); ${ONE_NVSWITCH}`,
+      network: 'tcpx',
     },
     layout: a3High,
   },
@@ -467,6 +475,7 @@ export const cloudMachines: readonly CloudMachine[] = [
       ],
       known: 'bus ids of the cards, from their names (enp6s0 … enp142s0); eight cards, 1800 Gb/s with the one for other traffic',
       assumed: `bus ids of the GPUs and the switches (one for two GPUs and two cards, Gen5 x16); ${ONE_NVSWITCH}`,
+      network: 'tcpx',
     },
     layout: a3Mega,
   },

@@ -17,6 +17,14 @@ function complaint(text: string): string {
 }
 
 describe('a cluster file', () => {
+  it('has the plugin of the network', () => {
+    expect(parseClusterFile('machines: dgx-h100:2').network).toBeUndefined();
+    expect(parseClusterFile('machines: dgx-h100:2\nnetwork: tcpx').network).toBe('tcpx');
+    expect(complaint('machines: dgx-h100\nnetwork: tcp')).toBe(
+      "2:1: no network 'tcp'; did you mean tcpx? (there are verbs, efa, sockets, tcpx)",
+    );
+  });
+
   it('has the windows that buffers of calls lie in', () => {
     const windowsIn = (text: string) => parseClusterFile(`machines: dgx-h100:2\n${text}`).windows;
     expect([windowsIn(''), windowsIn('windows: symmetric'), windowsIn('windows: receive')]).toEqual([

@@ -53,7 +53,8 @@ describe('simulated time', () => {
   });
 
   it('of hosts on a fabric that is oversubscribed by two takes twice as long', () => {
-    const hosts = simulator('dgx-h100', 4, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple' });
+    // On 16 channels thread blocks would be the limit of the faster one.
+    const hosts = simulator('dgx-h100', 4, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple', NCCL_MIN_NCHANNELS: '32' });
     const environment = { launch: 'queued', skewUs: undefined, network: 'verbs' } as const;
     const time = (oversubscription: number) =>
       hosts.simulate('AllReduce', 2 ** 33, { environment: { ...environment, oversubscription } })!.timeUs;
@@ -70,6 +71,42 @@ describe('simulated time', () => {
       host.simulate('AllReduce', bytes, { environment })!.timeUs / host.simulate('AllReduce', bytes)!.timeUs;
     expect(ratio(64)).toBeGreaterThan(1.1);
     expect(ratio(64 * MiB)).toBeLessThan(1.01);
+  });
+
+  it('of a call on an empty stream is at least that of its launch; longer calls hide it', () => {
+    const host = simulator('dgx-h200', 1);
+    const time = (bytes: number, launch: 'queued' | 'single') =>
+      host.simulate('AllReduce', bytes, { environment: { ...defaultEnvironment, launch } })!.timeUs;
+    const { singleCallUs } = measuredPhysics.common;
+    expect(time(64, 'queued')).toBeLessThan(singleCallUs / 2);
+    expect(time(64, 'single')).toBeCloseTo(singleCallUs, 0);
+    expect(time(256 * MiB, 'single') / time(256 * MiB, 'queued')).toBeLessThan(1.01);
+    // PyTorch on eight H200 (docs/notes/measured/more-hosts.csv).
+    expect(Math.abs(time(512 * 1024, 'single') / 38.3 - 1)).toBeLessThan(0.12);
+  });
+
+  it('of a hop between hosts depends on protocol and network', () => {
+    const time = (protocol: string, changes: object, network: 'verbs' | 'tcpx' = 'verbs') =>
+      simulator('dgx-h100', 2, { gpus: 1 }, { NCCL_ALGO: 'Ring', NCCL_PROTO: protocol }).simulate('AllGather', 64, {
+        physics: withPhysics(measuredPhysics, changes),
+        environment: { ...defaultEnvironment, network },
+      })!.timeUs;
+    const longer = (protocol: string, changes: object) => time(protocol, changes) - time(protocol, {});
+    const { netLlHopUs, netHopUs } = measuredPhysics.common;
+    expect(longer('LL', { netLlHopUs: netLlHopUs + 5 })).toBeCloseTo(5, 6);
+    expect(longer('LL', { netHopUs: netHopUs + 5 })).toBe(0);
+    expect(longer('Simple', { netHopUs: netHopUs + 5 })).toBeCloseTo(5, 6);
+    expect(time('Simple', {}, 'tcpx') - time('Simple', {})).toBeCloseTo(20, 6);
+  });
+
+  it('of a ring on 16 channels is that of its thread blocks, on 32 that of its NICs', () => {
+    // 325 GB/s of two hosts with 8 H200 on 16 channels (docs/notes/measured/more-hosts.csv), 390 elsewhere on 32.
+    const bus = (channels: string) => {
+      const hosts = simulator('dgx-h200', 2, {}, { NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple', NCCL_MIN_NCHANNELS: channels });
+      return ((2 ** 33 / hosts.simulate('AllGather', 2 ** 33)!.timeUs / 1000) * 15) / 16;
+    };
+    expect(Math.abs(bus('16') / 325 - 1)).toBeLessThan(0.04);
+    expect(Math.abs(bus('32') / 390 - 1)).toBeLessThan(0.04);
   });
 
   it('of sums of 8-bit numbers is longer, of copies not', () => {
