@@ -92,7 +92,7 @@ export type { LoggedCommunicator, LoggedLink, LoggedProcess, LoggedRank, LogMode
 export { NcclLogReader } from './log/job/read-log.js';
 export { type Verdict, verdictOf } from './log/verdict/verdict.js';
 export type { MeasuredRow, MeasuredTable } from './log/job/table.js';
-export { defaultEnvironment, type Environment } from './simulate/environment.js';
+export { defaultEnvironment, type Environment, type Network } from './simulate/environment.js';
 export { measuredPhysics, type Physics, type PhysicsName, withPhysics } from './simulate/physics.js';
 export { timeShares, type TimeShare } from './simulate/shares.js';
 export { type Timeline, timelineOf, type TimelineLink, type TimelineSlice } from './simulate/timeline.js';
@@ -206,6 +206,7 @@ export { type Cluster, type ClusterHosts, prepareCluster, type PreparedHosts, ty
 export { type ClusterFile, type ClusterFileMachine, parseClusterFile } from './plan/cluster-file.js';
 export { type RuleEffect, ruleEffects, type Upgrade } from './plan/diff/attribute.js';
 export { comparePlans, type Comparison, type Difference, type Section, type Side } from './plan/diff/compare.js';
+export { type CostRow, costTable, costTableCsv, COST_TABLE_VERSION } from './plan/cost-table.js';
 export { type ChosenWay, type Cost, costs } from './plan/diff/cost.js';
 export { describeEffect, type EffectText } from './plan/diff/effect-text.js';
 export type { Answer, Evidence, Line } from './explain/answer.js';

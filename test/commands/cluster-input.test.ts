@@ -81,6 +81,24 @@ describe('a cluster', () => {
     expect(made[2]).toEqual(made[0]);
   });
 
+  it('has the network of its provider, of the cluster file, or of --network', async () => {
+    const timeOf = async (...args: string[]) => {
+      const { stdout } = await tccl(['plan', ...args, '--sizes', '1K', '--costs', 'json']);
+      const { rows } = JSON.parse(stdout) as { rows: { collective: string; hosts: number; timeUs: number }[] };
+      return rows.find(({ collective, hosts }) => collective === 'AllReduce' && hosts === 2)?.timeUs ?? NaN;
+    };
+    writeFileSync(join(folder, 'network.yaml'), 'machines: dgx-h100:2\nnetwork: sockets\n');
+    const verbs = await timeOf('dgx-h100', '--nodes', '2');
+    expect(await timeOf(join(folder, 'network.yaml'))).toBeGreaterThan(verbs + 40);
+    expect(await timeOf(join(folder, 'network.yaml'), '--network', 'verbs')).toBeCloseTo(verbs, 6);
+    const own = await timeOf('gcp-a3-mega', '--nodes', '2');
+    expect(own).toBeCloseTo(await timeOf('gcp-a3-mega', '--nodes', '2', '--network', 'tcpx'), 6);
+    expect(own).toBeGreaterThan((await timeOf('gcp-a3-mega', '--nodes', '2', '--network', 'verbs')) + 30);
+    expect(await timeOf('dgx-h100', '--nodes', '2', '--launch', 'single')).toBeGreaterThan(verbs);
+    const { code, stderr } = await tccl(['plan', 'dgx-h100', '--launch', 'now']);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("no launch mode 'now' (there are queued, single, graph)")]);
+  });
+
   it('takes variables from the shell, then the cluster file, then --env', async () => {
     const run = async (args: string[]) => {
       const { stdout } = await tccl(['graph', ...args, '--json'], { env: { NCCL_CROSS_NIC: '1', NCCL_NVLS_ENABLE: '0' } });

@@ -1,18 +1,20 @@
 import type { Command } from 'commander';
 import { InvalidUsageError } from '../../errors.js';
-import { CLUSTER_HELP, withClusterOptions, withWindowsOption } from '../cluster-options.js';
+import { CLUSTER_HELP, withClusterOptions, withSimulationOptions, withWindowsOption } from '../cluster-options.js';
 import { examples } from '../output.js';
 import type { ChannelOptions } from '../plan/channels.js';
 import type { PlanOptions } from '../plan/plan.js';
 
 /** `tccl plan`: NCCL's decisions for a cluster, on one screen. */
 export function register(program: Command): void {
-  withWindowsOption(
-    withClusterOptions(
-      program
-        .command('plan')
-        .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
-        .argument('[cluster...]', CLUSTER_HELP),
+  withSimulationOptions(
+    withWindowsOption(
+      withClusterOptions(
+        program
+          .command('plan')
+          .description('predict what NCCL would do on a cluster: limits, channels, algorithm, time and bandwidth by size')
+          .argument('[cluster...]', CLUSTER_HELP),
+      ),
     ),
   )
     .option('--follow-nccl', 'take variables that contradict each other as NCCL takes them')
@@ -31,6 +33,7 @@ export function register(program: Command): void {
       'files of TCCL_TOPO_DUMP_FILE, one for each host, and of TCCL_GRAPH_DUMP_FILE: print the channels of tccl itself, as TCCL_DEBUG=INFO does',
     )
     .option('--json', 'print all of it as JSON')
+    .option('--costs <format>', 'print times by collective, size and ranks, with intervals, as csv or json, and nothing else')
     .option('--html <file>', 'write it as a page into this file too')
     .option('--svg <file>', 'write charts of bandwidth and choice by size into this file too')
     .addHelpText(
@@ -42,6 +45,7 @@ export function register(program: Command): void {
         ['with a variable of NCCL', 'tccl plan dgx-h100 --nodes 2 --env NCCL_NVLS_ENABLE=0'],
         ['with buffers registered as symmetric windows', 'tccl plan dgx-h100 --windows symmetric'],
         ['half of a job, split off with splitShare=1', 'tccl plan dgx-h100 --nodes 2 --split-from dgx-h100:4'],
+        ['a table of times for a compiler', 'tccl plan dgx-h100 --nodes 4 --costs csv'],
         ["NCCL's own times alone, for a script", 'tccl plan dgx-h100 --nodes 2 --no-predict --json'],
         ['the channels that ranks of tccl made', 'tccl plan --topology topo.*.xml'],
         ['every power of two from 64 KiB to 1 GiB', 'tccl plan dgx-a100 --nodes 8 -b 64K -e 1G -f 2'],

@@ -22,6 +22,8 @@ export interface PlanOptions extends ClusterOptions, SizeOptions {
   /** `--predict`, `--no-predict`; undefined simulates where that takes little time. */
   readonly predict?: boolean;
   readonly json?: boolean;
+  /** `--costs`: csv or json. */
+  readonly costs?: string;
   readonly html?: string;
   readonly svg?: string;
 }
@@ -38,9 +40,16 @@ interface SizeOptions {
 export async function showPlan(names: readonly string[], options: PlanOptions): Promise<void> {
   // Errors of the command line are reported before a file is read.
   const sizes = sizesOf(options);
+  const costs = options.costs === undefined ? undefined : await import('./costs.js');
+  const costFormat = costs?.costFormatOf(options.costs ?? '');
   const given = await readCluster(names, options);
   const input = options.splitFrom === undefined ? given : { ...given, title: `${given.title}, split from ${options.splitFrom}` };
   if (options.followNccl !== true) refuseContradictions(input.parameters);
+  if (costs !== undefined && costFormat !== undefined) {
+    costs.showCosts(input, sizes, costFormat);
+    printNotes(input.notes);
+    return;
+  }
   const parent = await parentOf(options);
   const { overview: made, tuning, checked, predicted } = makeOverview(input, sizes, parent);
   const predicts = options.predict ?? isQuickToPredict(made.nRanks, sizes.length);
