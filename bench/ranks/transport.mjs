@@ -93,6 +93,7 @@ async function measure(ring) {
     algorithm: 'ring',
   });
   const [input, output] = [segment.alloc(Float32Array, bytes / 4), segment.alloc(Float32Array, bytes / 4)];
+  const call = { code: allReduce, type: float32, root: 0, send: input, recv: output, count: bytes / 4, details: undefined };
 
   /** @type {Record<string, () => Promise<void>>} */
   const modes = {
@@ -106,7 +107,7 @@ async function measure(ring) {
       await (rank === 0 ? take() : post(8));
     },
     async 'all-reduce'() {
-      let status = engine.begin(allReduce, float32, 0, input, output, bytes / 4, 1000);
+      let status = engine.begin(call, 1000);
       while (status === 0) {
         await wait();
         status = engine.progress(1000);

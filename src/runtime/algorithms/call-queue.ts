@@ -160,16 +160,7 @@ export class CallQueue implements Waitable {
     try {
       if (this.#requests.length > 0) this.#finishRequests();
       this.#recorder.begin(++this.#begun, call.code, call.root, call.count);
-      const status = this.#engine.begin(
-        call.code,
-        call.type,
-        call.root,
-        call.send,
-        call.recv,
-        call.count,
-        this.#spins,
-        call.details,
-      );
+      const status = this.#engine.begin(call, this.#spins);
       this.#parkedRanks.wake();
       if (status !== DONE) this.#finish(call);
     } catch (error) {
@@ -229,21 +220,22 @@ export class CallQueue implements Waitable {
   // ── promise calls ─────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Finishes immediately if no rank is late; otherwise queues the call, which progresses from the event loop. */
-  start({ code, type, root, send, recv, count, details }: QueuedCall): Promise<void> {
+  start(call: QueuedCall): Promise<void> {
+    const { code, type, root, send, recv, count, details } = call;
     const engine = this.#engine;
     let begun = false;
     if (this.#requests.length === 0) {
       try {
         const { libc, patience } = this.#parts;
         this.#recorder.begin(++this.#begun, code, root, count);
-        let status = engine.begin(code, type, root, send, recv, count, this.#spins, details);
+        let status = engine.begin(call, this.#spins);
         for (let turn = 0; status === PENDING && turn < patience; turn++) {
           libc?.yieldCore();
           status = engine.progress(this.#spins);
         }
         this.#parkedRanks.wake();
         if (status === DONE) return isTurnDue() ? nextTurn() : finished;
-        this.#recorder.wait(this.#begun, { code, root, count });
+        this.#recorder.wait(this.#begun, call);
         begun = true;
         this.#stillSinceMs = undefined;
       } catch (error) {
@@ -358,16 +350,7 @@ export class CallQueue implements Waitable {
       request.begun = true;
       request.before?.();
       this.#recorder.begin(++this.#begun, request.code, request.root, request.count);
-      status = engine.begin(
-        request.code,
-        request.type,
-        request.root,
-        request.send,
-        request.recv,
-        request.count,
-        this.#spins,
-        request.details,
-      );
+      status = engine.begin(request, this.#spins);
       if (status !== DONE) this.#recorder.wait(this.#begun, request);
     }
     if (status === DONE) {

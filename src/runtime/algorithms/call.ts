@@ -1,44 +1,10 @@
 import { callKinds } from '../device/kernels/call-kinds.js';
 import { operatorNames, typeOfCode, type DataType, type OperatorName } from '../device/types.js';
 import type { ScheduledCollective } from '../../planner/schedule/schedule.js';
+import { callTraits, derivedCalls, type CallKind, type CallName, type DerivedCall } from './call-traits.js';
 import { InternalError } from '../../errors.js';
 
-/** A kind of call, by the name of its method: allReduce, allGatherV … */
-export type CallKind = keyof typeof callKinds;
-
-/**
- * Calls over the bootstrap network that need all ranks. Each begins with a barrier of its name, so that it has a place among the
- * collectives: ranks that make another call detect that as for any collective.
- */
-const meetingCalls = ['split', 'stream', 'grow', 'window', 'program'] as const;
-export type MeetingCall = (typeof meetingCalls)[number];
-
-/**
- * Calls that engines carry out as calls of another kind. A call's code contains the index in this list: append only. Errors
- * name the program's call.
- */
-const derivedCalls = [
-  '',
-  'gatherV',
-  'scatterV',
-  'broadcastObject',
-  'allGatherObject',
-  'gatherObject',
-  'scatterObjects',
-  // reductions by an operator of the program's own
-  'allReduce',
-  'reduce',
-  'reduceScatter',
-  'scan',
-  'exscan',
-  // barriers
-  ...meetingCalls,
-  'reduceObject',
-  'allReduceObject',
-] as const;
-export type DerivedCall = Exclude<(typeof derivedCalls)[number], ''>;
-/** A kind of call of a program, by the name of its method. */
-type CallName = CallKind | DerivedCall;
+export type { CallKind, DerivedCall, MeetingCall } from './call-traits.js';
 
 /** Routes of data in collectives. A call's code contains the index in this list: append only. */
 export const algorithms = [
@@ -104,48 +70,6 @@ export interface Share {
 
 const kinds = Object.keys(callKinds) as CallKind[];
 
-/** Properties of a kind of call that ranks must agree on. */
-interface Shape {
-  readonly reduces: boolean;
-  /** Position of the root in the text of a call, for kinds that have one. */
-  readonly root?: 'from' | 'to';
-  readonly uneven: boolean;
-}
-
-const plain: Shape = { reduces: false, uneven: false };
-const shapes: Readonly<Record<CallName, Shape>> = {
-  allReduce: { reduces: true, uneven: false },
-  broadcast: { reduces: false, root: 'from', uneven: false },
-  barrier: plain,
-  reduce: { reduces: true, root: 'to', uneven: false },
-  allGather: plain,
-  reduceScatter: { reduces: true, uneven: false },
-  allToAll: plain,
-  gather: { reduces: false, root: 'to', uneven: false },
-  scatter: { reduces: false, root: 'from', uneven: false },
-  allGatherV: { reduces: false, uneven: true },
-  reduceScatterV: { reduces: true, uneven: true },
-  allToAllV: plain,
-  scan: { reduces: true, uneven: false },
-  exscan: { reduces: true, uneven: false },
-  gatherV: { reduces: false, root: 'to', uneven: false },
-  scatterV: { reduces: false, root: 'from', uneven: false },
-  broadcastObject: { reduces: false, root: 'from', uneven: false },
-  allGatherObject: plain,
-  gatherObject: plain,
-  scatterObjects: { reduces: false, root: 'from', uneven: false },
-  reduceObject: plain,
-  allReduceObject: plain,
-  split: plain,
-  stream: plain,
-  grow: plain,
-  window: plain,
-  program: plain,
-};
-
-/** Calls for which ranks give counts that need not be the same: they have no common count. */
-const countless: ReadonlySet<CallName> = new Set(['allToAllV', 'gatherV', 'scatterV']);
-
 const kindsOfSchedules: Readonly<Partial<Record<ScheduledCollective, CallKind>>> = {
   AllReduce: 'allReduce',
   AllGather: 'allGather',
@@ -164,7 +88,7 @@ export function callKindOf(collective: ScheduledCollective): CallKind | undefine
 
 /** True if an operator of the program's own combines, in a call of another kind. Without a root, `root` is its whole count. */
 function isOwnReduction({ derived }: Call): boolean {
-  return derived !== undefined && shapes[derived].reduces;
+  return derived !== undefined && callTraits[derived].combines === true;
 }
 
 /** Text of the operator. */
@@ -181,7 +105,7 @@ function wholeCount(call: Call): number {
 export function encodeCall(call: Call): number {
   const { kind } = call;
   const type = kind === 'barrier' ? 0 : call.type.code;
-  const operator = shapes[nameOf(call)].reduces && !isOwnReduction(call) ? operatorNames.indexOf(call.operator) : 0;
+  const operator = callTraits[nameOf(call)].combines === true && !isOwnReduction(call) ? operatorNames.indexOf(call.operator) : 0;
   const derived = call.derived === undefined ? 0 : derivedBits(call.derived);
   return callKinds[kind] | (type << 4) | (operator << 8) | algorithmBits(call.algorithm) | derived;
 }
@@ -199,11 +123,8 @@ export function derivedOf(code: number): DerivedCall | undefined {
 
 /** True for the barrier of a meeting call. */
 export function isMeeting(code: number): boolean {
-  return isMeetingCall(derivedOf(code));
-}
-
-function isMeetingCall(name: string | undefined): boolean {
-  return (meetingCalls as readonly (string | undefined)[]).includes(name);
+  const name = derivedOf(code);
+  return name !== undefined && callTraits[name].meets === true;
 }
 
 /** Name of the program's call. */
@@ -259,27 +180,6 @@ export function algorithmOf(code: number): Algorithm | undefined {
   return algorithms[(code >> 12) & 15];
 }
 
-/** True if the call moves data from its root to the others. */
-export function isFromRoot(code: number): boolean {
-  return kindOf(code) === callKinds.broadcast || kindOf(code) === callKinds.scatter;
-}
-
-/** True if the call moves data from the others to its root. */
-export function isToRoot(code: number): boolean {
-  return kindOf(code) === callKinds.gather || kindOf(code) === callKinds.reduce;
-}
-
-/** True if the call divides the input into equal parts, one for each rank. */
-export function isDivided(code: number): boolean {
-  const kind = kindOf(code);
-  return kind === callKinds.scatter || kind === callKinds.allToAll || kind === callKinds.reduceScatter;
-}
-
-/** True if all ranks must give the same counts of parts. */
-export function hasCommonCounts(code: number): boolean {
-  return kindOf(code) === callKinds.allGatherV || kindOf(code) === callKinds.reduceScatterV;
-}
-
 /**
  * Text of a call, such as `allReduce of 1024 float32 (sum, ring)`.
  * @param counts of a V form, if known; otherwise the text has their hash
@@ -287,30 +187,27 @@ export function hasCommonCounts(code: number): boolean {
 export function describeCall(call: Call, counts?: readonly number[]): string {
   const { algorithm } = call;
   const name = nameOf(call);
-  if (isMeetingCall(name)) return name;
-  const shape = shapes[name];
-  const elements =
-    name === 'barrier' || name.includes('Object')
-      ? ''
-      : countless.has(name)
-        ? ` of ${call.type.name}`
-        : ` of ${wholeCount(call)} ${call.type.name}`;
-  const isRooted = shape.root !== undefined && (!isOwnReduction(call) || call.kind === 'gather');
-  const root = isRooted ? ` ${shape.root} rank ${call.root}` : '';
-  const parts = shape.uneven
-    ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`
-    : '';
-  return `${name}${elements}${root}${parts} (${shape.reduces ? `${operatorText(call)}, ` : ''}${algorithm})`;
+  const traits = callTraits[name];
+  if (traits.meets === true) return name;
+  const count = traits.uneven === 'own' ? '' : `${wholeCount(call)} `;
+  const elements = traits.uncounted === true ? '' : ` of ${count}${call.type.name}`;
+  const isRooted = traits.root !== undefined && (!isOwnReduction(call) || call.kind === 'gather');
+  const root = isRooted ? ` ${traits.root} rank ${call.root}` : '';
+  const parts =
+    traits.uneven === 'agreed'
+      ? ` in parts ${counts === undefined ? `#${(call.root >>> 0).toString(16).padStart(8, '0')}` : `of ${listed(counts)}`}`
+      : '';
+  return `${name}${elements}${root}${parts} (${traits.combines === true ? `${operatorText(call)}, ` : ''}${algorithm})`;
 }
 
 /** Arguments of a call by name: operator and root only for kinds that have them. */
 export function callArguments(call: Call): Record<string, string | number> {
   const { kind, type, root, algorithm } = call;
-  const { reduces, root: rooted } = shapes[nameOf(call)];
+  const { combines, root: rooted } = callTraits[nameOf(call)];
   const count = wholeCount(call);
   return {
     ...(kind === 'barrier' ? {} : { count, type: type.name, bytes: count * type.bytes }),
-    ...(reduces ? { operator: operatorText(call) } : {}),
+    ...(combines === true ? { operator: operatorText(call) } : {}),
     ...(rooted === undefined || (isOwnReduction(call) && kind !== 'gather') ? {} : { root }),
     algorithm,
   };
@@ -340,8 +237,8 @@ export function describeDifference(
 
 /** True if ranks agree about a number of elements. */
 export function hasCount(call: Call): boolean {
-  const name = nameOf(call);
-  return !(name === 'barrier' || name.includes('Object') || countless.has(name) || isMeetingCall(name));
+  const { uncounted, uneven } = callTraits[nameOf(call)];
+  return uncounted !== true && uneven !== 'own';
 }
 
 /** Names of a call's arguments in messages. The algorithm follows from the others. */

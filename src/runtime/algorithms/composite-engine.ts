@@ -1,9 +1,9 @@
-import { algorithmBits, kindOf, type Algorithm, type Call, type CallDetails, type CallKind } from './call.js';
+import type { EngineCall } from './queued-call.js';
+import { algorithmBits, kindOf, type Algorithm, type Call, type CallKind } from './call.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
 import type { Observe } from './operation.js';
 import { callKinds } from '../device/kernels/kernels.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, type TcclError } from '../../errors.js';
 import { algorithmFor, type AlgorithmTable } from './choose-algorithm.js';
 import type { Engine } from './engine.js';
@@ -61,22 +61,13 @@ export class CompositeEngine implements Engine {
     return algorithmFor(this.table[kind], bytes);
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
-    const bytes = count * type.bytes;
-    let range = this.#ranges[kindOf(code)] as Range;
+  begin(call: EngineCall, spins: number): number {
+    const bytes = call.count * call.type.bytes;
+    let range = this.#ranges[kindOf(call.code)] as Range;
     while (bytes > range.upToBytes) range = range.next as Range;
     const { engine } = range;
     this.#current = engine;
-    return engine.begin(code | range.mark, type, root, send, recv, count, spins, details);
+    return engine.begin(call, spins, range.mark);
   }
 
   progress(spins: number): number {

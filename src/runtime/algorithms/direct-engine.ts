@@ -1,4 +1,5 @@
-import { describeCall, type Call, type CallDetails } from './call.js';
+import type { EngineCall } from './queued-call.js';
+import { describeCall, type Call } from './call.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
@@ -6,7 +7,6 @@ import { Direct } from './direct.js';
 import { PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { AbortReason, Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import { withRank, type ErrorCode, type TcclError } from '../../errors.js';
 import { packReason } from '../failure/transfer.js';
 import type { Engine } from './engine.js';
@@ -54,17 +54,8 @@ export class DirectEngine implements Engine {
     this.#waitChains = new TeamWaitChains(team, localRanks);
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
-    const status = this.#direct.begin(code, type, root, send, recv, count, spins, details);
+  begin(call: EngineCall, spins: number, mark = 0): number {
+    const status = this.#direct.begin(call, call.code | mark, spins);
     if (status === PENDING) this.#waits = true;
     return status >= PENDING ? status : this.#refuse();
   }

@@ -1,3 +1,4 @@
+import type { EngineCall } from './queued-call.js';
 import { oddRanks } from '../bootstrap/rank-list.js';
 import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
@@ -5,7 +6,8 @@ import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
 import { InvalidUsageError } from '../../errors.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import { derivedOf, isFromRoot, isToRoot, kindOf, type CallDetails } from './call.js';
+import { isFromRoot, isToRoot, isScan, divides, gathers } from './call-traits.js';
+import { derivedOf, kindOf } from './call.js';
 import { CopyDirection } from './direct-direction.js';
 import { InputWay } from './direct-input-way.js';
 import { ExchangePlan } from './direct-plan.js';
@@ -105,16 +107,7 @@ export class DirectExchange {
    * @throws InvalidUsageError `CALL_MISMATCH` on all ranks when one rank sends another count than its receiver expects
    *   (allToAllV)
    */
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details: CallDetails | undefined,
-  ): number {
+  begin({ type, root, send, recv, count, details }: EngineCall, code: number, spins: number): number {
     this.#code = code;
     this.#type = type;
     this.#root = root;
@@ -215,12 +208,7 @@ export class DirectExchange {
     this.#reduction.nSources = sourcesOf(this.#kind, this.#rank, this.#nRanks);
     if (this.#plan.reduces && receives) this.#reduction.start(this.#code, this.#type);
     // If the others take all of the input, this rank's part of an output in the segment serves as the input.
-    if (
-      sends &&
-      !source.placed &&
-      destination.placed &&
-      (this.#kind === callKinds.allGather || this.#kind === callKinds.allGatherV)
-    ) {
+    if (sends && !source.placed && destination.placed && gathers(this.#kind) && !divides(this.#kind) && !isToRoot(this.#kind)) {
       this.#copyOwn();
       this.#address = destination.address((this.#plan.takeTo[this.#rank] ?? 0) - (this.#plan.takeFrom[this.#rank] ?? 0));
       this.#flags &= ~STAGED;
@@ -450,10 +438,6 @@ export class DirectExchange {
 /** True if two arrays begin at the same byte. */
 function isSamePlace(a: NumericArray, b: NumericArray): boolean {
   return a === b || (a.buffer === b.buffer && a.byteOffset === b.byteOffset);
-}
-
-function isScan(kind: number): boolean {
-  return kind === callKinds.scan || kind === callKinds.exscan;
 }
 
 /** Number of ranks, from rank 0 on, whose inputs a rank combines. */

@@ -1,5 +1,6 @@
 import { callKinds } from '../device/kernels/kernels.js';
-import { isFromRoot, isToRoot, kindOf } from './call.js';
+import { isFromRoot, isToRoot } from './call-traits.js';
+import { kindOf } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { EITHER, OPEN, type Posts, STAGED, STAGES } from './direct-posts.js';
 import { Ways, type Way } from './direct-ways.js';

@@ -1,21 +1,7 @@
 import { callKinds } from '../device/kernels/kernels.js';
 import { ALIGNMENT, alignedPiece, alignedShare } from './alignment.js';
-import { isDivided, isFromRoot, type CallDetails, type Share } from './call.js';
-
-const dividedKinds: ReadonlySet<number> = new Set([
-  callKinds.scatter,
-  callKinds.allToAll,
-  callKinds.reduceScatter,
-  callKinds.reduceScatterV,
-  callKinds.allToAllV,
-]);
-const reducingKinds: ReadonlySet<number> = new Set([
-  callKinds.reduce,
-  callKinds.reduceScatter,
-  callKinds.reduceScatterV,
-  callKinds.scan,
-  callKinds.exscan,
-]);
+import { combines, divides, gathers, isFromRoot } from './call-traits.js';
+import type { CallDetails, Share } from './call.js';
 
 /**
  * Offsets of all data of a call: the bytes that this rank takes of the others' inputs, and the parts of its own input. The form
@@ -72,8 +58,8 @@ export class ExchangePlan {
 
   /** @param count of the call, in elements (call.ts) */
   start(kind: number, root: number, count: number, elementBytes: number, details: CallDetails | undefined): void {
-    this.divided = dividedKinds.has(kind);
-    this.reduces = reducingKinds.has(kind);
+    this.divided = divides(kind);
+    this.reduces = combines(kind);
     // Two pieces, so that one is read while the next is copied (measured: shorter ones arrive more slowly from the other
     // core's cache).
     const overlaps = kind === callKinds.broadcast && this.nRanks === 2;
@@ -113,12 +99,10 @@ export class ExchangePlan {
   /** @param block the bytes of `count` elements */
   #planEven(kind: number, root: number, block: number): void {
     const { rank: me } = this;
-    const takesFromOwnPlace = isDivided(kind);
-    const putsToTheirPlace = kind === callKinds.allGather || kind === callKinds.gather || kind === callKinds.allToAll;
     for (let r = 0; r < this.nRanks; r++) {
       const takes = isFromRoot(kind) ? r === root : kind === callKinds.exscan ? me > 0 : kind !== callKinds.gather || me === root;
-      this.takeFrom[r] = takesFromOwnPlace ? me * block : 0;
-      this.takeTo[r] = putsToTheirPlace ? r * block : 0;
+      this.takeFrom[r] = divides(kind) ? me * block : 0;
+      this.takeTo[r] = gathers(kind) ? r * block : 0;
       this.takeBytes[r] = takes ? block : 0;
       this.partFrom[r] = r * block;
       this.partBytes[r] = block;

@@ -1,6 +1,6 @@
+import { isFromRoot } from './call-traits.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { alignedShare } from './alignment.js';
-import { isFromRoot } from './call.js';
 import type { ExchangePlan } from './direct-plan.js';
 import { CLOSED, HELPS, OPEN, type Posts, STAGED } from './direct-posts.js';
 import type { Operand } from './operand.js';

@@ -1,8 +1,9 @@
+import type { EngineCall } from './queued-call.js';
 import { callKinds, DONE, NO_ROOM, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import type { NumericArray } from '../device/types.js';
-import { isDivided, isFromRoot, isToRoot, kindOf } from './call.js';
+import { divides, gathers, isFromRoot, isToRoot, isUneven } from './call-traits.js';
+import { kindOf } from './call.js';
 import type { StagingMemory } from './direct-staging.js';
 import { Operand } from './operand.js';
 
@@ -23,15 +24,16 @@ const factorOf: Readonly<Record<number, number>> = {
 };
 
 /**
- * True if *direct* carries out a call of even blocks in one phase, with a rank's data in its post.
+ * True if *direct* carries out a call in one phase, as with even blocks it may, with a rank's data in its post.
  *
  * @param kind its code
  * @param bytes the call's count times the size of its elements
  * @param smallBytes largest all-reduce in one phase; 0: no call uses one phase
  */
 export function takesOnePhase(kind: number, bytes: number, nRanks: number, smallBytes: number): boolean {
+  if (isUneven(kind)) return false;
   if (smallBytes === 0 || kind === callKinds.allReduce) return bytes <= smallBytes;
-  const posted = isDivided(kind) ? bytes * nRanks : bytes;
+  const posted = divides(kind) ? bytes * nRanks : bytes;
   return posted <= Math.max(LEAST_BYTES, (factorOf[kind] ?? 1) * smallBytes);
 }
 
@@ -67,23 +69,15 @@ export class Small {
     return takesOnePhase(kind, bytes, this.team.nLocalRanks, smallBytes) && bytes * this.team.nLocalRanks <= this.team.stageBytes;
   }
 
-  begin(
-    code: number,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    elementBytes: number,
-    spins: number,
-  ): number {
+  begin({ type, root, send, recv, count }: EngineCall, code: number, spins: number): number {
     const kind = kindOf(code);
     const { localRank, nLocalRanks } = this.team;
     const isRoot = localRank === root;
-    const bytes = count * elementBytes;
+    const bytes = count * type.bytes;
     this.#outcomeBytes = 0;
     let from = 0;
     let to = 0;
-    const posted = isDivided(kind) ? bytes * nLocalRanks : bytes;
+    const posted = divides(kind) ? bytes * nLocalRanks : bytes;
     if (!isFromRoot(kind) || isRoot) {
       this.#source.use(send);
       from = this.#source.read(0, posted, this.#source.placed ? 0 : this.stage.next(posted));
@@ -92,8 +86,7 @@ export class Small {
       this.#destination.use(recv);
       if (this.#destination.placed) to = this.#destination.address(0);
       else {
-        const gathers = kind === callKinds.gather || kind === callKinds.allGather || kind === callKinds.allToAll;
-        this.#outcomeBytes = gathers ? bytes * nLocalRanks : bytes;
+        this.#outcomeBytes = gathers(kind) ? bytes * nLocalRanks : bytes;
         to = this.#outcome = this.stage.scratch(this.#outcomeBytes);
         // Rank 0 gets nothing.
         if (kind === callKinds.exscan && localRank === 0) this.#outcomeBytes = 0;

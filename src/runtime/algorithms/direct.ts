@@ -1,10 +1,11 @@
+import type { EngineCall } from './queued-call.js';
 import { callKinds, DONE, NO_ROOM, PARTLY, PENDING, type Kernels } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
 import type { Segment } from '../device/segment.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
-import { kindOf, type CallDetails } from './call.js';
+import { kindOf } from './call.js';
 import { DirectExchange } from './direct-exchange.js';
 import { Small } from './direct-small.js';
 import { StagingMemory } from './direct-staging.js';
@@ -77,51 +78,29 @@ export class Direct {
   /**
    * Starts a call and progresses until it has to wait.
    *
-   * @param code the call as the kernels take it (call.ts)
+   * @param code of the call as the kernels take it, with its algorithm (call.ts)
    * @param spins number of unset flags to poll before PENDING is returned
    */
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
-    if (kindOf(code) === callKinds.allReduce && details === undefined)
-      return this.#beginAllReduce(code, type, send, recv, count, spins);
-    return this.#beginOther(code, type, root, send, recv, count, spins, details);
+  begin(call: EngineCall, code: number, spins: number): number {
+    if (kindOf(code) === callKinds.allReduce && call.details === undefined) return this.#beginAllReduce(call, code, spins);
+    return this.#beginOther(call, code, spins);
   }
 
-  #beginOther(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
+  #beginOther(call: EngineCall, code: number, spins: number): number {
+    const { type, details } = call;
     if (details?.scalar !== undefined) this.#setScalar(type, details.scalar);
     const kind = kindOf(code);
-    if (kind === callKinds.allReduce) return this.#beginAllReduce(code, type, send, recv, count, spins);
+    if (kind === callKinds.allReduce) return this.#beginAllReduce(call, code, spins);
     if (kind === callKinds.barrier) {
       this.#mode = BARRIER;
       return this.#kernels.barrier(code, spins);
     }
-    if (
-      details?.counts === undefined &&
-      details?.share === undefined &&
-      this.#smallOperation.fits(kind, count * type.bytes, this.smallBytes)
-    ) {
+    if (details?.share === undefined && this.#smallOperation.fits(kind, call.count * type.bytes, this.smallBytes)) {
       this.#mode = SMALL;
-      return this.#smallOperation.begin(code, root, send, recv, count, type.bytes, spins);
+      return this.#smallOperation.begin(call, code, spins);
     }
     this.#mode = EXCHANGE;
-    return this.#ended(this.#exchange.begin(code, type, root, send, recv, count, spins, details));
+    return this.#ended(this.#exchange.begin(call, code, spins));
   }
 
   /** Progresses the running operation. */
@@ -181,7 +160,8 @@ export class Direct {
 
   // ── all-reduce ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  #beginAllReduce(code: number, type: DataType, send: NumericArray, recv: NumericArray, count: number, spins: number): number {
+  #beginAllReduce(call: EngineCall, code: number, spins: number): number {
+    const { type, send, recv, count } = call;
     if (send !== this.#send || recv !== this.#recv) this.#locate(send, recv);
     const sendOffset = this.#sendOffset;
     const recvOffset = this.#recvOffset;

@@ -1,8 +1,8 @@
 import type { TcclError } from '../../errors.js';
-import type { Call, CallDetails } from './call.js';
+import type { Call } from './call.js';
+import type { EngineCall } from './queued-call.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
-import type { DataType, NumericArray } from '../device/types.js';
 
 /**
  * Carries out the collectives of a communicator, one at a time, by one or more algorithms. `begin` and `progress` return
@@ -14,21 +14,12 @@ export interface Engine {
   /** True if the engine itself ends calls that wait too long. */
   readonly keepsTime?: boolean;
   /**
-   * Starts a call (call.ts defines the code, and `root` and `count` of each kind). Arrays that are not used on this rank may
-   * have any length; those of a barrier are empty. Only V forms and premulSum have `details`.
+   * Starts a call. The caller may use the object again as soon as this returns.
    *
+   * @param mark the bits of an algorithm in the code of the call, if one was chosen
    * @throws InvalidUsageError `UNSUPPORTED` for a kind that the algorithm does not support
    */
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number;
+  begin(call: EngineCall, spins: number, mark?: number): number;
   /** Progresses the running call, with at most `spins` polls for missing data. */
   progress(spins: number): number;
   /** Changes whenever the running call progresses: a wait counts as long only while this stands still. */

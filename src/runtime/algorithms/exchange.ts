@@ -6,7 +6,8 @@ import type { Team } from '../device/team.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
 import { WaitChains, ReportReplies } from './wait-chains.js';
-import { decodeCall, describeCall, hasCommonCounts, readCall, type Call } from './call.js';
+import { hasCommonCounts } from './call-traits.js';
+import { decodeCall, describeCall, readCall, type Call } from './call.js';
 import { callMismatch } from './mismatch.js';
 import { oddRanks } from '../bootstrap/rank-list.js';
 

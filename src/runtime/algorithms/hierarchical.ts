@@ -1,3 +1,4 @@
+import { gathers, isUneven } from './call-traits.js';
 import { InternalError } from '../../errors.js';
 import {
   ExchangeMoves,
@@ -171,14 +172,14 @@ class Hierarchical implements NetworkPlayer {
 
   /** Calls whose shares are blocks of ranks. */
   #inBlocks(call: NetworkCall): readonly Track[] {
-    const gathers = call.kind === callKinds.allGather || call.kind === callKinds.allGatherV;
+    const isGather = gathers(call.kind);
     const blocks = call.blocks();
     const cut = this.#cutFor(blocks.longest);
-    const copies = gathers && !call.isInPlace;
+    const copies = isGather && !call.isInPlace;
     for (const { moves, track } of this.#inRings) {
-      if (gathers) moves.startAllGather(blocks, cut, copies);
+      if (isGather) moves.startAllGather(blocks, cut, copies);
       else moves.startReduceScatter(blocks, cut);
-      track.useArrays(call.kind === callKinds.allGather ? 'copies' : 'none');
+      track.useArrays(isGather && !isUneven(call.kind) ? 'copies' : 'none');
       this.#add(track);
     }
     return this.#tracks;

@@ -1,13 +1,6 @@
 import { nameRanks, oddRanks } from '../bootstrap/rank-list.js';
-import {
-  decodeCall,
-  describeArguments,
-  describeCall,
-  describeDifference,
-  encodeCall,
-  hasCommonCounts,
-  type Call,
-} from './call.js';
+import { hasCommonCounts } from './call-traits.js';
+import { decodeCall, describeArguments, describeCall, describeDifference, encodeCall, type Call } from './call.js';
 import type { Team } from '../device/team.js';
 import { InvalidUsageError } from '../../errors.js';
 

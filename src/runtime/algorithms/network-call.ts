@@ -1,3 +1,4 @@
+import type { EngineCall } from './queued-call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import type { NumericArray } from '../device/types.js';
 import { Blocks } from './blocks.js';
@@ -28,20 +29,12 @@ export class NetworkCall {
     this.#receivedBlocks = new Blocks(nRanks);
   }
 
-  begin(
-    code: number,
-    bytesPerElement: number,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    details: CallDetails | undefined,
-  ): void {
+  begin({ code, type, root, send, recv, count, details }: EngineCall): void {
     this.kind = kindOf(code);
     this.derived = derivedOf(code);
-    this.bytes = count * bytesPerElement;
+    this.bytes = count * type.bytes;
     this.root = root;
-    this.#bytesPerElement = bytesPerElement;
+    this.#bytesPerElement = type.bytes;
     this.#send = send;
     this.#recv = recv;
     this.#details = details;

@@ -1,6 +1,8 @@
+import type { EngineCall } from './queued-call.js';
 import type { NetworkPlayer } from './algorithm.js';
 import type { Channels } from './channels.js';
-import { algorithmOf, hasCommonCounts, kindOf, operatorOf, type Algorithm, type Call, type CallDetails } from './call.js';
+import { hasCommonCounts } from './call-traits.js';
+import { algorithmOf, kindOf, operatorOf, type Algorithm, type Call } from './call.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
@@ -12,7 +14,6 @@ import { Ring, ringFifo, Rings } from './ring.js';
 import { callKinds, DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import { InternalError, InvalidUsageError, withRank } from '../../errors.js';
 import type { PeerConnections } from '../transport/peers.js';
 import type { RingOfRanks } from '../transport/ring.js';
@@ -125,19 +126,12 @@ export class NetworkEngine implements Engine {
     else void this.#opening.then(sources.wake);
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
+  begin(call: EngineCall, spins: number, mark = 0): number {
+    const { type, root, send, recv, count, details } = call;
+    const code = call.code | mark;
     const kind = kindOf(code);
     this.#algorithm = algorithmOf(code) ?? 'ring';
-    this.#call.begin(code, type.bytes, root, send, recv, count, details);
+    this.#call.begin(call);
     this.#exchange.call(code, root, count, hasCommonCounts(code) ? details?.counts : undefined);
     this.#combiner.begin(type, operatorOf(code), details?.scalar);
     if (kind !== callKinds.broadcast || root === this.#rank) this.#combiner.source.use(send);

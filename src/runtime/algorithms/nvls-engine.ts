@@ -1,5 +1,6 @@
+import type { EngineCall } from './queued-call.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
-import { decodeCall, type Call, type CallDetails } from './call.js';
+import { decodeCall, type Call } from './call.js';
 import { PARK_AFTER_MS } from '../progress/backoff.js';
 import type { WakeSources } from '../progress/parking.js';
 import type { Activity } from './activity.js';
@@ -8,7 +9,6 @@ import { MISMATCH } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import { Multicast } from '../device/multicast.js';
 import type { Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../../errors.js';
 import type { Engine } from './engine.js';
 import { mismatchAmong } from './mismatch.js';
@@ -59,17 +59,8 @@ export class NvlsEngine implements Engine {
     return this.nvls.steps;
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
-    this.nvls.begin(code, type, root, send, recv, count, details);
+  begin(call: EngineCall, spins: number, mark = 0): number {
+    this.nvls.begin(call, call.code | mark);
     return this.progress(spins);
   }
 

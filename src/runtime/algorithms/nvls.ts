@@ -1,10 +1,11 @@
+import type { EngineCall } from './queued-call.js';
 import { callKinds, DONE, MISMATCH, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { MulticastView } from '../device/multicast.js';
 import type { Team } from '../device/team.js';
-import { operatorCode, type DataType, type NumericArray } from '../device/types.js';
+import { operatorCode } from '../device/types.js';
 import { alignedPiece, alignedShare } from './alignment.js';
-import { kindOf, operatorOf, type CallDetails } from './call.js';
+import { kindOf, operatorOf } from './call.js';
 import { Operand } from './operand.js';
 import { Scaler } from './scaler.js';
 
@@ -91,15 +92,7 @@ export class Nvls {
   }
 
   /** Starts an all-reduce, reduce-scatter or all-gather, and progresses until it has to wait. */
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    details?: CallDetails,
-  ): void {
+  begin({ type, root, send, recv, count, details }: EngineCall, code: number): void {
     this.#kind = kindOf(code);
     this.#type = type.code;
     const operator = operatorOf(code);

@@ -1,15 +1,21 @@
 import type { DataType, NumericArray } from '../device/types.js';
 import type { CallDetails } from './call.js';
 
-/** A collective in the queue. */
-export interface QueuedCall {
+/** A collective as engines get it; call.ts defines the code, and `root` and `count` of each kind. */
+export interface EngineCall {
   readonly code: number;
   readonly type: DataType;
   readonly root: number;
+  /** Arrays that are not used on this rank may have any length; those of a barrier are empty. */
   readonly send: NumericArray;
   readonly recv: NumericArray;
   readonly count: number;
-  readonly details: CallDetails | undefined;
+  /** Of V forms, premulSum, and calls with a limit. */
+  readonly details?: CallDetails | undefined;
+}
+
+/** A collective in the queue. */
+export interface QueuedCall extends EngineCall {
   /** The calls that were fused into this one. */
   readonly parts?: readonly QueuedCall[];
   /** Called right before the call begins, and right after it has ended. */

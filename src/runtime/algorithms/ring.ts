@@ -1,3 +1,4 @@
+import { divides, gathers, isUneven } from './call-traits.js';
 import { RingMoves } from '../../planner/schedule/ring-moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
@@ -98,8 +99,7 @@ export class Ring implements NetworkPlayer {
 
   start(call: NetworkCall): readonly Track[] {
     const { kind, bytes } = call;
-    const isUneven = kind === callKinds.allGatherV || kind === callKinds.reduceScatterV;
-    if (this.#quick !== undefined && bytes <= this.#quickBytes && !isUneven) return this.#quick.start(call);
+    if (this.#quick !== undefined && bytes <= this.#quickBytes && !isUneven(kind)) return this.#quick.start(call);
     this.startPart(call, 0, 1);
     return this.#tracks;
   }
@@ -187,11 +187,7 @@ export class Rings implements NetworkPlayer {
   #partsOf(call: NetworkCall): number {
     const most = this.#rings.length;
     if (most === 1 || call.kind === callKinds.barrier) return 1;
-    const bytes = hasBlocks(call.kind) ? call.blocks().longest * this.#first.ring.order.length : call.bytes;
+    const bytes = divides(call.kind) || gathers(call.kind) ? call.blocks().longest * this.#first.ring.order.length : call.bytes;
     return ringParts(bytes, most, Math.min(this.#first.sliceBytes, BUFFER_SLICE_BYTES));
   }
-}
-
-function hasBlocks(kind: number): boolean {
-  return kind !== callKinds.allReduce && kind !== callKinds.broadcast && kind !== callKinds.reduce;
 }

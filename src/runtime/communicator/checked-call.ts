@@ -1,3 +1,4 @@
+import { isUneven } from '../algorithms/call-traits.js';
 import { derivedBits, partsHash, type CallDetails } from '../algorithms/call.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { SCALAR_BYTES, writeScalar } from '../device/scalar.js';
@@ -461,7 +462,7 @@ export class CheckedCall {
   }
 
   #combiningOwn(kind: number, operator: UncheckedOperator): this {
-    if (kind === callKinds.reduceScatterV) {
+    if (isUneven(kind)) {
       throw new InvalidArgumentError(
         'ARGUMENT_TYPE',
         `${this.name}: it takes no operator of your own; use reduceScatter with equal parts, or allReduce`,
@@ -489,7 +490,7 @@ export class CheckedCall {
       const wanted = combinesPairs(operator) ? 'pairs of elements of 4 or 8 bytes, such as a Float64Array has' : 'integers';
       throw new InvalidArgumentError('ARGUMENT_TYPE', `${call}: ${operator} combines ${wanted}, not ${type.name}`);
     }
-    const lengths = kind === callKinds.reduceScatterV ? (details?.counts ?? []) : [count];
+    const lengths = isUneven(kind) ? (details?.counts ?? []) : [count];
     const odd = combinesPairs(operator) ? lengths.find((length) => length % 2 !== 0) : undefined;
     if (odd !== undefined) {
       throw new InvalidArgumentError(

@@ -1,7 +1,7 @@
-import { decodeCall, type Algorithm, type Call, type CallDetails } from '../algorithms/call.js';
+import type { EngineCall } from '../algorithms/queued-call.js';
+import { decodeCall, type Algorithm, type Call } from '../algorithms/call.js';
 import type { Observe, Operation } from '../algorithms/operation.js';
 import { DONE } from '../device/kernels/kernels.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../../errors.js';
 import type { AlgorithmTable } from '../algorithms/choose-algorithm.js';
 import { CompositeEngine } from '../algorithms/composite-engine.js';
@@ -48,21 +48,13 @@ export class ObservedEngine extends CompositeEngine {
     };
   };
 
-  override begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
+  override begin(call: EngineCall, spins: number): number {
+    const { code, type, root, count } = call;
     const decoded = decodeCall(code, root, count);
-    const call = { ...decoded, algorithm: this.algorithmOf(decoded.kind, count * type.bytes) };
+    const seen = { ...decoded, algorithm: this.algorithmOf(decoded.kind, count * type.bytes) };
     const number = this.#number++;
-    for (const observer of this.#observers) observer.began(call, number);
-    const status = super.begin(code, type, root, send, recv, count, spins, details);
+    for (const observer of this.#observers) observer.began(seen, number);
+    const status = super.begin(call, spins);
     this.#seenSteps = this.steps;
     return this.#tell(status);
   }

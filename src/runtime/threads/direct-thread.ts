@@ -120,8 +120,8 @@ try {
 
 function carryOut(placed: PlacedCall): void {
   number++;
-  const { code, type, root, send, recv, count, details } = callAt(segment.buffer, placed);
-  wait.begin(engine.begin(code, type, root, send, recv, count, spins, details), details?.limitMs);
+  const call = callAt(segment.buffer, placed);
+  wait.begin(engine.begin(call, spins), call.details?.limitMs);
   segment.parkedRanks.wake();
   if (wait.isPending) progressHere().runUntil(wait, () => !wait.isPending);
   if (wait.failure !== undefined) throw wait.failure;

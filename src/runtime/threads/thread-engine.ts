@@ -1,10 +1,10 @@
 import { once } from '#platform/events';
 import type { Worker } from '#platform/threads';
-import { decodeCall, type Call, type CallDetails } from '../algorithms/call.js';
+import type { EngineCall } from '../algorithms/queued-call.js';
+import { decodeCall, type Call } from '../algorithms/call.js';
 import { DONE, PENDING } from '../device/kernels/kernels.js';
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
-import type { DataType, NumericArray } from '../device/types.js';
 import type { TcclError } from '../../errors.js';
 import { unpackReason } from '../failure/transfer.js';
 import { EXIT, type EngineThreadMemory, type PlacedCall } from './engine-thread-memory.js';
@@ -80,19 +80,10 @@ export class ThreadEngine implements Engine {
     this.#others = others;
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
+  begin({ code, type, root, send, recv, count, details }: EngineCall, spins: number, mark = 0): number {
     const [input, output] = this.#staged.place(send, recv);
     const call: PlacedCall = {
-      code,
+      code: code | mark,
       root,
       send: input,
       sendLength: send.length,

@@ -122,7 +122,7 @@ it('a blocking call finishes promise calls before it, and polls none that has en
   const { state, engine, calls } = queue();
   const log: string[] = [];
   let left = 0;
-  engine.begin = (_code, _type, _root, _send, _recv, count) => {
+  engine.begin = ({ count }) => {
     log.push(`begin ${count}`);
     left = count;
     return PENDING;

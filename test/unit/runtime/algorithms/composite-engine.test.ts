@@ -20,8 +20,8 @@ function recordingEngine(name: string, records: string[], blocking = true): Engi
     parkAfterMs: 10,
     wakeOn: () => undefined,
     steps: 0,
-    begin: (code, type, root, _send, _recv, count) => {
-      const call = decodeCall(code, root, count);
+    begin: ({ code, type, root, count }, _spins, mark = 0) => {
+      const call = decodeCall(code | mark, root, count);
       records.push(`${name}: ${call.kind} of ${count} ${type.name} by ${call.algorithm}`);
       return DONE;
     },
@@ -51,18 +51,12 @@ test('a call uses the algorithm of the table for its kind and bytes, which its c
   const engine = new CompositeEngine(table, { direct: recordingEngine('A', records), ring: recordingEngine('B', records) });
   const array = new Float32Array(17);
   const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'max', root: 0, count: 0, algorithm: 'direct' });
-  engine.begin(code, float32, 0, array, array, 16, 0);
-  engine.begin(code, float32, 0, array, array, 17, 0);
-  engine.begin(code | (float64.code << 4), float64, 0, new Float64Array(9), new Float64Array(9), 9, 0);
-  engine.begin(
-    encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: 1, count: 0, algorithm: 'direct' }),
-    float32,
-    1,
-    array,
-    array,
-    17,
-    0,
-  );
+  const call = { code, type: float32, root: 0, send: array, recv: array, count: 16 };
+  engine.begin(call, 0);
+  engine.begin({ ...call, count: 17 }, 0);
+  engine.begin({ ...call, code: code | (float64.code << 4), type: float64, count: 9 }, 0);
+  const broadcast = encodeCall({ kind: 'broadcast', type: float32, operator: 'sum', root: 1, count: 0, algorithm: 'direct' });
+  engine.begin({ ...call, code: broadcast, root: 1, count: 17 }, 0);
   expect(records).toEqual([
     'A: allReduce of 16 float32 by direct',
     'B: allReduce of 17 float32 by ring',

@@ -95,9 +95,7 @@ test.each(['allReduce', 'allGather'] as const)(
       recv: segment.alloc(Int32Array, reduces ? count : 3 * count),
     }));
     const code = encodeCall({ kind, type: int32, operator: 'sum', root: 0, count, algorithm: 'direct' });
-    const begun = members.map(({ engine }, rank) =>
-      engine.begin(code, int32, 0, arrays[rank]!.send, arrays[rank]!.recv, count, 0),
-    );
+    const begun = members.map(({ engine }, rank) => engine.begin({ code, type: int32, root: 0, ...arrays[rank]!, count }, 0));
     const [first, ...others] = members;
     expect([...begun, first!.engine.progress(0)]).toEqual([PENDING, PENDING, PENDING, PENDING]);
     first!.engine.abort(new RemoteError('ABORTED', 'enough', { rank: 0 }));

@@ -126,7 +126,7 @@ describe('rings of several channels', () => {
     const call = new NetworkCall(0, 3);
     const array = new Float32Array(9000);
     const code = encodeCall({ kind, type: float32, operator: 'sum', root: 0, count, algorithm: 'ring' });
-    call.begin(code, 4, 0, array, array, count, undefined);
+    call.begin({ code, type: float32, root: 0, send: array, recv: array, count });
     const tracks = player.start(call);
     expect(tracks).toHaveLength(nParts);
     expect(tracks.some(({ done }) => done)).toBe(false);
@@ -288,7 +288,9 @@ test('ranks whose counts for each other differ detect it by the length of the re
   const errors = members.map(({ engine }, r): unknown => {
     const call: Call = { kind: 'allToAllV', type: float32, operator: 'sum', root: 0, count: 0, algorithm: 'pairs' };
     const details = { counts: [2, 2], displacements: [0, 2], recvCounts: r === 0 ? [2, 3] : [2, 2], recvDisplacements: [0, 2] };
-    return attempt(() => engine.begin(encodeCall(call), float32, 0, new Float32Array(4), recv, 0, 0, details));
+    return attempt(() =>
+      engine.begin({ code: encodeCall(call), type: float32, root: 0, send: new Float32Array(4), recv, count: 0, details }, 0),
+    );
   });
   for (let turn = 0; turn < 50; turn++) {
     members.forEach(({ engine }, r) => (errors[r] ??= attempt(() => engine.progress(0))));
@@ -315,10 +317,10 @@ test('an array that is transferred away during a call ends it on all ranks', asy
   const members = await openNetwork('shm', 2, size);
   const mine = new Float32Array(5000);
   const code = encodeCall({ kind: 'allReduce', type: float32, operator: 'sum', root: 0, count: 5000, algorithm: 'ring' });
-  members[0]!.engine.begin(code, float32, 0, mine, mine, 5000, 0);
+  members[0]!.engine.begin({ code, type: float32, root: 0, send: mine, recv: mine, count: 5000 }, 0);
   structuredClone(mine, { transfer: [mine.buffer] });
   const other = new Float32Array(5000);
-  let error = attempt(() => members[1]!.engine.begin(code, float32, 0, other, other, 5000, 0));
+  let error = attempt(() => members[1]!.engine.begin({ code, type: float32, root: 0, send: other, recv: other, count: 5000 }, 0));
   expect(attempt(() => members[0]!.engine.progress(0))).toMatchObject({ code: 'BUFFER_DETACHED' });
   error ??= attempt(() => members[1]!.engine.progress(0));
   expect(error).toMatchObject({ code: 'BUFFER_DETACHED' });
@@ -327,7 +329,10 @@ test('an array that is transferred away during a call ends it on all ranks', asy
 /** Begins a call on arrays of zeros outside the segment. */
 function beginCall({ engine }: Member, call: Call): number {
   const make = (): NumericArray => new call.type.array(new ArrayBuffer(call.count * 4 * call.type.bytes), 0, call.count * 4);
-  return engine.begin(encodeCall(call), call.type, call.root, make(), make(), call.count, 0);
+  return engine.begin(
+    { code: encodeCall(call), type: call.type, root: call.root, send: make(), recv: make(), count: call.count },
+    0,
+  );
 }
 
 /** Of a rank that only the event loop wakes. */

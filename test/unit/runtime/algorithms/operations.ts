@@ -120,7 +120,7 @@ function leave(part: Part): void {
 
 /** Begins a rank's part. */
 export function begin({ engine }: Member, { call, send, recv, details }: Part): number {
-  return engine.begin(encodeCall(call), call.type, call.root, send, recv, call.count, 0, details);
+  return engine.begin({ code: encodeCall(call), type: call.type, root: call.root, send, recv, count: call.count, details }, 0);
 }
 
 /** The part of each rank in an operation, with arrays of values that identify their source. */

@@ -81,8 +81,11 @@ test('a team in the upper half of the addresses works as any other', () => {
   const engines = [3, 1].map((local) => new DirectEngine(new Team(segments[local]!, reserved, [3, 1]), [0, 1], undefined, 256));
   const arrays = [0, 1].map((rank) => new Float32Array(1000).fill(rank + 1));
   const run = (kind: number, root: number): void => {
-    const begin = (rank: number): number =>
-      engines[rank]!.begin(kind | (float32.code << 4), float32, root, arrays[rank]!, arrays[rank]!, 1000, 0);
+    const code = kind | (float32.code << 4);
+    const begin = (rank: number): number => {
+      const array = arrays[rank]!;
+      return engines[rank]!.begin({ code, type: float32, root, send: array, recv: array, count: 1000 }, 0);
+    };
     const states = [begin(0), begin(1)];
     while (states.includes(PENDING))
       states.forEach((state, rank) => (states[rank] = state === PENDING ? engines[rank]!.progress(10) : state));
@@ -93,7 +96,8 @@ test('a team in the upper half of the addresses works as any other', () => {
   run(callKinds.broadcast, 1);
   expect(arrays.map((array) => array[999])).toEqual([7, 7]);
   // Posts of a rank are found there, too.
-  engines[0]!.begin(callKinds.barrier, float32, 0, arrays[0]!, arrays[0]!, 0, 0);
+  const [array] = arrays as [Float32Array];
+  engines[0]!.begin({ code: callKinds.barrier, type: float32, root: 0, send: array, recv: array, count: 0 }, 0);
   expect(engines[0]!.late(1000)).toEqual([1]);
 });
 

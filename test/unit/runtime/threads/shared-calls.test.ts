@@ -1,3 +1,4 @@
+import type { EngineCall } from '../../../../src/runtime/algorithms/queued-call.js';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CallDetails, CallKind } from '../../../../src/runtime/algorithms/call.js';
@@ -10,7 +11,6 @@ import { rankStates } from '../../../../src/runtime/device/rank-lines.js';
 import { Segment } from '../../../../src/runtime/device/segment.js';
 import { createMemory } from '../../../../src/runtime/device/shared-memory.js';
 import { Team } from '../../../../src/runtime/device/team.js';
-import type { DataType, NumericArray } from '../../../../src/runtime/device/types.js';
 import { operationOf, overtake, type Member } from '../algorithms/operations.js';
 
 const shared: readonly CallKind[] = [
@@ -33,19 +33,10 @@ class Lanes {
     this.#done = engines.map(() => true);
   }
 
-  begin(
-    code: number,
-    type: DataType,
-    root: number,
-    send: NumericArray,
-    recv: NumericArray,
-    count: number,
-    spins: number,
-    details?: CallDetails,
-  ): number {
+  begin(call: EngineCall, spins: number): number {
     this.engines.forEach((engine, index) => {
       const share = { index, of: this.engines.length };
-      this.#done[index] = engine.begin(code, type, root, send, recv, count, spins, { ...details, share }) === DONE;
+      this.#done[index] = engine.begin({ ...call, details: { ...call.details, share } }, spins) === DONE;
     });
     return this.#status();
   }
