@@ -129,9 +129,11 @@ export function checkArray(call: string, array: NumericArray, options: CallOptio
   const type = typeOf(array, options?.type, call);
   if (array.length === 0) checkAlive(call, array);
   if (wasFreed(array)) {
-    throw new InvalidArgumentError(
-      'BUFFER_DETACHED',
-      `${call}: the array was freed, and its memory may be in use by another array; pass an array that was not freed`,
+    throw namingCall(
+      new InvalidArgumentError(
+        'BUFFER_DETACHED',
+        `${call}: the array was freed, and its memory may be in use by another array; pass an array that was not freed`,
+      ),
     );
   }
   return type;

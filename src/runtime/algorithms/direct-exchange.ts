@@ -4,7 +4,7 @@ import { callKinds, DONE, MET, PENDING, type Kernels } from '../device/kernels/k
 import type { Libc } from '../device/libc.js';
 import type { Team } from '../device/team.js';
 import { int32, type DataType, type NumericArray } from '../device/types.js';
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, namingCall } from '../../errors.js';
 import { alignedPiece, alignedShare } from './alignment.js';
 import { isFromRoot, isToRoot, isScan, divides, gathers } from './call-traits.js';
 import { derivedOf, kindOf } from './call.js';
@@ -327,11 +327,13 @@ export class DirectExchange {
     if (found !== undefined) {
       const { sender, receiver, sentBytes, expectedBytes } = found;
       const { bytes, name } = this.#type;
-      throw new InvalidUsageError(
-        'CALL_MISMATCH',
-        `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
-          'the count of each sender must equal the count of its receiver',
-        { ranks: oddRanks([[sender], [receiver]]) },
+      throw namingCall(
+        new InvalidUsageError(
+          'CALL_MISMATCH',
+          `${derivedOf(this.#code) ?? 'allToAllV'}: rank ${sender} sends ${sentBytes / bytes} ${name} to rank ${receiver}, which expects ${expectedBytes / bytes}; ` +
+            'the count of each sender must equal the count of its receiver',
+          { ranks: oddRanks([[sender], [receiver]]) },
+        ),
       );
     }
     addresses.forEach((address, rank) => (this.#plan.takeFrom[rank] = this.#tables.sendFrom(address, this.#rank)));

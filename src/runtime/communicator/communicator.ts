@@ -11,7 +11,7 @@ import {
   type NumericArrayConstructor,
   type TypedArray,
 } from '../device/types.js';
-import { InvalidUsageError, ofCall, RemoteError, TcclError } from '../../errors.js';
+import { InvalidUsageError, namingCall, ofCall, RemoteError, TcclError } from '../../errors.js';
 import { checkLimits, checkMoved, type BlockingLimits, type CallLimits, type TimedCallOptions } from '../algorithms/arguments.js';
 import { spinsFor } from '../progress/backoff.js';
 import { turnSoon } from '../progress/event-loop-turns.js';
@@ -655,7 +655,7 @@ export class Communicator extends MessageCalls {
             "engine: 'thread'"
           : 'these ranks talk over sockets and make connections at first use, which a call that blocks cannot: pass blocking: true to ' +
             'init() on all ranks, which makes all of them there, or use the promise form';
-    throw addCallerFrames(new InvalidUsageError('UNSUPPORTED', `${call}: ${why}`, { rank: this.rank }));
+    throw addCallerFrames(namingCall(new InvalidUsageError('UNSUPPORTED', `${call}: ${why}`, { rank: this.rank })));
   }
 
   // ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import { ANY_SOURCE } from '../algorithms/activity.js';
 import { ANY_TAG } from '../messages/p2p-transfer.js';
 import { errorOfCall } from '../caller-stack.js';
 import { objectBytes, type DataType, type DataTypeName, type MovableArray, type NumericArray } from '../device/types.js';
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, namingCall } from '../../errors.js';
 import type { Messenger } from '../messages/messenger.js';
 import type { Found } from '../messages/p2p-matching.js';
 import {
@@ -289,7 +289,7 @@ export class MessageExchange {
   #checkAlone(call: string, what = 'a receive with { atMost: true } gives a length'): void {
     if (currentGroup() === undefined) return;
     throw errorOfCall(
-      new InvalidUsageError('UNSUPPORTED', `${call}: ${what}, which a group cannot; call it outside`),
+      namingCall(new InvalidUsageError('UNSUPPORTED', `${call}: ${what}, which a group cannot; call it outside`)),
       this.#rank,
     );
   }

@@ -1,4 +1,4 @@
-import { InvalidUsageError } from '../../errors.js';
+import { InvalidUsageError, namingCall } from '../../errors.js';
 import { addCallerFrames, errorOfCall } from '../caller-stack.js';
 import type { BlockingLimits, CallLimits, TagOption } from '../algorithms/arguments.js';
 import { signalUnheard } from '../messages/timed-call.js';
@@ -172,7 +172,9 @@ export abstract class ObjectCalls extends Collectives {
     this.prepare(call);
     if (currentGroup() === undefined) return work();
     throw addCallerFrames(
-      new InvalidUsageError('UNSUPPORTED', `${call}: objects cannot be part of a group; call it before the group or after it`),
+      namingCall(
+        new InvalidUsageError('UNSUPPORTED', `${call}: objects cannot be part of a group; call it before the group or after it`),
+      ),
     );
   }
 }

@@ -5,7 +5,7 @@ import { DEADLOCK, transferTimeout, type AnyReceive, type LongWait, type Transfe
 import type { CallRecorder } from '../device/board.js';
 import type { ParkedRanks } from '../device/parked-ranks.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InternalError, InvalidUsageError, TcclError } from '../../errors.js';
+import { InternalError, InvalidUsageError, namingCall, TcclError } from '../../errors.js';
 import { addCallerFrames, settlerOf } from '../caller-stack.js';
 import type { End } from '../failure/ending.js';
 import { parkAfterMs, spinsAt } from '../progress/backoff.js';
@@ -425,10 +425,12 @@ export class Messenger implements Waitable {
     if (peer !== ANY_SOURCE) this.checkBlocking(call, peer);
     if ((peer === this.#parts.rank || peer === ANY_SOURCE) && !this.#pointToPoint.expectsOwn(sends)) {
       throw addCallerFrames(
-        new InvalidUsageError(
-          'UNSUPPORTED',
-          `${call}: rank ${this.#parts.rank} would deadlock with itself; start a ${sends ? 'recv' : 'send'} before, or use a group`,
-          { rank: this.#parts.rank },
+        namingCall(
+          new InvalidUsageError(
+            'UNSUPPORTED',
+            `${call}: rank ${this.#parts.rank} would deadlock with itself; start a ${sends ? 'recv' : 'send'} before, or use a group`,
+            { rank: this.#parts.rank },
+          ),
         ),
       );
     }

@@ -324,10 +324,12 @@ export function startTimed(options: CallLimits, start: (settled: (error?: Error)
 /** The error for a limit of a call in a group. */
 export function limitedInGroup(call: string, rank?: number): InvalidUsageError {
   return addCallerFrames(
-    new InvalidUsageError(
-      'UNSUPPORTED',
-      `${call}: a call in a group has no signal or timeoutMs of its own; pass them to the group`,
-      detailsOf(rank),
+    namingCall(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        `${call}: a call in a group has no signal or timeoutMs of its own; pass them to the group`,
+        detailsOf(rank),
+      ),
     ),
   );
 }
@@ -335,10 +337,12 @@ export function limitedInGroup(call: string, rank?: number): InvalidUsageError {
 /** The error for a signal whose abort could not be noticed. */
 export function signalUnheard(call: string, rank?: number): InvalidUsageError {
   return addCallerFrames(
-    new InvalidUsageError(
-      'UNSUPPORTED',
-      `${call}: a blocking call takes no signal; use the promise form, or pass timeoutMs`,
-      detailsOf(rank),
+    namingCall(
+      new InvalidUsageError(
+        'UNSUPPORTED',
+        `${call}: a blocking call takes no signal; use the promise form, or pass timeoutMs`,
+        detailsOf(rank),
+      ),
     ),
   );
 }

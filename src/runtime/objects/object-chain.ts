@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../../errors.js';
+import { InvalidArgumentError, namingCall } from '../../errors.js';
 import type { CallChain, QueuedCall } from '../algorithms/queued-call.js';
 import type { Exchange, Members } from './collective-objects.js';
 
@@ -33,9 +33,11 @@ export class ObjectChain<T> implements CallChain {
   next(): QueuedCall | undefined {
     for (const { piece, bytes } of this.#held) {
       if (piece.length === bytes) continue;
-      throw new InvalidArgumentError(
-        'BUFFER_DETACHED',
-        `${this.call}: the memory of a typed array in the value was transferred or resized away before it was sent; keep it until the call has ended`,
+      throw namingCall(
+        new InvalidArgumentError(
+          'BUFFER_DETACHED',
+          `${this.call}: the memory of a typed array in the value was transferred or resized away before it was sent; keep it until the call has ended`,
+        ),
       );
     }
     const { value, done } = this.#exchange.next();

@@ -1,7 +1,7 @@
 import { describeValue } from '../../describe-value.js';
 import type { Segment } from '../device/segment.js';
 import type { DataType, NumericArray } from '../device/types.js';
-import { InvalidArgumentError, InvalidUsageError } from '../../errors.js';
+import { InvalidArgumentError, InvalidUsageError, namingCall } from '../../errors.js';
 import { checkOptionNames } from '../../option-names.js';
 import { addCallerFrames } from '../caller-stack.js';
 import {
@@ -98,6 +98,6 @@ export function checkGetOptions(call: string, options: object): void {
 export function refuseLimits(call: string, timeoutMs: number | undefined): void {
   if (timeoutMs === undefined) return;
   throw addCallerFrames(
-    new InvalidUsageError('UNSUPPORTED', `${call}: it takes no timeoutMs; leave it out, comm.timeoutMs limits it`),
+    namingCall(new InvalidUsageError('UNSUPPORTED', `${call}: it takes no timeoutMs; leave it out, comm.timeoutMs limits it`)),
   );
 }
