@@ -34,6 +34,13 @@ export function register(program: Command): void {
       runDefaults.grace,
     )
     .option('--timeout <seconds>', 'end all ranks after this time', parseTimeout)
+    .option('--max-restarts <count>', 'start ranks that fail again, so many times in all; on this host', parseIndex)
+    .addOption(
+      new Option(
+        '--restart <which>',
+        'with --max-restarts: all ranks of the job, or the failed rank alone (default: job)',
+      ).choices(['job', 'rank']),
+    )
     .option('--no-prefix', 'leave out the [rank] before each line')
     .option('--tty <rank>', 'give this rank the terminal: its input and output are those of tccl run', parseIndex)
     .option('--output-dir <directory>', 'write the output of each rank to a file rank-N.log there', parseDirectory)
@@ -57,6 +64,7 @@ export function register(program: Command): void {
       examples(
         ['four ranks of a Node program', 'tccl run -n 4 node job.js --epochs 3'],
         ['with a variable, each rank on a core of its own', 'tccl run -n 2 -x TCCL_ALGO=ring --bind-to core node job.js'],
+        ['a failed rank is started again, up to three times', 'tccl run -n 4 --max-restarts 3 --restart rank node job.js'],
         ['a log file for each rank, ended after a minute', 'tccl run -n 8 --output-dir logs --timeout 60 node job.js'],
         ['four ranks on each of two hosts, through ssh', 'tccl run --hosts node0:4,node1:4 node job.js'],
         ['on the hosts of a file, with your own ssh settings', 'tccl run --hostfile hosts --ssh "ssh -p 2222" node job.js'],

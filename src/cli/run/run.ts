@@ -40,6 +40,8 @@ export interface RunOptions {
   readonly nodeRank?: number;
   readonly rendezvous?: string;
   readonly jobId?: string;
+  readonly maxRestarts?: number;
+  readonly restart?: 'rank' | 'job';
   readonly oversubscribe?: boolean;
   readonly allowRunAsRoot?: boolean;
   readonly tagOutput?: boolean;
@@ -66,6 +68,8 @@ export async function run(command: [string, ...string[]], options: RunOptions): 
 
 async function runRanks(command: [string, ...string[]], options: RunOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { list, allocated } = await hostsOf(options, env);
+  if (list !== undefined && options.maxRestarts !== undefined)
+    throw new InvalidUsageError('UNSUPPORTED', '--max-restarts starts ranks of this host only: leave out the list of hosts');
   if (list !== undefined) return runOnHosts(command, list, options, env);
 
   const part = await partOf(options, env);
@@ -92,6 +96,7 @@ async function runRanks(command: [string, ...string[]], options: RunOptions, env
     part,
     output: outputOf(nRanks, options),
     attached: options.tty,
+    restart: options.maxRestarts === undefined ? undefined : { scope: options.restart ?? 'job', most: options.maxRestarts },
     ...limits(options, env),
   });
 }
@@ -226,6 +231,10 @@ function refuseContradictions(options: RunOptions): void {
     refuse(
       '--collnet starts an aggregator for the ranks of one tccl run: start tccl aggregator, and set TCCL_AGGREGATOR on every node',
     );
+  if (given('restart') && !given('maxRestarts'))
+    refuse('--restart needs --max-restarts, the number of times that ranks may be started again');
+  if (given('maxRestarts') && given('nnodes'))
+    refuse('--max-restarts starts ranks of one host only: each of the tccl run of --nnodes would know only of its own');
   if (given('nodeRank') && !given('nnodes')) refuse('--node-rank needs --nnodes, the number of nodes');
   if (!given('nnodes') && (options.ranks?.length ?? 1) > 1)
     refuse(`-n ${options.ranks?.join() ?? ''}: a number for each node needs --nnodes`);

@@ -14,6 +14,7 @@ import {
   childAlgorithm,
   engineThreads,
   inherit,
+  type RecoverOptions,
   type ShrinkOptions,
   type CommunicatorConfig,
   type EngineThreads,
@@ -86,10 +87,10 @@ export function checkFlag(flag: boolean, limits: CallLimits): void {
 export function checkShrink(
   call: 'shrink' | 'recover',
   excluded: readonly number[],
-  options: ShrinkOptions,
+  options: ShrinkOptions & RecoverOptions,
   { rank, nRanks }: { readonly rank: number; readonly nRanks: number },
 ): void {
-  const flags = call === 'shrink' ? (['abort', 'quorum'] as const) : (['quorum'] as const);
+  const flags = call === 'shrink' ? (['abort', 'quorum'] as const) : (['quorum', 'replace'] as const);
   checkOptions(call, options, flags);
   for (const name of flags) {
     const value: unknown = options[name];
@@ -107,6 +108,8 @@ export function checkShrink(
       'ARGUMENT_RANGE',
       `${call}: there is no rank ${describeValue(wrong)} to exclude; ranks go from 0 to ${nRanks - 1}`,
     );
+  if (options.replace === true && excluded.length > 0)
+    throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: replace excludes no rank: only dead ranks have successors`);
   if (excluded.includes(rank))
     throw new InvalidArgumentError('ARGUMENT_RANGE', `${call}: rank ${rank} excludes itself; only ranks that stay call ${call}`);
 }

@@ -23,7 +23,15 @@ import type { QueuedCall } from '../algorithms/queued-call.js';
 import { CheckedCall } from './checked-call.js';
 import { agree, checkFlag, checkShrink, checkSplit, shrink, split } from './children.js';
 import type { CompositeEngine } from '../algorithms/composite-engine.js';
-import { checkOptions, LONGEST_MS, type Agreement, type ChildOptions, type ShrinkOptions } from './config.js';
+import { checkReplace, rejoin } from './rejoin.js';
+import {
+  checkOptions,
+  LONGEST_MS,
+  type Agreement,
+  type ChildOptions,
+  type RecoverOptions,
+  type ShrinkOptions,
+} from './config.js';
 import { explainCall, explainContextOf, type Explanation } from './explain.js';
 import { blockingLimit, currentGroup, group, groupSync, type GroupMember } from './group.js';
 import { makeGroupMember } from './group-member.js';
@@ -441,16 +449,20 @@ export class Communicator extends MessageCalls {
 
   /**
    * Revokes this communicator, replaces it by one of the ranks that are left, on which these agree, and closes it. Every living
-   * rank that is not excluded calls it, after any failure.
+   * rank that is not excluded calls it, after any failure. With `replace`, dead ranks have successors with their numbers, which
+   * `tccl run --max-restarts N --restart rank` starts and which call init(); it takes only the communicator of init().
    *
    * @throws as {@link shrink}; then this communicator stays open, and the call can be repeated, without more ranks
    */
-  async recover(excluded: readonly number[] = [], options: Omit<ShrinkOptions, 'abort'> = {}): Promise<Communicator> {
+  async recover(excluded: readonly number[] = [], options: RecoverOptions = {}): Promise<Communicator> {
     if (this.#life.isClosing) this.#checkUsable('recover');
     this.#ofThisRank(() => checkShrink('recover', excluded, options, this));
     await abortedBefore(options);
+    const { replace = false, ...others } = options;
+    if (replace) this.#ofThisRank(() => checkReplace(this.#parts));
     this.revoke('it called recover');
-    const rest = await this.shrink(excluded, options);
+    if (replace) return this.#replaced(others);
+    const rest = await this.shrink(excluded, others);
     try {
       const { timeoutMs, signal } = options;
       const { ranks } = await rest.agree(true, { timeoutMs, signal });
@@ -462,6 +474,12 @@ export class Communicator extends MessageCalls {
       await rest.close();
       throw error;
     }
+  }
+
+  async #replaced(options: RecoverOptions): Promise<Communicator> {
+    const next = await rejoin(this.#parts, options);
+    await this.close();
+    return new Communicator(next);
   }
 
   /**

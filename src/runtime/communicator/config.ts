@@ -55,6 +55,15 @@ export interface ShrinkOptions extends ChildOptions {
   readonly quorum?: boolean | undefined;
 }
 
+/** Options of `recover`. */
+export interface RecoverOptions extends Omit<ShrinkOptions, 'abort'> {
+  /**
+   * Waits for successors of the dead ranks, which the launcher starts and which have their numbers. Default false: the new
+   * communicator is smaller.
+   */
+  readonly replace?: boolean | undefined;
+}
+
 /** Result of `agree()`, the same on all ranks that have it. */
 export interface Agreement {
   /** True if all these ranks gave true. */

@@ -22,6 +22,8 @@ export interface JobOptions {
   readonly warnAfterMs?: number | undefined;
   /** Called at the time limit: resolves to a text about the ranks that hold up the job, if there are any. */
   readonly holdOf?: (() => Promise<string | undefined>) | undefined;
+  /** Number of times that a rank which fails is started again, while no rank has ended with code 0. Default 0. */
+  readonly maxRankRestarts?: number | undefined;
   /** Called with one line for the user about each problem. */
   readonly report: (line: string) => void;
 }
@@ -40,7 +42,7 @@ const LONG_BEFORE_MS = 5000;
 export class Job {
   readonly #options: JobOptions;
   readonly #groups: readonly RankGroup[];
-  readonly #ranks: readonly RunningRank[];
+  readonly #ranks: RunningRank[];
   /**
    * Cancels the timers of the timeout, SIGTERM and SIGKILL. Time during which the job, and this process with it, was stopped
    * does not count.
@@ -48,6 +50,9 @@ export class Job {
   readonly #waits: (() => void)[] = [];
   #stopWatching: () => void = () => undefined;
   #exitCode = 0;
+  #restarts = 0;
+  /** Kind of end of the first rank that failed, if no signal to the launcher ended it. */
+  #firstFailure: Ending['kind'] | undefined;
   /** The job is being ended: further failures of ranks are consequences. */
   #ending = false;
   /** The fatal signal that was forwarded: ranks that die of it did as asked. */
@@ -78,21 +83,47 @@ export class Job {
     const stopForwarding = this.#forwardSignals();
     this.#waits.push((this.#stopWatching = watchForHolds(this.#groups, warnAfterMs, report)));
     if (timeoutMs !== undefined) this.#later(timeoutMs, () => void this.#timeOut(timeoutMs));
-    await Promise.all(
-      this.#ranks.map(async (rank) => {
-        const ending = await rank.ended;
-        const failure = this.#judge(rank, ending);
-        await rank.delivered;
-        // Report a failure after the rank's own last output.
-        if (typeof failure === 'string') report(failure);
-        else if (failure !== undefined) this.#gather(rank, failure.what);
-      }),
-    );
+    await Promise.all(this.#ranks.map((rank) => this.#follow(rank)));
     this.#reportGathered();
     for (const stop of this.#waits) stop();
     await Promise.all(this.#groups.map((group) => group.finish(graceMs)));
     stopForwarding();
     return this.#exitCode;
+  }
+
+  /** True if a rank failed by itself, so that another start may help: no signal, time limit or missing program ended the job. */
+  get failedByItself(): boolean {
+    return this.#firstFailure === 'code' || this.#firstFailure === 'signal';
+  }
+
+  /** Waits for the end of a rank, and of those that are started in its place. */
+  async #follow(rank: RunningRank): Promise<void> {
+    const { report } = this.#options;
+    const ending = await rank.ended;
+    if (this.#takesReplacement(ending)) {
+      const restarts = ++this.#restarts;
+      // Until then, processes that it left behind may be ended.
+      await rank.delivered;
+      report(
+        `${nameRank(rank)} ${describeEnding(ending)}; starting it again (${restarts} of ${this.#options.maxRankRestarts ?? 0})`,
+      );
+      const next = this.#groups.find((group) => group.ranks.includes(rank))?.restart?.(rank.rank, restarts);
+      if (next === undefined) return;
+      this.#ranks[this.#ranks.indexOf(rank)] = next;
+      return this.#follow(next);
+    }
+    const failure = this.#judge(rank, ending);
+    await rank.delivered;
+    // Report a failure after the rank's own last output.
+    if (typeof failure === 'string') report(failure);
+    else if (failure !== undefined) this.#gather(rank, failure.what);
+  }
+
+  /** True if a rank that ended so is started again. */
+  #takesReplacement(ending: Ending): ending is Extract<Ending, { kind: 'code' | 'signal' }> {
+    if (ending.kind === 'code' ? ending.code === 0 : ending.kind !== 'signal') return false;
+    const isEnding = this.#ending || this.#exitCode !== 0 || this.#handedOn !== undefined || this.#succeeded.size > 0;
+    return !isEnding && this.#restarts < (this.#options.maxRankRestarts ?? 0);
   }
 
   /**
@@ -109,6 +140,7 @@ export class Job {
     if (first) {
       this.#stopWatching();
       this.#exitCode = exitCodeOf(ending);
+      if (this.#handedOn === undefined) this.#firstFailure = ending.kind;
       this.#later(ending.kind === 'unstarted' ? 0 : this.#options.graceMs, () => this.#end());
     }
     if (this.#handedOn !== undefined && ending.kind === 'signal') return undefined;

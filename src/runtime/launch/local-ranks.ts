@@ -35,6 +35,8 @@ interface LocalRanksOptions {
   readonly graceMs: number;
   /** Time limit of the job. */
   readonly timeoutMs?: number | undefined;
+  /** Number of times that the job has been started before. */
+  readonly restarts?: number | undefined;
   readonly host?: string | undefined;
 }
 
@@ -44,11 +46,14 @@ interface LocalRanksOptions {
  * @throws SystemError `LAUNCH` when the system refuses for a reason that the command's file has no part in
  */
 export class LocalRanks implements RankGroup {
-  readonly ranks: readonly (RunningRank & { readonly pid: number | undefined })[];
+  readonly ranks: (RunningRank & { readonly pid: number | undefined })[];
   readonly isRemote = false;
   /** Standard input of rank 0, if it is a pipe and rank 0 is here. */
   readonly input: Writable | undefined;
-  readonly #processes: readonly RankProcess[];
+  readonly #processes: RankProcess[];
+  readonly #start: (localRank: number, restarts: number) => RankProcess;
+  readonly #follow: (process: RankProcess) => RunningRank & { readonly pid: number | undefined };
+  readonly #first: number;
   readonly #job: JobProcesses;
   readonly #watchdog: Watchdog;
 
@@ -63,22 +68,22 @@ export class LocalRanks implements RankGroup {
     input,
     graceMs,
     timeoutMs,
+    restarts = 0,
     host,
   }: LocalRanksOptions) {
     // Not the job's secret: the user may have set that for other programs too.
     const job = { TCCL_JOB: randomBytes(16).toString('hex') };
     this.#job = new JobProcesses(job);
     this.#watchdog = startWatchdog(`TCCL_JOB=${job.TCCL_JOB}`);
-    const processes: RankProcess[] = [];
-    this.#processes = processes;
     const reportAt =
       timeoutMs === undefined ? '' : String(Math.ceil(wallClockMs() + timeoutMs - Math.min(REPORT_MS, timeoutMs / 2)));
     const tunables = copyTunables(env, ranks.count);
-    for (let localRank = 0; localRank < ranks.count; localRank++) {
+    this.#first = ranks.first;
+    this.#start = (localRank, count) => {
       const rank = ranks.first + localRank;
       const [file, ...args] = command(localRank);
       const out = output.stdio(rank);
-      const started = startRank({
+      return startRank({
         rank,
         command: file,
         args,
@@ -95,14 +100,20 @@ export class LocalRanks implements RankGroup {
           TCCL_LOCAL_NRANKS: String(ranks.count),
           ...job,
           TCCL_REPORT_AT: reportAt,
+          TCCL_RESTARTS: String(count),
           ...meetingPoint,
         },
       });
+    };
+    const processes: RankProcess[] = [];
+    this.#processes = processes;
+    for (let localRank = 0; localRank < ranks.count; localRank++) {
+      const started = this.#start(localRank, restarts);
       processes.push(started);
       if (started.pid === undefined) break;
     }
     this.input = processes.find(({ rank }) => rank === 0)?.stdin;
-    this.ranks = processes.map((process) => {
+    this.#follow = (process) => {
       const sinks = (['stdout', 'stderr'] as const).map(async (stream) => {
         const source: Readable | undefined = process[stream];
         if (source !== undefined) await output.take(process.rank, stream, source);
@@ -117,7 +128,15 @@ export class LocalRanks implements RankGroup {
         ended: process.ended,
         delivered: process.closed.then(() => Promise.all(sinks)),
       };
-    });
+    };
+    this.ranks = processes.map(this.#follow);
+  }
+
+  restart(rank: number, restarts: number): RunningRank {
+    const localRank = rank - this.#first;
+    const started = this.#start(localRank, restarts);
+    this.#processes[localRank] = started;
+    return (this.ranks[localRank] = this.#follow(started));
   }
 
   states(): RankState[] {

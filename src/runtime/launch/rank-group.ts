@@ -19,6 +19,8 @@ export interface RankGroup {
   readonly isRemote: boolean;
   /** States of the ranks that run, as far as they are known; those of another host as of its last heartbeat. */
   states(): readonly RankState[];
+  /** Starts a rank that has ended again; `restarts` counts how often ranks of the job have been. */
+  restart?(rank: number, restarts: number): RunningRank;
   /** Signals the ranks that run, and all they started. */
   signal(signal: NodeJS.Signals): void;
   /** Ends processes that the ranks left behind. Call it when all have ended; resolves when the host has no process of the job. */

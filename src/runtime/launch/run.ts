@@ -13,6 +13,8 @@ export interface LaunchOptions extends JobOptions {
   /** The place of this host's ranks in a job of several hosts, each with a launcher of its own. */
   readonly part?: { readonly first: number; readonly total: number; readonly meetingPoint: MeetingPoint } | undefined;
   readonly directory?: string | undefined;
+  /** Number of times that ranks which fail are started again: alone, or all ranks of the job together. */
+  readonly restart?: { readonly scope: 'rank' | 'job'; readonly most: number } | undefined;
   /** The rank that has this process's own input and output, a terminal for example. Default: rank 0 has its input. */
   readonly attached?: number | undefined;
 }
@@ -29,9 +31,26 @@ export interface LaunchOptions extends JobOptions {
  * @throws SystemError `FILE` when the directory or files for the output cannot be made, `NETWORK` without a free port
  */
 export async function launchRanks(options: LaunchOptions): Promise<number> {
-  const { nRanks, command, env, directory, part, graceMs, timeoutMs, attached } = options;
+  const { nRanks, part, restart, attached, report } = options;
+  const output = new JobOutput(options.output, part?.first ?? 0, nRanks, attached);
+  const most = restart?.scope === 'job' ? restart.most : 0;
+  for (let restarts = 0; ; restarts++) {
+    const job = await startJob(options, output, restarts);
+    const code = await job.finished();
+    if (restarts < most && job.failedByItself) {
+      report(`starting all ranks again (${restarts + 1} of ${most})`);
+      continue;
+    }
+    output.close();
+    return code;
+  }
+}
+
+async function startJob(options: LaunchOptions, output: JobOutput, restarts: number): Promise<Job> {
+  const { nRanks, command, directory, part, restart, graceMs, timeoutMs, attached } = options;
   const { first, total, meetingPoint } = part ?? { first: 0, total: nRanks, meetingPoint: await localMeetingPoint() };
-  const output = new JobOutput(options.output, first, nRanks, attached);
+  const maxRankRestarts = restart?.scope === 'rank' ? restart.most : 0;
+  const env = maxRankRestarts > 0 ? { ...options.env, TCCL_MAX_RESTARTS: String(maxRankRestarts) } : options.env;
   const ranks = new LocalRanks({
     ranks: { first, count: nRanks, total },
     command,
@@ -43,8 +62,7 @@ export async function launchRanks(options: LaunchOptions): Promise<number> {
     reader: attached,
     graceMs,
     timeoutMs,
+    restarts,
   });
-  const code = await new Job(options, [ranks], output).finished();
-  output.close();
-  return code;
+  return new Job({ ...options, maxRankRestarts }, [ranks], output);
 }

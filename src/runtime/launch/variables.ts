@@ -15,6 +15,8 @@ const names = [
   'JOB_ID',
   'JOB',
   'REPORT_AT',
+  'RESTARTS',
+  'MAX_RESTARTS',
   'SSH',
   // Bootstrap: bootstrap/environment.ts
   'SOCKET_IFNAME',
