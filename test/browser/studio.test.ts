@@ -959,6 +959,28 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await page.getByRole('alert').filter({ hasText: 'did you mean dgx-h100?' }).waitFor();
   });
 
+  it('checks a variable that is entered before the page knows the names', async () => {
+    const context = await browser.newContext({ offline: true });
+    context.setDefaultTimeout(0);
+    page = await context.newPage();
+    await page.addInitScript(`
+      const Started = Worker;
+      window.Worker = class extends Started {
+        set onmessage(take) {
+          super.onmessage = (event) => (event.data.kind === 'tables' ? (window.tellNames = () => take(event)) : take(event));
+        }
+      };`);
+    await page.goto(pathToFileURL(pageFile).href);
+    await shows();
+    await page.getByLabel('Set a variable: NAME=VALUE').fill('NCCL_CROS_NIC=0');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction('window.tellNames !== undefined');
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.evaluate('window.tellNames()');
+    expect(await alertText()).toContain('did you mean NCCL_CROSS_NIC?');
+    expect(page.url()).not.toContain('NCCL_CROS_NIC');
+  });
+
   it.each([false, true])('has no barriers that axe finds, dark: %s', async (dark) => {
     await openPage('#machine=dgx-h100&nodes=2&env=NCCL_NVLS_ENABLE%3D0&ask=what+limits', { dark });
     for (const name of ['Machine', 'Cluster', 'Paths', 'Choice', 'Channels', 'Motion', 'Why', 'Compare', 'Learn']) {

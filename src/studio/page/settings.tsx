@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { counted } from '../../counted.js';
 import { describeError, InvalidArgumentError } from '../../errors.js';
 import { type DeviceEditName, describeEdit } from '../../planner/plan/device-edits.js';
@@ -222,13 +222,16 @@ function openChosen({ currentTarget }: { readonly currentTarget: HTMLInputElemen
 function Variables(): JSX.Element {
   const { env } = state.value;
   const [text, setText] = useState('');
+  const [isWaiting, setWaiting] = useState(false);
   const known = new Set(variables.value.keys());
-  const add = () => {
-    if (text.trim() === '') return;
+  const add = (entered: string) => {
+    // The names come with the worker's first message: what is entered before is checked then.
+    setWaiting(known.size === 0);
+    if (known.size === 0 || entered.trim() === '') return;
     try {
-      const more = variablesOf(text);
+      const more = variablesOf(entered);
       for (const name of Object.keys(more)) {
-        const wrong = variables.value.size === 0 ? undefined : unknownAmong(name, known);
+        const wrong = unknownAmong(name, known);
         if (wrong !== undefined) throw new InvalidArgumentError('UNKNOWN_NAME', wrong);
       }
       setText('');
@@ -237,6 +240,9 @@ function Variables(): JSX.Element {
       problem.value = describeError(error);
     }
   };
+  useEffect(() => {
+    if (isWaiting && known.size > 0) add(text);
+  }, [isWaiting, known.size]);
   const named = text.split('=')[0]?.trim() ?? '';
   const meaning = variables.value.get(named) ?? '';
   return (
@@ -264,11 +270,11 @@ function Variables(): JSX.Element {
           value={text}
           spellcheck={false}
           onInput={({ currentTarget }) => setText(currentTarget.value)}
-          onKeyDown={({ key }) => {
-            if (key === 'Enter') add();
+          onKeyDown={({ key, currentTarget }) => {
+            if (key === 'Enter') add(currentTarget.value);
           }}
         />
-        <button type="button" onClick={add}>
+        <button type="button" onClick={() => add(text)}>
           Set
         </button>
       </div>
