@@ -84,6 +84,13 @@ const byName: Readonly<Record<Controlled, Control>> = {
       'Buffers of LL and LL128 have NCCL_LL_BUFFSIZE and NCCL_LL128_BUFFSIZE. More channels, or larger buffers, take more memory of the GPU.',
     ],
   },
+  peerChannels: {
+    settings: [setting('NCCL_NCHANNELS_PER_NET_PEER')],
+    notes: [
+      'NCCL_NCHANNELS_PER_NET_PEER (nChannelsPerNetPeer of ncclConfig_t) sets it for a peer on another host. Within a host nothing does: a peer gets 2 channels over PCIe or SHM, and over NVLink 2 for each link between the two, within NCCL_MAX_P2P_NCHANNELS.',
+      'A grid of send and receive has more blocks if a group has messages to several peers.',
+    ],
+  },
   memory: {
     settings: [setting('NCCL_BUFFSIZE'), setting('NCCL_MAX_CTAS')],
     notes: [
@@ -171,6 +178,7 @@ function controlsOf({ ways, controls, terms }: Question): Control[] {
   const parts = controls.filter((name) => name !== 'infiniband');
   const features = terms
     .filter((term) => (term !== 'nics' && term !== 'sockets') || parts.length === 0)
+    .filter((term) => (term !== 'channel' && term !== 'p2p') || !parts.includes('peerChannels'))
     .flatMap((term) => byTerm[term] ?? []);
   const all = [...named, ...features, ...parts.map((name) => byName[name])];
   return all.length > 0 ? all : controls.includes('infiniband') ? [byName.infiniband] : [NICS];

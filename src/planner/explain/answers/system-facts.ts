@@ -294,4 +294,31 @@ export const systemFacts: Readonly<Record<SystemFact, FactText>> = {
       'Larger NCCL_BUFFSIZE, more channels (NCCL_MIN_NCHANNELS) and queue pairs (NCCL_IB_QPS_PER_CONNECTION) put more in flight; trees and fewer far hops need fewer round trips. Plans take networks of a few us.',
     ],
   },
+  bufferSizes: {
+    title:
+      'NCCL checks no buffer size: keep the defaults, or take 120 times a power of two for LL128 and powers of two for others',
+    sentences: () => [
+      'A buffer is cut into eight slots (NCCL_STEPS). Those of LL128 hold lines of 128 bytes with 120 of data, so its size must fit both: sizes that do not can hang or corrupt data, and NCCL gives no error. Defaults: NCCL_BUFFSIZE 4 MiB, NCCL_LL_BUFFSIZE 512 KiB, NCCL_LL128_BUFFSIZE 4,915,200 bytes, which is 120 KiB times 40.',
+      'NCCL_BUFFSIZE also bounds chunks of send and receive: an eighth of it. Smaller buffers put less on the way; larger ones take memory for each connection and channel. All ranks need the same sizes.',
+      'After a change run nccl-tests with checks (-c 1) over all sizes.',
+    ],
+  },
+  copyEngines: {
+    title:
+      'registered buffers (-R 2) with the CTA policy ZERO (-x 2) let copy engines move the data: no ring, tree or channel takes part',
+    sentences: () => [
+      'NCCL then does AllGather, AllToAll, Gather and Scatter within an NVLink domain by copies of the GPUs’ copy engines (2.28 on), if the buffers lie in symmetric windows. NCCL_ALGO, NCCL_PROTO and numbers of channels do not act on them; nor do they on AllToAll without copy engines, which is messages between pairs.',
+      'From 512 MiB a rank and for more than 8 copies at a time, NCCL cuts copies into rounds and lets ranks wait for each other between (ce_coll.cc). Below that nothing in NCCL changes with the size: a drop there comes from copy engines, memory or the driver.',
+      'Compare with -x 0, which takes kernels, and without -R. Plans have kernels for windows (--windows symmetric), but no model of copy engines.',
+    ],
+  },
+  perCall: {
+    title:
+      'NCCL_ALGO and NCCL_PROTO take a list for each collective; CTAs and others are set for each communicator; the rest for all',
+    sentences: () => [
+      'By collective (2.24 on): NCCL_ALGO="allreduce:^nvls,nvlstree" forbids NVLS for AllReduce only, "allgather:ring;allreduce:tree" has a list for each, and NCCL_PROTO is alike. A tuner plugin (tccl tuner) decides by collective, size and ranks, number of channels included.',
+      'By communicator, in ncclConfig_t: minCTAs, maxCTAs, CTAPolicy, nvlsCTAs, collnetEnable, cgaClusterSize, trafficClass, netName, nChannelsPerNetPeer. So calls that need other resources get a communicator of their own, as a process group of PyTorch is.',
+      'For all alike: other variables, such as NCCL_IB_QPS_PER_CONNECTION, NCCL_NVLS_ENABLE and NCCL_BUFFSIZE.',
+    ],
+  },
 };

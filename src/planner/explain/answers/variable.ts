@@ -2,14 +2,14 @@ import { TcclError } from '../../../errors.js';
 import { nearestName } from '../../../suggest.js';
 import { ncclVariables, outsideThePlan } from '../../nccl-variables.js';
 import { defaultParameters, parameterTable } from '../../parameters.js';
-import { formatBytes, formatWay } from '../../plan/overview/format.js';
+import { formatBytes, formatRate, formatWay } from '../../plan/overview/format.js';
 import { variableMeanings } from '../../variable-meanings.js';
 import { missingUntil, newVariables, variableSince } from '../../versions/variables.js';
 import type { Draft, Evidence } from '../answer.js';
 import type { Question } from '../grammar/question.js';
 import { valuesWorthATry } from '../help/changes.js';
 import { type Situation, situationWith } from '../situation.js';
-import { changeText, type Effect, effectEvidence, effectOf, isSame } from './change.js';
+import { type ChangedCall, changeText, type Effect, effectEvidence, effectOf, isSame } from './change.js';
 
 /** Explains variables of NCCL: the meaning, the value here, and what other values change here. */
 export function answerVariable(situation: Situation, question: Question): Draft {
@@ -93,11 +93,17 @@ function tryValue(
   const what = value === null ? `${name} not set` : `${name}=${value}`;
   try {
     const effect = effectOf(situation, situationWith(situation, [{ kind: 'variable', name, value }]), collective, sizes);
-    return { text: `${what}: ${effectText(effect)}.`, evidence: { value, ...effectEvidence(effect) } };
+    const figures = sizes.length === 0 ? [] : effect.calls.map(figureText);
+    return { text: `${what}: ${[effectText(effect), ...figures].join('; ')}.`, evidence: { value, ...effectEvidence(effect) } };
   } catch (error) {
     if (!(error instanceof TcclError)) throw error;
     return { text: `${what}: NCCL fails, ${error.message}.`, evidence: { value, refused: error.message } };
   }
+}
+
+/** The bandwidth of a call whose size the question names. */
+function figureText({ collective, bytes, before, after }: ChangedCall): string {
+  return `${collective} of ${formatBytes(bytes)} has ${formatRate(after.busGBps)} GB/s of bus bandwidth by ${formatWay(after.choice)}, and ${formatRate(before.busGBps)} without`;
 }
 
 /** The effect in one line: decisions, then calls by what they gain or lose. */

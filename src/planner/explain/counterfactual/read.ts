@@ -32,6 +32,13 @@ const comparesMachines =
   /\b(?:what if|instead of|replac\w+|upgrad\w+|switch\w* (?:to|from)|mov\w+ (?:to|from)|(?:faster|slower|better|worse|more|less) than|compar\w+|versus|vs)\b/;
 const isComparison = /\b(?:or|between|and|difference)\b/;
 
+/** A list of GPUs that is compared with the others: `slower than on the pair 0,2`. */
+const comparesList =
+  /\b(?:than|versus|vs\.?|instead of|compared (?:to|with)|or) (?:(?:on|with|using|by|for|only|just|the|a|an|nv-? ?link\w*|bonded|bridged|same) )*(?:pairs?|gpus?|devices?)(?: of(?: gpus?)?)? ?[(#]*\d/;
+
+const asksForEffect =
+  /\bwhy (?:do|does|did|would)\b.{0,120}\b(?:(?<!all[\s_-])reduc\w*|lower\w*|decreas\w*|degrad\w*|increas\w*|rais\w*|hurt\w*|drop\w*|slow\w*|improv\w*|help\w*|speed\w*)/;
+
 interface Rule {
   readonly pattern: RegExp;
   readonly make: (match: RegExpExecArray, entities: Entities) => Counterfactual | undefined;
@@ -211,7 +218,8 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
     else if (isFact) setting.push(change);
     else if (!isAboutCause || supposes) add(change);
   const { counts, perNode, nicMbps, nvlinks, pcie, machine, gpuModels, gpuList, variables } = entities;
-  if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out')) setting.push({ kind: 'gpu-list', gpus: gpuList });
+  if (gpuList.length > 0 && !changes.some(({ kind }) => kind === 'gpus-out'))
+    (comparesList.test(text) ? changes : setting).push({ kind: 'gpu-list', gpus: gpuList });
   // `NCCL_IB_HCA=mlx5_0,mlx5_1` leaves two NICs, whatever the machine has.
   const selected = variables.find(({ name, value }) => name === 'NCCL_IB_HCA' && /^=?[a-z]/i.test(value ?? ''))?.value;
   // `what if one NIC runs at x8` is about that NIC, `a NIC of 200 Gb/s in each host` about all.
@@ -246,6 +254,13 @@ export function readSupposed(text: string, entities: Entities, isAboutCause: boo
   else setting.push(...hardware);
   if (variables.some(({ value }) => value === null))
     for (const { name, value } of variables) if (value === null) add({ kind: 'variable', name, value });
+  // `why does NCCL_X=8 reduce the bandwidth` asks for the effect.
+  if (asksForEffect.test(text)) {
+    read.push(asksForEffect.source);
+    for (const { name, value } of variables)
+      if (typeof value === 'string' && !variables.some((other) => other.name === name && other.value !== value))
+        add({ kind: 'variable', name, value });
+  }
   // Numbers of nodes and GPUs say which cluster is meant; they are compared only if the question says so.
   const sized: Counterfactual[] = [
     ...(counts.nodes === undefined || variant?.state.kind === 'nodes' ? [] : [{ kind: 'nodes', count: counts.nodes } as const]),

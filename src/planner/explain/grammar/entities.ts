@@ -25,7 +25,7 @@ export interface Entities {
   readonly ways: readonly PartialWay[];
   readonly terms: ReadonlySet<Term>;
   readonly ranks: readonly number[];
-  /** GPUs of a host that a job uses: a list of three or more, or of CUDA_VISIBLE_DEVICES. */
+  /** GPUs of a host that a job uses: a list of three or more, a pair, or CUDA_VISIBLE_DEVICES. */
   readonly gpuList: readonly number[];
   readonly nic: number | undefined;
   readonly channel: number | undefined;
@@ -70,6 +70,14 @@ export function takeEntities(words: Words): Entities {
   // Networks beside that of the data: their speed is none of the NICs.
   words.take(
     /(?<![\w.])(?:\d+\s?x?\s?)?\d+\s?(?:g|gb|gbe|gbps|gbit|gb\/s|gbit\/s)\s+(?:front-?\s?end|management|storage|mgmt|admin)(?:\s+(?:ethernet|network|nics?|cards?|ports?|lan))?/,
+    () => true,
+    'interface',
+  );
+  // A port of a cable may be several NICs, so cables count none and have the speed of none.
+  words.take(
+    new RegExp(
+      `(?<![\\w.])(?:(?:${NUMBER}|an?)\\s+)?(?:\\d+\\s?g[a-z/]*\\s+)?(?:qsfp\\w*|osfp|dac|aoc)(?:\\s+(?:cables?|dacs?))?\\b`,
+    ),
     () => true,
     'interface',
   );
@@ -167,7 +175,7 @@ const software =
  */
 function takeFlags(words: Words): number | undefined {
   words.take(
-    /(?<!\S)(?:-[bfnwtcdomuzpN]|-np|--(?:minbytes|stepfactor|iters|warmup_iters|check|datatype|op|ntasks-per-node))[ =]?[\w.]+/,
+    /(?<!\S)(?:-[bfnwtcdomuzpN]|-np|-[RxaGDJY](?=[ =]?\d)|--(?:minbytes|stepfactor|iters|warmup_iters|check|datatype|op|ntasks-per-node))[ =]?[\w.]+/,
     () => true,
   );
   let gpus: number | undefined;
@@ -331,6 +339,7 @@ function takeGpuList(words: Words): number[] {
   for (const pattern of [
     new RegExp(`\\b(?:cuda|hip|nvidia)_visible_devices\\s*(?:=|is|set to|to)?\\s*(\\d+(?:\\s*,\\s*\\d+)*)`, 'i'),
     new RegExp(`\\b(?:gpus?|devices?)[ #]*(\\d+(?:${AND}\\d+){2,})`, 'i'),
+    new RegExp(`\\bpairs?\\s*(?:of\\s*)?(?:gpus?\\s*)?[(#]*(\\d+(?:${AND}|\\s*[-+/]\\s*)\\d+)\\b`, 'i'),
   ])
     words.take(pattern, ([, digits = '']) => {
       list.push(...numbersIn(digits));

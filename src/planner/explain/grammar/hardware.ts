@@ -38,7 +38,7 @@ export function takeMachine(words: Words): string | undefined {
     take(findMachine(`${model}-nvl${size}`.toLowerCase())?.name, text),
   );
   for (const [pattern, name] of machineNames)
-    words.take(new RegExp(`(?<![\\w-])${pattern}(?![\\w-])`), ([text]) => take(name, text));
+    words.take(new RegExp(`(?<![\\w-])${pattern}s?(?![\\w-])`), ([text]) => take(name, text));
   return found;
 }
 

@@ -3,12 +3,13 @@ import { collectives } from '../../tuning/names.js';
 import type { Counterfactual } from '../counterfactual/counterfactual.js';
 import { readSupposed } from '../counterfactual/read.js';
 import { type Entities, takeEntities } from './entities.js';
+import { factPhrases, rulesOfNccl, surelyAsked, systemFactPhrases, unsettable } from './fact-phrases.js';
 import { type Intent, intents, type Sign } from './intents.js';
 import { phrasePattern, phraseTable, Words } from './phrases.js';
 import type { Controlled, Fact, PartialWay, Question, Term } from './question.js';
 import { corrected, isEnglish } from './spelling.js';
 import { type WordCount, wordsOf } from './unread.js';
-import { type Concept, conceptPhrases, controlPhrases, factPhrases, systemFactPhrases } from './vocabulary.js';
+import { type Concept, conceptPhrases, controlPhrases } from './vocabulary.js';
 
 /** Most questions that one text may hold. */
 const MOST_QUESTIONS = 3;
@@ -199,58 +200,6 @@ function namesIn<Name>(table: readonly { readonly name: Name; readonly pattern: 
 function patternsOf<Name>(table: readonly { readonly name: Name; readonly pattern: RegExp }[], names: readonly Name[]): string[] {
   return table.flatMap(({ name, pattern }) => (names.includes(name) ? [pattern.source] : []));
 }
-
-/** Facts whose words ask for them even beside figures. */
-const surelyAsked: ReadonlySet<Fact> = new Set([
-  'algorithmNeeds',
-  'flatRings',
-  'switchLevels',
-  'pairsDiffer',
-  'sizeGrows',
-  'severalRings',
-  'linkPorts',
-  'reversed',
-  'severalNics',
-  'payload',
-  'withoutNvlink',
-  'channelIsBlock',
-  'fewerChannels',
-  'bond',
-  'queuePairs',
-  'gpuOrder',
-  'll128Safe',
-  'graceLinks',
-  'singleTree',
-  'logTrees',
-  'logWays',
-  'acs',
-  'shmSize',
-  'chunks',
-  'idleLink',
-  'sharedGpu',
-  'proxyThreads',
-  'socketsUsed',
-  'callWays',
-  'treeInNode',
-  'pathNames',
-  'peerOverCpu',
-  'openPorts',
-  'frontend',
-  'parallelism',
-  'lostRank',
-  'peerMemory',
-  'perRail',
-  'mtu',
-  'search',
-  'subnets',
-  'farNetwork',
-]);
-
-/** Facts about what no variable sets. */
-const unsettable: ReadonlySet<Fact> = new Set(['treeInNode', 'callWays', 'proxyThreads', 'openPorts']);
-
-/** Facts about parts that a question may name as missing. */
-const rulesOfNccl: ReadonlySet<Fact> = new Set(['algorithmNeeds', 'flatRings', 'switchLevels']);
 
 /** True for `4x H100 and 2x A100` of one job; two models beside `or` or `faster than` are compared. */
 function listsModels(text: string, { gpuModels, machine }: Entities): boolean {

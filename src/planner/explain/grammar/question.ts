@@ -178,6 +178,7 @@ export type Controlled =
   | 'infiniband'
   | 'threads'
   | 'buffer'
+  | 'peerChannels'
   | 'memory'
   | 'cpuAffinity'
   | 'plugin'
@@ -245,7 +246,10 @@ export type SystemFact =
   | 'mtu'
   | 'search'
   | 'subnets'
-  | 'farNetwork';
+  | 'farNetwork'
+  | 'bufferSizes'
+  | 'copyEngines'
+  | 'perCall';
 
 /** Facts about links, NICs, channels and their thread blocks. */
 export type LinkFact =
