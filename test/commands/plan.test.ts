@@ -179,10 +179,28 @@ describe('tccl plan', () => {
   });
 });
 
-it('--split-from plans a communicator within the limits of the one that it shares resources with', async () => {
-  const child = await tccl(['plan', 'dgx-h100', '--nodes', '2', '--split-from', 'pcie-4-l40s:8', '--no-predict', '--json']);
-  expect(JSON.parse(child.stdout)).toMatchObject({ title: '2 x dgx-h100, split from pcie-4-l40s:8', nChannels: 2 });
-  const larger = await tccl(['plan', 'dgx-h100:4', '--split-from', 'dgx-h100:2', '--no-predict']);
-  expect([larger.stdout, larger.code]).toEqual(['', 2]);
-  expect(larger.stderr).toContain('32 ranks cannot be split from 16');
+describe('--split-from', () => {
+  it('plans a communicator within the limits of the one that it shares resources with', async () => {
+    const parent = file('parent.yaml');
+    writeFileSync(parent, 'machines:\n  - machine: dgx-h100\n    count: 4\nenvironment:\n  NCCL_MAX_NCHANNELS: 4\n');
+    const child = await tccl(['plan', 'dgx-h100', '--nodes', '2', '--split-from', parent, '--no-predict', '--json']);
+    expect(JSON.parse(child.stdout)).toMatchObject({ title: `2 x dgx-h100, split from ${parent}`, nChannels: 4 });
+    const half = file('half.yaml');
+    writeFileSync(half, 'machines:\n  - machine: dgx-h100\n    overrides:\n      gpus: 4\n');
+    expect((await tccl(['plan', half, '--split-from', 'dgx-h100:2', '--no-predict'])).code).toBe(0);
+  });
+
+  it('refuses a communicator that has other machines, or fewer', async () => {
+    const refused = async (child: string, parent: string) => {
+      const { stdout, stderr, code } = await tccl(['plan', child, '--split-from', parent, '--no-predict']);
+      expect([stdout, code]).toEqual(['', 2]);
+      return stderr;
+    };
+    expect(await refused('dgx-h100', 'pcie-4-l40s:8')).toContain(
+      'dgx-h100 cannot be split from 8 x pcie-4-l40s, whose hosts have other GPUs',
+    );
+    expect(await refused('dgx-h100:4', 'dgx-h100:2')).toContain(
+      '4 x dgx-h100 cannot be split from 2 x dgx-h100, which has fewer such hosts',
+    );
+  });
 });

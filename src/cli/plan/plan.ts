@@ -50,7 +50,7 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
     printNotes(input.notes);
     return;
   }
-  const parent = await parentOf(options);
+  const parent = await parentOf(options, given);
   const { overview: made, tuning, checked, predicted } = makeOverview(input, sizes, parent);
   const predicts = options.predict ?? isQuickToPredict(made.nRanks, sizes.length);
   const { predictions, ...ofWindows } = predicts ? await predicted() : { predictions: [] };
@@ -86,14 +86,36 @@ export async function showPlan(names: readonly string[], options: PlanOptions): 
   );
 }
 
-/** The plan of the communicator that `--split-from` names. */
-async function parentOf(options: PlanOptions): Promise<Plan | undefined> {
+/**
+ * The plan of the communicator that `--split-from` names.
+ *
+ * @throws InvalidArgumentError where it lacks GPUs of the other
+ */
+async function parentOf(options: PlanOptions, child: ClusterInput): Promise<Plan | undefined> {
   const { splitFrom } = options;
   if (splitFrom === undefined) return undefined;
   // --nodes is about the other.
   const own: ClusterOptions = Object.fromEntries(Object.entries(options).filter(([name]) => name !== 'nodes'));
-  const { cluster, fileName, parameters, given } = await readCluster([splitFrom], own);
+  const input = await readCluster([splitFrom], own);
+  const hosts = gpusByHost(input);
+  for (const { gpus, count } of gpusByHost(child)) {
+    const those = hosts.filter((host) => gpus.every((gpu) => host.gpus.includes(gpu)));
+    if (those.reduce((sum, host) => sum + host.count, 0) < count)
+      throw new InvalidArgumentError(
+        'ARGUMENT_RANGE',
+        `${child.title} cannot be split from ${input.title}${those.length === 0 ? ', whose hosts have other GPUs or have them at other places of their PCI buses' : ', which has fewer such hosts'}: give in --split-from the communicator that it was split from`,
+      );
+  }
+  const { cluster, fileName, parameters, given } = input;
   return inFile(fileName, () => planPrepared(prepareCluster(cluster, parameters, given), parameters));
+}
+
+/** GPUs of each host by place and compute capability, with the number of such hosts. */
+function gpusByHost({ cluster, machines }: ClusterInput): { readonly gpus: readonly string[]; readonly count: number }[] {
+  return cluster.hosts.map(({ machine, count }) => {
+    const system = machines.find((each) => each.system === machine)?.system;
+    return { gpus: (system?.gpus ?? []).map(({ localId, sm }) => `${localId} ${sm}`), count };
+  });
 }
 
 /** Simulated times: of all collectives, and of calls on symmetric windows. */
@@ -117,13 +139,6 @@ function makeOverview(
   return inFile(fileName, () => {
     const prepared = prepareCluster(cluster, parameters, given);
     const plan = planPrepared(prepared, parameters, parent === undefined ? {} : { parent });
-    const { nRanks } = plan.nodes;
-    if (parent !== undefined && nRanks > parent.nodes.nRanks) {
-      throw new InvalidArgumentError(
-        'ARGUMENT_RANGE',
-        `${nRanks} ranks cannot be split from ${parent.nodes.nRanks}: give in --split-from the communicator that they were split from`,
-      );
-    }
     const tuning = tune(plan, parameters);
     const overview = overviewOf({ title, cluster, plan, prepared, parameters, environment, tuning, sizes });
     return {

@@ -5,6 +5,7 @@ import { JsonReader } from '../json-reader.js';
 import { collectivesOfTests, type ScheduledCollective } from '../schedule/schedule.js';
 import type { DataTypeName } from '../tuning/names.js';
 import { type ResultRow, type Results, typesByName } from './measured.js';
+import { readReplay } from './replay-results.js';
 import { readTorchResults } from './torch-results.js';
 
 /**
@@ -15,6 +16,7 @@ import { readTorchResults } from './torch-results.js';
  */
 export function readResults(text: string, collective?: string): Results[] {
   const named = collective === undefined ? undefined : collectiveNamed(collective, '--collective');
+  if (/^\s*\[\s*\{/.test(text)) return readReplay(new JsonReader(parsed(text), 'the replay'), named);
   const results = /^\s*\{/.test(text) ? readJson(text, named) : [...readText(text, named), ...readTorchResults(text, named)];
   if (results.every(({ rows }) => rows.length === 0)) refuseCopies(text);
   if (results.every(({ rows }) => rows.length === 0))

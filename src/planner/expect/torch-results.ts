@@ -60,10 +60,14 @@ export function readTorchResults(text: string, named: ScheduledCollective | unde
 const typesOfWidth: Readonly<Record<string, DataTypeName>> = { '1': 'int8', '2': 'float16', '4': 'float32', '8': 'float64' };
 const widths: Readonly<Record<string, number>> = { half: 2, float16: 2, bfloat16: 2, float: 4, float32: 4, int8: 1, double: 8 };
 
+/** The name without forms of the buffers: all_gather_base, reduce_scatter_tensor, all_to_all_single. */
+export function plainName(name: string): string {
+  return name.replace(/_(?:base|single|into_tensor|tensor|coalesced)$/, '').replace('all_to_all', 'alltoall');
+}
+
 /** @throws InputError for one that is not simulated, such as messages between two ranks */
 function collectiveOf({ name, line }: Measured): ScheduledCollective {
-  // PyTorch has names for forms of the buffers: all_gather_base, reduce_scatter_tensor, all_to_all_single.
-  const plain = name.replace(/_(?:base|single|into_tensor|tensor|coalesced)$/, '').replace('all_to_all', 'alltoall');
+  const plain = plainName(name);
   const found = Object.hasOwn(collectivesOfTests, plain) ? collectivesOfTests[plain] : undefined;
   if (found !== undefined) return found;
   throw new InputError('CONTENT', `${name} is no collective that is simulated`, { line });
@@ -193,7 +197,7 @@ function refuseReplay(lines: readonly string[]): void {
   if (line > 0)
     throw new InputError(
       'CONTENT',
-      'a replay by PARAM prints times of each collective over all its sizes, which cannot be compared: measure single sizes with its comms.py, or with nccl-tests',
+      'a replay by PARAM prints times of each collective over all its sizes, which cannot be compared: give the replayedCommsPerf.rank0.json that it writes (--blocking --output-path), or measure single sizes with its comms.py or nccl-tests',
       { line },
     );
 }

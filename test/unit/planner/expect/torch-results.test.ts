@@ -38,7 +38,32 @@ describe("PARAM's comms.py", () => {
     expect(() => read(gather.replace('all_gather', 'incast'))).toThrow(/incast is no collective that is simulated/);
     const replay =
       ' INFO:root:==================== Performance of replayed comms ====================\n Replayed 12 all_reduce (80.00%): ';
-    expect(() => read(replay)).toThrow(/times of each collective over all its sizes/);
+    expect(() => read(replay)).toThrow(/times of each collective over all its sizes.*replayedCommsPerf/);
+  });
+});
+
+describe("calls that PARAM's replay writes", () => {
+  const call = (fields: object) => ({ in_msg_size: 1024, out_msg_size: 1024, dtype: 'Float', world_size: 8, ...fields });
+
+  it('calls of a kind, size and group are a row with the median time', () => {
+    const calls = [
+      ...[900, 300, 500].map((latency) => call({ comms: 'all_reduce', latency_us: latency })),
+      call({ comms: 'all_gather_base', dtype: 'BFloat16', out_msg_size: 8192, latency_us: 410.4 }),
+      call({ comms: 'all_reduce', world_size: 4, latency_us: 250 }),
+      call({ comms: 'wait', latency_us: 3 }),
+      { compute: 'gemm', latency_us: 7 },
+    ];
+    expect(read(JSON.stringify(calls))).toEqual([
+      ['AllReduce', 8, [[4096, 'float32', 500]]],
+      ['AllGather', 8, [[16384, 'bfloat16', 410]]],
+      ['AllReduce', 4, [[4096, 'float32', 250]]],
+    ]);
+    expect(read(JSON.stringify(calls), 'all_gather')).toHaveLength(1);
+  });
+
+  it('a list without such calls is refused', () => {
+    expect(() => read('[{ "comms": "barrier", "latency_us": 3 }]')).toThrow(/PARAM has replayed them/);
+    expect(() => read('[{ "comms": "all_reduce", ')).toThrow();
   });
 });
 
