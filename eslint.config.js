@@ -19,6 +19,7 @@ const wings = {
     evidence: ['readers', 'topology'],
     log: ['readers', 'plan', 'tuning', 'graph', 'topology', 'versions'],
     expect: ['log', 'evidence', 'readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
+    replay: ['readers', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
     explain: ['expect', 'evidence', 'plan', 'simulate', 'schedule', 'tuning', 'graph', 'topology', 'versions'],
   },
   // Every room of the runtime may import platform and failure.

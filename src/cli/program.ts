@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, () => Promise<CommandModule>>> = {
   explain: () => import('./commands/explain.js'),
   diff: () => import('./commands/diff.js'),
   trace: () => import('./commands/trace.js'),
+  replay: () => import('./commands/replay.js'),
   expect: () => import('./commands/expect.js'),
   tuner: () => import('./commands/tuner.js'),
   upgrade: () => import('./commands/upgrade.js'),

@@ -48,9 +48,18 @@ export function applyOverrides(machine: XmlElement, overrides: Overrides): XmlEl
   return root;
 }
 
-function keepGpus(all: readonly XmlElement[], wanted: readonly number[] | number): void {
+/** The numbers by which {@link Overrides.gpus} names the GPUs of a machine, in the order of their ranks. */
+export function gpuNumbers(machine: XmlElement): readonly number[] {
+  return numbersOf(inRankOrder([...descendants(machine)].filter(({ name }) => name === 'gpu')));
+}
+
+function inRankOrder(gpus: readonly XmlElement[]): XmlElement[] {
   const rankOf = (gpu: XmlElement) => Number(gpu.attributes.get('rank') ?? gpu.attributes.get('dev'));
-  const gpus = [...all].sort((a, b) => rankOf(a) - rankOf(b));
+  return [...gpus].sort((a, b) => rankOf(a) - rankOf(b));
+}
+
+function keepGpus(all: readonly XmlElement[], wanted: readonly number[] | number): void {
+  const gpus = inRankOrder(all);
   const numbers = numbersOf(gpus);
   const kept = new Set(typeof wanted === 'number' ? [...numbers].sort((a, b) => a - b).slice(0, wanted) : wanted);
   const missing = [...kept].find((number) => !numbers.includes(number));

@@ -14,6 +14,20 @@ export interface FlightCall {
   readonly calledAt: string;
   /** Its place among all calls and messages of the recording. */
   readonly order: number;
+  readonly measured?: FlightMeasurement;
+}
+
+/** Sizes and times of a call, where the recording has them. */
+export interface FlightMeasurement {
+  /** Elements of inputs and outputs, of a batch those of all its calls. */
+  readonly inputElements: number;
+  readonly outputElements: number;
+  /** As PyTorch names it. */
+  readonly type: string;
+  /** When the CPU made the call, µs. The GPU begins it later. */
+  readonly createdUs: number;
+  /** Time on the GPU (TORCH_NCCL_ENABLE_TIMING=1). */
+  readonly durationUs: number | undefined;
 }
 
 /** A message in a flight recording, or a signal of a window of tccl. */
@@ -159,7 +173,36 @@ function call({ group, sequence, entries, state }: Batch, order: ReadonlyMap<Fie
     state,
     calledAt: first === undefined ? '' : calledAt(first),
     order: first === undefined ? -1 : (order.get(first) ?? -1),
+    ...measurementOf(entries),
   };
+}
+
+function measurementOf(entries: readonly Fields[]): Pick<FlightCall, 'measured'> {
+  const [first] = entries;
+  const created = Number(first?.['time_created_ns']);
+  if (first === undefined || !(created > 0)) return {};
+  const elements = (name: string) => entries.reduce((sum, entry) => sum + elementsOf(entry[name]), 0);
+  const durations = entries.map((entry) => entry['duration_ms']).filter((each) => typeof each === 'number');
+  const types = Array.isArray(first['input_dtypes']) ? first['input_dtypes'] : [];
+  return {
+    measured: {
+      inputElements: elements('input_sizes'),
+      outputElements: elements('output_sizes'),
+      type: textOf(types[0], ''),
+      createdUs: created / 1000,
+      durationUs: durations.length === 0 ? undefined : 1000 * Math.max(...durations),
+    },
+  };
+}
+
+/** Elements of all tensors of a list of shapes. */
+function elementsOf(shapes: unknown): number {
+  if (!Array.isArray(shapes)) return 0;
+  return shapes.reduce(
+    (sum: number, shape: unknown) =>
+      sum + (Array.isArray(shape) ? shape.reduce((product: number, length: unknown) => product * Number(length), 1) : 0),
+    0,
+  );
 }
 
 function messages({ group, entries, state, isClosed }: Batch, order: ReadonlyMap<Fields, number>): FlightMessage[] {

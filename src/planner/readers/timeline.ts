@@ -19,7 +19,11 @@ export interface TimedCall {
   readonly rank: number;
   readonly host: string;
   readonly durationUs: number;
-  /** Bytes of the message, where the record has them. */
+  /** End of its kernel by the rank's clock, where the record has it (NCCL_INSPECTOR_DUMP_VERBOSE=1), µs. */
+  readonly endUs?: number;
+  /** Ranks of the communicator, where the record has their number. */
+  readonly nRanks?: number;
+  /** Bytes that the rank gave to the call, where the record has them. */
   readonly bytes?: number;
   readonly place: TextPlace;
 }
@@ -51,11 +55,20 @@ export function readInspector(text: string, file: number): Timeline {
       rank: Number(header['rank'] ?? -1),
       host: isFields(metadata) ? textOf(metadata['hostname']) : '',
       durationUs,
+      ...endOf(call),
+      ...(typeof header['n_ranks'] === 'number' ? { nRanks: header['n_ranks'] } : {}),
       ...(typeof call['coll_msg_size_bytes'] === 'number' ? { bytes: call['coll_msg_size_bytes'] } : {}),
       place: { file, line },
     });
   }
   return { timed, recordings: [] };
+}
+
+/** The end of the last channel's kernel. */
+function endOf({ event_trace_ts: trace }: Fields): Pick<TimedCall, 'endUs'> {
+  const events = isFields(trace) && Array.isArray(trace['kernel_events']) ? trace['kernel_events'].filter(isFields) : [];
+  const ends = events.map((event) => Number(event['kernel_stop_ts'])).filter((time) => time > 0);
+  return ends.length === 0 ? {} : { endUs: ends.reduce((latest, time) => Math.max(latest, time)) };
 }
 
 /** Events of a trace: those of NCCL's example profiler name the rank, those of `TCCL_TRACE` have a track for each. */

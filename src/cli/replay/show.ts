@@ -1,0 +1,71 @@
+import { counted } from '../../counted.js';
+import { inFile } from '../../errors.js';
+import { refuseContradictions } from '../../planner/graph/merge/contradictions.js';
+import { formatTime } from '../../planner/plan/overview/format.js';
+import type { ReplayCluster } from '../../planner/replay/costs.js';
+import { measureJob, type MeasuredJob, type Replay, replayJob } from '../../planner/replay/replay.js';
+import { coveredVersions } from '../../planner/versions/version.js';
+import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
+import type { ClusterOptions } from '../cluster-options.js';
+import { colorsFor, print, printJson, printNotes } from '../output.js';
+import { screenWidth } from '../screen.js';
+import { replayJson } from './json.js';
+import { readTraces } from './read.js';
+import { callLines, rankLines, waitLine } from './tables.js';
+import { communicationOf, signedPercent } from './sums.js';
+
+export interface ReplayOptions extends ClusterOptions {
+  readonly calls?: boolean;
+  readonly json?: boolean;
+}
+
+/** `tccl replay`. */
+export async function showReplay(cluster: string, paths: readonly string[], options: ReplayOptions): Promise<void> {
+  const { traces, notes } = await readTraces(paths);
+  const job = measureJob(traces);
+  const version = versionOf(job, options);
+  const input = await readCluster([cluster], { ...options, ...version.option });
+  const replay = inFile(input.fileName, () => replayJob(job, replayCluster(input)));
+  if (options.json === true) printJson(replayJson(job, replay, input.parameters.ncclVersion));
+  else print(...replayLines(job, replay, input.parameters.ncclVersion, options));
+  printNotes([...input.notes, ...notes, ...version.notes, ...job.notes, ...replay.notes]);
+}
+
+/** @throws InvalidUsageError for variables that contradict each other */
+export function replayCluster({ title, cluster, parameters, simulated, ...input }: ClusterInput): ReplayCluster {
+  refuseContradictions(parameters);
+  const roots = rootsOf(input);
+  // Communicators of some GPUs of a host are planned from its file, not from its graph.
+  const hosts = cluster.hosts.map((each) => ({ ...each, machine: roots.get(each.machine) ?? each.machine }));
+  return { title, cluster: { hosts }, parameters, environment: simulated };
+}
+
+/** The version of NCCL of the traces, where no option names one and it is planned for. */
+function versionOf(
+  { traces }: MeasuredJob,
+  { nccl, torch }: ReplayOptions,
+): { option: ClusterOptions; notes: readonly string[] } {
+  const traced = traces.find((trace) => trace.nccl !== undefined)?.nccl;
+  if (traced === undefined || nccl !== undefined || torch !== undefined) return { option: {}, notes: [] };
+  if (coveredVersions.includes(traced)) return { option: { nccl: traced }, notes: [] };
+  return { option: {}, notes: [`the traces are of NCCL ${traced}, which tccl does not plan for`] };
+}
+
+function replayLines(job: MeasuredJob, replay: Replay, version: string, { calls: isEach = false }: ReplayOptions): string[] {
+  const paint = colorsFor(process.stdout);
+  const width = screenWidth();
+  const groups = new Set(job.calls.map(({ call }) => call.group)).size;
+  const { measuredUs, predictedUs, count } = communicationOf(replay);
+  return [
+    `${paint.bold(replay.title)}  NCCL ${version}; ${counted(job.nRanks, 'rank')}, ${counted(job.calls.length, 'call')} of ${counted(groups, 'communicator')}, traces of ${counted(job.traces.length, 'rank')}`,
+    `step   measured ${formatTime(replay.measuredUs)}, replayed ${formatTime(replay.replayedUs)} (${signedPercent(replay.replayedUs, replay.measuredUs)})`,
+    count === 0
+      ? 'calls  none of them is predicted'
+      : `calls  measured ${formatTime(measuredUs)} from the last rank's start on, predicted ${formatTime(predictedUs)} (${signedPercent(predictedUs, measuredUs)}), for ${count} of ${job.calls.length}`,
+    ...waitLine(replay),
+    '',
+    ...callLines(replay, isEach, width),
+    '',
+    ...rankLines(replay, width),
+  ];
+}

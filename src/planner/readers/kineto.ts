@@ -1,0 +1,148 @@
+/** A call of NCCL in a profile of PyTorch: a kernel, with what the program asked for. */
+export interface KinetoCall {
+  /** Name of the process group; empty where the profile lacks it. */
+  readonly group: string;
+  /** Ranks of the group in its order; undefined where the profile lacks or cuts them. */
+  readonly ranks: readonly number[] | undefined;
+  /** Number of ranks; 0 where the profile lacks it. */
+  readonly size: number;
+  /** PyTorch's name, or that of the kernel. */
+  readonly operation: string;
+  /** Type of the elements, as PyTorch names it. */
+  readonly type: string;
+  /** Elements of the input and of the output; 0 where the profile lacks them. */
+  readonly inputElements: number;
+  readonly outputElements: number;
+  /** The same for all ranks of a call (`Comms Id`); undefined in older profiles. */
+  readonly id: string | undefined;
+  readonly stream: string;
+  readonly startUs: number;
+  readonly durationUs: number;
+}
+
+/** Profile of one rank: the Chrome trace that `torch.profiler` exports. */
+export interface KinetoTrace {
+  /** Undefined where the profile lacks it. */
+  readonly rank: number | undefined;
+  readonly nRanks: number | undefined;
+  readonly nccl: string | undefined;
+  readonly gpu: string | undefined;
+  /** In the order of their starts. */
+  readonly calls: readonly KinetoCall[];
+  /** Times in which other kernels or copies ran, µs: ascending, without overlap. */
+  readonly compute: readonly (readonly [startUs: number, endUs: number])[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const EVENT_LIMIT = 20_000_000;
+const computeKinds: ReadonlySet<unknown> = new Set(['kernel', 'gpu_memcpy', 'gpu_memset']);
+
+/** True if a value of JSON is a profile of PyTorch. */
+export function isKinetoTrace(value: unknown): value is Fields {
+  return isFields(value) && Array.isArray(value['traceEvents']);
+}
+
+/** Reads the kernels of a profile. Times of the CPU are not read: kernels run later than they are launched. */
+export function readKineto(value: Fields): KinetoTrace {
+  const events = (value['traceEvents'] as readonly unknown[]).slice(0, EVENT_LIMIT).filter(isFields);
+  const job = isFields(value['distributedInfo']) ? value['distributedInfo'] : {};
+  const groups = groupsOf(job['pg_config']);
+  // Older versions describe a call at the operator that launched its kernel.
+  const asked = new Map<unknown, Fields>();
+  for (const event of events) {
+    const given = argsOf(event);
+    if (event['name'] === 'record_param_comms' && 'Collective name' in given) asked.set(given['External id'], given);
+  }
+  const calls: KinetoCall[] = [];
+  const compute: [number, number][] = [];
+  for (const event of events) {
+    if (event['ph'] !== 'X' || !computeKinds.has(event['cat'])) continue;
+    const [startUs, durationUs] = [Number(event['ts']), Number(event['dur'])];
+    if (!Number.isFinite(startUs) || !(durationUs >= 0)) continue;
+    const [, kernel] = /^nccl(?:Dev)?Kernel_?(\w+)/.exec(String(event['name'])) ?? [];
+    if (kernel === undefined) {
+      compute.push([startUs, startUs + durationUs]);
+      continue;
+    }
+    const own = argsOf(event);
+    const given = 'Collective name' in own ? own : { ...own, ...asked.get(own['External id']) };
+    calls.push({ ...callOf(given, kernel, groups), stream: textOf(own['stream']), startUs, durationUs });
+  }
+  const devices = Array.isArray(value['deviceProperties']) ? value['deviceProperties'].filter(isFields) : [];
+  return {
+    rank: numberOf(job['rank']),
+    nRanks: numberOf(job['world_size']),
+    nccl: textOf(job['nccl_version']) || undefined,
+    gpu: textOf(devices[0]?.['name']) || undefined,
+    calls: calls.sort((a, b) => a.startUs - b.startUs),
+    compute: merged(compute),
+  };
+}
+
+function callOf(
+  given: Fields,
+  kernel: string,
+  groups: ReadonlyMap<string, readonly number[]>,
+): Omit<KinetoCall, 'stream' | 'startUs' | 'durationUs'> {
+  const group = textOf(given['Process Group Name'] ?? given['Process Group ID']);
+  const size = numberOf(given['Group size']) ?? 0;
+  return {
+    group,
+    ranks: ranksOf(given, size) ?? groups.get(group),
+    size,
+    operation: textOf(given['Collective name']) || (/^[A-Za-z]+/.exec(kernel)?.[0] ?? kernel),
+    type: textOf(given['dtype']),
+    inputElements: numberOf(given['In msg nelems']) ?? 0,
+    outputElements: numberOf(given['Out msg nelems']) ?? 0,
+    id: textOf(given['Comms Id']) || undefined,
+  };
+}
+
+/** PyTorch writes lists as text, and cuts long ones; ranks at equal distances have a start and a distance, too. */
+function ranksOf(given: Fields, size: number): readonly number[] | undefined {
+  const listed = given['Process Group Ranks'];
+  const ranks = Array.isArray(listed)
+    ? listed.map(Number)
+    : [...textOf(listed).matchAll(/\d{1,7}/g)].map(([rank]) => Number(rank));
+  if (ranks.length > 0 && ranks.length === size) return ranks;
+  const [start, stride] = [numberOf(given['Global rank start']), numberOf(given['Global rank stride'])];
+  return start === undefined || stride === undefined || start < 0 || stride < 1 || size > 1e6
+    ? undefined
+    : Array.from({ length: size }, (_, index) => start + index * stride);
+}
+
+function groupsOf(config: unknown): ReadonlyMap<string, readonly number[]> {
+  const listed = Array.isArray(config) ? config.filter(isFields) : [];
+  return new Map(
+    listed.flatMap((group): [string, number[]][] =>
+      Array.isArray(group['ranks']) ? [[textOf(group['pg_name']), group['ranks'].map(Number)]] : [],
+    ),
+  );
+}
+
+function merged(intervals: readonly [number, number][]): [number, number][] {
+  const all: [number, number][] = [];
+  for (const [start, end] of [...intervals].sort((a, b) => a[0] - b[0])) {
+    const last = all.at(-1);
+    if (last !== undefined && start <= last[1]) last[1] = Math.max(last[1], end);
+    else all.push([start, end]);
+  }
+  return all;
+}
+
+function argsOf(event: Fields): Fields {
+  return isFields(event['args']) ? event['args'] : {};
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

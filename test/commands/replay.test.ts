@@ -1,0 +1,100 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, it } from 'vitest';
+import { tccl } from './in-process.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'tccl-replay-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+/** A profile of a rank with calls as [start, end]. */
+function profile(rank: number, worldSize: number, calls: readonly (readonly [number, number])[], group = '0'): string {
+  const ranks = Array.from({ length: worldSize }, (_, each) => each);
+  return JSON.stringify({
+    distributedInfo: { rank, world_size: worldSize, nccl_version: '2.27.5' },
+    traceEvents: calls.map(([ts, end]) => ({
+      ...{ ph: 'X', cat: 'kernel', name: 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', ts, dur: end - ts },
+      args: {
+        ...{ stream: 7, 'Collective name': 'allreduce', 'In msg nelems': 1 << 20, 'Out msg nelems': 1 << 20, dtype: 'Float' },
+        ...{ 'Group size': worldSize, 'Process Group Name': group, 'Process Group Ranks': ranks },
+      },
+    })),
+  });
+}
+
+const traces = join(folder, 'traces');
+mkdirSync(traces);
+writeFileSync(
+  join(traces, 'a.json'),
+  profile(0, 2, [
+    [0, 130],
+    [500, 630],
+  ]),
+);
+writeFileSync(
+  join(traces, 'b.json.gz'),
+  gzipSync(
+    profile(1, 2, [
+      [1050, 1130],
+      [1550, 1630],
+    ]),
+  ),
+);
+
+describe('tccl replay', () => {
+  it('compares calls and steps', async () => {
+    const { code, stdout, stderr } = await tccl(['replay', 'dgx-h100', traces]);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr:
+        "note: 1 communicator without sequence numbers: calls are joined by their place\nnote: the job has 2 of the cluster's 8 ranks: its first ones\n",
+    });
+    expect(stdout).toMatch(
+      /^dgx-h100 {2}NCCL 2\.27\.5; 2 ranks, 2 calls of 1 communicator, traces of 2 ranks\nstep {3}measured 630 us, replayed/,
+    );
+    expect(stdout).toMatch(
+      /waits {2}ranks wait 100 us in calls, all together; 100 us of it for rank 1, which comes last to 2 of 2 calls/,
+    );
+    expect(stdout).toMatch(/allreduce {2}0 {10}2 {2}4 MiB {6}2 {3}80\.0 us/);
+  });
+
+  it('prints call by call, and as JSON', async () => {
+    const each = await tccl(['replay', 'dgx-h100', traces, '--calls']);
+    expect(each.stdout.match(/4 MiB {6}1 .* rank 1 last$/gm)).toHaveLength(2);
+    const { stdout } = await tccl(['replay', 'dgx-h100', traces, '--json']);
+    const made = JSON.parse(stdout) as { calls: { measured: object; predicted: { timeUs: number } }[]; nccl: string };
+    expect(made).toMatchObject({ format: 'tccl replay', nccl: '2.27.5', nRanks: 2, measuredUs: 630 });
+    expect(made.calls[0]).toMatchObject({
+      ...{ operation: 'allreduce', collective: 'AllReduce', bytes: 4 << 20, members: [0, 1] },
+      measured: { transferUs: 80, lastRank: 1, waitUs: 50, ranks: { 0: [0, 130], 1: [50, 130] } },
+    });
+  });
+
+  it('says which files are not read, and reads the rest', async () => {
+    const other = join(folder, 'notes.txt');
+    writeFileSync(other, 'hello\n');
+    const { code, stderr } = await tccl(['replay', 'dgx-h100', traces, other]);
+    expect(code).toBe(0);
+    expect(stderr).toContain(`${other} is not read: no trace: replayed are profiles of PyTorch`);
+  });
+
+  const missing = join(folder, 'none.json');
+  const large = join(folder, 'large.json');
+  writeFileSync(large, profile(0, 16, [[0, 10]]));
+  it.each([
+    ['no trace', ['dgx-h100'], /missing required argument 'trace', as in: tccl replay dgx-h100:2 traces\/rank\*\.json\.gz/],
+    ['a file that there is not', ['dgx-h100', missing], /none\.json: there is no such file or folder/],
+    ['more ranks than the cluster', ['dgx-h100', large], /the traces are of 16 ranks; dgx-h100 has 8: name as many hosts/],
+    ['an unknown machine', ['dgx-h10', traces], /did you mean dgx-h100\?/],
+    ['an unknown option', ['dgx-h100', traces, '--call'], /unknown option '--call' \(Did you mean --calls\?\)/],
+  ])('%s is an error of one line', async (_, args, message) => {
+    const { code, stdout, stderr } = await tccl(['replay', ...args]);
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(code).not.toBe(0);
+    expect(stdout).toBe('');
+  });
+});
