@@ -11,7 +11,7 @@ const printer = ts.createPrinter({ removeComments: true });
 
 let differing = 0;
 for (const entry of entries) {
-  const name = entry === './dist/index.d.ts' ? 'tccl' : basename(entry.slice(0, -'/index.d.ts'.length));
+  const name = entry === './dist/types/index.d.ts' ? 'tccl' : basename(entry, '.d.ts');
   const file = `api/${name}.d.ts.txt`;
   const text = reportOf(program.getSourceFile(entry));
   if (!process.argv.includes('--check')) {

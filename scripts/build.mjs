@@ -14,7 +14,7 @@ const deleted = { 'build/modules': /^(.+?)\.js(?:\.map)?$/, dist: /^(.+?)\.d\.ts
 for (const [folder, outputs] of Object.entries(deleted))
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const match = outputs.exec(file);
-    if (match !== null && !existsSync(`src/${match[1]}.ts`)) rmSync(`${folder}/${file}`);
+    if (match !== null && !file.startsWith('types/') && !existsSync(`src/${match[1]}.ts`)) rmSync(`${folder}/${file}`);
   }
 await joinModules();
 await buildStudio();

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 
 const modules = resolve('build/modules');
 const kernels = 'src/runtime/device/kernels/kernels.wasm';
@@ -69,8 +70,30 @@ export async function joinModules() {
   for (const file of namesIn('dist'))
     if (/\.(js|js\.map)$/.test(file) && !written.has(file) && !file.startsWith('browser/')) rmSync(join('dist', file));
   chmodSync('dist/cli/main.js', 0o755);
+  await joinDeclarations();
   writeFileSync('dist/.npmignore', notPublished(output));
   writeFileSync(record, JSON.stringify(files));
+}
+
+/** Writes dist/types: the declarations of each entry in one file, and what several of them use in further ones. */
+async function joinDeclarations() {
+  rmSync('dist/types', { recursive: true, force: true });
+  const bundle = await rolldown({
+    input: Object.fromEntries(
+      entries.map((file) => [nameOf(file), join('dist', relative(modules, file)).replace(/js$/, 'd.ts')]),
+    ),
+    external: /^node:/,
+    checks: { pluginTimings: false },
+    plugins: [dts({ dtsOnly: true, tsconfig: false })],
+  });
+  await bundle.write({ dir: 'dist/types', format: 'esm', chunkFileNames: 'shared/[name].js', minifyInternalExports: false });
+  await bundle.close();
+}
+
+/** The name of an entry in dist/types: that of its folder. */
+function nameOf(file) {
+  const path = relative(modules, file);
+  return path === 'index.js' ? 'index' : dirname(path);
 }
 
 /** Modules for pages alone. */
@@ -95,7 +118,7 @@ async function joinForBrowsers(inputs) {
 
 /**
  * Lines for npm, of the files in dist/ that only our tests and benchmarks import, by the path of their module. What users'
- * programs and the command load, in whatever way, is published, and the declarations that those of the entries import.
+ * programs and the command load, in whatever way, is published, and the joined declarations.
  */
 function notPublished(output) {
   const chunks = new Map(output.filter(({ type }) => type === 'chunk').map((chunk) => [chunk.fileName, chunk]));
@@ -109,18 +132,10 @@ function notPublished(output) {
   const published = [...programs, ...entries].map((id) => relative(modules, id));
   published.forEach(load);
 
-  const declared = new Set();
-  const declare = (file) => {
-    if (declared.has(file) || !existsSync(join('dist', file))) return;
-    declared.add(file);
-    const imports = readFileSync(join('dist', file), 'utf8').matchAll(/(?:from|import)\s*\(?\s*['"](\.[^'"]+)\.js['"]/g);
-    for (const [, path] of imports) declare(join(dirname(file), `${path}.d.ts`));
-  };
-  for (const id of entries) declare(relative(modules, id).replace(/js$/, 'd.ts'));
   const others = namesIn('dist').filter(
     (file) =>
       (file.endsWith('.js') && !loaded.has(file) && !file.startsWith('browser/')) ||
-      (file.endsWith('.d.ts') && !declared.has(file)),
+      (file.endsWith('.d.ts') && !file.startsWith('types/')),
   );
   return [...others.sort().map((file) => `/${file}`), ''].join('\n');
 }
@@ -128,7 +143,8 @@ function notPublished(output) {
 const namesIn = (folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' });
 
 function isDone(files, newestMs) {
-  if (!existsSync(record) || readFileSync(record, 'utf8') !== JSON.stringify(files)) return false;
+  if (!existsSync(record) || !existsSync('dist/types/index.d.ts') || readFileSync(record, 'utf8') !== JSON.stringify(files))
+    return false;
   return files
     .filter((file) => !ofBrowsers.test(file))
     .every((file) => existsSync(join('dist', file)) && statSync(join('dist', file)).mtimeMs >= newestMs);
@@ -139,7 +155,8 @@ function groups() {
   const names = Object.keys(starts);
   const sets = Array.from({ length: 2 ** names.length - 1 }, (_, i) => names.filter((_, bit) => ((i + 1) >> bit) & 1));
   const users = new Map();
-  return sets.map((set) => ({
+  const shared = new Set();
+  const ofStarts = sets.map((set) => ({
     debugName: set.join('-'),
     name: (id, context) => {
       if (users.size === 0) for (const name of names) addUser(users, name, context);
@@ -148,6 +165,26 @@ function groups() {
     // A module is placed together with its imports, unless they were placed before: those of many starts come first.
     priority: set.length,
   }));
+  const others = {
+    debugName: 'others',
+    name: (id, context) => {
+      if (shared.size === 0) for (const each of [...programs, ...entries]) addShared(shared, each, context);
+      return shared.has(id) && !users.has(id) ? 'joined-others' : null;
+    },
+    priority: 0,
+  };
+  return [...ofStarts, others];
+}
+
+/** Adds the modules that a program of ours or of a user can load, and that at least one module imports statically. */
+function addShared(shared, entry, context, seen = new Set()) {
+  if (seen.has(entry) || !entry.startsWith(modules)) return;
+  seen.add(entry);
+  const info = context.getModuleInfo(entry);
+  if (info === null) return; // of pages
+  const { importedIds, dynamicallyImportedIds } = info;
+  for (const id of importedIds) if (id.startsWith(modules) && !programs.includes(id) && !entries.includes(id)) shared.add(id);
+  for (const id of [...importedIds, ...dynamicallyImportedIds]) addShared(shared, id, context, seen);
 }
 
 /** Adds a start to the list of each module that it imports, directly or not. */
