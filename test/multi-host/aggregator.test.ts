@@ -141,6 +141,23 @@ describe.skipIf(reason !== undefined)(
       }
     });
 
+    it.each(['{}', '{"blocking":true}', '{"engine":"thread"}'])(
+      'name it in warnings and errors where a signal has stopped it (%s)',
+      async (config) => {
+        const id = await startAggregator();
+        const env = { TCCL_AGGREGATOR: id, TCCL_TEST_CONFIG: config, TCCL_TIMEOUT: '3', TCCL_WARN_AFTER: '1' };
+        const ranks = start('aggregated.mjs', ['endless'], env);
+        await Promise.all(ranks.map((rank) => rank.line((line) => line['started'] === true)));
+        aggregators[0]!.kill('SIGSTOP');
+        for (const { lines, code, stderr } of await Promise.all(ranks.map((rank) => rank.ended))) {
+          expect([code, lines.at(-1)!['code']]).toEqual([3, 'TIMEOUT']);
+          expect(lines.at(-1)!['message']).toMatch(/^allReduce: .* for the aggregator at 10\.213\.10[01]\.4:\d+/);
+          expect(lines.at(-1)!['ranks']).toEqual([]);
+          expect(stderr).toMatch(/has waited .* for the aggregator at 10\.213\.10[01]\.4:\d+/);
+        }
+      },
+    );
+
     it('say that it was stopped', async () => {
       const id = await startAggregator();
       const ranks = start('aggregated.mjs', ['endless'], { TCCL_AGGREGATOR: id }, 1);

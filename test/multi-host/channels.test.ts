@@ -7,7 +7,7 @@ import { plan, type Plan } from '../../src/planner/plan/plan.js';
 import { parseXml } from '../../src/planner/topology/xml/parse.js';
 import { tccl } from '../multi-process/cli.js';
 import { startFixture, type Fixture, type Outcome } from '../multi-process/fixtures/processes.js';
-import { madeTopology } from '../unit/runtime/channels/made-topology.js';
+import { madeNvLinkPair, madeTopology } from '../unit/runtime/channels/made-topology.js';
 import { makeRails, type Rails } from './rails.js';
 import { whyNoHosts } from './two-hosts.js';
 
@@ -278,6 +278,33 @@ describe.skipIf(reason !== undefined)(`channels of two hosts${reason === undefin
     );
     expect(loggedRings(job.log, planned.nChannels)).toEqual(expected);
     expect(await job.plannedLines('topo')).toEqual(job.loggedLines());
+  });
+
+  it.each([
+    { form: 'inline', config: {} },
+    { form: 'blocking', config: { blocking: true } },
+    { form: 'thread', config: { engine: 'thread' } },
+  ])('relay messages through the rank whose NIC the plan gives, as PXN ($form)', async ({ config }) => {
+    rails = makeRails(2);
+    const file = join(folder, 'pxn.xml');
+    writeFileSync(file, madeNvLinkPair());
+    const env = { TCCL_TOPO_FILE: file, TCCL_TEST_SOCKETS: '1', TCCL_TEST_CONFIG: JSON.stringify(config) };
+    const job = await run([0, 0, 1, 1], { TCCL_SOCKET_IFNAME: 'rail', ...env });
+    for (const { code, stderr } of job.ended) expect([code, stderr]).toEqual([0, '']);
+    const { stdout } = await tccl(['plan', '--topology', file, file]);
+    const planned = stdout.split('\n').filter((line) => line.includes('via NET'));
+    expect(planned).toContain('Channel 00/0 : 1[1] -> 2[0] via NET/Socket/0(0) (rail0)');
+    for (const line of planned) expect(job.log).toContain(line);
+    // Ring 0 leaves host a from rank 1 by rank 0's NIC, and ring 1 from rank 0 by rank 1's.
+    const [first, second] = job.ended.map(
+      ({ lines }) => lines[0]! as { sent: Record<string, number>; own: Record<string, number> },
+    );
+    // An all-to-all has connections of its own, so the others send something there, too.
+    expect(first!.own['10.213.80.1']).toBeGreaterThan(2 * first!.own['10.213.81.1']!);
+    expect(second!.own['10.213.81.1']).toBeGreaterThan(2 * second!.own['10.213.80.1']!);
+    const { rail0 = 0, rail1 = 0 } = first!.sent;
+    expect(rail1 / rail0).toBeGreaterThan(0.8);
+    expect(rail1 / rail0).toBeLessThan(1.25);
   });
 
   it('are refused on every rank where a topology file is wrong', async () => {

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gone, numbersOf, startTccl, tccl } from './cli.js';
+import { fixture, gone, numbersOf, startTccl, tccl } from './cli.js';
 
 let directory: string;
 beforeAll(() => {
@@ -122,6 +122,21 @@ describe('tccl run --hosts', () => {
     const children = numbersOf(stdout, 'child');
     expect(children).toHaveLength(2);
     await gone(children);
+  });
+
+  it('adds all-reduces in an aggregator on this host with --collnet', async () => {
+    const ssh = join(directory, 'way-to-hosts');
+    writeFileSync(ssh, '#!/bin/sh\nTCCL_HOSTID=$1; export TCCL_HOSTID; shift; exec sh -c "$*"\n', { mode: 0o755 });
+    const ranks = [process.execPath, fixture('aggregated.mjs'), 'sums', '400000', '2'];
+    const { code, stdout, stderr } = await tccl(['run', '--ssh', ssh, '--collnet', '--hosts', 'me@b:2,me@c:2', ...ranks]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n').map((line) => JSON.parse(line.replace(/^\[.*?\] /, '')) as Record<string, unknown>); // prettier-ignore
+    expect(lines).toHaveLength(4);
+    expect(new Set(lines.map(({ hash }) => hash)).size).toBe(1);
+    for (const { wrong, text } of lines) {
+      expect(wrong).toBe(0);
+      expect(text).toMatch(/takes collnet .*aggregators add what .* send/);
+    }
   });
 
   it('shows the host of each rank with --dry-run, and as JSON with --json', async () => {

@@ -36,7 +36,7 @@ export function showChannels({ topology, json, nodes }: ChannelOptions): void {
       formatVersion: 1,
       nRanks: order.length,
       hosts,
-      rings: rings.map((ring) => ({ order: ring.order, nics: ring.nics })),
+      rings,
       ringOfChannel,
       trees,
       treeOfChannel,

@@ -385,10 +385,14 @@ export class CallQueue implements Waitable {
     this.#engine.check();
     throw new TimeoutError(
       'TIMEOUT',
-      `rank ${rank} waited ${timeoutMs / 1000} s in ${this.#what()}, for ${describeLate(late, (one) => this.doing(one))} ` +
-        `(${whose})`,
+      `rank ${rank} waited ${timeoutMs / 1000} s in ${this.#what()}, for ${this.#describe(late)} ` + `(${whose})`,
       { ranks: late },
     );
+  }
+
+  #describe(late: readonly number[]): string {
+    const beyond = late.length > 0 ? undefined : this.#engine.lateBeyondRanks?.(this.#limitMs);
+    return beyond ?? describeLate(late, (one) => this.doing(one));
   }
 
   /** Warns once for each call that it waits, and for which ranks, unless another rank has ended it meanwhile. */
@@ -398,14 +402,7 @@ export class CallQueue implements Waitable {
     const late = this.#engine.late(this.#limitMs);
     this.#engine.check();
     const { rank, limits, warn } = this.#parts;
-    warn(
-      longWait(
-        rank,
-        untilWarning(limits, this.#stillMs),
-        this.#what(),
-        describeLate(late, (one) => this.doing(one)),
-      ),
-    );
+    warn(longWait(rank, untilWarning(limits, this.#stillMs), this.#what(), this.#describe(late)));
   }
 
   /** Reports to the others that a call makes no progress here. */

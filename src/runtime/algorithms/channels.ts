@@ -1,5 +1,6 @@
 import { doubleTree } from '../../planner/graph/merge/double-tree.js';
 import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
+import type { Relays } from '../transport/ring.js';
 
 /** Channels of the algorithms over connections: the same on all ranks, and plain data, because engine threads get them too. */
 export interface Channels {
@@ -21,8 +22,8 @@ export interface Channels {
   readonly heads?: RanksByHost;
   /** By host: the ranks that reach aggregators, and by chain its ranks, the head first; left out where the plan has none. */
   readonly collnet?: { readonly heads: RanksByHost; readonly chains: readonly RanksByHost[] };
-  /** Number of aggregators; left out, none. */
-  readonly nAggregators?: number;
+  /** Addresses of the aggregators, which are peers from the number of ranks on; left out, none. */
+  readonly aggregators?: readonly string[];
   /** Reason why the rings are in rank order; undefined if a plan gave them. */
   readonly unplanned: string | undefined;
 }
@@ -33,6 +34,8 @@ export interface RingChannel {
   readonly order: readonly number[];
   /** By rank: NIC for its connections with other hosts. Empty if they use the address that the rank listens on. */
   readonly nics: readonly PlannedNic[];
+  /** Left out where each rank reaches its NIC itself. */
+  readonly relays?: Relays;
 }
 
 /** A tree through all ranks, by rank. */
@@ -48,6 +51,11 @@ export interface PlannedNic {
   readonly dev: number;
   /** Name of the network interface. */
   readonly name: string;
+}
+
+/** The NIC of a rank, and the rank of its host, counted there, through whose memory the plan reaches it (PXN), if another. */
+export interface ReachedNic extends PlannedNic {
+  readonly relay?: number;
 }
 
 /** NICs on the way between two ranks of different hosts. */

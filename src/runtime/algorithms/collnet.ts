@@ -39,7 +39,8 @@ function collnetIn(form: Form): NetworkAlgorithm {
 /** The tree of each share. */
 export function collnetTrees(channels: Channels, form: Form): TreeChannel[] {
   const groups = groupsOf(channels);
-  const { nAggregators = 1, order } = channels;
+  const { aggregators = [], order } = channels;
+  const nAggregators = Math.max(1, aggregators.length);
   const lines = groups.map((ranks, group) =>
     linesOf(ranks, form, groups.length === channels.hosts.length ? channels.collnet : undefined, group),
   );

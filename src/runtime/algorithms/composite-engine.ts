@@ -102,6 +102,10 @@ export class CompositeEngine implements Engine {
     return this.#current.late(limitMs);
   }
 
+  lateBeyondRanks(limitMs: number): string | undefined {
+    return this.#current.lateBeyondRanks?.(limitMs);
+  }
+
   reportWait(limitMs: number, activity: Activity): readonly number[] | undefined {
     return this.#current.reportWait(limitMs, activity);
   }

@@ -39,6 +39,8 @@ export interface Engine {
    * @param limitMs time after which the call warns or fails, as for reportWait()
    */
   late(limitMs: number): number[];
+  /** Text about what holds up the running call where that is no rank: `the aggregator at …`. Absent where there is none. */
+  lateBeyondRanks?(limitMs: number): string | undefined;
   /**
    * Reports this rank's wait and its cause to ranks that may wait for it; called at intervals while a call makes no progress.
    * Returns the report if this thread sent it.

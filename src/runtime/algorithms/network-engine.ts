@@ -65,7 +65,9 @@ export class NetworkEngine implements Engine {
     this.#channels = channels;
     this.#connect = connect;
     this.#exchange = new Exchange(rank, team);
-    for (const ring of rings) if (ring.links !== undefined) this.#exchange.add([ring.links.send], [ring.links.receive]);
+    for (const { links } of rings) {
+      for (const hop of [links, links?.relayed]) if (hop !== undefined) this.#exchange.add([hop.send], [hop.receive]);
+    }
     this.#combiner = new Combiner(team, libc, order.length, (links?.send.size ?? ringFifo(1)).slotBytes);
     this.#ring = new Rings(this.#combiner, rings);
     this.#players.set('ring', this.#ring);
@@ -160,9 +162,14 @@ export class NetworkEngine implements Engine {
     this.#exchange.check();
   }
 
-  /** Without aggregators, which are peers beyond the ranks. */
   late(limitMs: number): number[] {
     return this.#exchange.late(limitMs).filter((rank) => rank < this.#channels.order.length);
+  }
+
+  lateBeyondRanks(limitMs: number): string | undefined {
+    const { order, aggregators = [] } = this.#channels;
+    const addresses = this.#exchange.late(limitMs).flatMap((peer) => aggregators[peer - order.length] ?? []);
+    return addresses.length === 0 ? undefined : addresses.map((address) => `the aggregator at ${address}`).join(' and ');
   }
 
   reportWait(limitMs: number, activity: Activity): readonly number[] {

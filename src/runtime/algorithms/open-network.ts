@@ -65,9 +65,8 @@ export interface NetworkOptions extends ChannelTransports {
 export async function openNetwork(options: NetworkOptions, signal: AbortSignal): Promise<NetworkEngine> {
   const { bootstrap, team, libc, channels } = options;
   const { rank, nRanks } = bootstrap;
-  const orders = channels.rings.map(({ order }) => order);
   const rings = await overTransports(options, ringFifo(nRanks), (transportFor) =>
-    connectRings(bootstrap, orders, transportFor, signal),
+    connectRings(bootstrap, channels.rings, transportFor, signal),
   );
   return new NetworkEngine(team, libc, rings, channels, (algorithm, stop) => {
     const { sendTo, receiveFrom } = networkAlgorithm(algorithm).ends(channels, rank);

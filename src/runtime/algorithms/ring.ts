@@ -1,8 +1,10 @@
 import { divides, gathers, isUneven } from './call-traits.js';
+import type { Moves } from '../../planner/schedule/moves.js';
+import { RelayMoves } from '../../planner/schedule/relay-moves.js';
 import { RingMoves } from '../../planner/schedule/ring-moves.js';
 import { callKinds } from '../device/kernels/kernels.js';
 import { InternalError } from '../../errors.js';
-import { ringEnds, RingOfRanks } from '../transport/ring.js';
+import { linkRings, placesIn, ringEnds, type RingOfRanks } from '../transport/ring.js';
 import type { FifoSize } from '../transport/transport.js';
 import type { NetworkAlgorithm, NetworkPlayer } from './algorithm.js';
 import type { Combiner } from './combiner.js';
@@ -38,18 +40,9 @@ export const ring: NetworkAlgorithm = {
   over: 'connections',
   defaultUpToBytes: () => Infinity,
   fifo: ringFifo,
-  ends: ({ order, rings }, rank) => {
-    if (order.length === 1) return { sendTo: [], receiveFrom: [] };
-    const ends = rings.map((ring, number) => ringEnds(new RingOfRanks(rank, ring.order, undefined), number));
-    return { sendTo: ends.map(({ sendTo }) => sendTo), receiveFrom: ends.map(({ receiveFrom }) => receiveFrom) };
-  },
-  open: ({ combiner, channels, rank, connections: { sends, receives } }) => {
-    const rings = channels.rings.map(({ order }, number) => {
-      const [send, receive] = [sends[number], receives[number]];
-      return new RingOfRanks(rank, order, send === undefined || receive === undefined ? undefined : { send, receive });
-    });
-    return new Rings(combiner, rings);
-  },
+  ends: ({ order, rings }, rank) => (order.length === 1 ? { sendTo: [], receiveFrom: [] } : ringEnds(placesIn(rings, rank))),
+  open: ({ combiner, channels, rank, connections }) =>
+    new Rings(combiner, linkRings(placesIn(channels.rings, rank), connections)),
 };
 
 /**
@@ -63,10 +56,11 @@ export const ring: NetworkAlgorithm = {
 export class Ring implements NetworkPlayer {
   /** Longest slice. */
   readonly sliceBytes: number;
-  /** This rank's work of a call. */
-  readonly track: WorkerTrack;
+  /** This rank's work of a call, and what it relays. */
+  readonly tracks: readonly WorkerTrack[];
   readonly #moves: RingMoves;
-  readonly #tracks: readonly Track[];
+  /** The moves of the rank that this one relays for, and this one's, which follow them. */
+  readonly #relayed: { readonly sender: RingMoves; readonly moves: RelayMoves } | undefined;
   readonly #partBlocks: Blocks;
   /** The same ring with the protocol LL, for calls of at most `#quickBytes`. */
   #quick: Ring | undefined;
@@ -78,16 +72,23 @@ export class Ring implements NetworkPlayer {
     readonly ring: RingOfRanks,
     roomBytes = 0,
   ) {
-    const { order, index, links } = ring;
+    const { order, index, links, relayedPlace } = ring;
     const { steps, slotBytes } = links?.send.size ?? ringFifo(1);
     this.sliceBytes = slotBytes - HEADER_BYTES - roomBytes;
     const cut = { sliceBytes: this.sliceBytes, slicesPerChunk: steps / 2, grainBytes: ALIGNMENT, meets: true };
     this.#moves = new RingMoves(order, index, cut);
-    this.track = new WorkerTrack(combiner, this.#moves, {
-      receives: [none, links === undefined ? none : [links.receive]],
-      sends: [none, links === undefined ? none : [links.send]],
-    });
-    this.#tracks = [this.track];
+    const trackOf = (moves: Moves, hop: typeof links): WorkerTrack =>
+      new WorkerTrack(combiner, moves, {
+        receives: [none, hop === undefined ? none : [hop.receive]],
+        sends: [none, hop === undefined ? none : [hop.send]],
+      });
+    const own = trackOf(this.#moves, links);
+    if (links?.relayed === undefined) this.tracks = [own];
+    else {
+      const sender = new RingMoves(order, relayedPlace, cut);
+      this.#relayed = { sender, moves: new RelayMoves(sender) };
+      this.tracks = [own, trackOf(this.#relayed.moves, links.relayed)];
+    }
     this.#partBlocks = new Blocks(order.length);
   }
 
@@ -101,39 +102,49 @@ export class Ring implements NetworkPlayer {
     const { kind, bytes } = call;
     if (this.#quick !== undefined && bytes <= this.#quickBytes && !isUneven(kind)) return this.#quick.start(call);
     this.startPart(call, 0, 1);
-    return this.#tracks;
+    return this.tracks;
   }
 
-  /** Starts part `part` of the `nParts` parts of a call, as a track. */
+  /** Starts part `part` of the `nParts` parts of a call, as tracks. */
   startPart(call: NetworkCall, part: number, nParts: number): void {
+    this.#startMoves(this.#moves, call, part, nParts);
+    if (this.#relayed !== undefined) this.#startMoves(this.#relayed.sender, call, part, nParts);
+    this.#startTracks();
+  }
+
+  #startTracks(): void {
+    this.#relayed?.moves.start();
+    for (let i = 0; i < this.tracks.length; i++) this.tracks[i]?.start();
+  }
+
+  #startMoves(moves: RingMoves, call: NetworkCall, part: number, nParts: number): void {
     const share = nParts === 1 ? call.bytes : alignedShare(call.bytes, nParts);
     const from = Math.min(part * share, call.bytes);
     const bytes = Math.min(share, call.bytes - from);
     switch (call.kind) {
       case callKinds.allReduce:
-        this.#moves.startAllReduce(bytes, from);
+        moves.startAllReduce(bytes, from);
         break;
       case callKinds.broadcast:
-        this.#moves.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace, from);
+        moves.startBroadcast(bytes, this.ring.order.indexOf(call.root), !call.isInPlace, from);
         break;
       case callKinds.reduce:
-        this.#moves.startReduce(bytes, this.ring.order.indexOf(call.root), from);
+        moves.startReduce(bytes, this.ring.order.indexOf(call.root), from);
         break;
       case callKinds.barrier:
-        this.#moves.startBarrier();
+        moves.startBarrier();
         break;
       case callKinds.allGather:
       case callKinds.allGatherV:
-        this.#moves.startAllGather(this.#blocksOf(call, part, nParts), !call.isInPlace);
+        moves.startAllGather(this.#blocksOf(call, part, nParts), !call.isInPlace);
         break;
       case callKinds.reduceScatter:
       case callKinds.reduceScatterV:
-        this.#moves.startReduceScatter(this.#blocksOf(call, part, nParts));
+        moves.startReduceScatter(this.#blocksOf(call, part, nParts));
         break;
       default:
         throw new InternalError('INTERNAL', `ring has no call of kind ${call.kind}`);
     }
-    this.track.start();
   }
 
   #blocksOf(call: NetworkCall, part: number, nParts: number): Blocks {
@@ -144,8 +155,9 @@ export class Ring implements NetworkPlayer {
   /** Lets all ranks meet. */
   barrier(): readonly Track[] {
     this.#moves.startBarrier();
-    this.track.start();
-    return this.#tracks;
+    this.#relayed?.sender.startBarrier();
+    this.#startTracks();
+    return this.tracks;
   }
 }
 
@@ -164,7 +176,9 @@ export class Rings implements NetworkPlayer {
     const [first] = this.#rings;
     if (first === undefined) throw new InternalError('INTERNAL', 'there is no ring');
     this.#first = first;
-    this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) => this.#rings.slice(0, count).map(({ track }) => track));
+    this.#tracks = Array.from({ length: rings.length + 1 }, (_, count) =>
+      this.#rings.slice(0, count).flatMap(({ tracks }) => tracks),
+    );
   }
 
   start(call: NetworkCall): readonly Track[] {

@@ -9,7 +9,7 @@ import { buildSystem } from '../../planner/topology/build/build-system.js';
 import { withoutEmptyBranches } from '../../planner/topology/combine/prune.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import type { PlannedNic } from '../algorithms/channels.js';
+import type { ReachedNic } from '../algorithms/channels.js';
 
 type GraphFile = NonNullable<PrepareOptions['graphFile']>;
 
@@ -17,7 +17,7 @@ type GraphFile = NonNullable<PrepareOptions['graphFile']>;
 export interface HostGraphs {
   readonly contribution: HostContribution;
   /** By channel of its ring graph × rank of the host: the NIC that the rank would use on it. */
-  readonly ringNics: readonly (readonly PlannedNic[])[];
+  readonly ringNics: readonly (readonly ReachedNic[])[];
   /** Lines of the log about its graphs, in NCCL's form. */
   readonly lines: readonly string[];
   /** Text for TCCL_GRAPH_DUMP_FILE. */
@@ -49,15 +49,15 @@ export function searchMachine(
       ),
     );
     const nChannels = Math.min(...host.nodes.map(({ graphs }) => graphs.ring.nChannels));
-    const nicsOn = (channel: number): PlannedNic[] => {
-      const nics: PlannedNic[] = [];
+    const nicsOn = (channel: number): ReachedNic[] => {
+      const nics: ReachedNic[] = [];
       host.nodes.forEach(({ graphs, ranks }, node) => {
         const local = systems[node];
         if (local === undefined) return;
         const transports = new NodeTransports(local, parameters);
         for (const rank of ranks) {
-          const { dev } = transports.net(graphs.ring, channel, rank, 'send');
-          nics[rank] = { dev, name: names.get(dev) ?? '' };
+          const { dev, relay } = transports.net(graphs.ring, channel, rank, 'send');
+          nics[rank] = { dev, name: names.get(dev) ?? '', ...(relay === undefined ? {} : { relay }) };
         }
       });
       return nics;

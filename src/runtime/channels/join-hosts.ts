@@ -3,7 +3,7 @@ import type { HostContribution } from '../../planner/graph/merge/contribution.js
 import { nvlsHeadRanks } from '../../planner/graph/merge/nvls.js';
 import { TREE_ARITY } from '../../planner/graph/merge/trees.js';
 import { defaultParameters } from '../../planner/parameters.js';
-import type { Channels, PlannedNic, RingChannel, TreeChannel } from '../algorithms/channels.js';
+import type { Channels, ReachedNic, RingChannel, TreeChannel } from '../algorithms/channels.js';
 
 /** A host of a communicator, with its own decisions. */
 export interface PlannedHost {
@@ -11,7 +11,7 @@ export interface PlannedHost {
   readonly ranks: readonly number[];
   readonly contribution: HostContribution;
   /** See HostGraphs. */
-  readonly ringNics: readonly (readonly PlannedNic[])[];
+  readonly ringNics: readonly (readonly ReachedNic[])[];
 }
 
 /**
@@ -31,14 +31,16 @@ export function joinHosts(hosts: readonly PlannedHost[], parameters = defaultPar
   const rings = Array.from({ length: merged.rings.count }, (_, ring): RingChannel => {
     const order = [...merged.rings.order.subarray(ring * nRanks, (ring + 1) * nRanks)].map((rank) => rankOf[rank] ?? 0);
     const start = order.indexOf(0);
-    const nics: PlannedNic[] = [];
+    const reached: ReachedNic[] = [];
     for (const { ranks, ringNics } of hosts) {
       ranks.forEach((rank, local) => {
         const nic = ringNics[ring % ringNics.length]?.[local];
-        if (nic !== undefined) nics[rank] = nic;
+        if (nic !== undefined) reached[rank] = nic;
       });
     }
-    return { order: [...order.slice(start), ...order.slice(0, start)], nics };
+    const fromFirst = [...order.slice(start), ...order.slice(0, start)];
+    const nics = reached.map(({ dev, name }) => ({ dev, name }));
+    return { order: fromFirst, nics, ...relaysOf(fromFirst, reached, hosts) };
   });
   const trees = Array.from({ length: merged.trees.count }, (_, tree): TreeChannel => {
     const up: number[] = [];
@@ -62,6 +64,25 @@ export function joinHosts(hosts: readonly PlannedHost[], parameters = defaultPar
     treeOfChannel: [...merged.treeOfChannel],
     unplanned: undefined,
   };
+}
+
+/**
+ * The relays of a ring, where a rank sends to another host on the NIC of a neighbour. A neighbour that uses another NIC on this
+ * ring cannot relay on it.
+ */
+function relaysOf(
+  order: readonly number[],
+  nics: readonly ReachedNic[],
+  hosts: readonly PlannedHost[],
+): Pick<RingChannel, 'relays'> {
+  const relays = order.flatMap((rank, place): [number, number][] => {
+    const ranks: readonly number[] = hosts.find((host) => host.ranks.includes(rank))?.ranks ?? [];
+    const { dev, relay = -1 } = nics[rank] ?? {};
+    const through = ranks[relay];
+    const leaves = !ranks.includes(order[(place + 1) % order.length] ?? rank);
+    return leaves && through !== undefined && nics[through]?.dev === dev ? [[rank, through]] : [];
+  });
+  return relays.length === 0 ? {} : { relays: Object.fromEntries(relays) };
 }
 
 /** The heads of NVLink SHARP on each host; none where a host counts as several nodes. */

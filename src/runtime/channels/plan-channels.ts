@@ -7,7 +7,7 @@ import type { RanksByHost } from '../../planner/schedule/hierarchical.js';
 import type { HostContribution } from '../../planner/graph/merge/contribution.js';
 import { descendants, type XmlElement } from '../../planner/topology/xml/tree.js';
 import { writeXml } from '../../planner/topology/xml/write.js';
-import { ringInOrder, type Channels, type PlannedNic } from '../algorithms/channels.js';
+import { ringInOrder, type Channels, type ReachedNic } from '../algorithms/channels.js';
 import type { Bootstrap } from '../bootstrap/bootstrap.js';
 import { packError, thrownByEveryRank, unpackError, type TransferredError } from '../failure/transfer.js';
 import type { Nic } from '../bootstrap/interfaces.js';
@@ -56,7 +56,7 @@ type HostWord =
   | {
       readonly kind: 'graphs';
       readonly contribution: object;
-      readonly ringNics: readonly (readonly PlannedNic[])[];
+      readonly ringNics: readonly (readonly ReachedNic[])[];
       readonly isFromFile: boolean;
     }
   | { readonly kind: 'nothing'; readonly reason: string }

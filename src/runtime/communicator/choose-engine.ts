@@ -118,8 +118,8 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
         (forced === 'nvls' ? '; nvlstree is its form between hosts' : ''),
     );
   }
-  const nAggregators = facts[0]?.aggregators.length ?? 0;
-  if (isOfAggregators(forced) && nAggregators === 0 && !oneSegment) {
+  const aggregators = facts[0]?.aggregators ?? [];
+  if (isOfAggregators(forced) && aggregators.length === 0 && !oneSegment) {
     throw new InvalidUsageError(
       'UNSUPPORTED',
       `the algorithm ${forced ?? ''} (TCCL_ALGO) needs an aggregator: start the ranks with tccl run --collnet, or start tccl aggregator and pass its id to all ranks as TCCL_AGGREGATOR`,
@@ -142,7 +142,7 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
     nRanks,
     oneSegment,
     hosts: formOfTeams(teamsIn(bootstrap, facts)),
-    aggregated: nAggregators > 0,
+    aggregated: aggregators.length > 0,
     forced: onlyDirect ? 'direct' : forced,
   });
   // A profile is measured with ranks that share memory.
@@ -174,10 +174,13 @@ export async function chooseEngine(context: EngineContext): Promise<ChosenEngine
   let plan: ChannelPlan | undefined;
   if (overNetwork.length > 0) {
     const planned = await channelsOf(context);
-    plan = { ...planned, channels: { ...planned.channels, nAggregators, teams: teamsIn(bootstrap, facts) } };
+    plan = { ...planned, channels: { ...planned.channels, aggregators, teams: teamsIn(bootstrap, facts) } };
     facts = facts.map((fact, rank) => withLocation(fact, planned.locations[rank]));
     const network = await networkEngine(context, plan.channels, overNetwork, oneSegment, nThreads);
-    ring = { ...plan, transports: network.transports };
+    // A rank whose messages a neighbour relays has no connection with other hosts itself.
+    const isRelayed = (number: number): boolean => planned.channels.rings[number]?.relays?.[bootstrap.rank] !== undefined;
+    const far = networkNamed(netOf(facts).name).logName;
+    ring = { ...plan, transports: network.transports.map((own, number) => (isRelayed(number) ? far : own)) };
     for (const algorithm of overNetwork) engines[algorithm] = network.engine;
   }
   const observers = observersOf({

@@ -26,6 +26,8 @@ export function treesLine({ trees, treeOfChannel }: Channels, rank: number): str
 /**
  * `Channel 00/0 : 1[1] -> 2[0] via NET/Socket/0 (eth0)`: the connection of a rank in each ring, with places on the hosts.
  *
+ * A relay is the number in brackets behind that of the NIC, as NCCL names a rank whose GPU forwards (PXN).
+ *
  * @param transportOf the log's name of the transport to the next rank of a ring
  */
 export function connectionLines(
@@ -35,12 +37,13 @@ export function connectionLines(
 ): string[] {
   const hostOf = (other: number): readonly number[] => hosts.find((ranks) => ranks.includes(other)) ?? [];
   const own = hostOf(rank);
-  return rings.map(({ order, nics }, ring) => {
+  return rings.map(({ order, nics, relays = {} }, ring) => {
     const next = order[(order.indexOf(rank) + 1) % order.length] ?? rank;
     const ofNext = hostOf(next);
     const transport = transportOf(ring, ofNext !== own);
     const nic = ofNext === own ? undefined : nics[rank];
-    const via = nic === undefined ? transport : `${transport}/${nic.dev} (${nic.name})`;
+    const relay = relays[rank] === undefined ? '' : `(${relays[rank]})`;
+    const via = nic === undefined ? transport : `${transport}/${nic.dev}${relay} (${nic.name})`;
     return `Channel ${twoDigits(ring)}/0 : ${rank}[${own.indexOf(rank)}] -> ${next}[${ofNext.indexOf(next)}] via ${via}`;
   });
 }

@@ -118,7 +118,7 @@ describe('shares of collnet', () => {
     [0, 3, 4],
     [1, 2],
   ];
-  const unplanned: Channels = { ...ringInOrder(hosts, ''), nAggregators: 2 };
+  const unplanned: Channels = { ...ringInOrder(hosts, ''), aggregators: ['a:1', 'b:2'] };
   const planned: Channels = {
     ...unplanned,
     collnet: {

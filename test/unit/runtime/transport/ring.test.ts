@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { Bootstrap } from '../../../../src/runtime/bootstrap/bootstrap.js';
 import type { Segment } from '../../../../src/runtime/device/segment.js';
 import { Team } from '../../../../src/runtime/device/team.js';
-import { connectRing, type RingOfRanks } from '../../../../src/runtime/transport/ring.js';
+import { connectRing, connectRings, type RingOfRanks } from '../../../../src/runtime/transport/ring.js';
 import { ShmTransport } from '../../../../src/runtime/transport/shm.js';
 import { SocketTransport } from '../../../../src/runtime/transport/socket.js';
 import type { FifoSize, Transport } from '../../../../src/runtime/transport/transport.js';
@@ -67,6 +67,31 @@ test.each(cases)('%s form a ring: messages to the next rank arrive from the prev
     expect(receive.peer).toBe(ring.rankAt(-1));
   }
   await close(rings);
+});
+
+test('messages to another host go through the relay, which has connections of its own for them', async () => {
+  bootstraps = await connectRanks(6);
+  const path = { order: [0, 1, 2, 3, 4, 5], relays: { 2: 0, 5: 4 } };
+  const rings = await Promise.all(
+    hosts(3, 3).flatMap((host) =>
+      host.ranks.map(async (rank, local) => {
+        const [ring] = await connectRings(bootstraps[rank]!, [path], transports(host, local), signal);
+        return ring!;
+      }),
+    ),
+  );
+  const peersOf = ({ links }: RingOfRanks) =>
+    [links, links?.relayed].flatMap((hop) => (hop === undefined ? [] : [[hop.receive.peer, hop.send.peer]]));
+  expect(rings.map(peersOf)).toEqual([
+    [[4, 1], [2, 3]], // prettier-ignore
+    [[0, 2]],
+    [[1, 0]],
+    [[0, 4]],
+    [[3, 5], [5, 0]], // prettier-ignore
+    [[4, 4]],
+  ]);
+  await close(rings);
+  for (const { links } of rings) await Promise.all([links?.relayed?.send.close(), links?.relayed?.receive.close()]);
 });
 
 test('a ring of one rank has no links', async () => {
