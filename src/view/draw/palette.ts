@@ -1,6 +1,7 @@
 /**
- * Colours and looks of all views. Colours come in pairs for light and dark backgrounds; hues that stand side by side are told
- * apart by people with any kind of colour vision, and never alone: widths, letters or labels say the same.
+ * Colours and looks of all views. Colours come in pairs for light and dark backgrounds; those that stand side by side are told
+ * apart by people with any kind of colour vision (a test simulates three), and never alone: widths, letters or labels say the
+ * same.
  */
 
 /** Colours by name: on a light background, on a dark one. */
@@ -23,17 +24,17 @@ export const colours = {
   switchLine: ['#b3a578', '#6e6444'],
   cardFill: ['#fdf1e1', '#33271a'],
   cardLine: ['#c27a26', '#b5763a'],
-  gpuFill: ['#e4f2e0', '#1d2f19'],
+  gpuFill: ['#e4f2e0', '#14352b'],
   gpuLine: ['#4a8637', '#5c9a49'],
   nvsFill: ['#d3e8cb', '#28401f'],
   hostFill: ['#f7f8fa', '#1a1e24'],
   hostLine: ['#ccd2db', '#3a424d'],
 
-  nvlink: ['#4a8637', '#6fae5b'],
-  c2c: ['#8a3c7b', '#cf86c2'],
-  pci: ['#9a8a56', '#a39670'],
-  cpuLink: ['#5b7aa8', '#7f9cc7'],
-  net: ['#c27a26', '#dd9a52'],
+  nvlink: ['#628054', '#79ac49'],
+  c2c: ['#8a3c7b', '#cc8ac6'],
+  pci: ['#96936e', '#9a8871'],
+  cpuLink: ['#568ab9', '#7083a4'],
+  net: ['#c57d1b', '#eeb647'],
   shared: ['#2563c9', '#6ea8fe'],
 
   // Loads of links: from nothing to full; beyond full has a colour of its own.
@@ -46,40 +47,40 @@ export const colours = {
   full: ['#c2410c', '#ff9a5c'],
 
   // Algorithms.
-  Tree: ['#3f9d6b', '#3d8058'],
-  Ring: ['#4a86e0', '#3f6cc4'],
-  NVLS: ['#a06bd6', '#8457b5'],
-  NVLSTree: ['#d165a8', '#a94a88'],
-  CollNetDirect: ['#de9440', '#a96a2a'],
-  CollNetChain: ['#c2a92a', '#8f7c1f'],
-  PAT: ['#2f9c9c', '#287a7a'],
-  Symmetric: ['#d98ca6', '#8c4a63'],
-  CopyEngines: ['#9aa5b1', '#5b6673'],
+  Tree: ['#439767', '#5d744c'],
+  Ring: ['#0e8eff', '#424bc6'],
+  NVLS: ['#a06bd6', '#69258e'],
+  NVLSTree: ['#d165a8', '#953d9c'],
+  CollNetDirect: ['#de9440', '#715a00'],
+  CollNetChain: ['#cac545', '#907c1a'],
+  PAT: ['#00cdc3', '#287a7a'],
+  Symmetric: ['#fea5e7', '#853446'],
+  CopyEngines: ['#a3a58f', '#4f526f'],
 
   // Lines of a chart.
-  line0: ['#2563c9', '#6ea8fe'],
-  line1: ['#c2540a', '#ff9a62'],
-  line2: ['#20794a', '#5fc48d'],
-  line3: ['#8741c9', '#c39bf2'],
-  line4: ['#8a6800', '#e0bd4a'],
-  line5: ['#0f7285', '#4fc3d6'],
-  line6: ['#b3266e', '#f58bbd'],
-  line7: ['#56606e', '#aab4c0'],
+  line0: ['#0d6ff2', '#6ea8fe'],
+  line1: ['#c25306', '#ea976e'],
+  line2: ['#22644a', '#9dd8a3'],
+  line3: ['#853cc2', '#b98ccd'],
+  line4: ['#80764f', '#e0bd4a'],
+  line5: ['#167681', '#43ccf5'],
+  line6: ['#cc56af', '#ee6b8e'],
+  line7: ['#534d71', '#aab4c0'],
 
-  // Path types, nearest first: greens and blues stay on a device or switch, yellow to red cross the host.
+  // Path types, nearest first: greens, blues and violets stay on a device or switch, yellow to red cross the host.
   X: ['#eef0f3', '#22272e'],
-  LOC: ['#d9ead3', '#274322'],
-  NVL: ['#a8d5a2', '#2f6a35'],
-  NVB: ['#cfe3b4', '#4f6a2b'],
-  C2C: ['#c9b8e0', '#54406f'],
-  PIX: ['#a8c8f0', '#264f86'],
-  PXB: ['#c5d8f2', '#2f4766'],
-  P2C: ['#d6c9ec', '#493a63'],
-  PXN: ['#a9dede', '#1f5a5e'],
-  PHB: ['#f7dd9c', '#6b5518'],
-  SYS: ['#f4b183', '#7d3f16'],
-  NET: ['#e3e6ea', '#2f353d'],
-  DIS: ['#e8a3a0', '#7a2a27'],
+  LOC: ['#cbfef2', '#174135'],
+  NVL: ['#8cd3af', '#00773a'],
+  NVB: ['#f6ffba', '#2e5641'],
+  C2C: ['#bfa1b6', '#451362'],
+  PIX: ['#9394da', '#274eaa'],
+  PXB: ['#abadec', '#5d4b73'],
+  P2C: ['#c9c5ed', '#493765'],
+  PXN: ['#a4ebc6', '#616775'],
+  PHB: ['#fbd983', '#714400'],
+  SYS: ['#f4b27c', '#4f0d00'],
+  NET: ['#d9dfff', '#1f2936'],
+  DIS: ['#e68e7b', '#6a1f04'],
 } as const satisfies Readonly<Record<string, readonly [light: string, dark: string]>>;
 
 /** Name of a colour of {@link colours}. */
