@@ -37,26 +37,59 @@ interface InspectedRank {
   readonly waits: readonly { readonly text: string }[];
 }
 
-/** The last line of `tccl inspect --json`; undefined for another text. */
+/** An output of `tccl inspect --json`: one value, or the last of its lines; undefined for another text. */
 export function inspectionIn(text: string): Inspection | undefined {
-  if (!/^\s*\{"jobs":\[/.test(text)) return undefined;
+  if (!/^\s*\{\s*"jobs"\s*:\s*\[/.test(text)) return undefined;
+  const value = valueOf(text) ?? valueOf(text.trimEnd().split('\n').at(-1) ?? '');
+  return isInspection(value) ? value : undefined;
+}
+
+function valueOf(text: string): unknown {
   try {
-    return JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as Inspection;
+    return JSON.parse(text) as unknown;
   } catch {
-    return undefined; // another program's, or cut
+    return undefined; // several values, or cut
   }
+}
+
+/** True for all that is read here: another program can have jobs, too. */
+function isInspection(value: unknown): value is Inspection {
+  const { jobs, problems } = (value ?? {}) as { readonly jobs?: unknown; readonly problems?: unknown };
+  return Array.isArray(problems) && Array.isArray(jobs) && jobs.every(isJob);
+}
+
+function isJob(value: unknown): boolean {
+  const { job, causes, ranks } = (value ?? {}) as Readonly<Record<string, unknown>>;
+  return (
+    typeof job === 'string' &&
+    hasLists(causes, 'ranks', 'waiting') &&
+    hasLists(ranks, 'waits') &&
+    ranks.every(({ rank, host }) => typeof rank === 'number' && typeof host === 'string')
+  );
+}
+
+function hasLists(value: unknown, ...names: readonly string[]): value is readonly Readonly<Record<string, unknown>>[] {
+  const isOne = (each: unknown) =>
+    names.every((name) => Array.isArray((each as Readonly<Record<string, unknown>> | null)?.[name]));
+  return Array.isArray(value) && value.every(isOne);
 }
 
 /** Jobs of tccl's own ranks as an incident: the ranks that hold them up first, then each rank's position. */
 export function shownInspection({ jobs, problems }: Inspection, width: number | undefined): ShownLog {
   const held = jobs.filter(({ state }) => state === 'stuck' || state === 'failed');
   const waits = jobs.some(({ state }) => state === 'waiting');
-  const [first] = [...held, ...jobs];
+  const named = held.length > 0 ? held : jobs.slice(0, 1);
+  const [first, ...others] = named.flatMap((job) => {
+    const texts = job.causes.length === 0 ? [jobText(job)] : job.causes.map(({ text }) => text);
+    return texts.map((text) => [jobs.length > 1 && job.causes.length > 0 ? `job ${job.job}` : '', text] as const);
+  });
+  const advice = named[0]?.causes[0]?.advice;
   return {
     outcome: held.length > 0 ? 'fault' : waits || jobs.length === 0 ? 'undecided' : 'healthy',
-    byFile: [],
-    verdict: first === undefined ? 'no job runs' : (first.causes[0]?.text ?? jobText(first)),
-    open: first?.causes[0] === undefined ? [] : [first.causes[0].advice],
+    where: first?.[0] ?? '',
+    verdict: first?.[1] ?? 'no job runs',
+    also: others,
+    open: advice === undefined ? [] : [advice],
     facts: [...jobs.map(jobText), ...problems],
     ranks: jobs.flatMap((job) => picturesOf(job, width)),
     pairs: [],
@@ -86,7 +119,7 @@ function picturesOf({ job, causes, ranks }: InspectedJob, width: number | undefi
   }));
   return [
     ...(hosts === undefined ? [] : [hosts]),
-    ...(waits.length === 0 ? [] : [lanesPicture(standingsOfCalls(`Calls of the ranks of job ${job}`, positions, roles))]),
+    ...(waits.length === 0 ? [] : [lanesPicture(standingsOfCalls(`Calls of the ranks of job ${job}`, positions, roles), width)]),
   ];
 }
 

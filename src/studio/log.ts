@@ -21,8 +21,8 @@ const PROGRESS_STEP = 4 * 2 ** 20;
 const MOST_PLACES = 5;
 const MOST_COMMUNICATORS = 4;
 const MOST_MAPS = 6;
-/** Files at most that are named with the likeliest cause in them. */
-const MOST_FILES = 8;
+/** Causes at most that are named beside the verdict. */
+const MOST_CAUSES = 8;
 
 /** Reads all files of a job, as `tccl diagnose` does; a file that cannot be read does not hide the findings of others. */
 export async function readJob(files: readonly OpenFile[], report: (text: string) => void): Promise<LogModel> {
@@ -126,10 +126,15 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
   // The state of a watched job that moves is more than a report that shows no fault.
   const moving = verdict.causes.length === 0 && watched.length > 0 ? watched : [];
   const isHealthy = moving.length > 0 && moving.every(({ status: { state } }) => state === 'healthy');
+  const [first, ...others] =
+    moving.length > 0
+      ? moving.map(({ status: { why } }, index) => [moving.length > 1 ? `job ${index + 1}` : '', why] as const)
+      : likelyCauses(verdict.causes, files);
   return {
     outcome: isHealthy ? 'healthy' : outcome,
-    byFile: moving.length > 0 ? [] : causesByFile(verdict.causes, files),
-    verdict: moving[0]?.status.why ?? verdict.causes[0]?.problem ?? open?.problem ?? 'nothing wrong found',
+    where: first?.[0] ?? '',
+    also: others,
+    verdict: first?.[1] ?? open?.problem ?? 'nothing wrong found',
     open: open === undefined || moving.length > 0 ? [] : [open.cause, open.command, open.remedy],
     findings: findings.map((finding) => shownFinding(finding, files)),
     ranks: [],
@@ -158,14 +163,12 @@ function shownLog(model: LogModel, { outcome, findings, verdict, open }: Diagnos
   };
 }
 
-/** The likeliest cause in each file, where there are several files: they can be those of several jobs. */
-function causesByFile(causes: readonly LogFinding[], files: readonly string[]): ShownLog['byFile'] {
-  if (files.length < 2) return [];
-  const first = new Map<string, string>();
-  for (const { problem, places } of causes)
-    for (const name of new Set(places.map(({ file }) => files[file])))
-      if (name !== undefined && !first.has(name)) first.set(name, problem);
-  return [...first].slice(0, MOST_FILES);
+/** Likely causes with the file of each where there are several: files, and parts of one, can be those of several jobs. */
+function likelyCauses(causes: readonly LogFinding[], files: readonly string[]): ShownLog['also'] {
+  return causes.slice(0, MOST_CAUSES).map(({ problem, places: [place] }) => {
+    const file = place === undefined || files.length < 2 ? undefined : files[place.file];
+    return [file ?? '', problem] as const;
+  });
 }
 
 function tablesText(tables: LogModel['tables']): string[] {

@@ -1,5 +1,5 @@
 import { render } from 'preact';
-import type { Beginning } from './messages.js';
+import type { Shown } from './messages.js';
 import { App } from './page/app.js';
 import { drawingStyle } from './page/drawing.js';
 import { begin, follow, showBeginning } from './page/store.js';
@@ -12,7 +12,7 @@ const style = new CSSStyleSheet();
 style.replaceSync(drawingStyle());
 document.adoptedStyleSheets = [style];
 const files = embeddedFiles();
-showBeginning(JSON.parse(contentsOf('beginning')) as Beginning, files);
+showBeginning(JSON.parse(contentsOf('beginning')) as Shown, files);
 const root = document.getElementById('studio');
 if (root !== null) render(<App />, root);
 document.addEventListener('DOMContentLoaded', () => {

@@ -88,12 +88,6 @@ export interface VersionNews {
   readonly rules: readonly (readonly [name: string, text: string])[];
 }
 
-/** The planned example, which the build puts into the page, also drawn for a phone. */
-export interface Beginning {
-  readonly page: Shown;
-  readonly phone: Shown;
-}
-
 /** The search of a graph. */
 export interface ShownReport {
   readonly title: string;
@@ -234,8 +228,10 @@ export interface ShownFinding {
 export interface ShownLog {
   readonly outcome: Outcome;
   readonly verdict: string;
-  /** The likeliest cause in each file; empty for one file. */
-  readonly byFile: readonly (readonly [file: string, problem: string])[];
+  /** The place that the verdict is about, of several: a file or a job. */
+  readonly where: string;
+  /** Other likely causes, with their places: those of other files, hosts or jobs. */
+  readonly also: readonly (readonly [where: string, problem: string])[];
   /** Of an open question: cause, and the next step. */
   readonly open: readonly string[];
   readonly findings: readonly ShownFinding[];

@@ -10,11 +10,10 @@ export function sheetOfPart(title: string, part: ShownPart): Picture {
 
 /** The diagnosis of the opened files as one picture. */
 export function sheetOfLog(title: string, log: ShownLog): Picture {
-  const alike = log.byFile.flatMap(([file, problem]) => (problem === log.verdict ? [file] : []));
-  const { outcome, verdict, byFile, open, facts, ranks, pairs, findings } = log;
+  const { outcome, verdict, where, also, open, facts, ranks, pairs, findings } = log;
   return sheet(title, [
-    { kind: 'head', text: `${outcome}: ${verdict}${alike.length === 0 ? '' : `, in ${alike.join(', ')}`}` },
-    ...byFile.flatMap(([file, problem]) => (problem === verdict ? [] : [item(`${file}: ${problem}`)])),
+    { kind: 'head', text: `${outcome}: ${verdict}${where === '' ? '' : `, in ${where}`}` },
+    ...also.map(([place, problem]) => item(place === '' ? problem : `${place}: ${problem}`)),
     ...open.map(text),
     ...facts.map(text),
     ...[...ranks, ...pairs].map(picture),

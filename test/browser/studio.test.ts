@@ -659,9 +659,42 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
     await expect(tab('Incident').getAttribute('aria-selected')).resolves.toBe('true');
     expect(await page.locator('.findings').textContent()).toContain('incident/host1/job.log:2');
     // Files can be those of several jobs.
-    const named = `${(await page.locator('.verdict').textContent()) ?? ''} ${(await page.locator('.byfile').textContent()) ?? ''}`;
+    const named = `${(await page.locator('.verdict').textContent()) ?? ''} ${(await page.locator('.also').textContent()) ?? ''}`;
     expect(named).toMatch(/other\.log/);
     expect(named).toMatch(/host1\/job\.log/);
+  });
+
+  it('reads a cluster file of YAML 1.1', async () => {
+    await openPage();
+    await openFile('old.yaml', '%YAML 1.1\n---\nmachines:\n  - { machine: dgx-a100, count: 3 }\n');
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: '3 x dgx-a100' }).waitFor();
+  });
+
+  it('on a phone, leads to the settings below the views and back, and shows an incident in its full size', async () => {
+    await openPage('', { width: 375 });
+    const focused = () => page.evaluate<string>('document.activeElement.closest("aside") === null ? "views" : "settings"');
+    await page.getByRole('button', { name: 'Settings and files' }).click();
+    expect(await focused()).toBe('settings');
+    await page.getByRole('button', { name: 'Back to the views' }).click();
+    expect(await focused()).toBe('views');
+    const waiting = { ranks: [1], waiting: [0], text: 'rank 1 computes', advice: 'look at rank 1' };
+    const ranks = [0, 1].map((rank) => ({ rank, host: 'gpu1', pid: 11 + rank, process: 'runs', calls: 4, waits: [] }));
+    const job = {
+      job: '5a',
+      state: 'stuck',
+      stillMs: 9000,
+      causes: [waiting],
+      version: '1',
+      nRanks: 2,
+      transport: 'sockets',
+      ranks,
+    };
+    await openFile('inspect.json', JSON.stringify({ jobs: [job], problems: [] }, undefined, 2));
+    const scales = await page.evaluate<number[]>(
+      "[...document.querySelectorAll('#view svg.tccl')].map((svg) => svg.clientWidth / svg.viewBox.baseVal.width)",
+    );
+    expect(scales.length).toBe(2);
+    expect(Math.min(...scales)).toBeGreaterThan(0.95);
   });
 
   it('answers why there are 4 nodes, and leads from the answer to the views', async () => {

@@ -42,6 +42,9 @@ export function App(): JSX.Element {
           tccl studio <span>{views?.plan?.title ?? state.value.file ?? ''}</span>
         </h1>
         <div class="row">
+          <button type="button" class="jump" onClick={() => jumpTo('aside')}>
+            Settings and files
+          </button>
           <button type="button" onClick={() => history.back()}>
             Undo
           </button>
@@ -73,6 +76,9 @@ export function App(): JSX.Element {
             Drop or paste a topology (XML), a cluster file (YAML), a log of NCCL, or any files that tccl diagnose reads (also
             .gz). The page works without a network and sends nothing.
           </p>
+          <button type="button" class="jump" onClick={() => jumpTo('[role=tablist]')}>
+            Back to the views
+          </button>
         </aside>
         <main aria-busy={busy.value !== undefined || (views === undefined && problem.value === undefined)}>
           <Status />
@@ -82,6 +88,13 @@ export function App(): JSX.Element {
       </div>
     </>
   );
+}
+
+/** Scrolls to a part of the page, and moves the focus there: on a phone the settings are below the views. */
+function jumpTo(selector: string): void {
+  const part = document.querySelector(selector);
+  part?.scrollIntoView();
+  part?.querySelector<HTMLElement>('input, button:not([tabindex="-1"])')?.focus({ preventScroll: true });
 }
 
 async function saveAll(): Promise<void> {

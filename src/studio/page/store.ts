@@ -1,10 +1,9 @@
 import { computed, signal } from '@preact/signals';
 import { describeError } from '../../errors.js';
 import { partOfFile } from '../files.js';
-import type { Beginning, Excerpt, Known, OpenFile, Reply, Request, Shown } from '../messages.js';
+import type { Excerpt, Known, OpenFile, Reply, Request, Shown } from '../messages.js';
 import { readSavedStudio } from '../saved.js';
 import { NARROW } from '../../view/choice/axis.js';
-import { COMPACT_WIDTH } from '../../view/draw/picture.js';
 import { exampleState, fragmentOf, stateOf, type StudioState } from '../state.js';
 
 /** The state of the page. It is the fragment of the address: Back undoes, a copied address reproduces the view. */
@@ -223,9 +222,8 @@ let isWorking = false;
 let lasting: string | undefined;
 
 /** Shows the example, which is planned when the page is built, if neither the address nor a file names something else. */
-export function showBeginning({ page, phone }: Beginning, first: readonly unknown[]): void {
-  if (state.value === exampleState && first.length === 0)
-    shown.value = (phoneWidth.value ?? Infinity) < COMPACT_WIDTH ? phone : page;
+export function showBeginning(example: Shown, first: readonly unknown[]): void {
+  if (state.value === exampleState && first.length === 0) shown.value = example;
 }
 
 /** Begins to follow the address, and shows the first state. */
@@ -247,7 +245,8 @@ export function begin(makeWorker: () => Worker, first: readonly { readonly name:
   else {
     for (const { name, blob } of first) files.set(name, { key: nextKey++, name, blob });
     fileNames.value = [...files.keys()];
-    if (shown.value === undefined || state.value !== exampleState) request();
+    // A phone shows the picture of the page until the worker has drawn its own.
+    if (shown.value === undefined || state.value !== exampleState || phoneWidth.value !== undefined) request();
     else {
       // The example is shown already: the worker plans it so that the first change takes as long as later ones.
       worker = listen(makeWorker());

@@ -311,19 +311,18 @@ function Table({
 
 /** The diagnosis of the opened files: the verdict first. */
 export function LogView({ log }: { readonly log: ShownLog }): JSX.Element {
-  const alike = log.byFile.filter(([, problem]) => problem === log.verdict);
-  const others = log.byFile.filter(([, problem]) => problem !== log.verdict);
   return (
     <>
       <p class="verdict">
         <b>{{ fault: 'Fault:', healthy: 'Healthy:', undecided: 'Undecided:' }[log.outcome]}</b> {log.verdict}
-        {alike.length === 0 ? null : <small> {`in ${alike.map(([file]) => file).join(', ')}`}</small>}
+        {log.where === '' ? null : <small> in {log.where}</small>}
       </p>
-      {others.length === 0 ? null : (
-        <ul class="byfile" aria-label="Likeliest causes in other files">
-          {others.map(([file, problem]) => (
-            <li key={file}>
-              <b>{file}</b>: {problem}
+      {log.also.length === 0 ? null : (
+        <ul class="also" aria-label="Other likely causes">
+          {log.also.map(([where, problem], index) => (
+            <li key={index}>
+              {where === '' ? 'Also: ' : <b>{where}: </b>}
+              {problem}
             </li>
           ))}
         </ul>

@@ -21,7 +21,7 @@ export function incidentPictures({ model, diagnosis }: ReadJob, made: Planned | 
   const late = places.filter(({ rank, subject }) => roles.of(rank) === 'late' && !subject.startsWith('rank/'));
   return [
     ...(hosts === undefined ? [] : [hosts]),
-    ...standingsOf(model, roles).map(lanesPicture),
+    ...standingsOf(model, roles).map((standings) => lanesPicture(standings, width)),
     ...(made === undefined || late.length === 0 ? [] : framed(machinePictures(made, width), late.slice(0, MOST_FRAMES))),
   ];
 }

@@ -112,10 +112,22 @@ describe('the worker of the studio', () => {
     ];
     const [reply] = await worker()('file=a.log&view=log', files);
     const shown = reply?.kind === 'shown' ? reply.shown.log : undefined;
-    expect(shown?.byFile.map(([file]) => file).sort()).toEqual(['a.log', 'other.log']);
-    expect(shown?.byFile[0]?.[1]).toBe(shown?.verdict);
+    expect([shown?.where, ...(shown?.also ?? []).map(([file]) => file)].sort()).toEqual(['a.log', 'other.log']);
     const [one] = await worker()('file=a.log&view=log', files.slice(0, 1));
-    expect(one?.kind === 'shown' && one.shown.log?.byFile).toEqual([]);
+    expect(one?.kind === 'shown' && [one.shown.log?.where, one.shown.log?.also]).toEqual(['', []]);
+  });
+
+  it('names the likely causes of several jobs in one file', async () => {
+    const lines = [
+      'host1:10:10 [0] NCCL WARN NET/IB : Unable to open device mlx5_0',
+      "host9:10:10 [0] NCCL WARN Cuda failure 2 'out of memory'",
+    ];
+    const [reply] = await worker()('file=all.log&view=log', [{ key: 1, name: 'all.log', blob: new Blob([lines.join('\n')]) }]);
+    const log = reply?.kind === 'shown' ? reply.shown.log : undefined;
+    expect([['', log?.verdict], ...(log?.also ?? [])]).toEqual([
+      ['', expect.stringContaining('host9')],
+      ['', expect.stringContaining('host1')],
+    ]);
   });
 
   it('plans the machine of the XML of lstopo', async () => {
@@ -151,5 +163,13 @@ describe('the worker of the studio', () => {
     ]);
     const healthy = await shown(line('moving', []));
     expect([healthy?.outcome, healthy?.ranks]).toEqual(['healthy', []]);
+    const { jobs, problems } = JSON.parse(line('stuck', [cause])) as { jobs: object[]; problems: string[] };
+    const several = [...jobs, { ...jobs[0], job: '5a' }, { ...jobs[0], job: '5b', state: 'moving', causes: [] }];
+    const named = await shown(JSON.stringify({ jobs: several, problems }, undefined, 2));
+    expect([named?.where, named?.verdict, named?.also]).toEqual([
+      ...['job 488c11c4', 'rank 1 is stopped'],
+      [['job 5a', 'rank 1 is stopped']],
+    ]);
+    expect(await shown('{"jobs":[{"job":"x","ranks":[null],"causes":[]}],"problems":[]}')).toBeUndefined();
   });
 });

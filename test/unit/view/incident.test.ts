@@ -20,7 +20,7 @@ function picturesOf(texts: readonly (readonly [name: string, text: string])[]) {
   const standings = standingsOf(model, roles);
   return {
     standings,
-    lanes: standings.map(lanesPicture),
+    lanes: standings.map((each) => lanesPicture(each)),
     hosts: hostsPicture(
       placesOf(model, findings, () => undefined),
       roles,
