@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
+import { perfettoImport } from '../multi-process/perfetto.js';
 import { tccl } from './in-process.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'tccl-replay-'));
@@ -44,6 +45,9 @@ writeFileSync(
   ),
 );
 
+const large = join(folder, 'large.json');
+writeFileSync(large, profile(0, 16, [[0, 10]]));
+
 describe('tccl replay', () => {
   it('compares calls and steps', async () => {
     const { code, stdout, stderr } = await tccl(['replay', 'dgx-h100', traces]);
@@ -73,6 +77,45 @@ describe('tccl replay', () => {
     });
   });
 
+  it('compares with another cluster, version or setting', async () => {
+    const { code, stdout } = await tccl([
+      'replay',
+      'dgx-h100',
+      traces,
+      '--what-if',
+      'dgx-a100',
+      '--what-if-env',
+      'NCCL_PROTO=Simple',
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /\nwhat if {2}dgx-a100, NCCL 2\.27\.5, NCCL_PROTO=Simple\nstep .* in the replay, then .*\ncalls .* predicted, then .*\n/,
+    );
+    expect(stdout).toMatch(/allreduce {2}0 {10}2 {2}4 MiB {6}2 .*%  Ring Simple\n$/);
+    const same = await tccl(['replay', 'dgx-h100', traces, '--torch', '2.8', '--what-if-nccl', '2.30.7', '--json']);
+    const made = JSON.parse(same.stdout) as { calls: object[]; nccl: string; whatIf: { title: string; calls: object[] } };
+    expect([made.nccl, made.whatIf.title]).toEqual(['2.27.3', 'dgx-h100, NCCL 2.30.7']);
+    expect(made.whatIf.calls).toHaveLength(made.calls.length);
+    const small = await tccl(['replay', 'dgx-h100:2', large, '--what-if', 'dgx-h100']);
+    expect([small.code, small.stdout]).toEqual([2, '']);
+    expect(small.stderr).toMatch(/the traces are of 16 ranks; dgx-h100 has 8/);
+  });
+
+  it('writes a timeline that Perfetto reads correctly', async () => {
+    const file = join(folder, 'job.json');
+    const { code, stdout } = await tccl(['replay', 'dgx-h100', traces, '--perfetto', file]);
+    expect([code, stdout.trimEnd().split('\n').at(-1)]).toEqual([0, `${file}: 2 calls; ui.perfetto.dev opens it`]);
+    const { problems, processes, tracks } = perfettoImport(readFileSync(file, 'utf8'));
+    expect(problems).toEqual([]);
+    expect([...processes.values()]).toEqual(['rank 0', 'rank 1']);
+    expect(tracks.map(({ name, slices }) => [name, slices.length])).toEqual([
+      ['measured, stream 7', 4],
+      ['replayed, stream 7', 4],
+      ['measured, stream 7', 2],
+      ['replayed, stream 7', 2],
+    ]);
+  });
+
   it('says which files are not read, and reads the rest', async () => {
     const other = join(folder, 'notes.txt');
     writeFileSync(other, 'hello\n');
@@ -82,8 +125,6 @@ describe('tccl replay', () => {
   });
 
   const missing = join(folder, 'none.json');
-  const large = join(folder, 'large.json');
-  writeFileSync(large, profile(0, 16, [[0, 10]]));
   it.each([
     ['no trace', ['dgx-h100'], /missing required argument 'trace', as in: tccl replay dgx-h100:2 traces\/rank\*\.json\.gz/],
     ['a file that there is not', ['dgx-h100', missing], /none\.json: there is no such file or folder/],

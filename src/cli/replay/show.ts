@@ -7,16 +7,21 @@ import { measureJob, type MeasuredJob, type Replay, replayJob } from '../../plan
 import { coveredVersions } from '../../planner/versions/version.js';
 import { type ClusterInput, readCluster, rootsOf } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
-import { colorsFor, print, printJson, printNotes } from '../output.js';
+import { colorsFor, print, printJson, printNotes, writeFile } from '../output.js';
 import { screenWidth } from '../screen.js';
 import { replayJson } from './json.js';
 import { readTraces } from './read.js';
-import { callLines, rankLines, waitLine } from './tables.js';
+import { replayPerfetto } from './perfetto.js';
+import { callLines, rankLines, type Supposed, supposedLines, waitLine } from './tables.js';
 import { communicationOf, signedPercent } from './sums.js';
 
 export interface ReplayOptions extends ClusterOptions {
   readonly calls?: boolean;
   readonly json?: boolean;
+  readonly whatIf?: string;
+  readonly whatIfNccl?: string;
+  readonly whatIfEnv?: readonly string[];
+  readonly perfetto?: string;
 }
 
 /** `tccl replay`. */
@@ -26,9 +31,36 @@ export async function showReplay(cluster: string, paths: readonly string[], opti
   const version = versionOf(job, options);
   const input = await readCluster([cluster], { ...options, ...version.option });
   const replay = inFile(input.fileName, () => replayJob(job, replayCluster(input)));
-  if (options.json === true) printJson(replayJson(job, replay, input.parameters.ncclVersion));
-  else print(...replayLines(job, replay, input.parameters.ncclVersion, options));
-  printNotes([...input.notes, ...notes, ...version.notes, ...job.notes, ...replay.notes]);
+  const supposed = await suppose(job, cluster, input.parameters.ncclVersion, options);
+  if (options.json === true) printJson(replayJson(job, replay, input.parameters.ncclVersion, supposed));
+  else {
+    print(...replayLines(job, replay, input.parameters.ncclVersion, options));
+    if (supposed !== undefined) print('', ...supposedLines(replay, supposed, screenWidth()));
+  }
+  if (options.perfetto !== undefined) {
+    writeFile(options.perfetto, replayPerfetto(job, supposed?.replay ?? replay));
+    if (options.json !== true) print('', `${options.perfetto}: ${counted(job.calls.length, 'call')}; ui.perfetto.dev opens it`);
+  }
+  const own = [...input.notes, ...notes, ...version.notes, ...job.notes, ...replay.notes];
+  printNotes([...own, ...(supposed?.notes ?? []).filter((note) => !own.includes(note)).map((note) => `what if: ${note}`)]);
+}
+
+/** The job under other conditions; undefined where no option asks for any. */
+async function suppose(
+  job: MeasuredJob,
+  cluster: string,
+  version: string,
+  options: ReplayOptions,
+): Promise<Supposed | undefined> {
+  const { whatIf, whatIfNccl, whatIfEnv = [], env = [] } = options;
+  if (whatIf === undefined && whatIfNccl === undefined && whatIfEnv.length === 0) return undefined;
+  // --nodes is about the other cluster, and the version is decided.
+  const dropped = ['torch', ...(whatIf === undefined ? [] : ['nodes'])];
+  const ofBoth: ClusterOptions = Object.fromEntries(Object.entries(options).filter(([name]) => !dropped.includes(name)));
+  const input = await readCluster([whatIf ?? cluster], { ...ofBoth, nccl: whatIfNccl ?? version, env: [...env, ...whatIfEnv] });
+  const replay = inFile(input.fileName, () => replayJob(job, replayCluster(input)));
+  const changes = [`NCCL ${input.parameters.ncclVersion}`, ...whatIfEnv];
+  return { replay, title: [replay.title, ...changes].join(', '), notes: [...input.notes, ...replay.notes] };
 }
 
 /** @throws InvalidUsageError for variables that contradict each other */

@@ -1,8 +1,8 @@
 import { counted } from '../../counted.js';
 import { formatBytes, formatTime, predictedWay } from '../../planner/plan/overview/format.js';
-import type { ComparedRank, Replay } from '../../planner/replay/replay.js';
+import type { ComparedCall, ComparedRank, Replay } from '../../planner/replay/replay.js';
 import { tableLines } from '../screen.js';
-import { type CallKind, callKinds, signedPercent } from './sums.js';
+import { type CallKind, callKinds, communicationOf, signedPercent } from './sums.js';
 
 /** Rows that are shown of calls and of ranks; JSON has all. */
 const MOST_ROWS = 16;
@@ -78,5 +78,48 @@ function rankRow(rank: ComparedRank): string[] {
   return [
     String(rank.rank),
     ...[measuredUs, replayedUs, transferUs, waitUs, exposedUs, replayedExposedUs, heldUpUs].map(formatTime),
+  ];
+}
+
+/** The job on another cluster, or with other settings. */
+export interface Supposed {
+  readonly replay: Replay;
+  /** The cluster, the version of NCCL, and variables that are set. */
+  readonly title: string;
+  readonly notes: readonly string[];
+}
+
+/** A supposed replay beside that of the job as it ran: predicted times are compared with predicted ones. */
+export function supposedLines(replay: Replay, { replay: then, title }: Supposed, width: number | undefined): string[] {
+  const [before, after] = [communicationOf(replay), communicationOf(then)];
+  const kinds = callKinds(replay, false).slice(0, MOST_ROWS);
+  return [
+    `what if  ${title}`,
+    `step     ${formatTime(replay.replayedUs)} in the replay, then ${formatTime(then.replayedUs)} (${signedPercent(then.replayedUs, replay.replayedUs)})`,
+    `calls    ${formatTime(before.predictedUs)} predicted, then ${formatTime(after.predictedUs)} (${signedPercent(after.predictedUs, before.predictedUs)})`,
+    '',
+    ...tableLines(
+      {
+        heading: ['call', 'group', 'ranks', 'size', 'count', 'replay', 'then', 'change', 'by'],
+        rows: kinds.map(({ first, count }) => supposedRow(first, count, then.calls[first.measured.call.index])),
+        ...{ texts: [0, 1], spare: [1, 2], enough: 20 },
+      },
+      width,
+    ),
+  ];
+}
+
+function supposedRow({ measured: { call }, predicted }: ComparedCall, count: number, then: ComparedCall | undefined): string[] {
+  const [beforeUs, afterUs] = [predicted?.timeUs, then?.predicted?.timeUs];
+  return [
+    call.operation,
+    call.groupName,
+    String(call.size),
+    call.bytes === 0 ? '-' : formatBytes(call.bytes),
+    String(count),
+    beforeUs === undefined ? '-' : formatTime(beforeUs),
+    afterUs === undefined ? '-' : formatTime(afterUs),
+    beforeUs === undefined || afterUs === undefined ? '-' : signedPercent(afterUs, beforeUs),
+    then?.predicted === undefined ? 'measured' : (predictedWay(then.predicted) ?? 'messages between pairs'),
   ];
 }

@@ -57,14 +57,20 @@ export function perfettoJson({ simulated, slices, links, stepUs }: Timeline, { n
       });
     });
   });
+  return eventsText(events);
+}
+
+/** Events as a file, one a line. */
+export function eventsText(events: readonly object[]): string {
   return `[\n${events.map((event) => printableJson(event)).join(',\n')}\n]\n`;
 }
 
-function named(pid: number, tid: number, name: string): object {
+/** The event that names a track. */
+export function named(pid: number, tid: number, name: string): object {
   return { name: 'thread_name', ph: 'M', pid, tid, args: { name } };
 }
 
-/** Eighths of a microsecond: viewers add in floating point, and slices must not overlap by rounding. */
-function exact(us: number): number {
+/** Times in eighths of a microsecond: viewers add in floating point, and slices must not overlap by rounding. */
+export function exact(us: number): number {
   return Math.round(us * 8) / 8;
 }
