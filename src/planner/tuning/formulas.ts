@@ -1,15 +1,15 @@
-import { Pattern } from '../graph/graph.js';
+import { type GraphHeader, Pattern } from '../graph/graph.js';
 import { CpuArch, CpuVendor } from '../topology/system.js';
 import { rulesOf } from '../versions/rules.js';
 import type { Parameters } from '../parameters.js';
-import { generationOf, llCapGBps, ofNodes, treeCaps, treeLl128Caps } from './constants.js';
+import { generationOf, llCapGBps, nvlsEfficiency, nvlsTreeCaps, ofNodes, treeCaps, treeLl128Caps } from './constants.js';
 import type { TuningInput } from './input.js';
 import type { Bandwidth, BandwidthLimit } from './model.js';
 import type { Collective, DataTypeName, OperatorName, Protocol } from './names.js';
 
 /** Formulas that both models of time have. */
 
-const { fround } = Math;
+const { fround, min } = Math;
 
 /** Steps that each part of the data takes around a ring. */
 export function ringSteps(collective: Collective, nRanks: number): number {
@@ -63,6 +63,26 @@ export function collnetDirectReduceGBps(ranksPerNode: number, nChannels: number,
   const factor = fround(ratio - fround(fround(ratio - 1) / 2));
   const gbps = fround(channels / factor);
   return minCompCap >= 90 ? fround(gbps * 0.85) : gbps;
+}
+
+/** Bus bandwidth of NVLink SHARP: of the switch, the network and, for trees, what a channel carries, the least. */
+export function nvlsBandwidth(
+  input: TuningInput,
+  { nChannels, bwIntra, bwInter }: GraphHeader,
+  collective: Collective,
+  algorithm: 'NVLS' | 'NVLSTree',
+  ranksPerNode: number,
+): Bandwidth {
+  const { nNodes, minCompCap } = input;
+  const generation = generationOf(minCompCap);
+  const efficient = fround(bwIntra * nvlsEfficiency[generation]);
+  const head = fround(fround(efficient * (nChannels - 1)) / nChannels);
+  // All-reduce pipelines two operations.
+  const within = fround(head * (collective === 'AllReduce' ? 2 : fround(fround(ranksPerNode - 1) / ranksPerNode)));
+  const network = fround(bwInter * (nNodes <= 2 && algorithm === 'NVLSTree' ? 2 : 1));
+  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps(rulesOf(input))[generation], nNodes)) : Infinity;
+  const gbps = min(within, network, cap);
+  return { gbps: fround(nChannels * gbps), limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel' };
 }
 
 /** Cost of posting to the network, µs. */

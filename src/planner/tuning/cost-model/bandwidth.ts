@@ -1,6 +1,6 @@
 import { rulesOf } from '../../versions/rules.js';
-import { generationOf, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps } from '../constants.js';
-import { capped, collnetDirectReduceGBps, llCap, ringSteps, treeBandwidth } from '../formulas.js';
+import { generationOf, ofNodes, ringLl128Caps } from '../constants.js';
+import { capped, collnetDirectReduceGBps, llCap, nvlsBandwidth, ringSteps, treeBandwidth } from '../formulas.js';
 import { graphOf, type TuningInput } from '../input.js';
 import type { Bandwidth } from '../model.js';
 import type { Collective, NcclAlgorithm, Protocol } from '../names.js';
@@ -89,21 +89,8 @@ function collnet(input: TuningInput, collective: Collective, algorithm: 'CollNet
 }
 
 function nvls(input: TuningInput, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): Bandwidth {
-  const { nRanks, nNodes, minCompCap, minLocalRanks, graphs } = input;
-  const { nChannels, bwIntra, bwInter } = graphs.nvls;
-  const rules = rulesOf(input);
-  const generation = generationOf(minCompCap);
-  const efficient = fround(bwIntra * nvlsEfficiency[generation]);
-  const head = fround(fround(efficient * (nChannels - 1)) / nChannels);
-  const ranks = rules.nvlsRanksOfNode === 'fewest' ? minLocalRanks : fround(nRanks / nNodes);
-  // All-reduce pipelines two operations.
-  const within = fround(head * (collective === 'AllReduce' ? 2 : fround(fround(ranks - 1) / ranks)));
-  const network = fround(bwInter * (nNodes <= 2 && algorithm === 'NVLSTree' ? 2 : 1));
-  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps(rules)[generation], nNodes)) : Infinity;
-  const gbps = min(within, network, cap);
-  const bus = fround(gbps * nChannels);
-  return {
-    gbps: collective === 'AllReduce' ? ofData(bus, nRanks, ringSteps(collective, nRanks)) : bus,
-    limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel',
-  };
+  const { nRanks, nNodes, minLocalRanks, graphs } = input;
+  const ranks = rulesOf(input).nvlsRanksOfNode === 'fewest' ? minLocalRanks : fround(nRanks / nNodes);
+  const bus = nvlsBandwidth(input, graphs.nvls, collective, algorithm, ranks);
+  return collective === 'AllReduce' ? { ...bus, gbps: ofData(bus.gbps, nRanks, ringSteps(collective, nRanks)) } : bus;
 }

@@ -1,7 +1,7 @@
 import type { GraphHeader } from '../../graph/graph.js';
 import { rulesOf } from '../../versions/rules.js';
-import { generationOf, nvlsEfficiency, nvlsTreeCaps, ofNodes, ringLl128Caps } from '../constants.js';
-import { capped, collnetDirectReduceGBps, llCap, ringSteps, treeBandwidth } from '../formulas.js';
+import { generationOf, ofNodes, ringLl128Caps } from '../constants.js';
+import { capped, collnetDirectReduceGBps, llCap, nvlsBandwidth, ringSteps, treeBandwidth } from '../formulas.js';
 import { graphOf, type TuningInput } from '../input.js';
 import type { Bandwidth } from '../model.js';
 import type { NcclAlgorithm, Collective, Protocol } from '../names.js';
@@ -64,7 +64,7 @@ function busBandwidth(
       return { gbps: protocol === 'Simple' ? fround(graph.nChannels * graph.bwIntra) : 0, limit: 'graph' };
     case 'NVLS':
     case 'NVLSTree':
-      return nvlsBandwidth(input, graph, collective, algorithm);
+      return nvlsBus(input, graph, collective, algorithm);
   }
 }
 
@@ -105,27 +105,10 @@ function collnetDirectBandwidth(input: TuningInput, graph: GraphHeader, collecti
   return collnetDirectReduceGBps(ranksPerNode, graph.nChannels, fround(graph.nChannels * graph.bwIntra), minCompCap);
 }
 
-function nvlsBandwidth(
-  input: TuningInput,
-  graph: GraphHeader,
-  collective: Collective,
-  algorithm: 'NVLS' | 'NVLSTree',
-): Bandwidth {
-  const { nRanks, nNodes, minCompCap } = input;
-  const { nChannels } = graph;
-  const rules = rulesOf(input);
-  if (!rules.nvlsByEfficiency)
-    return { gbps: fround(nChannels * plainNvlsBandwidth(input, graph, collective, algorithm)), limit: 'switch' };
-  const generation = generationOf(minCompCap);
-  const ranksPerNode = fround(nRanks / nNodes);
-  const efficient = fround(graph.bwIntra * nvlsEfficiency[generation]);
-  const head = fround(fround(efficient * (nChannels - 1)) / nChannels);
-  // All-reduce pipelines two operations.
-  const within = fround(head * (collective === 'AllReduce' ? 2 : fround(fround(ranksPerNode - 1) / ranksPerNode)));
-  const network = fround(graph.bwInter * (nNodes <= 2 && algorithm === 'NVLSTree' ? 2 : 1));
-  const cap = algorithm === 'NVLSTree' ? fround(ofNodes(nvlsTreeCaps(rules)[generation], nNodes)) : Infinity;
-  const gbps = min(within, network, cap);
-  return { gbps: fround(nChannels * gbps), limit: gbps === within ? 'switch' : gbps === network ? 'network' : 'channel' };
+function nvlsBus(input: TuningInput, graph: GraphHeader, collective: Collective, algorithm: 'NVLS' | 'NVLSTree'): Bandwidth {
+  const { nRanks, nNodes } = input;
+  if (rulesOf(input).nvlsByEfficiency) return nvlsBandwidth(input, graph, collective, algorithm, fround(nRanks / nNodes));
+  return { gbps: fround(graph.nChannels * plainNvlsBandwidth(input, graph, collective, algorithm)), limit: 'switch' };
 }
 
 /** GB/s of one channel before 2.28: the figure of its graph. */
