@@ -86,7 +86,10 @@ const endsBefore = {
   accept: { mostMs: 100, part: 1 / 20 },
 } as const;
 
-/** With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. NCCL's values. */
+/**
+ * With more ranks than this, ranks check in one after the other, a pause apart, to spare the root. The values of NCCL up to 2.22;
+ * newer ones let 7,000 ranks a second check in, above 256 (bootstrap.cc:669).
+ */
 const STAGGER_ABOVE_RANKS = 128;
 const STAGGER_PAUSE_MS = 1;
 
