@@ -1,3 +1,4 @@
+import { elementsOf } from './kineto.js';
 import type { TextPlace } from './section.js';
 
 /** A call in a flight recording of PyTorch, or a batch of calls that PyTorch gave NCCL together. */
@@ -193,16 +194,6 @@ function measurementOf(entries: readonly Fields[]): Pick<FlightCall, 'measured'>
       durationUs: durations.length === 0 ? undefined : 1000 * Math.max(...durations),
     },
   };
-}
-
-/** Elements of all tensors of a list of shapes. */
-function elementsOf(shapes: unknown): number {
-  if (!Array.isArray(shapes)) return 0;
-  return shapes.reduce(
-    (sum: number, shape: unknown) =>
-      sum + (Array.isArray(shape) ? shape.reduce((product: number, length: unknown) => product * Number(length), 1) : 0),
-    0,
-  );
 }
 
 function messages({ group, entries, state, isClosed }: Batch, order: ReadonlyMap<Fields, number>): FlightMessage[] {

@@ -54,6 +54,7 @@ export function readKineto(value: Fields): KinetoTrace {
     const given = argsOf(event);
     if (event['name'] === 'record_param_comms' && 'Collective name' in given) asked.set(given['External id'], given);
   }
+  const annotated = annotations(events, numberOf(job['world_size']));
   const calls: KinetoCall[] = [];
   const compute: [number, number][] = [];
   for (const event of events) {
@@ -66,7 +67,8 @@ export function readKineto(value: Fields): KinetoTrace {
       continue;
     }
     const own = argsOf(event);
-    const given = 'Collective name' in own ? own : { ...own, ...asked.get(own['External id']) };
+    const given =
+      'Collective name' in own ? own : { ...own, ...(asked.get(own['External id']) ?? annotated(own['correlation'])) };
     calls.push({ ...callOf(given, kernel, groups), stream: textOf(own['stream']), startUs, durationUs });
   }
   const devices = Array.isArray(value['deviceProperties']) ? value['deviceProperties'].filter(isFields) : [];
@@ -78,6 +80,64 @@ export function readKineto(value: Fields): KinetoTrace {
     calls: calls.sort((a, b) => a.startUs - b.startUs),
     compute: merged(compute),
   };
+}
+
+/** A part of a CPU thread in which it makes a call. */
+interface Annotation {
+  readonly fromUs: number;
+  readonly toUs: number;
+  readonly given: Fields;
+}
+
+/**
+ * Profiles of PyTorch before 2.3 do not describe calls, but mark them (`nccl:all_reduce`, with the shape of the input) on the
+ * thread that launches their kernels. Their process group is not known: that of all ranks is assumed.
+ *
+ * @returns a function that finds the description of a kernel by its correlation with a launch
+ */
+function annotations(events: readonly Fields[], nRanks: number | undefined): (correlation: unknown) => Fields | undefined {
+  const byThread = new Map<string, Annotation[]>();
+  const launches = new Map<unknown, Fields>();
+  const threadOf = ({ pid, tid }: Fields) => `${String(pid)} ${String(tid)}`;
+  for (const event of events) {
+    if (event['cat'] === 'cuda_runtime' || event['cat'] === 'cuda_driver') launches.set(argsOf(event)['correlation'], event);
+    const [, name] = /^nccl:(\w+)$/.exec(textOf(event['name'])) ?? [];
+    if (event['cat'] !== 'user_annotation' || name === undefined) continue;
+    const fromUs = Number(event['ts']);
+    const { 'Input Dims': dims, 'Input type': types } = argsOf(event);
+    const type = Array.isArray(types) ? textOf(types[0]) : '';
+    const given = {
+      ...{ 'Collective name': name, 'In msg nelems': elementsOf(dims), 'Group size': nRanks },
+      dtype: typesOfC[type] ?? type,
+    };
+    const own = byThread.get(threadOf(event)) ?? [];
+    byThread.set(threadOf(event), own);
+    own.push({ fromUs, toUs: fromUs + Number(event['dur']), given });
+  }
+  for (const own of byThread.values()) own.sort((a, b) => a.fromUs - b.fromUs);
+  return (correlation) => {
+    const launch = launches.get(correlation);
+    if (launch === undefined) return undefined;
+    const atUs = Number(launch['ts']);
+    const last = (byThread.get(threadOf(launch)) ?? []).findLast(({ fromUs }) => fromUs <= atUs);
+    return last !== undefined && atUs <= last.toUs ? last.given : undefined;
+  };
+}
+
+/** PyTorch's names of types by those of C++. */
+const typesOfC: Readonly<Record<string, string>> = {
+  ...{ 'long int': 'Long', 'unsigned char': 'Byte', 'signed char': 'Char', 'short int': 'Short' },
+  ...{ 'c10::Half': 'Half', 'c10::BFloat16': 'BFloat16' },
+};
+
+/** Elements of all tensors of a list of shapes. */
+export function elementsOf(shapes: unknown): number {
+  if (!Array.isArray(shapes)) return 0;
+  return shapes.reduce(
+    (sum: number, shape: unknown) =>
+      sum + (Array.isArray(shape) ? shape.reduce((product: number, length: unknown) => product * Number(length), 1) : 0),
+    0,
+  );
 }
 
 function callOf(

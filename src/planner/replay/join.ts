@@ -106,10 +106,10 @@ function jobCall(
 
 /** The ranks of a communicator: those it lists, those that recorded it if these are all, or all of the job if it has as many. */
 function membersOfGroup(lists: ReadonlyMap<number, readonly RankCall[]>, nRanks: number): readonly number[] | undefined {
-  const calls = [...lists.values()].map(([first]) => first);
-  const listed = calls.find((call) => call?.members !== undefined)?.members;
-  if (listed !== undefined) return listed;
-  const size = Math.max(...calls.map((call) => call?.size ?? 0));
+  const calls = [...lists.values()].flat();
+  const known = calls.find(({ members }) => members !== undefined)?.members;
+  if (known !== undefined) return known;
+  const size = calls.reduce((most, call) => Math.max(most, call.size), 0);
   if (size === nRanks) return Array.from({ length: nRanks }, (_, rank) => rank);
   return size === 0 || size === lists.size ? [...lists.keys()].sort((a, b) => a - b) : undefined;
 }

@@ -6,7 +6,7 @@ import { ClusterCosts, type ReplayCluster } from './costs.js';
 import { type JobCall, joinCalls, listed } from './join.js';
 import { programOf, type RankProgram, type TimedPart } from './program.js';
 import { type ReplayedCall, runPrograms } from './run.js';
-import type { Interval, RankTrace } from './trace.js';
+import { type Interval, NO_NAME, type RankTrace } from './trace.js';
 
 /** A job as it was measured: its calls, and what each rank did between them. Times in µs from the first one on. */
 export interface MeasuredJob {
@@ -232,7 +232,11 @@ function traceNotes(traces: readonly RankTrace[]): string[] {
   const named = (ranks: readonly number[]) => `${ranks.length === 1 ? 'rank' : 'ranks'} ${listed(ranks)}`;
   const [cpu, none] = [ranksWith(({ clock }) => clock === 'cpu'), ranksWith(({ clock }) => clock === 'none')];
   const untimed = ranksWith(({ calls }) => calls.some(({ durationUs }) => durationUs === undefined));
+  const ungrouped = ranksWith(({ calls }) => calls.some(({ groupName }) => groupName === NO_NAME));
   return [
+    ...(ungrouped.length > 0
+      ? [`${named(ungrouped)}: the trace names no communicator: calls are taken as those of all ranks`]
+      : []),
     ...(cpu.length > 0
       ? [
           `${named(cpu)}: the recording has the times at which the CPU made the calls; the GPU begins them later, so gaps between calls are too short where the CPU is ahead`,

@@ -147,20 +147,23 @@ export function ofInspector(timed: readonly TimedCall[], file: string): RankTrac
   });
 }
 
+/** Name of a communicator that the recording does not name. */
+export const NO_NAME = 'unnamed';
+
 /** Groups of other ranks may have the same name. */
 function groupKey(name: string, members: readonly number[] | undefined): Pick<RankCall, 'group' | 'groupName'> {
-  return { group: `${name} of ${members?.join() ?? '?'}`, groupName: name === '' ? 'without a name' : name };
+  return { group: `${name} of ${members?.join() ?? '?'}`, groupName: name === '' ? NO_NAME : name };
 }
 
 /** Collectives of which NCCL's API counts the part of one rank, nccl-tests those of all. */
 const partsOfRanks: ReadonlySet<ScheduledCollective> = new Set(['AllGather', 'ReduceScatter', 'Gather', 'Scatter', 'AllToAll']);
 
-/** The larger buffer; of one alone, the parts of all ranks are computed. */
+/** The larger buffer; of one alone, the parts of all ranks are computed, where their number is known. */
 function sizeOf(collective: ScheduledCollective | undefined, input: number, output: number, size: number): number {
   const hasParts = collective !== undefined && partsOfRanks.has(collective) && collective !== 'AllToAll';
   if (!hasParts || (input > 0 && output > 0)) return Math.max(input, output);
   const isWhole = collective === 'ReduceScatter' || collective === 'Scatter' ? input > 0 : output > 0;
-  return Math.max(input, output) * (isWhole ? 1 : Math.max(1, size));
+  return Math.max(input, output) * (isWhole ? 1 : size);
 }
 
 /** A collective by the name that PyTorch, NCCL or its kernel has for it: `_allgather_base`, `reduce_scatter_tensor_coalesced`. */

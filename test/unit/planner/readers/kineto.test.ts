@@ -81,6 +81,30 @@ describe('a profile of PyTorch', () => {
     ]);
   });
 
+  it('takes the marks of PyTorch before 2.3 on the thread that launched the kernel', () => {
+    const mark = (name: string, ts: number, tid: number, dims: unknown, type: string) => ({
+      ...{ ph: 'X', cat: 'user_annotation', name, pid: 1, tid, ts, dur: 50 },
+      args: { 'Input Dims': dims, 'Input type': [type] },
+    });
+    const launch = (correlation: number, ts: number, tid: number) => ({
+      ...{ ph: 'X', cat: 'cuda_runtime', name: 'cudaLaunchKernel', pid: 1, tid, ts, dur: 5, args: { correlation } },
+    });
+    const read = profile([
+      mark('nccl:all_reduce', 0, 1, [[4, 8]], 'c10::Half'),
+      mark('nccl:all_to_all', 10, 2, [[6]], 'long int'),
+      mark('nccl:all_gather', 100, 1, [[6]], 'float'),
+      ...[launch(7, 20, 1), launch(8, 20, 2), launch(9, 120, 1), launch(10, 400, 1)],
+      ...[7, 8, 9, 10].map((correlation, place) => kernel('ncclKernel_SendRecv_RING', 1000 + place, 1, { correlation })),
+    ]);
+    expect(ofKineto(read, '', 0).calls.map(({ operation, bytes, type }) => [operation, bytes, type])).toEqual([
+      ['all_reduce', 64, 'float16'],
+      ['all_to_all', 48, 'int64'],
+      // The part of one rank of eight.
+      ['all_gather', 192, 'float32'],
+      ['SendRecv', 0, undefined],
+    ]);
+  });
+
   it('may lack everything', () => {
     expect(isKinetoTrace({ entries: [] })).toBe(false);
     expect(readKineto({ traceEvents: [null, 3, {}, { ph: 'X', cat: 'kernel' }] })).toMatchObject({
