@@ -9,6 +9,51 @@ const folder = mkdtempSync(join(tmpdir(), 'tccl-trace-'));
 afterAll(() => {
   rmSync(folder, { recursive: true });
 });
+/** Executes GOAL by the grammar of txt2bin.re: a message is received after it is sent, all after what they require. */
+function readGoal(text: string) {
+  const [head = '', ...sections] = text.split(/^rank \d+ \{\n/m);
+  expect(head).toBe(`num_ranks ${sections.length}\n\n`);
+  const messages = { send: new Map<string, number[]>(), recv: new Map<string, number[]>() };
+  const waiting = new Map<string, { readonly after: string[]; readonly channel: string | undefined; readonly isRecv: boolean }>();
+  let bytes = 0;
+  sections.forEach((section, rank) => {
+    for (const line of section.trimEnd().replace(/\}$/, '').trimEnd().split('\n')) {
+      const [, label = '', verb, size, way, other, tag, cpu] =
+        /^(l\d+): (?:(send|recv) (\d+)b (to|from) (\d+) tag (\d+) cpu (\d+)|calc \d+)$/.exec(line) ?? [];
+      const [, later, earlier] = /^(l\d+) requires (l\d+)$/.exec(line) ?? [];
+      if (later !== undefined) {
+        expect(waiting.has(`${rank} ${earlier ?? ''}`)).toBe(true);
+        waiting.get(`${rank} ${later}`)?.after.push(`${rank} ${earlier ?? ''}`);
+        continue;
+      }
+      expect(label === '' ? line : '').toBe('');
+      const isRecv = verb === 'recv';
+      const channel =
+        verb === undefined ? undefined : `${isRecv ? `${other ?? ''} ${rank}` : `${rank} ${other ?? ''}`} ${tag ?? ''}`;
+      waiting.set(`${rank} ${label}`, { after: [], channel, isRecv });
+      if (channel === undefined || (verb !== 'send' && verb !== 'recv')) continue;
+      expect([way, Number(cpu) < 256, Number(size) > 0]).toEqual([isRecv ? 'from' : 'to', true, true]);
+      const all = messages[verb];
+      all.set(channel, [...(all.get(channel) ?? []), Number(size)]);
+      if (isRecv) bytes += Number(size);
+    }
+  });
+  const inFlight = new Map<string, number>();
+  for (let moved = true; moved;) {
+    moved = false;
+    for (const [label, { after, channel, isRecv }] of waiting) {
+      if (after.some((other) => waiting.has(other))) continue;
+      const ready = channel === undefined ? 0 : (inFlight.get(channel) ?? 0);
+      if (isRecv && ready === 0) continue;
+      if (channel !== undefined) inFlight.set(channel, ready + (isRecv ? -1 : 1));
+      waiting.delete(label);
+      moved = true;
+    }
+  }
+  const sorted = (all: ReadonlyMap<string, number[]>) => [...all].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { sent: sorted(messages.send), received: sorted(messages.recv), unfinished: [...waiting.keys()], bytes };
+}
+
 const call = ['--collective', 'all_gather', '--size', '1M'];
 
 describe('tccl trace', () => {
@@ -42,6 +87,41 @@ describe('tccl trace', () => {
       .map((line) => /(\d+) to \d+ +(\d+)$/.exec(line))
       .reduce((sum, match) => sum + Number(match?.[2] ?? 0), 0);
     expect(written).toBe(2 ** 20);
+  });
+
+  it.each([
+    ['a ring', 'dgx-h100:2', 'all_gather', ['--env', 'NCCL_PROTO=Simple']],
+    ['flags of LL', 'dgx-a100', 'all_reduce', ['--env', 'NCCL_PROTO=LL', '--env', 'NCCL_ALGO=Ring']],
+    ['trees', 'dgx-h100:2', 'all_reduce', ['--env', 'NCCL_ALGO=Tree']],
+    ['NVLink SHARP', 'dgx-h100', 'all_reduce', ['--env', 'NCCL_ALGO=NVLS']],
+    ['messages of pairs', 'dgx-h100', 'alltoall', []],
+  ])('writes %s in GOAL: every message arrives', async (_, cluster, collective, options) => {
+    const file = join(folder, 'call.goal');
+    const { code, stderr } = await tccl([
+      'trace',
+      cluster,
+      '--collective',
+      collective,
+      '--size',
+      '1M',
+      '--goal',
+      file,
+      ...options,
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const goal = readGoal(readFileSync(file, 'utf8'));
+    expect(goal.sent).toEqual(goal.received);
+    expect(goal.unfinished).toEqual([]);
+    if (collective === 'all_gather') expect(goal.bytes).toBe(15 * 2 ** 20);
+    // 2 x 7/8 of the data for each of 8 ranks, twice with LL.
+    if (cluster === 'dgx-a100') expect(goal.bytes).toBe(2 * 2 * 7 * 2 ** 20);
+  });
+
+  it('has no GOAL of a network that reduces', async () => {
+    const collnet = ['--collnet', '--env', 'NCCL_ALGO=CollNetChain', '--goal', join(folder, 'x.goal')];
+    const { code, stderr } = await tccl(['trace', 'dgx-h100:2', '--collective', 'all_reduce', '--size', '1M', ...collnet]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/GOAL has no network that reduces/);
   });
 
   it.each([

@@ -9,6 +9,7 @@ import { collectivesOfTests, type ScheduledCollective } from '../../planner/sche
 import { type AnyProgram, schedule } from '../../planner/schedule/program.js';
 import { readProgram } from '../../planner/schedule/read-program.js';
 import { verifyProgram } from '../../planner/schedule/verify-program.js';
+import { wireBytes } from '../../planner/simulate/call-plan.js';
 import type { TimeShare } from '../../planner/simulate/shares.js';
 import { timeShares } from '../../planner/simulate/shares.js';
 import type { Simulator } from '../../planner/simulate/simulate.js';
@@ -18,6 +19,7 @@ import { type ClusterInput, readCluster } from '../cluster-input.js';
 import type { ClusterOptions } from '../cluster-options.js';
 import { readOneFile } from '../topo/input.js';
 import { colorsFor, print, printNotes, writeFile } from '../output.js';
+import { goalText } from './goal.js';
 import { perfettoJson } from './perfetto.js';
 import { scheduleLines } from './schedule-text.js';
 
@@ -26,6 +28,7 @@ export interface TraceOptions extends ClusterOptions {
   readonly program?: string;
   readonly size: string;
   readonly out?: string;
+  readonly goal?: string;
   readonly schedule?: boolean;
   readonly ranks?: string;
   readonly root: string;
@@ -68,6 +71,12 @@ export async function showTrace(names: readonly string[], options: TraceOptions)
     } else {
       print(...summaryLines(title, collective, row, timeShares(simulator, collective, bytes, { root, environment })));
     }
+    if (options.goal !== undefined) {
+      const schedule = simulator.scheduleOf(collective, bytes, { root, environment });
+      const simulated = simulator.simulate(collective, bytes, { root, environment });
+      if (schedule !== undefined && simulated !== undefined)
+        writeFile(options.goal, goalText(schedule, wireBytes(simulated.protocol), simulated.launchUs));
+    }
     if (options.out !== undefined) {
       const timeline = timelineOf(simulator, collective, bytes, { root, environment }, ranks);
       if (timeline === undefined) return;
@@ -101,10 +110,14 @@ function showProgram(
   simulator: Simulator,
   bytes: number,
   { title, simulated: environment }: ClusterInput,
-  { schedule: asTable, out }: TraceOptions,
+  { schedule: asTable, out, goal }: TraceOptions,
   ranks: ReadonlySet<number> | undefined,
 ): void {
-  if (out !== undefined) throw new InvalidUsageError('UNSUPPORTED', '--out needs --collective: timelines are of calls of NCCL');
+  if (out !== undefined || goal !== undefined)
+    throw new InvalidUsageError(
+      'UNSUPPORTED',
+      `--${out === undefined ? 'goal' : 'out'} needs --collective: it is of calls of NCCL`,
+    );
   if (program.nRanks !== simulator.nRanks)
     throw new InvalidArgumentError(
       'ARGUMENT_RANGE',

@@ -11,6 +11,9 @@ import { ofFlight, ofInspector, ofKineto, type RankTrace } from './trace.js';
 /** Formats that are read, for messages. */
 export const TRACE_FORMATS = 'profiles of PyTorch, its flight recordings, and records of NCCL Inspector';
 
+/** First bytes of a database of SQLite. */
+const SQLITE = 'SQLite format 3';
+
 /** Collects the traces of a job from files of any of the formats. */
 export class TraceReader {
   readonly #traces: RankTrace[] = [];
@@ -35,6 +38,10 @@ export class TraceReader {
         return;
       case 'trace':
         throw new InputError('CONTENT', "a trace of NCCL's example profiler or of tccl, which has no sizes of calls");
+      case 'binary':
+        if (utf8Text(bytes.subarray(0, SQLITE.length)) === SQLITE)
+          throw new InputError('CONTENT', `a database, as Nsight Systems exports it, which is not read: give ${TRACE_FORMATS}`);
+        throw new InputError('CONTENT', `no trace: replayed are ${TRACE_FORMATS}`);
       default:
         throw new InputError('CONTENT', `no trace: replayed are ${TRACE_FORMATS}`);
     }
@@ -55,6 +62,15 @@ export class TraceReader {
       const trace = ofFlight(readFlightRecording(value, name, { file: 0, line: 1 }), name);
       if (trace.calls.length === 0) throw new InputError('CONTENT', 'a flight recording without times of calls');
       this.#traces.push(trace);
-    } else throw new InputError('CONTENT', `JSON of a kind that is not replayed: give ${TRACE_FORMATS}`);
+    } else if (isChakra(value))
+      throw new InputError(
+        'CONTENT',
+        'an execution trace of Chakra, which has no times of the GPU: give the profile of the same run',
+      );
+    else throw new InputError('CONTENT', `JSON of a kind that is not replayed: give ${TRACE_FORMATS}`);
   }
+}
+
+function isChakra(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'schema' in value && /chakra/i.test(String(value.schema));
 }
