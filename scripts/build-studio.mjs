@@ -42,7 +42,7 @@ async function bundled(entry) {
     transform: { jsx: { runtime: 'automatic', importSource: 'preact' }, target: 'es2023' },
   });
   const format = entry === 'beginning.ts' ? 'esm' : 'iife';
-  const { output } = await bundle.generate({ format, minify: format === 'iife', codeSplitting: false });
+  const { output } = await bundle.generate({ format, minify: format === 'iife', comments: false, codeSplitting: false });
   await bundle.close();
   return output[0];
 }

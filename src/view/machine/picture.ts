@@ -15,6 +15,7 @@ import {
   textWidth,
 } from '../draw/picture.js';
 import { type Box, type Drawing, foldHosts, type HostDrawing, NVSWITCH_ID, type Wire } from './boxes.js';
+import { linkCells } from './link-cells.js';
 import { compactSpacing, headText, type Placed, placeRows, type Spacing, wideSpacing } from './layout.js';
 
 /** Options of a machine's picture. */
@@ -72,6 +73,7 @@ const LANE = 5;
 
 /** Place of a drawn GPU. */
 interface Corner {
+  readonly label: string;
   readonly x: number;
   readonly right: number;
   readonly y: number;
@@ -133,7 +135,7 @@ class MachinePainter {
       y += 22;
     }
     // NVLinks go down from GPUs: arcs would cross a second row of CPUs, lines to switches a second row within one.
-    const wanted = this.#hasArcs() ? Infinity : this.#room();
+    const wanted = this.#hasArcs() && !this.#spacing.isCompact ? Infinity : this.#room();
     const wraps = this.#mostNvlGBps === 0 || this.#spacing.isCompact;
     const rows = placeRows(host.cpus, wanted, CPU_GAP, wraps, this.#spacing);
     const width = Math.max(...rows.map(({ width: own }) => own));
@@ -186,7 +188,7 @@ class MachinePainter {
     });
     if (isLeaf) {
       this.#leaf(placed, x, y);
-      if (box.kind === 'gpu') gpus.set(box.id, { x, right: x + width, y, bottom: y + height });
+      if (box.kind === 'gpu') gpus.set(box.id, { label: box.label, x, right: x + width, y, bottom: y + height });
       return;
     }
     this.#front.push(
@@ -275,9 +277,14 @@ class MachinePainter {
     [from, to]: readonly [string, string],
     gbps: number,
     points: readonly Point[] | string,
-    what = `${from} to ${to}`,
   ): PathMark {
+    const style = this.#linkStyle([from, to], gbps);
+    return typeof points === 'string' ? { kind: 'path', look, d: points, ...style } : polyline(look, points, style);
+  }
+
+  #linkStyle([from, to]: readonly [string, string], gbps: number) {
     const { loads } = this.#options;
+    const what = `${from} to ${to}`;
     const there = loads?.get(linkKey(from, to));
     const back = loads?.get(linkKey(to, from));
     const part = Math.max(...[there, back].map((use) => (use === undefined ? 0 : use.usedGBps / use.gbps)));
@@ -287,13 +294,12 @@ class MachinePainter {
       loads === undefined
         ? `${what}: ${formatGBps(gbps)} GB/s`
         : `${what}: ${used[0] ?? ''} GB/s there, ${used[1] ?? ''} back, of ${formatGBps(gbps)}`;
-    const style = {
+    return {
       subject: `link/${this.#subject(from)}>${this.#subject(to)}`,
       tip,
       ...(colour === undefined ? {} : { stroke: colour }),
       strokeWidth: this.#widthOf(gbps),
     };
-    return typeof points === 'string' ? { kind: 'path', look, d: points, ...style } : polyline(look, points, style);
   }
 
   /** The wider, the more. */
@@ -382,6 +388,13 @@ class MachinePainter {
       ({ kind, from, to }) => kind === 'NVL' && gpus.has(from) && gpus.has(to) && from !== to,
     );
     if (arcs.length === 0) return 0;
+    if (this.#spacing.isCompact) {
+      const names = new Map([...gpus].map(([id, { label }]) => [id, label]));
+      const cells = arcs.map((wire) => ({ ...wire, style: this.#linkStyle(wireEnds(wire), wire.bandwidthGBps) }));
+      const { marks, height } = linkCells(cells, names, { x: this.#margin, y: bottom, width: this.#room() });
+      this.#front.push(...marks);
+      return height;
+    }
     for (const wire of arcs) {
       const a = gpus.get(wire.from);
       const b = gpus.get(wire.to);

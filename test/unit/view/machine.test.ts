@@ -8,7 +8,7 @@ import { cpuList, formatBusId, formatGBps } from '../../../src/planner/topology/
 import { systemJson } from '../../../src/planner/topology/system-json.js';
 import { svgFile } from '../../../src/view/draw/svg.js';
 import { type LinkUse, linkKey, machinePicture } from '../../../src/view/machine/picture.js';
-import type { RectMark } from '../../../src/view/draw/picture.js';
+import type { Picture, RectMark } from '../../../src/view/draw/picture.js';
 import { drawList } from './draw-list.js';
 import { matrixText, pathCountLines, treeText } from '../../../src/view/machine/text.js';
 import { parseXml } from '../../../src/planner/topology/xml/parse.js';
@@ -41,13 +41,22 @@ describe('golden views', () => {
 });
 
 describe('pictures', () => {
-  // NVLinks between GPUs are arcs, which need their row: the page scales such machines.
-  it.each(['dgx-h100', 'dgx-a100', 'gb200-nvl72', 'pcie-16-l40s'])('on a phone %s has its width, and every GPU', (name) => {
+  const ofPhone = ['dgx-h100', 'dgx-a100', 'gb200-nvl72', 'pcie-16-l40s', 'dgx-1v', 'pcie-8-a6000', 'ac922'];
+  it.each(ofPhone)('on a phone %s has its width, and every GPU', (name) => {
     const drawing = drawingOf(name);
     const { marks, width } = machinePicture(drawing, { width: 350 });
     expect(width).toBeLessThanOrEqual(400);
     const count = (all: typeof marks) => all.filter(({ kind, look }) => kind === 'rect' && look === 'gpu').length;
     expect(count(marks)).toBe(count(machinePicture(drawing).marks));
+  });
+
+  it('on a phone every NVLink between GPUs is a cell, and selects the same link', () => {
+    const drawing = drawingOf('dgx-1v');
+    const links = ({ marks }: Picture) =>
+      new Set(marks.filter(({ look }) => look === 'nvlink' || look === 'cell').flatMap(({ subject }) => subject ?? []));
+    const subjects = links(machinePicture(drawing));
+    expect(subjects.size).toBe(16);
+    expect(links(machinePicture(drawing, { width: 350 }))).toEqual(subjects);
   });
 
   const rects = (name: string, look: string) =>
