@@ -71,7 +71,7 @@ class Desk {
       if (log !== undefined) return { ...nothingOf, log, unplanned, tookMs: performance.now() - start };
       throw new InputError(
         'CONTENT',
-        'is none of: topology (XML, as NCCL_TOPO_DUMP_FILE writes it), cluster file (YAML with machines:), log of NCCL (NCCL_DEBUG=INFO), output of nccl-tests, another file that tccl diagnose reads',
+        `is none of: topology (XML, as NCCL_TOPO_DUMP_FILE writes it), cluster file (YAML with machines:), log of NCCL (NCCL_DEBUG=INFO), output of nccl-tests, recording of tccl watch, another file that tccl diagnose reads; ${beginningOf(named?.text ?? '')}`,
         { file: state.file ?? '' },
       );
     }
@@ -144,6 +144,15 @@ class Desk {
     }
     return made;
   }
+}
+
+/** Characters that are shown of a file that is not known. */
+const SHOWN_CHARACTERS = 60;
+
+/** The first words of a text. */
+function beginningOf(text: string): string {
+  const first = text.trim().split('\n', 1)[0] ?? '';
+  return first === '' ? 'it is empty' : `it begins with ${JSON.stringify(first.slice(0, SHOWN_CHARACTERS))}`;
 }
 
 /** A file that says something about a job is shown, also if what it says of a machine cannot be planned. */

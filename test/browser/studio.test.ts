@@ -968,7 +968,8 @@ describe.skipIf(missing)(`the studio${missing}`, () => {
   it.each([
     ['binary.xml', Buffer.from([0, 1, 2, 3]), /binary\.xml: is no text/],
     ['cut.xml', '<system version="1">\n<cpu numaid="0"', /cut\.xml:2:16: the file ends inside <system>/],
-    ['prose.txt', 'nothing of NCCL in it\n', /prose\.txt: is none of: topology/],
+    ['prose.txt', 'nothing of NCCL in it\n', /prose\.txt: is none of: topology .*; it begins with "nothing of NCCL in it"/],
+    ['blank.log', '\n\n', /blank\.log: is none of: topology .*; it is empty/],
     ['many.yaml', 'machines: dgx-h100:9000\n', /9000 hosts are more than the 512/],
   ])('%s: says what is wrong, and keeps what was shown', async (name, contents, message) => {
     await openPage();

@@ -1,5 +1,5 @@
 import { Fragment, type JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { Line } from '../../planner/explain/answer.js';
 import { shownBy } from '../answer-links.js';
 import type { Device, Shown, ShownPart, ShownPlan } from '../messages.js';
@@ -352,7 +352,8 @@ function Sentence({
 
 /** Opens files that are dropped on the page, and texts that are pasted outside of fields. */
 function useDrops(): void {
-  useEffect(() => {
+  // Before the page is painted: what is seen takes files.
+  useLayoutEffect(() => {
     const allow = (event: DragEvent) => event.preventDefault();
     const drop = (event: DragEvent) => {
       event.preventDefault();
