@@ -32,6 +32,7 @@ const suites = {
   hosts: () => import('./suites/hosts.mjs'),
   rails: () => import('./suites/rails.mjs'),
   flows: () => import('./suites/flows.mjs'),
+  aggregator: () => import('./suites/aggregator.mjs'),
 };
 
 /** Collectives of the peers' programs. */
