@@ -108,8 +108,13 @@ type Edge =
   | { readonly kind: 'start' | 'end'; readonly atUs: number; readonly part: TimedPart }
   | { readonly kind: 'compute'; readonly atUs: number; readonly isOn: boolean };
 
-/** Ends come before starts at the same time, and calls before computing. */
-const rankOfKind: Readonly<Record<Edge['kind'], number>> = { end: 0, start: 1, compute: 2 };
+/** Order at the same time: ends, starts, ends of calls without a duration, which follow their own starts, and computing. */
+function orderOf(edge: Edge): number {
+  if (edge.kind === 'compute') return 3;
+  if (edge.kind === 'start') return 1;
+  const [start, end] = edge.part.time;
+  return end > start ? 0 : 2;
+}
 
 function edgesOf(calls: readonly TimedPart[], compute: readonly Interval[]): Edge[] {
   return [
@@ -121,5 +126,5 @@ function edgesOf(calls: readonly TimedPart[], compute: readonly Interval[]): Edg
       { kind: 'compute', atUs: start, isOn: true },
       { kind: 'compute', atUs: end, isOn: false },
     ]),
-  ].sort((a, b) => a.atUs - b.atUs || rankOfKind[a.kind] - rankOfKind[b.kind]);
+  ].sort((a, b) => a.atUs - b.atUs || orderOf(a) - orderOf(b));
 }

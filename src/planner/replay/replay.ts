@@ -77,11 +77,7 @@ export function measureJob(given: readonly RankTrace[]): MeasuredJob {
   const traces = onePerRank(given);
   if (traces.every(({ calls }) => calls.length === 0))
     throw new InputError('CONTENT', 'no call of NCCL with a time is in the traces');
-  const nRanks = traces.reduce(
-    (most, { rank, nRanks: own = 0, calls }) =>
-      calls.reduce((sum, { members = [] }) => Math.max(sum, 1 + Math.max(-1, ...members)), Math.max(most, rank + 1, own)),
-    0,
-  );
+  const nRanks = ranksOf(traces);
   const { calls, notes: joinNotes } = joinCalls(traces, nRanks);
   const { clocks, notes: clockNotes } = alignClocks(traces, calls);
   const callOf = new Map(calls.flatMap((call) => [...call.parts.values()].map((part) => [part, call] as const)));
@@ -206,6 +202,21 @@ function measuredCall(call: JobCall, times: ReadonlyMap<number, Interval>): Meas
   const waitUs = durations.reduce((sum, { durationUs }) => sum + durationUs - last.durationUs, 0);
   const isKnown = durations.length > 1;
   return { call, times, transferUs: last.durationUs, lastRank: isKnown ? last.rank : undefined, waitUs };
+}
+
+/** Ranks of the job: of those that a trace says, that have one, or that belong to a communicator, the most. */
+function ranksOf(traces: readonly RankTrace[]): number {
+  const seen = new Set<string>();
+  let most = 0;
+  for (const { rank, nRanks = 0, calls } of traces) {
+    most = Math.max(most, rank + 1, nRanks);
+    for (const { group, members = [] } of calls) {
+      if (seen.has(group)) continue;
+      seen.add(group);
+      for (const member of members) most = Math.max(most, member + 1);
+    }
+  }
+  return most;
 }
 
 /** One trace for each rank: those of several files are put together. */

@@ -114,6 +114,20 @@ describe('a replay', () => {
     expect(endsOf(job, costOf(230))).toEqual({ 0: 300, 1: 300 });
   });
 
+  it('runs calls whose durations were not recorded', () => {
+    const trace = (rank: number) => ({
+      ...rankTrace(rank, []),
+      calls: [0, 100].map((startUs, place) => rankCall({ sequence: String(place), startUs, durationUs: undefined })),
+    });
+    const job = measureJob([trace(0), trace(1)]);
+    const run = runPrograms(job.programs, costOf(20));
+    expect([...run.calls.values()].map(({ beginUs, endUs }) => [beginUs, endUs])).toEqual([
+      [0, 20],
+      [120, 140],
+    ]);
+    expect(run.forced).toBe(0);
+  });
+
   it('starts a queued call when the one before it ends', () => {
     const trace = (rank: number) =>
       rankTrace(
