@@ -18,7 +18,7 @@
 
 export const BOARDS = 64 / 4;
 export const MAGIC = 0x6c636374; // tccl
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 
 export const HEADER_BYTES = 1024;
 /** Words of the header. */
@@ -79,14 +79,29 @@ export const RING_ENTRIES = 2048;
 export const ENTRY_BYTES = 32;
 /**
  * Words of an entry. `call` is the code of the call, or of the type and the direction of a message, with the serial of the
- * communicator above; `peer` is the root, or the other rank of a message; `number` is
- * that of the first collective, or how many operations of a window share the entry. A float32:
+ * communicator above; `peer` is the root, or the other rank of a message; `number` is that of the first collective or of
+ * a call over the bootstrap network, or the elements of a message or an operation of a window. A float32:
  * `duration`, milliseconds; 0 for an end without a time, negative before the end.
  */
 export const entry = { call: 0, peer: 1, number: 2, duration: 3 } as const;
-/** Index of f64 in an entry: number of elements, start or 0 if the clock was not read for it. */
+/**
+ * Word of an entry that is no collective: number of calls of the block of entries that begins here, 0 if it began before.
+ * A block repeats in turn: abc abc ab has the numbers 8 0 0.
+ */
+export const CALLS_OF_BLOCK = 4;
+/**
+ * Index of f64 in an entry: number of elements of a collective, start. If the clock was not read, a collective's start is 0,
+ * and other calls lack `callBits.timed`.
+ */
 export const entryDoubles = { count: 2, start: 3 } as const;
 /** Bits of an entry's call: messages have their type above bit 4, other calls what algorithms/other-calls.ts says. */
-export const callBits = { send: 1 << 21, recv: 1 << 22, other: 1 << 23, serialShift: 24 } as const;
+export const callBits = {
+  timed: 1 << 20,
+  send: 1 << 21,
+  recv: 1 << 22,
+  other: 1 << 23,
+  notCollective: 7 << 21,
+  serialShift: 24,
+} as const;
 
 export const BOARD_BYTES = STATE_BYTES + RING_ENTRIES * ENTRY_BYTES;

@@ -21,7 +21,7 @@ import {
   waitKinds,
   type WaitKind,
 } from './board-layout.js';
-import { CallRing } from './call-ring.js';
+import { CallRing, type EntryHolder } from './call-ring.js';
 import { WaitWords } from './wait-report.js';
 import { clockMs, wallClockMs } from '../platform/platform.js';
 
@@ -134,6 +134,9 @@ export class Board {
   }
 }
 
+/** Most entries of a block of messages: longer steps of programs are slow enough. */
+const BLOCK_ENTRIES = 16;
+
 /** Serials of communicators have 8 bits; none is 0. */
 const MOST_SERIALS = 255;
 
@@ -162,7 +165,7 @@ interface WaitingCall {
 }
 
 /** Shows the calls and waits of a communicator on the board of its rank. */
-export class CallRecorder {
+export class CallRecorder implements EntryHolder {
   readonly #words: Int32Array;
   readonly #doubles: Float64Array;
   readonly #slotAt: number;
@@ -172,9 +175,24 @@ export class CallRecorder {
   readonly #reports: readonly WaitWords[];
   readonly #isWaiting: boolean[] = Object.keys(waitKinds).map(() => false);
   readonly #ring: CallRing;
-  readonly #serial: number;
-  /** Marks entries of operations of windows, which collectives of the communicator do not share. */
-  readonly #operations = {};
+  /** Its serial, as calls in the ring have it. */
+  readonly #mark: number;
+  /** The last entry, if the next equal call may share it: its call, the number of its first one, and the first that may not. */
+  #code = 0;
+  #root = 0;
+  #count = 0;
+  #first = 0;
+  #until = 0;
+  /**
+   * The last block of messages: keys of its entries, their number, the entry that repeats next, the word that counts its
+   * calls, and the most that it may have.
+   */
+  readonly #block = new Int32Array(BLOCK_ENTRIES);
+  readonly #sharesBlocks: boolean;
+  #blockLength = 0;
+  #next = 0;
+  #counter = 0;
+  #mostCalls = 0;
   /** Calls over the bootstrap network so far. */
   #outOfBand = 0;
   /** Number of the call that waits, or 0, and its entry in the ring. */
@@ -186,8 +204,9 @@ export class CallRecorder {
     this.#doubles = doubles;
     this.#slotAt = slotAt;
     this.#ring = ring;
-    this.#serial = serial;
+    this.#mark = serial << callBits.serialShift;
     this.#begunAt = slotAt + slot.begun;
+    this.#sharesBlocks = (words[slotAt + slot.nRanks] ?? 0) < 2 ** 13;
     this.#timesAt = slotAt / 2;
     const at = slotAt + slot.reports;
     this.#reports = Object.values(waitKinds).map((kind) => new WaitWords(words, at + kind * REPORT_WORDS, REPORT_WORDS));
@@ -198,10 +217,29 @@ export class CallRecorder {
    * @param number of calls that the communicator has begun, this one included
    */
   begin(number: number, code: number, root: number, count: number): void {
+    if (number >= this.#until || code !== this.#code || root !== this.#root || count !== this.#count)
+      this.#enter(number, code, root, count);
     this.#words[this.#begunAt] = number;
-    const ring = this.#ring;
-    if (--ring.left <= 0 || ring.holder !== this || ring.code !== code || ring.root !== root || ring.count !== count)
-      ring.add(this, this.#serial, number, code, root, count);
+  }
+
+  #enter(number: number, code: number, root: number, count: number): void {
+    const left = this.#ring.share(this, code | this.#mark, number, root, count);
+    this.#code = code;
+    this.#root = root;
+    this.#count = count;
+    this.#first = number;
+    this.#until = number + left;
+  }
+
+  release(): number {
+    if (this.#until > 0) {
+      this.#until = 0;
+      return (this.#words[this.#begunAt] ?? 0) - this.#first;
+    }
+    const length = this.#blockLength;
+    if (length === 0) return 0;
+    this.#block[0] = this.#next = this.#blockLength = 0;
+    return (this.#words[this.#counter] ?? 0) - length;
   }
 
   /** Shows that the last call waits. */
@@ -216,8 +254,9 @@ export class CallRecorder {
     doubles[timesAt + slotTimes.order] = words[header.waits] = ((words[header.waits] ?? 0) + 1) | 0;
     words[at + slot.waited] = this.#waiting = number;
     const ring = this.#ring;
-    if (ring.holder !== this || !ring.isAlone(number)) ring.add(this, this.#serial, number, code, root, count);
+    if (this.#until === 0 || this.#first !== number) this.#enter(number, code, root, count);
     this.#entry = ring.wait();
+    this.#until = 0;
   }
 
   /** Shows that the last call has ended, which may have waited. */
@@ -229,39 +268,61 @@ export class CallRecorder {
     this.resolve('collective');
   }
 
-  /** Records a message that has ended without a wait. */
+  /**
+   * Records a message that has ended without a wait. Little bytecode: V8 inlines no more than so much on a message's way.
+   * @param peer less than 2^13, unless sharing is off
+   * @param count at most 4096
+   */
   addMessage(sends: boolean, peer: number, typeCode: number, count: number): void {
-    const ring = this.#ring;
-    ring.left--;
-    ring.add(undefined, this.#serial, 0, messageCode(sends, typeCode), peer, count);
+    const next = this.#next;
+    if (this.#block[next] !== ((peer << 19) | (count << 6) | (typeCode << 1) | (sends ? 33 : 32))) {
+      this.#extend(sends, peer, typeCode, count);
+      return;
+    }
+    const words = this.#words;
+    const calls = (words[this.#counter] ?? 0) + 1;
+    words[this.#counter] = calls;
+    this.#next = next + 1 === this.#blockLength ? 0 : next + 1;
+    if (calls >= this.#mostCalls) this.#block.fill(0);
+  }
+
+  /** Adds an entry to the block, unless it has begun to repeat, or begins another one. */
+  #extend(sends: boolean, peer: number, typeCode: number, count: number): void {
+    const [words, block, ring, length] = [this.#words, this.#block, this.#ring, this.#blockLength];
+    const call = messageCode(sends, typeCode) | this.#mark;
+    const isGrowing = block[0] !== 0 && words[this.#counter] === length && length < BLOCK_ENTRIES && length < this.#mostCalls;
+    if (isGrowing && ring.extend(call, peer, count)) words[this.#counter] = length + 1;
+    else {
+      this.#counter = ring.add(call, peer, count);
+      if (!this.#sharesBlocks) return;
+      this.#mostCalls = 1 + ring.shareBlock(this);
+    }
+    // Never 0, which stands for the end.
+    const key = (peer << 19) | (count << 6) | (typeCode << 1) | (sends ? 33 : 32);
+    block[this.#blockLength] = this.#mostCalls > 1 ? key : 0;
+    this.#blockLength++;
   }
 
   /** Records a message that waits. Returns its entry for {@link endApart}. */
   beginMessage(sends: boolean, peer: number, typeCode: number, count: number): number {
-    this.addMessage(sends, peer, typeCode, count);
-    return this.#ring.wait();
+    return this.beginOperation(messageCode(sends, typeCode), peer, count);
   }
 
-  /** Records an operation of a window that has ended without a wait; equal ones that follow each other share an entry. */
+  /** Records an operation of a window that has ended without a wait. */
   operation(code: number, peer: number, count: number): void {
-    const ring = this.#ring;
-    if (--ring.left > 0 && ring.holder === this.#operations && ring.code === code && ring.root === peer && ring.count === count)
-      ring.again();
-    else ring.add(this.#operations, this.#serial, 1, code, peer, count);
+    this.#ring.add(code | this.#mark, peer, count);
   }
 
   /** Records an operation of a window that waits. Returns its entry for {@link endApart}. */
   beginOperation(code: number, peer: number, count: number): number {
-    const ring = this.#ring;
-    ring.left--;
-    ring.add(undefined, this.#serial, 1, code, peer, count);
-    return ring.wait();
+    this.#ring.add(code | this.#mark, peer, count);
+    return this.#ring.wait();
   }
 
   /** Records a call over the bootstrap network. Returns its entry for {@link endOutOfBand}. */
   beginOutOfBand(code: number, sinceMs: number): number {
     const ring = this.#ring;
-    ring.add(undefined, this.#serial, this.#outOfBand++, code, 0, 0);
+    ring.add(code | this.#mark, 0, this.#outOfBand++);
     const index = ring.wait();
     ring.started(index, sinceMs);
     return index;

@@ -101,14 +101,6 @@ function expanded({ rank, communicators }: ShownRank, recorded: readonly Recorde
     const notBeforeMs = nowMs;
     const communicator = bySerial.get(serial) ?? { id: `closed communicator ${serial} of rank ${rank}`, name: undefined };
     const { of } = entry;
-    if (of.kind === 'window')
-      return Array.from({ length: Math.min(of.times, MOST_CALLS) }, (_, i) => ({
-        ...entry,
-        startMs: i === 0 ? entry.startMs : undefined,
-        communicator,
-        number: -1,
-        notBeforeMs,
-      }));
     if (of.kind !== 'collective')
       return [{ ...entry, communicator, number: of.kind === 'bootstrap' ? of.number : -1, notBeforeMs }];
     // Only the last ones are kept.

@@ -3,6 +3,7 @@ import { readOther, type WindowCall } from '../algorithms/other-calls.js';
 import type { OutOfBandCall } from '../algorithms/activity.js';
 import {
   BOARD_BYTES,
+  CALLS_OF_BLOCK,
   callBits,
   entry,
   ENTRY_BYTES,
@@ -22,14 +23,12 @@ export interface RecordedMessage {
   readonly type: DataType;
 }
 
-/** Equal operations of a window that followed each other. */
-export interface RecordedOperations {
+export interface RecordedOperation {
   readonly kind: 'window';
   readonly name: WindowCall;
   readonly peer: number;
   readonly count: number;
   readonly type: DataType;
-  readonly times: number;
 }
 
 /** A call over the bootstrap network; `number` counts those of the communicator. */
@@ -39,12 +38,12 @@ export interface RecordedOutOfBand {
   readonly number: number;
 }
 
-/** An entry of a rank's last calls: a collective and equal ones after it, or a message. */
+/** A collective and equal ones after it, or another call. */
 export interface RecordedCalls {
   readonly of:
     | { readonly kind: 'collective'; readonly call: Call; readonly first: number }
     | RecordedMessage
-    | RecordedOperations
+    | RecordedOperation
     | RecordedOutOfBand;
   /** Serial of its communicator; see ShownCommunicator. */
   readonly serial: number;
@@ -67,14 +66,15 @@ export function readCalls(given: Uint8Array): RecordedCalls[] {
   const doubles = new Float64Array(buffer);
   const originMs = doubles[headerTimes.origin] ?? 0;
   const next = (words[header.recorded] ?? 0) & (RING_ENTRIES - 1);
-  return Array.from({ length: RING_ENTRIES }, (_, i) => (next + i) & (RING_ENTRIES - 1)).flatMap((index): RecordedCalls[] => {
+  const indices = Array.from({ length: RING_ENTRIES }, (_, i) => (next + i) & (RING_ENTRIES - 1));
+  const entries = indices.flatMap((index): RecordedEntry[] => {
     const at = (STATE_BYTES + index * ENTRY_BYTES) / 4;
     const code = words[at + entry.call] ?? 0;
     const peer = words[at + entry.peer] ?? 0;
-    const count = doubles[at / 2 + entryDoubles.count] ?? 0;
-    const of = contentOf(code & CODE, peer, words[at + entry.number] ?? 0, count);
+    const of = contentOf(code & CODE, peer, words[at + entry.number] ?? 0, doubles[at / 2 + entryDoubles.count] ?? 0);
     if (code === 0 || of === undefined) return [];
-    const startMs = doubles[at / 2 + entryDoubles.start] ?? 0;
+    const isTimed = of.kind === 'collective' || (code & callBits.timed) !== 0;
+    const startMs = isTimed ? (doubles[at / 2 + entryDoubles.start] ?? 0) : 0;
     const durationMs = floats[at + entry.duration] ?? 0;
     return [
       {
@@ -83,23 +83,38 @@ export function readCalls(given: Uint8Array): RecordedCalls[] {
         isOpen: durationMs < 0,
         startMs: startMs > 0 ? originMs + startMs : undefined,
         durationMs: durationMs > 0 ? durationMs : undefined,
+        ofBlock: of.kind === 'collective' ? 1 : (words[at + CALLS_OF_BLOCK] ?? 0),
       },
     ];
+  });
+  const starts = entries.flatMap(({ ofBlock }, i) => (ofBlock !== 0 || i === 0 ? [i] : []));
+  return starts.flatMap((start, i) => repeated(entries.slice(start, starts[i + 1])));
+}
+
+/** `ofBlock`: calls of the block that it begins; see board-layout.ts. */
+type RecordedEntry = RecordedCalls & { readonly ofBlock: number };
+
+/** The calls of a block in their order. The beginning of the oldest one may be lost. */
+function repeated(block: readonly RecordedEntry[]): RecordedCalls[] {
+  const length = Math.max(block.length, Math.min(block[0]?.ofBlock ?? 0, RING_ENTRIES));
+  return Array.from({ length }, (_, i) => i).flatMap((i) => {
+    const call = block[i % block.length];
+    return call === undefined ? [] : [i < block.length ? call : { ...call, startMs: undefined }];
   });
 }
 
 const CODE = (1 << callBits.serialShift) - 1;
 
 function contentOf(code: number, peer: number, number: number, count: number): RecordedCalls['of'] | undefined {
-  if ((code & callBits.other) !== 0) {
-    const other = readOther(code);
-    if (other?.of === 'bootstrap') return { kind: 'bootstrap', name: other.name, number };
-    return other && { kind: 'window', name: other.name, peer, count, type: other.type, times: number };
-  }
-  if ((code & (callBits.send | callBits.recv)) === 0) {
+  if ((code & callBits.notCollective) === 0) {
     const call = readCall(code, peer, count);
     return call && { kind: 'collective', call, first: number - 1 };
   }
+  if ((code & callBits.other) !== 0) {
+    const other = readOther(code);
+    if (other?.of === 'bootstrap') return { kind: 'bootstrap', name: other.name, number };
+    return other && { kind: 'window', name: other.name, peer, count: number >>> 0, type: other.type };
+  }
   const type = typeOfCode((code >> 4) & 15);
-  return type && { kind: (code & callBits.send) === 0 ? 'recv' : 'send', peer, count, type };
+  return type && { kind: (code & callBits.send) === 0 ? 'recv' : 'send', peer, count: number >>> 0, type };
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkFlight } from '../../../../src/planner/log/checks/flight.js';
 import { isFlightRecording, readFlightRecording } from '../../../../src/planner/readers/flight.js';
@@ -90,6 +91,18 @@ describe('the last calls of a rank', () => {
     expect(recordingOf(board).entries.map(({ process_group: [id] }) => id)).toEqual(['closed communicator 2 of rank 0', '2.0']);
   });
 
+  test('have times after a communicator with many calls has been closed', () => {
+    const { board } = rank(0);
+    const code = encodeCall(call('allReduce', 4));
+    const closed = board.show({ id: '1.0', name: undefined, rank: 0, nRanks: 2 });
+    for (let i = 1; i <= 10_000; i++) closed.begin(i, code, 0, 4);
+    closed.close();
+    const next = board.show({ id: '2.0', name: undefined, rank: 0, nRanks: 2 });
+    for (let i = 1; i <= 500; i++) next.begin(i, code, 0, i);
+    const { entries } = recordingOf(board);
+    expect(entries.slice(-200).some(({ time_discovered_started_ns: started }) => started !== null)).toBe(true);
+  });
+
   test('include messages, with the other rank and their state', () => {
     const { board, recorder } = rank(0);
     recorder.addMessage(true, 1, dataTypeOf(new Int32Array(0)).code, 5);
@@ -103,7 +116,34 @@ describe('the last calls of a rank', () => {
     ]);
   });
 
-  test('include operations of windows, of which equal ones share an entry, and calls over the bootstrap network', () => {
+  test('keep their order, whatever repeats', () => {
+    const put = windowCode('put', int32);
+    const step = fc.array(
+      fc.record({ kind: fc.constantFrom('send', 'recv', 'put', 'barrier', 'late'), count: fc.integer({ min: 1, max: 2 }) }),
+      { minLength: 1, maxLength: 20 },
+    );
+    const program = fc.array(fc.record({ step, times: fc.integer({ min: 1, max: 70 }) }), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(program, (parts) => {
+        const { board, recorder, make } = rank(0);
+        const made = parts.flatMap(({ step: calls, times }) => Array.from({ length: times }, () => calls).flat());
+        for (const { kind, count } of made) {
+          if (kind === 'barrier') make(call('allGather', count));
+          else if (kind === 'put') recorder.operation(put, 1, count);
+          else if (kind === 'late') recorder.endApart(recorder.beginMessage(true, 1, int32.code, count));
+          else recorder.addMessage(kind === 'send', 1, int32.code, count);
+        }
+        const names = { send: 'send 0->1', recv: 'recv 0<-1', put: 'put 0->1', barrier: 'allGather', late: 'send 0->1' };
+        const { entries } = recordingOf(board);
+        expect(entries.map(({ profiling_name: name, input_sizes: [size] }) => `${name} ${size?.[0]}`)).toEqual(
+          made.slice(-entries.length).map(({ kind, count }) => `tccl:${names[kind]} ${count}`),
+        );
+        expect(entries.length).toBe(Math.min(made.length, 2000));
+      }),
+    );
+  });
+
+  test('include operations of windows, and calls over the bootstrap network', () => {
     const { board, recorder, make } = rank(0);
     make(call('allReduce', 4));
     const put = windowCode('put with signal', int32);
