@@ -24,6 +24,8 @@ export interface Manners {
   readonly communicators: (n: number) => readonly ServedCommunicator[];
   /** Ends the report after this number of characters. */
   readonly cutAt?: number;
+  /** Sends the report in pieces of this number of characters, each after the one before has left. */
+  readonly pieces?: number;
   /** Answers every command with this. */
   readonly garbage?: string;
   /** Never answers. */
@@ -91,12 +93,18 @@ export class RasServer {
     return new Promise((resolve) => this.#server.close(() => resolve()));
   }
 
-  #report(socket: Socket, { version, communicators, cutAt }: Manners, format: string): void {
+  #report(socket: Socket, { version, communicators, cutAt, pieces }: Manners, format: string): void {
     const shown = communicators(this.#reports++);
     this.#hasReported();
     const report = format === 'json' ? rasJson(version, shown) : rasText(version, shown);
-    socket.end(report.slice(0, cutAt));
+    if (pieces === undefined) socket.end(report.slice(0, cutAt));
+    else sendPieces(socket, report, pieces);
   }
+}
+
+function sendPieces(socket: Socket, rest: string, length: number): void {
+  if (rest === '') socket.end();
+  else socket.write(rest.slice(0, length), () => setImmediate(sendPieces, socket, rest.slice(length), length));
 }
 
 function hasJson(version: string): boolean {

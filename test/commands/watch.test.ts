@@ -59,6 +59,15 @@ describe('tccl watch', () => {
     expect(code).toBe(1);
   });
 
+  it.each(['2.26.2', '2.28.9', '2.30.7'])('puts the pieces of a report together (NCCL %s)', async (version) => {
+    for (const pieces of [7, 1000]) {
+      const { address } = await served({ ...job(version, () => [communicator(eight(640, 5))]), pieces });
+      const { code, stdout } = await watch([address]);
+      expect(stdout).toContain('rank 5 (10.0.0.1, pid 4005, GPU 5) has launched 639 AllReduce');
+      expect(code).toBe(1);
+    }
+  });
+
   it('names the ranks behind where they are most, which RAS does not list', async () => {
     const counts = eight(640).map((count, rank) => (rank === 2 ? count + 1 : count));
     for (const version of ['2.26.2', '2.30.7']) {
