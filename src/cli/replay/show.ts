@@ -92,7 +92,7 @@ function replayLines(job: MeasuredJob, replay: Replay, version: string, { calls:
     `${paint.bold(replay.title)}  NCCL ${version}; ${counted(job.nRanks, 'rank')}, ${counted(job.calls.length, 'call')} of ${counted(groups, 'communicator')}, traces of ${counted(job.traces.length, 'rank')}`,
     `step   measured ${formatTime(replay.measuredUs)}, replayed ${formatTime(replay.replayedUs)} (${signedPercent(replay.replayedUs, replay.measuredUs)})`,
     count === 0
-      ? 'calls  none of them is predicted'
+      ? 'calls  none has both a measured and a predicted time'
       : `calls  measured ${formatTime(measuredUs)} from the last rank's start on, predicted ${formatTime(predictedUs)} (${signedPercent(predictedUs, measuredUs)}), for ${count} of ${job.calls.length}`,
     ...waitLine(replay),
     '',
